@@ -1,0 +1,1 @@
+"""The Kubernetes API: request, authentication, authorization, admission, registry, storage, answer."""

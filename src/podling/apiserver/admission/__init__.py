@@ -1,0 +1,1 @@
+"""What a write is changed into or refused for before validation."""

@@ -1,0 +1,1 @@
+"""Who is asking: client certificates and bearer tokens, turned into a user."""

@@ -1,0 +1,1 @@
+"""May they: authorizers, asked in order."""

@@ -1,0 +1,1 @@
+"""What `podling debug` decides: container specs, profiles, choice of target. Pure."""

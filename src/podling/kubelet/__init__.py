@@ -1,0 +1,1 @@
+"""What a node does for its pods: observe, plan (pure), apply."""

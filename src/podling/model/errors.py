@@ -1,0 +1,158 @@
+"""Errors that know what to answer: each is a Kubernetes `Status` (meta/v1) with code, reason, message and causes.
+
+Raised anywhere between a request and storage; turned into an answer in one place, by the API server's pipeline, and
+raised again by the client from the answer. The constructors are the reasons Kubernetes clients already know.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+
+class Cause(NamedTuple):
+    """One thing wrong with one field. `reason` is a CauseType such as FieldValueInvalid, `field` a path such as
+    `spec.containers[0].name`."""
+
+    reason: str
+    message: str
+    field: str = ""
+
+
+class StatusError(Exception):
+    """An API error: HTTP `code`, machine-readable `reason`, `message`, and Status `details`."""
+
+    def __init__(
+        self,
+        code: int,
+        reason: str,
+        message: str,
+        *,
+        name: str = "",
+        group: str = "",
+        kind: str = "",
+        uid: str = "",
+        causes: Sequence[Cause] = (),
+        retry_after_seconds: int = 0,
+    ) -> None:
+        super().__init__(message)
+        self.code = code
+        self.reason = reason
+        self.message = message
+        self.name = name
+        self.group = group
+        self.kind = kind
+        self.uid = uid
+        self.causes = tuple(causes)
+        self.retry_after_seconds = retry_after_seconds
+
+    def status(self) -> dict[str, Any]:
+        """The meta/v1 Status of this error, as JSON-ready data."""
+        details: dict[str, Any] = {}
+        for key, value in (("name", self.name), ("group", self.group), ("kind", self.kind), ("uid", self.uid)):
+            if value:
+                details[key] = value
+        if self.causes:
+            details["causes"] = [
+                {"reason": c.reason, "message": c.message, **({"field": c.field} if c.field else {})}
+                for c in self.causes
+            ]
+        if self.retry_after_seconds:
+            details["retryAfterSeconds"] = self.retry_after_seconds
+        status: dict[str, Any] = {
+            "kind": "Status",
+            "apiVersion": "v1",
+            "metadata": {},
+            "status": "Failure",
+            "message": self.message,
+            "reason": self.reason,
+            "details": details,
+            "code": self.code,
+        }
+        if not details:
+            del status["details"]
+        return status
+
+
+def _qualified(resource: str, group: str) -> str:
+    return f"{resource}.{group}" if group else resource
+
+
+def not_found(resource: str, name: str, group: str = "") -> StatusError:
+    return StatusError(
+        404, "NotFound", f'{_qualified(resource, group)} "{name}" not found', name=name, group=group, kind=resource
+    )
+
+
+def already_exists(resource: str, name: str, group: str = "") -> StatusError:
+    message = f'{_qualified(resource, group)} "{name}" already exists'
+    return StatusError(409, "AlreadyExists", message, name=name, group=group, kind=resource)
+
+
+def conflict(resource: str, name: str, why: str, group: str = "") -> StatusError:
+    message = f'Operation cannot be fulfilled on {_qualified(resource, group)} "{name}": {why}'
+    return StatusError(409, "Conflict", message, name=name, group=group, kind=resource)
+
+
+STALE = "the object has been modified; please apply your changes to the latest version and try again"
+
+
+def forbidden(resource: str, name: str, why: str, group: str = "") -> StatusError:
+    subject = _qualified(resource, group)
+    message = f'{subject} "{name}" is forbidden: {why}' if name else f"{subject} is forbidden: {why}"
+    return StatusError(403, "Forbidden", message, name=name, group=group, kind=resource)
+
+
+def invalid(kind: str, name: str, causes: Sequence[Cause], group: str = "") -> StatusError:
+    """422 for a `kind` (not a resource) with every fault found; each cause's message is without its field."""
+    faults = [f"{c.field}: {c.message}" if c.field else c.message for c in causes]
+    listed = faults[0] if len(faults) == 1 else f"[{', '.join(faults)}]"
+    message = f'{_qualified(kind, group)} "{name}" is invalid: {listed}'
+    return StatusError(422, "Invalid", message, name=name, group=group, kind=kind, causes=causes)
+
+
+def bad_request(message: str) -> StatusError:
+    return StatusError(400, "BadRequest", message)
+
+
+def unauthorized() -> StatusError:
+    return StatusError(401, "Unauthorized", "Unauthorized")
+
+
+def gone(message: str) -> StatusError:
+    """410 with reason Expired: a list token or a watch's resourceVersion is too old."""
+    return StatusError(410, "Expired", message)
+
+
+def method_not_allowed(resource: str, verb: str, group: str = "") -> StatusError:
+    message = f'{verb} is not supported on resources of kind "{_qualified(resource, group)}"'
+    return StatusError(405, "MethodNotAllowed", message, group=group, kind=resource)
+
+
+def unsupported_media_type(accepted: Sequence[str]) -> StatusError:
+    message = (
+        f"the body of the request was in an unknown format - accepted media types include: {', '.join(accepted)}"
+    )
+    return StatusError(415, "UnsupportedMediaType", message)
+
+
+def not_acceptable(accepted: Sequence[str]) -> StatusError:
+    message = f"only the following media types are accepted: {', '.join(accepted)}"
+    return StatusError(406, "NotAcceptable", message)
+
+
+def too_large(limit: int) -> StatusError:
+    return StatusError(413, "RequestEntityTooLarge", f"limit is {limit}")
+
+
+def internal(message: str) -> StatusError:
+    return StatusError(500, "InternalError", f"Internal error occurred: {message}")
+
+
+def service_unavailable(message: str, retry_after_seconds: int = 0) -> StatusError:
+    return StatusError(503, "ServiceUnavailable", message, retry_after_seconds=retry_after_seconds)
+
+
+def page_not_found() -> StatusError:
+    """What an unknown path is answered with."""
+    return StatusError(404, "NotFound", "the server could not find the requested resource")

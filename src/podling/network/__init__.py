@@ -1,0 +1,1 @@
+"""The network pods live in: CNI configuration."""

@@ -1,0 +1,116 @@
+"""The promise of storage: keys, revisions, events, errors. Everything else in this room keeps it.
+
+A store is one log of revisions. Every write that succeeds takes the next revision, and a revision is never used
+twice nor goes back, not even over a crash. A value is opaque bytes: the object as JSON *without* its
+resourceVersion, which is the revision of the write and is put in when the value is read (`podling.watch`).
+
+A write returns after it is durable and after every watcher has been called with its event: whoever has the answer
+of a write also finds it in every cache fed by a watch of the same store.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple, Protocol
+
+
+class Record(NamedTuple):
+    """The newest value of a key. `revision` is the revision of its last write."""
+
+    key: str
+    value: bytes
+    revision: int
+
+
+class Event(NamedTuple):
+    """One write. `value` is None for a deletion, `previous` is None for a creation."""
+
+    revision: int
+    key: str
+    value: bytes | None
+    previous: Record | None
+
+
+class Listing(NamedTuple):
+    """Records in order of key, as they stood at `revision`."""
+
+    records: Sequence[Record]
+    revision: int
+
+
+Watcher = Callable[[int, Sequence[Event]], None]
+"""Called on the event loop, in order, once a group of writes is durable: `(revision, events)`.
+
+`revision` is the store's revision now; `events` are those under the watched prefix, possibly none (progress).
+A watcher must neither block nor raise.
+"""
+
+
+class KeyExistsError(Exception):
+    """A creation found the key taken; `record` is what stands there."""
+
+    def __init__(self, record: Record) -> None:
+        super().__init__(f"{record.key} exists at revision {record.revision}")
+        self.record = record
+
+
+class ConflictError(Exception):
+    """A write expected another revision of the key; `record` is what stands there, None when nothing does."""
+
+    def __init__(self, key: str, record: Record | None) -> None:
+        super().__init__(f"{key} is at revision {record.revision if record else 'none'}")
+        self.key = key
+        self.record = record
+
+
+class CompactedError(Exception):
+    """History before `revision` is gone: a watch cannot resume there."""
+
+    def __init__(self, revision: int) -> None:
+        super().__init__(f"history up to revision {revision} has been compacted")
+        self.revision = revision
+
+
+class StorageClosedError(Exception):
+    """The store has been closed, or can no longer write; nothing was acknowledged."""
+
+
+class Storage(Protocol):
+    """What a back end does. Keys are `/registry/...` paths; all methods are called on one event loop."""
+
+    @property
+    def revision(self) -> int:
+        """The newest revision that is durable and that watchers have been called with."""
+        ...
+
+    async def get(self, key: str) -> Record | None: ...
+
+    async def list(self, prefix: str, *, after: str = "", limit: int = 0) -> Listing:
+        """Records whose key starts with `prefix` and sorts after `after`; at most `limit`, 0 for all."""
+        ...
+
+    async def create(self, key: str, value: bytes) -> int:
+        """The revision of the write. Raises KeyExistsError."""
+        ...
+
+    async def update(self, key: str, value: bytes, revision: int) -> int:
+        """Replace the value last written at `revision`. Raises ConflictError, also when the key is gone."""
+        ...
+
+    async def delete(self, key: str, revision: int) -> int:
+        """Delete the value last written at `revision`. Raises ConflictError, also when the key is gone."""
+        ...
+
+    def watch(self, prefix: str, watcher: Watcher) -> Callable[[], None]:
+        """Call `watcher` for every write from now on; returns what ends the watch."""
+        ...
+
+    async def history(self, prefix: str, after: int) -> Sequence[Event]:
+        """Events with a revision above `after`, oldest first. Raises CompactedError."""
+        ...
+
+    async def compact(self, revision: int) -> None:
+        """Forget history up to `revision`; the newest value of every key stays."""
+        ...
+
+    async def close(self) -> None: ...

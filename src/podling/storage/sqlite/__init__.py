@@ -1,0 +1,1 @@
+"""The promise of storage kept by SQLite: an append-only log of revisions with one writer thread."""
