@@ -1,0 +1,160 @@
+"""What the API server knows of one resource beyond its type: the promise every file of this room keeps.
+
+A `Kind` is a strategy in Kubernetes' sense: it fills in defaults, says what a writer may not decide, finds faults,
+and shows the object as a table row. It is pure: no storage, no request; `now` is an argument. `podling.apiserver.
+registry.store` calls it in this order:
+
+    create    default > prepare_create > (admission) > validate > store
+    update    default > prepare_update > (admission) > validate + validate_update > store
+    delete    graceful_delete > store or remove
+
+Objects are changed in place; `old` objects are read only. A kind is one subclass in one file, listed in `kinds.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
+from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
+
+from podling.model.errors import Cause
+from podling.model.meta import Object
+from podling.model.options import DeleteOptions
+from podling.model.scheme import Resource
+
+T = TypeVar("T", bound=Object)
+S = TypeVar("S", bound=Object)
+
+
+class Column(NamedTuple):
+    """One column of a meta/v1 Table. Priority 0 is always shown, 1 with `kubectl get -o wide`."""
+
+    name: str
+    type: str = "string"
+    format: str = ""
+    description: str = ""
+    priority: int = 0
+
+
+class Part(Generic[T]):
+    """A subresource that is the same object, of which only a part may be written: `status`, `ephemeralcontainers`.
+
+    Read, replaced and patched like the object itself, with these rules in place of the kind's.
+    """
+
+    name: ClassVar[str]
+    verbs: ClassVar[tuple[str, ...]] = ("get", "patch", "update")
+
+    def prepare_update(self, new: T, old: T) -> None:
+        """Put back in `new` everything of `old` that this subresource may not change."""
+
+    def validate_update(self, new: T, old: T) -> list[Cause]:
+        return []
+
+
+class Action(Generic[T]):
+    """A subresource that is posted a body of another type to: `binding`, `eviction`."""
+
+    name: ClassVar[str]
+    verbs: ClassVar[tuple[str, ...]] = ("create",)
+    body: ClassVar[Resource]
+    """The kind of the body, as discovery names it; `body.type` decodes it."""
+
+    def effect(self, obj: T, body: Any, now: datetime) -> T | DeleteOptions:
+        """What becomes of `obj`: the object to store in its place, or how to delete it. Raises StatusError."""
+        raise NotImplementedError
+
+
+class Connect(NamedTuple):
+    """A subresource that is a connection to the node of the object: `log`, `exec`, `attach`, `portforward`."""
+
+    name: str
+    options: str
+    """The kind of its query parameters, as discovery names it."""
+    verbs: tuple[str, ...] = ("create", "get")
+
+
+Subresource = Part[Any] | Action[Any] | Connect
+
+
+class Kind(Generic[T]):
+    """The rules of one resource. The defaults here are those of a kind that has no rules of its own."""
+
+    resource: ClassVar[Resource]
+    verbs: ClassVar[tuple[str, ...]] = (
+        "create",
+        "delete",
+        "deletecollection",
+        "get",
+        "list",
+        "patch",
+        "update",
+        "watch",
+    )
+    subresources: ClassVar[Mapping[str, Subresource]] = {}
+    columns: ClassVar[Sequence[Column]] = ()
+    has_generation: ClassVar[bool] = False
+    """metadata.generation counts changes of anything but metadata and status."""
+    creates_on_update: ClassVar[bool] = False
+    """PUT of a name that does not exist creates it."""
+    updates_unconditionally: ClassVar[bool] = True
+    """PUT without a resourceVersion overwrites; otherwise it is refused with 422."""
+    selectable_fields: ClassVar[Mapping[str, Callable[[Any], str]]] = {}
+    """What a field selector may name, besides metadata.name and metadata.namespace, and how it reads."""
+
+    def default(self, obj: T) -> None:
+        """Fill in what the writer left open."""
+
+    def prepare_create(self, obj: T, now: datetime) -> None:
+        """Clear or set what the writer of a new object may not decide, such as status."""
+
+    def prepare_update(self, new: T, old: T) -> None:
+        """Put back what a writer of the object (not of a subresource) may not change, such as status."""
+
+    def validate(self, obj: T) -> list[Cause]:
+        """Everything wrong with `obj` alone, metadata included."""
+        return []
+
+    def validate_update(self, new: T, old: T) -> list[Cause]:
+        """Everything about `new` that may not follow `old`, metadata included."""
+        return []
+
+    def warnings(self, obj: T) -> list[str]:
+        """What is accepted but better not written: Warning headers."""
+        return []
+
+    def row(self, obj: T, now: datetime) -> list[Any]:
+        """The cells of `obj` under `columns`, JSON-ready."""
+        return [obj.metadata.name, obj.metadata.creation_timestamp]
+
+    def graceful_delete(self, obj: T, options: DeleteOptions, now: datetime) -> bool:
+        """Begin the deletion of `obj`: True when it is marked and must stay for now, False to remove it at once.
+
+        Finalizers are not looked at here: they hold every kind alike.
+        """
+        return False
+
+    def may_vanish(self, new: T, old: T) -> bool:
+        """After an update of an object being deleted: nothing holds it any more, remove it."""
+        return not new.metadata.finalizers and old.metadata.deletion_grace_period_seconds == 0
+
+
+class View(Kind[T], Generic[T, S]):
+    """Another version of a kind that is kept in storage, such as events.k8s.io/v1 of core Event."""
+
+    stored: ClassVar[Kind[Any]]
+
+    def to_stored(self, obj: T) -> S:
+        raise NotImplementedError
+
+    def from_stored(self, obj: S) -> T:
+        raise NotImplementedError
+
+
+def storage_key(resource: Resource, namespace: str = "", name: str = "") -> str:
+    """Where an object is kept; without a name the prefix of its namespace, without either that of the resource."""
+    group = f"{resource.group}/" if resource.group else ""
+    place = f"/registry/{group}{resource.plural}/"
+    if namespace:
+        place += f"{namespace}/"
+    return place + name
