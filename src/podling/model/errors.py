@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+import msgspec
+
 
 class Cause(NamedTuple):
     """One thing wrong with one field. `reason` is a CauseType such as FieldValueInvalid, `field` a path such as
@@ -17,6 +19,31 @@ class Cause(NamedTuple):
     reason: str
     message: str
     field: str = ""
+
+
+class _Cause(msgspec.Struct):
+    reason: str = ""
+    message: str = ""
+    field: str = ""
+
+
+class _Details(msgspec.Struct, rename="camel"):
+    name: str = ""
+    group: str = ""
+    kind: str = ""
+    uid: str = ""
+    causes: list[_Cause] = []
+    retry_after_seconds: int = 0
+
+
+class _Status(msgspec.Struct):
+    code: int = 0
+    reason: str = ""
+    message: str = ""
+    details: _Details | None = None
+
+
+_statuses = msgspec.json.Decoder(_Status)
 
 
 class StatusError(Exception):
@@ -45,6 +72,26 @@ class StatusError(Exception):
         self.uid = uid
         self.causes = tuple(causes)
         self.retry_after_seconds = retry_after_seconds
+
+    @classmethod
+    def from_json(cls, code: int, body: bytes) -> StatusError:
+        """The error an answer or a watch carries; a body that is no Status becomes the message."""
+        try:
+            status = _statuses.decode(body)
+        except msgspec.DecodeError:
+            return cls(code, "", body.decode(errors="replace").strip() or f"the server answered {code}")
+        details = status.details or _Details()
+        return cls(
+            status.code or code,
+            status.reason,
+            status.message,
+            name=details.name,
+            group=details.group,
+            kind=details.kind,
+            uid=details.uid,
+            causes=[Cause(c.reason, c.message, c.field) for c in details.causes],
+            retry_after_seconds=details.retry_after_seconds,
+        )
 
     def status(self) -> dict[str, Any]:
         """The meta/v1 Status of this error, as JSON-ready data."""

@@ -1,0 +1,198 @@
+"""The typed client: a verb and a type in, objects out, over any transport.
+
+Paths follow from the type's resource in `model.scheme`; errors are the server's Status, raised as StatusError.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping
+from contextlib import aclosing
+from typing import Any, Generic, NamedTuple, TypeVar
+
+import msgspec
+
+from podling.client.transport import JSON, Answer, Transport
+from podling.model import json
+from podling.model.errors import StatusError
+from podling.model.meta import ListMeta, Object
+from podling.model.options import DeleteOptions, Preconditions
+from podling.model.scheme import Resource, resource_of
+
+T = TypeVar("T", bound=Object)
+
+MERGE_PATCH = "application/merge-patch+json"
+
+
+class Listing(NamedTuple, Generic[T]):
+    items: list[T]
+    resource_version: str
+
+
+class WatchEvent(NamedTuple, Generic[T]):
+    """`type` is ADDED, MODIFIED, DELETED or BOOKMARK."""
+
+    type: str
+    object: T
+
+
+class _RawList(msgspec.Struct):
+    items: list[msgspec.Raw] | None = None
+    metadata: ListMeta = msgspec.field(default_factory=ListMeta)
+
+
+class _RawEvent(msgspec.Struct):
+    type: str
+    object: msgspec.Raw
+
+
+_lists = msgspec.json.Decoder(_RawList)
+_events = msgspec.json.Decoder(_RawEvent)
+
+
+class Client:
+    """Verbs of the Kubernetes API for every type the scheme knows."""
+
+    def __init__(self, transport: Transport) -> None:
+        self._transport = transport
+
+    async def get(self, type_: type[T], name: str, namespace: str = "") -> T:
+        return json.decode(await self._call("GET", path_of(type_, namespace, name)), type_)
+
+    async def list(
+        self, type_: type[T], namespace: str = "", *, label_selector: str = "", field_selector: str = ""
+    ) -> Listing[T]:
+        query = _selectors(label_selector, field_selector)
+        found = _lists.decode(await self._call("GET", path_of(type_, namespace), query))
+        return Listing([json.decode(item, type_) for item in found.items or []], found.metadata.resource_version)
+
+    async def watch(
+        self,
+        type_: type[T],
+        namespace: str = "",
+        *,
+        resource_version: str,
+        label_selector: str = "",
+        field_selector: str = "",
+    ) -> AsyncIterator[list[WatchEvent[T]]]:
+        """Changes after `resource_version`, grouped as they arrived, bookmarks included.
+
+        Ends when the server ends it; raises StatusError with code 410 when the version is too old.
+        """
+        query = {
+            "watch": "true",
+            "allowWatchBookmarks": "true",
+            "resourceVersion": resource_version,
+            **_selectors(label_selector, field_selector),
+        }
+        stream = self._transport.stream(path_of(type_, namespace), query)
+        async with aclosing(_lines(stream)) as groups:
+            async for lines in groups:
+                yield [_event(line, type_) for line in lines]
+
+    async def create(self, obj: T) -> T:
+        path = path_of(type(obj), obj.metadata.namespace)
+        return json.decode(await self._call("POST", path, body=json.encode(obj)), type(obj))
+
+    async def create_subresource(self, owner: type[Object], name: str, subresource: str, body: Object) -> None:
+        """POST to a subresource such as `binding` or `eviction`, in the namespace `body` is in."""
+        path = path_of(owner, body.metadata.namespace, name, subresource)
+        await self._call("POST", path, body=json.encode(body))
+
+    async def update(self, obj: T, *, subresource: str = "") -> T:
+        path = path_of(type(obj), obj.metadata.namespace, obj.metadata.name, subresource)
+        return json.decode(await self._call("PUT", path, body=json.encode(obj)), type(obj))
+
+    async def patch(
+        self,
+        type_: type[T],
+        name: str,
+        namespace: str,
+        body: Any,
+        *,
+        subresource: str = "",
+        patch_type: str = MERGE_PATCH,
+    ) -> T:
+        path = path_of(type_, namespace, name, subresource)
+        answer = await self._call("PATCH", path, body=msgspec.json.encode(body), content_type=patch_type)
+        return json.decode(answer, type_)
+
+    async def delete(
+        self,
+        type_: type[Object],
+        name: str,
+        namespace: str = "",
+        *,
+        grace_seconds: int | None = None,
+        uid: str = "",
+        propagation: str = "",
+    ) -> None:
+        options = DeleteOptions(
+            grace_period_seconds=grace_seconds,
+            preconditions=Preconditions(uid=uid) if uid else None,
+            propagation_policy=propagation or None,
+        )
+        await self._call("DELETE", path_of(type_, namespace, name), body=json.encode(options))
+
+    async def delete_collection(self, type_: type[Object], namespace: str) -> None:
+        await self._call("DELETE", path_of(type_, namespace))
+
+    async def raw(self, path: str) -> bytes:
+        """GET any path, such as `/readyz`."""
+        return await self._call("GET", path)
+
+    async def close(self) -> None:
+        await self._transport.close()
+
+    async def _call(
+        self,
+        method: str,
+        path: str,
+        query: Mapping[str, str] | None = None,
+        body: bytes | None = None,
+        content_type: str = JSON,
+    ) -> bytes:
+        return _body(await self._transport.request(method, path, query or {}, body, content_type))
+
+
+def path_of(type_: type[Object], namespace: str = "", name: str = "", subresource: str = "") -> str:
+    """The API path of a collection, an object, or a subresource."""
+    resource = resource_of(type_)
+    parts = [_root(resource)]
+    if resource.namespaced and namespace:
+        parts.append(f"namespaces/{namespace}")
+    parts.append(resource.plural)
+    parts.extend(part for part in (name, subresource) if part)
+    return "/".join(parts)
+
+
+def _root(resource: Resource) -> str:
+    return f"/apis/{resource.group}/{resource.version}" if resource.group else f"/api/{resource.version}"
+
+
+def _selectors(label_selector: str, field_selector: str) -> dict[str, str]:
+    given = {"labelSelector": label_selector, "fieldSelector": field_selector}
+    return {key: value for key, value in given.items() if value}
+
+
+def _body(answer: Answer) -> bytes:
+    code, _, body = answer
+    if code >= 400:
+        raise StatusError.from_json(code, body)
+    return body
+
+
+def _event(line: bytes, type_: type[T]) -> WatchEvent[T]:
+    event = _events.decode(line)
+    if event.type == "ERROR":
+        raise StatusError.from_json(500, bytes(event.object))
+    return WatchEvent(event.type, json.decode(event.object, type_))
+
+
+async def _lines(stream: AsyncGenerator[bytes, None]) -> AsyncGenerator[list[bytes], None]:
+    """The complete lines of each piece; what has not ended yet waits for the next."""
+    rest = b""
+    async with aclosing(stream):
+        async for piece in stream:
+            *lines, rest = (rest + piece if rest else piece).split(b"\n")
+            if lines:
+                yield lines

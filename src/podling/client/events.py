@@ -1,0 +1,149 @@
+"""Recording events: what a component says happened to an object, as `kubectl describe` shows it.
+
+Saying an event never waits and never fails: it goes into a bounded queue that `run()` empties; when the server is away
+for long the oldest unsaid ones are dropped. The same thing said again raises the count of the event that stands.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import OrderedDict, deque
+from datetime import timedelta
+from typing import NamedTuple
+
+from podling.client.client import Client
+from podling.model.errors import StatusError
+from podling.model.event import Event, EventSource
+from podling.model.meta import Object, ObjectMeta, ObjectReference
+from podling.model.time import Clock, rfc3339
+
+NORMAL = "Normal"
+WARNING = "Warning"
+
+QUEUE_LIMIT = 1000
+REMEMBERED = 4096
+BURST = 25
+REFILL = timedelta(minutes=5)
+
+log = logging.getLogger(__name__)
+
+
+class _Said(NamedTuple):
+    about: ObjectReference
+    type: str
+    reason: str
+    message: str
+    at: str
+
+
+class _Standing(NamedTuple):
+    name: str
+    count: int
+
+
+class _Budget(NamedTuple):
+    """How many more events one object may have: `BURST`, then one each `REFILL`."""
+
+    left: float
+    at: float
+
+
+class EventRecorder:
+    """Says events as `component` on `host`."""
+
+    def __init__(self, client: Client, clock: Clock, component: str, host: str = "") -> None:
+        self._client = client
+        self._clock = clock
+        self._component = component
+        self._host = host
+        self._queue: deque[_Said] = deque(maxlen=QUEUE_LIMIT)
+        self._wakeup = asyncio.Event()
+        self._standing: OrderedDict[tuple[str, ...], _Standing] = OrderedDict()
+        self._budgets: OrderedDict[str, _Budget] = OrderedDict()
+
+    def normal(self, obj: Object, reason: str, message: str, *, field_path: str = "") -> None:
+        self._say(obj, NORMAL, reason, message, field_path)
+
+    def warning(self, obj: Object, reason: str, message: str, *, field_path: str = "") -> None:
+        self._say(obj, WARNING, reason, message, field_path)
+
+    async def run(self) -> None:
+        while True:
+            while self._queue:
+                await self._send(self._queue.popleft())
+            self._wakeup.clear()
+            await self._wakeup.wait()
+
+    def _say(self, obj: Object, type_: str, reason: str, message: str, field_path: str) -> None:
+        about = ObjectReference(
+            kind=obj.kind,
+            namespace=obj.metadata.namespace,
+            name=obj.metadata.name,
+            uid=obj.metadata.uid,
+            api_version=obj.api_version,
+            resource_version=obj.metadata.resource_version,
+            field_path=field_path,
+        )
+        self._queue.append(_Said(about, type_, reason, message, rfc3339(self._clock.now())))
+        self._wakeup.set()
+
+    async def _send(self, said: _Said) -> None:
+        if not self._affordable(said.about):
+            return
+        try:
+            await self._write(said)
+        except (StatusError, OSError) as error:
+            log.warning("event %s on %s/%s not recorded: %s", said.reason, said.about.kind, said.about.name, error)
+
+    async def _write(self, said: _Said) -> None:
+        key = (said.about.uid, said.about.name, said.about.field_path, said.type, said.reason, said.message)
+        namespace = said.about.namespace or "default"
+        standing = self._standing.get(key)
+        if standing is not None:
+            raised = _Standing(standing.name, standing.count + 1)
+            try:
+                await self._client.patch(
+                    Event, raised.name, namespace, {"count": raised.count, "lastTimestamp": said.at}
+                )
+            except StatusError as error:
+                if error.code != 404:
+                    raise
+            else:
+                self._remember(key, raised)
+                return
+        name = f"{said.about.name}.{int(self._clock.now().timestamp() * 1e9):x}"
+        await self._client.create(self._event(said, name, namespace))
+        self._remember(key, _Standing(name, 1))
+
+    def _event(self, said: _Said, name: str, namespace: str) -> Event:
+        return Event(
+            metadata=ObjectMeta(name=name, namespace=namespace),
+            involved_object=said.about,
+            reason=said.reason,
+            message=said.message,
+            source=EventSource(component=self._component, host=self._host),
+            first_timestamp=said.at,
+            last_timestamp=said.at,
+            count=1,
+            type=said.type,
+            reporting_component=self._component,
+            reporting_instance=self._host,
+        )
+
+    def _remember(self, key: tuple[str, ...], standing: _Standing) -> None:
+        self._standing[key] = standing
+        self._standing.move_to_end(key)
+        if len(self._standing) > REMEMBERED:
+            self._standing.popitem(last=False)
+
+    def _affordable(self, about: ObjectReference) -> bool:
+        now = self._clock.now().timestamp()
+        key = about.uid or f"{about.kind}/{about.name}"
+        budget = self._budgets.get(key, _Budget(BURST, now))
+        left = min(BURST, budget.left + (now - budget.at) / REFILL.total_seconds())
+        self._budgets[key] = _Budget(max(left - 1, 0) if left >= 1 else left, now)
+        self._budgets.move_to_end(key)
+        if len(self._budgets) > REMEMBERED:
+            self._budgets.popitem(last=False)
+        return left >= 1

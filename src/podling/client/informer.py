@@ -1,0 +1,130 @@
+"""A local copy of a collection, kept fresh by list and watch, that tells its subscribers what changed.
+
+Subscribers are called on the event loop, in order, with the old and the new object; they must only note what to do
+(put a key into a work queue, wake a worker), never do it. Every handler sees the objects that were there before it
+subscribed as additions.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Iterable
+from typing import Generic, TypeVar
+
+from podling.client.client import Client, WatchEvent
+from podling.model.errors import StatusError
+from podling.model.meta import Object
+
+T = TypeVar("T", bound=Object)
+
+Handler = Callable[[T | None, T | None], None]
+"""Called with (old, new): old is None for an addition, new is None for a deletion."""
+
+FIRST_RETRY = 0.05
+LONGEST_RETRY = 30.0
+
+log = logging.getLogger(__name__)
+
+
+class Informer(Generic[T]):
+    """`run()` it in a task group; read it after `wait_synced()`."""
+
+    def __init__(
+        self,
+        client: Client,
+        type_: type[T],
+        namespace: str = "",
+        *,
+        label_selector: str = "",
+        field_selector: str = "",
+    ) -> None:
+        self._client = client
+        self._type = type_
+        self._namespace = namespace
+        self._labels = label_selector
+        self._fields = field_selector
+        self._objects: dict[tuple[str, str], T] = {}
+        self._handlers: list[Handler[T]] = []
+        self._version = ""
+        self._synced = asyncio.Event()
+
+    def get(self, namespace: str, name: str) -> T | None:
+        return self._objects.get((namespace, name))
+
+    def items(self) -> Iterable[T]:
+        return self._objects.values()
+
+    def subscribe(self, handler: Handler[T]) -> None:
+        self._handlers.append(handler)
+        for obj in self._objects.values():
+            handler(None, obj)
+
+    async def wait_synced(self) -> None:
+        await self._synced.wait()
+
+    async def run(self) -> None:
+        """List, then watch, for ever; a broken watch resumes where it stopped, a version too old lists again."""
+        retry = FIRST_RETRY
+        while True:
+            try:
+                if not self._version:
+                    await self._relist()
+                await self._follow()
+                retry = FIRST_RETRY
+            except StatusError as error:
+                if error.code == 410:
+                    self._version = ""
+                    continue
+                log.warning("watching %s: %s", self._type.__name__, error.message)
+            except OSError as error:
+                log.warning("watching %s: %s", self._type.__name__, error)
+            else:
+                continue
+            await asyncio.sleep(retry)
+            retry = min(retry * 2, LONGEST_RETRY)
+
+    async def _relist(self) -> None:
+        listing = await self._client.list(
+            self._type, self._namespace, label_selector=self._labels, field_selector=self._fields
+        )
+        found = {_key(obj): obj for obj in listing.items}
+        for key in self._objects.keys() - found.keys():
+            self._put(key, None)
+        for key, obj in found.items():
+            self._put(key, obj)
+        self._version = listing.resource_version
+        self._synced.set()
+
+    async def _follow(self) -> None:
+        changes = self._client.watch(
+            self._type,
+            self._namespace,
+            resource_version=self._version,
+            label_selector=self._labels,
+            field_selector=self._fields,
+        )
+        async for events in changes:
+            for event in events:
+                self._apply(event)
+
+    def _apply(self, event: WatchEvent[T]) -> None:
+        if event.type != "BOOKMARK":
+            self._put(_key(event.object), None if event.type == "DELETED" else event.object)
+        # After the handlers: a handler that fails must not make its event disappear.
+        self._version = event.object.metadata.resource_version
+
+    def _put(self, key: tuple[str, str], new: T | None) -> None:
+        old = self._objects.get(key)
+        if new is not None:
+            if old is not None and old.metadata.resource_version == new.metadata.resource_version:
+                return
+            self._objects[key] = new
+        elif old is not None:
+            del self._objects[key]
+        for handler in self._handlers:
+            handler(old, new)
+
+
+def _key(obj: Object) -> tuple[str, str]:
+    return obj.metadata.namespace, obj.metadata.name

@@ -1,0 +1,115 @@
+"""A queue of keys for reconcilers: a key waits at most once, and is never worked on twice at the same time.
+
+A key added while it is being worked on is queued again when that work is done, so no change is missed and none is
+handled twice at once. `retry` is the one place that decides how long a failure waits.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import Awaitable, Callable, Hashable
+from typing import Generic, TypeVar
+
+from podling.model.errors import StatusError
+
+K = TypeVar("K", bound=Hashable)
+
+FIRST_DELAY = 0.005
+LONGEST_DELAY = 1000.0
+
+log = logging.getLogger(__name__)
+
+
+def retry_delay(failures: int) -> float:
+    """Seconds before the next try after `failures` failures in a row (1 or more): 5 ms, doubling, up to 1000 s."""
+    return min(FIRST_DELAY * 2 ** min(failures - 1, 40), LONGEST_DELAY)
+
+
+class WorkQueue(Generic[K]):
+    def __init__(self) -> None:
+        self._ready: deque[K] = deque()
+        self._queued: set[K] = set()
+        self._working: set[K] = set()
+        self._again: set[K] = set()
+        self._failures: dict[K, int] = {}
+        self._timers: dict[K, asyncio.TimerHandle] = {}
+        self._wakeup = asyncio.Event()
+
+    def add(self, key: K) -> None:
+        if key in self._working:
+            self._again.add(key)
+        elif key not in self._queued:
+            self._queued.add(key)
+            self._ready.append(key)
+            self._wakeup.set()
+
+    def add_after(self, key: K, seconds: float) -> None:
+        """Add `key` in `seconds`; an earlier time already set for it wins."""
+        loop = asyncio.get_running_loop()
+        timer = self._timers.get(key)
+        if timer is not None:
+            if timer.when() <= loop.time() + seconds:
+                return
+            timer.cancel()
+        self._timers[key] = loop.call_later(seconds, self._due, key)
+
+    async def get(self) -> K:
+        while not self._ready:
+            self._wakeup.clear()
+            await self._wakeup.wait()
+        key = self._ready.popleft()
+        self._queued.discard(key)
+        self._working.add(key)
+        return key
+
+    def done(self, key: K) -> None:
+        self._working.discard(key)
+        if key in self._again:
+            self._again.discard(key)
+            self.add(key)
+
+    def forget(self, key: K) -> None:
+        """The key's failures are over."""
+        self._failures.pop(key, None)
+
+    def retry(self, key: K) -> None:
+        """Add `key` again after a delay that grows with each failure since `forget`."""
+        failures = self._failures[key] = self._failures.get(key, 0) + 1
+        self.add_after(key, retry_delay(failures))
+
+    def close(self) -> None:
+        for timer in self._timers.values():
+            timer.cancel()
+        self._timers.clear()
+
+    def _due(self, key: K) -> None:
+        del self._timers[key]
+        self.add(key)
+
+
+async def work(queue: WorkQueue[K], reconcile: Callable[[K], Awaitable[None]], name: str) -> None:
+    """Reconcile keys for ever, one at a time. Run it several times over one queue for more at once.
+
+    A conflict is ordinary: the key is looked at again with fresher objects. Anything else is logged and retried later;
+    an error of the program itself must not end the controller for every other key.
+    """
+    try:
+        while True:
+            key = await queue.get()
+            try:
+                await reconcile(key)
+            except StatusError as error:
+                if error.code != 409:
+                    log.warning("%s %s: %s", name, key, error.message)
+                queue.retry(key)
+            except Exception:
+                log.exception("%s %s", name, key)
+                queue.retry(key)
+            else:
+                queue.forget(key)
+            finally:
+                queue.done(key)
+    finally:
+        queue.close()

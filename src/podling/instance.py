@@ -1,0 +1,174 @@
+"""Where one podling keeps its things, and what it calls them on the machine it shares.
+
+Everything follows from the data directory: two podlings with different data directories have different identities,
+and so different run directories, bridges, cgroups and runtime sockets. What cannot follow from a name, the pod subnet
+and the ports, is chosen once and kept in `instance.json`; a subnet is claimed under `/run` so that no two take one.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import ipaddress
+import os
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+import msgspec
+
+LAYOUT_VERSION = 1
+DEFAULT_DATA_DIR = Path("/var/lib/podling")
+DEFAULT_PORT = 6443
+RUN_ROOT = Path("/run/podling")
+SUBNETS = [f"10.{64 + n // 256}.{n % 256}.0/24" for n in range(1024)]
+
+
+class LayoutError(Exception):
+    """The data directory was written by another version of podling."""
+
+
+class Choices(msgspec.Struct):
+    """What was chosen on the first start and holds for every later one."""
+
+    layout: int
+    port: int
+    subnet: str
+
+
+@dataclass(frozen=True, slots=True)
+class Instance:
+    """Paths and names of the podling whose objects live in `data_dir`."""
+
+    data_dir: Path
+
+    @classmethod
+    def at(cls, data_dir: Path) -> Instance:
+        return cls(data_dir.resolve())
+
+    @property
+    def identity(self) -> str:
+        """Eight hex digits that name this podling on the machine."""
+        return hashlib.sha256(str(self.data_dir).encode()).hexdigest()[:8]
+
+    @property
+    def run_dir(self) -> Path:
+        """Sockets and locks. Short, because a socket's path has at most 107 bytes, and gone after a reboot."""
+        return RUN_ROOT / self.identity
+
+    @property
+    def bridge(self) -> str:
+        """The pods' bridge; an interface name has at most 15 characters."""
+        return f"podling{self.identity}"
+
+    @property
+    def cgroup(self) -> str:
+        return f"/podling-{self.identity}"
+
+    @property
+    def database(self) -> Path:
+        return self.data_dir / "state.db"
+
+    @property
+    def pki_dir(self) -> Path:
+        return self.data_dir / "pki"
+
+    @property
+    def kubeconfig(self) -> Path:
+        return self.data_dir / "admin.conf"
+
+    @property
+    def log_file(self) -> Path:
+        return self.data_dir / "podling.log"
+
+    @property
+    def kubelet_dir(self) -> Path:
+        return self.data_dir / "kubelet"
+
+    @property
+    def pod_logs_dir(self) -> Path:
+        return self.data_dir / "logs" / "pods"
+
+    @property
+    def cni_dir(self) -> Path:
+        return self.data_dir / "cni"
+
+    @property
+    def containerd_dir(self) -> Path:
+        return self.data_dir / "containerd"
+
+    @property
+    def lock_file(self) -> Path:
+        """Held by the running podling, with its process id inside."""
+        return self.run_dir / "lock"
+
+    @property
+    def choices_file(self) -> Path:
+        return self.data_dir / "instance.json"
+
+    def choices(self) -> Choices | None:
+        """What an earlier start chose, None before the first. Raises LayoutError."""
+        if not self.choices_file.exists():
+            return None
+        try:
+            kept = msgspec.json.decode(self.choices_file.read_bytes(), type=Choices)
+        except msgspec.DecodeError as error:
+            raise LayoutError(f"{self.choices_file} cannot be read ({error}); move the data directory away") from error
+        if kept.layout != LAYOUT_VERSION:
+            raise LayoutError(
+                f"{self.data_dir} has layout {kept.layout}, this podling writes layout {LAYOUT_VERSION}: "
+                "use the podling that made it, or another --data-dir"
+            )
+        return kept
+
+    def keep(self, choices: Choices) -> None:
+        partial = self.choices_file.with_suffix(".new")
+        partial.write_bytes(msgspec.json.encode(choices) + b"\n")
+        partial.replace(self.choices_file)
+
+    def claim_subnet(self, preferred: str | None, taken: Callable[[str], bool]) -> str:
+        """A pod subnet no other podling has and for which `taken` (the machine's own routes) says no.
+
+        The claim lasts until `release_subnet` or a reboot, so containers that outlive their podling keep theirs.
+        """
+        claims = RUN_ROOT / "subnets"
+        claims.mkdir(parents=True, exist_ok=True)
+        for subnet in self._candidates(preferred):
+            claim = claims / subnet.replace("/", "_")
+            try:
+                with open(os.open(claim, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644), "w") as file:
+                    file.write(self.identity)
+            except FileExistsError:
+                if claim.read_text() == self.identity:
+                    return subnet
+                continue
+            if not taken(subnet):
+                return subnet
+            claim.unlink()
+        raise OSError("every pod subnet podling could take is in use on this machine")
+
+    def release_subnet(self) -> None:
+        for claim in (RUN_ROOT / "subnets").glob("*"):
+            if claim.read_text() == self.identity:
+                claim.unlink()
+
+    def _candidates(self, preferred: str | None) -> Iterable[str]:
+        start = int(self.identity, 16) % len(SUBNETS)
+        if preferred is not None:
+            yield preferred
+        yield from SUBNETS[start:] + SUBNETS[:start]
+
+
+def routed(subnet: str, route_table: str, own_interface: str) -> bool:
+    """Whether `route_table` (the text of /proc/net/route) sends any of `subnet` to an interface not `own_interface`."""
+    wanted = ipaddress.ip_network(subnet)
+    for line in route_table.splitlines()[1:]:
+        interface, destination, _, _, _, _, _, mask, *_ = line.split()
+        network = ipaddress.ip_network((_little_endian(destination), _little_endian(mask)), strict=False)
+        # The default route covers everything and says nothing about who uses the subnet.
+        if interface != own_interface and network.prefixlen > 0 and network.overlaps(wanted):
+            return True
+    return False
+
+
+def _little_endian(field: str) -> str:
+    return ".".join(str(byte) for byte in reversed(bytes.fromhex(field)))
