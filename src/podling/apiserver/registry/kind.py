@@ -1,14 +1,15 @@
 """What the API server knows of one resource beyond its type: the promise every file of this room keeps.
 
-A `Kind` is a strategy in Kubernetes' sense: it fills in defaults, says what a writer may not decide, finds faults,
-and shows the object as a table row. It is pure: no storage, no request; `now` is an argument. `podling.apiserver.
-registry.store` calls it in this order:
+A `Kind` is a strategy in Kubernetes' sense: it fills in defaults, says what a writer may not decide, finds
+faults, and shows the object as a table row. It is pure: no storage, no request; `now` is an argument. The
+store beside it calls it in this order:
 
     create    default > prepare_create > (admission) > validate > store
     update    default > prepare_update > (admission) > validate + validate_update > store
     delete    graceful_delete > store or remove
 
-Objects are changed in place; `old` objects are read only. A kind is one subclass in one file, listed in `kinds.py`.
+Objects are changed in place; `old` objects are read only. A kind is one subclass in one file, listed in
+`kinds.py`.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ class Column(NamedTuple):
 
 
 class Part(Generic[T]):
-    """A subresource that is the same object, of which only a part may be written: `status`, `ephemeralcontainers`.
+    """A subresource that is the same object, of which only a part may be written, such as `status`.
 
     Read, replaced and patched like the object itself, with these rules in place of the kind's.
     """
@@ -61,12 +62,12 @@ class Action(Generic[T]):
     """The kind of the body, as discovery names it; `body.type` decodes it."""
 
     def effect(self, obj: T, body: Any, now: datetime) -> T | DeleteOptions:
-        """What becomes of `obj`: the object to store in its place, or how to delete it. Raises StatusError."""
+        """What becomes of `obj`: what to store in its place, or how to delete it. Raises StatusError."""
         raise NotImplementedError
 
 
 class Connect(NamedTuple):
-    """A subresource that is a connection to the node of the object: `log`, `exec`, `attach`, `portforward`."""
+    """A subresource that is a connection to the node of the object, such as `log` and `exec`."""
 
     name: str
     options: str
@@ -128,7 +129,7 @@ class Kind(Generic[T]):
         return [obj.metadata.name, obj.metadata.creation_timestamp]
 
     def graceful_delete(self, obj: T, options: DeleteOptions, now: datetime) -> bool:
-        """Begin the deletion of `obj`: True when it is marked and must stay for now, False to remove it at once.
+        """Begin the deletion of `obj`: True when it is marked and stays for now, False to remove it at once.
 
         Finalizers are not looked at here: they hold every kind alike.
         """
@@ -152,7 +153,7 @@ class View(Kind[T], Generic[T, S]):
 
 
 def storage_key(resource: Resource, namespace: str = "", name: str = "") -> str:
-    """Where an object is kept; without a name the prefix of its namespace, without either that of the resource."""
+    """Where an object is kept; without name the prefix of its namespace, without both of the resource."""
     group = f"{resource.group}/" if resource.group else ""
     place = f"/registry/{group}{resource.plural}/"
     if namespace:
