@@ -1,0 +1,181 @@
+"""What is known of one pod at one moment: the input of the planner and of the status, apart from the spec.
+
+Everything here is a fact read from the runtime, the pod's directory or this kubelet's own recent attempts; nothing is a
+decision. The values are immutable, so a plan and a status made from the same observation always agree. Of all of it a
+kubelet may lose `failures`, `probes`, `in_flight`, `restarting` and `ObservedSandbox.stopped` when it dies: a plan made
+without them is at worst a repetition of something harmless (R-INIT-11).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from enum import Enum
+from types import MappingProxyType
+from typing import TypeVar
+
+from podling.kubelet.container_types import ContainerType
+
+V = TypeVar("V")
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def nothing() -> Mapping[str, V]:
+    """An empty mapping no one can fill."""
+    return MappingProxyType({})
+
+
+def from_nanoseconds(nanoseconds: int) -> datetime:
+    """A time of the runtime protocol (ns since the epoch, 0 when unset: then the epoch itself)."""
+    return _EPOCH + timedelta(microseconds=nanoseconds // 1000)
+
+
+class ContainerState(Enum):
+    CREATED = "created"
+    RUNNING = "running"
+    EXITED = "exited"
+    UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True, slots=True)
+class ObservedSandbox:
+    """One sandbox of the pod. `stopped`: its stop has succeeded since this kubelet started, so its network is torn down
+    (a sandbox that is only not `ready` may still hold an address). `host_network`: it was made in the node's network."""
+
+    id: str
+    attempt: int
+    created_at: datetime
+    ready: bool
+    ips: tuple[str, ...] = ()
+    host_network: bool = False
+    stopped: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ObservedContainer:
+    """One instance of a container. `attempt`, `hash`, `crashes` and `type` come from the labels and annotations that
+    `container_config.py` wrote; `crashes` counts the failures in a row that came before this instance (`backoff.py`).
+    `reason` and `message` are the runtime's, or the termination message once it has exited. `user` is (uid, gid,
+    supplemental groups) of the first process. `mounts`: container path → (read only, recursive read only or "")."""
+
+    id: str
+    name: str
+    type: ContainerType
+    sandbox_id: str
+    attempt: int
+    state: ContainerState
+    created_at: datetime
+    started_at: datetime = _EPOCH
+    finished_at: datetime = _EPOCH
+    exit_code: int = 0
+    reason: str = ""
+    message: str = ""
+    image: str = ""
+    image_id: str = ""
+    hash: str = ""
+    crashes: int = 0
+    user: tuple[int, int, tuple[int, ...]] | None = None
+    mounts: tuple[tuple[str, bool, str], ...] = ()
+
+    @property
+    def running(self) -> bool:
+        return self.state is ContainerState.RUNNING
+
+    @property
+    def exited(self) -> bool:
+        return self.state is ContainerState.EXITED
+
+    @property
+    def succeeded(self) -> bool:
+        return self.state is ContainerState.EXITED and self.exit_code == 0
+
+    @property
+    def failed(self) -> bool:
+        """Ended, or lost by the runtime, without success."""
+        return self.state is ContainerState.UNKNOWN or (self.exited and self.exit_code != 0)
+
+
+@dataclass(frozen=True, slots=True)
+class StartFailure:
+    """The last of `count` failures in a row to bring a container (or the sandbox) to life. `reason` is the waiting
+    reason Kubernetes shows: ErrImagePull, InvalidImageName, ErrImageNeverPull, CreateContainerConfigError,
+    CreateContainerError, RunContainerError ... Forgotten as soon as the thing starts."""
+
+    reason: str
+    message: str
+    count: int
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class ProbeResult:
+    """What the probes and the postStart hook say of one instance. No entry for an instance: nothing is probed.
+
+    `started`: the startup probe has passed and postStart is done. `alive` is False once the liveness or startup probe
+    failed for good; `message` then says which, `grace_seconds` is the probe's own terminationGracePeriodSeconds."""
+
+    started: bool = True
+    ready: bool = True
+    alive: bool = True
+    message: str = ""
+    grace_seconds: int | None = None
+
+
+UNPROBED = ProbeResult()
+
+
+@dataclass(frozen=True, slots=True)
+class Termination:
+    """Why the pod as a whole must end although neither its object nor its containers say so: it was removed from the API
+    (`phase` ""), evicted, refused by the node (`phase` "Failed" with reason and message)."""
+
+    reason: str = ""
+    message: str = ""
+    phase: str = ""
+    grace_seconds: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ObservedPod:
+    """`sandboxes` and `containers` are newest first. `initialized_sandboxes`: the sandboxes in which initialization is
+    recorded as completed (R-INIT-4). `failures` by container name; `probes` by container id. `in_flight`: keys of the
+    actions being applied now. `restarting`: ids this kubelet stopped in order to start them anew (changed definition,
+    failed probe). `volumes_ready`: containers may be created; `volumes_error` says why not, when it is known.
+    `started_at`: when this kubelet first saw the pod, unless the pod's status already has a startTime."""
+
+    sandboxes: tuple[ObservedSandbox, ...] = ()
+    containers: tuple[ObservedContainer, ...] = ()
+    initialized_sandboxes: frozenset[str] = frozenset()
+    failures: Mapping[str, StartFailure] = field(default_factory=nothing)
+    sandbox_failure: StartFailure | None = None
+    probes: Mapping[str, ProbeResult] = field(default_factory=nothing)
+    volumes_ready: bool = True
+    volumes_error: str = ""
+    in_flight: frozenset[str] = frozenset()
+    restarting: frozenset[str] = frozenset()
+    termination: Termination | None = None
+    started_at: datetime | None = None
+
+    @property
+    def sandbox(self) -> ObservedSandbox | None:
+        """The newest sandbox: the pod's, if it is ready."""
+        return self.sandboxes[0] if self.sandboxes else None
+
+    def instances(self, name: str) -> tuple[ObservedContainer, ...]:
+        """Every instance of a container, newest first."""
+        return tuple(c for c in self.containers if c.name == name)
+
+    def newest(self, name: str) -> ObservedContainer | None:
+        return next((c for c in self.containers if c.name == name), None)
+
+    def current(self, name: str) -> ObservedContainer | None:
+        """The newest instance that lives in the newest sandbox."""
+        newest = self.newest(name)
+        return newest if newest and self.sandboxes and newest.sandbox_id == self.sandboxes[0].id else None
+
+    def probe(self, container: ObservedContainer) -> ProbeResult:
+        return self.probes.get(container.id, UNPROBED)
+
+    def started(self, container: ObservedContainer) -> bool:
+        return container.running and self.probe(container).started

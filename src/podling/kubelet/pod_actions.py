@@ -1,0 +1,132 @@
+"""What a plan may ask for, and the plan itself. A worker applies each action once; `key` names it while it is in flight.
+
+A container's actions share the name or id of the container in their key, so that the planner can ask "is anything
+happening to it?" of nothing but a set of strings.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from podling.kubelet.container_types import ContainerType
+from podling.kubelet.pod_state import PodState
+
+
+@dataclass(frozen=True, slots=True)
+class CreateSandbox:
+    attempt: int
+
+    @property
+    def key(self) -> str:
+        return "create-sandbox"
+
+
+@dataclass(frozen=True, slots=True)
+class StopSandbox:
+    """Stop a sandbox and tear its network down. Also asked of a sandbox that is already dead, once per kubelet life."""
+
+    id: str
+
+    @property
+    def key(self) -> str:
+        return f"stop-sandbox:{self.id}"
+
+
+@dataclass(frozen=True, slots=True)
+class RemoveSandbox:
+    id: str
+
+    @property
+    def key(self) -> str:
+        return f"remove-sandbox:{self.id}"
+
+
+@dataclass(frozen=True, slots=True)
+class StartContainer:
+    """Bring up a new instance: ensure the image, create, start (and postStart). `attempt` is the restart count,
+    `crashes` the failures in a row before it; `target_id` the instance whose process namespace it joins, or ""."""
+
+    name: str
+    type: ContainerType
+    attempt: int = 0
+    crashes: int = 0
+    target_id: str = ""
+
+    @property
+    def key(self) -> str:
+        return f"start:{self.name}"
+
+
+@dataclass(frozen=True, slots=True)
+class StopContainer:
+    """Stop an instance. `message` is the Killing event's; `restart` means a new instance must follow whatever its
+    restart policy says: the worker keeps the id in `ObservedPod.restarting`. `pod_grace` is the pod's grace when this
+    was decided: a deletion repeated with a shorter grace is a new action."""
+
+    id: str
+    name: str
+    grace_seconds: int
+    reason: str
+    message: str
+    restart: bool = False
+    pod_grace: int = 0
+
+    @property
+    def key(self) -> str:
+        return f"stop:{self.id}:{self.pod_grace}"
+
+
+@dataclass(frozen=True, slots=True)
+class RemoveContainer:
+    """Remove an instance that is not running. Its log goes with it."""
+
+    id: str
+    name: str
+
+    @property
+    def key(self) -> str:
+        return f"remove:{self.id}"
+
+
+@dataclass(frozen=True, slots=True)
+class RecordInitialized:
+    """Write down durably that every init container has done its work in this sandbox (R-INIT-4)."""
+
+    sandbox_id: str
+
+    @property
+    def key(self) -> str:
+        return f"initialized:{self.sandbox_id}"
+
+
+@dataclass(frozen=True, slots=True)
+class Finish:
+    """Nothing of a deleted pod is left in the runtime: give back the rest of the node and let the object go."""
+
+    @property
+    def key(self) -> str:
+        return "finish"
+
+
+Action = (
+    CreateSandbox
+    | StopSandbox
+    | RemoveSandbox
+    | StartContainer
+    | StopContainer
+    | RemoveContainer
+    | RecordInitialized
+    | Finish
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """`actions` may all be started at once. `wake_at` is the earliest time at which the plan or the status would change by
+    time alone. `state` is the part of its life the pod is in; in TERMINATING, starts still in flight should be given up;
+    in TERMINATED nothing runs any more and volumes and cgroup can be given back."""
+
+    state: PodState
+    actions: tuple[Action, ...] = ()
+    wake_at: datetime | None = None

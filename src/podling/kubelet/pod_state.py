@@ -1,0 +1,48 @@
+"""The life of a pod on a node, as the kubelet's pod workers live it.
+
+    syncing ──▶ terminating ──▶ terminated ──▶ finished
+                     │                            ▲
+                     └── (nothing was ever run) ──┘
+
+syncing: the pod should run. terminating: it must end; containers may still run. terminated: nothing runs, logs and status
+remain. finished: nothing is left on the node. No way leads back: a pod that was told to end never runs again.
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+
+
+class PodState(Enum):
+    SYNCING = "syncing"
+    TERMINATING = "terminating"
+    TERMINATED = "terminated"
+    FINISHED = "finished"
+
+
+MOVES: dict[PodState, frozenset[PodState]] = {
+    PodState.SYNCING: frozenset({PodState.TERMINATING, PodState.TERMINATED}),
+    PodState.TERMINATING: frozenset({PodState.TERMINATED, PodState.FINISHED}),
+    PodState.TERMINATED: frozenset({PodState.FINISHED}),
+    PodState.FINISHED: frozenset(),
+}
+
+
+class IllegalMove(Exception):
+    """A pod was asked to go back in its life."""
+
+
+class PodLife:
+    """The state of one pod. `move` raises IllegalMove, and changes nothing, for a move the table does not have."""
+
+    def __init__(self, state: PodState = PodState.SYNCING) -> None:
+        self.state = state
+
+    def move(self, to: PodState) -> bool:
+        """Whether this changed anything; staying where one is, is always allowed."""
+        if to is self.state:
+            return False
+        if to not in MOVES[self.state]:
+            raise IllegalMove(f"a {self.state.value} pod cannot become {to.value}")
+        self.state = to
+        return True
