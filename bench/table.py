@@ -1,7 +1,8 @@
-"""How every benchmark reports: one line a measurement, with its ratio to the floor, on the screen and as JSON.
+"""How every benchmark reports: one line a measurement, with its ratio to the floor, on screen and as JSON.
 
-A figure of a shared, noisy machine says little alone: give the floor (what the same run measured with nothing of
-podling in between) wherever there is one. For latencies a ratio near 1 from above is good, for rates from below.
+A figure of a shared, noisy machine says little alone: give the floor (what the same run measured with
+nothing of podling in between) wherever there is one. For latencies a ratio near 1 from above is good, for
+rates one near 1 from below.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ RESULTS = Path(__file__).parent / "results"
 
 @dataclass(frozen=True)
 class Measurement:
-    """`samples` and `floor` are in `unit` (`ms`, `/s`, `MB` ...); `goal` is said as a user would: `≤ 1.25 x floor`."""
+    """`samples` and `floor` are in `unit` (`ms`, `/s`, `MB` ...); `goal` is text: `≤ 1.25 x floor`."""
 
     name: str
     unit: str
@@ -82,8 +83,8 @@ def _print(title: str, measurements: Sequence[Measurement]) -> None:
             m.name,
             _figure(m.median, m.unit),
             _figure(m.p99, m.unit),
-            _figure(m.floor, m.unit) if m.floor else "–",
-            f"{m.ratio:.2f}" if m.ratio else "–",
+            _figure(m.floor, m.unit) if m.floor else "-",
+            f"{m.ratio:.2f}" if m.ratio else "-",
             m.goal,
         )
     Console(width=None if Console().is_terminal else 120).print(table)
