@@ -1,8 +1,9 @@
 """Where one podling keeps its things, and what it calls them on the machine it shares.
 
-Everything follows from the data directory: two podlings with different data directories have different identities,
-and so different run directories, bridges, cgroups and runtime sockets. What cannot follow from a name, the pod subnet
-and the ports, is chosen once and kept in `instance.json`; a subnet is claimed under `/run` so that no two take one.
+Everything follows from the data directory: two podlings with different data directories have different
+identities, and so different run directories, bridges, cgroups and runtime sockets. What cannot follow from a
+name, the pod subnet and the ports, is chosen once and kept in `instance.json`; a subnet is claimed under
+`/run` so that no two take one.
 """
 
 from __future__ import annotations
@@ -52,7 +53,7 @@ class Instance:
 
     @property
     def run_dir(self) -> Path:
-        """Sockets and locks. Short, because a socket's path has at most 107 bytes, and gone after a reboot."""
+        """Sockets and locks: gone after a reboot, and short, because a socket's path has at most 107 bytes."""
         return RUN_ROOT / self.identity
 
     @property
@@ -112,7 +113,9 @@ class Instance:
         try:
             kept = msgspec.json.decode(self.choices_file.read_bytes(), type=Choices)
         except msgspec.DecodeError as error:
-            raise LayoutError(f"{self.choices_file} cannot be read ({error}); move the data directory away") from error
+            raise LayoutError(
+                f"{self.choices_file} cannot be read ({error}); move the data directory away"
+            ) from error
         if kept.layout != LAYOUT_VERSION:
             raise LayoutError(
                 f"{self.data_dir} has layout {kept.layout}, this podling writes layout {LAYOUT_VERSION}: "
@@ -128,7 +131,8 @@ class Instance:
     def claim_subnet(self, preferred: str | None, taken: Callable[[str], bool]) -> str:
         """A pod subnet no other podling has and for which `taken` (the machine's own routes) says no.
 
-        The claim lasts until `release_subnet` or a reboot, so containers that outlive their podling keep theirs.
+        The claim lasts until `release_subnet` or a reboot, so containers that outlive their podling keep
+        theirs.
         """
         claims = RUN_ROOT / "subnets"
         claims.mkdir(parents=True, exist_ok=True)
@@ -159,7 +163,9 @@ class Instance:
 
 
 def routed(subnet: str, route_table: str, own_interface: str) -> bool:
-    """Whether `route_table` (the text of /proc/net/route) sends any of `subnet` to an interface not `own_interface`."""
+    """Whether `route_table` (the text of /proc/net/route) sends any of `subnet` to an interface not
+    `own_interface`.
+    """
     wanted = ipaddress.ip_network(subnet)
     for line in route_table.splitlines()[1:]:
         interface, destination, _, _, _, _, _, mask, *_ = line.split()

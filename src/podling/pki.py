@@ -1,7 +1,8 @@
 """The certificate authority of one podling: made on the first start, kept in the data directory.
 
-Everything that speaks TLS here is signed by it, so a stolen kubeconfig of one podling opens no other. Keys are EC
-P-256. Leaves are renewed when they have less than a month left, or when what they say has changed (a new address).
+Everything that speaks TLS here is signed by it, so a stolen kubeconfig of one podling opens no other. Keys
+are EC P-256. Leaves are renewed when they have less than a month left, or when what they say has changed (a
+new address).
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """The typed client: a verb and a type in, objects out, over any transport.
 
-Paths follow from the type's resource in `model.scheme`; errors are the server's Status, raised as StatusError.
+Paths follow from the type's resource in `model.scheme`; errors are the server's Status, raised as
+StatusError.
 """
 
 from __future__ import annotations
@@ -14,11 +15,11 @@ import msgspec
 from podling.client.transport import JSON, Answer, Transport
 from podling.model import json
 from podling.model.errors import StatusError
-from podling.model.meta import ListMeta, Object
+from podling.model.meta import KubeObject, ListMeta
 from podling.model.options import DeleteOptions, Preconditions
 from podling.model.scheme import Resource, resource_of
 
-T = TypeVar("T", bound=Object)
+T = TypeVar("T", bound=KubeObject)
 
 MERGE_PATCH = "application/merge-patch+json"
 
@@ -63,7 +64,9 @@ class Client:
     ) -> Listing[T]:
         query = _selectors(label_selector, field_selector)
         found = _lists.decode(await self._call("GET", path_of(type_, namespace), query))
-        return Listing([json.decode(item, type_) for item in found.items or []], found.metadata.resource_version)
+        return Listing(
+            [json.decode(item, type_) for item in found.items or []], found.metadata.resource_version
+        )
 
     async def watch(
         self,
@@ -93,7 +96,9 @@ class Client:
         path = path_of(type(obj), obj.metadata.namespace)
         return json.decode(await self._call("POST", path, body=json.encode(obj)), type(obj))
 
-    async def create_subresource(self, owner: type[Object], name: str, subresource: str, body: Object) -> None:
+    async def create_subresource(
+        self, owner: type[KubeObject], name: str, subresource: str, body: KubeObject
+    ) -> None:
         """POST to a subresource such as `binding` or `eviction`, in the namespace `body` is in."""
         path = path_of(owner, body.metadata.namespace, name, subresource)
         await self._call("POST", path, body=json.encode(body))
@@ -118,7 +123,7 @@ class Client:
 
     async def delete(
         self,
-        type_: type[Object],
+        type_: type[KubeObject],
         name: str,
         namespace: str = "",
         *,
@@ -133,7 +138,7 @@ class Client:
         )
         await self._call("DELETE", path_of(type_, namespace, name), body=json.encode(options))
 
-    async def delete_collection(self, type_: type[Object], namespace: str) -> None:
+    async def delete_collection(self, type_: type[KubeObject], namespace: str) -> None:
         await self._call("DELETE", path_of(type_, namespace))
 
     async def raw(self, path: str) -> bytes:
@@ -154,7 +159,7 @@ class Client:
         return _body(await self._transport.request(method, path, query or {}, body, content_type))
 
 
-def path_of(type_: type[Object], namespace: str = "", name: str = "", subresource: str = "") -> str:
+def path_of(type_: type[KubeObject], namespace: str = "", name: str = "", subresource: str = "") -> str:
     """The API path of a collection, an object, or a subresource."""
     resource = resource_of(type_)
     parts = [_root(resource)]

@@ -1,7 +1,8 @@
 """Recording events: what a component says happened to an object, as `kubectl describe` shows it.
 
-Saying an event never waits and never fails: it goes into a bounded queue that `run()` empties; when the server is away
-for long the oldest unsaid ones are dropped. The same thing said again raises the count of the event that stands.
+Saying an event never waits and never fails: it goes into a bounded queue that `run()` empties; when the
+server is away for long the oldest unsaid ones are dropped. The same thing said again raises the count of the
+event that stands.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from typing import NamedTuple
 from podling.client.client import Client
 from podling.model.errors import StatusError
 from podling.model.event import Event, EventSource
-from podling.model.meta import Object, ObjectMeta, ObjectReference
+from podling.model.meta import KubeObject, ObjectMeta, ObjectReference
 from podling.model.time import Clock, rfc3339
 
 NORMAL = "Normal"
@@ -62,10 +63,10 @@ class EventRecorder:
         self._standing: OrderedDict[tuple[str, ...], _Standing] = OrderedDict()
         self._budgets: OrderedDict[str, _Budget] = OrderedDict()
 
-    def normal(self, obj: Object, reason: str, message: str, *, field_path: str = "") -> None:
+    def normal(self, obj: KubeObject, reason: str, message: str, *, field_path: str = "") -> None:
         self._say(obj, NORMAL, reason, message, field_path)
 
-    def warning(self, obj: Object, reason: str, message: str, *, field_path: str = "") -> None:
+    def warning(self, obj: KubeObject, reason: str, message: str, *, field_path: str = "") -> None:
         self._say(obj, WARNING, reason, message, field_path)
 
     async def run(self) -> None:
@@ -75,7 +76,7 @@ class EventRecorder:
             self._wakeup.clear()
             await self._wakeup.wait()
 
-    def _say(self, obj: Object, type_: str, reason: str, message: str, field_path: str) -> None:
+    def _say(self, obj: KubeObject, type_: str, reason: str, message: str, field_path: str) -> None:
         about = ObjectReference(
             kind=obj.kind,
             namespace=obj.metadata.namespace,
@@ -94,7 +95,9 @@ class EventRecorder:
         try:
             await self._write(said)
         except (StatusError, OSError) as error:
-            log.warning("event %s on %s/%s not recorded: %s", said.reason, said.about.kind, said.about.name, error)
+            log.warning(
+                "event %s on %s/%s not recorded: %s", said.reason, said.about.kind, said.about.name, error
+            )
 
     async def _write(self, said: _Said) -> None:
         key = (said.about.uid, said.about.name, said.about.field_path, said.type, said.reason, said.message)

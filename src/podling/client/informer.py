@@ -1,8 +1,8 @@
 """A local copy of a collection, kept fresh by list and watch, that tells its subscribers what changed.
 
-Subscribers are called on the event loop, in order, with the old and the new object; they must only note what to do
-(put a key into a work queue, wake a worker), never do it. Every handler sees the objects that were there before it
-subscribed as additions.
+Subscribers are called on the event loop, in order, with the old and the new object; they must only note what
+to do (put a key into a work queue, wake a worker), never do it. Every handler sees the objects that were
+there before it subscribed as additions.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from typing import Generic, TypeVar
 
 from podling.client.client import Client, WatchEvent
 from podling.model.errors import StatusError
-from podling.model.meta import Object
+from podling.model.meta import KubeObject
 
-T = TypeVar("T", bound=Object)
+T = TypeVar("T", bound=KubeObject)
 
 Handler = Callable[[T | None, T | None], None]
 """Called with (old, new): old is None for an addition, new is None for a deletion."""
@@ -64,7 +64,7 @@ class Informer(Generic[T]):
         await self._synced.wait()
 
     async def run(self) -> None:
-        """List, then watch, for ever; a broken watch resumes where it stopped, a version too old lists again."""
+        """List, then watch, for ever: a broken watch resumes where it stopped, a too old one lists again."""
         retry = FIRST_RETRY
         while True:
             try:
@@ -126,5 +126,5 @@ class Informer(Generic[T]):
             handler(old, new)
 
 
-def _key(obj: Object) -> tuple[str, str]:
+def _key(obj: KubeObject) -> tuple[str, str]:
     return obj.metadata.namespace, obj.metadata.name

@@ -1,7 +1,8 @@
-"""How a client reaches an API server: the promise kept by `https.py` and by the API server's in-process transport.
+"""How a client reaches an API server: the promise kept by `https.py` and by the API server's in-process
+transport.
 
-Paths, bodies and answers are those of HTTP, so that what works in one process works over the network, and nothing
-that reaches the server in-process passes by any step of its pipeline.
+Paths, bodies and answers are those of HTTP, so that what works in one process works over the network, and
+nothing that reaches the server in-process passes by any step of its pipeline.
 """
 
 from __future__ import annotations

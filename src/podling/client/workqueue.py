@@ -1,7 +1,7 @@
 """A queue of keys for reconcilers: a key waits at most once, and is never worked on twice at the same time.
 
-A key added while it is being worked on is queued again when that work is done, so no change is missed and none is
-handled twice at once. `retry` is the one place that decides how long a failure waits.
+A key added while it is being worked on is queued again when that work is done, so no change is missed and
+none is handled twice at once. `retry` is the one place that decides how long a failure waits.
 """
 
 from __future__ import annotations
@@ -23,7 +23,9 @@ log = logging.getLogger(__name__)
 
 
 def retry_delay(failures: int) -> float:
-    """Seconds before the next try after `failures` failures in a row (1 or more): 5 ms, doubling, up to 1000 s."""
+    """Seconds before the next try after `failures` failures in a row (1 or more): 5 ms, doubling, up to 1000
+    s.
+    """
     return min(FIRST_DELAY * 2 ** min(failures - 1, 40), LONGEST_DELAY)
 
 
@@ -92,8 +94,8 @@ class WorkQueue(Generic[K]):
 async def work(queue: WorkQueue[K], reconcile: Callable[[K], Awaitable[None]], name: str) -> None:
     """Reconcile keys for ever, one at a time. Run it several times over one queue for more at once.
 
-    A conflict is ordinary: the key is looked at again with fresher objects. Anything else is logged and retried later;
-    an error of the program itself must not end the controller for every other key.
+    A conflict is ordinary: the key is looked at again with fresher objects. Anything else is logged and
+    retried later; an error of the program itself must not end the controller for every other key.
     """
     try:
         while True:
