@@ -1,1 +1,1 @@
-"""The container runtime: the protocol, a client of any CRI v1 socket, a private containerd, an in-memory runtime."""
+"""The container runtime: its promise, a client of any CRI v1 socket, a private containerd, one in memory."""

@@ -1,7 +1,7 @@
 """The promise of a container runtime, as the kubelet uses it: CRI v1 calls plus a stream of what happened.
 
-Messages are CRI's own (`grpc/cri.proto`), so any CRI v1 socket keeps the promise with no translation. `hollow.py`
-keeps it in memory. `tests/contract/cri` runs over both.
+Messages are CRI's own (`grpc/cri.proto`), so any CRI v1 socket keeps the promise with no translation.
+`hollow.py` keeps it in memory. `tests/contract/cri` runs over both.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from podling.cri.grpc import cri_pb2 as pb
 
 
 class RuntimeFault(Exception):
-    """The runtime refused or failed a call. `code` is the gRPC status name (NOT_FOUND, UNAVAILABLE, UNKNOWN, ...)."""
+    """The runtime refused or failed a call. `code` is the gRPC status name: NOT_FOUND, UNAVAILABLE, UNKNOWN."""
 
     def __init__(self, code: str, message: str) -> None:
         super().__init__(message)
@@ -34,8 +34,9 @@ class EventKind(Enum):
 class RuntimeEvent:
     """Something happened to a container or sandbox.
 
-    EXITED carries `exit_code` and `finished_at` (ns since the epoch): the exit is a fact even while the runtime still
-    answers RUNNING for it. RELIST carries nothing: events may have been missed (the runtime came back), look again.
+    EXITED carries `exit_code` and `finished_at` (ns since the epoch): the exit is a fact even while the
+    runtime still answers RUNNING for it. RELIST carries nothing: events may have been missed (the runtime
+    came back), look again.
     """
 
     kind: EventKind
@@ -85,8 +86,8 @@ class Runtime(Protocol):
     async def remove_image(self, image: str) -> None: ...
 
     def events(self) -> AsyncIterator[RuntimeEvent]:
-        """What happens from now on. The first event is RELIST, said once the stream is established; it is said again
-        whenever the stream was broken and came back. Never ends by itself."""
+        """What happens from now on. The first event is RELIST, said once the stream is established; it is
+        said again whenever the stream was broken and came back. Never ends by itself."""
         ...
 
     async def close(self) -> None: ...

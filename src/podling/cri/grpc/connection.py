@@ -1,0 +1,107 @@
+"""The gRPC connection to a runtime's socket: messages in, messages out, and RuntimeFault for all that fails.
+
+Methods are called by their path, so no generated stub stands in between. Reconnecting is left to gRPC, with
+waits fit for a socket on the same machine instead of one across the world.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from typing import Generic, Self, TypeVar
+
+import grpc
+import grpc.aio
+from google.protobuf.message import Message
+
+from podling.cri.interface import RuntimeFault
+
+Answer = TypeVar("Answer", bound=Message)
+Metadata = tuple[tuple[str, str], ...]
+
+_MAX_ANSWER = 64 * 1024 * 1024
+_OPTIONS = (
+    ("grpc.max_receive_message_length", _MAX_ANSWER),
+    ("grpc.initial_reconnect_backoff_ms", 50),
+    ("grpc.min_reconnect_backoff_ms", 50),
+    ("grpc.max_reconnect_backoff_ms", 1000),
+    ("grpc.enable_http_proxy", 0),
+    # Sub-channels are shared in a process by address: a closed connection's backoff must not be the next
+    # one's.
+    ("grpc.use_local_subchannel_pool", 1),
+)
+
+
+class Connection:
+    """Belongs to the event loop it is made in. `endpoint` is a socket's path, with or without `unix://`."""
+
+    def __init__(self, endpoint: str) -> None:
+        target = f"unix://{endpoint}" if endpoint.startswith("/") else endpoint
+        self._channel = grpc.aio.insecure_channel(target, options=_OPTIONS)
+        self._methods: dict[str, grpc.aio.UnaryUnaryMultiCallable[Message, Message]] = {}
+
+    async def call(
+        self,
+        path: str,
+        request: Message,
+        answer: type[Answer],
+        deadline: float | None,
+        metadata: Metadata = (),
+        wait_for_ready: bool = False,
+    ) -> Answer:
+        """The answer of the method at `path`; `deadline` in seconds, None waits as long as it takes."""
+        method = self._methods.get(path)
+        if method is None:
+            method = self._channel.unary_unary(
+                path, request_serializer=_serialize, response_deserializer=answer.FromString
+            )
+            self._methods[path] = method
+        try:
+            received = await method(
+                request, timeout=deadline, metadata=metadata, wait_for_ready=wait_for_ready
+            )
+        except grpc.aio.AioRpcError as error:
+            raise _fault(error) from error
+        assert isinstance(received, answer)
+        return received
+
+    def stream(self, path: str, request: Message, answer: type[Answer]) -> Stream[Answer]:
+        """The answers of the streaming method at `path`: asked for now, or once the runtime is there."""
+        method = self._channel.unary_stream(
+            path, request_serializer=_serialize, response_deserializer=answer.FromString
+        )
+        return Stream(method(request, wait_for_ready=True))
+
+    async def close(self) -> None:
+        await self._channel.close(None)
+
+
+class Stream(Generic[Answer]):
+    """Answers as they come; leaving it ends it."""
+
+    def __init__(self, call: grpc.aio.UnaryStreamCall[Message, Answer]) -> None:
+        self._call = call
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._call.cancel()
+
+    @property
+    def ended(self) -> bool:
+        return self._call.done()
+
+    async def __aiter__(self) -> AsyncIterator[Answer]:
+        try:
+            async for answer in self._call:
+                yield answer
+        except grpc.aio.AioRpcError as error:
+            raise _fault(error) from error
+
+
+def _serialize(message: Message) -> bytes:
+    return message.SerializeToString()
+
+
+def _fault(error: grpc.aio.AioRpcError) -> RuntimeFault:
+    return RuntimeFault(error.code().name, error.details() or "")

@@ -1,0 +1,71 @@
+"""Events from containerd's own service, on the socket CRI is served on. In every containerd from 1.0 on.
+
+Whether a subscription stands cannot be seen: containerd answers nothing until something happens. So we
+publish an event of our own and wait for it to come back: whatever happens after that is delivered too.
+
+As seen with containerd 1.6.20 (`tests/contract/cri/test_containerd_timing.py` keeps this true): CRI listens
+to the same events, so ContainerStatus may still say RUNNING when an exit arrives here, and says EXITED some
+milliseconds later; RemoveContainer meanwhile is refused or waits, StopContainer returns once both agree.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import uuid
+from collections.abc import AsyncGenerator
+
+from google.protobuf.any_pb2 import Any
+
+from podling.cri.grpc import containerd_events_pb2 as pb
+from podling.cri.grpc.connection import Connection, Stream
+from podling.cri.interface import EventKind, RuntimeEvent, RuntimeFault
+
+_SERVICE = "/containerd.services.events.v1.Events/"
+_NAMESPACE = "k8s.io"
+_START, _EXIT, _OOM, _HERE = "/tasks/start", "/tasks/exit", "/tasks/oom", "/podling/subscribed"
+_FILTERS = [f'namespace=={_NAMESPACE},topic=="{topic}"' for topic in (_START, _EXIT, _OOM, _HERE)]
+_ECHO_WITHIN = 2.0
+
+
+async def containerd_events(connection: Connection) -> AsyncGenerator[RuntimeEvent, None]:
+    """RELIST once subscribed, then every start, exit and memory kill. Raises RuntimeFault when the stream
+    breaks."""
+    request = pb.SubscribeRequest(filters=_FILTERS)
+    with connection.stream(f"{_SERVICE}Subscribe", request, pb.Envelope) as stream:
+        await _publish_and_hear(connection, stream)
+        yield RuntimeEvent(EventKind.RELIST)
+        async for envelope in stream:
+            event = event_of(envelope)
+            if event is not None:
+                yield event
+
+
+async def _publish_and_hear(connection: Connection, stream: Stream[pb.Envelope]) -> None:
+    token = uuid.uuid4().bytes
+    request = pb.PublishRequest(topic=_HERE, event=Any(type_url="podling.Subscribed", value=token))
+    metadata = (("containerd-namespace", _NAMESPACE),)
+    await connection.call(f"{_SERVICE}Publish", request, pb.PublishResponse, None, metadata, True)
+    try:
+        async with asyncio.timeout(_ECHO_WITHIN):
+            async for envelope in stream:
+                if envelope.event.value == token:
+                    return
+    except TimeoutError:
+        raise RuntimeFault("DEADLINE_EXCEEDED", "the subscription to events was not heard of") from None
+    raise RuntimeFault("UNAVAILABLE", "the subscription to events ended before it began")
+
+
+def event_of(envelope: pb.Envelope) -> RuntimeEvent | None:
+    """What the kubelet needs of one of containerd's events; None for a process of exec, or another's
+    topic."""
+    data = envelope.event.value
+    if envelope.topic == _START:
+        return RuntimeEvent(EventKind.STARTED, pb.TaskStart.FromString(data).container_id)
+    if envelope.topic == _OOM:
+        return RuntimeEvent(EventKind.OOM, pb.TaskOOM.FromString(data).container_id)
+    if envelope.topic != _EXIT:
+        return None
+    exit = pb.TaskExit.FromString(data)
+    if exit.id not in ("", exit.container_id):
+        return None
+    return RuntimeEvent(EventKind.EXITED, exit.container_id, exit.exit_status, exit.exited_at.ToNanoseconds())
