@@ -19,12 +19,12 @@ from datetime import datetime
 from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
 
 from podling.model.errors import Cause
-from podling.model.meta import Object
+from podling.model.meta import KubeObject
 from podling.model.options import DeleteOptions
 from podling.model.scheme import Resource
 
-T = TypeVar("T", bound=Object)
-S = TypeVar("S", bound=Object)
+T = TypeVar("T", bound=KubeObject)
+S = TypeVar("S", bound=KubeObject)
 
 
 class Column(NamedTuple):

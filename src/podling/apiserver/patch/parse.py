@@ -1,0 +1,65 @@
+"""From a PATCH request to a function: read once, applied as often as a conflict makes it necessary."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+
+from podling.apiserver.patch.json_patch import json_patch
+from podling.apiserver.patch.merge_patch import merge_patch
+from podling.apiserver.patch.schema import lookup_of
+from podling.apiserver.patch.strategic import strategic_merge_patch
+from podling.model.errors import bad_request, unsupported_media_type
+from podling.model.meta import KubeObject
+
+JSON_PATCH = "application/json-patch+json"
+MERGE_PATCH = "application/merge-patch+json"
+STRATEGIC_MERGE_PATCH = "application/strategic-merge-patch+json"
+
+MEDIA_TYPES = (JSON_PATCH, MERGE_PATCH, STRATEGIC_MERGE_PATCH)
+"""The patch types that are served. `application/apply-patch+yaml`, server-side apply, is not yet one."""
+
+Patch = Callable[[Any], Any]
+"""From the object as JSON data to the patched object; changes nothing in place. Raises StatusError."""
+
+
+def parse_patch(media_type: str, body: bytes, type: type[KubeObject]) -> Patch:
+    """The patch of objects of `type`. Raises StatusError: 415 type not served, 400 malformed body."""
+    if media_type not in MEDIA_TYPES:
+        raise unsupported_media_type(MEDIA_TYPES)
+    patch = _decode(body)
+    if media_type != JSON_PATCH and not isinstance(patch, dict):
+        raise bad_request("a patch of this type is a JSON object")
+    return _bounded(_patcher(media_type, patch, type))
+
+
+def _patcher(media_type: str, patch: Any, type: type[KubeObject]) -> Patch:
+    match media_type:
+        case "application/json-patch+json":
+            return lambda document: json_patch(document, patch)
+        case "application/merge-patch+json":
+            return lambda document: merge_patch(document, patch)
+        case _:
+            return lambda document: strategic_merge_patch(document, patch, lookup_of(type))
+
+
+def _decode(body: bytes) -> Any:
+    try:
+        return msgspec.json.decode(body)
+    except (msgspec.DecodeError, RecursionError) as error:
+        raise bad_request(f"error decoding patch: {error}") from error
+
+
+def _bounded(patch: Patch) -> Patch:
+    def apply(document: Any) -> Any:
+        try:
+            patched = patch(document)
+        except RecursionError as error:
+            raise bad_request("the patch exceeds the maximum depth") from error
+        if not isinstance(patched, dict):
+            raise bad_request("a patched object is a JSON object")
+        return patched
+
+    return apply
