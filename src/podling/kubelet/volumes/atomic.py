@@ -1,0 +1,88 @@
+"""Lays a payload out in a directory so that a reader sees either all of the old files or all of the new.
+
+    <volume>/..2026_11_21_05_10_32.x7f2k1/…    the files, in a directory nothing else is written to
+    <volume>/..data  ->  ..2026_11_21_05_10_32.x7f2k1    swapped by one rename
+    <volume>/key     ->  ..data/key             what containers open
+
+The layout is upstream's AtomicWriter's: programs watch `..data` to learn of new content.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import tempfile
+from collections.abc import Callable
+from datetime import datetime
+from pathlib import Path, PurePosixPath
+
+from podling.kubelet.volumes.payload import Payload
+
+DATA = "..data"
+_NEW_DATA = "..data_tmp"
+
+
+def write(volume: Path, payload: Payload, now: datetime, own: Callable[[Path], None] | None = None) -> bool:
+    """Make the volume hold exactly the payload; False when it already did. `own` sets owners and modes of a
+    finished directory before anyone can see it."""
+    current = _current(volume)
+    if current is not None and _read(current) == _wanted(payload):
+        return False
+    fresh = Path(tempfile.mkdtemp(prefix=f"..{now:%Y_%m_%d_%H_%M_%S}.", dir=volume))
+    fresh.chmod(0o755)
+    _write_files(fresh, payload)
+    if own is not None:
+        own(fresh)
+    _swap(volume, fresh.name)
+    _link(volume, payload)
+    if current is not None:
+        shutil.rmtree(current)
+    return True
+
+
+def _current(volume: Path) -> Path | None:
+    try:
+        return volume / os.readlink(volume / DATA)
+    except FileNotFoundError:
+        return None
+
+
+def _wanted(payload: Payload) -> dict[str, bytes]:
+    return {str(PurePosixPath(path)): file.data for path, file in payload.items()}
+
+
+def _read(directory: Path) -> dict[str, bytes]:
+    if not directory.is_dir():
+        return {}
+    files = (path for path in directory.rglob("*") if path.is_file())
+    return {path.relative_to(directory).as_posix(): path.read_bytes() for path in files}
+
+
+def _write_files(directory: Path, payload: Payload) -> None:
+    for path, file in payload.items():
+        target = directory / path
+        target.parent.mkdir(mode=0o755, parents=True, exist_ok=True)
+        target.write_bytes(file.data)
+        # The umask must not take away what the pod asked for.
+        target.chmod(file.mode)
+
+
+def _swap(volume: Path, name: str) -> None:
+    link = volume / _NEW_DATA
+    with contextlib.suppress(FileNotFoundError):
+        link.unlink()
+    link.symlink_to(name)
+    link.rename(volume / DATA)
+
+
+def _link(volume: Path, payload: Payload) -> None:
+    """One link for each first path element. New links come after the swap, and those of gone files are taken
+    away after it, so none ever points at nothing that was promised."""
+    wanted = {PurePosixPath(path).parts[0] for path in payload}
+    for name in wanted:
+        with contextlib.suppress(FileExistsError):
+            (volume / name).symlink_to(f"{DATA}/{name}")
+    for entry in os.scandir(volume):
+        if entry.is_symlink() and entry.name not in wanted and not entry.name.startswith(".."):
+            os.unlink(entry.path)

@@ -1,0 +1,25 @@
+"""emptyDir volumes: an empty place that lives as long as the pod, on disk or in memory."""
+
+from __future__ import annotations
+
+import os
+import stat
+from pathlib import Path
+
+from podling.kubelet.mounts import mount_tmpfs
+from podling.kubelet.volumes.payload import VolumeError
+from podling.model.volume import EmptyDirVolumeSource
+
+PLUGIN = "empty-dir"
+MODE = 0o777
+
+
+def set_up(source: EmptyDirVolumeSource, directory: Path) -> None:
+    """Idempotent: what a pod wrote before the kubelet restarted stays."""
+    if source.medium not in ("", "Memory"):
+        raise VolumeError(f'unknown storage medium "{source.medium}"')
+    directory.mkdir(parents=True, exist_ok=True)
+    if source.medium == "Memory" and not os.path.ismount(directory):
+        mount_tmpfs(directory, source.size_limit.value() if source.size_limit else None)
+    # Whatever user the container runs as may write; mkdir's own mode is cut by the umask.
+    directory.chmod(MODE | (directory.stat().st_mode & stat.S_ISGID))

@@ -1,0 +1,21 @@
+"""What the volumes made of files have in common: files named by relative paths, and the error that stops a
+mount.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+class VolumeError(Exception):
+    """A volume cannot be set up now. The message is what the FailedMount event says; trying again later may
+    help."""
+
+
+@dataclass(frozen=True, slots=True)
+class File:
+    data: bytes
+    mode: int
+
+
+Payload = dict[str, File]

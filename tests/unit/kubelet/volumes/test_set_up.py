@@ -1,0 +1,157 @@
+"""Every kind of volume is set up where the runtime can mount it, and again after a restart of the kubelet."""
+
+import os
+import stat
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from podling.kubelet.pod_directories import PodDirectory
+from podling.kubelet.volumes.objects import Objects
+from podling.kubelet.volumes.payload import VolumeError
+from podling.kubelet.volumes.set_up import Layout, MountedVolume, SetUpError, set_up_volumes
+from podling.kubelet.volumes.subpath import resolve
+from podling.model.config import ConfigMap, Secret
+from podling.model.meta import ObjectMeta
+from podling.model.pod import Pod, PodSecurityContext, PodSpec
+from podling.model.quantity import Quantity
+from podling.model.volume import (
+    ConfigMapVolumeSource,
+    EmptyDirVolumeSource,
+    HostPathVolumeSource,
+    NFSVolumeSource,
+    SecretVolumeSource,
+    Volume,
+)
+
+needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="mounting and giving away files need root")
+NOW = datetime(2026, 11, 21, tzinfo=UTC)
+OBJECTS = Objects(
+    {"cm": ConfigMap(metadata=ObjectMeta(name="cm"), data={"k": "v"})},
+    {"s": Secret(metadata=ObjectMeta(name="s"), data={"k": b"v"})},
+)
+
+
+@pytest.fixture
+def directory(tmp_path: Path) -> Iterator[PodDirectory]:
+    made = PodDirectory(tmp_path / "pods", tmp_path / "logs", "ns", "web", "u")
+    yield made
+    made.remove()
+
+
+def set_up(
+    directory: PodDirectory, *volumes: Volume, fs_group: int | None = None
+) -> dict[str, MountedVolume]:
+    context = PodSecurityContext(fs_group=fs_group) if fs_group else None
+    pod = Pod(metadata=ObjectMeta(name="web"), spec=PodSpec(volumes=list(volumes), security_context=context))
+    return set_up_volumes(Layout(pod, directory, OBJECTS, lambda selector: "", NOW))
+
+
+def test_an_empty_dir_is_open_to_all_and_keeps_its_content(directory: PodDirectory) -> None:
+    volume = Volume(name="work", empty_dir=EmptyDirVolumeSource())
+    mounted = set_up(directory, volume)["work"]
+    assert mounted == MountedVolume(directory.path / "volumes/kubernetes.io~empty-dir/work")
+    assert stat.S_IMODE(mounted.path.stat().st_mode) == 0o777
+    (mounted.path / "file").write_text("kept")
+    set_up(directory, volume)
+    assert (mounted.path / "file").read_text() == "kept"
+
+
+@needs_root
+def test_a_memory_empty_dir_is_a_tmpfs_of_its_size_mounted_once(directory: PodDirectory) -> None:
+    volume = Volume(name="m", empty_dir=EmptyDirVolumeSource(medium="Memory", size_limit=Quantity("1Mi")))
+    path = set_up(directory, volume)["m"].path
+    (path / "file").write_text("kept")
+    set_up(directory, volume)
+    assert (path / "file").read_text() == "kept"
+    assert os.statvfs(path).f_frsize * os.statvfs(path).f_blocks == 1 << 20
+    assert stat.S_IMODE(path.stat().st_mode) == 0o777
+
+
+@needs_root
+def test_secrets_are_in_memory_and_config_maps_on_disk_both_read_only(directory: PodDirectory) -> None:
+    mounted = set_up(
+        directory,
+        Volume(name="c", config_map=ConfigMapVolumeSource(name="cm")),
+        Volume(name="s", secret=SecretVolumeSource(secret_name="s", default_mode=0o400)),
+    )
+    assert [m.read_only for m in mounted.values()] == [True, True]
+    assert (mounted["c"].path / "k").read_text() == "v"
+    assert (mounted["s"].path / "k").stat().st_mode & 0o777 == 0o400
+    assert not os.path.ismount(mounted["c"].path)
+    assert os.path.ismount(mounted["s"].path)
+
+
+@needs_root
+def test_fs_group_owns_what_is_in_the_volumes(directory: PodDirectory) -> None:
+    mounted = set_up(
+        directory,
+        Volume(name="e", empty_dir=EmptyDirVolumeSource()),
+        Volume(name="s", secret=SecretVolumeSource(secret_name="s", default_mode=0o400)),
+        fs_group=4321,
+    )
+    shared, file = mounted["e"].path.stat(), (mounted["s"].path / "k").stat()
+    assert shared.st_gid == 4321 and shared.st_mode & stat.S_ISGID
+    assert file.st_gid == 4321 and stat.S_IMODE(file.st_mode) == 0o440
+
+
+@pytest.mark.parametrize(("kind", "made"), [("", False), ("DirectoryOrCreate", True), ("FileOrCreate", True)])
+def test_a_missing_host_path_is_made_where_the_type_says_so(
+    directory: PodDirectory, tmp_path: Path, kind: str, made: bool
+) -> None:
+    path = tmp_path / "host"
+    volume = Volume(name="h", host_path=HostPathVolumeSource(path=str(path), type=kind))
+    assert set_up(directory, volume)["h"] == MountedVolume(path)
+    assert path.exists() is made
+
+
+@pytest.mark.parametrize(
+    ("kind", "expected"),
+    [
+        ("Directory", "is not a directory"),
+        ("File", "is not a file"),
+        ("Socket", "is not a socket file"),
+        ("CharDevice", "is not a character device"),
+        ("BlockDevice", "is not a block device"),
+    ],
+)
+def test_a_host_path_of_another_kind_is_refused(
+    directory: PodDirectory, tmp_path: Path, kind: str, expected: str
+) -> None:
+    volume = Volume(name="h", host_path=HostPathVolumeSource(path=str(tmp_path / "no"), type=kind))
+    with pytest.raises(SetUpError) as fault:
+        set_up(directory, volume)
+    message = (
+        f'MountVolume.SetUp failed for volume "h" : hostPath type check failed: {tmp_path}/no {expected}'
+    )
+    assert str(fault.value) == message
+
+
+def test_a_missing_object_and_an_unknown_kind_name_the_volume(directory: PodDirectory) -> None:
+    for volume, message in (
+        (Volume(name="c", config_map=ConfigMapVolumeSource(name="x")), 'configmap "x" not found'),
+        (Volume(name="n", nfs=NFSVolumeSource()), "not supported"),
+    ):
+        with pytest.raises(SetUpError, match=f'volume "{volume.name}" : .*{message}'):
+            set_up(directory, volume)
+
+
+@pytest.mark.parametrize("escape", ["../outside", "link/file", "link"])
+def test_a_subpath_never_leaves_its_volume(tmp_path: Path, escape: str) -> None:
+    volume = tmp_path / "volume"
+    volume.mkdir()
+    (volume / "link").symlink_to("../outside")
+    with pytest.raises(VolumeError, match="not within volume path"):
+        resolve(volume, escape)
+    assert not (tmp_path / "outside").exists()
+
+
+def test_a_subpath_follows_links_inside_and_is_made_as_open_as_the_volume(tmp_path: Path) -> None:
+    volume = tmp_path / "volume"
+    volume.mkdir()
+    volume.chmod(0o777)
+    (volume / "link").symlink_to("real")
+    assert resolve(volume, "link/a") == volume / "real/a"
+    assert stat.S_IMODE((volume / "real").stat().st_mode) == 0o777
