@@ -1,7 +1,7 @@
-"""Errors that know what to answer: each is a Kubernetes `Status` (meta/v1) with code, reason, message and causes.
+"""Errors that know what to answer: each is a Kubernetes `Status` (meta/v1): code, reason, message, causes.
 
-Raised anywhere between a request and storage; turned into an answer in one place, by the API server's pipeline, and
-raised again by the client from the answer. The constructors are the reasons Kubernetes clients already know.
+Raised anywhere between a request and storage; turned into an answer in one place, by the API server's pipeline,
+and raised again by the client from the answer. The constructors are the reasons Kubernetes clients already know.
 """
 
 from __future__ import annotations
@@ -13,8 +13,10 @@ import msgspec
 
 
 class Cause(NamedTuple):
-    """One thing wrong with one field. `reason` is a CauseType such as FieldValueInvalid, `field` a path such as
-    `spec.containers[0].name`."""
+    """One thing wrong with one field.
+
+    `reason` is a CauseType such as FieldValueInvalid, `field` a path such as `spec.containers[0].name`.
+    """
 
     reason: str
     message: str
@@ -95,10 +97,8 @@ class StatusError(Exception):
 
     def status(self) -> dict[str, Any]:
         """The meta/v1 Status of this error, as JSON-ready data."""
-        details: dict[str, Any] = {}
-        for key, value in (("name", self.name), ("group", self.group), ("kind", self.kind), ("uid", self.uid)):
-            if value:
-                details[key] = value
+        named = {"name": self.name, "group": self.group, "kind": self.kind, "uid": self.uid}
+        details: dict[str, Any] = {key: value for key, value in named.items() if value}
         if self.causes:
             details["causes"] = [
                 {"reason": c.reason, "message": c.message, **({"field": c.field} if c.field else {})}
@@ -127,7 +127,12 @@ def _qualified(resource: str, group: str) -> str:
 
 def not_found(resource: str, name: str, group: str = "") -> StatusError:
     return StatusError(
-        404, "NotFound", f'{_qualified(resource, group)} "{name}" not found', name=name, group=group, kind=resource
+        404,
+        "NotFound",
+        f'{_qualified(resource, group)} "{name}" not found',
+        name=name,
+        group=group,
+        kind=resource,
     )
 
 
@@ -177,9 +182,8 @@ def method_not_allowed(resource: str, verb: str, group: str = "") -> StatusError
 
 
 def unsupported_media_type(accepted: Sequence[str]) -> StatusError:
-    message = (
-        f"the body of the request was in an unknown format - accepted media types include: {', '.join(accepted)}"
-    )
+    listed = ", ".join(accepted)
+    message = f"the body of the request was in an unknown format - accepted media types include: {listed}"
     return StatusError(415, "UnsupportedMediaType", message)
 
 

@@ -1,0 +1,95 @@
+"""How a field is merged: patch strategies, merge keys and list types, written at the field as `Annotated` metadata.
+
+The types say `Annotated[list[Container], by("name")]`; this module reads it back for strategic merge patch,
+for server-side apply and for the published OpenAPI. It knows no API type: every one of them may import it.
+"""
+
+from __future__ import annotations
+
+import functools
+import typing
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+
+
+@dataclass(frozen=True, slots=True)
+class Merge:
+    """Field metadata. `strategies` are the `x-kubernetes-patch-strategy` words, `key` the `patch-merge-key`;
+    `list_type` and `list_map_keys` (`map`, `set`, `atomic`) are the ones server-side apply goes by."""
+
+    strategies: tuple[str, ...] = ()
+    key: str = ""
+    list_type: str = ""
+    list_map_keys: tuple[str, ...] = ()
+    map_type: str = ""
+
+
+def by(key: str, *, keys: tuple[str, ...] = (), retain_keys: bool = False) -> Merge:
+    """A list merged item by item: strategic merge goes by `key`, server-side apply by `keys` (or the same)."""
+    strategies = ("merge", "retainKeys") if retain_keys else ("merge",)
+    return Merge(strategies, key, "map", keys or (key,))
+
+
+def patched_by(key: str, list_type: str = "atomic") -> Merge:
+    """A list that strategic merge patches by `key` although server-side apply does not treat it as a map."""
+    return Merge(("merge",), key, list_type)
+
+
+def keyed(*keys: str) -> Merge:
+    """A list that is a map to server-side apply and is replaced whole by strategic merge patch."""
+    return Merge((), "", "map", keys)
+
+
+RETAIN_KEYS = Merge(("retainKeys",))
+"""A union: a patch that names another member clears the members it does not name."""
+MERGED_SET = Merge(("merge",), "", "set")
+"""Primitives, merged as a set."""
+MERGED_MAP = Merge(("merge",))
+SET = Merge((), "", "set")
+ATOMIC_MAP = Merge(map_type="atomic")
+"""A map or struct replaced whole by server-side apply."""
+UNDECLARED = Merge()
+
+
+@dataclass(frozen=True, slots=True)
+class FieldInfo:
+    """One field of an API type: its attribute, its wire name, its type and how it merges."""
+
+    attribute: str
+    wire: str
+    type: Any
+    merge: Merge
+
+
+def _merge_of(annotation: Any) -> Merge:
+    return next((m for m in getattr(annotation, "__metadata__", ()) if isinstance(m, Merge)), UNDECLARED)
+
+
+def _bare(annotation: Any) -> Any:
+    """The type without `Annotated` and without the `| None` of an optional field."""
+    if hasattr(annotation, "__metadata__"):
+        annotation = annotation.__origin__
+    members = [a for a in typing.get_args(annotation) if a is not type(None)]
+    optional = type(None) in typing.get_args(annotation)
+    return members[0] if optional and len(members) == 1 else annotation
+
+
+@functools.cache
+def fields_of(owner: type[msgspec.Struct]) -> dict[str, FieldInfo]:
+    """The fields of an API type by wire name, in wire order."""
+    hints = typing.get_type_hints(owner, include_extras=True)
+    return {
+        wire: FieldInfo(name, wire, _bare(hints[name]), _merge_of(hints[name]))
+        for name, wire in zip(owner.__struct_fields__, owner.__struct_encode_fields__, strict=True)
+    }
+
+
+def item_type(annotation: Any) -> Any:
+    """What a list or the values of a map hold: `Container` of `list[Container]`, `str` of `dict[str, str]`."""
+    return typing.get_args(annotation)[-1]
+
+
+def is_struct(annotation: Any) -> bool:
+    return isinstance(annotation, type) and issubclass(annotation, msgspec.Struct)

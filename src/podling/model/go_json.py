@@ -1,0 +1,140 @@
+"""What Go's decoder accepts beyond a strict reading, and how it words a refusal.
+
+`fit` makes plain data fit a type the way Go would: null means absent (or zero, inside a list or map), base64
+may hold line breaks; a value of another kind is refused with Go's sentence, which names the innermost struct and
+the path.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import typing
+from types import UnionType
+from typing import Any
+
+import msgspec
+
+from podling.model.fields import fields_of, is_struct, item_type
+from podling.model.quantity import Quantity
+
+
+class GoJSONError(ValueError):
+    """Plain data does not fit a type; the message is Go's."""
+
+
+class _Place(typing.NamedTuple):
+    """Where in an object: the innermost struct's name and the JSON names that lead there, without indices."""
+
+    struct: str
+    path: tuple[str, ...]
+
+    def __str__(self) -> str:
+        return ".".join((self.struct, *self.path))
+
+
+def fit(data: Any, type_: Any) -> Any:
+    """Raises GoJSONError."""
+    return _fit(data, type_, _Place(getattr(type_, "__name__", ""), ()))
+
+
+def _fit(data: Any, type_: Any, place: _Place) -> Any:
+    if type_ is Any:
+        return data
+    if data is None:
+        return _zero(type_)
+    if is_struct(type_):
+        return _fit_struct(data, type_, place)
+    origin = typing.get_origin(type_)
+    if origin is list:
+        return [_fit(item, item_type(type_), place) for item in _expect(data, list, type_, place)]
+    if origin is dict:
+        pairs = _expect(data, dict, type_, place)
+        return {key: _fit(value, item_type(type_), place) for key, value in pairs.items()}
+    return _fit_scalar(data, type_, place)
+
+
+def _fit_struct(data: Any, type_: type[msgspec.Struct], place: _Place) -> dict[str, Any]:
+    fields = fields_of(type_)
+    return {
+        name: _fit(value, fields[name].type, _Place(type_.__name__, (*place.path, name)))
+        for name, value in _expect(data, dict, type_, place).items()
+        if value is not None and name in fields
+    }
+
+
+def _fit_scalar(data: Any, type_: Any, place: _Place) -> Any:
+    if type_ is Quantity:
+        return _fit_quantity(data)
+    if type_ is bytes:
+        return _fit_base64(_expect(data, str, type_, place))
+    if typing.get_origin(type_) is UnionType:
+        return _expect(data, str if isinstance(data, str) else int, type_, place)
+    return _expect(data, type_, type_, place)
+
+
+def _fit_quantity(data: Any) -> str:
+    try:
+        return str(Quantity(data if type(data) in (str, int, float) else "?"))
+    except ValueError as error:
+        raise GoJSONError(str(error)) from error
+
+
+def _fit_base64(text: str) -> bytes:
+    try:
+        return base64.b64decode(text.replace("\n", "").replace("\r", ""), validate=True)
+    except (binascii.Error, ValueError) as error:
+        raise GoJSONError(f"illegal base64 data at input byte {_first_fault(text)}") from error
+
+
+def _first_fault(text: str) -> int:
+    alphabet = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/\r\n")
+    return next((i for i, letter in enumerate(text) if letter not in alphabet), len(text) // 4 * 4)
+
+
+def _zero(type_: Any) -> Any:
+    """What null leaves in a list or map: Go's zero value."""
+    if typing.get_origin(type_) is UnionType:
+        return 0
+    if is_struct(type_) or typing.get_origin(type_) is dict:
+        return {}
+    return [] if typing.get_origin(type_) is list else type_()
+
+
+def _expect(data: Any, python_type: type[Any], wanted: Any, place: _Place) -> Any:
+    if type(data) is python_type:
+        return data
+    if python_type is float and type(data) is int:
+        return data
+    raise GoJSONError(
+        f"json: cannot unmarshal {_json_kind(data)} into Go "
+        f"{f'struct field {place}' if place.path else 'value'} of type {go_type(wanted)}"
+    )
+
+
+def _json_kind(data: Any) -> str:
+    if isinstance(data, bool):
+        return "bool"
+    if isinstance(data, float):
+        return f"number {data!r}"
+    return {str: "string", int: "number", list: "array", dict: "object"}.get(type(data), "null")
+
+
+_GO_SCALARS = {str: "string", bool: "bool", float: "float64", bytes: "[]uint8", int: "int32"}
+
+
+def go_type(type_: Any) -> str:
+    """How Go prints a type: `[]v1.Container`, `map[string]string`."""
+    origin = typing.get_origin(type_)
+    if origin is list:
+        return f"[]{go_type(item_type(type_))}"
+    if origin is dict:
+        return f"map[string]{go_type(item_type(type_))}"
+    if origin is UnionType:
+        return "intstr.IntOrString"
+    return _GO_SCALARS.get(type_) or f"v1.{type_.__name__}"
+
+
+def syntax_error(error: Exception) -> str:
+    """The reason without the position that msgspec adds: Go gives none."""
+    return str(error).partition(" (byte ")[0] if str(error) else "nested too deeply"

@@ -1,0 +1,139 @@
+"""core/v1: what is observed of a pod and its containers."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from podling.model.base import Part, always
+from podling.model.container import ResourceList, ResourceRequirements
+from podling.model.fields import by
+
+
+class ContainerStateWaiting(Part):
+    reason: str = ""
+    message: str = ""
+
+
+class ContainerStateRunning(Part):
+    started_at: str = ""
+
+
+class ContainerStateTerminated(Part):
+    exit_code: int = always(int)
+    signal: int = 0
+    reason: str = ""
+    message: str = ""
+    started_at: str = ""
+    finished_at: str = ""
+    container_id: str = ""
+
+
+class ContainerState(Part):
+    """One of three, or none (read as waiting)."""
+
+    waiting: ContainerStateWaiting | None = None
+    running: ContainerStateRunning | None = None
+    terminated: ContainerStateTerminated | None = None
+
+
+class VolumeMountStatus(Part):
+    name: str = always(str)
+    mount_path: str = always(str)
+    read_only: bool = False
+    recursive_read_only: str | None = None
+
+
+class LinuxContainerUser(Part):
+    uid: int = always(int)
+    gid: int = always(int)
+    supplemental_groups: list[int] = []
+
+
+class ContainerUser(Part):
+    linux: LinuxContainerUser | None = None
+
+
+class ResourceHealth(Part):
+    resource_id: str = always(str)
+    health: str = ""
+    message: str | None = None
+
+
+class ResourceStatus(Part):
+    name: str = always(str)
+    resources: Annotated[list[ResourceHealth], by("resourceID")] = []
+
+
+class ContainerStatus(Part):
+    name: str = always(str)
+    state: ContainerState = always(ContainerState)
+    last_state: ContainerState = always(ContainerState)
+    ready: bool = always(bool)
+    restart_count: int = always(int)
+    image: str = always(str)
+    image_id: str = always(str)
+    container_id: str = ""
+    started: bool | None = None
+    allocated_resources: ResourceList = {}
+    resources: ResourceRequirements | None = None
+    volume_mounts: Annotated[list[VolumeMountStatus], by("mountPath")] = []
+    user: ContainerUser | None = None
+    allocated_resources_status: Annotated[list[ResourceStatus], by("name")] = []
+    stop_signal: str | None = None
+
+
+class PodCondition(Part):
+    type: str = always(str)
+    observed_generation: int = 0
+    status: str = always(str)
+    last_probe_time: str = ""
+    last_transition_time: str = ""
+    reason: str = ""
+    message: str = ""
+
+
+class PodIP(Part):
+    ip: str = always(str)
+
+
+class HostIP(Part):
+    ip: str = always(str)
+
+
+class PodResourceClaimStatus(Part):
+    name: str = always(str)
+    resource_claim_name: str | None = None
+
+
+class PodExtendedResourceClaimStatus(Part):
+    request_mappings: list[ContainerExtendedResourceRequest] = []
+    resource_claim_name: str = always(str)
+
+
+class ContainerExtendedResourceRequest(Part):
+    container_name: str = always(str)
+    resource_name: str = always(str)
+    request_name: str = always(str)
+
+
+class PodStatus(Part):
+    observed_generation: int = 0
+    phase: str = ""
+    conditions: Annotated[list[PodCondition], by("type")] = []
+    message: str = ""
+    reason: str = ""
+    nominated_node_name: str = ""
+    host_ip: str = ""
+    host_ips: Annotated[list[HostIP], by("ip")] = []
+    pod_ip: str = ""
+    pod_ips: Annotated[list[PodIP], by("ip")] = []
+    start_time: str = ""
+    init_container_statuses: list[ContainerStatus] = []
+    container_statuses: list[ContainerStatus] = []
+    qos_class: str = ""
+    ephemeral_container_statuses: list[ContainerStatus] = []
+    resize: str = ""
+    resource_claim_statuses: Annotated[list[PodResourceClaimStatus], by("name", retain_keys=True)] = []
+    extended_resource_claim_status: PodExtendedResourceClaimStatus | None = None
+    allocated_resources: ResourceList = {}
+    resources: ResourceRequirements | None = None

@@ -1,0 +1,153 @@
+"""Resource quantities (`500m`, `1Gi`, `1e3`): exact numbers that remember the family of suffixes they were written in.
+
+Decoding canonicalizes as Kubernetes does on write: `1000m` is `1`, `0.5` is `500m`, `1024Mi` is `1Gi`. Nothing
+finer than a nano is kept: it is rounded away from zero.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+from fractions import Fraction
+
+_BINARY = {"Ki": 1 << 10, "Mi": 1 << 20, "Gi": 1 << 30, "Ti": 1 << 40, "Pi": 1 << 50, "Ei": 1 << 60}
+_DECIMAL = {"n": -9, "u": -6, "m": -3, "": 0, "k": 3, "M": 6, "G": 9, "T": 12, "P": 15, "E": 18}
+_SUFFIX_OF = {exponent: suffix for suffix, exponent in _DECIMAL.items()}
+_SYNTAX = re.compile(
+    r"([+-]?)(?=\.?[0-9])([0-9]*)(?:\.([0-9]*))?(?:([KMGTPE]i)|[eE]([+-]?[0-9]+)|([numkMGTPE]?))"
+)
+_NANO = 10**9
+_LARGEST = (1 << 63) - 1
+"""Larger numbers are cut to it, as upstream does."""
+
+DECIMAL_SI, DECIMAL_EXPONENT, BINARY_SI = "DecimalSI", "DecimalExponent", "BinarySI"
+
+
+class Quantity:
+    """An immutable number of nanos. Equality, order and hash go by value alone: `Quantity("1") == Quantity("1000m")`."""
+
+    __slots__ = ("format", "nanos")
+
+    nanos: int
+    format: str
+
+    def __new__(cls, text: str | int | float = "0") -> Quantity:
+        """Raises ValueError when `text` is not a quantity."""
+        return _parse(text if isinstance(text, str) else repr(text))
+
+    @classmethod
+    def of_nanos(cls, nanos: int, format: str = DECIMAL_SI) -> Quantity:
+        made = object.__new__(cls)
+        made.nanos, made.format = nanos, format
+        return made
+
+    @classmethod
+    def of_milli(cls, milli: int) -> Quantity:
+        return cls.of_nanos(milli * 10**6)
+
+    @classmethod
+    def of_bytes(cls, count: int) -> Quantity:
+        return cls.of_nanos(count * _NANO, BINARY_SI)
+
+    def value(self) -> int:
+        """In whole units, rounded up."""
+        return -(-self.nanos // _NANO)
+
+    def milli_value(self) -> int:
+        """In thousandths, rounded up."""
+        return -(-self.nanos // 10**6)
+
+    def __str__(self) -> str:
+        return _text(self.nanos, self.format)
+
+    def __repr__(self) -> str:
+        return f"Quantity({str(self)!r})"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Quantity) and self.nanos == other.nanos
+
+    def __hash__(self) -> int:
+        return hash(self.nanos)
+
+    def __lt__(self, other: Quantity) -> bool:
+        return self.nanos < other.nanos
+
+    def __le__(self, other: Quantity) -> bool:
+        return self.nanos <= other.nanos
+
+    def __gt__(self, other: Quantity) -> bool:
+        return self.nanos > other.nanos
+
+    def __ge__(self, other: Quantity) -> bool:
+        return self.nanos >= other.nanos
+
+    def __bool__(self) -> bool:
+        return self.nanos != 0
+
+    def __add__(self, other: Quantity) -> Quantity:
+        """A sum takes its suffixes from the first operand that is not zero."""
+        return Quantity.of_nanos(self.nanos + other.nanos, self.format if self.nanos else other.format)
+
+    def __sub__(self, other: Quantity) -> Quantity:
+        return Quantity.of_nanos(self.nanos - other.nanos, self.format if self.nanos else other.format)
+
+    def __deepcopy__(self, memo: object) -> Quantity:
+        return self
+
+    __copy__ = __deepcopy__
+
+
+@functools.lru_cache(maxsize=4096)
+def _parse(text: str) -> Quantity:
+    match = _SYNTAX.fullmatch(text.strip(" \t\r\n"))
+    if match is None:
+        raise ValueError(
+            "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
+        )
+    sign, whole, fraction, binary, exponent, suffix = match.groups(default="")
+    digits = int(f"{whole}{fraction}" or "0")
+    magnitude = _scaled(digits, len(fraction), binary, exponent, suffix)
+    form = BINARY_SI if binary else DECIMAL_EXPONENT if exponent else DECIMAL_SI
+    return Quantity.of_nanos(-magnitude if sign == "-" else magnitude, form)
+
+
+def _scaled(digits: int, places: int, binary: str, exponent: str, suffix: str) -> int:
+    """Nanos of `digits` x 10^-places x unit, rounded up, and cut to the largest number a quantity holds."""
+    if digits == 0:
+        return 0
+    # An exponent beyond these is already past either end; computing it would only burn time.
+    power = max(min(int(exponent), 64), -640) if exponent else _DECIMAL[suffix] if not binary else 0
+    scale = 9 + power - places
+    numerator: int = digits * _BINARY.get(binary, 1) * 10 ** max(scale, 0)
+    denominator: int = 10 ** max(-scale, 0)
+    return min(-(-numerator // denominator), _LARGEST * _NANO)
+
+
+def _text(nanos: int, form: str) -> str:
+    if nanos == 0:
+        return "0"
+    sign, size = ("-", -nanos) if nanos < 0 else ("", nanos)
+    if form == BINARY_SI and size >= 1024 * _NANO and size % _NANO == 0:
+        return sign + _binary_text(size // _NANO)
+    return sign + _decimal_text(size, exponent_form=form == DECIMAL_EXPONENT)
+
+
+def _binary_text(units: int) -> str:
+    shift = min((units & -units).bit_length() - 1, 60) // 10
+    suffix = ("", *_BINARY)[shift]
+    return f"{units >> (10 * shift)}{suffix}"
+
+
+def _decimal_text(nanos: int, *, exponent_form: bool) -> str:
+    exponent = -9
+    while exponent < 18 and nanos % 1000 == 0:
+        nanos //= 1000
+        exponent += 3
+    if exponent_form:
+        return f"{nanos}e{exponent}" if exponent else str(nanos)
+    return f"{nanos}{_SUFFIX_OF[exponent]}"
+
+
+def as_fraction(quantity: Quantity) -> Fraction:
+    """The exact value, in units."""
+    return Fraction(quantity.nanos, _NANO)

@@ -1,0 +1,85 @@
+"""The resources podling knows: group, version, kind and names of each, and the type it decodes to."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from podling.model.config import ConfigMap, Secret
+from podling.model.event import Event, EventsEvent
+from podling.model.lease import Lease
+from podling.model.meta import KubeObject
+from podling.model.namespace import Namespace
+from podling.model.node import Node
+from podling.model.pod import Pod, PodTemplate
+from podling.model.service import Endpoints, Service
+from podling.model.service_account import ServiceAccount
+
+
+@dataclass(frozen=True, slots=True)
+class Resource:
+    """One stored resource. `group` is empty for the core group."""
+
+    group: str
+    version: str
+    kind: str
+    plural: str
+    singular: str
+    namespaced: bool
+    short_names: tuple[str, ...]
+    categories: tuple[str, ...]
+    type: type[KubeObject]
+
+    @property
+    def api_version(self) -> str:
+        return f"{self.group}/{self.version}" if self.group else self.version
+
+    @property
+    def qualified(self) -> str:
+        """The name used in messages: `pods`, `leases.coordination.k8s.io`."""
+        return f"{self.plural}.{self.group}" if self.group else self.plural
+
+
+def _resource(
+    type: type[KubeObject],
+    plural: str,
+    *short_names: str,
+    namespaced: bool = True,
+    categories: tuple[str, ...] = (),
+) -> Resource:
+    group, _, version = type.API_VERSION.rpartition("/")
+    return Resource(
+        group, version, type.KIND, plural, type.KIND.lower(), namespaced, short_names, categories, type
+    )
+
+
+RESOURCES: tuple[Resource, ...] = (
+    _resource(ConfigMap, "configmaps", "cm"),
+    _resource(Endpoints, "endpoints", "ep"),
+    _resource(Event, "events", "ev"),
+    _resource(Namespace, "namespaces", "ns", namespaced=False),
+    _resource(Node, "nodes", "no", namespaced=False),
+    _resource(Pod, "pods", "po", categories=("all",)),
+    _resource(PodTemplate, "podtemplates"),
+    _resource(Secret, "secrets"),
+    _resource(ServiceAccount, "serviceaccounts", "sa"),
+    _resource(Service, "services", "svc", categories=("all",)),
+    _resource(Lease, "leases"),
+    _resource(EventsEvent, "events", "ev"),
+)
+
+_BY_TYPE = {r.type: r for r in RESOURCES}
+_BY_PLURAL = {(r.group, r.version, r.plural): r for r in RESOURCES}
+_BY_KIND = {(r.api_version, r.kind): r for r in RESOURCES}
+
+
+def resource_of(type: type[KubeObject]) -> Resource:
+    """Raises KeyError for a type that is not a stored resource."""
+    return _BY_TYPE[type]
+
+
+def by_plural(group: str, version: str, plural: str) -> Resource | None:
+    return _BY_PLURAL.get((group, version, plural))
+
+
+def by_kind(api_version: str, kind: str) -> Resource | None:
+    return _BY_KIND.get((api_version, kind))

@@ -1,0 +1,40 @@
+"""Time as the API writes it, and the clock that everything which decides by time is given."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Protocol
+
+
+class Clock(Protocol):
+    """`now()` is aware, in UTC. Tests pass one that they move by hand."""
+
+    def now(self) -> datetime: ...
+
+
+class SystemClock:
+    def now(self) -> datetime:
+        return datetime.now(UTC)
+
+
+def rfc3339(moment: datetime) -> str:
+    """meta/v1 Time: whole seconds, `2026-01-02T03:04:05Z`."""
+    return f"{moment.astimezone(UTC).replace(tzinfo=None).isoformat(timespec='seconds')}Z"
+
+
+def micro_time(moment: datetime) -> str:
+    """meta/v1 MicroTime: `2026-01-02T03:04:05.000006Z`."""
+    return f"{moment.astimezone(UTC).replace(tzinfo=None).isoformat(timespec='microseconds')}Z"
+
+
+def parse_time(text: str) -> datetime:
+    """Of either form, any offset; aware, in UTC. Raises ValueError. Digits beyond microseconds are dropped."""
+    moment = datetime.fromisoformat(text)
+    if moment.tzinfo is None or "T" not in text:
+        raise ValueError(f"{text!r} is not an RFC 3339 time")
+    return moment.astimezone(UTC)
+
+
+def parse_optional(text: str) -> datetime | None:
+    """None for the empty string of an unset field."""
+    return parse_time(text) if text else None
