@@ -1,4 +1,1 @@
-"""The API types as structs, and pure rules about them: quantities, selectors, effective resources, Status errors.
-
-No I/O.
-"""
+"""The API types as structs, and pure rules about them: quantities, selectors, resources, errors. No I/O."""

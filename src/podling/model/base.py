@@ -1,7 +1,8 @@
 """What every API type is made of: wire names, omitted and always-present fields, kind and apiVersion.
 
-Attributes are snake_case; the wire name is Kubernetes' camelCase, with its acronyms (`pod_ip` is `podIP`). A field
-left at its default is not written (Go's `omitempty`); `always(...)` marks the fields Go writes even when zero.
+Attributes are snake_case; the wire name is Kubernetes' camelCase, with its acronyms (`pod_ip` is `podIP`). A
+field left at its default is not written (Go's `omitempty`); `always(...)` marks the fields Go writes even
+when zero.
 """
 
 from __future__ import annotations
@@ -59,7 +60,7 @@ class Part(msgspec.Struct, rename=wire_name, omit_defaults=True):
 
 
 class Object(Part):
-    """A top-level API type. `kind` and `apiVersion` are filled in: an encoded object always begins with them."""
+    """A top-level API type. `kind` and `apiVersion` are filled in, so an encoded object begins with them."""
 
     KIND: ClassVar[str] = ""
     API_VERSION: ClassVar[str] = ""

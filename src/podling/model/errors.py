@@ -1,7 +1,8 @@
 """Errors that know what to answer: each is a Kubernetes `Status` (meta/v1): code, reason, message, causes.
 
-Raised anywhere between a request and storage; turned into an answer in one place, by the API server's pipeline,
-and raised again by the client from the answer. The constructors are the reasons Kubernetes clients already know.
+Raised anywhere between a request and storage; turned into an answer in one place, by the API server's
+pipeline, and raised again by the client from the answer. The constructors are the reasons Kubernetes clients
+already know.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""How a field is merged: patch strategies, merge keys and list types, written at the field as `Annotated` metadata.
+"""How a field is merged: patch strategies, merge keys, list types, as `Annotated` metadata of the field.
 
 The types say `Annotated[list[Container], by("name")]`; this module reads it back for strategic merge patch,
 for server-side apply and for the published OpenAPI. It knows no API type: every one of them may import it.
@@ -27,7 +27,7 @@ class Merge:
 
 
 def by(key: str, *, keys: tuple[str, ...] = (), retain_keys: bool = False) -> Merge:
-    """A list merged item by item: strategic merge goes by `key`, server-side apply by `keys` (or the same)."""
+    """A list merged by item: by `key` in strategic merge, by `keys` (default: it) in server-side apply."""
     strategies = ("merge", "retainKeys") if retain_keys else ("merge",)
     return Merge(strategies, key, "map", keys or (key,))
 
@@ -87,7 +87,7 @@ def fields_of(owner: type[msgspec.Struct]) -> dict[str, FieldInfo]:
 
 
 def item_type(annotation: Any) -> Any:
-    """What a list or the values of a map hold: `Container` of `list[Container]`, `str` of `dict[str, str]`."""
+    """What a list or a map holds: `Container` of `list[Container]`, `bytes` of `dict[str, bytes]`."""
     return typing.get_args(annotation)[-1]
 
 

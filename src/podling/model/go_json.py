@@ -1,8 +1,8 @@
 """What Go's decoder accepts beyond a strict reading, and how it words a refusal.
 
 `fit` makes plain data fit a type the way Go would: null means absent (or zero, inside a list or map), base64
-may hold line breaks; a value of another kind is refused with Go's sentence, which names the innermost struct and
-the path.
+may hold line breaks; a value of another kind is refused with Go's sentence, which names the innermost struct
+and the path.
 """
 
 from __future__ import annotations

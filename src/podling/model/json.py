@@ -1,8 +1,8 @@
 """JSON of the API types, as Go reads and writes it.
 
-The fast way is msgspec straight into the struct. What Go accepts and msgspec refuses (`null` for anything) goes the
-slow way through plain data, which also finds the words for what is wrong. Quantities are parsed, so they come out
-canonical; maps are written with sorted keys, so that equal objects are equal bytes.
+The fast way is msgspec straight into the struct. What Go accepts and msgspec refuses (`null` for anything)
+goes the slow way through plain data, which also finds the words for what is wrong. Quantities are parsed, so
+they come out canonical; maps are written with sorted keys, so that equal objects are equal bytes.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Resource quantities (`500m`, `1Gi`, `1e3`): exact numbers that remember the family of suffixes they were written in.
+"""Resource quantities (`500m`, `1Gi`, `1e3`): exact numbers that remember their family of suffixes.
 
-Decoding canonicalizes as Kubernetes does on write: `1000m` is `1`, `0.5` is `500m`, `1024Mi` is `1Gi`. Nothing
-finer than a nano is kept: it is rounded away from zero.
+Decoding canonicalizes as Kubernetes does on write: `1000m` is `1`, `0.5` is `500m`, `1024Mi` is `1Gi`.
+Nothing finer than a nano is kept: it is rounded away from zero.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ DECIMAL_SI, DECIMAL_EXPONENT, BINARY_SI = "DecimalSI", "DecimalExponent", "Binar
 
 
 class Quantity:
-    """An immutable number of nanos. Equality, order and hash go by value alone: `Quantity("1") == Quantity("1000m")`."""
+    """An immutable number of nanos. Equality, order and hash go by value alone: `1` equals `1000m`."""
 
     __slots__ = ("format", "nanos")
 

@@ -28,7 +28,7 @@ def micro_time(moment: datetime) -> str:
 
 
 def parse_time(text: str) -> datetime:
-    """Of either form, any offset; aware, in UTC. Raises ValueError. Digits beyond microseconds are dropped."""
+    """Of either form, any offset; aware, in UTC; nanoseconds are dropped. Raises ValueError."""
     moment = datetime.fromisoformat(text)
     if moment.tzinfo is None or "T" not in text:
         raise ValueError(f"{text!r} is not an RFC 3339 time")
