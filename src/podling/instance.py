@@ -8,12 +8,14 @@ name, the pod subnet and the ports, is chosen once and kept in `instance.json`; 
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import ipaddress
 import os
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import IO
 
 import msgspec
 
@@ -102,6 +104,31 @@ class Instance:
         """Held by the running podling, with its process id inside."""
         return self.run_dir / "lock"
 
+    def running(self) -> int | None:
+        """The process id of the podling that runs here, None when none does."""
+        try:
+            with open(self.lock_file) as lock:
+                fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except FileNotFoundError:
+            return None
+        except BlockingIOError:
+            return int(self.lock_file.read_text() or 0)
+        return None
+
+    def lock(self) -> IO[str] | None:
+        """Hold this instance until the file is closed or the process ends; None when another process does."""
+        self.run_dir.mkdir(parents=True, exist_ok=True)
+        lock = open(self.lock_file, "a+")  # noqa: SIM115 - it stays open as long as the lock is held
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            lock.close()
+            return None
+        lock.truncate(0)
+        lock.write(str(os.getpid()))
+        lock.flush()
+        return lock
+
     @property
     def choices_file(self) -> Path:
         return self.data_dir / "instance.json"
@@ -169,7 +196,7 @@ def routed(subnet: str, route_table: str, own_interface: str) -> bool:
     wanted = ipaddress.ip_network(subnet)
     for line in route_table.splitlines()[1:]:
         interface, destination, _, _, _, _, _, mask, *_ = line.split()
-        network = ipaddress.ip_network((_little_endian(destination), _little_endian(mask)), strict=False)
+        network = ipaddress.ip_network(f"{_little_endian(destination)}/{_little_endian(mask)}", strict=False)
         # The default route covers everything and says nothing about who uses the subnet.
         if interface != own_interface and network.prefixlen > 0 and network.overlaps(wanted):
             return True

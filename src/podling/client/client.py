@@ -6,7 +6,7 @@ StatusError.
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
 from contextlib import aclosing
 from typing import Any, Generic, NamedTuple, TypeVar
 
@@ -76,7 +76,7 @@ class Client:
         resource_version: str,
         label_selector: str = "",
         field_selector: str = "",
-    ) -> AsyncIterator[list[WatchEvent[T]]]:
+    ) -> AsyncIterator[Sequence[WatchEvent[T]]]:
         """Changes after `resource_version`, grouped as they arrived, bookmarks included.
 
         Ends when the server ends it; raises StatusError with code 410 when the version is too old.

@@ -16,7 +16,8 @@ from typing import NamedTuple
 from podling.client.client import Client
 from podling.model.errors import StatusError
 from podling.model.event import Event, EventSource
-from podling.model.meta import KubeObject, ObjectMeta, ObjectReference
+from podling.model.meta import KubeObject, ObjectMeta
+from podling.model.references import ObjectReference
 from podling.model.time import Clock, rfc3339
 
 NORMAL = "Normal"
@@ -40,7 +41,7 @@ class _Said(NamedTuple):
 
 class _Standing(NamedTuple):
     name: str
-    count: int
+    times: int
 
 
 class _Budget(NamedTuple):
@@ -104,10 +105,10 @@ class EventRecorder:
         namespace = said.about.namespace or "default"
         standing = self._standing.get(key)
         if standing is not None:
-            raised = _Standing(standing.name, standing.count + 1)
+            raised = _Standing(standing.name, standing.times + 1)
             try:
                 await self._client.patch(
-                    Event, raised.name, namespace, {"count": raised.count, "lastTimestamp": said.at}
+                    Event, raised.name, namespace, {"count": raised.times, "lastTimestamp": said.at}
                 )
             except StatusError as error:
                 if error.code != 404:

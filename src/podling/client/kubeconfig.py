@@ -114,7 +114,7 @@ def _pem(path: Path, section: dict[str, Any], field: str) -> bytes:
         if data := section.get(f"{field}-data"):
             return base64.b64decode(data, validate=True)
         if file := section.get(field):
-            return (path.parent / file).read_bytes()
+            return (path.parent / str(file)).read_bytes()
     except (ValueError, OSError) as error:
         raise KubeconfigError(f"{path}: {field}: {error}") from error
     return b""

@@ -26,7 +26,7 @@ def retry_delay(failures: int) -> float:
     """Seconds before the next try after `failures` failures in a row (1 or more): 5 ms, doubling, up to 1000
     s.
     """
-    return min(FIRST_DELAY * 2 ** min(failures - 1, 40), LONGEST_DELAY)
+    return min(FIRST_DELAY * 2.0 ** min(failures - 1, 40), LONGEST_DELAY)
 
 
 class WorkQueue(Generic[K]):
