@@ -14,23 +14,26 @@ import msgspec
 
 T = TypeVar("T")
 
-ACRONYMS = {
-    "ip",
-    "ips",
-    "id",
-    "ids",
-    "pid",
-    "ipc",
-    "cidr",
-    "cidrs",
-    "uri",
-    "url",
-    "urls",
-    "fqdn",
-    "uuid",
-    "io",
-    "wwns",
-}
+ACRONYMS = frozenset(
+    [
+        "api",
+        "cidr",
+        "cidrs",
+        "fqdn",
+        "id",
+        "ids",
+        "io",
+        "ip",
+        "ipc",
+        "ips",
+        "pid",
+        "uri",
+        "url",
+        "urls",
+        "uuid",
+        "wwns",
+    ]
+)
 """Words that Kubernetes writes in capitals when they do not begin the name (a plural s stays small)."""
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Annotated
 
 from podling.model.base import Part, always
-from podling.model.fields import by, keyed
+from podling.model.fields import Int64, by, keyed
 from podling.model.quantity import Quantity
 from podling.model.references import (
     ConfigMapKeySelector,
@@ -135,7 +135,7 @@ class GRPCAction(Part):
 
 
 class SleepAction(Part):
-    seconds: int = always(int)
+    seconds: Int64 = always(int)
 
 
 class Probe(Part):
@@ -148,7 +148,7 @@ class Probe(Part):
     period_seconds: int = 0
     success_threshold: int = 0
     failure_threshold: int = 0
-    termination_grace_period_seconds: int | None = None
+    termination_grace_period_seconds: Int64 | None = None
 
 
 class LifecycleHandler(Part):
@@ -198,8 +198,8 @@ class SecurityContext(Part):
     privileged: bool | None = None
     se_linux_options: SELinuxOptions | None = None
     windows_options: WindowsSecurityContextOptions | None = None
-    run_as_user: int | None = None
-    run_as_group: int | None = None
+    run_as_user: Int64 | None = None
+    run_as_group: Int64 | None = None
     run_as_non_root: bool | None = None
     read_only_root_filesystem: bool | None = None
     allow_privilege_escalation: bool | None = None

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import ClassVar
 
 from podling.model.base import Part, always
+from podling.model.fields import MicroTime, Time
 from podling.model.meta import KubeObject
 from podling.model.references import ObjectReference
 
@@ -18,7 +19,7 @@ class EventSeries(Part):
     """`last_observed_time` is a MicroTime (`2026-01-02T03:04:05.000006Z`)."""
 
     count: int = 0
-    last_observed_time: str = ""
+    last_observed_time: MicroTime = ""
 
 
 class Event(KubeObject):
@@ -31,11 +32,11 @@ class Event(KubeObject):
     reason: str = ""
     message: str = ""
     source: EventSource = always(EventSource)
-    first_timestamp: str = ""
-    last_timestamp: str = ""
+    first_timestamp: Time = ""
+    last_timestamp: Time = ""
     count: int = 0
     type: str = ""
-    event_time: str = ""
+    event_time: MicroTime = ""
     series: EventSeries | None = None
     action: str = ""
     related: ObjectReference | None = None
@@ -49,7 +50,7 @@ class EventsEvent(KubeObject):
     KIND: ClassVar[str] = "Event"
     API_VERSION: ClassVar[str] = "events.k8s.io/v1"
 
-    event_time: str = ""
+    event_time: MicroTime = ""
     series: EventSeries | None = None
     reporting_controller: str = ""
     reporting_instance: str = ""
@@ -60,6 +61,6 @@ class EventsEvent(KubeObject):
     note: str = ""
     type: str = ""
     deprecated_source: EventSource = always(EventSource)
-    deprecated_first_timestamp: str = ""
-    deprecated_last_timestamp: str = ""
+    deprecated_first_timestamp: Time = ""
+    deprecated_last_timestamp: Time = ""
     deprecated_count: int = 0

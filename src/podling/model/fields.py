@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import typing
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
 
@@ -54,26 +54,47 @@ UNDECLARED = Merge()
 
 
 @dataclass(frozen=True, slots=True)
+class Format:
+    """Field metadata: the OpenAPI format. An integer that says none is an int32."""
+
+    name: str
+
+
+INT64 = Format("int64")
+Int64 = Annotated[int, INT64]
+Time = Annotated[str, Format("date-time")]
+"""RFC 3339, whole seconds, UTC; empty when unset."""
+MicroTime = Annotated[str, Format("micro-time")]
+"""RFC 3339 with microseconds; OpenAPI calls it date-time too."""
+
+
+@dataclass(frozen=True, slots=True)
 class FieldInfo:
-    """One field of an API type: its attribute, its wire name, its type and how it merges."""
+    """One field of an API type: attribute, wire name, type, how it merges, OpenAPI format."""
 
     attribute: str
     wire: str
     type: Any
     merge: Merge
+    format: str
 
 
-def _merge_of(annotation: Any) -> Merge:
-    return next((m for m in getattr(annotation, "__metadata__", ()) if isinstance(m, Merge)), UNDECLARED)
-
-
-def _bare(annotation: Any) -> Any:
-    """The type without `Annotated` and without the `| None` of an optional field."""
+def _unwrapped(annotation: Any) -> tuple[Any, tuple[Any, ...]]:
+    """The type without `Annotated` and without the `| None` of an optional field; and what was said of it."""
     if hasattr(annotation, "__metadata__"):
-        annotation = annotation.__origin__
-    members = [a for a in typing.get_args(annotation) if a is not type(None)]
-    optional = type(None) in typing.get_args(annotation)
-    return members[0] if optional and len(members) == 1 else annotation
+        bare, said = _unwrapped(annotation.__origin__)
+        return bare, (*annotation.__metadata__, *said)
+    members = typing.get_args(annotation)
+    if len(members) == 2 and members[1] is type(None):
+        return _unwrapped(members[0])
+    return annotation, ()
+
+
+def _field(attribute: str, wire: str, annotation: Any) -> FieldInfo:
+    bare, said = _unwrapped(annotation)
+    merge = next((m for m in said if isinstance(m, Merge)), UNDECLARED)
+    form = next((m.name for m in said if isinstance(m, Format)), "")
+    return FieldInfo(attribute, wire, bare, merge, form)
 
 
 @functools.cache
@@ -81,7 +102,7 @@ def fields_of(owner: type[msgspec.Struct]) -> dict[str, FieldInfo]:
     """The fields of an API type by wire name, in wire order."""
     hints = typing.get_type_hints(owner, include_extras=True)
     return {
-        wire: FieldInfo(name, wire, _bare(hints[name]), _merge_of(hints[name]))
+        wire: _field(name, wire, hints[name])
         for name, wire in zip(owner.__struct_fields__, owner.__struct_encode_fields__, strict=True)
     }
 

@@ -15,7 +15,7 @@ from typing import Any
 
 import msgspec
 
-from podling.model.fields import fields_of, is_struct, item_type
+from podling.model.fields import FieldInfo, fields_of, is_struct, item_type
 from podling.model.quantity import Quantity
 
 
@@ -28,6 +28,7 @@ class _Place(typing.NamedTuple):
 
     struct: str
     path: tuple[str, ...]
+    integer: str = "int32"
 
     def __str__(self) -> str:
         return ".".join((self.struct, *self.path))
@@ -57,10 +58,14 @@ def _fit(data: Any, type_: Any, place: _Place) -> Any:
 def _fit_struct(data: Any, type_: type[msgspec.Struct], place: _Place) -> dict[str, Any]:
     fields = fields_of(type_)
     return {
-        name: _fit(value, fields[name].type, _Place(type_.__name__, (*place.path, name)))
+        name: _fit(value, fields[name].type, _below(place, type_, fields[name]))
         for name, value in _expect(data, dict, type_, place).items()
         if value is not None and name in fields
     }
+
+
+def _below(place: _Place, owner: type[Any], field: FieldInfo) -> _Place:
+    return _Place(owner.__name__, (*place.path, field.wire), field.format or "int32")
 
 
 def _fit_scalar(data: Any, type_: Any, place: _Place) -> Any:
@@ -108,7 +113,7 @@ def _expect(data: Any, python_type: type[Any], wanted: Any, place: _Place) -> An
         return data
     raise GoJSONError(
         f"json: cannot unmarshal {_json_kind(data)} into Go "
-        f"{f'struct field {place}' if place.path else 'value'} of type {go_type(wanted)}"
+        f"{f'struct field {place}' if place.path else 'value'} of type {go_type(wanted, place.integer)}"
     )
 
 
@@ -120,16 +125,18 @@ def _json_kind(data: Any) -> str:
     return {str: "string", int: "number", list: "array", dict: "object"}.get(type(data), "null")
 
 
-_GO_SCALARS = {str: "string", bool: "bool", float: "float64", bytes: "[]uint8", int: "int32"}
+_GO_SCALARS = {str: "string", bool: "bool", float: "float64", bytes: "[]uint8"}
 
 
-def go_type(type_: Any) -> str:
+def go_type(type_: Any, integer: str = "int32") -> str:
     """How Go prints a type: `[]v1.Container`, `map[string]string`."""
+    if type_ is int:
+        return integer
     origin = typing.get_origin(type_)
     if origin is list:
-        return f"[]{go_type(item_type(type_))}"
+        return f"[]{go_type(item_type(type_), integer)}"
     if origin is dict:
-        return f"map[string]{go_type(item_type(type_))}"
+        return f"map[string]{go_type(item_type(type_), integer)}"
     if origin is UnionType:
         return "intstr.IntOrString"
     return _GO_SCALARS.get(type_) or f"v1.{type_.__name__}"

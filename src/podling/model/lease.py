@@ -5,14 +5,15 @@ from __future__ import annotations
 from typing import ClassVar
 
 from podling.model.base import Part, always
+from podling.model.fields import MicroTime
 from podling.model.meta import KubeObject
 
 
 class LeaseSpec(Part):
     holder_identity: str | None = None
     lease_duration_seconds: int | None = None
-    acquire_time: str = ""
-    renew_time: str = ""
+    acquire_time: MicroTime = ""
+    renew_time: MicroTime = ""
     lease_transitions: int | None = None
     strategy: str | None = None
     preferred_holder: str | None = None

@@ -7,7 +7,7 @@ from typing import Annotated, Any, ClassVar
 import msgspec
 
 from podling.model.base import Object, Part, always
-from podling.model.fields import MERGED_SET, by
+from podling.model.fields import MERGED_SET, Int64, Time, by
 
 
 class OwnerReference(Part):
@@ -25,7 +25,7 @@ class ManagedFieldsEntry(Part):
     manager: str = ""
     operation: str = ""
     api_version: str = ""
-    time: str = ""
+    time: Time = ""
     fields_type: str = ""
     fields_v1: dict[str, Any] | None = msgspec.field(default=None, name="fieldsV1")
     subresource: str = ""
@@ -40,10 +40,10 @@ class ObjectMeta(Part):
     self_link: str = ""
     uid: str = ""
     resource_version: str = ""
-    generation: int = 0
-    creation_timestamp: str = ""
-    deletion_timestamp: str = ""
-    deletion_grace_period_seconds: int | None = None
+    generation: Int64 = 0
+    creation_timestamp: Time = ""
+    deletion_timestamp: Time = ""
+    deletion_grace_period_seconds: Int64 | None = None
     labels: dict[str, str] = {}
     annotations: dict[str, str] = {}
     owner_references: Annotated[list[OwnerReference], by("uid")] = []
@@ -51,11 +51,16 @@ class ObjectMeta(Part):
     managed_fields: list[ManagedFieldsEntry] = []
 
 
+class ShardInfo(Part):
+    selector: str = always(str)
+
+
 class ListMeta(Part):
     self_link: str = ""
     resource_version: str = always(str)
     continue_: str = ""
-    remaining_item_count: int | None = None
+    remaining_item_count: Int64 | None = None
+    shard_info: ShardInfo | None = None
 
 
 class KubeObject(Object):
@@ -87,7 +92,7 @@ class Condition(Part):
 
     type: str = always(str)
     status: str = always(str)
-    observed_generation: int = 0
-    last_transition_time: str = always(str)
+    observed_generation: Int64 = 0
+    last_transition_time: Time = always(str)
     reason: str = always(str)
     message: str = always(str)

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import Annotated, ClassVar
 
+import msgspec
+
 from podling.model.base import Part, always
 from podling.model.container import ResourceList
-from podling.model.fields import MERGED_SET, by
+from podling.model.fields import MERGED_SET, Int64, Time, by
 from podling.model.meta import KubeObject
 
 
@@ -14,7 +16,7 @@ class Taint(Part):
     key: str = always(str)
     value: str = ""
     effect: str = always(str)
-    time_added: str = ""
+    time_added: Time = ""
 
 
 class ConfigMapNodeConfigSource(Part):
@@ -42,8 +44,8 @@ class NodeSpec(Part):
 class NodeCondition(Part):
     type: str = always(str)
     status: str = always(str)
-    last_heartbeat_time: str = ""
-    last_transition_time: str = ""
+    last_heartbeat_time: Time = ""
+    last_transition_time: Time = ""
     reason: str = ""
     message: str = ""
 
@@ -54,7 +56,7 @@ class NodeAddress(Part):
 
 
 class DaemonEndpoint(Part):
-    port: int = always(int)
+    port: int = msgspec.field(default_factory=int, name="Port")
 
 
 class NodeDaemonEndpoints(Part):
@@ -62,7 +64,7 @@ class NodeDaemonEndpoints(Part):
 
 
 class NodeSwapStatus(Part):
-    capacity: int | None = None
+    capacity: Int64 | None = None
 
 
 class NodeSystemInfo(Part):
@@ -81,7 +83,7 @@ class NodeSystemInfo(Part):
 
 class ContainerImage(Part):
     names: list[str] = []
-    size_bytes: int = 0
+    size_bytes: Int64 = 0
 
 
 class AttachedVolume(Part):

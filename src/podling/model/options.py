@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import ClassVar
 
 from podling.model.base import Object, Part
+from podling.model.fields import Int64, Time
 
 
 class Preconditions(Part):
@@ -16,7 +17,7 @@ class DeleteOptions(Object):
     KIND: ClassVar[str] = "DeleteOptions"
     API_VERSION: ClassVar[str] = "v1"
 
-    grace_period_seconds: int | None = None
+    grace_period_seconds: Int64 | None = None
     preconditions: Preconditions | None = None
     orphan_dependents: bool | None = None
     propagation_policy: str | None = None
@@ -60,8 +61,8 @@ class ListOptions(Part):
     allow_watch_bookmarks: bool = False
     resource_version: str = ""
     resource_version_match: str = ""
-    timeout_seconds: int | None = None
-    limit: int = 0
+    timeout_seconds: Int64 | None = None
+    limit: Int64 = 0
     continue_: str = ""
     send_initial_events: bool | None = None
     pretty: str = ""
@@ -71,11 +72,11 @@ class PodLogOptions(Part):
     container: str = ""
     follow: bool = False
     previous: bool = False
-    since_seconds: int | None = None
-    since_time: str = ""
+    since_seconds: Int64 | None = None
+    since_time: Time = ""
     timestamps: bool = False
-    tail_lines: int | None = None
-    limit_bytes: int | None = None
+    tail_lines: Int64 | None = None
+    limit_bytes: Int64 | None = None
     insecure_skip_tls_verify_backend: bool = False
     stream: str | None = None
     pretty: str = ""

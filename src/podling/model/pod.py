@@ -15,7 +15,7 @@ from podling.model.container import (
     SELinuxOptions,
     WindowsSecurityContextOptions,
 )
-from podling.model.fields import ATOMIC_MAP, by
+from podling.model.fields import ATOMIC_MAP, INT64, Int64, by
 from podling.model.meta import KubeObject, ObjectMeta
 from podling.model.options import DeleteOptions
 from podling.model.pod_status import PodStatus
@@ -38,12 +38,12 @@ class Sysctl(Part):
 class PodSecurityContext(Part):
     se_linux_options: SELinuxOptions | None = None
     windows_options: WindowsSecurityContextOptions | None = None
-    run_as_user: int | None = None
-    run_as_group: int | None = None
+    run_as_user: Int64 | None = None
+    run_as_group: Int64 | None = None
     run_as_non_root: bool | None = None
-    supplemental_groups: list[int] = []
+    supplemental_groups: Annotated[list[int], INT64] = []
     supplemental_groups_policy: str | None = None
-    fs_group: int | None = None
+    fs_group: Int64 | None = None
     sysctls: list[Sysctl] = []
     fs_group_change_policy: str | None = None
     seccomp_profile: SeccompProfile | None = None
@@ -87,8 +87,8 @@ class PodSpec(Part):
     containers: Annotated[list[Container], by("name")] = []
     ephemeral_containers: Annotated[list[EphemeralContainer], by("name")] = []
     restart_policy: str = ""
-    termination_grace_period_seconds: int | None = None
-    active_deadline_seconds: int | None = None
+    termination_grace_period_seconds: Int64 | None = None
+    active_deadline_seconds: Int64 | None = None
     dns_policy: str = ""
     node_selector: Annotated[dict[str, str], ATOMIC_MAP] = {}
     service_account_name: str = ""

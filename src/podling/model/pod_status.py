@@ -6,7 +6,7 @@ from typing import Annotated
 
 from podling.model.base import Part, always
 from podling.model.container import ResourceList, ResourceRequirements
-from podling.model.fields import by
+from podling.model.fields import INT64, Int64, Time, by, keyed, patched_by
 
 
 class ContainerStateWaiting(Part):
@@ -15,7 +15,7 @@ class ContainerStateWaiting(Part):
 
 
 class ContainerStateRunning(Part):
-    started_at: str = ""
+    started_at: Time = ""
 
 
 class ContainerStateTerminated(Part):
@@ -23,8 +23,8 @@ class ContainerStateTerminated(Part):
     signal: int = 0
     reason: str = ""
     message: str = ""
-    started_at: str = ""
-    finished_at: str = ""
+    started_at: Time = ""
+    finished_at: Time = ""
     container_id: str = ""
 
 
@@ -36,17 +36,26 @@ class ContainerState(Part):
     terminated: ContainerStateTerminated | None = None
 
 
+class ImageVolumeStatus(Part):
+    image_ref: str = always(str)
+
+
+class VolumeStatus(Part):
+    image: ImageVolumeStatus | None = None
+
+
 class VolumeMountStatus(Part):
     name: str = always(str)
     mount_path: str = always(str)
     read_only: bool = False
     recursive_read_only: str | None = None
+    volume_status: VolumeStatus | None = None
 
 
 class LinuxContainerUser(Part):
-    uid: int = always(int)
-    gid: int = always(int)
-    supplemental_groups: list[int] = []
+    uid: Int64 = always(int)
+    gid: Int64 = always(int)
+    supplemental_groups: Annotated[list[int], INT64] = []
 
 
 class ContainerUser(Part):
@@ -61,7 +70,7 @@ class ResourceHealth(Part):
 
 class ResourceStatus(Part):
     name: str = always(str)
-    resources: Annotated[list[ResourceHealth], by("resourceID")] = []
+    resources: Annotated[list[ResourceHealth], keyed("resourceID")] = []
 
 
 class ContainerStatus(Part):
@@ -84,10 +93,10 @@ class ContainerStatus(Part):
 
 class PodCondition(Part):
     type: str = always(str)
-    observed_generation: int = 0
+    observed_generation: Int64 = 0
     status: str = always(str)
-    last_probe_time: str = ""
-    last_transition_time: str = ""
+    last_probe_time: Time = ""
+    last_transition_time: Time = ""
     reason: str = ""
     message: str = ""
 
@@ -116,18 +125,24 @@ class ContainerExtendedResourceRequest(Part):
     request_name: str = always(str)
 
 
+class NodeAllocatableResourceClaimStatus(Part):
+    resource_claim_name: str = always(str)
+    containers: list[str] = []
+    resources: ResourceList = {}
+
+
 class PodStatus(Part):
-    observed_generation: int = 0
+    observed_generation: Int64 = 0
     phase: str = ""
     conditions: Annotated[list[PodCondition], by("type")] = []
     message: str = ""
     reason: str = ""
     nominated_node_name: str = ""
     host_ip: str = ""
-    host_ips: Annotated[list[HostIP], by("ip")] = []
+    host_ips: Annotated[list[HostIP], patched_by("ip")] = []
     pod_ip: str = ""
     pod_ips: Annotated[list[PodIP], by("ip")] = []
-    start_time: str = ""
+    start_time: Time = ""
     init_container_statuses: list[ContainerStatus] = []
     container_statuses: list[ContainerStatus] = []
     qos_class: str = ""
@@ -137,3 +152,4 @@ class PodStatus(Part):
     extended_resource_claim_status: PodExtendedResourceClaimStatus | None = None
     allocated_resources: ResourceList = {}
     resources: ResourceRequirements | None = None
+    node_allocatable_resource_claim_statuses: list[NodeAllocatableResourceClaimStatus] = []

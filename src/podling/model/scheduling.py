@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import ClassVar
 
 from podling.model.base import Part, always
+from podling.model.fields import Int64
 from podling.model.meta import LabelSelector
 
 
@@ -72,7 +73,7 @@ class Toleration(Part):
     operator: str = ""
     value: str = ""
     effect: str = ""
-    toleration_seconds: int | None = None
+    toleration_seconds: Int64 | None = None
 
 
 class TopologySpreadConstraint(Part):

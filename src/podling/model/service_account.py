@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Annotated, ClassVar
 
 from podling.model.base import Part, always
-from podling.model.fields import by
+from podling.model.fields import Int64, Time, by
 from podling.model.meta import KubeObject
 from podling.model.references import LocalObjectReference, ObjectReference
 
@@ -28,13 +28,13 @@ class BoundObjectReference(Part):
 
 class TokenRequestSpec(Part):
     audiences: list[str] = []
-    expiration_seconds: int | None = None
+    expiration_seconds: Int64 | None = None
     bound_object_ref: BoundObjectReference | None = None
 
 
 class TokenRequestStatus(Part):
     token: str = always(str)
-    expiration_timestamp: str = always(str)
+    expiration_timestamp: Time = always(str)
 
 
 class TokenRequest(KubeObject):

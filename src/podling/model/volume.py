@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from podling.model.base import Part, always
 from podling.model.container import ResourceList
+from podling.model.fields import Int64
 from podling.model.meta import LabelSelector, ObjectMeta
 from podling.model.quantity import Quantity
 from podling.model.references import (
@@ -97,7 +98,7 @@ class DownwardAPIProjection(Part):
 
 class ServiceAccountTokenProjection(Part):
     audience: str = ""
-    expiration_seconds: int | None = None
+    expiration_seconds: Int64 | None = None
     path: str = always(str)
 
 
