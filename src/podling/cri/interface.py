@@ -15,7 +15,7 @@ from podling.cri.grpc import cri_pb2 as pb
 
 
 class RuntimeFault(Exception):
-    """The runtime refused or failed a call. `code` is the gRPC status name: NOT_FOUND, UNAVAILABLE, UNKNOWN."""
+    """The runtime refused or failed a call. `code` is gRPC's name of it: NOT_FOUND, UNAVAILABLE ..."""
 
     def __init__(self, code: str, message: str) -> None:
         super().__init__(message)

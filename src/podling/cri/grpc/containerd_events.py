@@ -3,9 +3,10 @@
 Whether a subscription stands cannot be seen: containerd answers nothing until something happens. So we
 publish an event of our own and wait for it to come back: whatever happens after that is delivered too.
 
-As seen with containerd 1.6.20 (`tests/contract/cri/test_containerd_timing.py` keeps this true): CRI listens
-to the same events, so ContainerStatus may still say RUNNING when an exit arrives here, and says EXITED some
-milliseconds later; RemoveContainer meanwhile is refused or waits, StopContainer returns once both agree.
+As seen with containerd 1.6.20: an exit is told within a millisecond, while ContainerStatus says RUNNING for
+some 25 ms more, because CRI listens to the same events and first has the shim clean up. RemoveContainer in
+between waits for that and succeeds, so nobody has to look before acting on an exit.
+(`tests/contract/cri/test_containerd_timing.py`)
 """
 
 from __future__ import annotations

@@ -1,0 +1,49 @@
+"""Mounts below a directory, and taking them away: through the C library, since Python has no call for it."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import re
+import tempfile
+from pathlib import Path
+
+_MNT_DETACH = 2
+_ESCAPE = re.compile(r"\\([0-7]{3})")
+_libc = ctypes.CDLL(None, use_errno=True)
+
+
+def mounts_under(directory: Path, mountinfo: str | None = None) -> list[Path]:
+    """Mount points below `directory` (itself included), deepest and newest first, so that each can be
+    unmounted."""
+    text = Path("/proc/self/mountinfo").read_text() if mountinfo is None else mountinfo
+    points = [
+        Path(_ESCAPE.sub(lambda m: chr(int(m[1], 8)), line.split(" ")[4])) for line in text.splitlines()
+    ]
+    return [point for point in reversed(points) if point.is_relative_to(directory)]
+
+
+def unmount(point: Path) -> None:
+    """Take a mount away at once, in use or not. Raises OSError."""
+    _check(_libc.umount2(os.fsencode(point), _MNT_DETACH), point)
+
+
+def overlay_works(directory: Path) -> bool:
+    """Whether an overlay can be mounted with its layers in `directory`: not in every container, nor on every
+    filesystem."""
+    with tempfile.TemporaryDirectory(dir=directory) as name:
+        base = Path(name)
+        for part in ("lower", "upper", "work", "merged"):
+            (base / part).mkdir()
+        options = f"lowerdir={base}/lower,upperdir={base}/upper,workdir={base}/work"
+        merged = base / "merged"
+        if _libc.mount(b"overlay", os.fsencode(merged), b"overlay", 0, os.fsencode(options)) != 0:
+            return False
+        unmount(merged)
+        return True
+
+
+def _check(result: int, path: Path) -> None:
+    if result != 0:
+        code = ctypes.get_errno()
+        raise OSError(code, os.strerror(code), str(path))

@@ -1,0 +1,113 @@
+"""Processes known by pid, our children or not: told of by pidfd, so that their end is an event and never a
+guess."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+
+class Process:
+    """A running process. Raises ProcessLookupError when there is none with this pid."""
+
+    def __init__(self, pid: int) -> None:
+        self.pid = pid
+        self._pidfd = os.pidfd_open(pid)
+
+    def __del__(self) -> None:
+        # A pidfd_open that failed left nothing to close.
+        if hasattr(self, "_pidfd"):
+            os.close(self._pidfd)
+
+    async def exited(self) -> None:
+        """Returns when it has ended; a child is reaped."""
+        await self.exited_or_readable()
+
+    async def exited_or_readable(self, other: int | None = None) -> bool:
+        """Whether it has ended, once it has or the descriptor `other` can be read."""
+        # A loop knows one reader for a descriptor, and several may wait for the same process.
+        pidfd = os.dup(self._pidfd)
+        try:
+            ended = await _first_readable(pidfd, other) == pidfd
+        finally:
+            os.close(pidfd)
+        if ended:
+            self._reap()
+        return ended
+
+    def send(self, number: signal.Signals) -> None:
+        """Does nothing when it has ended: a pidfd never means another process."""
+        try:
+            signal.pidfd_send_signal(self._pidfd, number)
+        except ProcessLookupError:
+            return
+
+    async def terminate(self, grace: float) -> None:
+        """TERM, and KILL when it is still there after `grace` seconds; returns when it has ended."""
+        self.send(signal.SIGTERM)
+        try:
+            async with asyncio.timeout(grace):
+                await self.exited()
+        except TimeoutError:
+            await self.kill()
+
+    async def kill(self) -> None:
+        self.send(signal.SIGKILL)
+        await self.exited()
+
+    def _reap(self) -> None:
+        try:
+            os.waitid(os.P_PIDFD, self._pidfd, os.WEXITED | os.WNOHANG)
+        except ChildProcessError:
+            return
+
+
+def spawn(argv: Sequence[str], environment: Mapping[str, str], log: Path) -> Process:
+    """Start a program in a session of its own, outliving us, with its output appended to `log`."""
+    flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND
+    pid = os.posix_spawnp(
+        argv[0],
+        list(argv),
+        environment,
+        file_actions=[
+            (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
+            (os.POSIX_SPAWN_OPEN, 1, str(log), flags, 0o640),
+            (os.POSIX_SPAWN_DUP2, 1, 2),
+        ],
+        setsid=True,
+    )
+    return Process(pid)
+
+
+def command_line(pid: int) -> list[str]:
+    """The arguments of a process; empty when there is none, or it is a zombie."""
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_bytes().decode(errors="replace").split("\0")[:-1]
+    except (FileNotFoundError, ProcessLookupError):
+        return []
+
+
+def processes() -> list[int]:
+    """The pids of all processes of this machine."""
+    return [int(name) for name in os.listdir("/proc") if name.isdigit()]
+
+
+async def _first_readable(*descriptors: int | None) -> int:
+    loop = asyncio.get_running_loop()
+    first: asyncio.Future[int] = loop.create_future()
+
+    def tell(descriptor: int) -> None:
+        if not first.done():
+            first.set_result(descriptor)
+
+    watched = [descriptor for descriptor in descriptors if descriptor is not None]
+    for descriptor in watched:
+        loop.add_reader(descriptor, tell, descriptor)
+    try:
+        return await first
+    finally:
+        for descriptor in watched:
+            loop.remove_reader(descriptor)
