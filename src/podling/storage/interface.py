@@ -1,11 +1,11 @@
 """The promise of storage: keys, revisions, events, errors. Everything else in this room keeps it.
 
-A store is one log of revisions. Every write that succeeds takes the next revision, and a revision is never used
-twice nor goes back, not even over a crash. A value is opaque bytes: the object as JSON *without* its
+A store is one log of revisions. Every write that succeeds takes the next revision, and a revision is never
+used twice nor goes back, not even over a crash. A value is opaque bytes: the object as JSON *without* its
 resourceVersion, which is the revision of the write and is put in when the value is read (`podling.watch`).
 
-A write returns after it is durable and after every watcher has been called with its event: whoever has the answer
-of a write also finds it in every cache fed by a watch of the same store.
+A write returns after it is durable and after every watcher has been called with its event: whoever has the
+answer of a write also finds it in every cache fed by a watch of the same store.
 """
 
 from __future__ import annotations

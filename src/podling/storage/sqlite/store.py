@@ -1,0 +1,232 @@
+"""The store on the event loop: judges writes, groups them, tells of them once the worker made them durable.
+
+A write is judged against the newest value of its key, be that durable or still on its way, and takes its
+revision at once, so a group needs no look at the disk. It is *public*, seen by reads and watchers and
+answered, only when its group is durable. A refusal that rests on a write still on its way is answered after it.
+
+When a group cannot be written, nothing of it happened, nor of the writes waiting behind it, which rested on
+it: all raise StorageClosedError, and their revisions, which nobody has seen, are free again. A full disk
+passes; after any other fault the store refuses every further write until it is opened again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sqlite3
+from collections.abc import Callable, Sequence
+from functools import partial
+from pathlib import Path
+from typing import NamedTuple, TypeVar
+
+from sortedcontainers import SortedDict
+
+from podling.storage.interface import (
+    ConflictError,
+    Event,
+    KeyExistsError,
+    Listing,
+    Record,
+    StorageClosedError,
+    Watcher,
+)
+from podling.storage.sqlite.log import Log, State, is_passing
+from podling.storage.sqlite.worker import Worker
+from podling.storage.watchers import Watchers
+
+GROUP_ROWS = 128
+"""Most writes that share one fsync; what waits longer shares the next."""
+
+COMPACTION_STEP = 1_000
+"""Revisions compacted in one transaction: writes wait for no more than this."""
+
+T = TypeVar("T")
+
+
+class _Write(NamedTuple):
+    """On its way: the event it will be, or what it will be refused with."""
+
+    event: Event | None
+    refusal: Exception | None
+    answer: asyncio.Future[int]
+
+
+async def open(path: str | os.PathLike[str]) -> SqliteStorage:
+    """Open or make the data file. Raises DataFileError with what to tell the user."""
+    worker = Worker()
+    try:
+        log = await worker.call(partial(Log, Path(path)))
+        return SqliteStorage(worker, log, await worker.call(log.load))
+    except BaseException:
+        worker.stop()
+        raise
+
+
+class SqliteStorage:
+    def __init__(self, worker: Worker, log: Log, state: State) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._worker = worker
+        self._log = log
+        self._records: SortedDict[str, Record] = SortedDict(state.records)
+        self._revision = self._given = state.revision
+        self._compacted = state.compacted
+        self._on_their_way: dict[str, Event] = {}
+        self._waiting: list[_Write] = []
+        self._group: list[_Write] = []
+        self._watchers = Watchers()
+        self._closed = False
+        self._fault: Exception | None = None
+
+    @property
+    def revision(self) -> int:
+        return self._revision
+
+    async def get(self, key: str) -> Record | None:
+        self._check_open()
+        record: Record | None = self._records.get(key)
+        return record
+
+    async def list(self, prefix: str, *, after: str = "", limit: int = 0) -> Listing:
+        self._check_open()
+        found: list[Record] = []
+        for key in self._records.irange(max(prefix, after)):
+            if not key.startswith(prefix) or (limit and len(found) == limit):
+                break
+            if key != after:
+                found.append(self._records[key])
+        return Listing(found, self._revision)
+
+    async def create(self, key: str, value: bytes) -> int:
+        key.encode()  # what UTF-8 cannot say must fail here, not together with a whole group
+        standing = self._newest(key)
+        return await self._write(key, value, standing, KeyExistsError(standing) if standing else None)
+
+    async def update(self, key: str, value: bytes, revision: int) -> int:
+        return await self._replace(key, value, revision)
+
+    async def delete(self, key: str, revision: int) -> int:
+        return await self._replace(key, None, revision)
+
+    def watch(self, prefix: str, watcher: Watcher) -> Callable[[], None]:
+        self._check_open()
+        return self._watchers.add(prefix, watcher)
+
+    async def history(self, prefix: str, after: int) -> Sequence[Event]:
+        return await self._call(partial(self._log.history, prefix, after, self._revision))
+
+    async def compact(self, revision: int) -> None:
+        self._check_open()
+        target = min(revision, self._revision)
+        while self._compacted < target:
+            upto = min(target, self._compacted + COMPACTION_STEP)
+            await self._call(partial(self._log.compact, upto))
+            self._compacted = max(self._compacted, upto)
+
+    async def close(self) -> None:
+        """Let the writes under way become durable and answered, then close the file."""
+        if self._closed:
+            return
+        self._closed = True
+        while self._group or self._waiting:
+            await self._worker.call(lambda: None)
+        await self._worker.call(self._log.close)
+        self._worker.stop()
+
+    def _newest(self, key: str) -> Record | None:
+        if event := self._on_their_way.get(key):
+            return None if event.value is None else Record(key, event.value, event.revision)
+        record: Record | None = self._records.get(key)
+        return record
+
+    def _replace(self, key: str, value: bytes | None, revision: int) -> asyncio.Future[int]:
+        standing = self._newest(key)
+        expected = standing is not None and standing.revision == revision
+        return self._write(key, value, standing, None if expected else ConflictError(key, standing))
+
+    def _write(
+        self, key: str, value: bytes | None, previous: Record | None, refusal: Exception | None
+    ) -> asyncio.Future[int]:
+        self._check_writable()
+        if refusal and key not in self._on_their_way:
+            raise refusal
+        event = None
+        if refusal is None:
+            self._given += 1
+            event = self._on_their_way[key] = Event(self._given, key, value, previous)
+        answer: asyncio.Future[int] = self._loop.create_future()
+        self._waiting.append(_Write(event, refusal, answer))
+        if not self._group and len(self._waiting) == 1:
+            # Not at once: tasks that are about to write in this turn of the loop share the fsync.
+            self._loop.call_soon(self._start_group)
+        return answer
+
+    def _start_group(self) -> None:
+        self._group, self._waiting = self._waiting[:GROUP_ROWS], self._waiting[GROUP_ROWS:]
+        if self._group:
+            events = [write.event for write in self._group if write.event]
+            self._worker.submit(partial(self._log.append, events), partial(self._written, events))
+
+    def _written(self, events: Sequence[Event], _: None, error: Exception | None) -> None:
+        if error:
+            self._abandon(error)
+            return
+        group = self._group
+        # Strictly before telling of this group: the disk works on the next one meanwhile.
+        self._start_group()
+        self._publish(events)
+        for write in group:
+            _answer(write)
+
+    def _publish(self, events: Sequence[Event]) -> None:
+        for event in events:
+            if event.value is None:
+                del self._records[event.key]
+            else:
+                self._records[event.key] = Record(event.key, event.value, event.revision)
+            if self._on_their_way[event.key] is event:
+                del self._on_their_way[event.key]
+            self._revision = event.revision
+        if events:
+            self._watchers.publish(self._revision, events)
+
+    def _abandon(self, error: Exception) -> None:
+        abandoned = self._group + self._waiting
+        self._group, self._waiting = [], []
+        self._on_their_way.clear()
+        self._given = self._revision
+        for write in abandoned:
+            if not write.answer.done():
+                write.answer.set_exception(self._failure(error))
+
+    async def _call(self, job: Callable[[], T]) -> T:
+        self._check_open()
+        try:
+            return await self._worker.call(job)
+        except sqlite3.Error as error:
+            raise self._failure(error) from error
+
+    def _failure(self, error: Exception) -> StorageClosedError:
+        if not is_passing(error):
+            self._fault = error
+        failure = StorageClosedError(f"the data file failed: {error}")
+        failure.__cause__ = error
+        return failure
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise StorageClosedError("the store is closed")
+
+    def _check_writable(self) -> None:
+        self._check_open()
+        if self._fault:
+            raise StorageClosedError(f"the data file failed: {self._fault}")
+
+
+def _answer(write: _Write) -> None:
+    """The one who waited may have been cancelled; the write stands all the same."""
+    if write.answer.done():
+        return
+    if write.event:
+        write.answer.set_result(write.event.revision)
+    elif write.refusal:
+        write.answer.set_exception(write.refusal)

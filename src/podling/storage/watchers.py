@@ -1,0 +1,41 @@
+"""Who is told of writes, in what order: every back end that publishes on the event loop does it through this.
+
+Progress is news too: a watcher hears of every group of writes, so that a cache knows it is current although
+nothing under its prefix changed.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+
+from podling.storage.interface import Event, Watcher
+
+_log = logging.getLogger(__name__)
+
+
+class Watchers:
+    """The watchers of one store, called in the order they came."""
+
+    def __init__(self) -> None:
+        self._watchers: dict[object, tuple[str, Watcher]] = {}
+
+    def add(self, prefix: str, watcher: Watcher) -> Callable[[], None]:
+        ticket = object()
+        self._watchers[ticket] = (prefix, watcher)
+
+        def end() -> None:
+            self._watchers.pop(ticket, None)
+
+        return end
+
+    def publish(self, revision: int, events: Sequence[Event]) -> None:
+        """A watcher may end itself or others while it is called; who was ended is not called any more."""
+        for ticket, (prefix, watcher) in tuple(self._watchers.items()):
+            if ticket not in self._watchers:
+                continue
+            try:
+                watcher(revision, [event for event in events if event.key.startswith(prefix)])
+            except Exception:
+                # One broken watcher must not keep the others from news, nor a writer from its answer.
+                _log.exception("a watcher of %s failed at revision %d", prefix, revision)
