@@ -1,0 +1,85 @@
+"""RFC 6455 as messages in pieces. Reading and masking is wsproto's; a server's frames, never masked, are only
+headed here, so that their payload is not copied.
+
+Pieces come as they arrive, whatever the size of their message; pings and closes are answered, not shown.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from typing import NamedTuple
+
+from wsproto.frame_protocol import CloseReason, Frame, FrameProtocol, Opcode, ParseFailed
+
+from podling.streaming.errors import ProtocolError
+from podling.streaming.wire import Answer, Chunks, Farewell
+
+_FIN = 0x80
+_GUID = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11"
+
+
+class Piece(NamedTuple):
+    """Some bytes of a message (text as UTF-8); `first` begins one, `last` completes it."""
+
+    data: bytes
+    first: bool
+    last: bool
+
+
+def accept_key(key: str) -> str:
+    """Sec-WebSocket-Accept for a Sec-WebSocket-Key."""
+    return base64.b64encode(hashlib.sha1(key.encode() + _GUID, usedforsecurity=False).digest()).decode()
+
+
+class WebSocketCodec:
+    def __init__(self, *, client: bool) -> None:
+        self._client = client
+        self._frames = FrameProtocol(client, [])
+        self._between_messages = True
+        self._said_goodbye = False
+
+    def receive(self, data: bytes) -> list[Piece | Answer | Farewell]:
+        self._frames.receive_bytes(data)
+        events: list[Piece | Answer | Farewell] = []
+        try:
+            for frame in self._frames.received_frames():
+                events += self._event(frame)
+        except ParseFailed as error:
+            raise ProtocolError(str(error)) from error
+        return events
+
+    def _event(self, frame: Frame) -> list[Piece | Answer | Farewell]:
+        payload = frame.payload
+        if frame.opcode is Opcode.PING and isinstance(payload, bytes):
+            return [Answer(bytes(self._frames.pong(payload)))]
+        if frame.opcode is Opcode.CLOSE:
+            return [Answer(self.close()), Farewell()]
+        if frame.opcode is Opcode.PONG or isinstance(payload, tuple):
+            return []
+        first, self._between_messages = self._between_messages, frame.message_finished
+        return [
+            Piece(payload.encode() if isinstance(payload, str) else payload, first, frame.message_finished)
+        ]
+
+    def message(self, *chunks: bytes, text: bool = False) -> Chunks:
+        if self._client:
+            whole = b"".join(chunks)
+            return (bytes(self._frames.send_data(whole.decode() if text else whole, fin=True)),)
+        opcode = Opcode.TEXT if text else Opcode.BINARY
+        return _head(opcode, sum(map(len, chunks))) + chunks[0], *chunks[1:]
+
+    def close(self) -> bytes:
+        """The close frame, once."""
+        if self._said_goodbye:
+            return b""
+        self._said_goodbye = True
+        return bytes(self._frames.close(CloseReason.NORMAL_CLOSURE))
+
+
+def _head(opcode: int, length: int) -> bytes:
+    if length < 126:
+        return bytes((_FIN | opcode, length))
+    if length < 1 << 16:
+        return bytes((_FIN | opcode, 126)) + length.to_bytes(2, "big")
+    return bytes((_FIN | opcode, 127)) + length.to_bytes(8, "big")
