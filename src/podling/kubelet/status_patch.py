@@ -1,0 +1,44 @@
+"""The smallest patch from one pod status to another, for a strategic merge patch of `status`. Pure.
+
+Only what changed is sent, and of the conditions only the changed ones: those that others own (PodScheduled,
+readiness gates) are never touched, and two writers never undo each other's work.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from podling.model.pod_status import PodStatus
+
+STRATEGIC_MERGE = "application/strategic-merge-patch+json"
+
+_MERGED = {"conditions": "type", "hostIPs": "ip", "podIPs": "ip"}
+
+
+def status_patch(old: PodStatus, new: PodStatus, uid: str) -> dict[str, Any] | None:
+    """The patch body with the pod's uid as precondition; None when there is nothing to say."""
+    before, after = msgspec.to_builtins(old), msgspec.to_builtins(new)
+    changed = {
+        name: _change(name, before.get(name), after.get(name))
+        for name in {**before, **after}
+        if before.get(name) != after.get(name)
+    }
+    if not changed:
+        return None
+    for name in changed.keys() & _MERGED.keys():
+        changed[f"$setElementOrder/{name}"] = [
+            {_MERGED[name]: item[_MERGED[name]]} for item in after.get(name, ())
+        ]
+    return {"metadata": {"uid": uid}, "status": changed}
+
+
+def _change(name: str, before: Any, after: Any) -> Any:
+    key = _MERGED.get(name)
+    if key is None:
+        return after
+    old = {item[key]: item for item in before or ()}
+    new = {item[key]: item for item in after or ()}
+    gone = [{"$patch": "delete", key: value} for value in old if value not in new]
+    return [item for value, item in new.items() if old.get(value) != item] + gone
