@@ -1,4 +1,5 @@
-"""The four kinds of container a pod can have, and the pod's containers with their kind, in the order of the spec."""
+"""The four kinds of container a pod can have, and the pod's containers with their kind, in the order of the
+spec."""
 
 from __future__ import annotations
 

@@ -1,9 +1,10 @@
 """What is known of one pod at one moment: the input of the planner and of the status, apart from the spec.
 
-Everything here is a fact read from the runtime, the pod's directory or this kubelet's own recent attempts; nothing is a
-decision. The values are immutable, so a plan and a status made from the same observation always agree. Of all of it a
-kubelet may lose `failures`, `probes`, `in_flight`, `restarting` and `ObservedSandbox.stopped` when it dies: a plan made
-without them is at worst a repetition of something harmless (R-INIT-11).
+Everything here is a fact read from the runtime, the pod's directory or this kubelet's own recent attempts;
+nothing is a decision. The values are immutable, so a plan and a status made from the same observation always
+agree. Of all of it a kubelet may lose `failures`, `probes`, `in_flight`, `restarting` and
+`ObservedSandbox.stopped` when it dies: a plan made without them is at worst a repetition of something
+harmless (R-INIT-11).
 """
 
 from __future__ import annotations
@@ -40,24 +41,27 @@ class ContainerState(Enum):
 
 @dataclass(frozen=True, slots=True)
 class ObservedSandbox:
-    """One sandbox of the pod. `stopped`: its stop has succeeded since this kubelet started, so its network is torn down
-    (a sandbox that is only not `ready` may still hold an address). `host_network`: it was made in the node's network."""
+    """One sandbox of the pod. `stopped`: its stop has succeeded since this kubelet started, so its network
+    is torn down (a sandbox that is only not `ready` may still hold an address)."""
 
     id: str
     attempt: int
     created_at: datetime
     ready: bool
     ips: tuple[str, ...] = ()
-    host_network: bool = False
     stopped: bool = False
+
+    @property
+    def usable(self) -> bool:
+        return self.ready and not self.stopped
 
 
 @dataclass(frozen=True, slots=True)
 class ObservedContainer:
-    """One instance of a container. `attempt`, `hash`, `crashes` and `type` come from the labels and annotations that
-    `container_config.py` wrote; `crashes` counts the failures in a row that came before this instance (`backoff.py`).
-    `reason` and `message` are the runtime's, or the termination message once it has exited. `user` is (uid, gid,
-    supplemental groups) of the first process. `mounts`: container path → (read only, recursive read only or "")."""
+    """One instance of a container. `attempt`, `hash`, `crashes` and `type` come from the labels and
+    annotations that `container_config.py` wrote; `crashes` counts the failures in a row that came before
+    this instance (`backoff.py`). `reason` and `message` are the runtime's, or the termination message once
+    it has exited. `user` is (uid, gid, supplemental groups) of the first process."""
 
     id: str
     name: str
@@ -76,7 +80,6 @@ class ObservedContainer:
     hash: str = ""
     crashes: int = 0
     user: tuple[int, int, tuple[int, ...]] | None = None
-    mounts: tuple[tuple[str, bool, str], ...] = ()
 
     @property
     def running(self) -> bool:
@@ -98,9 +101,10 @@ class ObservedContainer:
 
 @dataclass(frozen=True, slots=True)
 class StartFailure:
-    """The last of `count` failures in a row to bring a container (or the sandbox) to life. `reason` is the waiting
-    reason Kubernetes shows: ErrImagePull, InvalidImageName, ErrImageNeverPull, CreateContainerConfigError,
-    CreateContainerError, RunContainerError ... Forgotten as soon as the thing starts."""
+    """The last of `count` failures in a row to bring a container (or the sandbox) to life. `reason` is the
+    waiting reason Kubernetes shows: ErrImagePull, InvalidImageName, ErrImageNeverPull,
+    CreateContainerConfigError, CreateContainerError, RunContainerError ... Forgotten as soon as the thing
+    starts."""
 
     reason: str
     message: str
@@ -110,10 +114,12 @@ class StartFailure:
 
 @dataclass(frozen=True, slots=True)
 class ProbeResult:
-    """What the probes and the postStart hook say of one instance. No entry for an instance: nothing is probed.
+    """What the probes and the postStart hook say of one instance. No entry for an instance: nothing is
+    probed.
 
-    `started`: the startup probe has passed and postStart is done. `alive` is False once the liveness or startup probe
-    failed for good; `message` then says which, `grace_seconds` is the probe's own terminationGracePeriodSeconds."""
+    `started`: the startup probe has passed and postStart is done. `alive` is False once the liveness or
+    startup probe failed for good; `message` then says which, `grace_seconds` is the probe's own
+    terminationGracePeriodSeconds."""
 
     started: bool = True
     ready: bool = True
@@ -127,8 +133,8 @@ UNPROBED = ProbeResult()
 
 @dataclass(frozen=True, slots=True)
 class Termination:
-    """Why the pod as a whole must end although neither its object nor its containers say so: it was removed from the API
-    (`phase` ""), evicted, refused by the node (`phase` "Failed" with reason and message)."""
+    """Why the pod as a whole must end although neither its object nor its containers say so: it was removed
+    from the API (`phase` ""), evicted, refused by the node (`phase` "Failed" with reason and message)."""
 
     reason: str = ""
     message: str = ""
@@ -138,11 +144,12 @@ class Termination:
 
 @dataclass(frozen=True, slots=True)
 class ObservedPod:
-    """`sandboxes` and `containers` are newest first. `initialized_sandboxes`: the sandboxes in which initialization is
-    recorded as completed (R-INIT-4). `failures` by container name; `probes` by container id. `in_flight`: keys of the
-    actions being applied now. `restarting`: ids this kubelet stopped in order to start them anew (changed definition,
-    failed probe). `volumes_ready`: containers may be created; `volumes_error` says why not, when it is known.
-    `started_at`: when this kubelet first saw the pod, unless the pod's status already has a startTime."""
+    """`sandboxes` and `containers` are newest first. `initialized_sandboxes`: the sandboxes in which
+    initialization is recorded as completed (R-INIT-4). `failures` by container name; `probes` by container
+    id. `in_flight`: keys of the actions being applied now. `restarting`: ids this kubelet stopped in order
+    to start them anew (changed definition, failed probe). `volumes_ready`: containers may be created;
+    `volumes_error` says why not, when it is known. `started_at`: when this kubelet first saw the pod, unless
+    the pod's status already has a startTime."""
 
     sandboxes: tuple[ObservedSandbox, ...] = ()
     containers: tuple[ObservedContainer, ...] = ()

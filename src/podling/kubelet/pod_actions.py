@@ -1,7 +1,8 @@
-"""What a plan may ask for, and the plan itself. A worker applies each action once; `key` names it while it is in flight.
+"""What a plan may ask for, and the plan itself. A worker applies each action once; `key` names it while it
+is in flight.
 
-A container's actions share the name or id of the container in their key, so that the planner can ask "is anything
-happening to it?" of nothing but a set of strings.
+A container's actions share the name or id of the container in their key, so that the planner can ask "is
+anything happening to it?" of nothing but a set of strings.
 """
 
 from __future__ import annotations
@@ -24,7 +25,8 @@ class CreateSandbox:
 
 @dataclass(frozen=True, slots=True)
 class StopSandbox:
-    """Stop a sandbox and tear its network down. Also asked of a sandbox that is already dead, once per kubelet life."""
+    """Stop a sandbox and tear its network down. Also asked of a sandbox that is already dead, once per
+    kubelet life."""
 
     id: str
 
@@ -44,8 +46,9 @@ class RemoveSandbox:
 
 @dataclass(frozen=True, slots=True)
 class StartContainer:
-    """Bring up a new instance: ensure the image, create, start (and postStart). `attempt` is the restart count,
-    `crashes` the failures in a row before it; `target_id` the instance whose process namespace it joins, or ""."""
+    """Bring up a new instance: ensure the image, create, start (and postStart). `attempt` is the restart
+    count, `crashes` the failures in a row before it; `target_id` the instance whose process namespace it
+    joins, or ""."""
 
     name: str
     type: ContainerType
@@ -60,9 +63,9 @@ class StartContainer:
 
 @dataclass(frozen=True, slots=True)
 class StopContainer:
-    """Stop an instance. `message` is the Killing event's; `restart` means a new instance must follow whatever its
-    restart policy says: the worker keeps the id in `ObservedPod.restarting`. `pod_grace` is the pod's grace when this
-    was decided: a deletion repeated with a shorter grace is a new action."""
+    """Stop an instance. `message` is the Killing event's; `restart` means a new instance must follow
+    whatever its restart policy says: the worker keeps the id in `ObservedPod.restarting`. `pod_grace` is the
+    pod's grace when this was decided: a deletion repeated with a shorter grace is a new action."""
 
     id: str
     name: str
@@ -102,7 +105,8 @@ class RecordInitialized:
 
 @dataclass(frozen=True, slots=True)
 class Finish:
-    """Nothing of a deleted pod is left in the runtime: give back the rest of the node and let the object go."""
+    """Nothing of a deleted pod is left in the runtime: give back the rest of the node and let the object
+    go."""
 
     @property
     def key(self) -> str:
@@ -123,9 +127,10 @@ Action = (
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """`actions` may all be started at once. `wake_at` is the earliest time at which the plan or the status would change by
-    time alone. `state` is the part of its life the pod is in; in TERMINATING, starts still in flight should be given up;
-    in TERMINATED nothing runs any more and volumes and cgroup can be given back."""
+    """`actions` may all be started at once. `wake_at` is the earliest time at which the plan or the status
+    would change by time alone. `state` is the part of its life the pod is in; in TERMINATING, starts still
+    in flight should be given up; in TERMINATED nothing runs any more and volumes and cgroup can be given
+    back."""
 
     state: PodState
     actions: tuple[Action, ...] = ()

@@ -1,11 +1,12 @@
 """The life of a pod on a node, as the kubelet's pod workers live it.
 
     syncing ──▶ terminating ──▶ terminated ──▶ finished
-                     │                            ▲
-                     └── (nothing was ever run) ──┘
+       │                            ▲
+       └───── (nothing runs) ───────┘
 
-syncing: the pod should run. terminating: it must end; containers may still run. terminated: nothing runs, logs and status
-remain. finished: nothing is left on the node. No way leads back: a pod that was told to end never runs again.
+syncing: the pod should run. terminating: it must end; containers may still run. terminated: nothing runs,
+logs and status remain. finished: nothing is left on the node. No way leads back: a pod that was told to end
+never runs again.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ class PodState(Enum):
 
 MOVES: dict[PodState, frozenset[PodState]] = {
     PodState.SYNCING: frozenset({PodState.TERMINATING, PodState.TERMINATED}),
-    PodState.TERMINATING: frozenset({PodState.TERMINATED, PodState.FINISHED}),
+    PodState.TERMINATING: frozenset({PodState.TERMINATED}),
     PodState.TERMINATED: frozenset({PodState.FINISHED}),
     PodState.FINISHED: frozenset(),
 }
@@ -33,7 +34,8 @@ class IllegalMove(Exception):
 
 
 class PodLife:
-    """The state of one pod. `move` raises IllegalMove, and changes nothing, for a move the table does not have."""
+    """The state of one pod. `move` raises IllegalMove, and changes nothing, for a move the table does not
+    have."""
 
     def __init__(self, state: PodState = PodState.SYNCING) -> None:
         self.state = state

@@ -1,0 +1,57 @@
+"""Whether a container that has ended is started again: restart policies, of the pod and of the container."""
+
+from __future__ import annotations
+
+from zlib import crc32
+
+from podling.kubelet.container_types import ALWAYS, NEVER, ContainerType
+from podling.kubelet.observed import ContainerState, ObservedContainer, ObservedPod
+from podling.model.container import Container, ContainerRestartRule, EphemeralContainerCommon
+from podling.model.pod import Pod
+
+LOST_EXIT_CODE = 137
+"""What an instance the runtime has lost is taken to have ended with."""
+
+
+def definition_hash(container: EphemeralContainerCommon) -> str:
+    """What an instance must be replaced for: only its image may be changed in place (R-INIT-5)."""
+    return f"{crc32(f'{container.name}/{container.image}'.encode()):x}"
+
+
+def changed(container: EphemeralContainerCommon, instance: ObservedContainer) -> bool:
+    """Whether the instance was made from another definition. One without a hash was not made by a kubelet of
+    ours."""
+    return instance.hash not in ("", definition_hash(container))
+
+
+def exit_code(ended: ObservedContainer) -> int:
+    return LOST_EXIT_CODE if ended.state is ContainerState.UNKNOWN else ended.exit_code
+
+
+def policy_restarts(pod: Pod, container: Container, kind: ContainerType, code: int) -> bool:
+    """The answer of the policies alone for an exit with `code`. A rule of the container comes before its
+    policy, its policy before the pod's; an init container that succeeded has done its work."""
+    if kind is ContainerType.SIDECAR:
+        return True
+    if any(rule.action == "Restart" and _matches(rule, code) for rule in container.restart_policy_rules):
+        return True
+    if kind is ContainerType.INIT and code == 0:
+        return False
+    policy = container.restart_policy or pod.spec.restart_policy or ALWAYS
+    if policy == ALWAYS:
+        return True
+    return policy != NEVER and code != 0
+
+
+def _matches(rule: ContainerRestartRule, code: int) -> bool:
+    if rule.exit_codes is None:
+        return False
+    listed = code in rule.exit_codes.values
+    return listed if rule.exit_codes.operator == "In" else not listed
+
+
+def restarts(
+    pod: Pod, container: Container, kind: ContainerType, ended: ObservedContainer, observed: ObservedPod
+) -> bool:
+    """Whether a new instance follows this one, which has ended."""
+    return ended.id in observed.restarting or policy_restarts(pod, container, kind, exit_code(ended))

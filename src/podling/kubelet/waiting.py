@@ -1,0 +1,68 @@
+"""What a container that does not run is waiting for, in Kubernetes' words, and when that changes by time
+alone.
+
+An exit or a failed pull is shown as itself for a moment (`backoff.SHOWN`), then as the back-off it led to.
+The planner wakes for these moments too, so that the status says CrashLoopBackOff although nothing else
+happens.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+
+from podling.kubelet.backoff import SHOWN, restart_delay
+from podling.kubelet.container_types import ContainerType, all_containers
+from podling.kubelet.observed import ObservedContainer, ObservedPod, StartFailure
+from podling.kubelet.restart import changed, restarts
+from podling.model.container import Container, EphemeralContainerCommon
+from podling.model.pod import Pod
+from podling.model.pod_status import ContainerStateWaiting
+
+PULL_FAILURES = frozenset({"ErrImagePull", "RegistryUnavailable", "SignatureValidationFailed"})
+"""Failures of the registry, followed by ImagePullBackOff; others are shown until the next attempt."""
+
+
+def failure_state(
+    container: EphemeralContainerCommon, failure: StartFailure, now: datetime
+) -> ContainerStateWaiting:
+    if failure.reason not in PULL_FAILURES or now < failure.at + SHOWN:
+        return ContainerStateWaiting(reason=failure.reason, message=failure.message)
+    message = f'Back-off pulling image "{container.image}": {failure.reason}: {failure.message}'
+    return ContainerStateWaiting(reason="ImagePullBackOff", message=message)
+
+
+def crash_loop_state(pod: Pod, container: Container, ended: ObservedContainer) -> ContainerStateWaiting:
+    meta = pod.metadata
+    message = (
+        f"back-off {go_duration(restart_delay(ended))} restarting failed container={container.name} "
+        f"pod={meta.name}_{meta.namespace}({meta.uid})"
+    )
+    return ContainerStateWaiting(reason="CrashLoopBackOff", message=message)
+
+
+def crash_loops(
+    pod: Pod, kind: ContainerType, container: Container, ended: ObservedContainer, observed: ObservedPod
+) -> bool:
+    """Whether a container that has ended is held back before its next start."""
+    if kind is ContainerType.EPHEMERAL or not ended.exited or changed(container, ended):
+        return False
+    return restart_delay(ended) > timedelta(0) and restarts(pod, container, kind, ended, observed)
+
+
+def status_changes_at(pod: Pod, observed: ObservedPod, now: datetime) -> datetime | None:
+    """The next time a waiting reason changes though nothing happens."""
+    times = []
+    for kind, container in all_containers(pod):
+        failure = observed.failures.get(container.name)
+        if failure and failure.reason in PULL_FAILURES:
+            times.append(failure.at + SHOWN)
+        ended = observed.newest(container.name)
+        if ended and isinstance(container, Container) and crash_loops(pod, kind, container, ended, observed):
+            times.append(ended.finished_at + SHOWN)
+    return min((t for t in times if t > now), default=None)
+
+
+def go_duration(span: timedelta) -> str:
+    """Whole seconds as Go prints them: 10s, 1m20s, 5m0s."""
+    minutes, seconds = divmod(int(span.total_seconds()), 60)
+    return f"{minutes}m{seconds}s" if minutes else f"{seconds}s"

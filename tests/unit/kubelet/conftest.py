@@ -1,0 +1,181 @@
+"""Pods and what is observed of them, each written in a line, so that the tests of the planner read as tables.
+
+A pod is `init containers / app containers / ephemeral containers`: `i1 s1* i2 / a b / e1 e2>a`, where `*`
+marks a sidecar and `>` a target. What is observed is a list of instances, oldest first: `i1=exit1@20~3
+a=run`:
+
+a=run a=created a=unknown a=exit0    its state, with its exit code @20                                  it
+finished (or, running, started) 20 seconds ago ~3                                   three failures in a row
+came before it ^                                    it lives in the sandbox before the newest !
+it was made from another image
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from podling.kubelet.container_types import ContainerType, all_containers
+from podling.kubelet.observed import (
+    ContainerState,
+    ObservedContainer,
+    ObservedPod,
+    ObservedSandbox,
+    StartFailure,
+)
+from podling.kubelet.pod_actions import (
+    Action,
+    CreateSandbox,
+    Finish,
+    Plan,
+    RecordInitialized,
+    RemoveContainer,
+    RemoveSandbox,
+    StartContainer,
+    StopContainer,
+    StopSandbox,
+)
+from podling.kubelet.restart import definition_hash
+from podling.model.container import Container, EphemeralContainer
+from podling.model.meta import ObjectMeta
+from podling.model.pod import Pod, PodSpec
+
+NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
+_INSTANCE = re.compile(r"(\w+)=(run|exit|created|unknown)(\d*)(?:~(\d+))?(?:@(\d+))?(\^?)(!?)")
+
+
+def ago(seconds: float) -> datetime:
+    return NOW - timedelta(seconds=seconds)
+
+
+def make_pod(text: str, restart: str = "Always", **spec: Any) -> Pod:
+    init, apps, ephemeral = [*text.split("/"), "", ""][:3] if "/" in text else ["", text, ""]
+    return Pod(
+        metadata=ObjectMeta(name="p", namespace="ns", uid="u1", generation=1),
+        spec=PodSpec(
+            init_containers=[_container(word) for word in init.split()],
+            containers=[_container(word) for word in apps.split()],
+            ephemeral_containers=[_ephemeral(word) for word in ephemeral.split()],
+            restart_policy=restart,
+            **spec,
+        ),
+    )
+
+
+def _container(word: str) -> Container:
+    name = word.rstrip("*")
+    return Container(name=name, image=f"image-{name}", restart_policy="Always" if word != name else None)
+
+
+def _ephemeral(word: str) -> EphemeralContainer:
+    name, _, target = word.partition(">")
+    return EphemeralContainer(name=name, image=f"image-{name}", target_container_name=target)
+
+
+def make_observed(pod: Pod, text: str = "", sandbox: str = "ready", **known: Any) -> ObservedPod:
+    """`sandbox`: none, ready, dead (its network not torn down yet) or stopped."""
+    sandboxes = _sandboxes(sandbox, old="^" in text)
+    attempts: dict[str, int] = {}
+    containers = []
+    for index, word in enumerate(text.split()):
+        name = word.partition("=")[0]
+        containers.append(_instance(pod, word, sandboxes, attempts.get(name, 0), index))
+        attempts[name] = attempts.get(name, 0) + 1
+    return ObservedPod(sandboxes=sandboxes, containers=tuple(reversed(containers)), **known)
+
+
+def _sandboxes(state: str, old: bool) -> tuple[ObservedSandbox, ...]:
+    if state == "none":
+        return ()
+    newest = ObservedSandbox(
+        "new",
+        1 if old else 0,
+        ago(500),
+        ready=state == "ready",
+        ips=("10.0.0.7",),
+        stopped=state == "stopped",
+    )
+    return (newest, ObservedSandbox("old", 0, ago(5000), ready=False, stopped=True)) if old else (newest,)
+
+
+def _instance(
+    pod: Pod, word: str, sandboxes: tuple[ObservedSandbox, ...], attempt: int, index: int
+) -> ObservedContainer:
+    match = _INSTANCE.fullmatch(word)
+    assert match, f"not an instance: {word}"
+    name, state, code, crashes, seconds, old, other = match.groups()
+    specs = {c.name: (kind, c) for kind, c in all_containers(pod)}
+    kind, spec = specs.get(name, (ContainerType.EPHEMERAL, EphemeralContainer(name=name)))
+    moment = ago(float(seconds or 1))
+    states = {"run": "RUNNING", "exit": "EXITED", "created": "CREATED", "unknown": "UNKNOWN"}
+    made = ObservedContainer(
+        id=f"{name}-{attempt}",
+        name=name,
+        type=kind,
+        sandbox_id="old" if old else "new",
+        attempt=attempt,
+        state=ContainerState[states[state]],
+        created_at=ago(1000 - index),
+        image=spec.image,
+        image_id=f"sha256:{name}",
+        hash="changed" if other else definition_hash(spec),
+        crashes=int(crashes or 0),
+    )
+    if state == "exit":
+        reason = "Error" if int(code) else "Completed"
+        ran = moment - timedelta(seconds=1)
+        return replace(made, started_at=ran, finished_at=moment, exit_code=int(code), reason=reason)
+    return replace(made, started_at=moment) if state == "run" else made
+
+
+def say(action: Action) -> str:
+    match action:
+        case CreateSandbox(attempt):
+            return f"sandbox#{attempt}"
+        case StopSandbox(sandbox_id):
+            return f"stop-sandbox {sandbox_id}"
+        case RemoveSandbox(sandbox_id):
+            return f"remove-sandbox {sandbox_id}"
+        case StartContainer(name, _, attempt, crashes, target):
+            return (
+                f"start {name}#{attempt}"
+                + (f"~{crashes}" if crashes else "")
+                + (f">{target}" if target else "")
+            )
+        case StopContainer(container_id, _, grace):
+            return f"stop {container_id}({grace})"
+        case RemoveContainer(container_id):
+            return f"remove {container_id}"
+        case RecordInitialized():
+            return "initialized"
+        case Finish():
+            return "finish"
+
+
+def say_plan(plan: Plan) -> str:
+    return ", ".join(say(action) for action in plan.actions)
+
+
+def failure(reason: str, seconds: float = 1, count: int = 1, message: str = "no such thing") -> StartFailure:
+    return StartFailure(reason, message, count, ago(seconds))
+
+
+class Scene:
+    """The words above, handed to tests as one fixture."""
+
+    NOW = NOW
+    ago = staticmethod(ago)
+    pod: Callable[..., Pod] = staticmethod(make_pod)
+    observed: Callable[..., ObservedPod] = staticmethod(make_observed)
+    failure: Callable[..., StartFailure] = staticmethod(failure)
+    say = staticmethod(say_plan)
+
+
+@pytest.fixture
+def scene() -> type[Scene]:
+    return Scene
