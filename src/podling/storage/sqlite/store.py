@@ -2,7 +2,7 @@
 
 A write is judged against the newest value of its key, be that durable or still on its way, and takes its
 revision at once, so a group needs no look at the disk. It is *public*, seen by reads and watchers and
-answered, only when its group is durable. A refusal that rests on a write still on its way is answered after it.
+answered, only when its group is durable. A refusal that rests on a write still on its way waits for it.
 
 When a group cannot be written, nothing of it happened, nor of the writes waiting behind it, which rested on
 it: all raise StorageClosedError, and their revisions, which nobody has seen, are free again. A full disk

@@ -1,0 +1,91 @@
+"""Which data files are opened, and what the user is told of the others."""
+
+from __future__ import annotations
+
+import sqlite3
+from pathlib import Path
+
+import pytest
+
+from podling.storage.sqlite.file import FORMAT, DataFileError, open_file
+
+
+def test_a_new_file_is_made_and_opened_again(tmp_path: Path) -> None:
+    path = tmp_path / "podling.db"
+    open_file(path).close()
+    file = open_file(path)
+    assert file.connection.execute("SELECT count(*) FROM log").fetchone() == (0,)
+    file.close()
+
+
+def test_every_commit_is_on_the_disk(tmp_path: Path) -> None:
+    file = open_file(tmp_path / "podling.db")
+    assert file.connection.execute("PRAGMA synchronous").fetchone() == (2,)  # FULL
+    assert file.connection.execute("PRAGMA journal_mode").fetchone() == ("wal",)
+    file.close()
+
+
+def test_only_the_owner_can_read_the_secrets_in_it(tmp_path: Path) -> None:
+    file = open_file(tmp_path / "podling.db")
+    file.connection.execute("INSERT INTO log VALUES (1, '/registry/secrets/default/s', 0, x'')")
+    assert {path.name: path.stat().st_mode & 0o777 for path in tmp_path.iterdir()} == {
+        "podling.db": 0o600,
+        "podling.db-wal": 0o600,
+        "podling.db-shm": 0o600,
+        "podling.db.lock": 0o600,
+    }
+    file.close()
+
+
+def test_a_file_in_use_is_refused_until_it_is_closed(tmp_path: Path) -> None:
+    path = tmp_path / "podling.db"
+    first = open_file(path)
+    with pytest.raises(DataFileError, match=r"podling\.db is in use by another podling"):
+        open_file(path)
+    first.close()
+    open_file(path).close()
+
+
+def test_the_file_of_another_version_is_refused_and_left_alone(tmp_path: Path) -> None:
+    path = tmp_path / "podling.db"
+    file = open_file(path)
+    file.connection.execute(f"PRAGMA user_version = {FORMAT + 1}")
+    file.close()
+    before = path.read_bytes()
+    with pytest.raises(
+        DataFileError, match=f"its data format is {FORMAT + 1}, this podling reads format {FORMAT}"
+    ):
+        open_file(path)
+    assert path.read_bytes() == before
+
+
+def test_the_database_of_another_program_is_refused_and_left_alone(tmp_path: Path) -> None:
+    path = tmp_path / "other.db"
+    other = sqlite3.connect(path)
+    other.execute("CREATE TABLE bookmarks (url)")
+    other.close()
+    before = path.read_bytes()
+    with pytest.raises(DataFileError, match=r"other\.db is not a podling data file"):
+        open_file(path)
+    assert path.read_bytes() == before
+
+
+def test_a_file_that_is_no_database_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "podling.db"
+    path.write_bytes(b"apiVersion: v1\n" * 100)
+    with pytest.raises(DataFileError, match="file is not a database"):
+        open_file(path)
+
+
+def test_a_missing_folder_is_named(tmp_path: Path) -> None:
+    with pytest.raises(DataFileError, match=r"cannot open .*nowhere/podling\.db: No such file or directory"):
+        open_file(tmp_path / "nowhere" / "podling.db")
+
+
+def test_a_refused_file_is_not_kept_locked(tmp_path: Path) -> None:
+    path = tmp_path / "podling.db"
+    path.write_bytes(b"apiVersion: v1\n" * 100)
+    with pytest.raises(DataFileError):
+        open_file(path)
+    path.unlink()
+    open_file(path).close()
