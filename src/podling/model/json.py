@@ -18,7 +18,7 @@ from podling.model.quantity import Quantity
 T = TypeVar("T")
 
 
-def _decode_hook(type_: type[Any], value: Any) -> Any:
+def decode_hook(type_: type[Any], value: Any) -> Any:
     if type_ is Quantity and type(value) in (str, int, float):
         return Quantity(value)
     raise NotImplementedError(f"{type_.__name__} is not an API type")
@@ -48,7 +48,7 @@ def decoder_of(type_: type[T]) -> msgspec.json.Decoder[T]:
     """The bare fast decoder, for bytes podling itself wrote."""
     decoder = _decoders.get(type_)
     if decoder is None:
-        decoder = _decoders[type_] = msgspec.json.Decoder(type_, dec_hook=_decode_hook)
+        decoder = _decoders[type_] = msgspec.json.Decoder(type_, dec_hook=decode_hook)
     return decoder
 
 
@@ -74,7 +74,7 @@ def decode_data(data: bytes | bytearray | memoryview | msgspec.Raw | str) -> Any
 def from_data(data: Any, type_: type[T]) -> T:
     """An object of plain data, such as a patched document. Raises StatusError 400."""
     try:
-        return msgspec.convert(fit(data, type_), type_, dec_hook=_decode_hook)
+        return msgspec.convert(fit(data, type_), type_, dec_hook=decode_hook)
     except GoJSONError as error:
         raise refusal(str(error), type_) from error
     except (msgspec.ValidationError, RecursionError) as error:

@@ -1,0 +1,189 @@
+"""Label selectors: made from a query (`app=web,tier in (a, b)`) or a LabelSelector, asked about labels."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from podling.model.errors import bad_request
+from podling.model.meta import LabelSelector
+from podling.model.names import label_key, label_value
+
+IN, NOT_IN, EXISTS, MISSING, GREATER, LESS = "in", "notin", "exists", "!", "gt", "lt"
+
+_OF_EXPRESSION = {"In": IN, "NotIn": NOT_IN, "Exists": EXISTS, "DoesNotExist": MISSING}
+_OF_SYMBOL = {"in": IN, "notin": NOT_IN, "=": IN, "==": IN, "!=": NOT_IN, ">": GREATER, "<": LESS}
+_SYNTAX = re.compile(r"\s*(==|!=|[=!(),><]|[^\s=!(),><]+)")
+_INTEGER = re.compile(r"[+-]?[0-9]+")
+_SYMBOLS = frozenset(("=", "==", "!=", "!", "(", ")", ",", ">", "<"))
+
+
+@dataclass(frozen=True, slots=True)
+class Requirement:
+    """One condition on one key; `operator` is one of this module's words."""
+
+    key: str
+    operator: str
+    values: frozenset[str] = frozenset()
+
+    def matches(self, labels: Mapping[str, str]) -> bool:
+        value = labels.get(self.key)
+        if self.operator == IN:
+            return value in self.values
+        if self.operator == NOT_IN:
+            return value not in self.values
+        if self.operator in (EXISTS, MISSING):
+            return (value is not None) == (self.operator == EXISTS)
+        return value is not None and self._compares(value)
+
+    def _compares(self, value: str) -> bool:
+        if _INTEGER.fullmatch(value) is None:
+            return False
+        (bound,) = self.values
+        return int(value) > int(bound) if self.operator == GREATER else int(value) < int(bound)
+
+
+@dataclass(frozen=True, slots=True)
+class Selector:
+    """All requirements must hold; no requirement selects everything. `nothing` selects nothing."""
+
+    requirements: tuple[Requirement, ...] = ()
+    nothing: bool = False
+
+    def matches(self, labels: Mapping[str, str]) -> bool:
+        return not self.nothing and all(r.matches(labels) for r in self.requirements)
+
+    def __bool__(self) -> bool:
+        """False when it selects everything, so that nobody needs to ask."""
+        return self.nothing or bool(self.requirements)
+
+
+EVERYTHING = Selector()
+NOTHING = Selector(nothing=True)
+
+
+def from_label_selector(selector: LabelSelector | None) -> Selector:
+    """None selects nothing, an empty one everything. Raises ValueError on what validation would refuse."""
+    if selector is None:
+        return NOTHING
+    requirements = [_requirement(key, "in", [value]) for key, value in sorted(selector.match_labels.items())]
+    for expression in selector.match_expressions:
+        operator = _OF_EXPRESSION.get(expression.operator)
+        if operator is None:
+            raise ValueError(f'"{expression.operator}" is not a valid label selector operator')
+        requirements.append(_requirement(expression.key, operator, expression.values))
+    return Selector(tuple(requirements))
+
+
+def parse(text: str) -> Selector:
+    """A label selector in its query form. Raises StatusError 400."""
+    try:
+        return Selector(tuple(_Parser(text).requirements()))
+    except ValueError as error:
+        raise bad_request(str(error)) from error
+
+
+def _requirement(key: str, operator: str, values: list[str]) -> Requirement:
+    _check_values(operator, values)
+    faults = [f'key: Invalid value: "{key}": {fault}' for fault in label_key(key)]
+    faults += [
+        f'values[{index}][{key}]: Invalid value: "{value}": {fault}'
+        for index, value in enumerate(values)
+        for fault in label_value(value)
+    ]
+    if faults:
+        raise ValueError(faults[0] if len(faults) == 1 else f"[{', '.join(faults)}]")
+    return Requirement(key, operator, frozenset(values))
+
+
+def _check_values(operator: str, values: list[str]) -> None:
+    if operator in (IN, NOT_IN) and not values:
+        raise ValueError("values: Invalid value: []: for 'in', 'notin' operators, values set can't be empty")
+    if operator in (EXISTS, MISSING) and values:
+        raise ValueError("values: Invalid value: values set must be empty for exists and does not exist")
+    if operator in (GREATER, LESS) and _INTEGER.fullmatch(values[0]) is None:
+        why = "for 'Gt', 'Lt' operators, the value must be an integer"
+        raise ValueError(f'values[0]: Invalid value: "{values[0]}": {why}')
+
+
+class _Parser:
+    """Recursive descent over the tokens; the empty token is the end of the text."""
+
+    def __init__(self, text: str) -> None:
+        self._tokens: list[str] = [*_SYNTAX.findall(text), ""]
+        self._at = 0
+
+    def requirements(self) -> list[Requirement]:
+        if not self._next():
+            return []
+        if not self._starts_requirement():
+            raise ValueError(f"found '{self._next()}', expected: !, identifier, or 'end of string'")
+        found = [self._parse_one()]
+        while self._accept(","):
+            if not self._starts_requirement():
+                raise ValueError(f"found '{self._next()}', expected: identifier after ','")
+            found.append(self._parse_one())
+        if self._next():
+            raise ValueError(f"found '{self._next()}', expected: ',' or 'end of string'")
+        return found
+
+    def _starts_requirement(self) -> bool:
+        return self._next() == "!" or self._next() not in ("", *_SYMBOLS)
+
+    def _parse_one(self) -> Requirement:
+        try:
+            return self._parse_requirement()
+        except ValueError as error:
+            raise ValueError(f"unable to parse requirement: {error}") from error
+
+    def _parse_requirement(self) -> Requirement:
+        missing = self._accept("!")
+        key = self._identifier()
+        if missing or self._next() in ("", ","):
+            return _requirement(key, MISSING if missing else EXISTS, [])
+        symbol = self._take()
+        if symbol not in _OF_SYMBOL:
+            raise ValueError(f"found '{symbol}', expected: in, notin, =, ==, !=, gt, lt")
+        values = self._values() if symbol in ("in", "notin") else [self._exact_value()]
+        return _requirement(key, _OF_SYMBOL[symbol], values)
+
+    def _values(self) -> list[str]:
+        self._expect("(", "'('")
+        if self._accept(")"):
+            return []
+        values = [self._value_or_empty()]
+        while self._accept(","):
+            values.append(self._value_or_empty())
+        self._expect(")", "',' or ')'")
+        return sorted(set(values))
+
+    def _value_or_empty(self) -> str:
+        return "" if self._next() in (",", ")") else self._identifier()
+
+    def _exact_value(self) -> str:
+        return "" if self._next() in ("", ",") else self._identifier()
+
+    def _identifier(self) -> str:
+        token = self._take()
+        if not token or token in _SYMBOLS:
+            raise ValueError(f"found '{token}', expected: identifier")
+        return token
+
+    def _next(self) -> str:
+        return self._tokens[self._at]
+
+    def _take(self) -> str:
+        token = self._tokens[self._at]
+        self._at = min(self._at + 1, len(self._tokens) - 1)
+        return token
+
+    def _accept(self, token: str) -> bool:
+        if self._next() != token:
+            return False
+        self._take()
+        return True
+
+    def _expect(self, token: str, listed: str) -> None:
+        if not self._accept(token):
+            raise ValueError(f"found '{self._next()}', expected: {listed}")
