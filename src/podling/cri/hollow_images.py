@@ -1,0 +1,49 @@
+"""The images of the in-memory runtime: those it has, and those a pull would find."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+
+from podling.cri.grpc import cri_pb2 as pb
+from podling.cri.hollow_script import HollowImage, Script
+from podling.cri.interface import RuntimeFault
+
+
+class HollowImages:
+    def __init__(self, images: Mapping[str, HollowImage]) -> None:
+        self._known = images
+        self._present = {name for name, image in images.items() if image.present}
+
+    def status(self, name: str) -> pb.Image | None:
+        if name not in self._present:
+            return None
+        user = self._known[name].user
+        uid = None if user is None else pb.Int64Value(value=user)
+        return pb.Image(id=image_id(name), repo_tags=[name], size=1, uid=uid)
+
+    def all(self) -> list[pb.Image]:
+        return [image for image in map(self.status, sorted(self._present)) if image]
+
+    def pull(self, name: str) -> str:
+        image = self._known.get(name)
+        if image is None:
+            raise RuntimeFault("NOT_FOUND", f'failed to pull and unpack image "{name}": not found')
+        if image.pull_faults:
+            raise image.pull_faults.pop(0)
+        self._present.add(name)
+        return image_id(name)
+
+    def remove(self, name: str) -> None:
+        self._present.discard(name)
+
+    def script(self, name: str, attempt: int) -> Script:
+        """What the container started `attempt` times before does. Raises RuntimeFault when the image is
+        absent."""
+        if name not in self._present:
+            raise RuntimeFault("NOT_FOUND", f'failed to resolve image "{name}": not found')
+        return self._known[name].run(attempt)
+
+
+def image_id(name: str) -> str:
+    return f"sha256:{hashlib.sha256(name.encode()).hexdigest()}"
