@@ -1,0 +1,222 @@
+"""All objects of one resource, in order of key, with the changes that led there and those who watch them.
+
+Fed by the store before it answers a write: whoever has the answer finds the write here. Reads and watches
+never go to the store, nor decode an object unless someone asks for it decoded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+from sortedcontainers import SortedDict
+
+from podling.storage.interface import CompactedError, Event, Record, Storage
+from podling.watch.change import Change, Match, Sight, sight
+from podling.watch.entry import Decoder, Entry, splice
+from podling.watch.frames import Frames, JsonFrames, SharedFrames
+from podling.watch.subscription import Subscription
+from podling.watch.window import Window
+
+__all__ = ["Entry", "ResourceCache", "Selection", "splice"]
+
+WINDOW = 10_000
+"""Changes a watch may resume over."""
+
+
+class Selection(NamedTuple):
+    """A page of a list at `revision`. `remaining` counts what comes after it, None when a selector makes that
+    unknown; `more` says whether anything does."""
+
+    entries: Sequence[Entry]
+    revision: int
+    more: bool
+    remaining: int | None
+
+    @property
+    def items(self) -> bytes:
+        """What stands between the brackets of `"items":[]`."""
+        return b",".join([entry.item for entry in self.entries])
+
+
+class ResourceCache:
+    """`prefix` is that of all keys of the resource; `decode` makes an object of its bytes, resourceVersion
+    included; `kind` and `api_version` are for bookmarks."""
+
+    def __init__(
+        self,
+        storage: Storage,
+        prefix: str,
+        decode: Callable[[bytes], Any],
+        *,
+        kind: str,
+        api_version: str,
+        window: int = WINDOW,
+    ) -> None:
+        self._storage = storage
+        self._prefix = prefix
+        self._decoder = Decoder(decode)
+        self._frames = JsonFrames(kind, api_version)
+        self._window_size = window
+        self._window: Window = Window(window)
+        self._entries: SortedDict[str, Entry] = SortedDict()
+        self._revision = 0
+        self._subscriptions: dict[str, dict[Subscription, None]] = {}
+        self._end_watch: Callable[[], None] = lambda: None
+
+    @property
+    def revision(self) -> int:
+        """The store's revision this cache is as new as."""
+        return self._revision
+
+    async def start(self) -> None:
+        """Load the objects and the history that is left, then follow the store."""
+        early: list[tuple[int, Sequence[Event]]] = []
+        self._end_watch = self._storage.watch(self._prefix, lambda *news: early.append(news))
+        listing = await self._storage.list(self._prefix)
+        history_start, history = await self._history()
+        self._window = Window(self._window_size, min(history_start, listing.revision))
+        # Replayed first: an object that has not changed since shares its entry with the window.
+        self._window.extend([self._apply(event) for event in history if event.revision <= listing.revision])
+        self._entries.update({record.key: self._entry(record) for record in listing.records})
+        self._revision = listing.revision
+        # No await from here on, so that no event comes twice or goes missing.
+        for revision, events in early:
+            self._hear(revision, [event for event in events if event.revision > listing.revision])
+        self._end_watch()
+        self._end_watch = self._storage.watch(self._prefix, self._hear)
+
+    def close(self) -> None:
+        self._end_watch()
+        for subscription in self._all_subscriptions():
+            subscription.close()
+
+    def get(self, key: str) -> Entry | None:
+        entry: Entry | None = self._entries.get(key)
+        return entry
+
+    def select(self, prefix: str, after: str = "", limit: int = 0, match: Match | None = None) -> Selection:
+        """Entries under `prefix` in order of key, from the first behind `after`; `limit` 0 is no limit."""
+        found: list[Entry] = []
+        for entry in self._from(prefix, after):
+            if match and not match(entry):
+                continue
+            if limit and len(found) == limit:
+                remaining = None if match else self._count_from(prefix, entry.key)
+                return Selection(found, self._revision, True, remaining)
+            found.append(entry)
+        return Selection(found, self._revision, False, None if match else 0)
+
+    def watch(
+        self,
+        prefix: str,
+        revision: int | None = None,
+        match: Match | None = None,
+        bookmarks: bool = False,
+        initial: bool | None = None,
+        frames: Frames | None = None,
+    ) -> Subscription:
+        """Watch what is under `prefix` for changes above `revision`.
+
+        Without a revision, or from 0, the objects there are come first as ADDED. `initial` is
+        sendInitialEvents (meta/v1 ListOptions): True sends them whatever the revision and marks their end
+        with a bookmark, False never sends them. Raises CompactedError when `revision` is out of the window.
+        """
+        frames = frames or self._frames
+        backlog: Iterator[bytes] = iter(())
+        if initial or (initial is None and not revision):
+            backlog = self._initial_events(prefix, match, frames, mark_end=bool(initial))
+        elif revision:
+            backlog = self._missed_events(prefix, revision, match, frames)
+        since = max(self._revision, revision or 0)
+        watchers = self._subscriptions.setdefault(prefix, {})
+        subscription = Subscription(
+            backlog, since, match, frames, bookmarks, on_end=lambda ended: self._drop(prefix, ended)
+        )
+        watchers[subscription] = None
+        return subscription
+
+    def bookmark(self) -> None:
+        """Send a bookmark to every watcher that takes them."""
+        for subscription in self._all_subscriptions():
+            subscription.bookmark(self._revision)
+
+    async def _history(self) -> tuple[int, Sequence[Event]]:
+        after = 0
+        while True:
+            try:
+                return after, await self._storage.history(self._prefix, after)
+            except CompactedError as compacted:
+                after = compacted.revision
+
+    def _hear(self, revision: int, events: Sequence[Event]) -> None:
+        changes = [self._apply(event) for event in events]
+        self._revision = revision
+        if not changes:
+            return
+        self._window.extend(changes)
+        shared = SharedFrames()
+        for prefix, subscriptions in tuple(self._subscriptions.items()):
+            if near := [change for change in changes if change.key.startswith(prefix)]:
+                for subscription in tuple(subscriptions):
+                    subscription.offer(near, shared)
+
+    def _apply(self, event: Event) -> Change:
+        old = self.get(event.key)
+        if old is None and event.previous:
+            old = self._entry(event.previous)
+        if event.value is None:
+            self._entries.pop(event.key, None)
+            return Change(event.revision, event.key, old, None)
+        new = self._entry(Record(event.key, event.value, event.revision))
+        self._entries[event.key] = new
+        return Change(event.revision, event.key, old, new)
+
+    def _entry(self, record: Record) -> Entry:
+        known = self.get(record.key)
+        if known and known.revision == record.revision:
+            return known
+        return Entry(record.key, record.revision, record.value, self._decoder)
+
+    def _initial_events(
+        self, prefix: str, match: Match | None, frames: Frames, mark_end: bool
+    ) -> Iterator[bytes]:
+        # The entries are taken now, the frames are made while the watcher reads them.
+        entries, revision = self.select(prefix).entries, self._revision
+
+        def events() -> Iterator[bytes]:
+            for entry in entries:
+                if match is None or match(entry):
+                    yield frames.event(Sight("ADDED", entry, entry.revision))
+            if mark_end:
+                yield frames.bookmark(revision, initial_events_end=True)
+
+        return events()
+
+    def _missed_events(
+        self, prefix: str, revision: int, match: Match | None, frames: Frames
+    ) -> Iterator[bytes]:
+        missed = [change for change in self._window.since(revision) if change.key.startswith(prefix)]
+        return (frames.event(seen) for change in missed if (seen := sight(change, match)))
+
+    def _from(self, prefix: str, after: str) -> Iterator[Entry]:
+        entries = self._entries
+        for key in entries.irange(max(prefix, after)):
+            if not key.startswith(prefix):
+                return
+            if key != after:
+                yield entries[key]
+
+    def _count_from(self, prefix: str, key: str) -> int:
+        behind = prefix[:-1] + chr(ord(prefix[-1]) + 1)
+        count: int = self._entries.bisect_left(behind) - self._entries.bisect_left(key)
+        return count
+
+    def _all_subscriptions(self) -> list[Subscription]:
+        return [one for subscriptions in self._subscriptions.values() for one in subscriptions]
+
+    def _drop(self, prefix: str, subscription: Subscription) -> None:
+        remaining = self._subscriptions[prefix]
+        del remaining[subscription]
+        if not remaining:
+            del self._subscriptions[prefix]
