@@ -67,11 +67,11 @@ class Informer(Generic[T]):
         """List, then watch, for ever: a broken watch resumes where it stopped, a too old one lists again."""
         retry = FIRST_RETRY
         while True:
+            before = self._version
             try:
                 if not self._version:
                     await self._relist()
                 await self._follow()
-                retry = FIRST_RETRY
             except StatusError as error:
                 if error.code == 410:
                     self._version = ""
@@ -79,8 +79,10 @@ class Informer(Generic[T]):
                 log.warning("watching %s: %s", self._type.__name__, error.message)
             except OSError as error:
                 log.warning("watching %s: %s", self._type.__name__, error)
-            else:
+            if self._version != before:
+                retry = FIRST_RETRY
                 continue
+            # Nothing came: a server that ends every watch at once must not be asked without pause.
             await asyncio.sleep(retry)
             retry = min(retry * 2, LONGEST_RETRY)
 

@@ -1,0 +1,62 @@
+"""`podling status`: what runs here, in a few lines."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+
+import click
+
+from podling.cli import options
+from podling.client import kubeconfig
+from podling.client.client import Client
+from podling.instance import Instance
+from podling.model.errors import StatusError
+from podling.model.node import Node
+from podling.model.pod import Pod
+
+
+@click.command()
+@options.data_dir
+def status(instance: Instance) -> None:
+    """Say whether podling runs, and what it runs. Exit 3 when it does not."""
+    pid = instance.running()
+    if pid is None:
+        click.echo(f"podling is not running for {instance.data_dir}")
+        sys.exit(3)
+    click.echo(f"podling is running for {instance.data_dir} (process {pid})")
+    try:
+        asyncio.run(_show(instance))
+    except (kubeconfig.KubeconfigError, OSError, StatusError) as error:
+        click.echo(f"but its API server does not answer: {error}", err=True)
+        sys.exit(1)
+
+
+async def _show(instance: Instance) -> None:
+    access = kubeconfig.read(instance.kubeconfig)
+    client = Client(access.transport())
+    try:
+        click.echo(f"API server   {access.server}")
+        click.echo(f"kubeconfig   {instance.kubeconfig}")
+        for node in (await client.list(Node)).items:
+            click.echo(f"node         {node.metadata.name}: {_condition(node)}")
+        pods = (await client.list(Pod)).items
+        click.echo(f"pods         {_phases(pods)}")
+    finally:
+        await client.close()
+
+
+def _condition(node: Node) -> str:
+    ready = next((c for c in node.status.conditions if c.type == "Ready"), None)
+    if ready is None:
+        return "no Ready condition yet"
+    return "Ready" if ready.status == "True" else f"not ready ({ready.reason}: {ready.message})"
+
+
+def _phases(pods: list[Pod]) -> str:
+    """`3 Running, 1 Pending`, the most frequent first."""
+    counts: dict[str, int] = {}
+    for pod in pods:
+        counts[pod.status.phase] = counts.get(pod.status.phase, 0) + 1
+    ordered = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
+    return ", ".join(f"{count} {phase}" for phase, count in ordered) or "none"

@@ -1,0 +1,94 @@
+"""The event recorder: what is said arrives, said again it counts, and too much of it is left out."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+
+from podling.client.client import Client
+from podling.client.events import BURST, EventRecorder
+from podling.model.meta import ObjectMeta
+from podling.model.pod import Pod
+
+OK = (200, {}, b"{}")
+POD = Pod(metadata=ObjectMeta(name="p", namespace="ns", uid="u1", resource_version="7"))
+
+
+class Recorder:
+    """A recorder over a server that gives `answers`; `sent` waits until it has given the last of them."""
+
+    def __init__(self, scripted: Callable[..., Any], clock: Any, *answers: Any) -> None:
+        self._done = asyncio.Event()
+        self._server = scripted(list(answers), self._done.set)
+        self.events = EventRecorder(Client(self._server), clock, "kubelet", "node1")
+
+    async def sent(self) -> list[tuple[str, str, dict[str, Any]]]:
+        async with asyncio.TaskGroup() as tasks:
+            runner = tasks.create_task(self.events.run())
+            await self._done.wait()
+            runner.cancel()
+        return [(method, path, body) for method, path, _, body in self._server.asked]
+
+
+async def test_an_event_says_who_what_and_when(scripted: Callable[..., Any], clock: Any) -> None:
+    recorder = Recorder(scripted, clock, OK)
+    recorder.events.normal(POD, "Started", "Started container c", field_path="spec.containers{c}")
+    ((method, path, body),) = await recorder.sent()
+    assert (method, path) == ("POST", "/api/v1/namespaces/ns/events")
+    assert body["involvedObject"] == {
+        "kind": "Pod",
+        "namespace": "ns",
+        "name": "p",
+        "uid": "u1",
+        "apiVersion": "v1",
+        "resourceVersion": "7",
+        "fieldPath": "spec.containers{c}",
+    }
+    assert body["source"] == {"component": "kubelet", "host": "node1"}
+    assert (body["type"], body["reason"], body["count"]) == ("Normal", "Started", 1)
+    assert body["firstTimestamp"] == body["lastTimestamp"] == "2026-01-02T03:04:05Z"
+    assert body["metadata"]["name"].startswith("p.")
+
+
+async def test_said_again_it_is_counted(scripted: Callable[..., Any], clock: Any) -> None:
+    recorder = Recorder(scripted, clock, OK, OK, OK)
+    for _ in range(3):
+        recorder.events.warning(POD, "BackOff", "Back-off restarting")
+        clock.advance(10)
+    sent = await recorder.sent()
+    assert [method for method, _, _ in sent] == ["POST", "PATCH", "PATCH"]
+    assert [body["count"] for _, _, body in sent] == [1, 2, 3]
+    assert sent[2][2] == {"count": 3, "lastTimestamp": "2026-01-02T03:04:25Z"}
+
+
+async def test_one_that_expired_is_created_anew(scripted: Callable[..., Any], clock: Any) -> None:
+    gone = msgspec.json.encode({"kind": "Status", "code": 404, "reason": "NotFound", "message": "gone"})
+    recorder = Recorder(scripted, clock, OK, (404, {}, gone), OK)
+    recorder.events.normal(POD, "Pulled", "x")
+    recorder.events.normal(POD, "Pulled", "x")
+    assert [method for method, _, _ in await recorder.sent()] == ["POST", "PATCH", "POST"]
+
+
+async def test_an_object_that_never_stops_is_cut_off_and_others_are_not(
+    scripted: Callable[..., Any], clock: Any
+) -> None:
+    recorder = Recorder(scripted, clock, *[OK] * (BURST + 1))
+    for number in range(BURST + 10):
+        recorder.events.normal(POD, "Noise", f"{number}")
+    recorder.events.normal(Pod(metadata=ObjectMeta(name="q", namespace="ns", uid="u2")), "Started", "x")
+    sent = await recorder.sent()
+    assert len(sent) == BURST + 1
+    assert sent[-1][2]["involvedObject"]["name"] == "q"
+
+
+async def test_a_server_that_refuses_does_not_end_the_recorder(
+    scripted: Callable[..., Any], clock: Any
+) -> None:
+    refused = msgspec.json.encode({"kind": "Status", "code": 403, "reason": "Forbidden", "message": "no"})
+    recorder = Recorder(scripted, clock, (403, {}, refused), OK)
+    recorder.events.normal(POD, "A", "a")
+    recorder.events.normal(POD, "B", "b")
+    assert [body["reason"] for _, _, body in await recorder.sent()] == ["A", "B"]

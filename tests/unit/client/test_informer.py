@@ -1,0 +1,115 @@
+"""The informer: list, watch, resume, and start over when told the version is too old."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+
+from podling.client.client import Client
+from podling.client.informer import Informer
+from podling.model.config import ConfigMap
+from podling.model.errors import StatusError
+
+OK = 200
+
+ScriptedServerType = Callable[[list[object], Callable[[], None]], Any]
+Played = tuple[list[str], list[tuple[str, str]], Informer[ConfigMap]]
+
+
+def config_map(name: str, version: int, value: str = "") -> dict[str, object]:
+    return {
+        "kind": "ConfigMap",
+        "apiVersion": "v1",
+        "metadata": {"name": name, "namespace": "ns", "resourceVersion": str(version)},
+        "data": {"value": value},
+    }
+
+
+def listing(version: int, *items: dict[str, object]) -> tuple[int, dict[str, str], bytes]:
+    body = {"kind": "ConfigMapList", "metadata": {"resourceVersion": str(version)}, "items": items}
+    return OK, {}, msgspec.json.encode(body)
+
+
+def frame(type_: str, obj: dict[str, object]) -> bytes:
+    return msgspec.json.encode({"type": type_, "object": obj}) + b"\n"
+
+
+async def played(scripted: ScriptedServerType, script: list[object]) -> Played:
+    done = asyncio.Event()
+    server = scripted(script, done.set)
+    informer = Informer(Client(server), ConfigMap, "ns")
+    seen: list[str] = []
+
+    def note(old: ConfigMap | None, new: ConfigMap | None) -> None:
+        shown = [f"{o.metadata.name}@{o.metadata.resource_version}" if o else "-" for o in (old, new)]
+        seen.append(" > ".join(shown))
+
+    informer.subscribe(note)
+    async with asyncio.TaskGroup() as tasks:
+        runner = tasks.create_task(informer.run())
+        await done.wait()
+        runner.cancel()
+    asked = [(method, query.get("resourceVersion", "")) for method, _, query, _ in server.asked]
+    return seen, asked, informer
+
+
+async def test_what_is_listed_is_added_and_changes_follow(scripted: ScriptedServerType) -> None:
+    seen, asked, informer = await played(
+        scripted,
+        [
+            listing(5, config_map("a", 3)),
+            [
+                frame("MODIFIED", config_map("a", 6, "new")) + frame("ADDED", config_map("b", 7)),
+                frame("DELETED", config_map("a", 8)),
+            ],
+        ],
+    )
+    assert seen == ["- > a@3", "a@3 > a@6", "- > b@7", "a@6 > -"]
+    assert asked == [("GET", ""), ("WATCH", "5"), ("WATCH", "8")], "a watch that ended resumes where it was"
+    assert [obj.metadata.name for obj in informer.items()] == ["b"]
+
+
+async def test_a_frame_may_come_in_pieces(scripted: ScriptedServerType) -> None:
+    whole = frame("ADDED", config_map("a", 6))
+    seen, _, _ = await played(
+        scripted, [listing(5), [whole[:1], whole[1:30], whole[30:] + whole[:4], whole[4:]]]
+    )
+    assert seen == ["- > a@6"], "the second time it is the same version"
+
+
+async def test_a_bookmark_moves_the_version_only(scripted: ScriptedServerType) -> None:
+    bookmark = {"kind": "ConfigMap", "apiVersion": "v1", "metadata": {"resourceVersion": "99"}}
+    seen, asked, _ = await played(scripted, [listing(5), [frame("BOOKMARK", bookmark)]])
+    assert seen == []
+    assert asked[-1] == ("WATCH", "99")
+
+
+async def test_a_version_too_old_lists_again_and_tells_the_difference(scripted: ScriptedServerType) -> None:
+    gone = {"kind": "Status", "code": 410, "reason": "Expired", "message": "too old resource version"}
+    seen, asked, _ = await played(
+        scripted,
+        [
+            listing(5, config_map("a", 3), config_map("b", 4), config_map("c", 5)),
+            [frame("ERROR", gone)],
+            listing(50, config_map("a", 3), config_map("c", 40), config_map("d", 41)),
+        ],
+    )
+    assert seen == ["- > a@3", "- > b@4", "- > c@5", "b@4 > -", "c@5 > c@40", "- > d@41"]
+    assert asked == [("GET", ""), ("WATCH", "5"), ("GET", ""), ("WATCH", "50")]
+
+
+async def test_a_refused_watch_is_tried_again(scripted: ScriptedServerType) -> None:
+    busy = StatusError(503, "ServiceUnavailable", "starting")
+    seen, asked, _ = await played(scripted, [listing(5), busy, [frame("ADDED", config_map("a", 6))]])
+    assert seen == ["- > a@6"]
+    assert asked == [("GET", ""), ("WATCH", "5"), ("WATCH", "5"), ("WATCH", "6")]
+
+
+async def test_a_late_subscriber_sees_what_is_there(scripted: ScriptedServerType) -> None:
+    _, _, informer = await played(scripted, [listing(5, config_map("a", 3))])
+    seen: list[str] = []
+    informer.subscribe(lambda old, new: seen.append(new.metadata.name if new else "-"))
+    assert seen == ["a"]
