@@ -1,0 +1,33 @@
+"""What configurations need to know of the node: its addresses, its size, its resolver."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from podling.model.quantity import Quantity
+
+
+@dataclass(frozen=True, slots=True)
+class Resolver:
+    """The three kinds of lines of a resolv.conf."""
+
+    servers: tuple[str, ...] = ()
+    searches: tuple[str, ...] = ()
+    options: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class NodeFacts:
+    """`allocatable` stands in for limits a container does not have (resourceFieldRef); `memory_bytes` is the
+    node's capacity; `seccomp_dir` is where Localhost profiles are; `resolver` is the node's own.
+    """
+
+    name: str
+    ips: tuple[str, ...] = ()
+    allocatable: Mapping[str, Quantity] = field(default_factory=dict)
+    memory_bytes: int = 0
+    seccomp_dir: str = "/var/lib/kubelet/seccomp"
+    cluster_dns: tuple[str, ...] = ()
+    cluster_domain: str = "cluster.local"
+    resolver: Resolver = Resolver()
