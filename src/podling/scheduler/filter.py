@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 from podling.model.node import Node, Taint
 from podling.model.pod import Pod
-from podling.model.resources import pod_requests
+from podling.model.resources import is_sidecar, pod_requests
 from podling.model.scheduling import NodeSelectorRequirement, NodeSelectorTerm, Toleration
 from podling.scheduler.node_info import PODS, NodeInfo
 
@@ -125,10 +125,8 @@ HostPort = tuple[str, str, int]
 
 
 def _host_ports(pod: Pod) -> Iterable[HostPort]:
-    for container in [*pod.spec.containers, *pod.spec.init_containers]:
-        sidecar = container.restart_policy == "Always"
-        if container in pod.spec.init_containers and not sidecar:
-            continue
+    sidecars = (container for container in pod.spec.init_containers if is_sidecar(container))
+    for container in (*pod.spec.containers, *sidecars):
         for port in container.ports:
             if port.host_port:
                 address = "" if port.host_ip in ("", "0.0.0.0") else port.host_ip
