@@ -7,6 +7,7 @@ when absent.
 
 from __future__ import annotations
 
+import io
 import json
 from pathlib import Path
 from urllib.parse import urljoin
@@ -49,7 +50,9 @@ async def _push_blob(session: aiohttp.ClientSession, base: str, digest: str, blo
         location = urljoin(f"{base}/", answer.headers["Location"])
     joint = "&" if "?" in location else "?"
     headers = {"Content-Type": "application/octet-stream"}
-    async with session.put(f"{location}{joint}digest={digest}", data=blob, headers=headers) as answer:
+    async with session.put(
+        f"{location}{joint}digest={digest}", data=io.BytesIO(blob), headers=headers
+    ) as answer:
         await _expect(answer, 201, f"blob {digest}")
 
 

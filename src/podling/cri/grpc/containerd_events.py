@@ -6,7 +6,7 @@ publish an event of our own and wait for it to come back: whatever happens after
 As seen with containerd 1.6.20: an exit is told within a millisecond, while ContainerStatus says RUNNING for
 some 25 ms more, because CRI listens to the same events and first has the shim clean up. RemoveContainer in
 between waits for that and succeeds, so nobody has to look before acting on an exit.
-(`tests/contract/cri/test_containerd_timing.py`)
+(`tests/contract/cri/test_containerd.py`)
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _SERVICE = "/containerd.services.events.v1.Events/"
 _NAMESPACE = "k8s.io"
 _START, _EXIT, _OOM, _HERE = "/tasks/start", "/tasks/exit", "/tasks/oom", "/podling/subscribed"
 _FILTERS = [f'namespace=={_NAMESPACE},topic=="{topic}"' for topic in (_START, _EXIT, _OOM, _HERE)]
-_ECHO_WITHIN = 2.0
+_PUBLISH_INTERVAL = 0.005
 
 
 async def containerd_events(connection: Connection) -> AsyncGenerator[RuntimeEvent, None]:
@@ -33,7 +33,7 @@ async def containerd_events(connection: Connection) -> AsyncGenerator[RuntimeEve
     breaks."""
     request = pb.SubscribeRequest(filters=_FILTERS)
     with connection.stream(f"{_SERVICE}Subscribe", request, pb.Envelope) as stream:
-        await _publish_and_hear(connection, stream)
+        await _subscribed(connection, stream)
         yield RuntimeEvent(EventKind.RELIST)
         async for envelope in stream:
             event = event_of(envelope)
@@ -41,19 +41,33 @@ async def containerd_events(connection: Connection) -> AsyncGenerator[RuntimeEve
                 yield event
 
 
-async def _publish_and_hear(connection: Connection, stream: Stream[pb.Envelope]) -> None:
+async def _subscribed(connection: Connection, stream: Stream[pb.Envelope]) -> None:
+    """Returns once an event published now is heard. Raises RuntimeFault."""
     token = uuid.uuid4().bytes
+    try:
+        async with asyncio.TaskGroup() as group:
+            publishing = group.create_task(_keep_publishing(connection, token))
+            await _hear(stream, token)
+            publishing.cancel()
+    except ExceptionGroup as failed:
+        raise failed.exceptions[0] from None
+
+
+async def _keep_publishing(connection: Connection, token: bytes) -> None:
+    """Again and again: containerd serves calls side by side, and what it publishes first no subscriber may
+    hear."""
     request = pb.PublishRequest(topic=_HERE, event=Any(type_url="podling.Subscribed", value=token))
     metadata = (("containerd-namespace", _NAMESPACE),)
-    await connection.call(f"{_SERVICE}Publish", request, pb.PublishResponse, None, metadata, True)
-    try:
-        async with asyncio.timeout(_ECHO_WITHIN):
-            async for envelope in stream:
-                if envelope.event.value == token:
-                    return
-    except TimeoutError:
-        raise RuntimeFault("DEADLINE_EXCEEDED", "the subscription to events was not heard of") from None
-    raise RuntimeFault("UNAVAILABLE", "the subscription to events ended before it began")
+    while True:
+        await connection.call(f"{_SERVICE}Publish", request, pb.PublishResponse, None, metadata, True)
+        await asyncio.sleep(_PUBLISH_INTERVAL)
+
+
+async def _hear(stream: Stream[pb.Envelope], token: bytes) -> None:
+    async for envelope in stream:
+        if envelope.event.value == token:
+            return
+    raise RuntimeFault("UNAVAILABLE", "the stream of events ended before it began")
 
 
 def event_of(envelope: pb.Envelope) -> RuntimeEvent | None:

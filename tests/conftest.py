@@ -1,0 +1,153 @@
+"""What tests of several rooms share: a real containerd, private to the test run, with two small images in
+it."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import shutil
+import subprocess
+from collections.abc import AsyncIterator, Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from podling.cri.containerd import Containerd
+from podling.cri.containerd_config import ContainerdSettings
+from podling.cri.grpc.client import GrpcRuntime
+from podling.cri.image_build import ImageConfig, Symlink, build_image, pause_image
+from podling.cri.images import load_images
+from podling.cri.leftovers import remove_leftovers
+
+PAUSE = "podling.test/pause:1"
+BUSYBOX = "podling.test/busybox:1"
+_NEEDED = ("containerd", "ctr", "runc", "busybox", "catatonit")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", "containerd: needs root and a real containerd, runc and CNI plugins")
+
+
+@dataclass(frozen=True)
+class RealContainerd:
+    """A running containerd. Containers made in it go below `cgroup_parent`, so that no cgroup is left
+    behind."""
+
+    settings: ContainerdSettings
+    cgroup_parent: str
+    pause: str = PAUSE
+    busybox: str = BUSYBOX
+
+    @property
+    def socket(self) -> str:
+        return str(self.settings.socket)
+
+
+@pytest.fixture(scope="session")
+def image_archives(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """Archives of the pause image and of a busybox with its commands in /bin, by reference."""
+    directory = tmp_path_factory.mktemp("images")
+    archives = {PAUSE: directory / "pause.tar", BUSYBOX: directory / "busybox.tar"}
+    archives[PAUSE].write_bytes(pause_image(PAUSE, Path("/usr/bin/catatonit")))
+    archives[BUSYBOX].write_bytes(_busybox_image())
+    return archives
+
+
+@pytest.fixture(scope="session")
+def containerd(
+    tmp_path_factory: pytest.TempPathFactory, image_archives: dict[str, Path]
+) -> Iterator[RealContainerd]:
+    """A real containerd for the whole run, with a bridge network and cgroups of its own; all of it goes at
+    the end."""
+    _skip_unless_possible()
+    base = tmp_path_factory.mktemp("containerd")
+    name = f"podling-test-{os.getpid()}"
+    bridge = f"pdlt{os.getpid()}"
+    settings = containerd_settings(base, Path("/run") / name)
+    settings.cni_conf_dir.mkdir()
+    (settings.cni_conf_dir / "10-test.conflist").write_text(_network(bridge, base / "ipam"))
+    server = RealContainerd(settings, f"/{name}")
+    asyncio.run(_start(settings, list(image_archives.values())))
+    try:
+        yield server
+    finally:
+        asyncio.run(_end(settings))
+        subprocess.run(["ip", "link", "delete", bridge], check=False, capture_output=True)
+        _remove_cgroups(name)
+        shutil.rmtree(base)
+
+
+@pytest.fixture
+async def containerd_runtime(containerd: RealContainerd) -> AsyncIterator[GrpcRuntime]:
+    """A client of the real containerd, for the test's own event loop."""
+    runtime = GrpcRuntime(containerd.socket)
+    yield runtime
+    await runtime.close()
+
+
+def containerd_settings(base: Path, state: Path) -> ContainerdSettings:
+    return ContainerdSettings(
+        root=base / "root",
+        state=state,
+        log=base / "containerd.log",
+        sandbox_image=PAUSE,
+        cni_conf_dir=base / "cni",
+    )
+
+
+def _skip_unless_possible() -> None:
+    missing = [name for name in _NEEDED if shutil.which(name) is None]
+    if os.geteuid() != 0 or missing:
+        pytest.skip(f"needs root and {', '.join(missing or _NEEDED)}")
+
+
+async def _start(settings: ContainerdSettings, archives: list[Path]) -> None:
+    await Containerd(settings).start()
+    for archive in archives:
+        await load_images(settings.socket, archive)
+
+
+async def _end(settings: ContainerdSettings) -> None:
+    runtime = GrpcRuntime(str(settings.socket))
+    for sandbox in await runtime.list_pod_sandbox():
+        await runtime.stop_pod_sandbox(sandbox.id)
+        await runtime.remove_pod_sandbox(sandbox.id)
+    await runtime.close()
+    await Containerd(settings).stop()
+    await remove_leftovers(settings)
+
+
+def _busybox_image() -> bytes:
+    busybox = Path(shutil.which("busybox") or "/bin/busybox")
+    listed = subprocess.run([busybox, "--list"], check=True, capture_output=True, text=True).stdout.split()
+    links = {f"bin/{applet}": Symlink("busybox") for applet in listed if applet != "busybox"}
+    accounts = {"etc/passwd": b"root:x:0:0:root:/root:/bin/sh\n", "etc/group": b"root:x:0:\n"}
+    files = {**links, **accounts, "bin/busybox": busybox, "tmp/": b"", "root/": b""}
+    return build_image(BUSYBOX, files, ImageConfig(cmd=["sh"], env=["PATH=/bin"]))
+
+
+def _network(bridge: str, addresses: Path) -> str:
+    third = os.getpid() % 250
+    plugin = {
+        "type": "bridge",
+        "bridge": bridge,
+        "isGateway": True,
+        "ipam": {
+            "type": "host-local",
+            "dataDir": str(addresses),
+            "ranges": [[{"subnet": f"10.213.{third}.0/24"}]],
+        },
+    }
+    return json.dumps({"cniVersion": "0.4.0", "name": bridge, "plugins": [plugin]})
+
+
+def _remove_cgroups(name: str) -> None:
+    """Deepest first; on cgroup v1 there is one hierarchy for each controller."""
+    roots = [Path("/sys/fs/cgroup") / name, *Path("/sys/fs/cgroup").glob(f"*/{name}")]
+    for root in filter(Path.is_dir, roots):
+        for directory in sorted([root, *root.rglob("*/")], key=lambda path: -len(path.parts)):
+            with suppress(OSError):
+                directory.rmdir()

@@ -1,0 +1,153 @@
+"""The runtime promise is one suite over every runtime: what they are asked to run is said once, here, for
+each."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from podling.cri.grpc import cri_pb2 as pb
+from podling.cri.hollow import HollowRuntime
+from podling.cri.hollow_script import ExecOutcome, HollowImage, Script
+from podling.cri.interface import EventKind, Runtime, RuntimeEvent, RuntimeFault
+
+_EXECUTES = {("sh", "-c", "echo out; echo err >&2; exit 4"): ExecOutcome(4, b"out\n", b"err\n")}
+_WORKLOADS = {
+    "runs": (["sh", "-c", "trap 'exit 7' TERM; sleep 1000 & wait"], Script(term_code=7, executes=_EXECUTES)),
+    "ignores-term": (["sleep", "1000"], Script(term_code=None)),
+    "exits-0": (["true"], Script(exit_code=0)),
+    "exits-3": (["sh", "-c", "exit 3"], Script(exit_code=3)),
+    "prints": (
+        ["sh", "-c", "echo one; echo two; echo bad >&2"],
+        Script(exit_code=0, stdout=["one", "two"], stderr=["bad"]),
+    ),
+    "missing-program": (["/no/such/program"], None),
+}
+"""What a container does: the command for a runtime that runs it, the script for the one that does not."""
+
+_NETWORKED = pb.NamespaceOption(network=pb.POD, pid=pb.CONTAINER, ipc=pb.POD)
+_names = count()
+
+
+@dataclass
+class Ears:
+    """Hears events; keeps those that were not asked for yet."""
+
+    events: asyncio.Queue[RuntimeEvent] = field(default_factory=asyncio.Queue)
+
+    async def next(self, kind: EventKind, container_id: str = "") -> RuntimeEvent:
+        async with asyncio.timeout(20):
+            while True:
+                event = await self.events.get()
+                if event.kind is kind and event.container_id == container_id:
+                    return event
+
+
+@dataclass
+class Kit:
+    """A runtime under test, and how to ask it for the things every test needs."""
+
+    runtime: Runtime
+    log_directory: Path
+    cgroup_parent: str
+    busybox: str | None
+
+    def sandbox_config(self, **fields: Any) -> pb.PodSandboxConfig:
+        number = next(_names)
+        config = pb.PodSandboxConfig(
+            metadata=pb.PodSandboxMetadata(name=f"pod-{number}", uid=f"uid-{number}", namespace="default"),
+            hostname=f"pod-{number}",
+            log_directory=str(self.log_directory),
+            linux=pb.LinuxPodSandboxConfig(
+                cgroup_parent=self.cgroup_parent,
+                security_context=pb.LinuxSandboxSecurityContext(namespace_options=_NETWORKED),
+            ),
+        )
+        config.MergeFrom(pb.PodSandboxConfig(**fields))
+        return config
+
+    def container_config(self, does: str, **fields: Any) -> pb.ContainerConfig:
+        """A container that does one of _WORKLOADS."""
+        command, _ = _WORKLOADS[does]
+        config = pb.ContainerConfig(
+            metadata=pb.ContainerMetadata(name=f"{does}-{next(_names)}"),
+            image=pb.ImageSpec(image=self.busybox or does),
+            command=command,
+            log_path=f"{does}.log",
+            linux=pb.LinuxContainerConfig(
+                security_context=pb.LinuxContainerSecurityContext(namespace_options=_NETWORKED)
+            ),
+        )
+        config.MergeFrom(pb.ContainerConfig(**fields))
+        return config
+
+    @asynccontextmanager
+    async def sandbox(self, **fields: Any) -> AsyncIterator[tuple[str, pb.PodSandboxConfig]]:
+        """A running sandbox, gone afterwards."""
+        config = self.sandbox_config(**fields)
+        sandbox_id = await self.runtime.run_pod_sandbox(config)
+        try:
+            yield sandbox_id, config
+        finally:
+            await self._remove(sandbox_id)
+
+    async def _remove(self, sandbox_id: str) -> None:
+        try:
+            await self.runtime.stop_pod_sandbox(sandbox_id)
+        except RuntimeFault as fault:
+            assert fault.code == "NOT_FOUND"
+        await self.runtime.remove_pod_sandbox(sandbox_id)
+
+    @asynccontextmanager
+    async def started(self, does: str, **fields: Any) -> AsyncIterator[str]:
+        """A started container in a sandbox of its own."""
+        async with self.sandbox() as (sandbox_id, config):
+            container = self.container_config(does, **fields)
+            container_id = await self.runtime.create_container(sandbox_id, container, config)
+            await self.runtime.start_container(container_id)
+            yield container_id
+
+    @asynccontextmanager
+    async def listening(self) -> AsyncIterator[Ears]:
+        """From when the runtime said RELIST, nothing is missed."""
+        ears = Ears()
+
+        async def listen() -> None:
+            async for event in self.runtime.events():
+                ears.events.put_nowait(event)
+
+        async with asyncio.TaskGroup() as group:
+            listener = group.create_task(listen())
+            first = await ears.events.get()
+            assert first.kind is EventKind.RELIST
+            try:
+                yield ears
+            finally:
+                listener.cancel()
+
+
+def hollow_images() -> dict[str, HollowImage]:
+    return {name: HollowImage([script], present=True) for name, (_, script) in _WORKLOADS.items() if script}
+
+
+@pytest.fixture(params=["hollow", pytest.param("containerd", marks=pytest.mark.containerd)])
+def kit(request: pytest.FixtureRequest) -> Kit:
+    chosen: Kit = request.getfixturevalue(f"{request.param}_kit")
+    return chosen
+
+
+@pytest.fixture
+def hollow_kit(tmp_path: Path) -> Kit:
+    return Kit(HollowRuntime(hollow_images()), tmp_path / "logs", "", None)
+
+
+@pytest.fixture
+def containerd_kit(containerd: Any, containerd_runtime: Runtime, tmp_path: Path) -> Kit:
+    return Kit(containerd_runtime, tmp_path / "logs", containerd.cgroup_parent, containerd.busybox)

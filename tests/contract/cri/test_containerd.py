@@ -1,0 +1,103 @@
+"""What only a runtime with real processes can show, and what podling relies on of containerd besides CRI."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from typing import Any
+
+import pytest
+import uvloop
+
+from podling.cri.grpc import cri_pb2 as pb
+from podling.cri.grpc.client import GrpcRuntime
+from podling.cri.interface import EventKind, RuntimeFault
+
+pytestmark = pytest.mark.containerd
+
+
+async def test_a_container_may_join_the_processes_of_another(containerd_kit: Any) -> None:
+    """R-EPH-4: an ephemeral container with a target sees the target as process 1, and its files."""
+    runtime = containerd_kit.runtime
+    async with containerd_kit.sandbox() as (sandbox_id, config):
+        target = await runtime.create_container(
+            sandbox_id, containerd_kit.container_config("ignores-term"), config
+        )
+        await runtime.start_container(target)
+        debugger = containerd_kit.container_config("runs")
+        options = debugger.linux.security_context.namespace_options
+        options.pid, options.target_id = pb.TARGET, target
+        debugger_id = await runtime.create_container(sandbox_id, debugger, config)
+        await runtime.start_container(debugger_id)
+        answer = await runtime.exec_sync(debugger_id, ["cat", "/proc/1/cmdline"], 10)
+        assert answer.stdout.split(b"\0")[:2] == [b"sleep", b"1000"]
+        files = await runtime.exec_sync(debugger_id, ["ls", "/proc/1/root/bin/busybox"], 10)
+        assert files.exit_code == 0
+
+
+async def test_a_memory_kill_is_told_and_seen(containerd_kit: Any) -> None:
+    """R-EPH-12: over its limit a container is killed, and its status says why."""
+    runtime = containerd_kit.runtime
+    config = containerd_kit.container_config("runs", command=[])
+    del config.command[:]
+    config.command.extend(["tail", "/dev/zero"])
+    limit = 16 * 1024 * 1024
+    config.linux.resources.CopyFrom(
+        pb.LinuxContainerResources(memory_limit_in_bytes=limit, memory_swap_limit_in_bytes=limit)
+    )
+    async with containerd_kit.listening() as ears, containerd_kit.sandbox() as (sandbox_id, sandbox):
+        container_id = await runtime.create_container(sandbox_id, config, sandbox)
+        await runtime.start_container(container_id)
+        await ears.next(EventKind.OOM, container_id)
+        assert (await ears.next(EventKind.EXITED, container_id)).exit_code == 137
+        await runtime.stop_container(container_id, 10)
+        assert (await runtime.container_status(container_id)).reason == "OOMKilled"
+
+
+async def test_a_program_that_is_not_there_is_refused_at_the_start(containerd_kit: Any) -> None:
+    runtime = containerd_kit.runtime
+    async with containerd_kit.sandbox() as (sandbox_id, config):
+        container = containerd_kit.container_config("missing-program")
+        container_id = await runtime.create_container(sandbox_id, container, config)
+        with pytest.raises(RuntimeFault, match="no such file or directory"):
+            await runtime.start_container(container_id)
+        status = await runtime.container_status(container_id)
+        assert (status.state, status.exit_code, status.reason) == (pb.CONTAINER_EXITED, 128, "StartError")
+
+
+async def test_streams_are_served_on_loopback(containerd_kit: Any) -> None:
+    async with containerd_kit.started("runs") as container_id:
+        request = pb.ExecRequest(container_id=container_id, cmd=["true"], stdout=True)
+        assert (await containerd_kit.runtime.exec(request)).startswith("http://127.0.0.1:")
+        attach = pb.AttachRequest(container_id=container_id, stdout=True)
+        assert (await containerd_kit.runtime.attach(attach)).startswith("http://127.0.0.1:")
+
+
+async def test_an_exit_is_told_long_before_the_runtime_admits_it(containerd_kit: Any) -> None:
+    """The planner may act on the event alone; that it then removes or replaces a container CRI calls running
+    is in order. Ten exits, each heard within 20 ms of its own time stamp at the best."""
+    delays = []
+    async with containerd_kit.listening() as ears, containerd_kit.sandbox() as (sandbox_id, config):
+        for _ in range(10):
+            container = containerd_kit.container_config("exits-0")
+            container_id = await containerd_kit.runtime.create_container(sandbox_id, container, config)
+            await containerd_kit.runtime.start_container(container_id)
+            event = await ears.next(EventKind.EXITED, container_id)
+            delays.append(time.time() - event.finished_at / 1e9)
+            await containerd_kit.runtime.remove_container(container_id)
+    assert min(delays) < 0.02
+
+
+def test_it_works_on_uvloop(containerd: Any) -> None:
+    """One loop serves HTTP and speaks gRPC: both must live on uvloop."""
+
+    async def conversation() -> pb.VersionResponse:
+        runtime = GrpcRuntime(containerd.socket)
+        events = runtime.events()
+        async with asyncio.timeout(20):
+            assert (await anext(events)).kind is EventKind.RELIST
+        version = await runtime.version()
+        await runtime.close()
+        return version
+
+    assert uvloop.run(conversation()).runtime_name == "containerd"

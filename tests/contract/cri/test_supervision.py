@@ -1,0 +1,141 @@
+"""A private containerd over its life: started, adopted, killed, started again, and gone without a trace."""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+import os
+import signal
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from podling.cri.containerd import Containerd, ContainerdError, running
+from podling.cri.containerd_config import ContainerdSettings
+from podling.cri.grpc import cri_pb2 as pb
+from podling.cri.grpc.client import GrpcRuntime
+from podling.cri.image_archive import ImageArchiveError
+from podling.cri.images import load_images
+from podling.cri.interface import EventKind
+from podling.cri.leftovers import remove_leftovers
+from podling.cri.mounts import mounts_under
+from podling.cri.process import command_line, processes
+
+pytestmark = pytest.mark.containerd
+
+
+@pytest.fixture
+async def settings(tmp_path: Path, image_archives: dict[str, Path]) -> AsyncIterator[ContainerdSettings]:
+    settings = ContainerdSettings(
+        root=tmp_path / "root",
+        state=Path(f"/run/podling-test-{os.getpid()}-own"),
+        log=tmp_path / "log",
+        sandbox_image=next(iter(image_archives)),
+        cni_conf_dir=tmp_path / "cni",
+    )
+    yield settings
+    await Containerd(settings).stop()
+    await remove_leftovers(settings)
+
+
+def _pid(settings: ContainerdSettings) -> int:
+    process = running(settings)
+    assert process is not None
+    return process.pid
+
+
+def _host_network_sandbox() -> pb.PodSandboxConfig:
+    options = pb.NamespaceOption(network=pb.NODE, pid=pb.CONTAINER)
+    security = pb.LinuxSandboxSecurityContext(namespace_options=options)
+    metadata = pb.PodSandboxMetadata(name="pod", uid="uid", namespace="default")
+    return pb.PodSandboxConfig(metadata=metadata, linux=pb.LinuxPodSandboxConfig(security_context=security))
+
+
+async def test_the_next_podling_adopts_it(settings: ContainerdSettings) -> None:
+    await Containerd(settings).start()
+    first = _pid(settings)
+    await Containerd(settings).start()
+    assert _pid(settings) == first
+
+
+async def test_another_configuration_replaces_it(settings: ContainerdSettings) -> None:
+    await Containerd(settings).start()
+    first = _pid(settings)
+    await Containerd(dataclasses.replace(settings, sandbox_image="podling.test/other:1")).start()
+    assert _pid(settings) != first
+
+
+async def test_another_mirror_does_not(settings: ContainerdSettings) -> None:
+    await Containerd(settings).start()
+    first = _pid(settings)
+    mirrors = {"docker.io": ["http://127.0.0.1:5000"]}
+    await Containerd(dataclasses.replace(settings, registries=mirrors)).start()
+    assert _pid(settings) == first
+    assert (settings.registry_dir / "docker.io" / "hosts.toml").exists()
+
+
+async def test_stopped_it_is_gone(settings: ContainerdSettings) -> None:
+    server = Containerd(settings)
+    await server.start()
+    async with asyncio.TaskGroup() as group:
+        group.create_task(server.supervise(lambda words: pytest.fail(words)))
+        await server.stop()
+    assert running(settings) is None
+
+
+async def test_killed_it_is_started_again_and_containers_live_on(
+    settings: ContainerdSettings, image_archives: dict[str, Path]
+) -> None:
+    """R-INIT-11: what ran before is still there, and whoever listens is told to look again."""
+    server = Containerd(settings)
+    await server.start()
+    await load_images(settings.socket, next(iter(image_archives.values())))
+    runtime = GrpcRuntime(str(settings.socket))
+    sandbox_id = await runtime.run_pod_sandbox(_host_network_sandbox())
+    events = runtime.events()
+    died = asyncio.Event()
+    async with asyncio.timeout(30), asyncio.TaskGroup() as group:
+        group.create_task(server.supervise(lambda _: died.set()))
+        assert (await anext(events)).kind is EventKind.RELIST
+        os.kill(_pid(settings), signal.SIGKILL)
+        await died.wait()
+        assert (await anext(events)).kind is EventKind.RELIST
+        assert (await runtime.pod_sandbox_status(sandbox_id)).state == pb.SANDBOX_READY
+        await server.stop()
+    await runtime.close()
+
+
+async def test_what_a_killed_one_left_is_removed(
+    settings: ContainerdSettings, image_archives: dict[str, Path]
+) -> None:
+    await Containerd(settings).start()
+    await load_images(settings.socket, next(iter(image_archives.values())))
+    runtime = GrpcRuntime(str(settings.socket))
+    await runtime.run_pod_sandbox(_host_network_sandbox())
+    await runtime.close()
+    assert mounts_under(settings.state)
+    await Containerd(settings).stop()
+    await remove_leftovers(settings)
+    assert not mounts_under(settings.state)
+    assert not settings.state.exists()
+    assert not [pid for pid in processes() if str(settings.socket) in command_line(pid)]
+
+
+async def test_without_the_program_it_says_what_to_install(settings: ContainerdSettings) -> None:
+    with pytest.raises(ContainerdError, match="install the package containerd"):
+        await Containerd(dataclasses.replace(settings, binary="no-such-containerd")).start()
+
+
+async def test_when_it_dies_at_the_start_its_last_words_are_said(settings: ContainerdSettings) -> None:
+    settings.socket.mkdir(parents=True)
+    with pytest.raises(ContainerdError, match=r"(?s)did not start: .*is a directory"):
+        await Containerd(settings).start()
+
+
+async def test_an_archive_that_is_none_is_refused(settings: ContainerdSettings, tmp_path: Path) -> None:
+    await Containerd(settings).start()
+    broken = tmp_path / "broken.tar"
+    broken.write_bytes(b"")
+    with pytest.raises(ImageArchiveError):
+        await load_images(settings.socket, broken)
