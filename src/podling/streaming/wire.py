@@ -45,7 +45,9 @@ class Answer(NamedTuple):
 
 
 class Farewell(NamedTuple):
-    """The peer opens no more streams and is about to close."""
+    """The peer opens no more streams; with `final`, it says nothing more at all and waits for the close."""
+
+    final: bool
 
 
 Event = Opened | Data | Ended | Reset | Answer | Farewell

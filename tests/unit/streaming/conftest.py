@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from dataclasses import dataclass
 
 import pytest
 
+from podling.streaming.session import Session
 from podling.streaming.wire import Data, Event, Wire
 
 Feed = Callable[[Wire, bytes], list[Event]]
@@ -39,3 +42,36 @@ def in_sevens(wire: Wire, data: bytes) -> list[Event]:
 def feed(request: pytest.FixtureRequest) -> Feed:
     fed: Feed = request.param
     return fed
+
+
+@dataclass
+class Connected:
+    """Both ends of one connection over loopback."""
+
+    client: Session
+    server: Session
+
+
+Connect = Callable[[Wire, Wire], Awaitable[Connected]]
+
+
+@pytest.fixture
+async def connect() -> AsyncIterator[Connect]:
+    """Connects two sessions over a real socket."""
+    ended: list[Session] = []
+
+    async def connected(client_wire: Wire, server_wire: Wire) -> Connected:
+        loop = asyncio.get_running_loop()
+        server = Session(server_wire)
+        listener = await loop.create_server(lambda: server, "127.0.0.1", 0)
+        _, client = await loop.create_connection(
+            lambda: Session(client_wire), *listener.sockets[0].getsockname()
+        )
+        ended.extend((client, server))
+        listener.close()
+        return Connected(client, server)
+
+    yield connected
+    for session in ended:
+        session.drop()
+        await session.wait_lost()

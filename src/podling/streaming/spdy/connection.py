@@ -47,7 +47,7 @@ class SpdyWire:
             Type.HEADERS: self._more_headers,
             Type.RST_STREAM: self._reset,
             Type.PING: self._pinged,
-            Type.GOAWAY: lambda _: [Farewell()],
+            Type.GOAWAY: lambda _: [Farewell(final=False)],
         }
 
     def start(self) -> list[Event]:
@@ -139,4 +139,7 @@ class SpdyWire:
         return frames.reset(stream, ResetStatus.CANCEL) if known else b""
 
     def farewell(self) -> bytes:
-        return frames.goaway(self._last_opened)
+        """Every stream still open is reset: spdystream closes a connection only when it has none left."""
+        resets = b"".join(frames.reset(stream, ResetStatus.CANCEL) for stream in self._streams)
+        self._streams.clear()
+        return resets + frames.goaway(self._last_opened)

@@ -54,7 +54,7 @@ class WebSocketCodec:
         if frame.opcode is Opcode.PING and isinstance(payload, bytes):
             return [Answer(bytes(self._frames.pong(payload)))]
         if frame.opcode is Opcode.CLOSE:
-            return [Answer(self.close()), Farewell()]
+            return [Answer(self.close()), Farewell(final=True)]
         if frame.opcode is Opcode.PONG or isinstance(payload, tuple):
             return []
         first, self._between_messages = self._between_messages, frame.message_finished

@@ -42,7 +42,7 @@ def test_a_conversation(feed):
     back = b"".join(server.data(1, b"world")) + server.end(1)
     assert feed(client, back) == [Data(1, b"world"), Ended(1)]
     assert server.data(1, b"more") == ()
-    assert feed(server, client.farewell()) == [Farewell()]
+    assert feed(server, client.farewell()) == [Farewell(final=False)]
 
 
 def test_ids_of_client_and_server_are_odd_and_even():

@@ -74,7 +74,7 @@ def test_a_fragmented_message_keeps_its_channel(feed):
 def test_pings_and_closes_are_answered(feed):
     sender = FrameProtocol(True, [])
     heard = feed(wires(V4)[1], bytes(sender.ping(b"hi")) + bytes(sender.close(1000)))
-    assert heard == [Answer(b"\x8a\x02hi"), Answer(b"\x88\x02\x03\xe8"), Farewell()]
+    assert heard == [Answer(b"\x8a\x02hi"), Answer(b"\x88\x02\x03\xe8"), Farewell(final=True)]
 
 
 def test_the_close_frame_is_sent_once():

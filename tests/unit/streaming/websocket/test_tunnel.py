@@ -30,7 +30,10 @@ def test_a_conversation(feed):
 
 def test_a_farewell_is_said_in_both_protocols():
     heard = TunnelWire(client=True).receive(TunnelWire(client=False).farewell())
-    assert [event for event in heard if isinstance(event, Farewell)] == [Farewell(), Farewell()]
+    assert [event for event in heard if isinstance(event, Farewell)] == [
+        Farewell(final=False),
+        Farewell(final=True),
+    ]
 
 
 @given(st.binary(max_size=200), st.booleans())

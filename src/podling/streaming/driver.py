@@ -1,0 +1,116 @@
+"""What every protocol that owns a socket here has in common: waiting for room to write, holding back the
+peer, ending well, and telling the protocol it took the transport from (aiohttp's) that the connection is
+lost.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable
+
+from podling.streaming.errors import Disconnected
+
+WRITE_HIGH = 256 * 1024
+"""Bytes the transport may hold unsent before writers wait."""
+FLUSH_SECONDS = 60.0
+LINGER_SECONDS = 5.0
+
+
+class Driver(asyncio.Protocol):
+    """`predecessor` is set by whoever hands over a transport that another protocol had opened."""
+
+    def __init__(self) -> None:
+        self.predecessor: asyncio.BaseProtocol | None = None
+        self._transport: asyncio.Transport | None = None
+        self._room = asyncio.Event()
+        self._room.set()
+        self._lost = asyncio.Event()
+
+    @property
+    def lost(self) -> bool:
+        return self._lost.is_set()
+
+    @property
+    def usable(self) -> bool:
+        return self._transport is not None and not self.lost and not self._transport.is_closing()
+
+    async def wait_lost(self) -> None:
+        await self._lost.wait()
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = transport  # type: ignore[assignment]
+        self._limit_unsent(WRITE_HIGH)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._lost.set()
+        self._room.set()
+        if isinstance(self.predecessor, asyncio.Protocol):
+            self.predecessor.connection_lost(exc)
+
+    def pause_writing(self) -> None:
+        self._room.clear()
+
+    def resume_writing(self) -> None:
+        self._room.set()
+
+    async def room(self) -> None:
+        """Returns once there is room to write. Raises Disconnected."""
+        await self._room.wait()
+        if self.lost:
+            raise Disconnected("connection lost")
+
+    def say(self, data: bytes) -> None:
+        """Writes at once, if there is still someone to write to."""
+        if data and self._transport is not None and self.usable:
+            self._transport.write(data)
+
+    def say_all(self, chunks: Iterable[bytes]) -> None:
+        if self._transport is not None and self.usable:
+            self._transport.writelines(chunks)
+
+    def hold_peer(self) -> None:
+        """Stops reading, which the peer feels as a full socket."""
+        if self._transport is not None and self.usable:
+            self._transport.pause_reading()
+
+    def release_peer(self) -> None:
+        if self._transport is not None and self.usable:
+            self._transport.resume_reading()
+
+    def close(self) -> None:
+        """Closes once everything written is sent."""
+        if self._transport is not None:
+            self._transport.close()
+
+    def drop(self) -> None:
+        """Ends the connection with no word, as if the network had failed."""
+        if self._transport is not None and not self.lost:
+            self._transport.abort()
+
+    def _limit_unsent(self, high: int) -> None:
+        if self._transport is not None and self.usable:
+            self._transport.set_write_buffer_limits(high)
+
+    async def flushed(self) -> None:
+        """Returns once nothing is left unsent; drops a peer that does not take it in time."""
+        self._limit_unsent(0)
+        await self._in_time(self._room, FLUSH_SECONDS)
+
+    async def linger(self) -> None:
+        """Gives the peer time to close first: closing on bytes it still sends would reset the connection, and
+        the last bytes sent to it might be lost.
+        """
+        await self._in_time(self._lost, LINGER_SECONDS)
+
+    async def gone(self) -> None:
+        """Returns once a connection that is being closed is; drops a peer that does not take the last
+        bytes.
+        """
+        await self._in_time(self._lost, FLUSH_SECONDS)
+
+    async def _in_time(self, event: asyncio.Event, seconds: float) -> None:
+        try:
+            async with asyncio.timeout(seconds):
+                await event.wait()
+        except TimeoutError:
+            self.drop()

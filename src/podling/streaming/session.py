@@ -1,0 +1,219 @@
+"""The streams of one connection: what a wire says in bytes becomes streams to read and write.
+
+Nothing here grows without bound. What has been received and not yet read is limited for the whole connection;
+beyond the limit the socket is not read, which the peer feels as TCP back-pressure. A write waits while the
+peer is slow.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Mapping
+
+from podling.streaming.driver import Driver
+from podling.streaming.errors import Disconnected, ProtocolError
+from podling.streaming.wire import Answer, Chunks, Data, Ended, Event, Farewell, Opened, Reset, Wire
+
+UNREAD_HIGH = 256 * 1024
+UNREAD_LOW = 64 * 1024
+
+
+class Stream:
+    """One half-closable stream. `ended` says that the peer closed its half: the end of input, not a lost
+    peer.
+    """
+
+    def __init__(self, session: Session, number: int, headers: Mapping[str, str]) -> None:
+        self.number = number
+        self.headers = headers
+        self.ended = False
+        self._session = session
+        self._chunks: deque[bytes] = deque()
+        self._news = asyncio.Event()
+        self._over = False
+        self._ended_here = False
+        self._ignored = False
+
+    @property
+    def done(self) -> bool:
+        """Nothing more will be said on it by either side."""
+        return self._over and self._ended_here
+
+    async def read(self) -> bytes:
+        """What has arrived, waiting for something to; empty when nothing more will."""
+        while not self._chunks:
+            if self._over:
+                return b""
+            self._news.clear()
+            await self._news.wait()
+        data = self._chunks.popleft() if len(self._chunks) == 1 else b"".join(self._chunks)
+        self._chunks.clear()
+        self._session.was_read(len(data))
+        return data
+
+    async def write(self, data: bytes) -> None:
+        """Raises Disconnected."""
+        await self._session.send(self._session.wire.data(self.number, data))
+
+    def end(self) -> None:
+        """Closes our half."""
+        self._ended_here = True
+        self._session.say(self._session.wire.end(self.number))
+        self._session.forget_if_done(self)
+
+    def reset(self) -> None:
+        self._session.say(self._session.wire.reset(self.number))
+        self.ignore()
+        self._ended_here = True
+        self.over()
+        self._session.forget_if_done(self)
+
+    def ignore(self) -> None:
+        """Drops what the peer sends, so that what nobody reads does not hold up the other streams."""
+        self._ignored = True
+        unread, self._chunks = sum(map(len, self._chunks)), deque()
+        self._session.was_read(unread)
+
+    def arrived(self, data: bytes) -> int:
+        """Takes `data`; the number of bytes now waiting for a reader because of it."""
+        if self._ignored:
+            return 0
+        self._chunks.append(data)
+        self._news.set()
+        return len(data)
+
+    def over(self, *, ended: bool = False) -> None:
+        if not self._over:
+            self._over, self.ended = True, ended
+            self._news.set()
+
+
+class Session(Driver):
+    """Drives one socket with one wire. `fault` is what the peer did wrong, if that is why it ended."""
+
+    def __init__(self, wire: Wire) -> None:
+        super().__init__()
+        self.wire = wire
+        self.fault: ProtocolError | None = None
+        self._streams: dict[int, Stream] = {}
+        self._opened: deque[Stream] = deque()
+        self._news = asyncio.Event()
+        self._unread = 0
+        self._reading = True
+        self._deaf = False
+        self._peer_leaves = False
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        super().connection_made(transport)
+        self._handle(self.wire.start())
+
+    def data_received(self, data: bytes) -> None:
+        try:
+            self._handle(self.wire.receive(data))
+        except ProtocolError as fault:
+            self.fault = self.fault or fault
+            self._stop_listening()
+            self.close()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        super().connection_lost(exc)
+        self._all_over()
+
+    def _stop_listening(self) -> None:
+        if not self._deaf:
+            self._deaf = True
+            self.say(self.wire.farewell())
+            self._all_over()
+
+    def _all_over(self) -> None:
+        for stream in self._streams.values():
+            stream.over()
+        self._streams.clear()
+        self._news.set()
+
+    def _handle(self, events: list[Event]) -> None:
+        for event in events:
+            if self._deaf:
+                self._overhear(event)
+                continue
+            match event:
+                case Data(number, data):
+                    if stream := self._streams.get(number):
+                        self._unread += stream.arrived(data)
+                case Answer(data):
+                    self.say(data)
+                case Opened(number, headers):
+                    self._streams[number] = stream = Stream(self, number, headers)
+                    self._opened.append(stream)
+                    self._news.set()
+                case Ended(number):
+                    if stream := self._streams.get(number):
+                        stream.over(ended=True)
+                        self.forget_if_done(stream)
+                case Reset(number):
+                    if stream := self._streams.get(number):
+                        stream.over()
+                        self._forget(stream)
+                case Farewell(final):
+                    self._peer_leaves = True
+                    self._close_if_peer_left(final)
+        if self._unread > UNREAD_HIGH and self._reading:
+            self._reading = False
+            self.hold_peer()
+
+    def _overhear(self, event: Event) -> None:
+        """After our farewell only the peer's matters: then neither has anything left to say."""
+        if isinstance(event, Farewell):
+            self.close()
+
+    def was_read(self, count: int) -> None:
+        self._unread -= count
+        if not self._reading and self._unread <= UNREAD_LOW:
+            self._reading = True
+            self.release_peer()
+
+    def forget_if_done(self, stream: Stream) -> None:
+        if stream.done:
+            self._forget(stream)
+
+    def _forget(self, stream: Stream) -> None:
+        self._streams.pop(stream.number, None)
+        self._close_if_peer_left(False)
+
+    def _close_if_peer_left(self, final: bool) -> None:
+        if self._peer_leaves and (final or not self._streams):
+            self._stop_listening()
+            self.close()
+
+    async def accept(self) -> Stream | None:
+        """The next stream the peer opens; None when there will be no more."""
+        while not self._opened:
+            if self.lost or self._deaf:
+                return None
+            self._news.clear()
+            await self._news.wait()
+        return self._opened.popleft()
+
+    def open(self, headers: Mapping[str, str]) -> Stream:
+        number, announced = self.wire.open(headers)
+        self._streams[number] = stream = Stream(self, number, headers)
+        self.say(announced)
+        if self.lost or self._deaf:
+            stream.over()
+        return stream
+
+    async def send(self, chunks: Chunks) -> None:
+        """Raises Disconnected."""
+        if not self.usable:
+            raise Disconnected("connection lost")
+        if chunks:
+            self.say_all(chunks)
+            await self.room()
+
+    async def finish(self) -> None:
+        """Says farewell, lets everything written arrive, and closes. Streams are over from now on."""
+        self._stop_listening()
+        self.release_peer()
+        await self.flushed()
+        await self.linger()

@@ -1,0 +1,50 @@
+"""Two connections made one: what arrives on either is written to the other, unread, as fast as the slower
+takes it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+
+from podling.streaming.driver import Driver
+
+
+class Splice(Driver):
+    """One end. `Splice.pair()` makes both; each is then given its transport, in any order."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._other: Splice = self
+        self._early: list[bytes] = []
+
+    @staticmethod
+    def pair() -> tuple[Splice, Splice]:
+        one, two = Splice(), Splice()
+        one._other, two._other = two, one
+        return one, two
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        super().connection_made(transport)
+        self.say_all(self._early)
+        self._early.clear()
+
+    def data_received(self, data: bytes) -> None:
+        if self._other._transport is None:
+            self._other._early.append(data)
+        else:
+            self._other.say(data)
+
+    def pause_writing(self) -> None:
+        self._other.hold_peer()
+
+    def resume_writing(self) -> None:
+        self._other.release_peer()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        super().connection_lost(exc)
+        self._other.close()
+
+    async def done(self) -> None:
+        """Returns once both ends are closed. What is in flight to the end closed last is sent first."""
+        await self.wait_lost()
+        await self._other.gone()

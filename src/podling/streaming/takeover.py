@@ -1,0 +1,47 @@
+"""The server's side of an upgrade: answer 101 through aiohttp, then drive the connection ourselves."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, cast
+
+from aiohttp import web
+
+from podling.streaming.driver import Driver
+from podling.streaming.errors import Disconnected
+
+
+class _Tail:
+    """Stands in for a WebSocket parser: what aiohttp had already read beyond the request is given to it."""
+
+    def __init__(self) -> None:
+        self.data = b""
+
+    def feed_data(self, data: bytes) -> tuple[bool, bytes]:
+        self.data += data
+        return False, b""
+
+    def feed_eof(self) -> None:
+        """Nothing waits for it."""
+
+
+async def take_over(
+    request: web.BaseRequest, headers: Mapping[str, str], driver: Driver
+) -> web.StreamResponse:
+    """The response to return from the handler once `driver` is done with the connection. Raises
+    Disconnected.
+    """
+    response = web.StreamResponse(status=101, headers=headers)
+    response.force_close()
+    await response.prepare(request)
+    transport = request.transport
+    if transport is None or transport.is_closing():
+        raise Disconnected("the client is gone")
+    tail = _Tail()
+    request.protocol.set_parser(cast(Any, tail))
+    driver.predecessor = request.protocol
+    transport.set_protocol(driver)
+    driver.connection_made(transport)
+    if tail.data:
+        driver.data_received(tail.data)
+    return response

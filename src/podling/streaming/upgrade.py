@@ -1,0 +1,166 @@
+"""The client's side of an HTTP/1.1 upgrade: ask, then either take the connection over or read why not.
+
+One request on one fresh connection, so an HTTP client library, which is made to keep and share connections,
+is of no help here; the standard library parses the answer.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import http.client
+import io
+import ssl
+from collections.abc import Iterable
+from dataclasses import dataclass
+from email.message import Message
+
+from podling.streaming.errors import Disconnected, ProtocolError
+
+MAX_HEAD = 64 * 1024
+MAX_BODY = 1024 * 1024
+HEAD_END = b"\r\n\r\n"
+
+Headers = list[tuple[str, str]]
+
+
+class Refused(Exception):
+    """The server answered, but did not upgrade."""
+
+    def __init__(self, status: int, headers: Message, body: bytes) -> None:
+        super().__init__(f"{status}: {body.decode(errors='replace').strip()}")
+        self.status = status
+        self.headers = headers
+        self.body = body
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    host: str
+    port: int
+    tls: ssl.SSLContext | None = None
+    server_name: str | None = None
+
+
+class Upgraded:
+    """A connection after 101. Nothing is read from it until it is handed to a protocol."""
+
+    def __init__(self, transport: asyncio.Transport, headers: Message, rest: bytes) -> None:
+        self.headers = headers
+        self._transport = transport
+        self._rest = rest
+
+    def hand_to(self, protocol: asyncio.Protocol) -> None:
+        self._transport.set_protocol(protocol)
+        protocol.connection_made(self._transport)
+        if self._rest:
+            protocol.data_received(self._rest)
+        if self._transport.is_closing():
+            protocol.connection_lost(None)
+        else:
+            self._transport.resume_reading()
+
+    def drop(self) -> None:
+        self._transport.abort()
+
+
+def request_head(method: str, target: str, headers: Iterable[tuple[str, str]]) -> bytes:
+    lines = [f"{method} {target} HTTP/1.1", *(f"{name}: {value}" for name, value in headers)]
+    if any("\r" in line or "\n" in line for line in lines):
+        raise ProtocolError("a line break within a header")
+    return "\r\n".join(lines).encode() + HEAD_END
+
+
+async def upgrade(address: Address, request: bytes) -> Upgraded:
+    """Raises Refused, ProtocolError for an answer that is not HTTP, OSError when there is no connection."""
+    loop = asyncio.get_running_loop()
+    transport, answer = await loop.create_connection(
+        _Answer, address.host, address.port, ssl=address.tls, server_hostname=address.server_name
+    )
+    try:
+        transport.write(request)
+        return await answer.done
+    except BaseException:
+        transport.abort()
+        raise
+
+
+class _Answer(asyncio.Protocol):
+    """Collects the answer. Reading stops with the head of a 101: what follows belongs to the next
+    protocol.
+    """
+
+    def __init__(self) -> None:
+        self.done: asyncio.Future[Upgraded] = asyncio.get_running_loop().create_future()
+        self._received = b""
+        self._transport: asyncio.Transport | None = None
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = transport  # type: ignore[assignment]
+
+    def data_received(self, data: bytes) -> None:
+        if self.done.done():
+            return
+        self._received += data
+        try:
+            self._look(at_end=False)
+        except ProtocolError as error:
+            self.done.set_exception(error)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        if self.done.done():
+            return
+        try:
+            self._look(at_end=True)
+        except ProtocolError as error:
+            self.done.set_exception(error)
+        if not self.done.done():
+            self.done.set_exception(Disconnected("connection closed before an answer"))
+
+    def _look(self, *, at_end: bool) -> None:
+        head, found, rest = self._received.partition(HEAD_END)
+        if not found:
+            if len(head) > MAX_HEAD:
+                raise ProtocolError("endless headers")
+            return
+        status, headers = parse_head(head)
+        if status == http.HTTPStatus.SWITCHING_PROTOCOLS:
+            assert self._transport is not None
+            self._transport.pause_reading()
+            self.done.set_result(Upgraded(self._transport, headers, rest))
+        elif (body := parse_body(self._received, at_end=at_end)) is not None:
+            self.done.set_exception(Refused(status, headers, body))
+
+
+def parse_head(head: bytes) -> tuple[int, Message]:
+    line, _, lines = head.partition(b"\r\n")
+    words = line.split(b" ", 2)
+    if len(words) < 2 or not words[0].startswith(b"HTTP/1.") or not words[1].isdigit():
+        raise ProtocolError(f"not an HTTP answer: {line[:80]!r}")
+    try:
+        return int(words[1]), http.client.parse_headers(io.BytesIO(lines + HEAD_END))
+    except http.client.HTTPException as error:
+        raise ProtocolError(str(error)) from error
+
+
+class _Bytes:
+    """As much of a socket as http.client wants."""
+
+    def __init__(self, data: bytes) -> None:
+        self._data = data
+
+    def makefile(self, mode: str) -> io.BytesIO:
+        return io.BytesIO(self._data)
+
+
+def parse_body(answer: bytes, *, at_end: bool) -> bytes | None:
+    """The body of a whole answer, whichever way its length is told; None while it is not all there."""
+    response = http.client.HTTPResponse(_Bytes(answer))  # type: ignore[arg-type]
+    try:
+        response.begin()
+        body = response.read()
+    except http.client.IncompleteRead as part:
+        return part.partial if at_end or len(answer) > MAX_BODY else None
+    except (http.client.HTTPException, ValueError) as error:
+        raise ProtocolError(str(error)) from error
+    told = response.length is not None or response.chunked
+    return body if told or at_end or len(answer) > MAX_BODY else None

@@ -1,0 +1,177 @@
+"""Streams over a real socket: what is written is read, nothing grows, every way of ending is seen for what it
+is.
+"""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from podling.streaming.errors import Disconnected, ProtocolError
+from podling.streaming.session import UNREAD_HIGH
+from podling.streaming.spdy.connection import SpdyWire
+from podling.streaming.websocket.channels import SUBPROTOCOLS, ChannelWire
+from podling.streaming.websocket.tunnel import TunnelWire
+from podling.streaming.wire import Wire
+
+STDIN = {"streamtype": "stdin"}
+ONE_READ = 512 * 1024
+
+
+def spdy() -> tuple[Wire, Wire]:
+    return SpdyWire(client=True), SpdyWire(client=False)
+
+
+def tunnel() -> tuple[Wire, Wire]:
+    return TunnelWire(client=True), TunnelWire(client=False)
+
+
+def v5() -> tuple[Wire, Wire]:
+    protocol = SUBPROTOCOLS["v5.channel.k8s.io"]
+    return ChannelWire(protocol, client=True), ChannelWire(protocol, client=False)
+
+
+every_wire = pytest.mark.parametrize("wires", [spdy, tunnel, v5])
+
+
+async def all_of(stream) -> bytes:
+    heard = b""
+    while data := await stream.read():
+        heard += data
+    return heard
+
+
+async def stdin_of(session):
+    while (stream := await session.accept()) is not None:
+        if stream.headers == STDIN:
+            return stream
+    raise AssertionError("no stdin")
+
+
+@every_wire
+async def test_what_is_written_is_read_until_the_half_close(connect, wires):
+    ends = await connect(*wires())
+    ours = ends.client.open(STDIN)
+    await ours.write(b"hello ")
+    await ours.write(b"world")
+    ours.end()
+    theirs = await stdin_of(ends.server)
+    assert await all_of(theirs) == b"hello world"
+    assert theirs.ended
+
+
+@pytest.mark.parametrize("wires", [spdy, tunnel])
+async def test_either_side_writes_after_the_other_has_ended(connect, wires):
+    ends = await connect(*wires())
+    ours = ends.client.open(STDIN)
+    ours.end()
+    theirs = await stdin_of(ends.server)
+    assert await theirs.read() == b""
+    await theirs.write(b"still here")
+    theirs.end()
+    assert await all_of(ours) == b"still here"
+    assert ends.server._streams == ends.client._streams == {}
+
+
+@every_wire
+async def test_an_unread_stream_stops_its_writer_and_then_loses_nothing(connect, wires):
+    """What waits for a reader is bounded, whatever the peer sends."""
+    ends = await connect(*wires())
+    ours, sent = ends.client.open(STDIN), bytes(range(256)) * 128
+    held = asyncio.Event()
+    hold = ends.server.hold_peer
+    ends.server.hold_peer = lambda: (hold(), held.set())
+
+    async def flood() -> None:
+        for _ in range(1024):
+            await ours.write(sent)
+        ours.end()
+
+    async with asyncio.TaskGroup() as group:
+        writing = group.create_task(flood())
+        theirs = await stdin_of(ends.server)
+        await held.wait()
+        assert not writing.done()
+        assert ends.server._unread <= UNREAD_HIGH + ONE_READ
+        assert await all_of(theirs) == sent * 1024
+
+
+@every_wire
+async def test_a_dropped_connection_is_no_end_of_input(connect, wires):
+    """R-EPH-6."""
+    ends = await connect(*wires())
+    await ends.client.open(STDIN).write(b"typed")
+    theirs = await stdin_of(ends.server)
+    assert await theirs.read() == b"typed"
+    ends.client.drop()
+    assert await theirs.read() == b""
+    assert not theirs.ended
+    with pytest.raises(Disconnected):
+        await theirs.write(b"anyone?")
+    assert await ends.server.accept() is None or wires is v5
+
+
+@every_wire
+async def test_what_arrived_before_a_reset_is_still_read(connect, wires):
+    ends = await connect(*wires())
+    ours = ends.client.open(STDIN)
+    await ours.write(b"last words")
+    await ends.client.finish()
+    theirs = await stdin_of(ends.server)
+    assert await all_of(theirs) == b"last words"
+    assert not theirs.ended
+
+
+@every_wire
+async def test_finish_delivers_everything_to_a_slow_reader(connect, wires):
+    ends = await connect(*wires())
+    ours, sent = ends.client.open(STDIN), bytes(3 * 1024 * 1024)
+    async with asyncio.TaskGroup() as group:
+
+        async def say_and_go() -> None:
+            await ours.write(sent)
+            await ends.client.finish()
+
+        group.create_task(say_and_go())
+        theirs = await stdin_of(ends.server)
+        assert await all_of(theirs) == sent
+        await ends.server.finish()
+    assert ends.client.lost
+    assert ends.server.lost
+
+
+@every_wire
+async def test_garbage_ends_the_connection_and_names_the_fault(connect, wires):
+    ends = await connect(*wires())
+    ends.client.say(b"\xff" * 40)
+    await ends.server.wait_lost()
+    assert isinstance(ends.server.fault, ProtocolError)
+
+
+async def test_a_stream_nobody_reads_can_be_ignored_without_holding_up_the_others(connect):
+    ends = await connect(*spdy())
+    noise, ours = ends.client.open({"streamtype": "stdout"}), ends.client.open(STDIN)
+    unwanted = await ends.server.accept()
+    unwanted.ignore()
+    async with asyncio.TaskGroup() as group:
+
+        async def say() -> None:
+            await noise.write(bytes(4 * UNREAD_HIGH))
+            await ours.write(b"heard")
+            ours.end()
+
+        group.create_task(say())
+        assert await all_of(await stdin_of(ends.server)) == b"heard"
+
+
+async def test_a_reset_stream_leaves_the_others_alone(connect):
+    ends = await connect(*spdy())
+    first, second = ends.client.open({"streamtype": "error"}), ends.client.open(STDIN)
+    first.reset()
+    await second.write(b"on")
+    second.end()
+    gone = await ends.server.accept()
+    assert await gone.read() == b""
+    assert not gone.ended
+    assert await all_of(await stdin_of(ends.server)) == b"on"
