@@ -1,7 +1,7 @@
 """What arrives: a request without its socket, who sent it, and what its path and verb ask for.
 
-`request_info` reads a path as Kubernetes' RequestInfoFactory does; authorization, routing, audit and metrics look at
-its answer and never at the path again. Pure: the server's HTTP library appears in `http.py` only.
+`request_info` reads a path as Kubernetes' RequestInfoFactory does; authorization, routing, audit and metrics
+look at its answer and never at the path again. Pure: the server's HTTP library appears in `http.py` only.
 """
 
 from __future__ import annotations
@@ -44,8 +44,8 @@ Subject = tuple[tuple[tuple[str, str], ...], ...]
 class Request:
     """One request. `path` is still percent-encoded; `headers` is looked up by names such as `Content-Type`.
 
-    `user` is set only by callers inside the process, who need no authentication; `certificate` is the subject of
-    the TLS client certificate when one was presented and verified.
+    `user` is set only by callers inside the process, who need no authentication; `certificate` is the subject
+    of the TLS client certificate when one was presented and verified.
     """
 
     method: str
@@ -76,8 +76,12 @@ def parse_query(query: str) -> Query:
 
 
 def flag(query: Query, name: str) -> bool:
-    """A boolean parameter: present means true unless it says otherwise."""
-    return query.get(name, ("false",))[0].lower() not in ("0", "false")
+    return is_true(query[name][0]) if name in query else False
+
+
+def is_true(value: str) -> bool:
+    """A boolean parameter: being there means true, unless it says otherwise."""
+    return value.lower() not in ("0", "false")
 
 
 def request_info(method: str, path: str, query: Query) -> RequestInfo:

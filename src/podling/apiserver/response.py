@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
+
+from podling.apiserver.request import Request
 
 if TYPE_CHECKING:
     from aiohttp import web
@@ -19,15 +21,18 @@ class Upgrade(Protocol):
     async def run(self, request: web.BaseRequest) -> web.StreamResponse: ...
 
 
-Body = bytes | AsyncIterator[bytes] | Upgrade
+Body = bytes | AsyncGenerator[bytes, None] | Upgrade
 
 
 @dataclass(slots=True)
 class Response:
-    """One answer. An iterator's pieces are sent as they come; it is closed when the client goes away."""
+    """One answer. A generator's pieces are sent as they come; it is closed when the client goes away."""
 
     status: int
     body: Body = b""
     content_type: str = JSON
     headers: dict[str, str] = field(default_factory=dict)
-    warnings: list[str] = field(default_factory=list)
+
+
+Handle = Callable[[Request], Awaitable[Response]]
+"""The whole API server, to whoever brings it requests."""

@@ -1,0 +1,36 @@
+"""Who may do what until RBAC is served: everyone with an identity everything, strangers ask for health only.
+
+`docs/decisions` says why this is safe for a podling on loopback, and that the node and RBAC authorizers
+take the place of `AuthenticatedAuthorizer`.
+"""
+
+from __future__ import annotations
+
+from podling.apiserver.authn.authenticator import AUTHENTICATED
+from podling.apiserver.authz.authorizer import ALLOW, NO_OPINION, Opinion
+from podling.apiserver.request import RequestInfo, User
+
+MASTERS = "system:masters"
+PUBLIC_PATHS = frozenset({"/healthz", "/livez", "/readyz", "/version", "/version/"})
+
+
+class MastersAuthorizer:
+    """`system:masters` may do anything, whatever any other authorizer thinks."""
+
+    def authorize(self, user: User, info: RequestInfo) -> Opinion:
+        return ALLOW if MASTERS in user.groups else NO_OPINION
+
+
+class PublicPathsAuthorizer:
+    """Health and version are for everyone to read."""
+
+    def authorize(self, user: User, info: RequestInfo) -> Opinion:
+        public = not info.is_resource_request and info.verb in ("get", "head") and info.path in PUBLIC_PATHS
+        return ALLOW if public else NO_OPINION
+
+
+class AuthenticatedAuthorizer:
+    """Every identity this cluster's authority has signed for may do anything."""
+
+    def authorize(self, user: User, info: RequestInfo) -> Opinion:
+        return ALLOW if AUTHENTICATED in user.groups else NO_OPINION

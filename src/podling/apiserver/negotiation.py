@@ -1,0 +1,84 @@
+"""Which format a client sends and which it wants, from `Content-Type` and `Accept`.
+
+JSON and YAML are served; protobuf is refused by name, and Kubernetes clients then use JSON. A clause may
+also ask for another shape of the same answer, as kubectl does for its columns:
+`application/json;as=Table;v=v1;g=meta.k8s.io`. Clients send the same few headers again and again, so the
+answers are remembered.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import lru_cache
+from typing import NamedTuple
+
+from podling.model.errors import not_acceptable, unsupported_media_type
+
+JSON = "application/json"
+YAML = "application/yaml"
+SERVED = (JSON, YAML)
+META = "meta.k8s.io"
+
+
+class Wanted(NamedTuple):
+    """What to answer with: a media type, and the kind to show the answer as (none: as it is)."""
+
+    media_type: str = JSON
+    kind: str = ""
+    group: str = ""
+    version: str = ""
+
+
+OBJECT_SHAPES = frozenset(
+    (kind, META, version)
+    for kind in ("Table", "PartialObjectMetadata", "PartialObjectMetadataList")
+    for version in ("v1", "v1beta1")
+)
+
+
+@lru_cache(maxsize=1024)
+def negotiate(accept: str, shapes: frozenset[tuple[str, str, str]] = frozenset()) -> Wanted:
+    """The first clause of `accept` that can be served, highest quality first; `shapes` are the (kind, group,
+    version) the endpoint can show its answer as. Raises StatusError 406."""
+    if not accept:
+        return Wanted()
+    for media_range, parameters in _clauses(accept):
+        served = _served(media_range)
+        wanted = Wanted(served, parameters.get("as", ""), parameters.get("g", ""), parameters.get("v", ""))
+        if served and (not wanted.kind or wanted[1:] in shapes):
+            return wanted if wanted.kind else Wanted(served)
+    raise not_acceptable(SERVED)
+
+
+@lru_cache(maxsize=256)
+def body_format(content_type: str) -> str:
+    """JSON or YAML; a body without a type is JSON. Raises StatusError 415."""
+    media_type = content_type.partition(";")[0].strip().lower() or JSON
+    if media_type not in SERVED:
+        raise unsupported_media_type(SERVED)
+    return media_type
+
+
+def _clauses(accept: str) -> Iterator[tuple[str, dict[str, str]]]:
+    clauses = []
+    for clause in accept.split(","):
+        media_range, *rest = (part.strip() for part in clause.split(";"))
+        parameters = {
+            key.lower(): value.strip('"') for key, _, value in (part.partition("=") for part in rest)
+        }
+        clauses.append((media_range.lower(), parameters))
+    clauses.sort(key=lambda clause: -_quality(clause[1]))
+    yield from (clause for clause in clauses if _quality(clause[1]) > 0)
+
+
+def _quality(parameters: dict[str, str]) -> float:
+    try:
+        return float(parameters.get("q", "1"))
+    except ValueError:
+        return 0.0
+
+
+def _served(media_range: str) -> str:
+    if media_range in ("*/*", "application/*"):
+        return JSON
+    return media_range if media_range in SERVED else ""

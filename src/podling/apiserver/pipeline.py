@@ -1,0 +1,100 @@
+"""The way of a request through the API server, step by step.
+
+Every request takes the same steps, wherever it comes from: `http.py` feeds it from sockets, `local.py`
+from inside the process. A step that refuses raises a StatusError, which becomes the answer here and
+nowhere else.
+"""
+
+from __future__ import annotations
+
+import logging
+import uuid
+from collections.abc import Sequence
+from typing import Protocol
+
+from podling.apiserver.authn.authenticator import Authenticator, authenticate
+from podling.apiserver.authz.authorizer import Authorizer, authorize
+from podling.apiserver.context import RequestContext
+from podling.apiserver.errors import failure
+from podling.apiserver.finish import finish
+from podling.apiserver.request import Request, RequestInfo, parse_query, request_info
+from podling.apiserver.response import Response
+from podling.apiserver.routes import Routes
+from podling.model.errors import StatusError, internal, page_not_found, too_large
+from podling.model.time import Clock
+
+BODY_LIMIT = 3 * 1024 * 1024
+
+log = logging.getLogger(__name__)
+
+
+class PathHandler(Protocol):
+    """Serves paths that are no resources, such as discovery."""
+
+    def serve(self, context: RequestContext) -> Response | None:
+        """None when the path is not one of its own."""
+        ...
+
+
+class Observer(Protocol):
+    """Is told of every request once its answer is known: audit, metrics."""
+
+    def completed(self, context: RequestContext, code: int) -> None: ...
+
+
+class Pipeline:
+    def __init__(
+        self,
+        *,
+        clock: Clock,
+        authenticators: Sequence[Authenticator],
+        authorizers: Sequence[Authorizer],
+        paths: Sequence[PathHandler],
+        routes: Routes,
+        observers: Sequence[Observer] = (),
+    ) -> None:
+        self._clock = clock
+        self._authenticators = authenticators
+        self._authorizers = authorizers
+        self._paths = paths
+        self._routes = routes
+        self._observers = observers
+
+    async def handle(self, request: Request) -> Response:
+        """The answer, whatever happens."""
+        context = RequestContext(
+            request,
+            audit_id=request.headers.get("Audit-Id") or str(uuid.uuid4()),
+            now=self._clock.now(),
+            query=parse_query(request.query),
+            info=RequestInfo(request.method.lower(), request.path),
+        )
+        try:
+            response = await self._answer(context)
+        except StatusError as error:
+            response = failure(error)
+        except Exception as error:
+            log.exception("%s %s", request.method, request.path)
+            response = failure(internal(str(error)))
+        await finish(context, response)
+        for observer in self._observers:
+            observer.completed(context, response.status)
+        return response
+
+    async def _answer(self, context: RequestContext) -> Response:
+        request = context.request
+        context.info = request_info(request.method, request.path, context.query)
+        context.user = authenticate(self._authenticators, request)
+        authorize(self._authorizers, context.user, context.info)
+        if len(request.body) > BODY_LIMIT:
+            raise too_large(BODY_LIMIT)
+        if context.info.is_resource_request:
+            return await self._routes.serve(context)
+        return self._serve_path(context)
+
+    def _serve_path(self, context: RequestContext) -> Response:
+        for handler in self._paths:
+            response = handler.serve(context)
+            if response is not None:
+                return response
+        raise page_not_found()

@@ -1,0 +1,236 @@
+"""Reads and writes the objects of one kind: the kind's rules around the promise of storage.
+
+Reads come from the watch cache and decode nothing. A write goes to storage against the revision it was
+decided on; when another write came first, the decision is taken again on what stands now. A write that
+changes nothing is not written: the answer is the object as it stands, at its old revision.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any, Generic, NamedTuple, Protocol, TypeVar, cast
+
+from podling.apiserver.registry import object_meta
+from podling.apiserver.registry.kind import Kind, Part, View, storage_key
+from podling.model import json
+from podling.model.errors import STALE, Cause, StatusError, already_exists, conflict, invalid, not_found
+from podling.model.meta import KubeObject
+from podling.model.options import DeleteOptions
+from podling.model.scheme import Resource
+from podling.model.time import Clock
+from podling.storage.interface import ConflictError, KeyExistsError, Storage
+from podling.watch.cache import ResourceCache
+from podling.watch.entry import Decoder, Entry
+
+T = TypeVar("T", bound=KubeObject)
+
+ATTEMPTS = 5
+"""How often a write is decided anew because others came first, before the client hears of it."""
+
+
+class Deleted(NamedTuple):
+    """The object after a deletion: `gone`, or marked and waiting for what holds it."""
+
+    entry: Entry
+    gone: bool
+
+
+class Rules(Protocol):
+    """What an update may do: the kind's own rules, or those of a subresource."""
+
+    def prepare_update(self, new: Any, old: Any) -> None: ...
+
+    def validate_update(self, new: Any, old: Any) -> list[Cause]: ...
+
+
+Change = Callable[[Entry], T]
+"""From what stands to what is wanted; called again after a conflict, each time for a fresh object."""
+
+Admit = Callable[[T | None, T | None], Awaitable[None]]
+"""Admission of (new, old): may change new, raises StatusError. New is None for a deletion."""
+
+UNRULED: Part[Any] = Part()
+"""For changes the server itself decides, such as a binding."""
+
+MUST_NAME_VERSION = Cause(
+    "FieldValueInvalid", "Invalid value: 0x0: must be specified for an update", "metadata.resourceVersion"
+)
+
+
+class Store(Generic[T]):
+    def __init__(self, kind: Kind[T], storage: Storage, cache: ResourceCache, clock: Clock) -> None:
+        self.kind = kind
+        self.cache = cache
+        self.type = cast(type[T], kind.resource.type)
+        self._storage = storage
+        self._clock = clock
+        self._decoder = Decoder(json.decoder_of(self.type).decode)
+        self._prefix = storage_key(kept_as(kind))
+
+    def prefix(self, namespace: str = "") -> str:
+        """Of the keys of all objects, or of those in one namespace."""
+        return f"{self._prefix}{namespace}/" if namespace else self._prefix
+
+    def has(self, namespace: str, name: str) -> bool:
+        return self.cache.get(self.prefix(namespace) + name) is not None
+
+    def find(self, namespace: str, name: str) -> Entry:
+        """Raises StatusError 404."""
+        entry = self.cache.get(self.prefix(namespace) + name)
+        if entry is None:
+            raise self._not_found(name)
+        return entry
+
+    def copy(self, entry: Entry) -> T:
+        """The object of an entry, to be changed."""
+        return json.decoder_of(self.type).decode(entry.data)
+
+    async def create(self, obj: T, namespace: str, admit: Admit[T], *, dry_run: bool = False) -> Entry:
+        """Raises StatusError: 409 when the name is taken, 422 for what is wrong with it."""
+        kind, now = self.kind, self._clock.now()
+        object_meta.begin(obj, namespace, now, has_generation=kind.has_generation)
+        for name in object_meta.names(obj.metadata):
+            obj.metadata.name = name
+            kind.default(obj)
+            kind.prepare_create(obj, now)
+            await admit(obj, None)
+            self._refuse_if(kind.validate(obj), obj)
+            try:
+                return await self._insert(obj, dry_run=dry_run)
+            except KeyExistsError:
+                # Only a generated name has another to try.
+                continue
+        raise already_exists(kind.resource.plural, obj.metadata.name, kind.resource.group)
+
+    async def update(
+        self,
+        namespace: str,
+        name: str,
+        change: Change[T],
+        admit: Admit[T],
+        *,
+        rules: Rules | None = None,
+        dry_run: bool = False,
+    ) -> Entry:
+        """Raises StatusError 404 when there is nothing to update, 409 when others keep coming first."""
+        current = self.find(namespace, name)
+        for _ in range(ATTEMPTS):
+            new = change(current)
+            await self._decide(new, current, rules, admit)
+            try:
+                return await self._replace(new, current, dry_run=dry_run)
+            except ConflictError as error:
+                current = self._standing(name, error)
+        raise conflict(self.kind.resource.plural, name, STALE, self.kind.resource.group)
+
+    async def delete(
+        self, namespace: str, name: str, options: DeleteOptions, admit: Admit[T], *, dry_run: bool = False
+    ) -> Deleted:
+        """Raises StatusError 404, 409 for a precondition that does not hold."""
+        current = self.find(namespace, name)
+        for _ in range(ATTEMPTS):
+            object_meta.check_preconditions(
+                self.kind.resource, options.preconditions, current.object.metadata, current.revision
+            )
+            await admit(None, current.object)
+            try:
+                return await self._delete(current, options, dry_run=dry_run)
+            except ConflictError as error:
+                current = self._standing(name, error)
+        raise conflict(self.kind.resource.plural, name, STALE, self.kind.resource.group)
+
+    async def _decide(self, new: T, current: Entry, rules: Rules | None, admit: Admit[T]) -> None:
+        """Make `new` what may be stored in place of `current`. Raises StatusError."""
+        kind, old = self.kind, current.object
+        object_meta.place(new.metadata, old.metadata.namespace)
+        if not new.metadata.resource_version and not kind.updates_unconditionally:
+            self._refuse_if([MUST_NAME_VERSION], new)
+        object_meta.check_writer(kind.resource, new.metadata, old.metadata, current.revision)
+        object_meta.carry_over(new, old)
+        kind.default(new)
+        (rules or kind).prepare_update(new, old)
+        if kind.has_generation and object_meta.differs_in_spec(new, old):
+            new.metadata.generation = old.metadata.generation + 1
+        await admit(new, old)
+        faults = kind.validate(new) if rules is None else []
+        self._refuse_if(faults + (rules or kind).validate_update(new, old), new)
+
+    async def _insert(self, obj: T, *, dry_run: bool) -> Entry:
+        """Raises KeyExistsError."""
+        key = self.prefix(obj.metadata.namespace) + obj.metadata.name
+        data = json.encode(obj)
+        if not dry_run:
+            return self._written(key, data, await self._storage.create(key, data))
+        standing = await self._storage.get(key)
+        if standing is not None:
+            raise KeyExistsError(standing)
+        return Draft(key, 0, data, self._decoder)
+
+    async def _replace(self, new: T, current: Entry, *, dry_run: bool) -> Entry:
+        """Raises ConflictError."""
+        if current.object.metadata.deletion_timestamp and self.kind.may_vanish(new, current.object):
+            return await self._remove(current, dry_run=dry_run)
+        new.metadata.resource_version = ""
+        data = json.encode(new)
+        if data == current.value:
+            return current
+        if dry_run:
+            return Entry(current.key, current.revision, data, self._decoder)
+        return self._written(
+            current.key, data, await self._storage.update(current.key, data, current.revision)
+        )
+
+    async def _delete(self, current: Entry, options: DeleteOptions, *, dry_run: bool) -> Deleted:
+        """Raises ConflictError."""
+        marked, now = self.copy(current), self._clock.now()
+        object_meta.propagate(marked.metadata, options)
+        stays = self.kind.graceful_delete(marked, options, now)
+        if not stays and not marked.metadata.finalizers:
+            return Deleted(await self._remove(current, dry_run=dry_run), gone=True)
+        if not stays:
+            object_meta.mark_deleted(marked.metadata, now)
+        if not current.object.metadata.deletion_timestamp and marked.metadata.generation:
+            marked.metadata.generation = current.object.metadata.generation + 1
+        return Deleted(await self._replace(marked, current, dry_run=dry_run), gone=False)
+
+    async def _remove(self, current: Entry, *, dry_run: bool) -> Entry:
+        """Raises ConflictError."""
+        if dry_run:
+            return current
+        revision = await self._storage.delete(current.key, current.revision)
+        return Entry(current.key, revision, current.value, self._decoder)
+
+    def _written(self, key: str, data: bytes, revision: int) -> Entry:
+        """What was written, as the cache has it unless it already has a newer one."""
+        entry = self.cache.get(key)
+        if entry is not None and entry.revision == revision:
+            return entry
+        return Entry(key, revision, data, self._decoder)
+
+    def _standing(self, name: str, error: ConflictError) -> Entry:
+        """What came first. Raises StatusError 404 when that was a deletion."""
+        if error.record is None:
+            raise self._not_found(name) from error
+        return Entry(error.record.key, error.record.revision, error.record.value, self._decoder)
+
+    def _refuse_if(self, faults: Sequence[Cause], obj: T) -> None:
+        if faults:
+            raise invalid(self.kind.resource.kind, obj.metadata.name, faults, self.kind.resource.group)
+
+    def _not_found(self, name: str) -> StatusError:
+        return not_found(self.kind.resource.plural, name, self.kind.resource.group)
+
+
+def kept_as(kind: Kind[Any]) -> Resource:
+    """The resource whose keys the objects of `kind` have in storage."""
+    return kind.stored.resource if isinstance(kind, View) else kind.resource
+
+
+class Draft(Entry):
+    """What a dry run would have created: no revision is its."""
+
+    __slots__ = ()
+
+    @property
+    def data(self) -> bytes:
+        return self.value

@@ -1,0 +1,79 @@
+"""Reading an object from a body: JSON or YAML, of the kind the path says, with known fields only."""
+
+from __future__ import annotations
+
+from typing import Any, TypeVar
+
+import msgspec
+import yaml
+
+from podling.apiserver.context import RequestContext
+from podling.apiserver.negotiation import YAML, body_format
+from podling.apiserver.verbs.options import field_validation
+from podling.model import json
+from podling.model.base import Object
+from podling.model.errors import StatusError, bad_request
+from podling.model.scheme import by_kind
+from podling.model.strict import field_faults, strict_message
+
+T = TypeVar("T", bound=Object)
+
+
+def json_body(context: RequestContext) -> bytes:
+    """Raises StatusError 415, 400."""
+    request = context.request
+    if body_format(request.headers.get("Content-Type", "")) == YAML:
+        return msgspec.json.encode(yaml_data(request.body))
+    return request.body
+
+
+def read_object(context: RequestContext, type_: type[T], options_kind: str) -> T:
+    """Raises StatusError 400 for a body that is not this type, or not Strict enough if that is asked."""
+    validation = field_validation(context.query, options_kind)
+    data = json_body(context)
+    obj = json.decode(data, type_)
+    if (obj.kind, obj.api_version) != (type_.KIND, type_.API_VERSION):
+        raise other_kind(obj, type_)
+    faults = field_faults(data, type_) if validation != "Ignore" else []
+    if faults and validation == "Strict":
+        raise json.refusal(strict_message(faults), type_)
+    context.warnings += faults
+    return obj
+
+
+def other_kind(obj: Object, type_: type[Object]) -> StatusError:
+    """400 for an object that was sent to the wrong place, in the words of Kubernetes' decoder."""
+    version = obj.api_version.rpartition("/")[2]
+    if obj.api_version != type_.API_VERSION and obj.kind == type_.KIND:
+        return bad_request(
+            f"the API version in the data ({obj.api_version}) does not match "
+            f"the expected API version ({type_.API_VERSION})"
+        )
+    why = f"converting ({version}.{obj.kind}) to ({type_.KIND}): unknown conversion"
+    if by_kind(obj.api_version, obj.kind) is None:
+        why = f'no kind "{obj.kind}" is registered for version "{obj.api_version}"'
+    return bad_request(f'{obj.kind} in version "{version}" cannot be handled as a {type_.KIND}: {why}')
+
+
+class _YamlLoader(yaml.SafeLoader):
+    """YAML as Kubernetes reads it: a date stays the text it is. Aliases are refused: a few lines of them can
+    unfold to any size."""
+
+    def compose_node(self, parent: Any, index: Any) -> Any:
+        if self.check_event(yaml.AliasEvent):
+            raise yaml.YAMLError("aliases are not accepted")
+        return super().compose_node(parent, index)
+
+
+_YamlLoader.yaml_implicit_resolvers = {
+    first: [(tag, pattern) for tag, pattern in resolvers if tag != "tag:yaml.org,2002:timestamp"]
+    for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
+}
+
+
+def yaml_data(body: bytes) -> Any:
+    """Raises StatusError 400."""
+    try:
+        return yaml.load(body, _YamlLoader)
+    except (yaml.YAMLError, RecursionError, ValueError) as error:
+        raise bad_request(f"error converting YAML to JSON: {error}") from error

@@ -1,0 +1,21 @@
+"""POST of a new object."""
+
+from __future__ import annotations
+
+from podling.apiserver.context import RequestContext
+from podling.apiserver.response import Response
+from podling.apiserver.verbs.body import read_object
+from podling.apiserver.verbs.options import is_dry_run
+from podling.apiserver.verbs.scope import Scope
+from podling.apiserver.verbs.show import show
+
+OPTIONS = "CreateOptions"
+
+
+async def create(context: RequestContext, scope: Scope) -> Response:
+    dry_run = is_dry_run(context.query.get("dryRun", ()), OPTIONS)
+    obj = read_object(context, scope.resource.type, OPTIONS)
+    admit = scope.admission(context, "CREATE", dry_run=dry_run)
+    saved = await scope.store.create(obj, scope.namespace(context), admit, dry_run=dry_run)
+    context.warnings += scope.store.kind.warnings(saved.object)
+    return show(context, scope, saved, 201)

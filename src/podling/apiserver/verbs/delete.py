@@ -1,0 +1,73 @@
+"""DELETE of one object: with grace, held by finalizers, or at once; answered as Kubernetes does each."""
+
+from __future__ import annotations
+
+import msgspec
+
+from podling.apiserver.context import RequestContext
+from podling.apiserver.response import Response
+from podling.apiserver.verbs.body import read_object
+from podling.apiserver.verbs.options import is_dry_run, options
+from podling.apiserver.verbs.scope import Scope
+from podling.apiserver.verbs.show import show
+from podling.model.errors import Cause, invalid
+from podling.model.options import DeleteOptions
+from podling.model.scheme import Resource
+from podling.watch.entry import Entry
+
+OPTIONS = "DeleteOptions"
+POLICIES = ("Background", "Foreground", "Orphan")
+
+
+async def delete(context: RequestContext, scope: Scope) -> Response:
+    wanted = delete_options(context)
+    dry_run = is_dry_run(wanted.dry_run, OPTIONS)
+    admit = scope.admission(context, "DELETE", dry_run=dry_run)
+    deleted = await scope.store.delete(
+        scope.namespace(context), context.info.name, wanted, admit, dry_run=dry_run
+    )
+    if deleted.gone and not scope.store.kind.returns_deleted:
+        return Response(200, success(scope.resource, deleted.entry))
+    return show(context, scope, deleted.entry)
+
+
+def delete_options(context: RequestContext) -> DeleteOptions:
+    """From the body, or from query parameters when there is none. Raises StatusError 400, 422."""
+    if context.request.body:
+        wanted = read_object(context, DeleteOptions, OPTIONS)
+    else:
+        wanted = options(context.query, DeleteOptions)
+    _check(wanted)
+    return wanted
+
+
+def _check(wanted: DeleteOptions) -> None:
+    faults = []
+    if wanted.propagation_policy is not None:
+        if wanted.orphan_dependents is not None:
+            message = "Invalid value: orphanDependents and deletionPropagation cannot be both set"
+            faults.append(Cause("FieldValueInvalid", message, "propagationPolicy"))
+        elif wanted.propagation_policy not in POLICIES:
+            message = f'Unsupported value: "{wanted.propagation_policy}": supported values: ' + ", ".join(
+                f'"{policy}"' for policy in (*POLICIES, "nil")
+            )
+            faults.append(Cause("FieldValueNotSupported", message, "propagationPolicy"))
+    if wanted.grace_period_seconds is not None and wanted.grace_period_seconds < 0:
+        wanted.grace_period_seconds = 1
+    if faults:
+        raise invalid(OPTIONS, "", faults, "meta.k8s.io")
+
+
+def success(resource: Resource, entry: Entry) -> bytes:
+    """The Status that says what is gone."""
+    meta = entry.object.metadata
+    details = {"name": meta.name, "group": resource.group, "kind": resource.plural, "uid": meta.uid}
+    return msgspec.json.encode(
+        {
+            "kind": "Status",
+            "apiVersion": "v1",
+            "metadata": {},
+            "status": "Success",
+            "details": {key: value for key, value in details.items() if value},
+        }
+    )

@@ -1,0 +1,77 @@
+"""What a list or watch may be asked for: Kubernetes' rules on options that contradict each other. Pure."""
+
+from __future__ import annotations
+
+from podling.model.errors import Cause, StatusError, bad_request, invalid
+from podling.model.options import ListOptions
+
+EXACT = "Exact"
+NOT_OLDER_THAN = "NotOlderThan"
+
+
+def check_list(wanted: ListOptions) -> None:
+    """Raises StatusError 422, 400."""
+    faults = _match_faults(wanted)
+    if wanted.send_initial_events is not None:
+        faults.append(_forbidden("sendInitialEvents", "sendInitialEvents is forbidden for list"))
+    _refuse_if(faults)
+    if wanted.continue_ and wanted.resource_version not in ("", "0"):
+        raise bad_request("specifying resource version is not allowed when using continue")
+
+
+def check_watch(wanted: ListOptions) -> None:
+    """Raises StatusError 422."""
+    match, faults = wanted.resource_version_match, []
+    if wanted.send_initial_events is None and match:
+        why = "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided"
+        faults.append(_forbidden("resourceVersionMatch", why))
+    if wanted.send_initial_events is not None and match != NOT_OLDER_THAN:
+        why = "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan"
+        faults.append(_forbidden("resourceVersionMatch", why))
+    _refuse_if(faults)
+
+
+def revision(text: str) -> int:
+    """The revision a resourceVersion names, 0 for none. Raises StatusError 400."""
+    if not text:
+        return 0
+    if not (text.isascii() and text.isdecimal()):
+        message = f'Invalid value: "{text}": strconv.ParseUint: parsing "{text}": invalid syntax'
+        raise invalid(
+            "ListOptions", "", [Cause("FieldValueInvalid", message, "resourceVersion")], "meta.k8s.io"
+        )
+    return int(text)
+
+
+def too_large(wanted: int, current: int) -> StatusError:
+    """504 for a revision that does not exist yet: the client may be ahead of this server, and retries."""
+    cause = Cause("ResourceVersionTooLarge", "Too large resource version")
+    message = f"Too large resource version: {wanted}, current: {current}"
+    return StatusError(504, "Timeout", message, causes=[cause], retry_after_seconds=1)
+
+
+def _match_faults(wanted: ListOptions) -> list[Cause]:
+    match, where = wanted.resource_version_match, "resourceVersionMatch"
+    if not match:
+        return []
+    if wanted.continue_:
+        return [_forbidden(where, "resourceVersionMatch is forbidden when continue is provided")]
+    if not wanted.resource_version:
+        why = "resourceVersionMatch is forbidden unless resourceVersion is provided"
+        return [_forbidden(where, why)]
+    if match not in (EXACT, NOT_OLDER_THAN):
+        message = f'Unsupported value: "{match}": supported values: "{EXACT}", "{NOT_OLDER_THAN}", ""'
+        return [Cause("FieldValueNotSupported", message, where)]
+    if match == EXACT and wanted.resource_version == "0":
+        why = 'resourceVersionMatch "exact" is forbidden for resourceVersion "0"'
+        return [_forbidden(where, why)]
+    return []
+
+
+def _forbidden(field: str, why: str) -> Cause:
+    return Cause("FieldValueForbidden", f"Forbidden: {why}", field)
+
+
+def _refuse_if(faults: list[Cause]) -> None:
+    if faults:
+        raise invalid("ListOptions", "", faults, "meta.k8s.io")

@@ -1,0 +1,57 @@
+"""PATCH of an object, or of the part of it that a subresource is: an update to what stands, patched."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from podling.apiserver.context import RequestContext
+from podling.apiserver.patch.parse import parse_patch
+from podling.apiserver.response import Response
+from podling.apiserver.verbs.body import other_kind
+from podling.apiserver.verbs.options import field_validation, is_dry_run
+from podling.apiserver.verbs.scope import Scope
+from podling.apiserver.verbs.show import show
+from podling.apiserver.verbs.update import check_place
+from podling.model import json
+from podling.model.errors import Cause, invalid
+from podling.model.strict import field_faults, strict_message
+from podling.watch.entry import Entry
+
+OPTIONS = "PatchOptions"
+
+
+async def patch(context: RequestContext, scope: Scope) -> Response:
+    request = context.request
+    dry_run = is_dry_run(context.query.get("dryRun", ()), OPTIONS)
+    namespace, name, type_ = scope.namespace(context), context.info.name, scope.resource.type
+    media_type = request.headers.get("Content-Type", "").partition(";")[0].strip()
+    apply = parse_patch(media_type, request.body, type_)
+
+    def change(current: Entry) -> Any:
+        patched = msgspec.json.encode(apply(json.decode_data(current.data)))
+        wanted = json.decode(patched, type_)
+        if (wanted.kind, wanted.api_version) != (type_.KIND, type_.API_VERSION):
+            raise other_kind(wanted, type_)
+        check_place(wanted.metadata, namespace, name)
+        _check_fields(context, patched, type_)
+        return wanted
+
+    admit = scope.admission(context, "UPDATE", dry_run=dry_run)
+    saved = await scope.store.update(namespace, name, change, admit, rules=scope.part, dry_run=dry_run)
+    context.warnings += scope.store.kind.warnings(saved.object)
+    return show(context, scope, saved)
+
+
+def _check_fields(context: RequestContext, patched: bytes, type_: type[Any]) -> None:
+    """Tell of fields the type does not know, or refuse them, as the client wishes."""
+    validation = field_validation(context.query, OPTIONS)
+    if validation == "Ignore":
+        return
+    faults = field_faults(patched, type_)
+    if faults and validation == "Strict":
+        shown = context.request.body.decode(errors="replace")
+        message = f'Invalid value: "{shown}": {strict_message(faults)}'
+        raise invalid("", "", [Cause("FieldValueInvalid", message, "patch")])
+    context.warnings += [fault for fault in faults if fault not in context.warnings]

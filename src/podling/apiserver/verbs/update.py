@@ -1,0 +1,48 @@
+"""PUT of an object, or of the part of it that a subresource is."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from podling.apiserver.context import RequestContext
+from podling.apiserver.response import Response
+from podling.apiserver.verbs.body import read_object
+from podling.apiserver.verbs.options import is_dry_run
+from podling.apiserver.verbs.scope import Scope
+from podling.apiserver.verbs.show import show
+from podling.model.errors import bad_request
+from podling.model.meta import ObjectMeta
+from podling.watch.entry import Entry
+
+OPTIONS = "UpdateOptions"
+
+
+async def update(context: RequestContext, scope: Scope) -> Response:
+    dry_run = is_dry_run(context.query.get("dryRun", ()), OPTIONS)
+    namespace, name = scope.namespace(context), context.info.name
+    wanted = read_object(context, scope.resource.type, OPTIONS)
+    check_place(wanted.metadata, namespace, name)
+    if scope.part is None and scope.store.kind.creates_on_update and not scope.store.has(namespace, name):
+        admit = scope.admission(context, "CREATE", dry_run=dry_run)
+        return show(context, scope, await scope.store.create(wanted, namespace, admit, dry_run=dry_run), 201)
+    unused = [wanted]
+
+    def change(_: Entry) -> Any:
+        # Deciding changes the object in place: to decide again it is read again.
+        return unused.pop() if unused else read_object(context, scope.resource.type, OPTIONS)
+
+    admit = scope.admission(context, "UPDATE", dry_run=dry_run)
+    saved = await scope.store.update(namespace, name, change, admit, rules=scope.part, dry_run=dry_run)
+    context.warnings += scope.store.kind.warnings(saved.object)
+    return show(context, scope, saved)
+
+
+def check_place(meta: ObjectMeta, namespace: str, name: str) -> None:
+    """Refuse, with 400, a body that is about another object than the path."""
+    if meta.name != name:
+        raise bad_request(f"the name of the object ({meta.name}) does not match the name on the URL ({name})")
+    if namespace and meta.namespace not in ("", namespace):
+        raise bad_request(
+            f"the namespace of the object ({meta.namespace}) does not match the namespace on the request "
+            f"({namespace})"
+        )

@@ -1,0 +1,75 @@
+"""GET with `watch`: the frames of the watch cache, encoded once for everyone who watches the same."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import AsyncGenerator
+
+import msgspec
+
+from podling.apiserver.context import RequestContext
+from podling.apiserver.response import Response
+from podling.apiserver.verbs.list_options import check_watch, revision, too_large
+from podling.apiserver.verbs.options import options
+from podling.apiserver.verbs.scope import Scope
+from podling.apiserver.verbs.selection import matcher
+from podling.model.errors import StatusError, gone
+from podling.model.options import ListOptions
+from podling.storage.interface import CompactedError
+from podling.watch.subscription import Subscription
+
+SHORTEST_TIMEOUT = 1800
+"""Seconds; without a timeout of its own a watch ends after this and up to twice this, so that the watches
+of many clients do not all begin again at once."""
+
+
+async def watch(context: RequestContext, scope: Scope) -> Response:
+    wanted = options(context.query, ListOptions)
+    check_watch(wanted)
+    try:
+        subscription = _subscribe(context, scope, wanted)
+    except StatusError as error:
+        if error.code not in (410, 504):
+            raise
+        return Response(200, _only(_error_frame(error)))
+    return Response(200, _frames(subscription, _timeout(wanted)))
+
+
+def _subscribe(context: RequestContext, scope: Scope, wanted: ListOptions) -> Subscription:
+    """Raises StatusError 410 when the revision is too old, 504 when it is yet to come."""
+    cache, start = scope.store.cache, revision(wanted.resource_version)
+    if start > cache.revision:
+        raise too_large(start, cache.revision)
+    try:
+        return cache.watch(
+            scope.store.prefix(scope.namespace(context)),
+            start,
+            match=matcher(scope, wanted),
+            bookmarks=wanted.allow_watch_bookmarks,
+            initial=wanted.send_initial_events,
+        )
+    except CompactedError as error:
+        raise gone(f"too old resource version: {start} ({error.revision})") from error
+
+
+def _timeout(wanted: ListOptions) -> float:
+    return wanted.timeout_seconds or SHORTEST_TIMEOUT * (1 + random.random())
+
+
+async def _frames(subscription: Subscription, timeout: float) -> AsyncGenerator[bytes, None]:
+    end = asyncio.get_running_loop().call_later(timeout, subscription.close)
+    try:
+        async for batch in subscription:
+            yield batch
+    finally:
+        end.cancel()
+        subscription.close()
+
+
+async def _only(frame: bytes) -> AsyncGenerator[bytes, None]:
+    yield frame
+
+
+def _error_frame(error: StatusError) -> bytes:
+    return msgspec.json.encode({"type": "ERROR", "object": error.status()}) + b"\n"

@@ -1,0 +1,42 @@
+"""R-SYS-4: who may do what before RBAC."""
+
+import pytest
+
+from podling.apiserver.authn.authenticator import ANONYMOUS, AUTHENTICATED
+from podling.apiserver.authz.authorizer import Decision
+from podling.apiserver.authz.interim import (
+    MASTERS,
+    AuthenticatedAuthorizer,
+    MastersAuthorizer,
+    PublicPathsAuthorizer,
+)
+from podling.apiserver.request import User, request_info
+
+ALLOW, NONE = Decision.ALLOW, Decision.NO_OPINION
+PODS = request_info("GET", "/api/v1/pods", {})
+
+
+def test_masters() -> None:
+    assert MastersAuthorizer().authorize(User("root", (MASTERS,)), PODS).decision is ALLOW
+    assert MastersAuthorizer().authorize(User("root"), PODS).decision is NONE
+
+
+def test_identities() -> None:
+    assert AuthenticatedAuthorizer().authorize(User("a", (AUTHENTICATED,)), PODS).decision is ALLOW
+    assert AuthenticatedAuthorizer().authorize(ANONYMOUS, PODS).decision is NONE
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "decision"),
+    [
+        ("GET", "/healthz", ALLOW),
+        ("HEAD", "/readyz", ALLOW),
+        ("GET", "/livez", ALLOW),
+        ("GET", "/version", ALLOW),
+        ("POST", "/version", NONE),
+        ("GET", "/metrics", NONE),
+        ("GET", "/api/v1/pods", NONE),
+    ],
+)
+def test_strangers(method: str, path: str, decision: Decision) -> None:
+    assert PublicPathsAuthorizer().authorize(ANONYMOUS, request_info(method, path, {})).decision is decision

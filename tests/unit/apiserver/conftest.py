@@ -1,0 +1,155 @@
+"""An API server over memory storage, talked to as a client does: a request goes in, an answer comes out."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncGenerator, AsyncIterator
+from datetime import UTC, datetime, timedelta
+from typing import Any, NamedTuple
+
+import pytest
+
+from podling.apiserver.context import RequestContext
+from podling.apiserver.registry.config_maps import ConfigMaps
+from podling.apiserver.registry.events import Events, EventsEvents
+from podling.apiserver.registry.leases import Leases
+from podling.apiserver.registry.namespaces import Namespaces
+from podling.apiserver.registry.nodes import Nodes
+from podling.apiserver.registry.pods import Pods
+from podling.apiserver.registry.secrets import Secrets
+from podling.apiserver.registry.service_accounts import ServiceAccounts
+from podling.apiserver.request import Request, User
+from podling.apiserver.response import Response
+from podling.apiserver.server import ApiServer
+from podling.storage.memory import MemoryStorage
+
+ROOT = User("root", ("system:masters", "system:authenticated"))
+START = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
+KINDS = (
+    ConfigMaps(),
+    Events(),
+    EventsEvents(),
+    Leases(),
+    Namespaces(),
+    Nodes(),
+    Pods(),
+    Secrets(),
+    ServiceAccounts(),
+)
+
+
+class HandClock:
+    """Stands still until it is moved."""
+
+    def __init__(self) -> None:
+        self.time = START
+
+    def now(self) -> datetime:
+        return self.time
+
+    def move(self, seconds: float) -> None:
+        self.time += timedelta(seconds=seconds)
+
+
+class Answer(NamedTuple):
+    status: int
+    headers: dict[str, str]
+    body: Any
+    content_type: str
+
+    @property
+    def message(self) -> str:
+        return str(self.body["message"])
+
+
+class Conversation:
+    """Says things to an API server. Bodies are JSON data, or bytes as they are."""
+
+    def __init__(self, server: ApiServer, clock: HandClock, storage: MemoryStorage) -> None:
+        self.server = server
+        self.clock = clock
+        self.storage = storage
+        self.user: User | None = ROOT
+
+    async def say(self, method: str, target: str, body: Any = None, **headers: str) -> Answer:
+        response = await self.raw(method, target, body, **headers)
+        assert isinstance(response.body, bytes), "the answer is a stream"
+        said = json.loads(response.body) if response.content_type == "application/json" else response.body
+        return Answer(response.status, response.headers, said, response.content_type)
+
+    async def get(self, target: str, **headers: str) -> Answer:
+        return await self.say("GET", target, **headers)
+
+    async def post(self, target: str, body: Any, **headers: str) -> Answer:
+        return await self.say("POST", target, body, **headers)
+
+    async def put(self, target: str, body: Any, **headers: str) -> Answer:
+        return await self.say("PUT", target, body, **headers)
+
+    async def delete(self, target: str, body: Any = None, **headers: str) -> Answer:
+        return await self.say("DELETE", target, body, **headers)
+
+    async def patch(self, target: str, body: Any, kind: str = "merge-patch", **headers: str) -> Answer:
+        return await self.say("PATCH", target, body, Content_Type=f"application/{kind}+json", **headers)
+
+    async def raw(self, method: str, target: str, body: Any = None, **headers: str) -> Response:
+        path, _, query = target.partition("?")
+        sent = body if isinstance(body, bytes) else b"" if body is None else json.dumps(body).encode()
+        named = {name.replace("_", "-"): value for name, value in headers.items()}
+        return await self.server.handle(Request(method, path, query, named, sent, self.user))
+
+    async def watch(self, target: str, **headers: str) -> Watched:
+        response = await self.raw("GET", target, **headers)
+        assert response.status == 200, response.body
+        assert isinstance(response.body, AsyncGenerator)
+        return Watched(response.body)
+
+
+class Watched:
+    """The events of a watch, one after the other; ends itself when the block ends."""
+
+    def __init__(self, frames: AsyncGenerator[bytes, None]) -> None:
+        self._frames = frames
+        self._lines: list[bytes] = []
+
+    async def __aenter__(self) -> Watched:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self._frames.aclose()
+
+    async def next(self) -> Any:
+        """None when the watch has ended."""
+        while not self._lines:
+            batch = await anext(self._frames, None)
+            if batch is None:
+                return None
+            self._lines = batch.splitlines()
+        return json.loads(self._lines.pop(0))
+
+    async def names(self, count: int) -> list[str]:
+        """Type and name of the next events: `ADDED a`."""
+        events = [await self.next() for _ in range(count)]
+        return [f"{event['type']} {event['object']['metadata']['name']}" for event in events]
+
+
+async def answers_itself(context: RequestContext, obj: Any) -> Response:
+    """In place of a node: says what would have been handed on."""
+    return Response(200, f"{context.info.subresource} of {obj.metadata.name}".encode(), "text/plain")
+
+
+@pytest.fixture
+async def api() -> AsyncIterator[Conversation]:
+    clock, storage = HandClock(), MemoryStorage()
+    server = ApiServer.build(storage, KINDS, clock=clock, connector=answers_itself)
+    await server.start()
+    conversation = Conversation(server, clock, storage)
+    for namespace in ("default", "other"):
+        made = await conversation.post("/api/v1/namespaces", {"metadata": {"name": namespace}})
+        assert made.status == 201, made.body
+        account = {"metadata": {"name": "default"}}
+        made = await conversation.post(f"/api/v1/namespaces/{namespace}/serviceaccounts", account)
+        assert made.status == 201, made.body
+    yield conversation
+    server.close()
+    await storage.close()
