@@ -20,7 +20,8 @@ _EMPTY = ord("}")
 
 def splice(value: bytes, revision: int) -> bytes:
     """Stored bytes as they are read: with `revision` as resourceVersion."""
-    return _spliced(value, _seam(value), revision)
+    seam = _seam(value)
+    return value[:seam] + _resource_version(value, seam, revision) + value[seam:]
 
 
 class Entry:
@@ -44,7 +45,8 @@ class Entry:
     @property
     def item(self) -> bytes:
         """The object as it stands in a list: without kind and apiVersion."""
-        return b"{" + _spliced(self.value[self._seam - len(_METADATA) :], len(_METADATA), self.revision)
+        value, seam = self.value, self._seam
+        return b'{"metadata":{' + _resource_version(value, seam, self.revision) + value[seam:]
 
     @property
     def object(self) -> Any:
@@ -54,7 +56,8 @@ class Entry:
 
     def at(self, revision: int) -> bytes:
         """The object with another resourceVersion: that of its deletion."""
-        return _spliced(self.value, self._seam, revision)
+        value, seam = self.value, self._seam
+        return value[:seam] + _resource_version(value, seam, revision) + value[seam:]
 
     def forget_object(self) -> None:
         self._object = None
@@ -64,10 +67,12 @@ def _seam(value: bytes) -> int:
     return value.index(_METADATA) + len(_METADATA)
 
 
-def _spliced(value: bytes, seam: int, revision: int) -> bytes:
-    if value[seam] == _EMPTY:
-        return b'%b"resourceVersion":"%d"%b' % (value[:seam], revision, value[seam:])
-    return b'%b"resourceVersion":"%d",%b' % (value[:seam], revision, value[seam:])
+def _resource_version(value: bytes, seam: int, revision: int) -> bytes:
+    return (
+        b'"resourceVersion":"%d"' % revision
+        if value[seam] == _EMPTY
+        else b'"resourceVersion":"%d",' % revision
+    )
 
 
 class Decoder:

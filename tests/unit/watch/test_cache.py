@@ -1,0 +1,270 @@
+"""The cache of a resource: gets, lists and watches (R-SYS-1)."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from podling.storage.interface import CompactedError, Event
+from podling.storage.memory import MemoryStorage
+from podling.watch.frames import JsonFrames
+
+PODS = "/registry/pods/"
+
+
+async def test_an_object_is_there_as_soon_as_its_write_is_answered(cluster: Any) -> None:
+    revision = await cluster.apply("default/a")
+    entry = cluster.cache.get(PODS + "default/a")
+    assert (entry.revision, entry.object["metadata"]["resourceVersion"]) == (revision, str(revision))
+    await cluster.delete("default/a")
+    assert cluster.cache.get(PODS + "default/a") is None
+
+
+async def test_the_bytes_are_those_of_the_store(cluster: Any) -> None:
+    await cluster.apply("default/a")
+    record = await cluster.storage.get(PODS + "default/a")
+    assert cluster.cache.get(PODS + "default/a").value is record.value
+
+
+async def test_it_is_as_new_as_the_store_whatever_was_written(cluster: Any) -> None:
+    await cluster.storage.create("/registry/secrets/default/s", b"{}")
+    assert cluster.cache.revision == cluster.storage.revision == 1
+
+
+async def test_a_list_is_in_order_of_key_and_ends_with_its_prefix(cluster: Any) -> None:
+    for name in ("b/y", "a/z", "ab/x", "a/x"):
+        await cluster.apply(name)
+
+    def names(prefix: str) -> list[str]:
+        return [entry.key.removeprefix(PODS) for entry in cluster.cache.select(prefix).entries]
+
+    assert names(PODS) == ["a/x", "a/z", "ab/x", "b/y"]
+    assert names(PODS + "a/") == ["a/x", "a/z"]
+    assert names(PODS + "c/") == []
+
+
+async def test_a_page_says_what_remains(cluster: Any) -> None:
+    for name in ("a/1", "a/2", "a/3", "a/4", "a/5", "b/1"):
+        await cluster.apply(name)
+
+    def page(after: str, limit: int) -> tuple[str, bool, int]:
+        found = cluster.cache.select(PODS + "a/", after=after and PODS + after, limit=limit)
+        assert found.revision == 6
+        return "".join(entry.key[-1] for entry in found.entries), found.more, found.remaining
+
+    assert page("", 2) == ("12", True, 3)
+    assert page("a/2", 2) == ("34", True, 1)
+    assert page("a/4", 2) == ("5", False, 0)
+    assert page("a/3", 2) == ("45", False, 0)
+    assert page("a/22", 0) == ("345", False, 0)
+
+
+async def test_with_a_selector_what_remains_is_unknown(cluster: Any) -> None:
+    for name, color in (("a/1", "red"), ("a/2", "blue"), ("a/3", "red"), ("a/4", "blue")):
+        await cluster.apply(name, color)
+    page = cluster.cache.select(PODS, limit=1, match=cluster.is_red)
+    assert ([entry.key for entry in page.entries], page.more, page.remaining) == ([PODS + "a/1"], True, None)
+    page = cluster.cache.select(PODS, after=PODS + "a/1", limit=1, match=cluster.is_red)
+    assert ([entry.key for entry in page.entries], page.more, page.remaining) == ([PODS + "a/3"], False, None)
+
+
+async def test_the_items_of_a_list_are_joined_without_kind(cluster: Any) -> None:
+    await cluster.apply("a")
+    await cluster.apply("b")
+    assert cluster.cache.select(PODS).items == (
+        b'{"metadata":{"resourceVersion":"1","name":"a"}},{"metadata":{"resourceVersion":"2","name":"b"}}'
+    )
+
+
+@pytest.mark.parametrize("revision", [None, 0])
+async def test_a_watch_from_nowhere_begins_with_what_is_there(cluster: Any, revision: int | None) -> None:
+    await cluster.apply("b")
+    await cluster.apply("a")
+    await cluster.apply("b", "red")
+    watch = cluster.cache.watch(PODS, revision, bookmarks=True)
+    await cluster.delete("a")
+    assert await cluster.read(watch, 3) == [("ADDED", "a", 2), ("ADDED", "b", 3, "red"), ("DELETED", "a", 4)]
+
+
+async def test_a_watch_from_a_revision_goes_on_after_it(cluster: Any) -> None:
+    await cluster.apply("a")
+    await cluster.apply("b")
+    await cluster.apply("a", "red")
+    watch = cluster.cache.watch(PODS, 1)
+    await cluster.delete("b")
+    assert await cluster.read(watch, 3) == [
+        ("ADDED", "b", 2),
+        ("MODIFIED", "a", 3, "red"),
+        ("DELETED", "b", 4),
+    ]
+
+
+async def test_a_watch_from_the_future_waits_for_it(cluster: Any) -> None:
+    watch = cluster.cache.watch(PODS, 2)
+    for name in "abc":
+        await cluster.apply(name)
+    assert await cluster.read(watch, 1) == [("ADDED", "c", 3)]
+
+
+async def test_initial_events_end_with_an_annotated_bookmark(cluster: Any) -> None:
+    await cluster.apply("a")
+    await cluster.apply("b")
+    watch = cluster.cache.watch(PODS, 1, initial=True)
+    await cluster.apply("c")
+    frames = (await anext(watch)).splitlines()
+    assert [json.loads(frame)["type"] for frame in frames] == ["ADDED", "ADDED", "BOOKMARK", "ADDED"]
+    assert json.loads(frames[2])["object"]["metadata"] == {
+        "resourceVersion": "2",
+        "creationTimestamp": None,
+        "annotations": {"k8s.io/initial-events-end": "true"},
+    }
+
+
+@pytest.mark.parametrize("revision", [None, 0])
+async def test_without_initial_events_a_watch_begins_now(cluster: Any, revision: int | None) -> None:
+    await cluster.apply("a")
+    watch = cluster.cache.watch(PODS, revision, initial=False)
+    await cluster.apply("b")
+    assert await cluster.read(watch, 1) == [("ADDED", "b", 2)]
+
+
+async def test_a_watch_of_a_namespace_sees_no_other(cluster: Any) -> None:
+    watch = cluster.cache.watch(PODS + "a/")
+    await cluster.apply("ab/x")
+    await cluster.apply("a/x")
+    assert await cluster.read(watch, 1) == [("ADDED", "a/x", 2)]
+
+
+async def test_a_selector_decides_at_every_stage(cluster: Any) -> None:
+    """An object that starts to match is ADDED, one that ceases to is DELETED as it last matched."""
+    await cluster.apply("a", "red")
+    await cluster.apply("b", "blue")
+    now = cluster.cache.watch(PODS, match=cluster.is_red)
+    await cluster.apply("b", "red")
+    await cluster.apply("a", "blue")
+    await cluster.delete("b")
+    await cluster.delete("a")
+    later = [("ADDED", "b", 3, "red"), ("DELETED", "a", 4, "red"), ("DELETED", "b", 5, "red")]
+    assert await cluster.read(now, 4) == [("ADDED", "a", 1, "red"), *later]
+    assert await cluster.read(cluster.cache.watch(PODS, 2, match=cluster.is_red), 3) == later
+
+
+async def test_all_watchers_are_sent_the_same_bytes(cluster: Any) -> None:
+    one, other = cluster.cache.watch(PODS), cluster.cache.watch(PODS + "default/")
+    await cluster.apply("default/a")
+    assert one._queue[0] is other._queue[0]
+
+
+async def test_another_representation_is_another_frames(cluster: Any) -> None:
+    await cluster.apply("a")
+    watch = cluster.cache.watch(
+        PODS, initial=True, frames=JsonFrames("PartialObjectMetadata", "meta.k8s.io/v1")
+    )
+    assert b'"kind":"PartialObjectMetadata","apiVersion":"meta.k8s.io/v1"' in await anext(watch)
+
+
+async def test_bookmarks_are_sent_when_told(cluster: Any) -> None:
+    watch, silent = cluster.cache.watch(PODS, bookmarks=True), cluster.cache.watch(PODS)
+    await cluster.apply("a")
+    await cluster.storage.create("/registry/secrets/default/s", b"{}")
+    cluster.cache.bookmark()
+    assert await cluster.read(watch, 2) == [("ADDED", "a", 1), ("BOOKMARK", "", 2)]
+    assert await cluster.drain(silent) == [("ADDED", "a", 1)]
+
+
+async def test_a_closed_subscription_is_forgotten(cluster: Any) -> None:
+    watches = [cluster.cache.watch(PODS) for _ in range(2)]
+    for watch in watches:
+        watch.close()
+    assert cluster.cache._subscriptions == {}
+
+
+async def test_closing_the_cache_ends_its_watches(cluster: Any) -> None:
+    watch = cluster.cache.watch(PODS)
+    cluster.cache.close()
+    with pytest.raises(StopAsyncIteration):
+        await anext(watch)
+    await cluster.apply("a")
+    assert cluster.cache.get(PODS + "a") is None
+
+
+async def test_out_of_the_window_a_watch_cannot_resume(cluster: Any) -> None:
+    await cluster.restart_cache(window=2)
+    for name in "abcd":
+        await cluster.apply(name)
+    with pytest.raises(CompactedError) as compacted:
+        cluster.cache.watch(PODS, 1)
+    assert compacted.value.revision == 2
+    assert await cluster.read(cluster.cache.watch(PODS, 2), 2) == [("ADDED", "c", 3), ("ADDED", "d", 4)]
+    assert len(cluster.cache._subscriptions[PODS]) == 1
+
+
+async def test_a_new_cache_lets_watches_resume_over_what_the_store_remembers(cluster: Any) -> None:
+    for color in ("red", "blue", "green"):
+        await cluster.apply("a", color)
+    await cluster.apply("b")
+    await cluster.delete("b")
+    await cluster.storage.compact(2)
+    await cluster.restart_cache()
+    assert await cluster.read(cluster.cache.watch(PODS, 2), 3) == [
+        ("MODIFIED", "a", 3, "green"),
+        ("ADDED", "b", 4),
+        ("DELETED", "b", 5),
+    ]
+    selected = cluster.cache.watch(PODS, 2, match=lambda entry: "blue" in str(entry.object))
+    assert await cluster.drain(selected) == [("DELETED", "a", 3, "blue")]
+    with pytest.raises(CompactedError):
+        cluster.cache.watch(PODS, 1)
+    assert [entry.key for entry in cluster.cache.select(PODS).entries] == [PODS + "a"]
+
+
+async def test_writes_while_it_starts_are_neither_lost_nor_doubled(cluster_type: Any) -> None:
+    storage = _SlowStorage()
+    slow = cluster_type(storage)
+    await slow.apply("before")
+    async with asyncio.TaskGroup() as tasks:
+        tasks.create_task(slow.cache.start())
+        await asyncio.sleep(0)
+        await slow.apply("while listing")
+        storage.go_on.set()
+        await asyncio.sleep(0)
+        await slow.apply("while reading history")
+        storage.go_on.set()
+    await slow.apply("after")
+    assert [entry.key.removeprefix(PODS) for entry in slow.cache.select(PODS).entries] == [
+        "after",
+        "before",
+        "while listing",
+        "while reading history",
+    ]
+    assert await slow.drain(slow.cache.watch(PODS, 1)) == [
+        ("ADDED", "while listing", 2),
+        ("ADDED", "while reading history", 3),
+        ("ADDED", "after", 4),
+    ]
+
+
+class _SlowStorage(MemoryStorage):
+    """Answers as of when it was asked, but only when told to go on."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.go_on = asyncio.Event()
+
+    async def _wait(self) -> None:
+        await self.go_on.wait()
+        self.go_on.clear()
+
+    async def list(self, prefix: str, *, after: str = "", limit: int = 0) -> Any:
+        listing = await super().list(prefix, after=after, limit=limit)
+        await self._wait()
+        return listing
+
+    async def history(self, prefix: str, after: int) -> Sequence[Event]:
+        events = await super().history(prefix, after)
+        await self._wait()
+        return events

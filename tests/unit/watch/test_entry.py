@@ -1,0 +1,70 @@
+"""An object in the cache: the stored bytes, with the resourceVersion put in where it is read."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from podling.watch.entry import Decoder, Entry, splice
+
+STORED = b'{"kind":"Pod","apiVersion":"v1","metadata":{"name":"neato"},"spec":{"metadata":{}}}'
+
+
+def _entry(value: bytes = STORED, decoder: Decoder | None = None, revision: int = 7) -> Entry:
+    return Entry("/registry/pods/default/neato", revision, value, decoder or Decoder(json.loads))
+
+
+def test_the_resource_version_comes_first_in_the_metadata() -> None:
+    assert _entry().data == (
+        b'{"kind":"Pod","apiVersion":"v1","metadata":{"resourceVersion":"7","name":"neato"},"spec":{"metadata":{}}}'
+    )
+    assert splice(STORED, 7) == _entry().data
+
+
+def test_an_item_of_a_list_has_neither_kind_nor_version() -> None:
+    assert _entry().item == b'{"metadata":{"resourceVersion":"7","name":"neato"},"spec":{"metadata":{}}}'
+
+
+def test_a_deleted_object_is_shown_at_the_revision_of_its_deletion() -> None:
+    assert json.loads(_entry().at(9))["metadata"] == {"resourceVersion": "9", "name": "neato"}
+
+
+@pytest.mark.parametrize("made", [Entry.data.fget, Entry.item.fget, lambda entry: splice(entry.value, 7)])  # type: ignore[attr-defined]
+def test_empty_metadata_stays_valid_json(made: Any) -> None:
+    entry = _entry(b'{"kind":"Pod","apiVersion":"v1","metadata":{},"spec":{}}')
+    assert json.loads(made(entry))["metadata"] == {"resourceVersion": "7"}
+
+
+def test_bytes_that_are_no_object_are_refused() -> None:
+    with pytest.raises(ValueError, match="not found"):
+        _entry(b"{}")
+
+
+def test_the_stored_bytes_are_kept_as_they_are() -> None:
+    assert _entry().value is STORED
+
+
+def test_an_object_is_decoded_once_and_only_when_asked_for() -> None:
+    decoded: list[bytes] = []
+
+    def decode(data: bytes) -> bytes:
+        decoded.append(data)
+        return data
+
+    entry = _entry(decoder=Decoder(decode))
+    assert decoded == []
+    assert entry.object is entry.object
+    assert decoded == [entry.data]
+
+
+def test_only_recent_objects_stay_decoded() -> None:
+    decoded: list[int] = []
+    decoder = Decoder(
+        lambda data: decoded.append(json.loads(data)["metadata"]["resourceVersion"]) or data, keep=2
+    )
+    first, second, third = (_entry(decoder=decoder, revision=n) for n in (1, 2, 3))
+    for entry in (first, second, first, third, third, second, first):
+        assert entry.object
+    assert decoded == ["1", "2", "3", "1"]

@@ -1,0 +1,149 @@
+"""Whatever is written, and whenever watchers read, break off and resume, each sees every event once and in
+order, and ends with the state the cache has (R-SYS-1: watch with bookmarks and resume)."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any, NamedTuple
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from podling.storage.interface import CompactedError
+from podling.storage.memory import MemoryStorage
+
+PODS = "/registry/pods/"
+WATCHERS = 3
+
+NAMES = st.sampled_from(["a", "b", "c"])
+COLORS = st.sampled_from(["red", "blue"])
+WATCHER = st.integers(0, WATCHERS - 1)
+STEPS = st.lists(
+    st.one_of(
+        st.tuples(st.just("apply"), NAMES, COLORS),
+        st.tuples(st.just("delete"), NAMES),
+        st.tuples(st.just("read"), WATCHER),
+        st.tuples(st.just("break off"), WATCHER),
+        st.tuples(st.just("bookmark")),
+        st.tuples(st.just("compact")),
+        st.tuples(st.just("restart")),
+    ),
+    max_size=40,
+)
+
+
+class Write(NamedTuple):
+    revision: int
+    name: str
+    before: str | None
+    after: str | None
+
+
+class Watcher:
+    """A client as client-go's reflector is one: lists, watches from there, resumes at the last revision it
+    heard of, lists again when that is gone. Keeps the events heard since the last list."""
+
+    def __init__(self, cluster: Any, color: str | None, initial: bool) -> None:
+        self.cluster = cluster
+        self.color = color
+        self.initial = initial
+        self.match = None if color is None else self._is_mine
+        self.list()
+
+    def _is_mine(self, entry: Any) -> bool:
+        return bool(entry.object["metadata"]["labels"]["color"] == self.color)
+
+    def list(self) -> None:
+        """By a list and a watch, or by a watch that begins with what is there."""
+        cache = self.cluster.cache
+        self.listed = self.revision = cache.revision
+        self.heard: list[tuple[Any, ...]] = []
+        self.state: dict[str, int] = {}
+        if not self.initial:
+            found = cache.select(PODS, match=self.match)
+            self.state = {entry.key.removeprefix(PODS): entry.revision for entry in found.entries}
+        self.watch = cache.watch(
+            PODS, self.revision, match=self.match, bookmarks=True, initial=True if self.initial else None
+        )
+        self.initial_events = self.initial
+
+    async def read(self) -> None:
+        for event, name, revision, *_ in await self.cluster.drain(self.watch):
+            if event == "BOOKMARK":
+                self.initial_events = False
+                self.revision = max(self.revision, revision)
+            elif self.initial_events:
+                self.state[name] = revision
+            else:
+                assert revision > self.revision, "once, and in order"
+                self.heard.append((event, name, revision))
+                self.revision = revision
+                self.state.pop(name, None)
+                if event != "DELETED":
+                    self.state[name] = revision
+        self.resume()
+
+    def resume(self) -> None:
+        self.watch.close()
+        if self.initial_events:
+            # Broken off before the initial events were all read: the client knows nothing yet.
+            self.list()
+            return
+        try:
+            self.watch = self.cluster.cache.watch(PODS, self.revision, match=self.match, bookmarks=True)
+        except CompactedError:
+            self.list()
+
+    def should_have_heard(self, writes: list[Write]) -> list[tuple[Any, ...]]:
+        return [seen for write in writes if write.revision > self.listed and (seen := self._sees(write))]
+
+    def _sees(self, write: Write) -> tuple[str, str, int] | None:
+        before, after = (
+            color is not None and self.color in (None, color) for color in (write.before, write.after)
+        )
+        if not before and not after:
+            return None
+        event = ("MODIFIED" if before else "ADDED") if after else "DELETED"
+        return event, write.name, write.revision
+
+
+async def _play(cluster: Any, steps: list[tuple[Any, ...]]) -> None:
+    # A store in use: to watch from revision 0, that of an empty store, is to ask for what is there.
+    await cluster.storage.create("/registry/namespaces/default", b"")
+    await cluster.cache.start()
+    writes: list[Write] = []
+    colors: dict[str, str] = {}
+    watchers = [Watcher(cluster, *kind) for kind in ((None, False), ("red", False), ("blue", True))]
+    for step in steps:
+        match step:
+            case "apply", name, color:
+                writes.append(Write(await cluster.apply(name, color), name, colors.get(name), color))
+                colors[name] = color
+            case "delete", name if name in colors:
+                writes.append(Write(await cluster.delete(name), name, colors.pop(name), None))
+            case "read", watcher:
+                await watchers[watcher].read()
+            case "break off", watcher:
+                watchers[watcher].resume()
+            case ("bookmark",):
+                cluster.cache.bookmark()
+            case ("compact",):
+                await cluster.storage.compact(cluster.storage.revision - 2)
+            case ("restart",):
+                await cluster.restart_cache(window=5)
+                for one in watchers:
+                    one.resume()
+    for watcher in watchers:
+        await watcher.read()
+        await watcher.read()  # whoever was cut off in its initial events has begun again
+        assert watcher.heard == watcher.should_have_heard(writes)
+        found = cluster.cache.select(PODS, match=watcher.match).entries
+        assert watcher.state == {entry.key.removeprefix(PODS): entry.revision for entry in found}
+
+
+@given(steps=STEPS)
+@settings(max_examples=400, deadline=None)
+def test_every_watcher_sees_every_event_once_in_order(
+    cluster_type: Any, steps: list[tuple[Any, ...]]
+) -> None:
+    asyncio.run(_play(cluster_type(MemoryStorage(), window=5), steps))
