@@ -156,7 +156,7 @@ def _merge_in_order(result: Map, patch: Map, directive: str, lookup: Lookup) -> 
         return {**rest, key: items}
     else:
         merged = known
-    if merged:
+    if known or key in patch:
         result[key] = _arrange(merged, order, known, field.merge_key)
     return rest
 

@@ -4,7 +4,7 @@ A `Kind` is a strategy in Kubernetes' sense: it fills in defaults, says what a w
 faults, and shows the object as a table row. It is pure: no storage, no request; `now` is an argument. The
 store beside it calls it in this order:
 
-    create    default > prepare_create > (admission) > validate > store
+    create    default > prepare_create > (admission) > validate_create > store
     update    default > prepare_update > (admission) > validate + validate_update > store
     delete    graceful_delete > store or remove
 
@@ -58,8 +58,8 @@ class Action(Generic[T]):
 
     name: ClassVar[str]
     verbs: ClassVar[tuple[str, ...]] = ("create",)
-    body: ClassVar[Resource]
-    """The kind of the body, as discovery names it; `body.type` decodes it."""
+    body: ClassVar[type[KubeObject]]
+    """The type of the body; discovery names its kind."""
 
     def effect(self, obj: T, body: Any, now: datetime) -> T | DeleteOptions:
         """What becomes of `obj`: what to store in its place, or how to delete it. Raises StatusError."""
@@ -100,6 +100,8 @@ class Kind(Generic[T]):
     """PUT of a name that does not exist creates it."""
     updates_unconditionally: ClassVar[bool] = True
     """PUT without a resourceVersion overwrites; otherwise it is refused with 422."""
+    returns_deleted: ClassVar[bool] = False
+    """DELETE that removes the object answers with it, not with a Status."""
     selectable_fields: ClassVar[Mapping[str, Callable[[Any], str]]] = {}
     """What a field selector may name, besides metadata.name and metadata.namespace, and how it reads."""
 
@@ -115,6 +117,10 @@ class Kind(Generic[T]):
     def validate(self, obj: T) -> list[Cause]:
         """Everything wrong with `obj` alone, metadata included."""
         return []
+
+    def validate_create(self, obj: T) -> list[Cause]:
+        """Everything wrong with a new object."""
+        return self.validate(obj)
 
     def validate_update(self, new: T, old: T) -> list[Cause]:
         """Everything about `new` that may not follow `old`, metadata included."""

@@ -1,0 +1,159 @@
+"""Events, in both versions that read the same stored objects: core/v1 and events.k8s.io/v1."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+from podling.apiserver.registry import metadata
+from podling.apiserver.registry.age import age
+from podling.apiserver.registry.columns import NAME
+from podling.apiserver.registry.field import invalid, required
+from podling.apiserver.registry.kind import Column, Kind, View
+from podling.model.errors import Cause
+from podling.model.event import Event, EventsEvent
+from podling.model.scheme import resource_of
+
+COLUMNS = (
+    Column("Last Seen", description="How long ago it happened last."),
+    Column("Type", description="Normal or Warning."),
+    Column("Reason", description="What happened, in one word."),
+    Column("Object", description="What it happened to."),
+    Column("Subobject", description="The part of the object it happened to.", priority=1),
+    Column("Source", description="Who saw it.", priority=1),
+    Column("Message", description="What happened."),
+    Column("First Seen", description="How long ago it happened first.", priority=1),
+    Column("Count", description="How often it happened.", priority=1),
+    NAME._replace(priority=1),
+)
+
+
+class Events(Kind[Event]):
+    resource = resource_of(Event)
+    creates_on_update = True
+    columns = COLUMNS
+    selectable_fields = {
+        "involvedObject.kind": lambda event: event.involved_object.kind,
+        "involvedObject.namespace": lambda event: event.involved_object.namespace,
+        "involvedObject.name": lambda event: event.involved_object.name,
+        "involvedObject.uid": lambda event: event.involved_object.uid,
+        "involvedObject.apiVersion": lambda event: event.involved_object.api_version,
+        "involvedObject.resourceVersion": lambda event: event.involved_object.resource_version,
+        "involvedObject.fieldPath": lambda event: event.involved_object.field_path,
+        "reason": lambda event: event.reason,
+        "reportingComponent": lambda event: event.reporting_component,
+        "source": lambda event: event.source.component or event.reporting_component,
+        "type": lambda event: event.type,
+    }
+
+    def validate(self, obj: Event) -> list[Cause]:
+        causes = metadata.validate(obj.metadata)
+        namespace = obj.involved_object.namespace
+        if obj.metadata.namespace != (namespace or "default"):
+            causes.append(invalid("involvedObject.namespace", namespace, "does not match event.namespace"))
+        return causes
+
+    def validate_update(self, new: Event, old: Event) -> list[Cause]:
+        return metadata.validate_update(new.metadata, old.metadata)
+
+    def row(self, obj: Event, now: datetime) -> list[Any]:
+        last = obj.series.last_observed_time if obj.series else obj.last_timestamp or obj.event_time
+        count = obj.series.count if obj.series else obj.count or 1
+        return [
+            age(last, now),
+            obj.type,
+            obj.reason,
+            f"{obj.involved_object.kind.lower()}/{obj.involved_object.name}",
+            obj.involved_object.field_path,
+            _source(obj),
+            obj.message.strip(),
+            age(obj.first_timestamp or obj.event_time, now),
+            count,
+            obj.metadata.name,
+        ]
+
+
+def _source(event: Event) -> str:
+    component = event.source.component or event.reporting_component
+    return ", ".join(part for part in (component, event.source.host) if part)
+
+
+class EventsEvents(View[EventsEvent, Event]):
+    """The version recorders write: stricter, and with other names for the same fields."""
+
+    resource = resource_of(EventsEvent)
+    stored = Events()
+    creates_on_update = True
+    columns = COLUMNS
+    selectable_fields = {
+        "regarding.kind": lambda event: event.regarding.kind,
+        "regarding.namespace": lambda event: event.regarding.namespace,
+        "regarding.name": lambda event: event.regarding.name,
+        "regarding.uid": lambda event: event.regarding.uid,
+        "regarding.apiVersion": lambda event: event.regarding.api_version,
+        "regarding.resourceVersion": lambda event: event.regarding.resource_version,
+        "regarding.fieldPath": lambda event: event.regarding.field_path,
+        "reason": lambda event: event.reason,
+        "reportingController": lambda event: event.reporting_controller,
+        "type": lambda event: event.type,
+    }
+
+    def validate(self, obj: EventsEvent) -> list[Cause]:
+        causes = self.stored.validate(self.to_stored(obj))
+        if not obj.event_time:
+            return causes
+        for attribute, path in (
+            ("reporting_controller", "reportingController"),
+            ("reporting_instance", "reportingInstance"),
+            ("action", "action"),
+            ("reason", "reason"),
+        ):
+            if not getattr(obj, attribute):
+                causes.append(required(path))
+        if obj.type not in ("Normal", "Warning"):
+            causes.append(invalid("type", obj.type, "has invalid value"))
+        return causes
+
+    def validate_update(self, new: EventsEvent, old: EventsEvent) -> list[Cause]:
+        return metadata.validate_update(new.metadata, old.metadata)
+
+    def row(self, obj: EventsEvent, now: datetime) -> list[Any]:
+        return self.stored.row(self.to_stored(obj), now)
+
+    def to_stored(self, obj: EventsEvent) -> Event:
+        return Event(
+            metadata=obj.metadata,
+            involved_object=obj.regarding,
+            reason=obj.reason,
+            message=obj.note,
+            source=obj.deprecated_source,
+            first_timestamp=obj.deprecated_first_timestamp,
+            last_timestamp=obj.deprecated_last_timestamp,
+            count=obj.deprecated_count,
+            type=obj.type,
+            event_time=obj.event_time,
+            series=obj.series,
+            action=obj.action,
+            related=obj.related,
+            reporting_component=obj.reporting_controller,
+            reporting_instance=obj.reporting_instance,
+        )
+
+    def from_stored(self, obj: Event) -> EventsEvent:
+        return EventsEvent(
+            metadata=obj.metadata,
+            regarding=obj.involved_object,
+            reason=obj.reason,
+            note=obj.message,
+            deprecated_source=obj.source,
+            deprecated_first_timestamp=obj.first_timestamp,
+            deprecated_last_timestamp=obj.last_timestamp,
+            deprecated_count=obj.count,
+            type=obj.type,
+            event_time=obj.event_time,
+            series=obj.series,
+            action=obj.action,
+            related=obj.related,
+            reporting_controller=obj.reporting_component,
+            reporting_instance=obj.reporting_instance,
+        )

@@ -1,0 +1,93 @@
+"""The ways a field can be wrong, in Kubernetes' words: what validation returns.
+
+A path is written as Kubernetes shows it: `spec.containers[0].name`, `metadata.labels`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import msgspec
+
+from podling.model import json
+from podling.model.errors import Cause
+from podling.model.quantity import Quantity
+
+IMMUTABLE = "field is immutable"
+
+
+def required(path: str, detail: str = "") -> Cause:
+    return Cause("FieldValueRequired", _message("Required value", detail), path)
+
+
+def invalid(path: str, value: Any, detail: str) -> Cause:
+    return Cause("FieldValueInvalid", _message(f"Invalid value: {shown(value)}", detail), path)
+
+
+def forbidden(path: str, detail: str) -> Cause:
+    return Cause("FieldValueForbidden", _message("Forbidden", detail), path)
+
+
+def duplicate(path: str, value: Any) -> Cause:
+    return Cause("FieldValueDuplicate", f"Duplicate value: {shown(value)}", path)
+
+
+def not_found(path: str, value: Any) -> Cause:
+    return Cause("FieldValueNotFound", f"Not found: {shown(value)}", path)
+
+
+def not_supported(path: str, value: Any, supported: Iterable[str]) -> Cause:
+    values = ", ".join(f'"{one}"' for one in sorted(supported))
+    return Cause(
+        "FieldValueNotSupported", f"Unsupported value: {shown(value)}: supported values: {values}", path
+    )
+
+
+def too_long(path: str, limit: int) -> Cause:
+    return Cause("FieldValueTooLong", f"Too long: may not be more than {limit} bytes", path)
+
+
+def too_many(path: str, count: int, limit: int) -> Cause:
+    items = "item" if limit == 1 else "items"
+    return Cause("FieldValueTooMany", f"Too many: {count}: must have at most {limit} {items}", path)
+
+
+def shown(value: Any) -> str:
+    """A value as error messages show it: strings and structs as JSON, others plainly."""
+    if isinstance(value, bool) or value is None:
+        return {True: "true", False: "false", None: "null"}[value]
+    if isinstance(value, Quantity):
+        return f'"{value}"'
+    if isinstance(value, str | dict | list | msgspec.Struct):
+        return json.encode(value).decode()
+    return str(value)
+
+
+def at_least(path: str, value: int, least: int) -> list[Cause]:
+    """One fault when `value` is below `least`, 0 or 1."""
+    if value >= least:
+        return []
+    detail = "must be greater than or equal to 0" if least == 0 else f"must be greater than {least - 1}"
+    return [invalid(path, value, detail)]
+
+
+def between(path: str, value: int, least: int, most: int) -> list[Cause]:
+    if least <= value <= most:
+        return []
+    return [invalid(path, value, f"must be between {least} and {most}, inclusive")]
+
+
+def one_of(path: str, value: str, supported: Iterable[str]) -> list[Cause]:
+    """Faults of a required choice."""
+    if not value:
+        return [required(path)]
+    return [] if value in supported else [not_supported(path, value, supported)]
+
+
+def all_invalid(path: str, value: Any, problems: Iterable[str]) -> list[Cause]:
+    return [invalid(path, value, problem) for problem in problems]
+
+
+def _message(what: str, detail: str) -> str:
+    return f"{what}: {detail}" if detail else what

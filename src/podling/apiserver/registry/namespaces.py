@@ -1,0 +1,89 @@
+"""Namespaces. A deleted one is Terminating until a controller has emptied it and cleared its finalizer."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+from podling.apiserver.registry import metadata
+from podling.apiserver.registry.age import age
+from podling.apiserver.registry.columns import AGE, NAME
+from podling.apiserver.registry.kind import Column, Kind, Part
+from podling.model import names
+from podling.model.errors import Cause
+from podling.model.namespace import Namespace
+from podling.model.options import DeleteOptions
+from podling.model.scheme import resource_of
+from podling.model.time import rfc3339
+
+FINALIZER = "kubernetes"
+NAME_LABEL = "kubernetes.io/metadata.name"
+
+
+class _Status(Part[Namespace]):
+    name = "status"
+
+    def prepare_update(self, new: Namespace, old: Namespace) -> None:
+        new.spec = old.spec
+
+    def validate_update(self, new: Namespace, old: Namespace) -> list[Cause]:
+        return metadata.validate_update(new.metadata, old.metadata)
+
+
+class _Finalize(Part[Namespace]):
+    """Where the namespace controller says that nothing is left in it."""
+
+    name = "finalize"
+    verbs = ("update",)
+
+    def prepare_update(self, new: Namespace, old: Namespace) -> None:
+        new.status = old.status
+
+    def validate_update(self, new: Namespace, old: Namespace) -> list[Cause]:
+        return [
+            *metadata.validate_update(new.metadata, old.metadata),
+            *metadata.validate_finalizers(new.spec.finalizers, "spec.finalizers"),
+        ]
+
+
+class Namespaces(Kind[Namespace]):
+    resource = resource_of(Namespace)
+    verbs = tuple(verb for verb in Kind.verbs if verb != "deletecollection")
+    subresources = {part.name: part for part in (_Status(), _Finalize())}
+    columns = (NAME, Column("Status", description="Whether the namespace is in use or being emptied."), AGE)
+    selectable_fields = {"name": lambda ns: ns.metadata.name, "status.phase": lambda ns: ns.status.phase}
+
+    def default(self, obj: Namespace) -> None:
+        if obj.metadata.name:
+            obj.metadata.labels = {**obj.metadata.labels, NAME_LABEL: obj.metadata.name}
+
+    def prepare_create(self, obj: Namespace, now: datetime) -> None:
+        obj.status = type(obj.status)(phase="Active")
+        if FINALIZER not in obj.spec.finalizers:
+            obj.spec.finalizers = [*obj.spec.finalizers, FINALIZER]
+
+    def prepare_update(self, new: Namespace, old: Namespace) -> None:
+        new.spec.finalizers = old.spec.finalizers
+        new.status = old.status
+
+    def validate(self, obj: Namespace) -> list[Cause]:
+        return [
+            *metadata.validate(obj.metadata, namespaced=False, name_rule=names.dns1123_label),
+            *metadata.validate_finalizers(obj.spec.finalizers, "spec.finalizers"),
+        ]
+
+    def validate_update(self, new: Namespace, old: Namespace) -> list[Cause]:
+        return metadata.validate_update(new.metadata, old.metadata)
+
+    def row(self, obj: Namespace, now: datetime) -> list[Any]:
+        return [obj.metadata.name, obj.status.phase, age(obj.metadata.creation_timestamp, now)]
+
+    def graceful_delete(self, obj: Namespace, options: DeleteOptions, now: datetime) -> bool:
+        if not obj.metadata.deletion_timestamp:
+            obj.metadata.deletion_timestamp = rfc3339(now)
+            obj.metadata.deletion_grace_period_seconds = 0
+        obj.status.phase = "Terminating"
+        return bool(obj.spec.finalizers)
+
+    def may_vanish(self, new: Namespace, old: Namespace) -> bool:
+        return not new.spec.finalizers and super().may_vanish(new, old)

@@ -1,0 +1,110 @@
+"""Nodes: registered by their kubelets, which also keep their status."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+from podling.apiserver.registry import metadata
+from podling.apiserver.registry.age import age
+from podling.apiserver.registry.columns import AGE, NAME, NONE, joined, or_none
+from podling.apiserver.registry.field import duplicate, forbidden, one_of, required
+from podling.apiserver.registry.kind import Column, Kind, Part
+from podling.model.errors import Cause
+from podling.model.node import Node, Taint
+from podling.model.scheme import resource_of
+
+ROLE_PREFIX = "node-role.kubernetes.io/"
+ROLE_LABEL = "kubernetes.io/role"
+TAINT_EFFECTS = ("NoExecute", "NoSchedule", "PreferNoSchedule")
+
+
+class _Status(Part[Node]):
+    name = "status"
+
+    def prepare_update(self, new: Node, old: Node) -> None:
+        new.spec = old.spec
+
+    def validate_update(self, new: Node, old: Node) -> list[Cause]:
+        return metadata.validate_update(new.metadata, old.metadata)
+
+
+class Nodes(Kind[Node]):
+    resource = resource_of(Node)
+    subresources = {"status": _Status()}
+    columns = (
+        NAME,
+        Column("Status", description="Whether the kubelet is ready for pods, and takes new ones."),
+        Column("Roles", description="Roles given by labels."),
+        AGE,
+        Column("Version", description="Version of the kubelet."),
+        Column("Internal-IP", description="Address within the cluster.", priority=1),
+        Column("External-IP", description="Address outside the cluster.", priority=1),
+        Column("OS-Image", description="Operating system of the node.", priority=1),
+        Column("Kernel-Version", description="Kernel of the node.", priority=1),
+        Column("Container-Runtime", description="Runtime of the node and its version.", priority=1),
+    )
+    selectable_fields = {"spec.unschedulable": lambda node: str(node.spec.unschedulable).lower()}
+
+    def prepare_update(self, new: Node, old: Node) -> None:
+        new.status = old.status
+
+    def validate(self, obj: Node) -> list[Cause]:
+        return [*metadata.validate(obj.metadata, namespaced=False), *_validate_taints(obj.spec.taints)]
+
+    def validate_update(self, new: Node, old: Node) -> list[Cause]:
+        causes = metadata.validate_update(new.metadata, old.metadata)
+        for attribute, wire in (("provider_id", "providerID"), ("pod_cidr", "podCIDR")):
+            before = getattr(old.spec, attribute)
+            if before and getattr(new.spec, attribute) != before:
+                causes.append(
+                    forbidden(f"spec.{wire}", 'node updates may not change it except from "" to valid')
+                )
+        return causes
+
+    def row(self, obj: Node, now: datetime) -> list[Any]:
+        info = obj.status.node_info
+        return [
+            obj.metadata.name,
+            _condition(obj),
+            joined(_roles(obj.metadata.labels)),
+            age(obj.metadata.creation_timestamp, now),
+            info.kubelet_version,
+            _address(obj, "InternalIP"),
+            _address(obj, "ExternalIP"),
+            info.os_image or "<unknown>",
+            info.kernel_version or "<unknown>",
+            info.container_runtime_version or "<unknown>",
+        ]
+
+
+def _condition(node: Node) -> str:
+    ready = [c.status for c in node.status.conditions if c.type == "Ready"]
+    phrase = ("Ready" if ready[0] == "True" else "NotReady") if ready else "Unknown"
+    return f"{phrase},SchedulingDisabled" if node.spec.unschedulable else phrase
+
+
+def _roles(labels: dict[str, str]) -> list[str]:
+    roles = {key.removeprefix(ROLE_PREFIX) for key in labels if key.startswith(ROLE_PREFIX)}
+    roles.add(labels.get(ROLE_LABEL, ""))
+    return sorted(roles - {""})
+
+
+def _address(node: Node, type: str) -> str:
+    return next((or_none(a.address) for a in node.status.addresses if a.type == type), NONE)
+
+
+def _validate_taints(taints: list[Taint]) -> list[Cause]:
+    causes: list[Cause] = []
+    seen: set[tuple[str, str]] = set()
+    for i, taint in enumerate(taints):
+        path = f"spec.taints[{i}]"
+        if not taint.key:
+            causes.append(required(f"{path}.key"))
+        else:
+            causes += metadata.validate_label_key(taint.key, f"{path}.key")
+        causes += one_of(f"{path}.effect", taint.effect, TAINT_EFFECTS)
+        if (taint.key, taint.effect) in seen:
+            causes.append(duplicate(path, taint))
+        seen.add((taint.key, taint.effect))
+    return causes

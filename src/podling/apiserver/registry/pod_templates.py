@@ -1,0 +1,52 @@
+"""PodTemplates: a pod to be, without a controller of its own."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+from podling.apiserver.registry import metadata
+from podling.apiserver.registry.age import age
+from podling.apiserver.registry.columns import AGE, NAME, joined, labels_text
+from podling.apiserver.registry.kind import Column, Kind
+from podling.apiserver.registry.pod_defaults import default_pod_spec
+from podling.apiserver.registry.pod_validation import validate_pod_spec
+from podling.model.errors import Cause
+from podling.model.pod import PodTemplate
+from podling.model.scheme import resource_of
+
+
+class PodTemplates(Kind[PodTemplate]):
+    resource = resource_of(PodTemplate)
+    has_generation = True
+    columns = (
+        NAME,
+        Column("Containers", description="Names of its containers."),
+        Column("Images", description="Images of its containers."),
+        Column("Pod Labels", description="Labels of the pods made from it."),
+        AGE,
+    )
+
+    def default(self, obj: PodTemplate) -> None:
+        default_pod_spec(obj.template.spec)
+
+    def validate(self, obj: PodTemplate) -> list[Cause]:
+        return [
+            *metadata.validate(obj.metadata),
+            *metadata.validate_labels(obj.template.metadata.labels, "template.labels"),
+            *metadata.validate_annotations(obj.template.metadata.annotations, "template.annotations"),
+            *validate_pod_spec(obj.template.spec, "template.spec", template=True),
+        ]
+
+    def validate_update(self, new: PodTemplate, old: PodTemplate) -> list[Cause]:
+        return metadata.validate_update(new.metadata, old.metadata)
+
+    def row(self, obj: PodTemplate, now: datetime) -> list[Any]:
+        containers = obj.template.spec.containers
+        return [
+            obj.metadata.name,
+            joined(container.name for container in containers),
+            joined(container.image for container in containers),
+            labels_text(obj.template.metadata.labels),
+            age(obj.metadata.creation_timestamp, now),
+        ]

@@ -1,0 +1,127 @@
+"""Pods. What a pod must be is in the files beside this one whose names begin with its own; here they meet."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from typing import Any
+
+from podling.apiserver.registry.kind import Connect, Kind, Part
+from podling.apiserver.registry.pod_actions import BindingAction, EvictionAction
+from podling.apiserver.registry.pod_defaults import default_pod
+from podling.apiserver.registry.pod_ephemeral import EphemeralContainers
+from podling.apiserver.registry.pod_table import COLUMNS, pod_row
+from podling.apiserver.registry.pod_update import validate_pod_update, validate_status_update
+from podling.apiserver.registry.pod_validation import validate_new_pod, validate_pod
+from podling.model.errors import Cause
+from podling.model.meta import ObjectMeta
+from podling.model.options import DeleteOptions
+from podling.model.pod import Pod
+from podling.model.pod_status import PodCondition, PodStatus
+from podling.model.resources import qos_class
+from podling.model.scheme import resource_of
+from podling.model.time import parse_time, rfc3339
+
+
+class PodStatusPart(Part[Pod]):
+    name = "status"
+
+    def prepare_update(self, new: Pod, old: Pod) -> None:
+        new.spec = old.spec
+        new.metadata.owner_references = old.metadata.owner_references
+        new.status.qos_class = new.status.qos_class or old.status.qos_class
+
+    def validate_update(self, new: Pod, old: Pod) -> list[Cause]:
+        return validate_status_update(new, old)
+
+
+class Pods(Kind[Pod]):
+    resource = resource_of(Pod)
+    has_generation = True
+    columns = COLUMNS
+    subresources = {
+        one.name: one
+        for one in (
+            Connect("attach", "PodAttachOptions"),
+            BindingAction(),
+            EphemeralContainers(),
+            EvictionAction(),
+            Connect("exec", "PodExecOptions"),
+            Connect("log", "Pod", ("get",)),
+            Connect("portforward", "PodPortForwardOptions"),
+            PodStatusPart(),
+        )
+    }
+    selectable_fields = {
+        "spec.nodeName": lambda pod: pod.spec.node_name,
+        "spec.restartPolicy": lambda pod: pod.spec.restart_policy,
+        "spec.schedulerName": lambda pod: pod.spec.scheduler_name,
+        "spec.serviceAccountName": lambda pod: pod.spec.service_account_name,
+        "spec.hostNetwork": lambda pod: str(pod.spec.host_network).lower(),
+        "status.phase": lambda pod: pod.status.phase,
+        "status.podIP": lambda pod: pod.status.pod_ips[0].ip if pod.status.pod_ips else pod.status.pod_ip,
+        "status.podIPs": lambda pod: pod.status.pod_ips[0].ip if pod.status.pod_ips else pod.status.pod_ip,
+        "status.nominatedNodeName": lambda pod: pod.status.nominated_node_name,
+    }
+
+    def default(self, obj: Pod) -> None:
+        default_pod(obj)
+
+    def prepare_create(self, obj: Pod, now: datetime) -> None:
+        obj.status = PodStatus(phase="Pending", qos_class=qos_class(obj))
+        if obj.spec.scheduling_gates:
+            obj.status.conditions = [_gated()]
+
+    def prepare_update(self, new: Pod, old: Pod) -> None:
+        new.status = old.status
+
+    def validate(self, obj: Pod) -> list[Cause]:
+        return validate_pod(obj)
+
+    def validate_create(self, obj: Pod) -> list[Cause]:
+        return validate_pod(obj) + validate_new_pod(obj)
+
+    def validate_update(self, new: Pod, old: Pod) -> list[Cause]:
+        return validate_pod_update(new, old)
+
+    def row(self, obj: Pod, now: datetime) -> list[Any]:
+        return pod_row(obj, now)
+
+    def graceful_delete(self, obj: Pod, options: DeleteOptions, now: datetime) -> bool:
+        """A pod on a node gets its grace period; a later deletion may only shorten it."""
+        asked = options.grace_period_seconds
+        if obj.metadata.deletion_timestamp:
+            return _hasten(obj.metadata, asked)
+        grace = _grace(obj, asked)
+        if grace == 0:
+            return False
+        obj.metadata.deletion_timestamp = rfc3339(now + timedelta(seconds=grace))
+        obj.metadata.deletion_grace_period_seconds = grace
+        return True
+
+
+def _hasten(meta: ObjectMeta, asked: int | None) -> bool:
+    """A deletion of what is being deleted: True when it is still to wait for."""
+    standing = meta.deletion_grace_period_seconds
+    if standing is None or asked is None or asked >= standing:
+        return standing is not None
+    ends = parse_time(meta.deletion_timestamp) + timedelta(seconds=asked - standing)
+    meta.deletion_timestamp = rfc3339(ends)
+    meta.deletion_grace_period_seconds = max(asked, 0)
+    return asked > 0
+
+
+def _grace(pod: Pod, asked: int | None) -> int:
+    """Seconds to end in: none for a pod that runs nowhere."""
+    if not pod.spec.node_name or pod.status.phase in ("Succeeded", "Failed"):
+        return 0
+    grace = asked if asked is not None else pod.spec.termination_grace_period_seconds
+    return 1 if grace is not None and grace < 0 else grace or 0
+
+
+def _gated() -> PodCondition:
+    return PodCondition(
+        type="PodScheduled",
+        status="False",
+        reason="SchedulingGated",
+        message="Scheduling is blocked due to non-empty scheduling gates",
+    )

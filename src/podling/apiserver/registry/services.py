@@ -1,0 +1,137 @@
+"""Services. Addresses are not given out here: a service has the clusterIP it was written with, or none."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import datetime
+from typing import Any
+
+from podling.apiserver.registry import metadata
+from podling.apiserver.registry.age import age
+from podling.apiserver.registry.columns import AGE, NAME, NONE, joined, labels_text, or_none
+from podling.apiserver.registry.field import all_invalid, between, duplicate, not_supported, one_of, required
+from podling.apiserver.registry.handler_validation import MAX_PORT, validate_port
+from podling.apiserver.registry.kind import Column, Kind, Part
+from podling.model import names
+from podling.model.errors import Cause
+from podling.model.scheme import resource_of
+from podling.model.service import Service, ServicePort, ServiceSpec
+
+TYPES = ("ClusterIP", "ExternalName", "LoadBalancer", "NodePort")
+PROTOCOLS = ("SCTP", "TCP", "UDP")
+AFFINITIES = ("ClientIP", "None")
+HEADLESS = "None"
+
+
+class _Status(Part[Service]):
+    name = "status"
+
+    def prepare_update(self, new: Service, old: Service) -> None:
+        new.spec = old.spec
+
+    def validate_update(self, new: Service, old: Service) -> list[Cause]:
+        return metadata.validate_update(new.metadata, old.metadata)
+
+
+class Services(Kind[Service]):
+    resource = resource_of(Service)
+    subresources = {"status": _Status()}
+    columns = (
+        NAME,
+        Column("Type", description="From where the service can be reached."),
+        Column("Cluster-IP", description="Address within the cluster."),
+        Column("External-IP", description="Addresses outside the cluster."),
+        Column("Port(s)", description="Ports, with those of the nodes, and protocols."),
+        AGE,
+        Column("Selector", description="Labels of the pods behind it.", priority=1),
+    )
+    selectable_fields = {
+        "spec.clusterIP": lambda service: service.spec.cluster_ip,
+        "spec.type": lambda service: service.spec.type,
+    }
+
+    def default(self, obj: Service) -> None:
+        spec = obj.spec
+        spec.type = spec.type or "ClusterIP"
+        spec.session_affinity = spec.session_affinity or "None"
+        for port in spec.ports:
+            port.protocol = port.protocol or "TCP"
+            port.target_port = port.target_port or port.port
+        if spec.type == "ExternalName":
+            return
+        spec.internal_traffic_policy = spec.internal_traffic_policy or "Cluster"
+        spec.cluster_ips = spec.cluster_ips or ([spec.cluster_ip] if spec.cluster_ip else [])
+        spec.ip_families = spec.ip_families or ["IPv4"]
+        spec.ip_family_policy = spec.ip_family_policy or "SingleStack"
+
+    def prepare_create(self, obj: Service, now: datetime) -> None:
+        obj.status = type(obj.status)()
+
+    def prepare_update(self, new: Service, old: Service) -> None:
+        new.status = old.status
+
+    def validate(self, obj: Service) -> list[Cause]:
+        return [
+            *metadata.validate(obj.metadata, name_rule=names.dns1035_label),
+            *_validate_spec(obj.spec),
+        ]
+
+    def validate_update(self, new: Service, old: Service) -> list[Cause]:
+        return metadata.validate_update(new.metadata, old.metadata)
+
+    def row(self, obj: Service, now: datetime) -> list[Any]:
+        return [
+            obj.metadata.name,
+            obj.spec.type,
+            or_none(obj.spec.cluster_ip),
+            _external(obj),
+            joined(map(_port, obj.spec.ports)),
+            age(obj.metadata.creation_timestamp, now),
+            labels_text(obj.spec.selector),
+        ]
+
+
+def _external(service: Service) -> str:
+    spec = service.spec
+    if spec.type == "ExternalName":
+        return or_none(spec.external_name)
+    balancers = [entry.ip or entry.hostname for entry in service.status.load_balancer.ingress]
+    if spec.type == "LoadBalancer":
+        return ",".join([*balancers, *spec.external_ips]) or "<pending>"
+    return joined(spec.external_ips) if spec.external_ips else NONE
+
+
+def _port(port: ServicePort) -> str:
+    number = f"{port.port}:{port.node_port}" if port.node_port else str(port.port)
+    return f"{number}/{port.protocol}"
+
+
+def _validate_spec(spec: ServiceSpec) -> Iterator[Cause]:
+    yield from one_of("spec.type", spec.type, TYPES)
+    yield from one_of("spec.sessionAffinity", spec.session_affinity, AFFINITIES)
+    yield from metadata.validate_labels(spec.selector, "spec.selector")
+    if spec.type == "ExternalName":
+        if not spec.external_name:
+            yield required("spec.externalName")
+        else:
+            faults = names.dns1123_subdomain(spec.external_name.removesuffix("."))
+            yield from all_invalid("spec.externalName", spec.external_name, faults)
+    elif not spec.ports and spec.cluster_ip != HEADLESS:
+        yield required("spec.ports")
+    seen: set[str] = set()
+    for i, port in enumerate(spec.ports):
+        yield from _validate_port(port, f"spec.ports[{i}]", named=len(spec.ports) > 1)
+        if port.name and port.name in seen:
+            yield duplicate(f"spec.ports[{i}].name", port.name)
+        seen.add(port.name)
+
+
+def _validate_port(port: ServicePort, path: str, *, named: bool) -> Iterator[Cause]:
+    if named and not port.name:
+        yield required(f"{path}.name")
+    elif port.name:
+        yield from all_invalid(f"{path}.name", port.name, names.dns1123_label(port.name))
+    yield from between(f"{path}.port", port.port, 1, MAX_PORT)
+    if port.protocol not in PROTOCOLS:
+        yield not_supported(f"{path}.protocol", port.protocol, PROTOCOLS)
+    yield from validate_port(port.target_port, f"{path}.targetPort")
