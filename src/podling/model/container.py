@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Annotated
 
 from podling.model.base import Part, always
-from podling.model.fields import Int64, by, keyed
+from podling.model.fields import Int32, Int64, IntOrString, by, keyed
 from podling.model.quantity import Quantity
 from podling.model.references import (
     ConfigMapKeySelector,
@@ -19,8 +19,8 @@ ResourceList = dict[str, Quantity]
 
 class ContainerPort(Part):
     name: str = ""
-    host_port: int = 0
-    container_port: int = always(int)
+    host_port: Int32 = 0
+    container_port: Int32 = always(int)
     protocol: str = ""
     host_ip: str = ""
 
@@ -84,7 +84,7 @@ class ContainerResizePolicy(Part):
 
 class ContainerRestartRuleOnExitCodes(Part):
     operator: str = always(str)
-    values: list[int] = []
+    values: list[Int32] = []
 
 
 class ContainerRestartRule(Part):
@@ -118,19 +118,19 @@ class HTTPHeader(Part):
 
 class HTTPGetAction(Part):
     path: str = ""
-    port: int | str = always(int)
+    port: IntOrString = always(int)
     host: str = ""
     scheme: str = ""
     http_headers: list[HTTPHeader] = []
 
 
 class TCPSocketAction(Part):
-    port: int | str = always(int)
+    port: IntOrString = always(int)
     host: str = ""
 
 
 class GRPCAction(Part):
-    port: int = always(int)
+    port: Int32 = always(int)
     service: str | None = None
 
 
@@ -143,11 +143,11 @@ class Probe(Part):
     http_get: HTTPGetAction | None = None
     tcp_socket: TCPSocketAction | None = None
     grpc: GRPCAction | None = None
-    initial_delay_seconds: int = 0
-    timeout_seconds: int = 0
-    period_seconds: int = 0
-    success_threshold: int = 0
-    failure_threshold: int = 0
+    initial_delay_seconds: Int32 = 0
+    timeout_seconds: Int32 = 0
+    period_seconds: Int32 = 0
+    success_threshold: Int32 = 0
+    failure_threshold: Int32 = 0
     termination_grace_period_seconds: Int64 | None = None
 
 

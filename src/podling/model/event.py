@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import ClassVar
 
 from podling.model.base import Part, always
-from podling.model.fields import MicroTime, Time
+from podling.model.fields import Int32, MicroTime, Time
 from podling.model.meta import KubeObject
 from podling.model.references import ObjectReference
 
@@ -18,7 +18,7 @@ class EventSource(Part):
 class EventSeries(Part):
     """`last_observed_time` is a MicroTime (`2026-01-02T03:04:05.000006Z`)."""
 
-    count: int = 0
+    count: Int32 = 0
     last_observed_time: MicroTime = ""
 
 
@@ -34,7 +34,7 @@ class Event(KubeObject):
     source: EventSource = always(EventSource)
     first_timestamp: Time = ""
     last_timestamp: Time = ""
-    count: int = 0
+    count: Int32 = 0
     type: str = ""
     event_time: MicroTime = ""
     series: EventSeries | None = None
@@ -63,4 +63,4 @@ class EventsEvent(KubeObject):
     deprecated_source: EventSource = always(EventSource)
     deprecated_first_timestamp: Time = ""
     deprecated_last_timestamp: Time = ""
-    deprecated_count: int = 0
+    deprecated_count: Int32 = 0

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import typing
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Annotated, Any
 
@@ -55,13 +56,16 @@ UNDECLARED = Merge()
 
 @dataclass(frozen=True, slots=True)
 class Format:
-    """Field metadata: the OpenAPI format. An integer that says none is an int32."""
+    """Field metadata: the OpenAPI format."""
 
     name: str
 
 
-INT64 = Format("int64")
-Int64 = Annotated[int, INT64]
+INTEGER_BITS = {"int32": 32, "int64": 64}
+Int32 = Annotated[int, Format("int32"), msgspec.Meta(ge=-(1 << 31), le=(1 << 31) - 1)]
+Int64 = Annotated[int, Format("int64"), msgspec.Meta(ge=-(1 << 63), le=(1 << 63) - 1)]
+IntOrString = Int32 | str
+"""A port's number or name. In `FieldInfo.type` it equals `int | str`."""
 Time = Annotated[str, Format("date-time")]
 """RFC 3339, whole seconds, UTC; empty when unset."""
 MicroTime = Annotated[str, Format("micro-time")]
@@ -70,7 +74,7 @@ MicroTime = Annotated[str, Format("micro-time")]
 
 @dataclass(frozen=True, slots=True)
 class FieldInfo:
-    """One field of an API type: attribute, wire name, type, how it merges, OpenAPI format."""
+    """One field of an API type: attribute, wire name, type, merging, OpenAPI format (of its items)."""
 
     attribute: str
     wire: str
@@ -79,30 +83,33 @@ class FieldInfo:
     format: str
 
 
-def _unwrapped(annotation: Any) -> tuple[Any, tuple[Any, ...]]:
-    """The type without `Annotated` and without the `| None` of an optional field; and what was said of it."""
-    if hasattr(annotation, "__metadata__"):
-        bare, said = _unwrapped(annotation.__origin__)
-        return bare, (*annotation.__metadata__, *said)
-    members = typing.get_args(annotation)
-    if len(members) == 2 and members[1] is type(None):
-        return _unwrapped(members[0])
-    return annotation, ()
+def _said_of(annotation: Any) -> Iterator[Any]:
+    """All that `Annotated` says anywhere in a type: of the field first, then of what it holds."""
+    yield from getattr(annotation, "__metadata__", ())
+    for argument in typing.get_args(annotation):
+        if isinstance(argument, type) or hasattr(argument, "__args__"):
+            yield from _said_of(argument)
 
 
-def _field(attribute: str, wire: str, annotation: Any) -> FieldInfo:
-    bare, said = _unwrapped(annotation)
+def _without_none(type_: Any) -> Any:
+    members = typing.get_args(type_)
+    return members[0] if len(members) == 2 and members[1] is type(None) else type_
+
+
+def _field(attribute: str, wire: str, type_: Any, annotation: Any) -> FieldInfo:
+    said = list(_said_of(annotation))
     merge = next((m for m in said if isinstance(m, Merge)), UNDECLARED)
     form = next((m.name for m in said if isinstance(m, Format)), "")
-    return FieldInfo(attribute, wire, bare, merge, form)
+    return FieldInfo(attribute, wire, _without_none(type_), merge, form)
 
 
 @functools.cache
 def fields_of(owner: type[msgspec.Struct]) -> dict[str, FieldInfo]:
     """The fields of an API type by wire name, in wire order."""
-    hints = typing.get_type_hints(owner, include_extras=True)
+    types = typing.get_type_hints(owner)
+    annotations = typing.get_type_hints(owner, include_extras=True)
     return {
-        wire: _field(name, wire, hints[name])
+        wire: _field(name, wire, types[name], annotations[name])
         for name, wire in zip(owner.__struct_fields__, owner.__struct_encode_fields__, strict=True)
     }
 

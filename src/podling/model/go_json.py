@@ -10,12 +10,11 @@ from __future__ import annotations
 import base64
 import binascii
 import typing
-from types import UnionType
 from typing import Any
 
 import msgspec
 
-from podling.model.fields import FieldInfo, fields_of, is_struct, item_type
+from podling.model.fields import INTEGER_BITS, FieldInfo, fields_of, is_struct, item_type
 from podling.model.quantity import Quantity
 
 
@@ -73,7 +72,7 @@ def _fit_scalar(data: Any, type_: Any, place: _Place) -> Any:
         return _fit_quantity(data)
     if type_ is bytes:
         return _fit_base64(_expect(data, str, type_, place))
-    if typing.get_origin(type_) is UnionType:
+    if type_ == int | str:
         return _expect(data, str if isinstance(data, str) else int, type_, place)
     return _expect(data, type_, type_, place)
 
@@ -99,7 +98,7 @@ def _first_fault(text: str) -> int:
 
 def _zero(type_: Any) -> Any:
     """What null leaves in a list or map: Go's zero value."""
-    if typing.get_origin(type_) is UnionType:
+    if type_ == int | str or type_ is Quantity:
         return 0
     if is_struct(type_) or typing.get_origin(type_) is dict:
         return {}
@@ -107,24 +106,31 @@ def _zero(type_: Any) -> Any:
 
 
 def _expect(data: Any, python_type: type[Any], wanted: Any, place: _Place) -> Any:
-    if type(data) is python_type:
+    if type(data) is python_type and (python_type is not int or _in_range(data, place.integer)):
         return data
     if python_type is float and type(data) is int:
         return data
+    kind = _json_kind(data, wanted_integer=python_type is int)
     raise GoJSONError(
-        f"json: cannot unmarshal {_json_kind(data)} into Go "
+        f"json: cannot unmarshal {kind} into Go "
         f"{f'struct field {place}' if place.path else 'value'} of type {go_type(wanted, place.integer)}"
     )
 
 
-def _json_kind(data: Any) -> str:
+def _in_range(number: int, integer: str) -> bool:
+    most = 1 << (INTEGER_BITS[integer] - 1)
+    return -most <= number < most
+
+
+def _json_kind(data: Any, *, wanted_integer: bool) -> str:
     if isinstance(data, bool):
         return "bool"
-    if isinstance(data, float):
-        return f"number {data!r}"
-    return {str: "string", int: "number", list: "array", dict: "object"}.get(type(data), "null")
+    if isinstance(data, int | float):
+        return f"number {data!r}" if wanted_integer else "number"
+    return _JSON_KINDS[type(data)]
 
 
+_JSON_KINDS: dict[type[Any], str] = {str: "string", list: "array", dict: "object"}
 _GO_SCALARS = {str: "string", bool: "bool", float: "float64", bytes: "[]uint8"}
 
 
@@ -137,7 +143,7 @@ def go_type(type_: Any, integer: str = "int32") -> str:
         return f"[]{go_type(item_type(type_), integer)}"
     if origin is dict:
         return f"map[string]{go_type(item_type(type_), integer)}"
-    if origin is UnionType:
+    if type_ == int | str:
         return "intstr.IntOrString"
     return _GO_SCALARS.get(type_) or f"v1.{type_.__name__}"
 

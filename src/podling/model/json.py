@@ -19,9 +19,11 @@ T = TypeVar("T")
 
 
 def decode_hook(type_: type[Any], value: Any) -> Any:
-    if type_ is Quantity and type(value) in (str, int, float):
-        return Quantity(value)
-    raise NotImplementedError(f"{type_.__name__} is not an API type")
+    if type_ is not Quantity:
+        raise NotImplementedError(f"{type_.__name__} is not an API type")
+    if type(value) not in (str, int, float):
+        raise TypeError("a quantity is a string or a number")
+    return Quantity(value)
 
 
 def _encode_hook(value: Any) -> Any:

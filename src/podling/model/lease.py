@@ -5,16 +5,16 @@ from __future__ import annotations
 from typing import ClassVar
 
 from podling.model.base import Part, always
-from podling.model.fields import MicroTime
+from podling.model.fields import Int32, MicroTime
 from podling.model.meta import KubeObject
 
 
 class LeaseSpec(Part):
     holder_identity: str | None = None
-    lease_duration_seconds: int | None = None
+    lease_duration_seconds: Int32 | None = None
     acquire_time: MicroTime = ""
     renew_time: MicroTime = ""
-    lease_transitions: int | None = None
+    lease_transitions: Int32 | None = None
     strategy: str | None = None
     preferred_holder: str | None = None
 

@@ -8,7 +8,7 @@ import msgspec
 
 from podling.model.base import Part, always
 from podling.model.container import ResourceList
-from podling.model.fields import MERGED_SET, Int64, Time, by
+from podling.model.fields import MERGED_SET, Int32, Int64, Time, by
 from podling.model.meta import KubeObject
 
 
@@ -56,7 +56,7 @@ class NodeAddress(Part):
 
 
 class DaemonEndpoint(Part):
-    port: int = msgspec.field(default_factory=int, name="Port")
+    port: Int32 = msgspec.field(default_factory=int, name="Port")
 
 
 class NodeDaemonEndpoints(Part):

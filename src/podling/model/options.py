@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import ClassVar
 
 from podling.model.base import Object, Part
-from podling.model.fields import Int64, Time
+from podling.model.fields import Int32, Int64, Time
 
 
 class Preconditions(Part):
@@ -100,4 +100,4 @@ class PodAttachOptions(Part):
 
 
 class PodPortForwardOptions(Part):
-    ports: list[int] = []
+    ports: list[Int32] = []

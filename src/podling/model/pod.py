@@ -15,7 +15,7 @@ from podling.model.container import (
     SELinuxOptions,
     WindowsSecurityContextOptions,
 )
-from podling.model.fields import ATOMIC_MAP, INT64, Int64, by
+from podling.model.fields import ATOMIC_MAP, Int32, Int64, by
 from podling.model.meta import KubeObject, ObjectMeta
 from podling.model.options import DeleteOptions
 from podling.model.pod_status import PodStatus
@@ -41,7 +41,7 @@ class PodSecurityContext(Part):
     run_as_user: Int64 | None = None
     run_as_group: Int64 | None = None
     run_as_non_root: bool | None = None
-    supplemental_groups: Annotated[list[int], INT64] = []
+    supplemental_groups: list[Int64] = []
     supplemental_groups_policy: str | None = None
     fs_group: Int64 | None = None
     sysctls: list[Sysctl] = []
@@ -108,7 +108,7 @@ class PodSpec(Part):
     tolerations: list[Toleration] = []
     host_aliases: Annotated[list[HostAlias], by("ip")] = []
     priority_class_name: str = ""
-    priority: int | None = None
+    priority: Int32 | None = None
     dns_config: PodDNSConfig | None = None
     readiness_gates: list[PodReadinessGate] = []
     runtime_class_name: str | None = None

@@ -6,7 +6,7 @@ from typing import Annotated
 
 from podling.model.base import Part, always
 from podling.model.container import ResourceList, ResourceRequirements
-from podling.model.fields import INT64, Int64, Time, by, keyed, patched_by
+from podling.model.fields import Int32, Int64, Time, by, keyed, patched_by
 
 
 class ContainerStateWaiting(Part):
@@ -19,8 +19,8 @@ class ContainerStateRunning(Part):
 
 
 class ContainerStateTerminated(Part):
-    exit_code: int = always(int)
-    signal: int = 0
+    exit_code: Int32 = always(int)
+    signal: Int32 = 0
     reason: str = ""
     message: str = ""
     started_at: Time = ""
@@ -55,7 +55,7 @@ class VolumeMountStatus(Part):
 class LinuxContainerUser(Part):
     uid: Int64 = always(int)
     gid: Int64 = always(int)
-    supplemental_groups: Annotated[list[int], INT64] = []
+    supplemental_groups: list[Int64] = []
 
 
 class ContainerUser(Part):
@@ -78,7 +78,7 @@ class ContainerStatus(Part):
     state: ContainerState = always(ContainerState)
     last_state: ContainerState = always(ContainerState)
     ready: bool = always(bool)
-    restart_count: int = always(int)
+    restart_count: Int32 = always(int)
     image: str = always(str)
     image_id: str = always(str)
     container_id: str = ""

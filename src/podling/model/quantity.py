@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import functools
 import re
-from fractions import Fraction
 
 _BINARY = {"Ki": 1 << 10, "Mi": 1 << 20, "Gi": 1 << 30, "Ti": 1 << 40, "Pi": 1 << 50, "Ei": 1 << 60}
 _DECIMAL = {"n": -9, "u": -6, "m": -3, "": 0, "k": 3, "M": 6, "G": 9, "T": 12, "P": 15, "E": 18}
@@ -16,6 +15,9 @@ _SUFFIX_OF = {exponent: suffix for suffix, exponent in _DECIMAL.items()}
 _SYNTAX = re.compile(
     r"([+-]?)(?=\.?[0-9])([0-9]*)(?:\.([0-9]*))?(?:([KMGTPE]i)|[eE]([+-]?[0-9]+)|([numkMGTPE]?))"
 )
+_SHAPE = re.compile(r"[+-]?(?=\.?[0-9])[0-9]*\.?[0-9]*[eEinumkKMGTP]*[-+]?[0-9]*")
+_BAD_FORMAT = "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
+_BAD_SUFFIX = "unable to parse quantity's suffix"
 _NANO = 10**9
 _LARGEST = (1 << 63) - 1
 """Larger numbers are cut to it, as upstream does."""
@@ -101,9 +103,7 @@ class Quantity:
 def _parse(text: str) -> Quantity:
     match = _SYNTAX.fullmatch(text.strip(" \t\r\n"))
     if match is None:
-        raise ValueError(
-            "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
-        )
+        raise ValueError(_BAD_SUFFIX if _SHAPE.fullmatch(text) else _BAD_FORMAT)
     sign, whole, fraction, binary, exponent, suffix = match.groups(default="")
     digits = int(f"{whole}{fraction}" or "0")
     magnitude = _scaled(digits, len(fraction), binary, exponent, suffix)
@@ -146,8 +146,3 @@ def _decimal_text(nanos: int, *, exponent_form: bool) -> str:
     if exponent_form:
         return f"{nanos}e{exponent}" if exponent else str(nanos)
     return f"{nanos}{_SUFFIX_OF[exponent]}"
-
-
-def as_fraction(quantity: Quantity) -> Fraction:
-    """The exact value, in units."""
-    return Fraction(quantity.nanos, _NANO)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import ClassVar
 
 from podling.model.base import Part, always
-from podling.model.fields import Int64
+from podling.model.fields import Int32, Int64
 from podling.model.meta import LabelSelector
 
 
@@ -29,7 +29,7 @@ class NodeSelector(Part):
 
 
 class PreferredSchedulingTerm(Part):
-    weight: int = always(int)
+    weight: Int32 = always(int)
     preference: NodeSelectorTerm = always(NodeSelectorTerm)
 
 
@@ -48,7 +48,7 @@ class PodAffinityTerm(Part):
 
 
 class WeightedPodAffinityTerm(Part):
-    weight: int = always(int)
+    weight: Int32 = always(int)
     pod_affinity_term: PodAffinityTerm = always(PodAffinityTerm)
 
 
@@ -77,11 +77,11 @@ class Toleration(Part):
 
 
 class TopologySpreadConstraint(Part):
-    max_skew: int = always(int)
+    max_skew: Int32 = always(int)
     topology_key: str = always(str)
     when_unsatisfiable: str = always(str)
     label_selector: LabelSelector | None = None
-    min_domains: int | None = None
+    min_domains: Int32 | None = None
     node_affinity_policy: str | None = None
     node_taints_policy: str | None = None
     match_label_keys: list[str] = []

@@ -101,7 +101,10 @@ def _check_values(operator: str, values: list[str]) -> None:
     if operator in (IN, NOT_IN) and not values:
         raise ValueError("values: Invalid value: []: for 'in', 'notin' operators, values set can't be empty")
     if operator in (EXISTS, MISSING) and values:
-        raise ValueError("values: Invalid value: values set must be empty for exists and does not exist")
+        listed = ", ".join(f'"{value}"' for value in values)
+        raise ValueError(
+            f"values: Invalid value: [{listed}]: values set must be empty for exists and does not exist"
+        )
     if operator in (GREATER, LESS) and _INTEGER.fullmatch(values[0]) is None:
         why = "for 'Gt', 'Lt' operators, the value must be an integer"
         raise ValueError(f'values[0]: Invalid value: "{values[0]}": {why}')

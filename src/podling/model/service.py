@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Annotated, ClassVar
 
 from podling.model.base import Part, always
-from podling.model.fields import ATOMIC_MAP, by
+from podling.model.fields import ATOMIC_MAP, Int32, IntOrString, by
 from podling.model.meta import Condition, KubeObject
 from podling.model.references import ObjectReference
 
@@ -14,13 +14,13 @@ class ServicePort(Part):
     name: str = ""
     protocol: str = ""
     app_protocol: str | None = None
-    port: int = always(int)
-    target_port: int | str = always(int)
-    node_port: int = 0
+    port: Int32 = always(int)
+    target_port: IntOrString = always(int)
+    node_port: Int32 = 0
 
 
 class ClientIPConfig(Part):
-    timeout_seconds: int | None = None
+    timeout_seconds: Int32 | None = None
 
 
 class SessionAffinityConfig(Part):
@@ -39,7 +39,7 @@ class ServiceSpec(Part):
     load_balancer_source_ranges: list[str] = []
     external_name: str = ""
     external_traffic_policy: str = ""
-    health_check_node_port: int = 0
+    health_check_node_port: Int32 = 0
     publish_not_ready_addresses: bool = False
     session_affinity_config: SessionAffinityConfig | None = None
     ip_families: list[str] = []
@@ -51,7 +51,7 @@ class ServiceSpec(Part):
 
 
 class PortStatus(Part):
-    port: int = always(int)
+    port: Int32 = always(int)
     protocol: str = always(str)
     error: str | None = None
 
@@ -93,7 +93,7 @@ class EndpointPort(Part):
     ATOMIC: ClassVar[bool] = True
 
     name: str = ""
-    port: int = always(int)
+    port: Int32 = always(int)
     protocol: str = ""
     app_protocol: str | None = None
 

@@ -15,22 +15,29 @@ from typing import Any
 
 import msgspec
 
+from podling.model.errors import bad_request
 from podling.model.fields import fields_of, is_struct, item_type
-from podling.model.json import decode_hook
+from podling.model.json import decode_data, decode_hook
 
 MOST_REPORTED = 100
-_plain = msgspec.json.Decoder()
 _KEY_END = b'":'
 
 
 def field_faults(data: bytes, type_: type[Any]) -> list[str]:
     """`unknown field "spec.containers[0].foo"`, `duplicate field "spec.x"`, in the order of `data`.
 
-    `data` has been decoded before: it is JSON. With `fieldValidation=Warn` each is a warning of its own;
-    `strict_message` joins them for `Strict`.
+    With `fieldValidation=Warn` each is a warning of its own; `strict_message` joins them for `Strict`. Raises
+    StatusError 400 when `data` is not JSON.
     """
     if not _may_repeat_keys(data) and _knows_all(data, type_):
         return []
+    try:
+        return _told(data, type_)
+    except RecursionError as error:
+        raise bad_request("exceeded max depth") from error
+
+
+def _told(data: bytes, type_: type[Any]) -> list[str]:
     walked = json.loads(data, object_pairs_hook=_Pairs)
     found: list[str] = []
     for fault in _walk(walked, type_, ""):
@@ -51,10 +58,9 @@ class _Pairs(list[tuple[str, Any]]):
 
 def _may_repeat_keys(data: bytes) -> bool:
     """An escaped quote before a colon counts like a key, before as after, unless it is written `\\u0022`."""
-    if b"\\u0022" in data:
-        return True
+    once = msgspec.json.encode(decode_data(data))
     compact = msgspec.json.format(data, indent=-1)
-    return compact.count(_KEY_END) != msgspec.json.encode(_plain.decode(data)).count(_KEY_END)
+    return b"\\u0022" in data or compact.count(_KEY_END) != once.count(_KEY_END)
 
 
 def _knows_all(data: bytes, type_: Any) -> bool:

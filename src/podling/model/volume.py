@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from podling.model.base import Part, always
 from podling.model.container import ResourceList
-from podling.model.fields import Int64
+from podling.model.fields import Int32, Int64
 from podling.model.meta import LabelSelector, ObjectMeta
 from podling.model.quantity import Quantity
 from podling.model.references import (
@@ -41,7 +41,7 @@ from podling.model.volume_drivers import (
 class KeyToPath(Part):
     key: str = always(str)
     path: str = always(str)
-    mode: int | None = None
+    mode: Int32 | None = None
 
 
 class EmptyDirVolumeSource(Part):
@@ -57,14 +57,14 @@ class HostPathVolumeSource(Part):
 class ConfigMapVolumeSource(Part):
     name: str = ""
     items: list[KeyToPath] = []
-    default_mode: int | None = None
+    default_mode: Int32 | None = None
     optional: bool | None = None
 
 
 class SecretVolumeSource(Part):
     secret_name: str = ""
     items: list[KeyToPath] = []
-    default_mode: int | None = None
+    default_mode: Int32 | None = None
     optional: bool | None = None
 
 
@@ -72,12 +72,12 @@ class DownwardAPIVolumeFile(Part):
     path: str = always(str)
     field_ref: ObjectFieldSelector | None = None
     resource_field_ref: ResourceFieldSelector | None = None
-    mode: int | None = None
+    mode: Int32 | None = None
 
 
 class DownwardAPIVolumeSource(Part):
     items: list[DownwardAPIVolumeFile] = []
-    default_mode: int | None = None
+    default_mode: Int32 | None = None
 
 
 class SecretProjection(Part):
@@ -113,7 +113,7 @@ class ClusterTrustBundleProjection(Part):
 class PodCertificateProjection(Part):
     signer_name: str = ""
     key_type: str = ""
-    max_expiration_seconds: int | None = None
+    max_expiration_seconds: Int32 | None = None
     credential_bundle_path: str = ""
     key_path: str = ""
     certificate_chain_path: str = ""
@@ -131,7 +131,7 @@ class VolumeProjection(Part):
 
 class ProjectedVolumeSource(Part):
     sources: list[VolumeProjection] = []
-    default_mode: int | None = None
+    default_mode: Int32 | None = None
 
 
 class PersistentVolumeClaimVolumeSource(Part):

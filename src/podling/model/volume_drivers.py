@@ -6,20 +6,21 @@ Kept so that objects naming them survive a round trip unchanged.
 from __future__ import annotations
 
 from podling.model.base import Part, always
+from podling.model.fields import Int32
 from podling.model.references import LocalObjectReference
 
 
 class GCEPersistentDiskVolumeSource(Part):
     pd_name: str = always(str)
     fs_type: str = ""
-    partition: int = 0
+    partition: Int32 = 0
     read_only: bool = False
 
 
 class AWSElasticBlockStoreVolumeSource(Part):
     volume_id: str = always(str)
     fs_type: str = ""
-    partition: int = 0
+    partition: Int32 = 0
     read_only: bool = False
 
 
@@ -38,7 +39,7 @@ class NFSVolumeSource(Part):
 class ISCSIVolumeSource(Part):
     target_portal: str = always(str)
     iqn: str = always(str)
-    lun: int = always(int)
+    lun: Int32 = always(int)
     iscsi_interface: str = ""
     fs_type: str = ""
     read_only: bool = False
@@ -97,7 +98,7 @@ class FlockerVolumeSource(Part):
 
 class FCVolumeSource(Part):
     target_wwns: list[str] = []
-    lun: int | None = None
+    lun: Int32 | None = None
     fs_type: str = ""
     read_only: bool = False
     wwids: list[str] = []

@@ -1,0 +1,42 @@
+"""Status errors are the Status objects Kubernetes clients know."""
+
+from __future__ import annotations
+
+from podling.model import errors
+from podling.model.errors import Cause
+
+
+def test_not_found() -> None:
+    assert errors.not_found("leases", "a", "coordination.k8s.io").status() == {
+        "kind": "Status",
+        "apiVersion": "v1",
+        "metadata": {},
+        "status": "Failure",
+        "message": 'leases.coordination.k8s.io "a" not found',
+        "reason": "NotFound",
+        "details": {"name": "a", "group": "coordination.k8s.io", "kind": "leases"},
+        "code": 404,
+    }
+
+
+def test_one_cause_stands_alone_and_several_are_listed() -> None:
+    one = Cause("FieldValueRequired", "Required value", "spec.containers")
+    other = Cause("FieldValueInvalid", 'Invalid value: "A": no', "metadata.name")
+    assert errors.invalid("Pod", "a", [one]).message == 'Pod "a" is invalid: spec.containers: Required value'
+    both = errors.invalid("Pod", "a", [one, other])
+    assert both.message == (
+        'Pod "a" is invalid: [spec.containers: Required value, metadata.name: Invalid value: "A": no]'
+    )
+    assert both.status()["details"]["causes"] == [
+        {"reason": "FieldValueRequired", "message": "Required value", "field": "spec.containers"},
+        {"reason": "FieldValueInvalid", "message": 'Invalid value: "A": no', "field": "metadata.name"},
+    ]
+
+
+def test_a_status_without_details_has_none() -> None:
+    assert "details" not in errors.bad_request("no").status()
+
+
+def test_retry_after() -> None:
+    details = errors.service_unavailable("busy", retry_after_seconds=3).status()["details"]
+    assert details == {"retryAfterSeconds": 3}

@@ -1,0 +1,47 @@
+"""The resources podling knows."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from podling.model import json
+from podling.model.event import Event, EventsEvent
+from podling.model.lease import Lease
+from podling.model.pod import Pod
+from podling.model.scheme import RESOURCES, by_kind, by_plural, resource_of
+
+
+def test_lookups_agree() -> None:
+    for resource in RESOURCES:
+        assert resource_of(resource.type) is resource
+        assert by_plural(resource.group, resource.version, resource.plural) is resource
+        assert by_kind(resource.api_version, resource.kind) is resource
+
+
+def test_unknown_ones_are_none() -> None:
+    assert by_plural("", "v1", "gadgets") is None
+    assert by_kind("v2", "Pod") is None
+
+
+def test_names_and_groups() -> None:
+    pods, leases = resource_of(Pod), resource_of(Lease)
+    assert (pods.api_version, pods.plural, pods.singular, pods.short_names) == ("v1", "pods", "pod", ("po",))
+    assert pods.namespaced
+    assert pods.categories == ("all",)
+    assert (leases.group, leases.api_version) == ("coordination.k8s.io", "coordination.k8s.io/v1")
+    assert leases.qualified == "leases.coordination.k8s.io"
+
+
+def test_both_forms_of_event_are_resources() -> None:
+    assert resource_of(Event).group == ""
+    assert resource_of(EventsEvent).group == "events.k8s.io"
+
+
+@pytest.mark.parametrize("resource", RESOURCES, ids=[r.qualified for r in RESOURCES])
+def test_every_empty_object_round_trips_and_begins_alike(resource) -> None:
+    data = json.encode(resource.type())
+    start = f'{{"kind":"{resource.kind}","apiVersion":"{resource.api_version}","metadata":{{}}'
+    assert data.startswith(start.encode())
+    assert json.encode(json.decode(data, resource.type)) == data
+    assert msgspec.json.decode(data)["metadata"] == {}
