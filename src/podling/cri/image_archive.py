@@ -4,11 +4,16 @@ tar."""
 from __future__ import annotations
 
 import json
+import lzma
 import tarfile
+import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
+
+_BROKEN = (tarfile.TarError, EOFError, zlib.error, lzma.LZMAError)
+"""What reading a broken archive raises, besides OSError."""
 
 
 class ImageArchiveError(Exception):
@@ -59,5 +64,5 @@ def open_archive(path: Path) -> Iterator[ImageArchive]:
     try:
         with tarfile.open(path) as tar:
             yield ImageArchive(tar)
-    except tarfile.TarError as error:
+    except _BROKEN as error:
         raise ImageArchiveError(f"{path} is no image archive: {error}") from error

@@ -1,0 +1,70 @@
+"""Reading archives, ours and others', whole and broken."""
+
+from __future__ import annotations
+
+import io
+import json
+import tarfile
+from pathlib import Path
+
+import pytest
+
+from podling.cri.image_archive import ImageArchiveError, open_archive
+from podling.cri.image_build import ImageConfig, build_image, digest_of
+
+
+def _archive(path: Path, entries: dict[str, bytes], mode: str = "w") -> Path:
+    with tarfile.open(path, mode) as tar:  # type: ignore[call-overload]
+        for name, data in entries.items():
+            member = tarfile.TarInfo(name)
+            member.size = len(data)
+            tar.addfile(member, io.BytesIO(data))
+    return path
+
+
+def test_what_was_built_is_read_back(tmp_path: Path) -> None:
+    path = tmp_path / "image.tar"
+    path.write_bytes(build_image("a.test/b:1", {"x": b"y"}, ImageConfig()))
+    with open_archive(path) as archive:
+        assert archive.names() == ["a.test/b:1"]
+        media_type, manifest = archive.manifest()
+        assert media_type == "application/vnd.oci.image.manifest.v1+json"
+        described = json.loads(manifest)
+        for part in [described["config"], *described["layers"]]:
+            assert digest_of(archive.blob(part["digest"])) == part["digest"]
+
+
+@pytest.mark.parametrize("mode", ["w", "w:gz", "w:xz"])
+def test_names_of_docker_archives_compressed_or_not(tmp_path: Path, mode: str) -> None:
+    images = [{"RepoTags": ["a:1", "a:latest"]}, {"RepoTags": None}, {"RepoTags": ["b:1"]}]
+    path = _archive(tmp_path / "image", {"manifest.json": json.dumps(images).encode()}, mode)
+    with open_archive(path) as archive:
+        assert archive.names() == ["a:1", "a:latest", "b:1"]
+
+
+def test_names_of_oci_layouts(tmp_path: Path) -> None:
+    manifests = [{"annotations": {"io.containerd.image.name": "a.test/b:1"}}, {}]
+    path = _archive(tmp_path / "image", {"./index.json": json.dumps({"manifests": manifests}).encode()})
+    with open_archive(path) as archive:
+        assert archive.names() == ["a.test/b:1"]
+
+
+@pytest.mark.parametrize("data", [b"", b"not a tar", b"\x1f\x8b broken"])
+def test_no_archive_is_refused(tmp_path: Path, data: bytes) -> None:
+    path = tmp_path / "image"
+    path.write_bytes(data)
+    with pytest.raises(ImageArchiveError, match="no image archive"), open_archive(path):
+        pass
+
+
+@pytest.mark.parametrize("entries", [{}, {"index.json": b"{"}, {"index.json": b"\xff"}])
+def test_an_archive_that_lacks_its_index_is_refused(tmp_path: Path, entries: dict[str, bytes]) -> None:
+    path = _archive(tmp_path / "image", {"other": b"", **entries})
+    with pytest.raises(ImageArchiveError), open_archive(path) as archive:
+        archive.names()
+
+
+def test_a_missing_blob_is_named(tmp_path: Path) -> None:
+    path = _archive(tmp_path / "image", {"index.json": b'{"manifests": []}'})
+    with pytest.raises(ImageArchiveError, match="blobs/sha256/beef"), open_archive(path) as archive:
+        archive.blob("sha256:beef")
