@@ -14,6 +14,7 @@ import msgspec
 from podling.model.errors import StatusError, bad_request
 from podling.model.go_json import GoJSONError, fit, syntax_error
 from podling.model.quantity import Quantity
+from podling.model.timestamps import TimeError, settle_times
 
 T = TypeVar("T")
 
@@ -63,6 +64,17 @@ def decode(data: bytes | bytearray | memoryview | msgspec.Raw | str, type_: type
         return from_data(decode_data(data), type_)
     except (msgspec.DecodeError, RecursionError, UnicodeError) as error:
         raise bad_request(_unreadable(error, type_)) from error
+
+
+def decode_sent(data: bytes, type_: type[T]) -> T:
+    """An object as a client sent it: as `decode`, and its times are checked and put in one spelling."""
+    obj = decode(data, type_)
+    if isinstance(obj, msgspec.Struct):
+        try:
+            settle_times(obj)
+        except TimeError as error:
+            raise refusal(str(error), type_) from error
+    return obj
 
 
 def decode_data(data: bytes | bytearray | memoryview | msgspec.Raw | str) -> Any:

@@ -1,0 +1,76 @@
+"""Times in a request are checked, and kept as Kubernetes keeps them."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from podling.model import json
+from podling.model.errors import StatusError
+from podling.model.lease import Lease
+from podling.model.pod import Pod
+from podling.model.timestamps import TimeError, settled
+
+DATE_TIME = [
+    ("2026-01-02T03:04:05Z", "2026-01-02T03:04:05Z"),
+    ("2026-01-02T05:04:05+02:00", "2026-01-02T03:04:05Z"),
+    ("2026-01-02T03:04:05.999Z", "2026-01-02T03:04:05Z"),
+]
+
+
+@pytest.mark.parametrize(("sent", "kept"), DATE_TIME)
+def test_a_time_is_kept_in_utc_and_whole_seconds(sent: str, kept: str) -> None:
+    assert settled(sent, "date-time") == kept
+
+
+def test_a_micro_time_has_six_digits() -> None:
+    assert settled("2026-01-02T05:04:05.000006+02:00", "micro-time") == "2026-01-02T03:04:05.000006Z"
+    with pytest.raises(TimeError, match=r'cannot parse "Z" as ".000000"'):
+        settled("2026-01-02T03:04:05Z", "micro-time")
+
+
+REFUSED = [
+    ("soon", ' as "2006-01-02T15:04:05Z07:00": cannot parse "soon" as "2006"'),
+    ("2026-01-02", ' as "2006-01-02T15:04:05Z07:00": cannot parse "" as "T"'),
+    ("2026-01-02T03:04:05", ' as "2006-01-02T15:04:05Z07:00": cannot parse "" as "Z07:00"'),
+    ("2026-13-02T03:04:05Z", ": month must be in 1..12"),
+]
+
+
+@pytest.mark.parametrize(("text", "why"), REFUSED)
+def test_what_is_no_time_is_refused(text: str, why: str) -> None:
+    with pytest.raises(TimeError) as refused:
+        settled(text, "date-time")
+    assert str(refused.value).startswith(f'parsing time "{text}"')
+    assert str(refused.value).endswith(why)
+
+
+def test_times_are_found_wherever_they_are() -> None:
+    sent = (
+        b'{"metadata":{"managedFields":[{"time":"2026-01-02T05:00:00+02:00"}]},"status":{"containerStatuses":'
+        b'[{"lastState":{"terminated":{"finishedAt":"2026-01-02T05:00:00+02:00"}}}]}}'
+    )
+    pod = json.decode_sent(sent, Pod)
+    assert pod.metadata.managed_fields[0].time == "2026-01-02T03:00:00Z"
+    terminated = pod.status.container_statuses[0].last_state.terminated
+    assert terminated is not None
+    assert terminated.finished_at == "2026-01-02T03:00:00Z"
+
+
+def test_a_bad_time_is_a_bad_request() -> None:
+    with pytest.raises(StatusError) as refused:
+        json.decode_sent(b'{"spec":{"renewTime":"soon"}}', Lease)
+    assert refused.value.code == 400
+    assert refused.value.message.startswith(
+        'Lease in version "v1" cannot be handled as a Lease: parsing time "soon"'
+    )
+
+
+@given(st.text(max_size=30) | st.from_regex(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z", fullmatch=True))
+def test_only_time_errors_escape(text: str) -> None:
+    try:
+        kept = settled(text, "date-time")
+    except TimeError:
+        return
+    assert settled(kept, "date-time") == kept
