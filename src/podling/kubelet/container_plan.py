@@ -26,7 +26,7 @@ def keep(draft: Draft, pod: Pod, kind: ContainerType, container: Container) -> N
     elif newest.state is ContainerState.CREATED:
         # A start that a crash cut short: nothing of it has run. It is made again, with the same attempt.
         draft.add(RemoveContainer(newest.id, newest.name))
-    elif newest.state is ContainerState.UNKNOWN:
+    elif newest.lost:
         draft.add(
             _stop(pod, newest, "Unknown", f"Container {newest.name} is in unknown state", restart=False)
         )

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from podling.kubelet.container_types import NEVER, ContainerType, init_containers
-from podling.kubelet.observed import ContainerState, ObservedContainer, ObservedPod
+from podling.kubelet.observed import ObservedContainer, ObservedPod
 from podling.kubelet.restart import restarts
 from podling.model.container import Container
 from podling.model.pod import Pod
@@ -66,8 +66,9 @@ def outcome(pod: Pod, observed: ObservedPod) -> str:
 
 
 def _over(pod: Pod, container: Container, instance: ObservedContainer, observed: ObservedPod) -> bool:
-    ended = instance.exited or instance.state is ContainerState.UNKNOWN
-    return ended and not restarts(pod, container, ContainerType.REGULAR, instance, observed)
+    return (instance.exited or instance.lost) and not restarts(
+        pod, container, ContainerType.REGULAR, instance, observed
+    )
 
 
 def _initialization_failed(pod: Pod, observed: ObservedPod) -> bool:

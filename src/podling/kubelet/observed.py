@@ -90,13 +90,23 @@ class ObservedContainer:
         return self.state is ContainerState.EXITED
 
     @property
+    def lost(self) -> bool:
+        """The runtime does not know what became of it."""
+        return self.state is ContainerState.UNKNOWN
+
+    @property
+    def alive(self) -> bool:
+        """It runs, or may run."""
+        return self.running or self.lost
+
+    @property
     def succeeded(self) -> bool:
         return self.state is ContainerState.EXITED and self.exit_code == 0
 
     @property
     def failed(self) -> bool:
         """Ended, or lost by the runtime, without success."""
-        return self.state is ContainerState.UNKNOWN or (self.exited and self.exit_code != 0)
+        return self.lost or (self.exited and self.exit_code != 0)
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from zlib import crc32
 
 from podling.kubelet.container_types import ALWAYS, NEVER, ContainerType
-from podling.kubelet.observed import ContainerState, ObservedContainer, ObservedPod
+from podling.kubelet.observed import ObservedContainer, ObservedPod
 from podling.model.container import Container, ContainerRestartRule, EphemeralContainerCommon
 from podling.model.pod import Pod
 
@@ -25,7 +25,7 @@ def changed(container: EphemeralContainerCommon, instance: ObservedContainer) ->
 
 
 def exit_code(ended: ObservedContainer) -> int:
-    return LOST_EXIT_CODE if ended.state is ContainerState.UNKNOWN else ended.exit_code
+    return LOST_EXIT_CODE if ended.lost else ended.exit_code
 
 
 def policy_restarts(pod: Pod, container: Container, kind: ContainerType, code: int) -> bool:

@@ -12,16 +12,14 @@ from datetime import datetime
 from podling.kubelet.container_types import ContainerType
 from podling.kubelet.draft import Draft
 from podling.kubelet.ending import MINIMUM_GRACE, Ending
-from podling.kubelet.observed import ContainerState, ObservedContainer
+from podling.kubelet.observed import ObservedContainer
 from podling.kubelet.pod_actions import StopContainer, StopSandbox
 from podling.model.pod import Pod
-
-_ALIVE = (ContainerState.RUNNING, ContainerState.UNKNOWN)
 
 
 def tear_down(draft: Draft, pod: Pod, end: Ending) -> bool:
     """Whether everything has stopped. Plans the next step otherwise."""
-    alive = [c for c in draft.observed.containers if c.state in _ALIVE]
+    alive = [c for c in draft.observed.containers if c.alive]
     for container in _turn(pod, alive):
         draft.add(_stop(container, end, draft.now))
     if not alive and not draft.in_flight(("start:", "create-sandbox")):

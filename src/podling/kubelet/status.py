@@ -1,0 +1,137 @@
+"""The status of a pod, as Kubernetes shows it, from what is observed. Pure.
+
+`pod.status` is the newest status known: times, restart counts, addresses and terminal phases are carried over
+from it, so giving it back in changes nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+
+import msgspec
+
+from podling.kubelet.conditions import Facts, pod_conditions
+from podling.kubelet.container_status import container_status, lose
+from podling.kubelet.container_types import ContainerType, init_containers
+from podling.kubelet.ending import FAILED, TERMINAL, Ending, ending
+from podling.kubelet.observed import ObservedPod
+from podling.kubelet.pod_phase import PENDING, RUNNING, pod_phase
+from podling.kubelet.waiting import Moment
+from podling.model.pod import Pod
+from podling.model.pod_status import ContainerStatus, HostIP, PodIP, PodStatus
+from podling.model.resources import qos_class
+from podling.model.time import rfc3339
+
+
+def pod_status(pod: Pod, observed: ObservedPod, now: datetime, host_ips: Sequence[str] = ()) -> PodStatus:
+    end = ending(pod, observed, now)
+    over = end is not None and not _may_run(observed)
+    at = Moment(pod, observed, now, ending=end is not None)
+    init = [container_status(at, kind, c) for kind, c in init_containers(pod)]
+    apps = [container_status(at, ContainerType.REGULAR, c) for c in pod.spec.containers]
+    debug = [container_status(at, ContainerType.EPHEMERAL, c) for c in pod.spec.ephemeral_containers]
+    if over:
+        _lose_the_unaccounted(pod, init, apps)
+    statuses = {status.name: status for status in (*init, *apps)}
+    begun = _begun_apps(pod, observed, apps, over=over)
+    phase = _phase(pod, statuses, end, over=over, begun=begun)
+    facts = Facts(phase, statuses, _sandbox_ready(observed), begun, any(_has_started(s) for s in debug))
+    pod_ips = _pod_ips(pod, observed, host_ips)
+    reason, message = _why(pod.status, end, phase, over=over)
+    return msgspec.structs.replace(
+        pod.status,
+        observed_generation=pod.metadata.generation,
+        phase=phase,
+        reason=reason,
+        message=message,
+        conditions=pod_conditions(pod, facts, now),
+        host_ip=host_ips[0] if host_ips else pod.status.host_ip,
+        host_ips=[HostIP(ip=ip) for ip in host_ips] or pod.status.host_ips,
+        pod_ip=pod_ips[0] if pod_ips else "",
+        pod_ips=[PodIP(ip=ip) for ip in pod_ips],
+        start_time=pod.status.start_time or rfc3339(observed.started_at or now),
+        init_container_statuses=init,
+        container_statuses=sorted(apps, key=_name),
+        ephemeral_container_statuses=sorted(debug, key=_name),
+        qos_class=pod.status.qos_class or qos_class(pod),
+    )
+
+
+def _name(status: ContainerStatus) -> str:
+    return status.name
+
+
+def _may_run(observed: ObservedPod) -> bool:
+    starting = any(key.startswith("start:") for key in observed.in_flight)
+    return starting or any(container.alive for container in observed.containers)
+
+
+def _has_started(status: ContainerStatus) -> bool:
+    return bool(status.state.running or status.state.terminated or status.last_state.terminated)
+
+
+def _begun_apps(pod: Pod, observed: ObservedPod, apps: list[ContainerStatus], *, over: bool) -> bool:
+    """Whether app containers were made in this sandbox or, of a pod that is over, ever."""
+    if over:
+        return any(_has_started(status) for status in apps)
+    return any(observed.current(container.name) for container in pod.spec.containers)
+
+
+def _sandbox_ready(observed: ObservedPod) -> bool:
+    return observed.sandbox is not None and observed.sandbox.usable
+
+
+def _phase(
+    pod: Pod, statuses: dict[str, ContainerStatus], end: Ending | None, *, over: bool, begun: bool
+) -> str:
+    """A terminal phase is for ever, and never comes before the last container, of any kind, has stopped."""
+    if pod.status.phase in TERMINAL:
+        return pod.status.phase
+    phase = pod_phase(pod, statuses, over=over, initialized=begun)
+    if not over:
+        return phase if phase not in TERMINAL else pod.status.phase or (RUNNING if begun else PENDING)
+    if end and end.phase:
+        return end.phase
+    return phase if phase in TERMINAL else FAILED
+
+
+def _why(old: PodStatus, end: Ending | None, phase: str, *, over: bool) -> tuple[str, str]:
+    """Reason and message go with the phase: a new one has its own, an old one keeps them."""
+    if phase == old.phase:
+        return old.reason, old.message
+    return (end.reason, end.message) if end and over else ("", "")
+
+
+def _lose_the_unaccounted(pod: Pod, init: list[ContainerStatus], apps: list[ContainerStatus]) -> None:
+    """At the end, a container that was begun and of which no end is known counts as failed."""
+    if _was_initialized(pod, init, apps):
+        lost = [status for status in apps if not status.state.terminated]
+    else:
+        lost = []
+    for status in (*_begun(init), *lost):
+        if not status.state.terminated:
+            lose(status)
+
+
+def _was_initialized(pod: Pod, init: list[ContainerStatus], apps: list[ContainerStatus]) -> bool:
+    if not init:
+        return True
+    if any(status.last_state.terminated or not status.state.waiting for status in apps):
+        return True
+    ended = init[-1].state.terminated or init[-1].last_state.terminated
+    return bool(init[-1].started) or (ended is not None and ended.exit_code == 0)
+
+
+def _begun(init: list[ContainerStatus]) -> list[ContainerStatus]:
+    """All but the last ones that never ran; at least the first."""
+    ran = [index for index, s in enumerate(init) if not s.state.waiting or s.last_state.terminated]
+    return init[: max(ran, default=0) + 1]
+
+
+def _pod_ips(pod: Pod, observed: ObservedPod, host_ips: Sequence[str]) -> list[str]:
+    """Addresses stay in the status after the sandbox is gone: clients ask for those of completed pods."""
+    if pod.spec.host_network:
+        return list(host_ips) if observed.sandbox else []
+    current = observed.sandbox.ips if observed.sandbox and observed.sandbox.usable else ()
+    return list(current) or [ip.ip for ip in pod.status.pod_ips]
