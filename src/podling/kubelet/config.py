@@ -23,6 +23,7 @@ class KubeletConfig:
     cluster_dns: tuple[str, ...] = ()
     cluster_domain: str = "cluster.local"
     resolv_conf: Path = Path("/etc/resolv.conf")
+    etc_hosts: Path = Path("/etc/hosts")
     max_pods: int = 110
     pod_cidr: str = ""
     node_labels: Mapping[str, str] = field(default_factory=dict)

@@ -20,12 +20,24 @@ from podling.kubelet.credentials import credentials_for
 from podling.kubelet.durations import milliseconds_text
 from podling.kubelet.faults import StartError, rpc_text
 from podling.kubelet.image_reference import InvalidReference, with_default_tag
+from podling.kubelet.security import ImageUser
 from podling.model.container import EphemeralContainerCommon
 from podling.model.pod import Pod
 from podling.model.time import Clock
 
+_NOBODY_NAMED = ImageUser()
 ALWAYS = "Always"
 NEVER = "Never"
+
+
+@dataclass(frozen=True, slots=True)
+class PresentImage:
+    """`id` is what containers are created with; `reference` is how their status names it; `user` is whom the
+    image says its processes run as."""
+
+    id: str
+    reference: str = ""
+    user: ImageUser = _NOBODY_NAMED
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,11 +63,11 @@ class Images:
         self._events = events
         self._clock = clock
         self._tasks = tasks
-        self._present: dict[str, str] = {}
+        self._present: dict[str, PresentImage] = {}
         self._pulls: dict[tuple[str, bytes], asyncio.Future[str]] = {}
 
-    async def ensure(self, request: ImageRequest) -> str:
-        """The reference to create the container with. Raises StartError with the reason its status shows."""
+    async def ensure(self, request: ImageRequest) -> PresentImage:
+        """Raises StartError with the reason the container's status shows."""
         container = request.container
         try:
             reference = with_default_tag(container.image)
@@ -63,7 +75,7 @@ class Images:
             self._warn(request, "InspectFailed", str(error))
             raise StartError("InvalidImageName", str(error)) from error
         image = await self._find(request, reference)
-        if image and container.image_pull_policy != ALWAYS:
+        if image is not None and container.image_pull_policy != ALWAYS:
             present = "already present on machine and can be accessed by the pod"
             self._say(request, "Pulled", f'Container image "{container.image}" {present}')
             return image
@@ -75,12 +87,14 @@ class Images:
 
     def forget(self, image: str) -> None:
         """Look again next time."""
-        self._present = {name: found for name, found in self._present.items() if image not in (name, found)}
+        self._present = {
+            name: found for name, found in self._present.items() if image not in (name, found.id)
+        }
 
     def forget_all(self) -> None:
         self._present.clear()
 
-    async def _find(self, request: ImageRequest, reference: str) -> str:
+    async def _find(self, request: ImageRequest, reference: str) -> PresentImage | None:
         if found := self._present.get(reference):
             return found
         try:
@@ -90,25 +104,30 @@ class Images:
             self._warn(request, "InspectFailed", text)
             raise StartError("ImageInspectError", text) from fault
         if image is None:
-            return ""
-        self._present[reference] = image.id
-        return image.id
+            return None
+        return self._remember(reference, image)
 
-    async def _pull(self, request: ImageRequest, reference: str) -> str:
+    def _remember(self, reference: str, image: pb.Image) -> PresentImage:
+        user = ImageUser(image.uid.value if image.HasField("uid") else None, image.username)
+        present = self._present[reference] = PresentImage(
+            image.id, next(iter(image.repo_digests), image.id), user
+        )
+        return present
+
+    async def _pull(self, request: ImageRequest, reference: str) -> PresentImage:
         name = request.container.image
         self._say(request, "Pulling", f'Pulling image "{name}"')
         began = self._clock.now()
         try:
-            image = await self._shared_pull(request, reference)
+            pulled = await self._shared_pull(request, reference)
+            image = await self._runtime.image_status(reference)
         except RuntimeFault as fault:
             self._warn(request, "Failed", f'Failed to pull image "{name}": {rpc_text(fault)}')
             raise StartError("ErrImagePull", rpc_text(fault)) from fault
         took = milliseconds_text(self._clock.now() - began)
-        size = await self._size(reference)
         text = f'Successfully pulled image "{name}" in {took} ({took} including waiting).'
-        self._say(request, "Pulled", f"{text} Image size: {size} bytes.")
-        self._present[reference] = image
-        return image
+        self._say(request, "Pulled", f"{text} Image size: {image.size if image else 0} bytes.")
+        return self._remember(reference, image) if image else PresentImage(pulled, pulled)
 
     async def _shared_pull(self, request: ImageRequest, reference: str) -> str:
         """One pull at a time of one image with the same credentials; whoever asks meanwhile waits for it."""
@@ -147,13 +166,6 @@ class Images:
             except RuntimeFault:
                 continue
         return await self._runtime.pull_image(reference, credentials[-1] if credentials else None, sandbox)
-
-    async def _size(self, reference: str) -> int:
-        try:
-            image = await self._runtime.image_status(reference)
-        except RuntimeFault:
-            return 0
-        return image.size if image else 0
 
     def _say(self, request: ImageRequest, reason: str, message: str) -> None:
         self._events.normal(request.pod, reason, message, field_path=request.field_path)

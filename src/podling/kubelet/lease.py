@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from typing import NoReturn
 
 from podling.client.client import Client
 from podling.kubelet.config import KubeletConfig
@@ -28,7 +29,7 @@ class LeaseKeeper:
         self._config = config
         self._lease: Lease | None = None
 
-    async def run(self, node: Node) -> None:
+    async def run(self, node: Node) -> NoReturn:
         retry = FIRST_RETRY
         renewal = self._config.lease_renewal.total_seconds()
         while True:

@@ -73,10 +73,9 @@ def node_status(
     config: KubeletConfig, machine: Machine, runtime: RuntimeReport, old: NodeStatus, now: datetime
 ) -> NodeStatus:
     """`old` keeps the transition times of conditions that stay as they are."""
-    capacity = _capacity(config, machine)
     return NodeStatus(
-        capacity=capacity,
-        allocatable=_allocatable(capacity, machine),
+        capacity=capacity(config, machine),
+        allocatable=allocatable(config, machine),
         conditions=[_since(condition, old, now) for condition in _conditions(runtime)],
         addresses=[
             NodeAddress(type="InternalIP", address=config.node_ip),
@@ -99,7 +98,7 @@ def _timeless(status: NodeStatus) -> tuple[object, ...]:
     return (conditions, *rest, status.images)
 
 
-def _capacity(config: KubeletConfig, machine: Machine) -> ResourceList:
+def capacity(config: KubeletConfig, machine: Machine) -> ResourceList:
     return {
         "cpu": Quantity(machine.cpus),
         "ephemeral-storage": _kibibytes(machine.disk),
@@ -110,11 +109,12 @@ def _capacity(config: KubeletConfig, machine: Machine) -> ResourceList:
     }
 
 
-def _allocatable(capacity: ResourceList, machine: Machine) -> ResourceList:
+def allocatable(config: KubeletConfig, machine: Machine) -> ResourceList:
     """What eviction keeps free is not for pods."""
     disk = machine.disk * (100 - _EVICTION_DISK_PERCENT) // 100
     memory = max(machine.memory - _EVICTION_MEMORY, 0)
-    return capacity | {"ephemeral-storage": Quantity(disk), "memory": _kibibytes(memory)}
+    total = capacity(config, machine)
+    return total | {"ephemeral-storage": Quantity(disk), "memory": _kibibytes(memory)}
 
 
 def _kibibytes(size: int) -> Quantity:

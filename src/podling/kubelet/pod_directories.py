@@ -17,7 +17,9 @@ import os
 import shutil
 from pathlib import Path
 
+from podling.kubelet.config import KubeletConfig
 from podling.kubelet.mounts import unmount_under
+from podling.model.pod import Pod
 
 
 class PodDirectory:
@@ -26,6 +28,11 @@ class PodDirectory:
     def __init__(self, pods_dir: Path, log_dir: Path, namespace: str, name: str, uid: str) -> None:
         self.path = pods_dir / uid
         self.logs = log_dir / f"{namespace}_{name}_{uid}"
+
+    @classmethod
+    def of(cls, pod: Pod, config: KubeletConfig) -> PodDirectory:
+        meta = pod.metadata
+        return cls(config.pods_dir, config.log_dir, meta.namespace, meta.name, meta.uid)
 
     def create(self) -> None:
         """Idempotent; pod directories are root's alone, what is mounted from them has its own modes."""
@@ -61,12 +68,19 @@ class PodDirectory:
             os.fsync(file.fileno())
         fresh.rename(self.path / "initialized")
 
-    def initialized_sandbox(self) -> str:
-        """The sandbox recorded last, or "" when there is no record."""
+    def initialized_sandboxes(self) -> frozenset[str]:
+        """The sandbox recorded last; empty when there is no record."""
         try:
-            return (self.path / "initialized").read_text()
+            return frozenset(((self.path / "initialized").read_text(),))
         except FileNotFoundError:
-            return ""
+            return frozenset()
+
+    def remove_volumes(self) -> None:
+        """Unmount and delete the volumes; the pod's other files stay for as long as it is known."""
+        for part in (self.path / "volume-subpaths", self.volumes):
+            if part.exists():
+                unmount_under(part)
+                shutil.rmtree(part)
 
     def remove(self) -> None:
         """Everything but the logs. Mounts go first: files behind a mount are never deleted through it."""

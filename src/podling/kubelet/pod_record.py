@@ -6,7 +6,7 @@ from an event is a fact: a runtime that still answers RUNNING for the container 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import TypeVar
@@ -24,6 +24,15 @@ from podling.kubelet.observed import (
 _Made = TypeVar("_Made", ObservedSandbox, ObservedContainer)
 
 
+_PROGRESS = {
+    ContainerState.CREATED: 0,
+    ContainerState.UNKNOWN: 1,
+    ContainerState.RUNNING: 1,
+    ContainerState.EXITED: 2,
+}
+"""A container never goes back; `UNKNOWN` and `RUNNING` may take turns while a runtime recovers."""
+
+
 @dataclass(frozen=True, slots=True)
 class Exit:
     code: int
@@ -32,12 +41,14 @@ class Exit:
 
 
 class PodRecord:
-    """`container_ids` and `sandbox_ids` are what runtime events of this pod are about."""
+    """What is put, told and failed here is seen by the next `observed()`."""
 
     def __init__(self) -> None:
         self._sandboxes: dict[str, ObservedSandbox] = {}
         self._containers: dict[str, ObservedContainer] = {}
         self._exits: dict[str, Exit] = {}
+        self._born: dict[str, int] = {}
+        self._moment = 0
         self._out_of_memory: set[str] = set()
         self._failures: dict[str, StartFailure] = {}
         self.sandbox_failure: StartFailure | None = None
@@ -67,26 +78,31 @@ class PodRecord:
     def sandbox(self, sandbox_id: str) -> ObservedSandbox | None:
         return self._sandboxes.get(sandbox_id)
 
+    def newest_sandbox(self) -> ObservedSandbox | None:
+        return next(iter(_newest_first(self._sandboxes.values())), None)
+
     def container(self, container_id: str) -> ObservedContainer | None:
         return self._containers.get(container_id)
 
-    def ids(self) -> set[str]:
-        return self._sandboxes.keys() | self._containers.keys()
-
     def put_sandbox(self, sandbox: ObservedSandbox) -> None:
         """A stop that succeeded stays known, and an exit learnt from an event is a fact."""
+        self._born.setdefault(sandbox.id, self._moment)
         known = self._sandboxes.get(sandbox.id)
         stopped = sandbox.stopped or (known is not None and known.stopped)
         ready = sandbox.ready and not stopped and sandbox.id not in self._exits
         self._sandboxes[sandbox.id] = replace(sandbox, stopped=stopped, ready=ready)
 
     def put_container(self, container: ObservedContainer) -> None:
+        known = self._containers.get(container.id)
+        if known and _PROGRESS[known.state] > _PROGRESS[container.state]:
+            # An answer from before what is known already; it may still have details.
+            container = _ahead(container, known)
+        self._born.setdefault(container.id, self._moment)
         exit_ = self._exits.get(container.id)
         if exit_ and container.state is not ContainerState.EXITED:
             container = _exited(container, exit_)
         elif container.id in self._out_of_memory and container.exited and not container.reason:
             container = replace(container, reason="OOMKilled")
-        known = self._containers.get(container.id)
         if known and known.message and not container.message:
             container = replace(container, message=known.message)
         self._containers[container.id] = container
@@ -128,10 +144,12 @@ class PodRecord:
             if container.sandbox_id == sandbox_id:
                 self.remove_container(container.id)
         self._exits.pop(sandbox_id, None)
+        self._born.pop(sandbox_id, None)
 
     def remove_container(self, container_id: str) -> None:
         self._containers.pop(container_id, None)
         self._exits.pop(container_id, None)
+        self._born.pop(container_id, None)
         self._out_of_memory.discard(container_id)
         self.restarting.discard(container_id)
 
@@ -149,26 +167,56 @@ class PodRecord:
     def succeeded(self, name: str) -> None:
         self._failures.pop(name, None)
 
+    def mark(self) -> int:
+        """A moment: what is put from now on was made after it."""
+        self._moment += 1
+        return self._moment
+
     def replace_all(
-        self, sandboxes: Iterable[ObservedSandbox], containers: Iterable[ObservedContainer]
+        self, sandboxes: Sequence[ObservedSandbox], containers: Sequence[ObservedContainer], since: int
     ) -> None:
-        """What the runtime has now, after events may have been missed. What it no longer has is gone."""
-        found_sandboxes, found_containers = list(sandboxes), list(containers)
-        found = {s.id for s in found_sandboxes} | {c.id for c in found_containers}
-        for gone in self._containers.keys() - found:
+        """What the runtime has, as it was asked at the moment `since`, after events may have been missed.
+
+        What it no longer has is gone, unless it was made while the runtime was answering."""
+        found = {s.id for s in sandboxes} | {c.id for c in containers}
+        old = {id_ for id_, born in self._born.items() if born < since}
+        for gone in (self._containers.keys() & old) - found:
             self.remove_container(gone)
-        for gone in self._sandboxes.keys() - found:
-            del self._sandboxes[gone]
-        for sandbox in found_sandboxes:
+        for gone in (self._sandboxes.keys() & old) - found:
+            self.remove_sandbox(gone)
+        for sandbox in sandboxes:
             self.put_sandbox(sandbox)
-        for container in found_containers:
+        for container in containers:
             self.put_container(container)
 
 
-def _exited(container: ObservedContainer, exit_: Exit) -> ObservedContainer:
-    reason = "OOMKilled" if exit_.out_of_memory else container.reason
+def _ahead(container: ObservedContainer, known: ObservedContainer) -> ObservedContainer:
+    started_at = max(container.started_at, known.started_at)
+    if container.state is ContainerState.RUNNING:
+        started_at = container.started_at
     return replace(
-        container, state=ContainerState.EXITED, exit_code=exit_.code, finished_at=exit_.at, reason=reason
+        container,
+        state=known.state,
+        started_at=started_at,
+        finished_at=known.finished_at,
+        exit_code=known.exit_code,
+        reason=known.reason,
+        message=known.message,
+    )
+
+
+def _exited(container: ObservedContainer, exit_: Exit) -> ObservedContainer:
+    """One that ended before anyone could ask when it began ran for no longer than it existed."""
+    started_at = container.started_at
+    if container.state is ContainerState.CREATED:
+        started_at = min(container.created_at, exit_.at)
+    return replace(
+        container,
+        state=ContainerState.EXITED,
+        started_at=started_at,
+        finished_at=exit_.at,
+        exit_code=exit_.code,
+        reason="OOMKilled" if exit_.out_of_memory else container.reason,
     )
 
 

@@ -41,4 +41,9 @@ def _change(name: str, before: Any, after: Any) -> Any:
     old = {item[key]: item for item in before or ()}
     new = {item[key]: item for item in after or ()}
     gone = [{"$patch": "delete", key: value} for value in old if value not in new]
-    return [item for value, item in new.items() if old.get(value) != item] + gone
+    return [_item(old.get(value, {}), item) for value, item in new.items() if old.get(value) != item] + gone
+
+
+def _item(before: dict[str, Any], after: dict[str, Any]) -> dict[str, Any]:
+    """Merged into the item that is there: what it no longer has must be taken away by name."""
+    return {**dict.fromkeys(before), **after}

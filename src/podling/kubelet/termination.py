@@ -10,7 +10,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from podling.kubelet.container_config import log_path
+from podling.kubelet.container_types import all_containers
+from podling.kubelet.observed import ObservedContainer
 from podling.kubelet.pod_directories import PodDirectory
+from podling.model.pod import Pod
 
 MESSAGE_LIMIT = 4096
 LOG_LIMIT = 2048
@@ -27,11 +31,16 @@ def make_file(directory: PodDirectory, container: str, attempt: int) -> Path:
     return path
 
 
-def read(path: Path, log: Path, policy: str, exit_code: int) -> str:
-    message = _start(path, MESSAGE_LIMIT)
-    if message or policy != FALLBACK_TO_LOGS or exit_code == 0:
+def termination_message(pod: Pod, container: ObservedContainer, directory: PodDirectory) -> str:
+    """Of a container that has exited; "" when it left none."""
+    message = _start(directory.termination_message(container.name, container.attempt), MESSAGE_LIMIT)
+    if message or container.exit_code == 0 or _policy(pod, container.name) != FALLBACK_TO_LOGS:
         return message
-    return log_tail(_end(log, 4 * LOG_LIMIT))
+    return log_tail(_end(directory.logs / log_path(container.name, container.attempt), 4 * LOG_LIMIT))
+
+
+def _policy(pod: Pod, name: str) -> str:
+    return next((c.termination_message_policy for _, c in all_containers(pod) if c.name == name), "")
 
 
 def log_tail(log: str) -> str:

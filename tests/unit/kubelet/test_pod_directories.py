@@ -11,10 +11,10 @@ def directory(root: Path, uid: str = "u1") -> PodDirectory:
 
 def test_completed_initialization_is_remembered_by_whoever_comes_next(tmp_path: Path) -> None:
     """R-INIT-4"""
-    assert directory(tmp_path).initialized_sandbox() == ""
+    assert directory(tmp_path).initialized_sandboxes() == frozenset()
     directory(tmp_path).record_initialized("sandbox-1")
     directory(tmp_path).record_initialized("sandbox-2")
-    assert directory(tmp_path).initialized_sandbox() == "sandbox-2"
+    assert directory(tmp_path).initialized_sandboxes() == {"sandbox-2"}
     assert [path.name for path in directory(tmp_path).path.iterdir()] == ["initialized"]
 
 

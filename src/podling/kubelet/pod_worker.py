@@ -1,0 +1,177 @@
+"""One pod's worker: observe, plan, apply, for as long as the pod is on this node.
+
+    spec change ──┐
+    runtime event ┤          ┌─▶ actions, each a task of the worker's own ─┐
+    timer ────────┼▶ wake ▶ plan (pure)                                    │
+    action done ──┘          └─▶ status ─▶ writer (newest wins)            │
+         ▲                                                                 │
+         └───────────────── what they learnt: PodRecord ◀──────────────────┘
+
+The loop itself never waits for anything but the next wake-up, so a slow pull or a stopping container never
+holds up the rest of the pod. All that is decided follows from the runtime, the pod's status and the pod's
+directory; a worker that is lost with its process loses nothing (R-INIT-11).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Callable
+from datetime import datetime
+
+import msgspec
+
+from podling.cri.interface import EventKind, RuntimeEvent
+from podling.kubelet.actions import PodActions
+from podling.kubelet.node_context import NodeContext
+from podling.kubelet.observe import RuntimePod
+from podling.kubelet.observed import ObservedPod, Termination
+from podling.kubelet.pod_actions import Action, Finish, Plan
+from podling.kubelet.pod_changes import changed_images, with_foreign_conditions
+from podling.kubelet.pod_directories import PodDirectory
+from podling.kubelet.pod_ending import PodEnding
+from podling.kubelet.pod_plan import plan
+from podling.kubelet.pod_record import PodRecord
+from podling.kubelet.pod_state import PodLife, PodState
+from podling.kubelet.pod_volumes import PodVolumes
+from podling.kubelet.status import pod_status
+from podling.kubelet.status_events import status_events
+from podling.kubelet.status_writer import StatusWriter
+from podling.kubelet.termination import termination_message
+from podling.model.pod import Pod
+from podling.model.pod_status import PodStatus
+
+
+class PodWorker:
+    """`run()` it in a task of the kubelet's; it returns when nothing of the pod is left here. The other
+    methods only note what happened and wake it. `claim` is told every runtime id that belongs to the pod."""
+
+    def __init__(self, node: NodeContext, pod: Pod, claim: Callable[[str], None]) -> None:
+        self.pod = pod
+        self.record = PodRecord()
+        self.record.started_at = node.clock.now()
+        self._node = node
+        self._claim = claim
+        self._status = pod.status
+        self._life = PodLife()
+        self._directory = PodDirectory.of(pod, node.config)
+        self._volumes = PodVolumes(self._directory, node, self.record)
+        self._actions = PodActions(node, self.record, self._directory, self._volumes, claim)
+        self._writer = StatusWriter(node.client, pod)
+        self._ending = PodEnding(node, self._directory, self._volumes, self._writer)
+        self._wake = asyncio.Event()
+        self._finished = False
+
+    # What may happen to a pod
+
+    def update(self, pod: Pod) -> None:
+        """The API has a newer object of this pod."""
+        for name in changed_images(self.pod, pod):
+            # Whatever kept the old image from starting says nothing about the new one.
+            self.record.succeeded(name)
+        self.pod = pod
+        self._status = with_foreign_conditions(self._status, pod.status)
+        self._writer.learn(pod)
+        self._wake.set()
+
+    def removed(self) -> None:
+        """The API no longer has the pod: whatever is left of it must go."""
+        self.terminate(Termination())
+
+    def terminate(self, why: Termination) -> None:
+        self.record.termination = why
+        self._wake.set()
+
+    def replace(self, found: RuntimePod, since: int) -> None:
+        """What the runtime has of this pod, all of it; asked for when the record's `mark()` was `since`."""
+        for id_ in found.ids():
+            self._claim(id_)
+        self.record.replace_all(found.sandboxes, found.containers, since)
+        for container in found.containers:
+            self._read_message(container.id)
+        self._wake.set()
+
+    def runtime_event(self, event: RuntimeEvent) -> None:
+        if event.kind is EventKind.OOM:
+            self.record.out_of_memory(event.container_id)
+        elif event.kind is EventKind.EXITED and self.record.exited(
+            event.container_id, event.exit_code, event.finished_at, self._node.clock.now()
+        ):
+            self._read_message(event.container_id)
+            self._wake.set()
+
+    @property
+    def observed(self) -> ObservedPod:
+        return self.record.observed()
+
+    # Its life
+
+    async def run(self) -> None:
+        self._directory.create()
+        self.record.initialized = self._directory.initialized_sandboxes()
+        async with asyncio.TaskGroup() as outer:
+            writer = outer.create_task(self._writer.run())
+            async with asyncio.TaskGroup() as tasks:
+                while not self._finished:
+                    self._wake.clear()
+                    await self._sleep_until(self._sync(tasks))
+            writer.cancel()
+
+    def _sync(self, tasks: asyncio.TaskGroup) -> datetime | None:
+        """Observe, plan, begin what is to be done, publish. Returns when to look again at the latest."""
+        now = self._node.clock.now()
+        pod = msgspec.structs.replace(self.pod, status=self._status)
+        decided = plan(pod, self.observed, now, self._node.gates)
+        self._life.move(decided.state)
+        self._follow_life(decided, tasks)
+        for action in decided.actions:
+            self.record.in_flight.add(action.key)
+            tasks.create_task(self._apply(action))
+        self._publish(pod, pod_status(pod, self.observed, now, self._node.facts.ips))
+        return decided.wake_at
+
+    def _follow_life(self, decided: Plan, tasks: asyncio.TaskGroup) -> None:
+        """What each part of a pod's life means for all that is not in the runtime."""
+        if decided.state is PodState.SYNCING:
+            self._volumes.begin(self.pod, tasks, self._wake.set)
+            return
+        self._volumes.give_up()
+        self._actions.give_up_starts()
+        if decided.state is PodState.TERMINATED:
+            self._ending.begin(self.pod, tasks)
+
+    async def _apply(self, action: Action) -> None:
+        try:
+            if isinstance(action, Finish):
+                await self._ending.finish(self.pod.metadata.uid)
+                self._finished = True
+            else:
+                await self._actions.apply(self.pod, action)
+        finally:
+            self.record.in_flight.discard(action.key)
+            self._wake.set()
+
+    def _publish(self, pod: Pod, status: PodStatus) -> None:
+        if status == self._status:
+            return
+        for event in status_events(pod, self._status, status):
+            say = self._node.events.warning if event.warning else self._node.events.normal
+            say(pod, event.reason, event.message, field_path=event.field_path)
+        self._status = status
+        self._writer.publish(status)
+
+    def _read_message(self, container_id: str) -> None:
+        container = self.record.container(container_id)
+        if container is None or not container.exited:
+            return
+        if message := termination_message(self.pod, container, self._directory):
+            self.record.message(container_id, message)
+
+    async def _sleep_until(self, at: datetime | None) -> None:
+        if at is None:
+            await self._wake.wait()
+            return
+        seconds = (at - self._node.clock.now()).total_seconds()
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(max(seconds, 0)):
+                await self._wake.wait()
