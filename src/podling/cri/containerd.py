@@ -53,14 +53,14 @@ class Containerd:
         settings = self.settings
         for directory in (settings.root, settings.state, settings.cni_conf_dir, settings.log.parent):
             directory.mkdir(parents=True, exist_ok=True)
+        # As containerd would make it: what images hold is not for every user to list.
         settings.root.chmod(0o711)
         self._write_registries()
         config = render_config(settings, detect(settings.root))
         self._process = running(settings)
-        if self._process is not None and not _differs(settings.config_file, config):
-            await self._answering()
-            return
         if self._process is not None:
+            if not _differs(settings.config_file, config) and await self._adopted():
+                return
             await self._process.terminate(_STOP_GRACE)
         settings.config_file.write_text(config)
         await self._launch()
@@ -114,7 +114,19 @@ class Containerd:
                 ended = True
         if ended:
             raise ContainerdError(f"containerd did not start: {self._last_words()}")
-        await self._answering()
+        try:
+            await self._answering()
+        except ContainerdError:
+            await process.kill()
+            raise
+
+    async def _adopted(self) -> bool:
+        """Whether the one that runs is fit for use; one that hangs is not."""
+        try:
+            await self._answering()
+        except ContainerdError:
+            return False
+        return True
 
     async def _answering(self) -> None:
         runtime = GrpcRuntime(str(self.settings.socket))

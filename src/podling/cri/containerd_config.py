@@ -99,6 +99,8 @@ def render_config(settings: ContainerdSettings, host: HostFacts) -> str:
             "disabled_plugins": list(_DISABLED_PLUGINS),
         },
         "debug": {"level": "warn"},
+        # Another containerd on the same root must be an error, not a wait without end.
+        "timeouts": {"io.containerd.timeout.bolt.open": "3s"},
         "grpc": {"address": str(settings.socket)},
         "ttrpc": {"address": f"{settings.socket}.ttrpc"},
         cri: {
@@ -130,7 +132,11 @@ def render_hosts(registry: str, urls: Sequence[str]) -> str:
 
 def _table(name: str, values: Mapping[str, object]) -> str:
     header = f"[{name}]\n" if name else ""
-    return header + "".join(f"{key} = {_value(value)}\n" for key, value in values.items())
+    return header + "".join(f"{_key(key)} = {_value(value)}\n" for key, value in values.items())
+
+
+def _key(key: str) -> str:
+    return key if "." not in key else _value(key)
 
 
 def _value(value: object) -> str:

@@ -139,3 +139,14 @@ async def test_an_archive_that_is_none_is_refused(settings: ContainerdSettings, 
     broken.write_bytes(b"")
     with pytest.raises(ImageArchiveError):
         await load_images(settings.socket, broken)
+
+
+async def test_one_that_serves_no_cri_is_not_left_running(settings: ContainerdSettings) -> None:
+    """Two containerds on one root: the second cannot have the metadata, says so and goes."""
+    await Containerd(settings).start()
+    first = _pid(settings)
+    settings.pid_file.unlink()
+    with pytest.raises(ContainerdError, match="serves no CRI"):
+        await Containerd(settings).start()
+    assert [pid for pid in processes() if str(settings.config_file) in command_line(pid)] == [first]
+    settings.pid_file.write_text(f"{first}\n")

@@ -1,0 +1,216 @@
+"""The floor under what users wait for: the same CRI calls from one asyncio client, with nothing else in
+between.
+
+`measure(runtime, ...)` is for other benchmarks, which compare with the floor of the same run on the same
+machine. Alone (`python bench/cri_floor.py`) it runs on a private containerd with podling's own network.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+import tempfile
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from itertools import count
+from pathlib import Path
+
+import uvloop
+from table import Measurement, report
+
+from podling import node_runtime
+from podling.cri.grpc import cri_pb2 as pb
+from podling.cri.grpc.client import GrpcRuntime
+from podling.cri.image_build import ImageConfig, Symlink, build_image
+from podling.cri.images import load_images
+from podling.cri.interface import EventKind, Runtime
+from podling.instance import SUBNETS, Instance
+
+IMAGE = "podling.local/bench:1"
+AT_ONCE = 30
+_names = count()
+_APP = ["sh", "-c", "trap 'exit 0' TERM; sleep 1000 & wait"]
+_NAMESPACES = pb.NamespaceOption(network=pb.POD, pid=pb.CONTAINER, ipc=pb.POD)
+
+
+@dataclass
+class Floor:
+    """Samples in milliseconds; `burst` in pods a second."""
+
+    run_sandbox: list[float] = field(default_factory=list)
+    create: list[float] = field(default_factory=list)
+    start: list[float] = field(default_factory=list)
+    one_container: list[float] = field(default_factory=list)
+    two_init: list[float] = field(default_factory=list)
+    ephemeral: list[float] = field(default_factory=list)
+    delete: list[float] = field(default_factory=list)
+    burst: list[float] = field(default_factory=list)
+
+    def measurements(self) -> list[Measurement]:
+        latencies = {
+            "run sandbox": self.run_sandbox,
+            "create container": self.create,
+            "start container": self.start,
+            "pod, 1 container: start returned": self.one_container,
+            "pod, 2 init + 1 app: start returned": self.two_init,
+            "ephemeral container with target": self.ephemeral,
+            "stop, stop sandbox, remove": self.delete,
+        }
+        rows = [Measurement(name, "ms", samples) for name, samples in latencies.items() if samples]
+        return [*rows, Measurement(f"{AT_ONCE} pods at once", "/s", self.burst)]
+
+
+class Pods:
+    """Makes pods by raw calls, and keeps the times of the calls."""
+
+    def __init__(self, runtime: Runtime, image: str, cgroup_parent: str, logs: Path, floor: Floor) -> None:
+        self._runtime = runtime
+        self._image = image
+        self._cgroup_parent = cgroup_parent
+        self._logs = logs
+        self._floor = floor
+        self._exits: dict[str, asyncio.Event] = {}
+
+    async def listen(self, listening: asyncio.Event) -> None:
+        async for event in self._runtime.events():
+            if event.kind is EventKind.RELIST:
+                listening.set()
+            elif event.kind is EventKind.EXITED:
+                self._exit_of(event.container_id).set()
+
+    async def sandbox(self) -> tuple[str, pb.PodSandboxConfig]:
+        name = f"floor-{next(_names)}"
+        config = pb.PodSandboxConfig(
+            metadata=pb.PodSandboxMetadata(name=name, uid=name, namespace="bench"),
+            hostname=name,
+            log_directory=str(self._logs / name),
+            linux=pb.LinuxPodSandboxConfig(
+                cgroup_parent=f"{self._cgroup_parent}/{name}",
+                security_context=pb.LinuxSandboxSecurityContext(namespace_options=_NAMESPACES),
+            ),
+        )
+        async with _timed(self._floor.run_sandbox):
+            return await self._runtime.run_pod_sandbox(config), config
+
+    async def container(
+        self, sandbox: tuple[str, pb.PodSandboxConfig], name: str, command: list[str], target: str = ""
+    ) -> str:
+        sandbox_id, sandbox_config = sandbox
+        options = pb.NamespaceOption()
+        options.CopyFrom(_NAMESPACES)
+        if target:
+            options.pid, options.target_id = pb.TARGET, target
+        config = pb.ContainerConfig(
+            metadata=pb.ContainerMetadata(name=name),
+            image=pb.ImageSpec(image=self._image),
+            command=command,
+            log_path=f"{name}/0.log",
+            linux=pb.LinuxContainerConfig(
+                security_context=pb.LinuxContainerSecurityContext(namespace_options=options)
+            ),
+        )
+        async with _timed(self._floor.create):
+            container_id = await self._runtime.create_container(sandbox_id, config, sandbox_config)
+        async with _timed(self._floor.start):
+            await self._runtime.start_container(container_id)
+        return container_id
+
+    async def init(self, sandbox: tuple[str, pb.PodSandboxConfig], name: str) -> None:
+        await self._exit_of(await self.container(sandbox, name, ["true"])).wait()
+
+    async def delete(self, sandbox_id: str, container_ids: list[str]) -> None:
+        for container_id in container_ids:
+            await self._runtime.stop_container(container_id, 30)
+        await self._runtime.stop_pod_sandbox(sandbox_id)
+        await self._runtime.remove_pod_sandbox(sandbox_id)
+
+    def _exit_of(self, container_id: str) -> asyncio.Event:
+        return self._exits.setdefault(container_id, asyncio.Event())
+
+
+async def measure(runtime: Runtime, image: str, cgroup_parent: str, logs: Path, rounds: int = 10) -> Floor:
+    """`image` has `sh`, `sleep` and `true`, and is present. What was made is removed again."""
+    floor = Floor()
+    pods = Pods(runtime, image, cgroup_parent, logs, floor)
+    async with asyncio.TaskGroup() as group:
+        listening = asyncio.Event()
+        listener = group.create_task(pods.listen(listening))
+        await listening.wait()
+        for _ in range(rounds):
+            await _one_container(pods, floor)
+            await _two_init(pods, floor)
+        # The calls of a burst wait for each other: they say nothing of a single call.
+        pods = Pods(runtime, image, cgroup_parent, logs, Floor())
+        for _ in range(max(1, rounds // 4)):
+            await _at_once(pods, floor)
+        listener.cancel()
+    return floor
+
+
+async def _one_container(pods: Pods, floor: Floor) -> None:
+    async with _timed(floor.one_container):
+        sandbox = await pods.sandbox()
+        app = await pods.container(sandbox, "app", _APP)
+    async with _timed(floor.ephemeral):
+        debugger = await pods.container(sandbox, "debugger", _APP, target=app)
+    await pods.delete(sandbox[0], [debugger, app])
+
+
+async def _two_init(pods: Pods, floor: Floor) -> None:
+    async with _timed(floor.two_init):
+        sandbox = await pods.sandbox()
+        await pods.init(sandbox, "first")
+        await pods.init(sandbox, "second")
+        app = await pods.container(sandbox, "app", _APP)
+    async with _timed(floor.delete):
+        await pods.delete(sandbox[0], [app])
+
+
+async def _at_once(pods: Pods, floor: Floor) -> None:
+    async def one() -> tuple[str, str]:
+        sandbox = await pods.sandbox()
+        return sandbox[0], await pods.container(sandbox, "app", _APP)
+
+    began = time.perf_counter()
+    async with asyncio.TaskGroup() as group:
+        tasks = [group.create_task(one()) for _ in range(AT_ONCE)]
+    floor.burst.append(AT_ONCE / (time.perf_counter() - began))
+    async with asyncio.TaskGroup() as group:
+        for task in tasks:
+            sandbox_id, app = task.result()
+            group.create_task(pods.delete(sandbox_id, [app]))
+
+
+@asynccontextmanager
+async def _timed(samples: list[float]) -> AsyncIterator[None]:
+    began = time.perf_counter()
+    yield
+    samples.append((time.perf_counter() - began) * 1000)
+
+
+def bench_image() -> bytes:
+    busybox = Path(shutil.which("busybox") or "/bin/busybox")
+    links = {f"bin/{name}": Symlink("busybox") for name in ("sh", "sleep", "true")}
+    return build_image(IMAGE, {"bin/busybox": busybox, **links}, ImageConfig(env=["PATH=/bin"]))
+
+
+async def main() -> None:
+    with tempfile.TemporaryDirectory(prefix="podling-bench-") as name:
+        instance = Instance.at(Path(name))
+        containerd = await node_runtime.start(instance, SUBNETS[-1], {})
+        try:
+            archive = Path(name) / "bench.tar"
+            archive.write_bytes(bench_image())
+            await load_images(containerd.settings.socket, archive)
+            runtime = GrpcRuntime(str(containerd.settings.socket))
+            floor = await measure(runtime, IMAGE, instance.cgroup, Path(name) / "logs")
+            await runtime.close()
+        finally:
+            await node_runtime.end(instance)
+    report("cri_floor", floor.measurements())
+
+
+if __name__ == "__main__":
+    uvloop.run(main())
