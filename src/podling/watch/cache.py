@@ -128,10 +128,9 @@ class ResourceCache:
             backlog = self._initial_events(prefix, match, frames, mark_end=bool(initial))
         elif revision:
             backlog = self._missed_events(prefix, revision, match, frames)
-        since = max(self._revision, revision or 0)
         watchers = self._subscriptions.setdefault(prefix, {})
         subscription = Subscription(
-            backlog, since, match, frames, bookmarks, on_end=lambda ended: self._drop(prefix, ended)
+            backlog, revision or 0, match, frames, bookmarks, on_end=lambda ended: self._drop(prefix, ended)
         )
         watchers[subscription] = None
         return subscription

@@ -35,6 +35,7 @@ class Subscription:
         on_end: Callable[[Subscription], Any],
         queue_bytes: int = QUEUE_BYTES,
     ) -> None:
+        """`since` may lie in the future: until then nothing is sent."""
         self._backlog = backlog
         self._since = since
         self._match = match

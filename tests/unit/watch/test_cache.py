@@ -229,42 +229,56 @@ async def test_writes_while_it_starts_are_neither_lost_nor_doubled(cluster_type:
     async with asyncio.TaskGroup() as tasks:
         tasks.create_task(slow.cache.start())
         await asyncio.sleep(0)
-        await slow.apply("while listing")
-        storage.go_on.set()
-        await asyncio.sleep(0)
-        await slow.apply("while reading history")
-        storage.go_on.set()
+        await slow.apply("before the list was taken")
+        await storage.go()
+        await slow.apply("while it was on its way")
+        await storage.go()
+        await slow.apply("before history was read")
+        await storage.go()
+        await slow.apply("while that was on its way")
+        await storage.go()
     await slow.apply("after")
     assert [entry.key.removeprefix(PODS) for entry in slow.cache.select(PODS).entries] == [
         "after",
         "before",
-        "while listing",
-        "while reading history",
+        "before history was read",
+        "before the list was taken",
+        "while it was on its way",
+        "while that was on its way",
     ]
     assert await slow.drain(slow.cache.watch(PODS, 1)) == [
-        ("ADDED", "while listing", 2),
-        ("ADDED", "while reading history", 3),
-        ("ADDED", "after", 4),
+        ("ADDED", "before the list was taken", 2),
+        ("ADDED", "while it was on its way", 3),
+        ("ADDED", "before history was read", 4),
+        ("ADDED", "while that was on its way", 5),
+        ("ADDED", "after", 6),
     ]
 
 
 class _SlowStorage(MemoryStorage):
-    """Answers as of when it was asked, but only when told to go on."""
+    """Reads only when told to go on, and answers only when told so again."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.go_on = asyncio.Event()
+        self._gate = asyncio.Event()
+
+    async def go(self) -> None:
+        self._gate.set()
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
 
     async def _wait(self) -> None:
-        await self.go_on.wait()
-        self.go_on.clear()
+        await self._gate.wait()
+        self._gate.clear()
 
     async def list(self, prefix: str, *, after: str = "", limit: int = 0) -> Any:
+        await self._wait()
         listing = await super().list(prefix, after=after, limit=limit)
         await self._wait()
         return listing
 
     async def history(self, prefix: str, after: int) -> Sequence[Event]:
+        await self._wait()
         events = await super().history(prefix, after)
         await self._wait()
         return events

@@ -46,7 +46,7 @@ class Log:
 
     def load(self) -> State:
         records: dict[str, Record] = {}
-        newest = compacted = self._compacted()
+        newest, compacted = 0, self._compacted()
         for newest, key, value in self._connection.execute(
             "SELECT revision, key, value FROM log ORDER BY revision"
         ):

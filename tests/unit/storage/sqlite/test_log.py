@@ -68,6 +68,13 @@ def test_the_revision_of_a_compacted_deletion_is_not_forgotten(log: Log) -> None
     assert log.load() == State({}, revision=6, compacted=6)
 
 
+def test_nor_is_it_when_older_values_are_left(log: Log) -> None:
+    log.append([Event(6, "/b", b"", None), Event(7, "/b", None, Record("/b", b"", 6))])
+    log.compact(7)
+    assert _rows(log) == [5]
+    assert log.load().revision == 7
+
+
 def test_a_group_is_appended_as_a_whole_or_not_at_all(log: Log) -> None:
     with pytest.raises(sqlite3.IntegrityError):
         log.append([Event(6, "/c", b"", None), Event(5, "/d", b"", None)])
