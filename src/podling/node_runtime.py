@@ -18,7 +18,7 @@ from podling.cri.containerd import Containerd, ContainerdError, running
 from podling.cri.containerd_config import ContainerdSettings
 from podling.cri.grpc.client import GrpcRuntime
 from podling.cri.image_archive import ImageArchiveError
-from podling.cri.image_build import ImageConfig, build_image
+from podling.cri.image_build import pause_image
 from podling.cri.images import ImageLoadError, load_images
 from podling.cri.interface import Runtime, RuntimeFault
 from podling.cri.leftovers import remove_leftovers
@@ -122,11 +122,8 @@ async def _have_pause_image(socket: Path) -> None:
     catatonit = shutil.which("catatonit")
     if catatonit is None:
         raise StartError("there is no catatonit on this machine: install the package catatonit")
-    image = build_image(
-        PAUSE_IMAGE, {"catatonit": Path(catatonit)}, ImageConfig(entrypoint=["/catatonit", "-P"])
-    )
     with tempfile.NamedTemporaryFile(suffix=".tar") as archive:
-        archive.write(image)
+        archive.write(pause_image(PAUSE_IMAGE, Path(catatonit)))
         archive.flush()
         await load_images(socket, Path(archive.name))
 

@@ -109,7 +109,7 @@ def machine_address() -> str:
     """The address this machine would use to reach others; loopback where it has no network."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
         try:
-            # Connecting a datagram socket only asks the routing table: nothing is sent to this address, nobody's.
+            # Connecting a datagram socket only asks the routing table; nothing is sent.
             probe.connect(("192.0.2.1", 9))
         except OSError:
             return "127.0.0.1"

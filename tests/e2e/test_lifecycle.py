@@ -1,0 +1,151 @@
+"""The life of a podling: up, status, down, up again; several side by side; refused starts; kills."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+BUSYBOX = "podling.test/busybox:1"
+
+
+def sleeper(name: str, **spec: Any) -> dict[str, Any]:
+    container = {"name": "c", "image": BUSYBOX, "command": ["sh", "-c", "trap exit TERM; sleep 3600 & wait"]}
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": name, "namespace": "default"},
+        "spec": {"containers": [container], **spec},
+    }
+
+
+@pytest.fixture
+def fresh(make_podling: Callable[[], Any], image_archives: dict[str, Path]) -> Any:
+    """A running podling of the test's own."""
+    podling = make_podling()
+    podling.up()
+    for archive in image_archives.values():
+        podling.command("images", "load", str(archive))
+    yield podling
+    podling.command("down")
+
+
+def container_id(podling: Any, pod: str) -> str:
+    found: str = podling.get("pod", pod)["status"]["containerStatuses"][0]["containerID"]
+    return found
+
+
+def test_up_says_what_it_does_and_status_what_runs(fresh: Any) -> None:
+    status = fresh.command("status").stdout
+    assert f"https://127.0.0.1:{fresh.port}" in status
+    assert ": Ready" in status
+    assert "pods         none" in status
+    again = fresh.command("up", "--port", str(fresh.port), check=False)
+    assert again.returncode == 1
+    assert "already running" in again.stdout
+
+
+def test_down_and_up_carries_on_with_all_objects(fresh: Any) -> None:
+    fresh.apply(sleeper("kept"), {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "kept"}})
+    fresh.wait("condition=Ready", "pod/kept")
+    before = container_id(fresh, "kept")
+    assert "Stopping" in fresh.command("down").stdout
+    assert fresh.command("status", check=False).returncode == 3
+    assert not fresh.instance.run_dir.exists()
+    fresh.up()
+    assert fresh.get("configmap", "kept")["metadata"]["name"] == "kept"
+    fresh.kubectl("wait", "--for=condition=Ready", "pod/kept", "--timeout=60s")
+    fresh.kubectl(
+        "wait", "--for=jsonpath={.status.containerStatuses[0].restartCount}=1", "pod/kept", "--timeout=60s"
+    )
+    assert container_id(fresh, "kept") != before
+
+
+def test_after_a_kill_the_next_up_adopts_what_still_runs(fresh: Any) -> None:
+    fresh.apply(sleeper("adopted"))
+    fresh.wait("condition=Ready", "pod/adopted")
+    before = container_id(fresh, "adopted")
+    os.kill(fresh.instance.running(), signal.SIGKILL)
+    fresh.up()
+    assert container_id(fresh, "adopted") == before
+    assert fresh.get("pod", "adopted")["status"]["containerStatuses"][0]["restartCount"] == 0
+    assert fresh.kubectl("exec", "adopted", "--", "echo", "alive").stdout == "alive\n"
+
+
+def test_down_ends_what_a_killed_podling_left(fresh: Any) -> None:
+    fresh.apply(sleeper("left"))
+    fresh.wait("condition=Ready", "pod/left")
+    os.kill(fresh.instance.running(), signal.SIGKILL)
+    assert "not running" in fresh.command("down").stdout
+    assert not fresh.instance.run_dir.exists()
+
+
+def test_a_containerd_that_dies_comes_back_and_pods_do_not_notice(fresh: Any) -> None:
+    fresh.apply(sleeper("steady"))
+    fresh.wait("condition=Ready", "pod/steady")
+    before = container_id(fresh, "steady")
+    os.kill(int((fresh.instance.run_dir / "containerd" / "containerd.pid").read_text()), signal.SIGKILL)
+    fresh.apply(sleeper("after"))
+    fresh.wait("condition=Ready", "pod/after")
+    assert container_id(fresh, "steady") == before
+
+
+def test_two_podlings_do_not_touch_each_other(podling: Any, fresh: Any) -> None:
+    fresh.apply(sleeper("mine"))
+    fresh.wait("condition=Ready", "pod/mine")
+    assert podling.kubectl("get", "pod", "mine", check=False).returncode == 1
+    assert (
+        fresh.get("node")["items"][0]["spec"]["podCIDR"] != podling.get("node")["items"][0]["spec"]["podCIDR"]
+    )
+    fresh.command("down")
+    assert podling.kubectl("get", "--raw", "/readyz").stdout == "ok"
+
+
+def test_a_port_in_use_is_named(make_podling: Callable[[], Any]) -> None:
+    podling = make_podling()
+    with socket.create_server(("127.0.0.1", podling.port)):
+        refused = podling.command("up", "--port", str(podling.port), check=False)
+    assert refused.returncode == 1
+    assert f"port {podling.port} is in use: choose another with --port" in refused.stdout
+
+
+def test_a_data_directory_of_another_version_is_refused(make_podling: Callable[[], Any]) -> None:
+    podling = make_podling()
+    podling.instance.data_dir.mkdir()
+    podling.instance.choices_file.write_text('{"layout": 99, "port": 1, "subnet": "x"}')
+    refused = podling.command("up", check=False)
+    assert refused.returncode == 1
+    assert "layout 99" in refused.stdout
+
+
+def test_without_root_it_says_so(make_podling: Callable[[], Any]) -> None:
+    podling = make_podling()
+    code = "import os, runpy, sys; os.setgid(65534); os.setuid(65534); runpy.run_module('podling')"
+    refused = subprocess.run(
+        [sys.executable, "-c", code, "up", "--data-dir", str(podling.instance.data_dir)],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert refused.returncode == 1, refused.stderr
+    assert "containers need root: run podling with sudo" in refused.stdout
+
+
+def test_missing_programs_are_named_with_their_packages(make_podling: Callable[[], Any]) -> None:
+    podling = make_podling()
+    refused = subprocess.run(
+        [sys.executable, "-m", "podling", "up", "--data-dir", str(podling.instance.data_dir)],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={"PATH": "/nonexistent"},
+    )
+    assert refused.returncode == 1, refused.stderr
+    assert "apt-get install catatonit containerd" in refused.stdout
