@@ -1,0 +1,89 @@
+"""The paths under `/openapi`: one v3 document a group version, an index of them, and one v2 document of all.
+
+Made when they are first asked for, then kept: most clusters never hear of some of them.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from functools import cached_property
+from typing import Any
+
+import msgspec
+
+from podling.apiserver.context import RequestContext
+from podling.apiserver.negotiation import negotiate
+from podling.apiserver.openapi.paths import paths_of
+from podling.apiserver.openapi.schemas import schemas_of
+from podling.apiserver.openapi.version2 import to_v2
+from podling.apiserver.registry.kind import Action, Kind
+from podling.apiserver.response import Response
+from podling.model.meta import KubeObject
+
+INDEX, PREFIX, V2 = "/openapi/v3", "/openapi/v3/", "/openapi/v2"
+
+
+class OpenAPI:
+    """Serves the descriptions of `kinds`."""
+
+    def __init__(self, kinds: Sequence[Kind[Any]], version: str) -> None:
+        self._kinds = kinds
+        self._version = version
+        self._made: dict[str, bytes] = {}
+
+    def serve(self, context: RequestContext) -> Response | None:
+        path = context.info.path.rstrip("/")
+        if path != V2 and path != INDEX and path.removeprefix(PREFIX) not in self._by_path:
+            return None
+        context.wanted = negotiate(context.request.headers.get("Accept", ""))
+        return self._answer(self._document(path), context)
+
+    def _answer(self, body: bytes, context: RequestContext) -> Response:
+        etag = f'"{hashlib.sha256(body).hexdigest().upper()}"'
+        headers = {"ETag": etag, "Vary": "Accept"}
+        if context.request.headers.get("If-None-Match") == etag:
+            return Response(304, b"", headers=headers)
+        return Response(200, body, headers=headers)
+
+    def _document(self, path: str) -> bytes:
+        if path not in self._made:
+            self._made[path] = msgspec.json.encode(self._make(path))
+        return self._made[path]
+
+    def _make(self, path: str) -> dict[str, Any]:
+        if path == V2:
+            return to_v2(self._describe(self._kinds))
+        if path == INDEX:
+            return {"paths": {group: {"serverRelativeURL": self._url(group)} for group in self._by_path}}
+        return self._describe(self._by_path[path.removeprefix(PREFIX)])
+
+    def _url(self, group: str) -> str:
+        """Where a group's document is, with a hash of it, so that clients may keep it."""
+        digest = hashlib.sha256(self._document(PREFIX + group)).hexdigest().upper()
+        return f"{PREFIX}{group}?hash={digest}"
+
+    @cached_property
+    def _by_path(self) -> dict[str, list[Kind[Any]]]:
+        groups: dict[str, list[Kind[Any]]] = {}
+        for kind in self._kinds:
+            resource = kind.resource
+            path = f"apis/{resource.api_version}" if resource.group else f"api/{resource.version}"
+            groups.setdefault(path, []).append(kind)
+        return groups
+
+    def _describe(self, kinds: Sequence[Kind[Any]]) -> dict[str, Any]:
+        paths: dict[str, Any] = {}
+        for kind in kinds:
+            paths.update(paths_of(kind))
+        return {
+            "openapi": "3.0.0",
+            "info": {"title": "Kubernetes", "version": self._version},
+            "paths": dict(sorted(paths.items())),
+            "components": {"schemas": schemas_of([kind.resource.type for kind in kinds], _bodies(kinds))},
+        }
+
+
+def _bodies(kinds: Sequence[Kind[Any]]) -> list[type[KubeObject]]:
+    subresources = [subresource for kind in kinds for subresource in kind.subresources.values()]
+    return [subresource.body for subresource in subresources if isinstance(subresource, Action)]

@@ -1,0 +1,80 @@
+"""Answers as meta/v1 Table: what `kubectl get` prints. A row is the kind's cells and, with it, the object.
+
+How much of the object comes with a row is the query parameter `includeObject`: its metadata unless asked
+otherwise. The columns of a kind never change, so they are encoded once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
+
+import msgspec
+
+from podling.apiserver.partial_metadata import partial_metadata
+from podling.apiserver.registry.kind import Kind
+from podling.model import json
+from podling.model.errors import bad_request
+from podling.model.meta import ListMeta
+from podling.model.time import Clock
+from podling.watch.change import Sight
+from podling.watch.entry import Entry
+
+NOTHING, METADATA, OBJECT = "None", "Metadata", "Object"
+
+_HEAD = b'{"kind":"Table","apiVersion":"meta.k8s.io/v1","metadata":'
+
+
+def include_object(values: Sequence[str]) -> str:
+    """The query parameter. Raises StatusError 400."""
+    value = values[0] if values and values[0] else METADATA
+    if value not in (NOTHING, METADATA, OBJECT):
+        raise bad_request(f"unrecognized includeObject value: {value}")
+    return value
+
+
+class Tables:
+    """Makes the tables of one kind."""
+
+    def __init__(self, kind: Kind[Any]) -> None:
+        self._kind = kind
+        columns = [column._asdict() for column in kind.columns]
+        self._columns = b',"columnDefinitions":' + msgspec.json.encode(columns) + b',"rows":['
+
+    def of_list(self, entries: Sequence[Entry], metadata: ListMeta, now: datetime, include: str) -> bytes:
+        rows = b",".join([self._row(entry, entry.revision, now, include) for entry in entries])
+        return _HEAD + json.encode(metadata) + self._columns + rows + b"]}"
+
+    def of_one(self, entry: Entry, revision: int, now: datetime, include: str) -> bytes:
+        metadata = b'{"resourceVersion":"%d"}' % revision
+        return _HEAD + metadata + self._columns + self._row(entry, revision, now, include) + b"]}"
+
+    def empty(self, revision: int) -> bytes:
+        return _HEAD + b'{"resourceVersion":"%d"}' % revision + self._columns + b"]}"
+
+    def _row(self, entry: Entry, revision: int, now: datetime, include: str) -> bytes:
+        cells = msgspec.json.encode(self._kind.row(entry.object, now))
+        match include:
+            case "None":
+                return b'{"cells":%b,"object":null}' % cells
+            case "Object":
+                return b'{"cells":%b,"object":%b}' % (cells, entry.at(revision))
+            case _:
+                return b'{"cells":%b,"object":%b}' % (cells, partial_metadata(entry, revision))
+
+
+class TableFrames:
+    """Events of a watch, each with a table of one row."""
+
+    def __init__(self, tables: Tables, include: str, clock: Clock) -> None:
+        self._tables = tables
+        self._include = include
+        self._clock = clock
+
+    def event(self, sight: Sight) -> bytes:
+        table = self._tables.of_one(sight.entry, sight.revision, self._clock.now(), self._include)
+        return b'{"type":"%b","object":%b}\n' % (sight.type.encode(), table)
+
+    def bookmark(self, revision: int, *, initial_events_end: bool = False) -> bytes:
+        return b'{"type":"BOOKMARK","object":%b}\n' % self._tables.empty(revision)
