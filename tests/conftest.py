@@ -70,8 +70,8 @@ def containerd(
     settings.cni_conf_dir.mkdir()
     (settings.cni_conf_dir / "10-test.conflist").write_text(_network(bridge, base / "ipam"))
     server = RealContainerd(settings, f"/{name}")
-    asyncio.run(_start(settings, list(image_archives.values())))
     try:
+        asyncio.run(_start(settings, list(image_archives.values())))
         yield server
     finally:
         asyncio.run(_end(settings))

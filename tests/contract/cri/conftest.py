@@ -4,13 +4,16 @@ each."""
 from __future__ import annotations
 
 import asyncio
+import shutil
+import socket
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from itertools import count
 from pathlib import Path
 from typing import Any
 
+import aiohttp
 import pytest
 
 from podling.cri.grpc import cri_pb2 as pb
@@ -151,3 +154,38 @@ def hollow_kit(tmp_path: Path) -> Kit:
 @pytest.fixture
 def containerd_kit(containerd: Any, containerd_runtime: Runtime, tmp_path: Path) -> Kit:
     return Kit(containerd_runtime, tmp_path / "logs", containerd.cgroup_parent, containerd.busybox)
+
+
+@pytest.fixture
+async def registry(tmp_path: Path) -> AsyncIterator[str]:
+    """A real registry, empty; its host:port."""
+    program = shutil.which("docker-registry")
+    if program is None:
+        pytest.skip("needs docker-registry")
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        address = f"127.0.0.1:{free.getsockname()[1]}"
+    config = tmp_path / "registry.yml"
+    config.write_text(
+        "version: 0.1\n"
+        f"storage: {{filesystem: {{rootdirectory: {tmp_path}/registry}}}}\n"
+        f"http: {{addr: '{address}'}}\n"
+        "log: {level: error}\n"
+    )
+    server = await asyncio.create_subprocess_exec(
+        program, "serve", str(config), stdout=asyncio.subprocess.DEVNULL, stderr=asyncio.subprocess.DEVNULL
+    )
+    try:
+        await _serving(address)
+        yield address
+    finally:
+        server.terminate()
+        await server.wait()
+
+
+async def _serving(address: str) -> None:
+    async with asyncio.timeout(10), aiohttp.ClientSession() as session:
+        while True:
+            with suppress(aiohttp.ClientConnectionError):
+                async with session.get(f"http://{address}/v2/"):
+                    return
+            await asyncio.sleep(0.02)

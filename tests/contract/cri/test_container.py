@@ -108,6 +108,7 @@ async def test_a_container_of_an_absent_image_is_refused(kit: Any) -> None:
         assert fault.value.code == "NOT_FOUND"
 
 
+@pytest.mark.containerd
 async def test_the_same_attempt_can_be_created_again_only_when_it_was_removed(containerd_kit: Any) -> None:
     async with containerd_kit.sandbox() as (sandbox_id, config):
         runtime, container = containerd_kit.runtime, containerd_kit.container_config("runs")

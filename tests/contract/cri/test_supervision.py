@@ -16,6 +16,7 @@ from podling.cri.containerd_config import ContainerdSettings
 from podling.cri.grpc import cri_pb2 as pb
 from podling.cri.grpc.client import GrpcRuntime
 from podling.cri.image_archive import ImageArchiveError
+from podling.cri.image_push import push_image
 from podling.cri.images import load_images
 from podling.cri.interface import EventKind
 from podling.cri.leftovers import remove_leftovers
@@ -150,3 +151,16 @@ async def test_one_that_serves_no_cri_is_not_left_running(settings: ContainerdSe
         await Containerd(settings).start()
     assert [pid for pid in processes() if str(settings.config_file) in command_line(pid)] == [first]
     settings.pid_file.write_text(f"{first}\n")
+
+
+async def test_a_mirror_is_asked_in_place_of_the_registry(
+    settings: ContainerdSettings, registry: str, image_archives: dict[str, Path]
+) -> None:
+    await push_image(next(iter(image_archives.values())), f"{registry}/library/thing:1")
+    mirrors = {"docker.io": [f"http://{registry}"], "registry.test": [f"http://{registry}"]}
+    await Containerd(dataclasses.replace(settings, registries=mirrors)).start()
+    runtime = GrpcRuntime(str(settings.socket))
+    for name in ("docker.io/library/thing:1", "registry.test/library/thing:1"):
+        assert await runtime.pull_image(name)
+        assert await runtime.image_status(name) is not None
+    await runtime.close()

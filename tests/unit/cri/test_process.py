@@ -8,6 +8,7 @@ import socket
 from pathlib import Path
 
 import pytest
+import uvloop
 
 from podling.cri.process import Process, command_line, processes, spawn
 
@@ -78,6 +79,15 @@ async def test_a_process_that_is_not_ours_is_waited_for_too(tmp_path: Path) -> N
 def test_a_pid_nobody_has_is_refused() -> None:
     with pytest.raises(ProcessLookupError):
         Process(2**22)
+
+
+def test_it_works_on_uvloop(tmp_path: Path) -> None:
+    async def life() -> None:
+        process = _spawn("exec sleep 1000", tmp_path / "log")
+        await process.terminate(60)
+        assert command_line(process.pid) == []
+
+    uvloop.run(life())
 
 
 def test_this_process_is_among_all_with_its_arguments() -> None:
