@@ -31,7 +31,7 @@ def read_object(context: RequestContext, type_: type[T], options_kind: str) -> T
     """Raises StatusError 400 for a body that is not this type, or not Strict enough if that is asked."""
     validation = field_validation(context.query, options_kind)
     data = json_body(context)
-    obj = json.decode(data, type_)
+    obj = json.decode_sent(data, type_)
     if (obj.kind, obj.api_version) != (type_.KIND, type_.API_VERSION):
         raise other_kind(obj, type_)
     faults = field_faults(data, type_) if validation != "Ignore" else []

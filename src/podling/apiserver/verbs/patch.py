@@ -31,7 +31,7 @@ async def patch(context: RequestContext, scope: Scope) -> Response:
 
     def change(current: Entry) -> Any:
         patched = msgspec.json.encode(apply(json.decode_data(current.data)))
-        wanted = json.decode(patched, type_)
+        wanted = json.decode_sent(patched, type_)
         if (wanted.kind, wanted.api_version) != (type_.KIND, type_.API_VERSION):
             raise other_kind(wanted, type_)
         check_place(wanted.metadata, namespace, name)
