@@ -3,8 +3,8 @@
 Tried in this order; a runtime that does not know a method says UNIMPLEMENTED and the next source is tried:
 
 1. containerd's events service (`containerd_events.py`). First because it is exact: it can be asked whether
-   the subscription stands, it tells of memory kills, and every subscriber gets every event (containerd's
-   GetContainerEvents hands each event to one of its callers).
+   the subscription stands, it tells of memory kills, and every subscriber gets every
+   event (docs/decisions/010).
 2. CRI GetContainerEvents (`cri_events.py`).
 3. Looking again once a second.
 
