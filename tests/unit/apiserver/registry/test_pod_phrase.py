@@ -1,7 +1,8 @@
-"""The STATUS column tells the state of initialization (R-INIT-3) and ignores ephemeral containers (R-CLI-4)."""
+"""The STATUS column tells how far initialization is (R-INIT-3), ephemeral containers or not (R-CLI-4)."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -25,8 +26,8 @@ def ended(code: int, reason: str = "", signal: int = 0) -> dict[str, Any]:
 
 
 def pod(
-    init: list[Any] = [],
-    app: list[Any] = [],
+    init: Sequence[Any] = (),
+    app: Sequence[Any] = (),
     phase: str = "Running",
     sidecars: int = 0,
     deleted: bool = False,
@@ -51,7 +52,7 @@ def pod(
     return from_data(data, Pod)
 
 
-def statuses(letter: str, states: list[Any]) -> list[Any]:
+def statuses(letter: str, states: Sequence[Any]) -> list[Any]:
     running = [state is RUNS for state in states]
     return [
         {"name": f"{letter}{n}", "state": state, "ready": running[n], "started": running[n]}
@@ -105,7 +106,7 @@ def test_phrase_and_ready(given: Pod, phrase: str, ready: str) -> None:
 
 def with_restarts(given: Pod, *counts: int, ended_at: str = "2026-01-01T00:05:00Z") -> Pod:
     for status, count in zip(
-        [*given.status.init_container_statuses, *given.status.container_statuses], counts
+        [*given.status.init_container_statuses, *given.status.container_statuses], counts, strict=True
     ):
         status.restart_count = count
         if count:
