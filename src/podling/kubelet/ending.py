@@ -10,6 +10,7 @@ from datetime import datetime, timedelta
 
 from podling.kubelet.container_types import NEVER, ContainerType, init_containers
 from podling.kubelet.observed import ObservedContainer, ObservedPod
+from podling.kubelet.pod_state import PodState
 from podling.kubelet.restart import restarts
 from podling.model.container import Container
 from podling.model.pod import Pod
@@ -51,7 +52,10 @@ def ending(pod: Pod, observed: ObservedPod, now: datetime) -> Ending | None:
     limit = deadline(pod, observed)
     if limit and now >= limit and not (phase and _ended_before(pod, observed, limit)):
         return _overdue(pod, limit)
-    return Ending(phase=phase, grace_seconds=_grace(pod)) if phase else None
+    if phase or observed.state is not PodState.SYNCING:
+        # No way leads back: a pod that has begun to end does, whatever is known of why by now.
+        return Ending(phase=phase, grace_seconds=_grace(pod))
+    return None
 
 
 def outcome(pod: Pod, observed: ObservedPod) -> str:

@@ -25,7 +25,7 @@ def initialize(draft: Draft, pod: Pod) -> bool:
             keep(draft, pod, kind, container)
             passed = done or _sidecar_started(draft.observed, container)
         else:
-            passed = done or _succeeded(draft.observed, container)
+            passed = _succeeded(draft.observed, container) or (done and not _runs(draft, container))
         if not passed and not _overtaken(draft, pod, index):
             if kind is ContainerType.INIT:
                 keep(draft, pod, kind, container)
@@ -37,14 +37,27 @@ def initialized(pod: Pod, observed: ObservedPod) -> bool:
     """Whether it is already proven that initialization is over in the newest sandbox."""
     if not pod.spec.init_containers:
         return True
-    if observed.sandbox and observed.sandbox.id in observed.initialized_sandboxes:
+    if observed.sandbox and _recorded(observed, observed.sandbox.id):
         return True
-    return any(_lives(observed, c) for c in pod.spec.containers)
+    return any(_begun(observed, c) for c in pod.spec.containers)
 
 
-def _lives(observed: ObservedPod, container: Container) -> bool:
+def _recorded(observed: ObservedPod, sandbox_id: str) -> bool:
+    """Whether its record is written, or being written."""
+    return sandbox_id in observed.initialized_sandboxes or f"initialized:{sandbox_id}" in observed.in_flight
+
+
+def _begun(observed: ObservedPod, container: Container) -> bool:
+    """Whether an app container lives or is being started: that was only asked for after initialization."""
     instance = observed.current(container.name)
-    return instance is not None and not instance.exited
+    lives = instance is not None and not instance.exited
+    return lives or f"start:{container.name}" in observed.in_flight
+
+
+def _runs(draft: Draft, container: Container) -> bool:
+    """Whether an init container is at work, be it needlessly: nothing may run beside it."""
+    instance = draft.observed.current(container.name)
+    return draft.starting(container.name) or (instance is not None and instance.running)
 
 
 def _succeeded(observed: ObservedPod, container: Container) -> bool:

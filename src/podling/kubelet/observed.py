@@ -17,6 +17,7 @@ from types import MappingProxyType
 from typing import TypeVar
 
 from podling.kubelet.container_types import ContainerType
+from podling.kubelet.pod_state import PodState
 
 V = TypeVar("V")
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -156,10 +157,11 @@ class Termination:
 class ObservedPod:
     """`sandboxes` and `containers` are newest first. `initialized_sandboxes`: the sandboxes in which
     initialization is recorded as completed (R-INIT-4). `failures` by container name; `probes` by container
-    id. `in_flight`: keys of the actions being applied now. `restarting`: ids this kubelet stopped in order
-    to start them anew (changed definition, failed probe). `volumes_ready`: containers may be created;
+    id. `in_flight`: keys of the actions being applied now. `restarting`: ids this kubelet stopped in order to
+    start them anew (changed definition, failed probe). `volumes_ready`: containers may be created;
     `volumes_error` says why not, when it is known. `started_at`: when this kubelet first saw the pod, unless
-    the pod's status already has a startTime."""
+    the pod's status already has a startTime. `state`: how far in its life the pod has come here.
+    """
 
     sandboxes: tuple[ObservedSandbox, ...] = ()
     containers: tuple[ObservedContainer, ...] = ()
@@ -173,6 +175,7 @@ class ObservedPod:
     restarting: frozenset[str] = frozenset()
     termination: Termination | None = None
     started_at: datetime | None = None
+    state: PodState = PodState.SYNCING
 
     @property
     def sandbox(self) -> ObservedSandbox | None:

@@ -19,7 +19,7 @@ from podling.kubelet.gates import DEFAULT_GATES, Gates
 from podling.kubelet.init_plan import initialize
 from podling.kubelet.observed import ObservedPod
 from podling.kubelet.pod_actions import Finish, Plan, RecordInitialized, RemoveContainer, RemoveSandbox
-from podling.kubelet.pod_state import PodState
+from podling.kubelet.pod_state import PodState, furthest
 from podling.kubelet.sandbox_plan import clear_old_sandboxes, needs_new_sandbox, replace_sandbox
 from podling.kubelet.teardown import tear_down
 from podling.kubelet.waiting import status_changes_at
@@ -60,7 +60,7 @@ def _record_initialized(draft: Draft, pod: Pod) -> None:
 
 def _end(draft: Draft, pod: Pod, end: Ending) -> Plan:
     if not tear_down(draft, pod, end):
-        return draft.plan(PodState.TERMINATING)
+        return draft.plan(furthest(PodState.TERMINATING, draft.observed.state))
     if not end.deleted:
         remove_dead(draft, pod)
         clear_old_sandboxes(draft)

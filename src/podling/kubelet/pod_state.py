@@ -29,6 +29,11 @@ MOVES: dict[PodState, frozenset[PodState]] = {
 }
 
 
+def furthest(one: PodState, other: PodState) -> PodState:
+    order = list(PodState)
+    return max(one, other, key=order.index)
+
+
 class IllegalMove(Exception):
     """A pod was asked to go back in its life."""
 

@@ -176,6 +176,6 @@ class Scene:
     say = staticmethod(say_plan)
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def scene() -> type[Scene]:
     return Scene

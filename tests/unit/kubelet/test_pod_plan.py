@@ -322,3 +322,11 @@ def test_feature_gates(scene, gates, text, seen, planned):
     """R-EPH-8, R-EPH-11, R-INIT-4"""
     pod = scene.pod(text)
     assert scene.say(plan(pod, scene.observed(pod, seen), scene.NOW, gates)) == planned
+
+
+@pytest.mark.parametrize("reached", [PodState.TERMINATING, PodState.TERMINATED])
+def test_a_pod_that_has_begun_to_end_never_runs_again(scene, reached):
+    """Even if whatever ended it is no longer to be seen."""
+    pod = scene.pod("a", "Never")
+    made = plan(pod, scene.observed(pod, "", "ready", state=reached), scene.NOW)
+    assert (scene.say(made), made.state) == ("stop-sandbox new", reached)

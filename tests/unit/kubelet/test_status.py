@@ -76,8 +76,8 @@ CONTAINERS = [
     ("i1 / a",     "i1=exit3 i1=run",           "i1: running [Error(3)] x1",      f"a: {INIT}"),
     ("i1 i2 / a",  "i2=run",                    f"i1: {INIT}, i2: running",       f"a: {INIT}"),
     ("i1 / a",     "a=run",                     "i1: Completed(0)",               "a: running"),
-    ("a",          "a=exit1 a=exit2~2@3",       "",                               f"a: {BACKOFF} [Error(2)] x1"),
-    ("a",          "a=exit0 a=run",             "",                               "a: running [Completed(0)] x1"),
+    ("a",          "a=exit1 a=exit2~2@3",       "",                         f"a: {BACKOFF} [Error(2)] x1"),
+    ("a",          "a=exit0 a=run",             "",                         "a: running [Completed(0)] x1"),
     # in a new sandbox everything waits its turn again (R-INIT-4)
     ("i1 / a",     "i1=exit0^ a=exit1^ i1=run", "i1: running [Completed(0)] x1",  f"a: {INIT} [Error(1)]"),
 ]  # fmt: skip

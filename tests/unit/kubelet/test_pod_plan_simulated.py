@@ -1,0 +1,327 @@
+"""The planner against a tiny runtime, with random outcomes, crashes of the kubelet at any point, and lost
+sandboxes.
+
+`World` is a runtime, a disk and a clock. It applies what the planner asks for, one action at a time in any
+order, and remembers what really happened, whatever the kubelet forgets: the properties are checked against
+that memory.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import timedelta
+from itertools import pairwise
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from podling.kubelet.container_types import ContainerType, all_containers
+from podling.kubelet.observed import (
+    ContainerState,
+    ObservedContainer,
+    ObservedPod,
+    ObservedSandbox,
+    StartFailure,
+)
+from podling.kubelet.pod_actions import (
+    CreateSandbox,
+    Finish,
+    RecordInitialized,
+    RemoveContainer,
+    RemoveSandbox,
+    StartContainer,
+    StopContainer,
+    StopSandbox,
+)
+from podling.kubelet.pod_plan import plan
+from podling.kubelet.pod_state import PodState
+from podling.kubelet.restart import definition_hash
+from podling.kubelet.status import pod_status
+from podling.model.time import rfc3339
+
+SHAPES = ["a", "i1 / a", "i1 i2 / a b", "s1* i1 / a", "i1 s1* i2 s2* / a", "/ a / e", "i1 i2 / a / e f>a"]
+POLICIES = ["Always", "OnFailure", "Never"]
+
+
+class World:
+    def __init__(self, scene, shape, policy):
+        self.pod = scene.pod(shape, policy)
+        self.specs = {container.name: (kind, container) for kind, container in all_containers(self.pod)}
+        self.now = scene.NOW
+        self.sandboxes, self.containers = [], []
+        self.record = frozenset()
+        self.finished = False
+        self.clock = 0
+        self.started, self.passed = [], set()
+        self.boot()
+
+    def boot(self):
+        """A kubelet begins: all it knows is the runtime, its record and the pod's status."""
+        self.in_flight, self.failures = {}, {}
+        self.sandboxes = [replace(sandbox, stopped=False) for sandbox in self.sandboxes]
+
+    # The kubelet
+
+    def sync(self):
+        observed = self.observed()
+        made = plan(self.pod, observed, self.now)
+        again = plan(
+            self.pod,
+            replace(observed, in_flight=observed.in_flight | {a.key for a in made.actions}),
+            self.now,
+        )
+        assert not {a.key for a in again.actions} & {a.key for a in made.actions}, "asked for twice"
+        assert made.wake_at is None or made.wake_at > self.now
+        before = self.pod.status.phase
+        self.pod.status = pod_status(self.pod, observed, self.now)
+        assert before in ("", "Pending", "Running", self.pod.status.phase), "left a terminal phase"
+        self.in_flight |= {action.key: action for action in made.actions}
+        return made
+
+    def observed(self):
+        return ObservedPod(
+            sandboxes=tuple(reversed(self.sandboxes)),
+            containers=tuple(reversed(self.containers)),
+            initialized_sandboxes=self.record,
+            failures=dict(self.failures),
+            in_flight=frozenset(self.in_flight),
+        )
+
+    def apply(self, action, fails=False):
+        self.in_flight.pop(action.key, None)
+        match action:
+            case CreateSandbox(attempt):
+                made = ObservedSandbox(f"box{attempt}", attempt, self.tick(), ready=not fails)
+                assert made.id not in [s.id for s in self.sandboxes], "the runtime refuses an attempt twice"
+                self.sandboxes.append(made)
+            case StopSandbox(sandbox_id):
+                self.stop_sandbox(sandbox_id)
+                self.change_sandbox(sandbox_id, stopped=True)
+            case RemoveSandbox(sandbox_id):
+                self.stop_sandbox(sandbox_id)
+                self.sandboxes = [s for s in self.sandboxes if s.id != sandbox_id]
+                self.containers = [c for c in self.containers if c.sandbox_id != sandbox_id]
+            case StartContainer():
+                self.start(action, fails)
+            case StopContainer(container_id):
+                self.exit(container_id, 137)
+            case RemoveContainer(container_id):
+                gone = [c for c in self.containers if c.id == container_id]
+                assert not any(c.running for c in gone), "removed under its feet"
+                self.containers = [c for c in self.containers if c.id != container_id]
+            case RecordInitialized(sandbox_id):
+                self.record |= {sandbox_id}
+            case Finish():
+                assert not self.sandboxes and not self.containers
+                self.finished = True
+
+    def start(self, action, fails):
+        if not self.sandboxes or not self.sandboxes[-1].ready:
+            return
+        if fails:
+            count = self.failures[action.name].count + 1 if action.name in self.failures else 1
+            self.failures[action.name] = StartFailure("ErrImagePull", "no such image", count, self.now)
+            return
+        self.failures.pop(action.name, None)
+        self.run(self.create(action))
+
+    def create(self, action):
+        kind, spec = self.specs[action.name]
+        made = ObservedContainer(
+            id=f"{action.name}.{len(self.started)}.{self.clock}",
+            name=action.name,
+            type=kind,
+            sandbox_id=self.sandboxes[-1].id,
+            attempt=action.attempt,
+            state=ContainerState.CREATED,
+            created_at=self.tick(),
+            hash=definition_hash(spec),
+            crashes=action.crashes,
+        )
+        names = [(c.name, c.attempt) for c in self.containers if c.sandbox_id == made.sandbox_id]
+        assert (made.name, made.attempt) not in names, "the runtime refuses an attempt twice"
+        self.containers.append(made)
+        return made
+
+    def run(self, container):
+        self.check_start(container)
+        self.change(container.id, state=ContainerState.RUNNING, started_at=self.now)
+        self.started.append(container)
+        if container.type is ContainerType.SIDECAR:
+            self.passed.add((container.sandbox_id, container.name))
+
+    # What may happen to the runtime
+
+    def exit(self, container_id, code):
+        for container in self.containers:
+            if container.id == container_id and container.running:
+                self.change(container_id, state=ContainerState.EXITED, exit_code=code, finished_at=self.now)
+                if code == 0:
+                    self.passed.add((container.sandbox_id, container.name))
+
+    def stop_sandbox(self, sandbox_id):
+        for container in self.containers:
+            if container.sandbox_id == sandbox_id:
+                self.exit(container.id, 137)
+        self.change_sandbox(sandbox_id, ready=False)
+
+    def crash(self, done):
+        """The kubelet dies; of the actions under way those in `done` still took effect, or half of it."""
+        for index, action in enumerate(list(self.in_flight.values())):
+            if done >> (index % 8) & 1:
+                half = isinstance(action, StartContainer) and done & 256
+                if half and self.sandboxes and self.sandboxes[-1].ready:
+                    self.create(action)
+                else:
+                    self.apply(action)
+        self.boot()
+
+    def collect(self, index):
+        """Someone else collects a finished init container."""
+        done = [c for c in self.containers if c.type is ContainerType.INIT and c.exited]
+        if done:
+            self.containers.remove(done[index % len(done)])
+
+    def change(self, container_id, **fields):
+        self.containers = [replace(c, **fields) if c.id == container_id else c for c in self.containers]
+
+    def change_sandbox(self, sandbox_id, **fields):
+        self.sandboxes = [replace(s, **fields) if s.id == sandbox_id else s for s in self.sandboxes]
+
+    def tick(self):
+        self.clock += 1
+        return self.now + timedelta(microseconds=self.clock)
+
+    # What must never happen
+
+    def check_start(self, new):
+        twins = [c for c in self.containers if c.name == new.name and c.running]
+        assert not twins, f"{new.name} runs twice"
+        before = [c for c in self.started if c.name == new.name]
+        if new.type is ContainerType.EPHEMERAL:
+            assert not before, "an ephemeral container was restarted"
+            return
+        alive = [c for c in self.containers if c.type is ContainerType.REGULAR and c.running]
+        assert new.type is not ContainerType.INIT or not alive, f"{new.name} beside an app container"
+        for spec in self.pod.spec.init_containers:
+            if spec.name == new.name:
+                break
+            assert (new.sandbox_id, spec.name) in self.passed, f"{new.name} before {spec.name} was done"
+        if new.type is ContainerType.REGULAR:
+            ended = [c for c in self.containers if c.name == new.name and c.exited]
+            policy = self.pod.spec.restart_policy
+            assert policy != "Never" or not before, "restarted against the policy"
+            assert policy != "OnFailure" or not any(c.exit_code == 0 for c in ended), (
+                "restarted after success"
+            )
+
+
+def choose(world, number):
+    """One thing happens, by lot."""
+    kind, lot = number % 10, number // 10
+    running = [c for c in world.containers if c.running]
+    flying = list(world.in_flight.values())
+    if kind <= 4 and flying:
+        world.apply(flying[lot % len(flying)], fails=lot % 7 == 6)
+    elif kind <= 6 and running:
+        world.exit(running[lot % len(running)].id, (0, 0, 1)[lot % 3])
+    elif kind == 7:
+        world.now += timedelta(seconds=(1, 10, 400)[lot % 3])
+    elif kind == 8:
+        world.crash(lot)
+    elif lot % 2:
+        world.collect(lot)
+    elif world.sandboxes:
+        world.stop_sandbox(world.sandboxes[-1].id)
+
+
+def settle(world):
+    """From now on all goes well: everything asked for is done, whatever is to end ends well."""
+    for _ in range(150):
+        made = world.sync()
+        if world.finished or (not world.in_flight and at_rest(world, made)):
+            return made
+        for action in list(world.in_flight.values()):
+            world.apply(action)
+        for container in world.containers:
+            if container.running and (container.type is ContainerType.INIT or must_end(world, container)):
+                world.exit(container.id, 0)
+        if not made.actions and made.wake_at:
+            world.now = made.wake_at
+    raise AssertionError("never comes to rest")
+
+
+def must_end(world, container):
+    return container.type is ContainerType.REGULAR and world.pod.spec.restart_policy != "Always"
+
+
+def at_rest(world, made):
+    if made.state is PodState.TERMINATED:
+        return True
+    wanted = {
+        name
+        for name, (kind, _) in world.specs.items()
+        if kind in (ContainerType.REGULAR, ContainerType.SIDECAR)
+    }
+    return wanted <= {c.name for c in world.containers if c.running}
+
+
+tapes = st.lists(st.integers(0, 5119), min_size=10, max_size=50)
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.sampled_from(SHAPES), st.sampled_from(POLICIES), tapes)
+def test_whatever_happens_the_order_holds_and_the_pod_comes_to_rest(scene, shape, policy, tape):
+    """R-INIT-1, R-INIT-2, R-INIT-4, R-INIT-11, R-EPH-3"""
+    world = World(scene, shape, policy)
+    for number in tape:
+        world.sync()
+        choose(world, number)
+    made = settle(world)
+    if made.state is PodState.TERMINATED:
+        assert world.pod.status.phase in ("Succeeded", "Failed")
+        assert policy != "Always"
+    else:
+        assert world.pod.status.phase == "Running"
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.sampled_from(SHAPES), st.sampled_from(POLICIES), tapes, tapes)
+def test_a_deleted_pod_always_goes_and_starts_nothing_more(scene, shape, policy, tape, later):
+    """R-INIT-11"""
+    world = World(scene, shape, policy)
+    for number in tape:
+        world.sync()
+        choose(world, number)
+    world.pod.metadata.deletion_timestamp = rfc3339(world.now)
+    # What was already on its way may still start; nothing that is planned from here on.
+    late = {key for key in world.in_flight if key.startswith("start:")}
+    for number in later:
+        made = world.sync()
+        assert not any(isinstance(a, StartContainer | CreateSandbox) for a in made.actions)
+        choose(world, number)
+        if world.finished:
+            break
+    settle(world)
+    assert world.finished and late >= {key for key in world.in_flight if key.startswith("start:")}
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.sampled_from(SHAPES), st.integers(1, 12))
+def test_failures_are_tried_again_with_growing_delays(scene, shape, failures):
+    """R-INIT-2"""
+    world = World(scene, shape, "Always")
+    first = next(c for c in (*world.pod.spec.init_containers, *world.pod.spec.containers)).name
+    starts = []
+    while len(starts) <= failures:
+        made = world.sync()
+        for action in list(world.in_flight.values()):
+            world.apply(action)
+            if isinstance(action, StartContainer) and action.name == first:
+                starts.append(world.now)
+                newest = next(c for c in reversed(world.containers) if c.name == first)
+                world.exit(newest.id, 1)
+        if not made.actions:
+            world.now = made.wake_at
+    delays = [(later - earlier).total_seconds() for earlier, later in pairwise(starts)]
+    assert delays == [0, 10, 20, 40, 80, 160, 300, 300, 300, 300, 300, 300][:failures]
