@@ -17,6 +17,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import datetime
 
 import msgspec
@@ -102,7 +103,7 @@ class PodWorker:
 
     @property
     def observed(self) -> ObservedPod:
-        return self.record.observed()
+        return replace(self.record.observed(), state=self._life.state)
 
     # Its life
 
