@@ -19,10 +19,13 @@ from dataclasses import dataclass
 
 import uvloop
 
-from podling import node_runtime
+from podling import __version__, node_runtime
 from podling.apiserver.authn.authenticator import AUTHENTICATED
+from podling.apiserver.discovery import Discovery
+from podling.apiserver.health import HealthPaths
 from podling.apiserver.http import listening, tls_context
 from podling.apiserver.local import LocalTransport
+from podling.apiserver.openapi.documents import OpenAPI
 from podling.apiserver.registry.kinds import KINDS
 from podling.apiserver.request import User
 from podling.apiserver.server import ApiServer
@@ -35,8 +38,8 @@ from podling.controllers.root_ca import RootCA
 from podling.controllers.service_accounts import DEFAULT as DEFAULT_ACCOUNT
 from podling.controllers.service_accounts import ServiceAccounts
 from podling.controllers.system_namespaces import SystemNamespaces
+from podling.cri.containerd import Containerd
 from podling.cri.grpc.client import GrpcRuntime
-from podling.cri.interface import Runtime
 from podling.cri.process import Process
 from podling.instance import Instance
 from podling.kubelet.config import KubeletConfig
@@ -50,6 +53,8 @@ from podling.model.time import Clock, SystemClock
 from podling.node_runtime import ImageStore, open_images
 from podling.prepare import API_HOST, Prepared, StartError, UpOptions, prepare
 from podling.scheduler.loop import SCHEDULER_NAME, Scheduler
+from podling.storage.compactor import compact_forever
+from podling.storage.interface import Storage
 from podling.storage.sqlite.file import DataFileError
 from podling.storage.sqlite.store import open as open_sqlite
 
@@ -84,6 +89,7 @@ class _Plane:
     """A control plane that answers: what the other parts reach it by."""
 
     server: ApiServer
+    storage: Storage
 
     def client(self, user: str, *groups: str) -> Client:
         """A client in this process, in the name of `user`."""
@@ -99,9 +105,9 @@ async def _run(options: UpOptions, report: Report, ready: Callable[[], None]) ->
     with prepared.lock:
         try:
             async with asyncio.TaskGroup() as tasks:
-                runtime = tasks.create_task(_runtime(options, prepared, tasks, report))
+                starting = tasks.create_task(_containerd(options, prepared, report))
                 async with _control_plane(prepared, clock) as plane:
-                    await _live(prepared, clock, plane, runtime, ready, told_to_stop, report)
+                    await _live(options, prepared, clock, plane, starting, ready, told_to_stop, report)
         except* StartError as errors:
             await node_runtime.end(options.instance)
             raise _first(errors) from errors
@@ -109,15 +115,12 @@ async def _run(options: UpOptions, report: Report, ready: Callable[[], None]) ->
             await node_runtime.end(options.instance)
 
 
-async def _runtime(
-    options: UpOptions, prepared: Prepared, tasks: asyncio.TaskGroup, report: Report
-) -> GrpcRuntime:
+async def _containerd(options: UpOptions, prepared: Prepared, report: Report) -> Containerd | None:
+    """A private containerd that serves; None when another runtime is to be used."""
     if options.cri_endpoint:
-        return GrpcRuntime(options.cri_endpoint)
+        return None
     report("Starting containerd")
-    containerd = await node_runtime.start(options.instance, prepared.subnet, options.registry_mirrors)
-    tasks.create_task(containerd.supervise(log.error))
-    return GrpcRuntime(str(containerd.settings.socket))
+    return await node_runtime.start(options.instance, prepared.subnet, options.registry_mirrors)
 
 
 @asynccontextmanager
@@ -129,20 +132,27 @@ async def _control_plane(prepared: Prepared, clock: Clock) -> AsyncIterator[_Pla
     except DataFileError as error:
         raise StartError(str(error)) from error
     try:
-        server = ApiServer.build(storage, KINDS, clock=clock, connector=kubelet_connector(prepared))
+        server = ApiServer.build(
+            storage,
+            KINDS,
+            clock=clock,
+            connector=kubelet_connector(prepared),
+            paths=(Discovery(KINDS, __version__), OpenAPI(KINDS, __version__), HealthPaths({}, {})),
+        )
         await server.start()
         tls = tls_context(prepared.apiserver.certificate, prepared.apiserver.key, prepared.ca)
         async with listening(server.handle, API_HOST, prepared.port, tls, end_streams=server.close):
-            yield _Plane(server)
+            yield _Plane(server, storage)
     finally:
         await storage.close()
 
 
 async def _live(
+    options: UpOptions,
     prepared: Prepared,
     clock: Clock,
     plane: _Plane,
-    starting: asyncio.Task[GrpcRuntime],
+    starting: asyncio.Task[Containerd | None],
     ready: Callable[[], None],
     told_to_stop: asyncio.Event,
     report: Report,
@@ -150,10 +160,19 @@ async def _live(
     """Everything that acts on objects, from the first reconciliation to the last pod stopped."""
     report(f"API server on https://{API_HOST}:{prepared.port}")
     async with asyncio.TaskGroup() as tasks:
-        acting = [tasks.create_task(_control(prepared, clock, plane))]
-        runtime = await starting
+        acting = [
+            tasks.create_task(compact_forever(plane.storage)),
+            tasks.create_task(_control(prepared, clock, plane)),
+        ]
+        containerd = await starting
+        runtime = GrpcRuntime(str(containerd.settings.socket) if containerd else options.cri_endpoint)
+        if containerd is not None:
+            acting.append(tasks.create_task(containerd.supervise(log.error)))
         report(f"Starting node {prepared.node_name}")
-        kubelet = _kubelet(prepared, clock, plane, runtime)
+        client = plane.client(f"system:node:{prepared.node_name}", "system:nodes")
+        events = EventRecorder(client, clock, "kubelet", prepared.node_name)
+        kubelet = Kubelet(client, runtime, events, clock, _kubelet_config(prepared))
+        acting.append(tasks.create_task(events.run()))
         acting.append(tasks.create_task(kubelet.run()))
         acting.append(tasks.create_task(_say_ready(prepared, plane, kubelet, ready)))
         await told_to_stop.wait()
@@ -193,10 +212,9 @@ async def _control(prepared: Prepared, clock: Clock, plane: _Plane) -> None:
         tasks.create_task(scheduler.run())
 
 
-def _kubelet(prepared: Prepared, clock: Clock, plane: _Plane, runtime: Runtime) -> Kubelet:
+def _kubelet_config(prepared: Prepared) -> KubeletConfig:
     instance = prepared.instance
-    client = plane.client(f"system:node:{prepared.node_name}", "system:nodes")
-    config = KubeletConfig(
+    return KubeletConfig(
         node_name=prepared.node_name,
         root_dir=instance.kubelet_dir,
         log_dir=instance.pod_logs_dir,
@@ -204,8 +222,6 @@ def _kubelet(prepared: Prepared, clock: Clock, plane: _Plane, runtime: Runtime) 
         cgroup_root=instance.cgroup,
         pod_cidr=prepared.subnet,
     )
-    events = EventRecorder(client, clock, "kubelet", prepared.node_name)
-    return Kubelet(client, runtime, events, clock, config)
 
 
 async def _say_ready(prepared: Prepared, plane: _Plane, kubelet: Kubelet, ready: Callable[[], None]) -> None:

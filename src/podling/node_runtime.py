@@ -8,9 +8,10 @@ it, and `down` ends what a podling that was killed left behind.
 from __future__ import annotations
 
 import asyncio
+import logging
 import shutil
 import tempfile
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -32,7 +33,7 @@ from podling.prepare import StartError
 PAUSE_IMAGE = "podling.local/pause:1"
 CGROUP_MOUNT = Path("/sys/fs/cgroup")
 
-Report = Callable[[str], None]
+log = logging.getLogger(__name__)
 
 
 def settings(instance: Instance, mirrors: Mapping[str, str] | None = None) -> ContainerdSettings:
@@ -82,13 +83,19 @@ async def _end_runtime(instance: Instance) -> bool:
     chosen = settings(instance)
     if not chosen.state.exists():
         return False
-    if running(chosen) is not None:
+    containerd = Containerd(chosen)
+    try:
+        # One that was killed is started once more: only a sandbox that is stopped gives its network back.
+        await containerd.start()
+    except ContainerdError as error:
+        log.warning("%s", error)
+    else:
         runtime = GrpcRuntime(str(chosen.socket))
         try:
             await _stop_sandboxes(runtime)
         finally:
             await runtime.close()
-    await Containerd(chosen).stop()
+    await containerd.stop()
     await remove_leftovers(chosen)
     return True
 
