@@ -17,10 +17,9 @@ LINGER_SECONDS = 5.0
 
 
 class Driver(asyncio.Protocol):
-    """`predecessor` is set by whoever hands over a transport that another protocol had opened."""
+    """Is given its transport by a listener, or by whoever opened the connection for another protocol."""
 
     def __init__(self) -> None:
-        self.predecessor: asyncio.BaseProtocol | None = None
         self._transport: asyncio.Transport | None = None
         self._room = asyncio.Event()
         self._room.set()
@@ -44,8 +43,6 @@ class Driver(asyncio.Protocol):
     def connection_lost(self, exc: Exception | None) -> None:
         self._lost.set()
         self._room.set()
-        if isinstance(self.predecessor, asyncio.Protocol):
-            self.predecessor.connection_lost(exc)
 
     def pause_writing(self) -> None:
         self._room.clear()

@@ -16,11 +16,13 @@ class Splice(Driver):
         super().__init__()
         self._other: Splice = self
         self._early: list[bytes] = []
+        self._over = asyncio.Event()
 
     @staticmethod
     def pair() -> tuple[Splice, Splice]:
         one, two = Splice(), Splice()
         one._other, two._other = two, one
+        two._over = one._over
         return one, two
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -42,9 +44,11 @@ class Splice(Driver):
 
     def connection_lost(self, exc: Exception | None) -> None:
         super().connection_lost(exc)
+        self._over.set()
         self._other.close()
 
     async def done(self) -> None:
         """Returns once both ends are closed. What is in flight to the end closed last is sent first."""
-        await self.wait_lost()
+        await self._over.wait()
+        await self.gone()
         await self._other.gone()

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
 from typing import Any, cast
 
 from aiohttp import web
@@ -25,11 +26,12 @@ class _Tail:
         """Nothing waits for it."""
 
 
-async def take_over(
+@asynccontextmanager
+async def taken_over(
     request: web.BaseRequest, headers: Mapping[str, str], driver: Driver
-) -> web.StreamResponse:
-    """The response to return from the handler once `driver` is done with the connection. Raises
-    Disconnected.
+) -> AsyncIterator[web.StreamResponse]:
+    """The response to return from the handler. At the end of the block the connection is closed, if it is not
+    yet. Raises Disconnected.
     """
     response = web.StreamResponse(status=101, headers=headers)
     response.force_close()
@@ -39,9 +41,14 @@ async def take_over(
         raise Disconnected("the client is gone")
     tail = _Tail()
     request.protocol.set_parser(cast(Any, tail))
-    driver.predecessor = request.protocol
     transport.set_protocol(driver)
     driver.connection_made(transport)
     if tail.data:
         driver.data_received(tail.data)
-    return response
+    try:
+        yield response
+    finally:
+        driver.drop()
+        # Told only now: aiohttp cancels the handler of a lost connection, and this one is not lost before its
+        # driver says so.
+        request.protocol.connection_lost(None)

@@ -12,7 +12,7 @@ from aiohttp import web
 
 from podling.streaming.session import Session
 from podling.streaming.spdy.connection import SpdyWire
-from podling.streaming.takeover import take_over
+from podling.streaming.takeover import taken_over
 from podling.streaming.upgrade import Address, request_head, upgrade
 from podling.streaming.websocket.channels import SUBPROTOCOLS, ChannelWire
 from podling.streaming.wire import Wire
@@ -46,11 +46,11 @@ def request(protocol: str) -> bytes:
 async def converse(protocol: str, client: Wire, server: Wire) -> None:
     async def handler(http: web.BaseRequest) -> web.StreamResponse:
         session = Session(server)
-        response = await take_over(http, {"Connection": "Upgrade", "Upgrade": protocol}, session)
-        await echo_once(session)
+        async with taken_over(http, {"Connection": "Upgrade", "Upgrade": protocol}, session) as response:
+            await echo_once(session)
         return response
 
-    aiohttp_server = web.Server(handler)
+    aiohttp_server = web.Server(handler, handler_cancellation=True)
     listener = await asyncio.get_running_loop().create_server(aiohttp_server, "127.0.0.1", 0)
     upgraded = await upgrade(Address(*listener.sockets[0].getsockname()), request(protocol))
     session = Session(client)

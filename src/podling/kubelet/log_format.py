@@ -1,0 +1,130 @@
+"""The CRI log format, from its lines to what a client of the log asked to see. Pure.
+
+A line is `<RFC3339Nano> <stdout|stderr> <F|P>[:more tags] <content>`; P (partial) says that the next line of
+the container continues this one.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import BinaryIO, NamedTuple
+
+BLOCK = 64 * 1024
+SECONDS = len("2016-10-06T00:17:09")
+
+
+@dataclass(frozen=True, slots=True)
+class LogOptions:
+    """PodLogOptions as far as they concern the lines. `since` is in ns since the epoch, `stream` stdout or
+    stderr.
+    """
+
+    timestamps: bool = False
+    since: int = 0
+    limit_bytes: int | None = None
+    stream: bytes = b""
+
+
+class LogLine(NamedTuple):
+    timestamp: bytes
+    stream: bytes
+    partial: bool
+    content: bytes
+
+
+def parse_line(line: bytes) -> LogLine | None:
+    """A line without its line end; None for what is no line of the format."""
+    parts = line.split(b" ", 3)
+    if len(parts) < 4 or parts[1] not in (b"stdout", b"stderr") or parts[2][:1] not in (b"F", b"P"):
+        return None
+    return LogLine(parts[0], parts[1], parts[2][:1] == b"P", parts[3])
+
+
+def nanoseconds(timestamp: bytes) -> int | None:
+    """Since the epoch; None if it is no time."""
+    text = timestamp.decode(errors="replace")
+    seconds, (fraction, zone) = text[:SECONDS], _fraction_and_zone(text)
+    try:
+        whole = datetime.fromisoformat(seconds + zone)
+        return int(whole.timestamp()) * 10**9 + int(fraction.ljust(9, "0")[:9])
+    except ValueError:
+        return None
+
+
+def fixed_width(timestamp: bytes) -> bytes:
+    """With all nine digits of the fraction, which the runtime leaves off where they are zeros."""
+    text = timestamp.decode(errors="replace")
+    fraction, zone = _fraction_and_zone(text)
+    return f"{text[:SECONDS]}.{fraction:0<9}{zone}".encode()
+
+
+def _fraction_and_zone(text: str) -> tuple[str, str]:
+    rest = text[SECONDS:]
+    if not rest.startswith("."):
+        return "", rest
+    digits = 1
+    while digits < len(rest) and rest[digits].isdigit():
+        digits += 1
+    return rest[1:digits], rest[digits:]
+
+
+class LogFormatter:
+    """Fed the bytes of a log in any pieces, gives what to send. `full` once `limit_bytes` are given."""
+
+    def __init__(self, options: LogOptions) -> None:
+        self._options = options
+        self._rest = b""
+        self._new_line = True
+        self._left = options.limit_bytes
+        self.full = options.limit_bytes == 0
+
+    def feed(self, data: bytes) -> bytes:
+        """What the whole lines of `data` come to; the beginning of a line waits for its end."""
+        *lines, self._rest = (self._rest + data).split(b"\n")
+        return self._limited(b"".join([self._shown(line, b"\n") for line in lines]))
+
+    def end(self) -> bytes:
+        """What a last line without its end comes to."""
+        rest, self._rest = self._rest, b""
+        return self._limited(self._shown(rest, b""))
+
+    def _shown(self, raw: bytes, line_end: bytes) -> bytes:
+        line, options = parse_line(raw), self._options
+        if line is None or (options.stream and line.stream != options.stream):
+            return b""
+        if options.since and (nanoseconds(line.timestamp) or 0) < options.since:
+            return b""
+        content = line.content if line.partial else line.content + line_end
+        begins, self._new_line = self._new_line, not line.partial
+        if options.timestamps and begins:
+            return fixed_width(line.timestamp) + b" " + content
+        return content
+
+    def _limited(self, shown: bytes) -> bytes:
+        if self._left is None:
+            return shown
+        shown = shown[: self._left]
+        self._left -= len(shown)
+        self.full = self._left == 0
+        return shown
+
+
+def tail_offset(log: BinaryIO, lines: int) -> int:
+    """Where the last `lines` lines begin, read from the end."""
+    end = position = log.seek(0, 2)
+    if lines <= 0:
+        return end
+    found = 0
+    while position > 0:
+        start = max(0, position - BLOCK)
+        log.seek(start)
+        block = log.read(position - start)
+        # The line feed that ends the very last line begins none.
+        at = len(block) - 1 if position == end and block.endswith(b"\n") else len(block)
+        while (at := block.rfind(b"\n", 0, at)) >= 0:
+            found += 1
+            if found == lines:
+                return start + at + 1
+        position = start
+    return 0

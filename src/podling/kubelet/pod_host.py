@@ -1,0 +1,32 @@
+"""What the kubelet's server asks of the kubelet."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from podling.cri.interface import Runtime
+from podling.model.pod import Pod
+
+
+class PodHost(Protocol):
+    """Pods are those of this node, with the newest status the kubelet knows. Ids are the runtime's own,
+    without the `containerd://` of the API.
+    """
+
+    @property
+    def runtime(self) -> Runtime: ...
+
+    def pods(self) -> Sequence[Pod]: ...
+
+    def pod(self, namespace: str, name: str) -> Pod | None: ...
+
+    def running_container(self, pod: Pod, name: str) -> str | None:
+        """The container of that name, of whichever kind (R-INIT-8, R-EPH-6), if it runs."""
+        ...
+
+    def ready_sandbox(self, pod: Pod) -> str | None: ...
+
+    async def container_ended(self, container_id: str) -> None:
+        """Returns once that container does not run any more; at once if it is not known."""
+        ...
