@@ -1,13 +1,14 @@
 """Pods and what is observed of them, each written in a line, so that the tests of the planner read as tables.
 
 A pod is `init containers / app containers / ephemeral containers`: `i1 s1* i2 / a b / e1 e2>a`, where `*`
-marks a sidecar and `>` a target. What is observed is a list of instances, oldest first: `i1=exit1@20~3
-a=run`:
+marks a sidecar and `>` a target. What is observed is a list of instances, oldest first:
+`i1=exit1~3@20 a=run`:
 
-a=run a=created a=unknown a=exit0    its state, with its exit code @20                                  it
-finished (or, running, started) 20 seconds ago ~3                                   three failures in a row
-came before it ^                                    it lives in the sandbox before the newest !
-it was made from another image
+    a=run a=created a=unknown a=exit0    its state, with its exit code
+    ~3                                   three failures in a row came before it
+    @20                                  it finished (or, running, started) 20 seconds ago
+    ^                                    it lives in the sandbox before the newest
+    !                                    it was made from another image
 """
 
 from __future__ import annotations

@@ -30,6 +30,12 @@ def test_references(text, expanded):
     assert expand(text, VALUES) == expanded
 
 
+@given(st.text(alphabet="$AB x", max_size=30))
+def test_without_references_only_double_dollars_change(text):
+    assert expand(text, VALUES) == text.replace("$$", "$")
+
+
 @given(st.text(alphabet="$()AB x", max_size=30))
-def test_without_values_only_double_dollars_change(text):
-    assert expand(text, {}) == text.replace("$$", "$")
+def test_what_has_no_dollar_is_itself_and_expansion_never_fails(text):
+    assert expand(text.replace("$", ""), VALUES) == text.replace("$", "")
+    assert isinstance(expand(text, VALUES), str)
