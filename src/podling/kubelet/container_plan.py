@@ -73,7 +73,7 @@ def _replace_if_needed(
     draft: Draft, pod: Pod, kind: ContainerType, container: Container, running: ObservedContainer
 ) -> None:
     probe = draft.observed.probe(running)
-    if changed(container, running):
+    if changed(container, running) and kind is not ContainerType.INIT:
         message = f"Container {running.name} definition changed, will be restarted"
         draft.add(_stop(pod, running, "Changed", message, restart=True))
     elif not probe.alive:

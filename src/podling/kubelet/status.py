@@ -26,6 +26,8 @@ from podling.model.time import rfc3339
 
 def pod_status(pod: Pod, observed: ObservedPod, now: datetime, host_ips: Sequence[str] = ()) -> PodStatus:
     end = ending(pod, observed, now)
+    if end and end.phase and _never_begun(pod, observed):
+        return _refusal(pod, observed, end, now)
     over = end is not None and not _may_run(observed)
     at = Moment(pod, observed, now, ending=end is not None)
     init = [container_status(at, kind, c) for kind, c in init_containers(pod)]
@@ -54,6 +56,25 @@ def pod_status(pod: Pod, observed: ObservedPod, now: datetime, host_ips: Sequenc
         init_container_statuses=init,
         container_statuses=sorted(apps, key=_name),
         ephemeral_container_statuses=sorted(debug, key=_name),
+        qos_class=pod.status.qos_class or qos_class(pod),
+    )
+
+
+def _never_begun(pod: Pod, observed: ObservedPod) -> bool:
+    """Whether the node would not have the pod: nothing was made of it and nothing was said of its
+    containers.
+    """
+    return observed.termination is not None and not observed.sandboxes and not pod.status.container_statuses
+
+
+def _refusal(pod: Pod, observed: ObservedPod, end: Ending, now: datetime) -> PodStatus:
+    return msgspec.structs.replace(
+        pod.status,
+        observed_generation=pod.metadata.generation,
+        phase=end.phase,
+        reason=end.reason,
+        message=end.message,
+        start_time=pod.status.start_time or rfc3339(observed.started_at or now),
         qos_class=pod.status.qos_class or qos_class(pod),
     )
 

@@ -1,4 +1,8 @@
-"""The planner as tables: this pod, observed so, is planned that. The notation is in `conftest.py`."""
+"""The planner as tables: this pod, observed so, is planned that. The notation is in `conftest.py`.
+
+Covers `pod_plan.py` and what it is made of: `ending.py`, `teardown.py`, `sandbox_plan.py`, `init_plan.py`,
+`container_plan.py`, `ephemeral_plan.py`, `dead_containers.py`, `draft.py`.
+"""
 
 from __future__ import annotations
 
@@ -314,6 +318,8 @@ GATES = [
     (Gates(ephemeral_container_removal=True),  "/ a /",   "a=run e=run",    "stop e-0(30)"),
     (Gates(ephemeral_container_removal=False), "/ a /",   "a=run e=run",    ""),
     (Gates(init_container_image_restart=False), "i / a",  "i=exit0! a=run", "initialized"),
+    (Gates(init_container_image_restart=False), "i / a",  "i=run!",         ""),
+    (Gates(init_container_image_restart=False), "i / a",  "i=exit1~5!",     "start i#1"),
 ]  # fmt: skip
 
 

@@ -1,4 +1,8 @@
-"""The status of pods as tables: this pod, observed so, is shown so. The notation is in `conftest.py`."""
+"""The status of pods as tables: this pod, observed so, is shown so. The notation is in `conftest.py`.
+
+Covers `status.py` and what it is made of: `container_status.py`, `waiting.py`, `pod_phase.py`,
+`conditions.py`, `ending.py`.
+"""
 
 from __future__ import annotations
 
@@ -385,3 +389,13 @@ def test_termination_messages_share_twelve_kilobytes(scene):
     loud = replace(observed.containers[0], message="x" * 9999)
     status = pod_status(pod, replace(observed, containers=(loud,)), scene.NOW)
     assert len(status.container_statuses[0].state.terminated.message) == 4096
+
+
+def test_a_pod_the_node_refuses_says_only_why(scene):
+    pod = scene.pod("i / a")
+    pod.status.conditions = [PodCondition(type="PodScheduled", status="True")]
+    refused = Termination("OutOfcpu", "Node didn't have enough resource: cpu", "Failed")
+    status = pod_status(pod, scene.observed(pod, "", "none", termination=refused), scene.NOW)
+    assert (status.phase, status.reason, status.message) == ("Failed", "OutOfcpu", refused.message)
+    assert not status.container_statuses and not status.init_container_statuses
+    assert conditions(status) == {"PodScheduled": ("True", "")}
