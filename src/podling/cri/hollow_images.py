@@ -40,9 +40,10 @@ class HollowImages:
     def script(self, name: str, attempt: int) -> Script:
         """What the container started `attempt` times before does. Raises RuntimeFault when the image is
         absent."""
-        if name not in self._present:
+        found = next((known for known in self._present if name in (known, image_id(known))), None)
+        if found is None:
             raise RuntimeFault("NOT_FOUND", f'failed to resolve image "{name}": not found')
-        return self._known[name].run(attempt)
+        return self._known[found].run(attempt)
 
 
 def image_id(name: str) -> str:

@@ -10,8 +10,6 @@ import asyncio
 import contextlib
 import logging
 
-import msgspec
-
 from podling.client.client import Client
 from podling.cri.interface import Runtime, RuntimeFault
 from podling.kubelet.config import KubeletConfig
@@ -19,6 +17,7 @@ from podling.kubelet.machine import Machine
 from podling.kubelet.node_status import RuntimeReport, differs, new_node, node_status
 from podling.kubelet.status_patch import STRATEGIC_MERGE
 from podling.model.errors import StatusError
+from podling.model.json import to_data
 from podling.model.node import Node, NodeStatus
 from podling.model.time import Clock
 
@@ -95,7 +94,7 @@ class NodeReporter:
         return await self._patch(status) if differs(self.node.status, status) else self.node
 
     async def _patch(self, status: NodeStatus) -> Node:
-        body = {"status": msgspec.to_builtins(status)}
+        body = {"status": to_data(status)}
         return await self._client.patch(
             Node, self._config.node_name, "", body, subresource="status", patch_type=STRATEGIC_MERGE
         )

@@ -40,6 +40,7 @@ class PodVolumes:
             return
         if not pod.spec.volumes:
             self._record.volumes_ready = True
+            done()
             return
         self._task = tasks.create_task(self._until_set_up(pod, done))
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 from podling.cri.interface import Runtime, RuntimeEvent, RuntimeFault
 from podling.kubelet.node_context import NodeContext
@@ -36,6 +36,9 @@ class PodWorkers:
 
     def get(self, uid: str) -> PodWorker | None:
         return self._workers.get(uid)
+
+    def __iter__(self) -> Iterator[PodWorker]:
+        return iter(self._workers.values())
 
     def begin(self, pods: Iterable[Pod], found: Mapping[str, RuntimePod]) -> None:
         """The API's pods, and what the runtime has; what is only in the runtime is an orphan."""

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-import msgspec
-
+from podling.model.json import to_data
 from podling.model.pod_status import PodStatus
 
 STRATEGIC_MERGE = "application/strategic-merge-patch+json"
@@ -19,7 +18,7 @@ _MERGED = {"conditions": "type", "hostIPs": "ip", "podIPs": "ip"}
 
 def status_patch(old: PodStatus, new: PodStatus, uid: str) -> dict[str, Any] | None:
     """The patch body with the pod's uid as precondition; None when there is nothing to say."""
-    before, after = msgspec.to_builtins(old), msgspec.to_builtins(new)
+    before, after = to_data(old), to_data(new)
     changed = {
         name: _change(name, before.get(name), after.get(name))
         for name in {**before, **after}

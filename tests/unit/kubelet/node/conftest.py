@@ -1,0 +1,278 @@
+"""A node in memory: a real API server, a real kubelet, and a runtime that does as it is told, in virtual
+time.
+
+A test is a story told to `play`. Time jumps to the next timer whenever nothing else can happen, so ten
+minutes of back-off take none, and a story that waits for what can never happen fails at once.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import selectors
+from collections.abc import Callable, Coroutine, Mapping
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from podling.apiserver.local import LocalTransport
+from podling.apiserver.registry.kinds import KINDS
+from podling.apiserver.request import User
+from podling.apiserver.server import ApiServer
+from podling.client.client import Client
+from podling.client.events import EventRecorder
+from podling.client.informer import Informer
+from podling.cri.hollow import HollowRuntime
+from podling.cri.hollow_script import HollowImage, Script
+from podling.kubelet.config import KubeletConfig
+from podling.kubelet.kubelet import Kubelet
+from podling.model import json as model_json
+from podling.model.event import Event
+from podling.model.meta import ObjectMeta
+from podling.model.namespace import Namespace
+from podling.model.pod import Pod
+from podling.model.service_account import ServiceAccount
+from podling.storage.memory import MemoryStorage
+
+START = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
+NODE = "n1"
+LONGEST_STORY = 4 * 3600.0
+
+
+class _JumpingSelector(selectors.DefaultSelector):
+    """Instead of sleeping until the next timer it moves the time; it only waits for threads that are at
+    work."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.time = 0.0
+        self.threads = 0
+
+    def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
+        if ready := super().select(0):
+            return ready
+        if self.threads:
+            return super().select(5.0 if timeout else 0)
+        if timeout is None:
+            raise AssertionError("nothing can happen any more")
+        self.time += timeout
+        return []
+
+
+class VirtualLoop(asyncio.SelectorEventLoop):
+    def __init__(self) -> None:
+        self._jumping = _JumpingSelector()
+        super().__init__(self._jumping)
+
+    def time(self) -> float:
+        return self._jumping.time
+
+    def run_in_executor(self, executor: Any, function: Any, *args: Any) -> Any:
+        self._jumping.threads += 1
+        future = super().run_in_executor(executor, function, *args)
+        future.add_done_callback(self._thread_done)
+        return future
+
+    def _thread_done(self, future: object) -> None:
+        self._jumping.threads -= 1
+
+
+class LoopTime:
+    """The clock of everyone and the timers of the runtime: the loop's time, never the same twice."""
+
+    def __init__(self) -> None:
+        self._ticks = 0
+
+    def now(self) -> datetime:
+        self._ticks += 1
+        return START + timedelta(seconds=asyncio.get_running_loop().time(), microseconds=self._ticks)
+
+    def call_later(self, seconds: float, what: Callable[[], None]) -> None:
+        asyncio.get_running_loop().call_later(seconds, what)
+
+
+async def no_streams(context: object, target: object) -> Any:
+    raise AssertionError("nothing here is connected to")
+
+
+class Node:
+    """What a story is told with. `runtime.calls` says what was asked of the runtime, in order."""
+
+    def __init__(
+        self,
+        directory: Path,
+        client: Client,
+        runtime: HollowRuntime,
+        time: LoopTime,
+        tasks: asyncio.TaskGroup,
+    ) -> None:
+        self.client = client
+        self.runtime = runtime
+        self.time = time
+        self.config = KubeletConfig(
+            NODE, directory / "kubelet", directory / "logs", node_ip="192.0.2.1", cgroup_root="/podling-unit"
+        )
+        self._tasks = tasks
+        self._pods = Informer(client, Pod)
+        self._changed = asyncio.Event()
+        self.history: list[tuple[str, Pod | None]] = []
+        self._pods.subscribe(self._note)
+        self._running: asyncio.Task[None] | None = None
+        self.kubelet: Kubelet
+        tasks.create_task(self._pods.run())
+
+    def _note(self, old: Pod | None, new: Pod | None) -> None:
+        name = (new or old).metadata.name  # type: ignore[union-attr]
+        self.history.append((name, new))
+        self._changed.set()
+
+    async def boot(self, runtime: Any = None) -> None:
+        """A kubelet starts on what the node's directories and runtime hold."""
+        self.start(runtime)
+        await self.kubelet.wait_ready()
+
+    def start(self, runtime: Any = None) -> None:
+        runtime = runtime or self.runtime
+        recorder = EventRecorder(self.client, self.time, "kubelet", NODE)
+        self.kubelet = Kubelet(self.client, runtime, recorder, self.time, self.config)
+        self._running = self._tasks.create_task(self._both(self.kubelet, recorder))
+
+    async def _both(self, kubelet: Kubelet, recorder: EventRecorder) -> None:
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(recorder.run())
+            tasks.create_task(kubelet.run())
+
+    async def crash(self) -> None:
+        """The kubelet is gone, whatever it was doing; what runs goes on."""
+        assert self._running is not None
+        self._running.cancel()
+        await asyncio.wait((self._running,))
+
+    def kill(self) -> None:
+        """As `crash`, from within the kubelet."""
+        assert self._running is not None
+        self._running.cancel()
+
+    async def create(self, name: str, *containers: dict[str, Any], **spec: Any) -> Pod:
+        """A container without a name is `app`; without an image, its image is `NAME:1`."""
+        apps = [self.container(**container) for container in containers or ({},)]
+        body = {
+            "metadata": {"name": name, "namespace": "default"},
+            "spec": {"nodeName": NODE, "containers": apps, **spec},
+        }
+        return await self.client.create(model_json.decode(json.dumps(body).encode(), Pod))
+
+    @staticmethod
+    def container(name: str = "app", image: str = "", **more: Any) -> dict[str, Any]:
+        return {"name": name, "image": image or f"{name}:1", **more}
+
+    def pod(self, name: str) -> Pod | None:
+        return self._pods.get("default", name)
+
+    async def until(self, name: str, holds: Callable[[Pod], bool]) -> Pod:
+        """The pod, as soon as it is so."""
+        while True:
+            pod = self.pod(name)
+            if pod is not None and holds(pod):
+                return pod
+            self._changed.clear()
+            await self._changed.wait()
+
+    async def until_gone(self, name: str) -> None:
+        while self.pod(name) is not None:
+            self._changed.clear()
+            await self._changed.wait()
+
+    async def until_idle(self, name: str) -> None:
+        """The kubelet has nothing left of a pod that is gone."""
+        while any(worker.pod.metadata.name == name for worker in self.workers()):  # noqa: ASYNC110
+            await asyncio.sleep(1)
+
+    def workers(self) -> list[Any]:
+        assert self.kubelet.workers is not None
+        return list(self.kubelet.workers)
+
+    async def events(self, name: str) -> list[str]:
+        await asyncio.sleep(0)
+        found = (await self.client.list(Event, "default")).items
+        return [
+            f"{e.type} {e.reason} {e.involved_object.field_path} {e.message}".replace("  ", " ")
+            for e in found
+            if e.involved_object.name == name
+        ]
+
+    @staticmethod
+    def is_ready(pod: Pod) -> bool:
+        return any(c.type == "Ready" and c.status == "True" for c in pod.status.conditions)
+
+    @staticmethod
+    def has_phase(phase: str) -> Callable[[Pod], bool]:
+        return lambda pod: pod.status.phase == phase
+
+    @staticmethod
+    def waits_for(reason: str) -> Callable[[Pod], bool]:
+        def holds(pod: Pod) -> bool:
+            statuses = (*pod.status.init_container_statuses, *pod.status.container_statuses)
+            return any(s.state.waiting is not None and s.state.waiting.reason == reason for s in statuses)
+
+        return holds
+
+
+Story = Callable[[Node], Coroutine[Any, Any, None]]
+Play = Callable[..., None]
+
+
+@pytest.fixture
+def play(tmp_path: Path) -> Play:
+    """`play(story, image=HollowImage(...), ...)`: images not named here run until they are stopped."""
+
+    async def perform(story: Story, images: Mapping[str, HollowImage], boot: bool) -> None:
+        time = LoopTime()
+        server = ApiServer.build(MemoryStorage(), KINDS, clock=time, connector=no_streams)
+        await server.start()
+        client = Client(LocalTransport(server.handle, User("root", ("system:masters",))))
+        for namespace in ("default", "kube-node-lease"):
+            await client.create(Namespace(metadata=ObjectMeta(name=namespace)))
+        await client.create(ServiceAccount(metadata=ObjectMeta(name="default", namespace="default")))
+        named = {f"{name}:1": image for name, image in images.items()}
+        runtime = HollowRuntime(named, time)
+        async with asyncio.TaskGroup() as tasks:
+            node = Node(tmp_path, client, runtime, time, tasks)
+            if boot:
+                await node.boot()
+            try:
+                async with asyncio.timeout(LONGEST_STORY):
+                    await story(node)
+            except TimeoutError as error:
+                error.add_note(f"asked of the runtime: {runtime.calls}")
+                seen = [model_json.encode(pod.status) for _, pod in node.history[-2:] if pod is not None]
+                error.add_note(f"seen last: {seen}")
+                raise
+            raise _TheEnd
+        server.close()
+
+    def run(story: Story, boot: bool = True, **images: HollowImage) -> None:
+        images.setdefault("app", HollowImage(present=True))
+        try:
+            with asyncio.Runner(loop_factory=VirtualLoop) as runner:
+                runner.run(perform(story, images, boot))
+        except* _TheEnd:
+            pass
+
+    return run
+
+
+class _TheEnd(Exception):
+    """The story has been told."""
+
+
+@pytest.fixture
+def exits() -> Callable[..., HollowImage]:
+    """`exits(1, 0)`: an image whose first run ends with 1 and the second with 0, each `after` seconds."""
+
+    def image(*codes: int, after: float = 1.0) -> HollowImage:
+        return HollowImage(tuple(Script(exit_code=code, after=after) for code in codes), present=True)
+
+    return image

@@ -1,0 +1,307 @@
+"""A pod's life, told as stories: what the user asked, what the kubelet asked of the runtime, what the API
+shows."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from itertools import pairwise
+
+from podling.cri.hollow_script import HollowImage, Script
+from podling.cri.interface import RuntimeFault
+from podling.model.config import ConfigMap
+from podling.model.meta import ObjectMeta
+from podling.model.pod import Pod
+from podling.model.pod_status import ContainerStatus
+
+Exits = Callable[..., HollowImage]
+
+
+def test_init_containers_run_in_order_then_all_app_containers(play, exits: Exits) -> None:
+    """R-INIT-1, R-INIT-3"""
+
+    async def story(node) -> None:
+        inits = [node.container("one"), node.container("two")]
+        await node.create("web", {}, {"name": "side"}, initContainers=inits)
+        pod = await node.until("web", node.is_ready)
+        assert node.runtime.calls == [
+            "run default/web#0",
+            "create one#0",
+            "start one#0",
+            "create two#0",
+            "start two#0",
+            "create app#0",
+            "start app#0",
+            "create side#0",
+            "start side#0",
+        ]
+        assert [s.state.terminated.reason for s in pod.status.init_container_statuses] == ["Completed"] * 2
+        seen = [_conditions(p) for name, p in node.history if p is not None and p.status.phase == "Pending"]
+        assert ("Initialized", "False", "containers with incomplete status: [one two]") in seen[1]
+        assert [event for event in await node.events("web") if "{two}" in event] == [
+            "Normal Pulled spec.initContainers{two} "
+            'Container image "two:1" already present on machine and can be accessed by the pod',
+            "Normal Created spec.initContainers{two} Container created",
+            "Normal Started spec.initContainers{two} Container started",
+        ]
+
+    play(story, one=exits(0), two=exits(0), side=HollowImage(present=True))
+
+
+def _conditions(pod: Pod) -> list[tuple[str, str, str]]:
+    return [(c.type, c.status, c.message) for c in pod.status.conditions]
+
+
+def test_a_failing_init_container_is_retried_with_growing_delays(play, exits: Exits) -> None:
+    """R-INIT-2"""
+
+    async def story(node) -> None:
+        await node.create("web", initContainers=[node.container("one")])
+        starts = []
+        for attempt in range(5):
+            await node.until(
+                "web", lambda pod, n=attempt: _restarts(pod, "one") == n and _running(pod, "one")
+            )
+            starts.append(asyncio.get_running_loop().time())
+        gaps = [round(later - earlier - 1) for earlier, later in pairwise(starts)]
+        assert gaps == [0, 10, 20, 40]
+        await node.until("web", node.is_ready)
+
+    play(story, one=exits(1, 1, 1, 1, 0))
+
+
+def _status(pod: Pod, name: str) -> ContainerStatus | None:
+    status = pod.status
+    every = (
+        *status.init_container_statuses,
+        *status.container_statuses,
+        *status.ephemeral_container_statuses,
+    )
+    return next((s for s in every if s.name == name), None)
+
+
+def _restarts(pod: Pod, name: str) -> int:
+    found = _status(pod, name)
+    return found.restart_count if found else -1
+
+
+def _running(pod: Pod, name: str) -> bool:
+    found = _status(pod, name)
+    return found is not None and found.state.running is not None
+
+
+def test_a_failing_init_container_fails_a_pod_that_never_restarts(play, exits: Exits) -> None:
+    """R-INIT-2"""
+
+    async def story(node) -> None:
+        await node.create("web", restartPolicy="Never", initContainers=[node.container("one")])
+        pod = await node.until("web", node.has_phase("Failed"))
+        assert "create app#0" not in node.runtime.calls
+        assert pod.status.container_statuses[0].state.waiting.reason == "PodInitializing"
+
+    play(story, one=exits(1))
+
+
+def test_a_container_that_is_killed_for_memory_says_so(play) -> None:
+    async def story(node) -> None:
+        await node.create("web", restartPolicy="Never")
+        pod = await node.until("web", node.has_phase("Failed"))
+        ended = pod.status.container_statuses[0].state.terminated
+        assert (ended.reason, ended.exit_code) == ("OOMKilled", 137)
+
+    play(story, app=HollowImage((Script(exit_code=137, after=1, out_of_memory=True),), present=True))
+
+
+def test_a_missing_image_backs_off_and_a_better_one_is_tried_at_once(play) -> None:
+    async def story(node) -> None:
+        await node.create("web", {"image": "nope"})
+        pod = await node.until("web", node.waits_for("ErrImagePull"))
+        await node.until("web", node.waits_for("ImagePullBackOff"))
+        said = await node.events("web")
+        assert [event.split()[1] for event in said] == ["Pulling", "Failed", "Failed", "BackOff", "Failed"]
+        before = asyncio.get_running_loop().time()
+        await node.client.patch(
+            Pod,
+            "web",
+            "default",
+            {"spec": {"containers": [{"name": "app", "image": "app:1"}]}},
+            patch_type="application/strategic-merge-patch+json",
+        )
+        pod = await node.until("web", node.is_ready)
+        assert asyncio.get_running_loop().time() - before < 1
+        assert pod.status.container_statuses[0].restart_count == 0
+
+    play(story)
+
+
+def test_a_container_that_cannot_start_shows_why(play) -> None:
+    async def story(node) -> None:
+        await node.create("web")
+        pod = await node.until("web", node.waits_for("RunContainerError"))
+        status = pod.status.container_statuses[0]
+        assert status.state.waiting.message == "no such program"
+        assert status.last_state.terminated.reason == "StartError"
+        assert "Warning Failed spec.containers{app} Error: no such program" in await node.events("web")
+
+    fault = RuntimeFault("UNKNOWN", "no such program")
+    play(story, app=HollowImage((Script(start_fault=fault),), present=True))
+
+
+def test_a_pod_waits_for_its_config_map_and_starts_when_it_appears(play) -> None:
+    async def story(node) -> None:
+        volumes = [{"name": "settings", "configMap": {"name": "cm"}}]
+        mounts = [{"name": "settings", "mountPath": "/etc/x"}]
+        await node.create("web", {"volumeMounts": mounts}, volumes=volumes)
+        await node.until("web", node.waits_for("ContainerCreating"))
+        await asyncio.sleep(60)
+        assert node.runtime.calls == ["run default/web#0"]
+        said = await node.events("web")
+        text = 'MountVolume.SetUp failed for volume "settings" : configmap "cm" not found'
+        assert said == [f"Warning FailedMount {text}"]
+        await node.client.create(
+            ConfigMap(metadata=ObjectMeta(name="cm", namespace="default"), data={"a": "b"})
+        )
+        pod = await node.until("web", node.is_ready)
+        files = node.config.pods_dir / pod.metadata.uid / "volumes/kubernetes.io~configmap/settings"
+        assert (files / "a").read_text() == "b"
+        await node.client.delete(Pod, "web", "default")
+        await node.until_gone("web")
+        assert not files.exists()
+
+    play(story)
+
+
+def test_a_missing_reference_in_the_environment_is_a_configuration_error(play) -> None:
+    async def story(node) -> None:
+        source = {"configMapKeyRef": {"name": "cm", "key": "k"}}
+        await node.create("web", {"env": [{"name": "A", "valueFrom": source}]})
+        pod = await node.until("web", node.waits_for("CreateContainerConfigError"))
+        assert pod.status.container_statuses[0].state.waiting.message == 'configmap "cm" not found'
+        assert 'Warning Failed spec.containers{app} Error: configmap "cm" not found' in await node.events(
+            "web"
+        )
+        await node.client.create(
+            ConfigMap(metadata=ObjectMeta(name="cm", namespace="default"), data={"k": "v"})
+        )
+        await node.until("web", node.is_ready)
+
+    play(story)
+
+
+def test_deletion_stops_within_the_grace_and_leaves_nothing(play) -> None:
+    async def story(node) -> None:
+        pod = await node.create("web", terminationGracePeriodSeconds=20)
+        await node.until("web", node.is_ready)
+        began = asyncio.get_running_loop().time()
+        await node.client.delete(Pod, "web", "default")
+        await node.until_gone("web")
+        assert 20 <= asyncio.get_running_loop().time() - began < 21
+        last = [p for name, p in node.history if p is not None][-1]
+        assert last.status.container_statuses[0].state.terminated.exit_code == 137
+        assert not node.is_ready(last)
+        await node.until_idle("web")
+        assert node.runtime.calls[3:] == ["stop app#0", "stop default/web#0", "remove default/web#0"]
+        assert "Normal Killing spec.containers{app} Stopping container app" in await node.events("web")
+        assert not (node.config.pods_dir / pod.metadata.uid).exists()
+        assert list(node.config.log_dir.iterdir()) == []
+
+    play(story, app=HollowImage((Script(term_code=None),), present=True))
+
+
+def test_a_pod_deleted_during_a_pull_does_not_wait_for_it(play) -> None:
+    async def story(node) -> None:
+        pulling = asyncio.Event()
+
+        async def slow_pull(*args: object) -> str:
+            pulling.set()
+            await asyncio.sleep(3600)
+            raise AssertionError
+
+        node.runtime.pull_image = slow_pull
+        await node.create("web", {"image": "large"}, {"name": "other", "image": "app:1"})
+        await pulling.wait()
+        # A slow pull holds up its own container only.
+        await node.until("web", lambda pod: _running(pod, "other"))
+        await node.client.delete(Pod, "web", "default", grace_seconds=1)
+        await node.until_gone("web")
+        assert asyncio.get_running_loop().time() < 60
+
+    play(story)
+
+
+def test_a_pod_removed_by_force_is_ended_all_the_same(play) -> None:
+    async def story(node) -> None:
+        await node.create("web")
+        await node.until("web", node.is_ready)
+        await node.client.delete(Pod, "web", "default", grace_seconds=0)
+        await node.until_idle("web")
+        assert node.runtime.calls[3:] == ["stop app#0", "stop default/web#0", "remove default/web#0"]
+
+    play(story)
+
+
+def test_an_ephemeral_container_starts_beside_the_others_and_never_again(play, exits: Exits) -> None:
+    """R-EPH-3, R-EPH-10"""
+
+    async def story(node) -> None:
+        await node.create("web")
+        await node.until("web", node.is_ready)
+        debug = {"spec": {"ephemeralContainers": [{"name": "debug", "image": "debug:1"}]}}
+        await node.client.patch(
+            Pod,
+            "web",
+            "default",
+            debug,
+            subresource="ephemeralcontainers",
+            patch_type="application/strategic-merge-patch+json",
+        )
+        pod = await node.until("web", lambda pod: _running(pod, "debug"))
+        assert ("EphemeralContainersStarted", "True", "") in _conditions(pod)
+        await node.until("web", lambda pod: not _running(pod, "debug"))
+        await asyncio.sleep(3600)
+        await node.crash()
+        await node.boot()
+        await asyncio.sleep(3600)
+        assert node.runtime.calls.count("start debug#0") == 1
+        assert "start debug#1" not in node.runtime.calls
+        assert node.is_ready(node.pod("web"))
+
+    play(story, debug=exits(1))
+
+
+def test_a_lost_sandbox_is_replaced_and_initialized_again(play, exits: Exits) -> None:
+    """R-INIT-4"""
+
+    async def story(node) -> None:
+        await node.create("web", initContainers=[node.container("one")])
+        await node.until("web", node.is_ready)
+        [sandbox] = await node.runtime.list_pod_sandbox()
+        node.runtime.lose_sandbox(sandbox.id)
+        await node.until("web", lambda pod: not node.is_ready(pod))
+        await node.until("web", node.is_ready)
+        assert [call for call in node.runtime.calls if call.startswith(("run", "start"))] == [
+            "run default/web#0",
+            "start one#0",
+            "start app#0",
+            "run default/web#1",
+            "start one#1",
+            "start app#1",
+        ]
+        events = await node.events("web")
+        assert any(
+            "SandboxChanged Pod sandbox changed, it will be killed and re-created." in e for e in events
+        )
+
+    play(story, one=exits(0))
+
+
+def test_the_termination_message_is_read_when_the_container_has_ended(play) -> None:
+    async def story(node) -> None:
+        pod = await node.create(
+            "web", {"terminationMessagePolicy": "FallbackToLogsOnError"}, restartPolicy="Never"
+        )
+        pod = await node.until("web", node.has_phase("Failed"))
+        assert pod.status.container_statuses[0].state.terminated.message == "it went wrong\n"
+
+    run = Script(exit_code=1, after=1, stdout=("it went wrong",))
+    play(story, app=HollowImage((run,), present=True))
