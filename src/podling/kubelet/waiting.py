@@ -13,6 +13,7 @@ from datetime import datetime, timedelta
 
 from podling.kubelet.backoff import SHOWN, restart_delay
 from podling.kubelet.container_types import ContainerType, all_containers
+from podling.kubelet.durations import milliseconds_text
 from podling.kubelet.ephemeral_plan import target_of
 from podling.kubelet.init_plan import initialized
 from podling.kubelet.observed import ObservedContainer, ObservedPod, StartFailure
@@ -88,7 +89,7 @@ def failure_state(
 def crash_loop_state(pod: Pod, container: Container, ended: ObservedContainer) -> ContainerStateWaiting:
     meta = pod.metadata
     message = (
-        f"back-off {go_duration(restart_delay(ended))} restarting failed container={container.name} "
+        f"back-off {milliseconds_text(restart_delay(ended))} restarting failed container={container.name} "
         f"pod={meta.name}_{meta.namespace}({meta.uid})"
     )
     return ContainerStateWaiting(reason="CrashLoopBackOff", message=message)
@@ -114,9 +115,3 @@ def status_changes_at(pod: Pod, observed: ObservedPod, now: datetime) -> datetim
         if ended and isinstance(container, Container) and crash_loops(pod, kind, container, ended, observed):
             times.append(ended.finished_at + SHOWN)
     return min((t for t in times if t > now), default=None)
-
-
-def go_duration(span: timedelta) -> str:
-    """Whole seconds as Go prints them: 10s, 1m20s, 5m0s."""
-    minutes, seconds = divmod(int(span.total_seconds()), 60)
-    return f"{minutes}m{seconds}s" if minutes else f"{seconds}s"
