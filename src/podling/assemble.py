@@ -13,19 +13,23 @@ from __future__ import annotations
 import asyncio
 import logging
 import signal
+import ssl
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from pathlib import Path
 
 import uvloop
 
 from podling import __version__, node_runtime
 from podling.apiserver.authn.authenticator import AUTHENTICATED
+from podling.apiserver.authz.interim import MASTERS
 from podling.apiserver.discovery import Discovery
 from podling.apiserver.health import HealthPaths
 from podling.apiserver.http import listening, tls_context
 from podling.apiserver.local import LocalTransport
 from podling.apiserver.openapi.documents import OpenAPI
+from podling.apiserver.proxy import KubeletProxy
 from podling.apiserver.registry.kinds import KINDS
 from podling.apiserver.request import User
 from podling.apiserver.server import ApiServer
@@ -44,6 +48,7 @@ from podling.cri.process import Process
 from podling.instance import Instance
 from podling.kubelet.config import KubeletConfig
 from podling.kubelet.kubelet import Kubelet
+from podling.kubelet.server import KubeletServer, server_tls
 from podling.model.config import ConfigMap
 from podling.model.namespace import Namespace
 from podling.model.node import Node
@@ -51,6 +56,7 @@ from podling.model.pod import Pod
 from podling.model.service_account import ServiceAccount
 from podling.model.time import Clock, SystemClock
 from podling.node_runtime import ImageStore, open_images
+from podling.pki import KeyPair
 from podling.prepare import API_HOST, Prepared, StartError, UpOptions, prepare
 from podling.scheduler.loop import SCHEDULER_NAME, Scheduler
 from podling.storage.compactor import compact_forever
@@ -123,6 +129,13 @@ async def _containerd(options: UpOptions, prepared: Prepared, report: Report) ->
     return await node_runtime.start(options.instance, prepared.subnet, options.registry_mirrors)
 
 
+def kubelet_tls(client: KeyPair, ca: Path) -> ssl.SSLContext:
+    """How the API server speaks to kubelets: both ends show certificates of the cluster's authority."""
+    context = ssl.create_default_context(cafile=str(ca))
+    context.load_cert_chain(client.certificate, client.key)
+    return context
+
+
 @asynccontextmanager
 async def _control_plane(prepared: Prepared, clock: Clock) -> AsyncIterator[_Plane]:
     """Storage and API server, listening."""
@@ -132,11 +145,15 @@ async def _control_plane(prepared: Prepared, clock: Clock) -> AsyncIterator[_Pla
     except DataFileError as error:
         raise StartError(str(error)) from error
     try:
+
+        async def find_node(name: str) -> Node:
+            return await _Plane(server, storage).client("system:apiserver", MASTERS).get(Node, name)
+
         server = ApiServer.build(
             storage,
             KINDS,
             clock=clock,
-            connector=kubelet_connector(prepared),
+            connector=KubeletProxy(find_node, kubelet_tls(prepared.apiserver_client, prepared.ca)),
             paths=(Discovery(KINDS, __version__), OpenAPI(KINDS, __version__), HealthPaths({}, {})),
         )
         await server.start()
@@ -174,6 +191,7 @@ async def _live(
         kubelet = Kubelet(client, runtime, events, clock, _kubelet_config(prepared))
         acting.append(tasks.create_task(events.run()))
         acting.append(tasks.create_task(kubelet.run()))
+        acting.append(tasks.create_task(_serve_kubelet(prepared, clock, kubelet)))
         acting.append(tasks.create_task(_say_ready(prepared, plane, kubelet, ready)))
         await told_to_stop.wait()
         for task in acting:
@@ -212,6 +230,17 @@ async def _control(prepared: Prepared, clock: Clock, plane: _Plane) -> None:
         tasks.create_task(scheduler.run())
 
 
+async def _serve_kubelet(prepared: Prepared, clock: Clock, kubelet: Kubelet) -> None:
+    """The kubelet's own server, for as long as it runs."""
+    server = KubeletServer(kubelet, clock)
+    tls = server_tls(prepared.kubelet.certificate, prepared.kubelet.key, prepared.ca)
+    try:
+        async with server.listening(prepared.node_ip, prepared.kubelet_port, tls):
+            await server.run()
+    except OSError as error:
+        raise StartError(f"the kubelet cannot listen on port {prepared.kubelet_port}: {error}") from error
+
+
 def _kubelet_config(prepared: Prepared) -> KubeletConfig:
     instance = prepared.instance
     return KubeletConfig(
@@ -219,6 +248,7 @@ def _kubelet_config(prepared: Prepared) -> KubeletConfig:
         root_dir=instance.kubelet_dir,
         log_dir=instance.pod_logs_dir,
         node_ip=prepared.node_ip,
+        kubelet_port=prepared.kubelet_port,
         cgroup_root=instance.cgroup,
         pod_cidr=prepared.subnet,
     )
@@ -228,7 +258,7 @@ async def _say_ready(prepared: Prepared, plane: _Plane, kubelet: Kubelet, ready:
     """Once the node is Ready and a pod can be created in the default namespace."""
     # The status of a node that was here before is only true once this kubelet has looked.
     await kubelet.wait_ready()
-    client = plane.client("system:apiserver", "system:masters")
+    client = plane.client("system:apiserver", MASTERS)
     node_ready, account_there = asyncio.Event(), asyncio.Event()
 
     def node_seen(old: Node | None, new: Node | None) -> None:

@@ -17,6 +17,7 @@ from podling.instance import DEFAULT_PORT, LAYOUT_VERSION, Choices, Instance, La
 from podling.pki import Authority, KeyPair
 
 API_HOST = "127.0.0.1"
+KUBELET_PORT = 10250
 CLUSTER_NAME = "podling"
 
 
@@ -45,6 +46,7 @@ class Prepared:
     subnet: str
     node_name: str
     node_ip: str
+    kubelet_port: int
     ca: Path
     apiserver: KeyPair
     apiserver_client: KeyPair
@@ -69,6 +71,7 @@ def prepare(options: UpOptions, now: datetime) -> Prepared:
             subnet=choices.subnet,
             node_name=node_name,
             node_ip=node_ip,
+            kubelet_port=free_port(node_ip, KUBELET_PORT),
             ca=authority.ca.certificate,
             apiserver=authority.server("apiserver", "kube-apiserver", api_server_hosts(node_ip)),
             apiserver_client=authority.client(
@@ -115,6 +118,20 @@ def machine_address() -> str:
             return "127.0.0.1"
         address: str = probe.getsockname()[0]
         return address
+
+
+def free_port(address: str, preferred: int) -> int:
+    """`preferred` where nothing listens on it yet, otherwise any that is free."""
+    for port in (preferred, 0):
+        with socket.socket() as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            try:
+                probe.bind((address, port))
+            except OSError:
+                continue
+            found: int = probe.getsockname()[1]
+            return found
+    raise StartError(f"no port is free on {address}")
 
 
 def _lock(instance: Instance) -> IO[str]:

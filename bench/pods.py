@@ -1,0 +1,259 @@
+"""What a user waits for, beside the raw CRI calls of the same run: start, pods ready, debugging, deletion;
+and what an idle podling costs.
+
+`python bench/pods.py [ROUNDS]` starts a podling of its own in a temporary directory and ends it. Times are
+those an API client over HTTPS sees: from sending the request to the watch event that says it is so.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import uvloop
+from cri_floor import AT_ONCE, IMAGE, Floor, bench_image, measure
+from table import Measurement, report
+
+from podling import node_runtime
+from podling.client import kubeconfig
+from podling.client.client import Client
+from podling.cri.grpc.client import GrpcRuntime
+from podling.cri.images import load_images
+from podling.instance import SUBNETS, Instance
+from podling.model import json
+from podling.model.pod import Pod
+
+PORT = 16999
+PODLING = [sys.executable, "-m", "podling"]
+APP = {"name": "app", "image": IMAGE, "command": ["sh", "-c", "trap 'exit 0' TERM; sleep 1000 & wait"]}
+IDLE_SECONDS = 10
+PAGE = os.sysconf("SC_PAGE_SIZE")
+TICKS = os.sysconf("SC_CLK_TCK")
+
+
+class Watcher:
+    """Knows every pod of the default namespace as the API server's watch tells it, and who waits for what."""
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+        self._pods: dict[str, Pod | None] = {}
+        self._waiting: list[tuple[str, Callable[[Pod | None], bool], asyncio.Event]] = []
+
+    async def run(self, version: str) -> None:
+        while True:
+            async for events in self._client.watch(Pod, "default", resource_version=version):
+                for event in events:
+                    version = event.object.metadata.resource_version
+                    if event.type != "BOOKMARK":
+                        self._seen(
+                            event.object.metadata.name, None if event.type == "DELETED" else event.object
+                        )
+
+    async def until(self, name: str, holds: Callable[[Pod | None], bool]) -> None:
+        if name in self._pods and holds(self._pods[name]):
+            return
+        event = asyncio.Event()
+        self._waiting.append((name, holds, event))
+        await event.wait()
+
+    def _seen(self, name: str, pod: Pod | None) -> None:
+        self._pods[name] = pod
+        for entry in [e for e in self._waiting if e[0] == name and e[1](pod)]:
+            self._waiting.remove(entry)
+            entry[2].set()
+
+
+def ready(pod: Pod | None) -> bool:
+    return pod is not None and any(c.type == "Ready" and c.status == "True" for c in pod.status.conditions)
+
+
+def gone(pod: Pod | None) -> bool:
+    return pod is None
+
+
+def debugging(pod: Pod | None) -> bool:
+    return pod is not None and any(s.state.running for s in pod.status.ephemeral_container_statuses)
+
+
+def pod_of(name: str, inits: int) -> Pod:
+    init = [{"name": f"i{n}", "image": IMAGE, "command": ["true"]} for n in range(inits)]
+    spec = {"containers": [APP], "initContainers": init, "terminationGracePeriodSeconds": 30}
+    return json.from_data({"metadata": {"name": name, "namespace": "default"}, "spec": spec}, Pod)
+
+
+class Bench:
+    def __init__(self, client: Client, watcher: Watcher) -> None:
+        self._client = client
+        self._watcher = watcher
+        self.samples: dict[str, list[float]] = {}
+
+    async def timed(self, what: str, name: str, act: Any, holds: Callable[[Pod | None], bool]) -> None:
+        began = time.perf_counter()
+        await act
+        await self._watcher.until(name, holds)
+        self.samples.setdefault(what, []).append((time.perf_counter() - began) * 1000)
+
+    async def round(self, number: int) -> None:
+        one, two = f"one-{number}", f"two-{number}"
+        await self.timed("one", one, self._client.create(pod_of(one, 0)), ready)
+        debugger = {**APP, "name": "debugger", "targetContainerName": "app"}
+        patch = self._client.patch(
+            Pod,
+            one,
+            "default",
+            {"spec": {"ephemeralContainers": [debugger]}},
+            subresource="ephemeralcontainers",
+            patch_type="application/strategic-merge-patch+json",
+        )
+        await self.timed("ephemeral", one, patch, debugging)
+        await self.timed("two", two, self._client.create(pod_of(two, 2)), ready)
+        await self.timed("delete", two, self._client.delete(Pod, two, "default"), gone)
+        await self._client.delete(Pod, one, "default")
+        await self._watcher.until(one, gone)
+
+    async def burst(self, number: int) -> None:
+        names = [f"burst-{number}-{n}" for n in range(AT_ONCE)]
+        began = time.perf_counter()
+        async with asyncio.TaskGroup() as tasks:
+            for name in names:
+                tasks.create_task(self._client.create(pod_of(name, 0)))
+                tasks.create_task(self._watcher.until(name, ready))
+        self.samples.setdefault("burst", []).append(AT_ONCE / (time.perf_counter() - began))
+        async with asyncio.TaskGroup() as tasks:
+            for name in names:
+                tasks.create_task(self._client.delete(Pod, name, "default"))
+                tasks.create_task(self._watcher.until(name, gone))
+
+
+def podling(*arguments: str, directory: Path) -> float:
+    """Run a podling command; the milliseconds it took."""
+    began = time.perf_counter()
+    subprocess.run([*PODLING, *arguments, "--data-dir", str(directory)], check=True, capture_output=True)
+    return (time.perf_counter() - began) * 1000
+
+
+def memory_mb(pid: int) -> float:
+    """Resident memory without what is shared with files (the interpreter's own pages count once)."""
+    rollup = Path(f"/proc/{pid}/smaps_rollup").read_text()
+    pss = next(line for line in rollup.splitlines() if line.startswith("Pss:"))
+    return int(pss.split()[1]) / 1024
+
+
+def cpu_seconds(pid: int) -> float:
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / TICKS
+
+
+async def drive(instance: Instance, rounds: int) -> Bench:
+    client = Client(kubeconfig.read(instance.kubeconfig).transport())
+    watcher = Watcher(client)
+    bench = Bench(client, watcher)
+    version = (await client.list(Pod, "default")).resource_version
+    async with asyncio.TaskGroup() as tasks:
+        running = tasks.create_task(watcher.run(version))
+        await bench.round(-1)
+        bench.samples.clear()
+        for number in range(rounds):
+            await bench.round(number)
+        for number in range(max(1, rounds // 4)):
+            await bench.burst(number)
+        running.cancel()
+    await client.close()
+    return bench
+
+
+async def raw(directory: Path, archive: Path, rounds: int) -> Floor:
+    """The floor, on a containerd of its own of the same configuration."""
+    instance = Instance.at(directory / "floor")
+    containerd = await node_runtime.start(instance, SUBNETS[-1], {})
+    try:
+        await load_images(containerd.settings.socket, archive)
+        runtime = GrpcRuntime(str(containerd.settings.socket))
+        floor = await measure(runtime, IMAGE, instance.cgroup, directory / "logs", rounds)
+        await runtime.close()
+        return floor
+    finally:
+        await node_runtime.end(instance)
+
+
+def idle(pid: int) -> tuple[float, float]:
+    """Memory in MB, and CPU in percent of a core."""
+    before = cpu_seconds(pid)
+    subprocess.run(["sleep", str(IDLE_SECONDS)], check=True)
+    return memory_mb(pid), (cpu_seconds(pid) - before) / IDLE_SECONDS * 100
+
+
+def main(rounds: int) -> None:
+    with tempfile.TemporaryDirectory(prefix="podling-bench-") as name:
+        directory = Path(name)
+        archive = directory / "bench.tar"
+        archive.write_bytes(bench_image())
+        data = directory / "data"
+        instance = Instance.at(data)
+        up = ["up", "--detach", "--port", str(PORT)]
+        try:
+            first = podling(*up, directory=data)
+            podling("down", directory=data)
+            again = []
+            for _ in range(3):
+                again.append(podling(*up, directory=data))
+                podling("down", directory=data)
+            podling(*up, directory=data)
+            podling("images", "load", str(archive), directory=data)
+            pid = instance.running()
+            assert pid is not None
+            memory, cpu = idle(pid)
+            before = uvloop.run(raw(directory, archive, rounds))
+            bench = uvloop.run(drive(instance, rounds))
+            after = uvloop.run(raw(directory, archive, rounds))
+            loaded = memory_mb(pid)
+        finally:
+            podling("down", directory=data)
+    report("pods", table(bench.samples, before, after, first, again, memory, loaded, cpu))
+
+
+def table(
+    samples: dict[str, list[float]],
+    before: Floor,
+    after: Floor,
+    first: float,
+    again: list[float],
+    memory: float,
+    loaded: float,
+    cpu: float,
+) -> list[Measurement]:
+    def median(field: str) -> float:
+        both = sorted([*getattr(before, field), *getattr(after, field)])
+        return float(both[len(both) // 2])
+
+    return [
+        Measurement("first start, empty data directory: node Ready", "ms", [first], goal="≤ 1500 ms"),
+        Measurement("start again: node Ready", "ms", again, goal="≤ 1500 ms (1000)"),
+        Measurement("memory, idle", "MB", [memory], goal="≤ 110 MB"),
+        Measurement("memory, after these pods", "MB", [loaded]),
+        Measurement("CPU, idle", "%", [cpu], goal="≤ 1 %"),
+        Measurement(
+            "pod, 1 container: POST to Ready", "ms", samples["one"], median("one_container"), "≤ 1.5 x"
+        ),
+        Measurement(
+            "pod, 2 init + 1 app: POST to Ready", "ms", samples["two"], median("two_init"), "≤ 1.5 x"
+        ),
+        Measurement(
+            "ephemeral: PATCH to running", "ms", samples["ephemeral"], median("ephemeral"), "≤ 1.5 x"
+        ),
+        Measurement("DELETE to gone", "ms", samples["delete"], median("delete"), "≤ 1.5 x"),
+        Measurement(
+            f"{AT_ONCE} pods at once: all Ready", "/s", samples["burst"], median("burst"), "≥ 0.85 x"
+        ),
+    ]
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]) if len(sys.argv) > 1 else 10)
