@@ -43,6 +43,7 @@ SCALARS: Mapping[str, Schema] = {
     FIELDS_V1: {"description": "A set of fields, as a tree of their names.", "type": "object"},
 }
 
+_TIMES = {"date-time": TIME, "micro-time": MICRO_TIME}
 _PACKAGES = {
     meta.__name__: META,
     options.__name__: META,
@@ -53,26 +54,6 @@ _OF_TYPE: Mapping[type, str] = {
     EventsEvent: "io.k8s.api.events.v1.Event",
     Eviction: "io.k8s.api.policy.v1.Eviction",
 }
-_MICRO_TIMES = frozenset({"eventTime", "lastObservedTime", "acquireTime", "renewTime"})
-_INT64 = frozenset(
-    {
-        "activeDeadlineSeconds",
-        "deletionGracePeriodSeconds",
-        "expirationSeconds",
-        "fsGroup",
-        "generation",
-        "gracePeriodSeconds",
-        "observedGeneration",
-        "remainingItemCount",
-        "runAsGroup",
-        "runAsUser",
-        "seconds",
-        "sizeBytes",
-        "supplementalGroups",
-        "terminationGracePeriodSeconds",
-        "tolerationSeconds",
-    }
-)
 _REQUIRED_LISTS = frozenset(
     {
         ("PodSpec", "containers"),
@@ -149,7 +130,10 @@ def _list(root: type[KubeObject]) -> Schema:
 
 
 def _property(owner: type[msgspec.Struct], info: FieldInfo) -> Schema:
-    schema = _value(info.type, info.wire)
+    schema = _value(info.type, info.format)
+    if "$ref" in schema:
+        # Beside a reference nothing else is read.
+        schema = {"allOf": [schema]}
     if description := describe_field(owner.__name__, info.wire):
         schema = {"description": description, **schema}
     return {**schema, **_extensions(info.merge, is_list=typing.get_origin(info.type) is list)}
@@ -170,36 +154,35 @@ def _extensions(merge: fields.Merge, *, is_list: bool) -> Schema:
     return found
 
 
-def _value(annotation: Any, wire: str) -> Schema:
+def _value(annotation: Any, form: str) -> Schema:
+    """`form` is the format of a scalar, or of the scalars held."""
     origin = typing.get_origin(annotation)
     if origin is list:
-        return {"type": "array", "items": _value(item_type(annotation), wire)}
+        return {"type": "array", "items": _value(item_type(annotation), form)}
     if origin is dict:
         if item_type(annotation) is Any:
             return reference(FIELDS_V1)
-        return {"type": "object", "additionalProperties": _value(item_type(annotation), wire)}
+        return {"type": "object", "additionalProperties": _value(item_type(annotation), form)}
     if origin in (types.UnionType, typing.Union):
         return reference(INT_OR_STRING)
     if annotation is Quantity:
         return reference(QUANTITY)
     if is_struct(annotation):
         return {"allOf": [reference(schema_name(annotation))], "default": {}}
-    return _scalar(annotation, wire)
+    return _scalar(annotation, form)
 
 
-def _scalar(annotation: Any, wire: str) -> Schema:
+def _scalar(annotation: Any, form: str) -> Schema:
     if annotation is bool:
         return {"type": "boolean"}
     if annotation is int:
-        return {"type": "integer", "format": "int64" if wire in _INT64 else "int32"}
+        return {"type": "integer", "format": form or "int32"}
     if annotation is float:
         return {"type": "number", "format": "double"}
     if annotation is bytes:
         return {"type": "string", "format": "byte"}
-    if wire in _MICRO_TIMES:
-        return reference(MICRO_TIME)
-    if wire.endswith(("Time", "Timestamp", "At")) or wire in ("time", "timeAdded"):
-        return reference(TIME)
+    if form in _TIMES:
+        return reference(_TIMES[form])
     return {"type": "string"}
 
 

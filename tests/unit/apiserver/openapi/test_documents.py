@@ -1,0 +1,150 @@
+"""The published description is complete in itself and says what kubectl reads from it (R-SYS-1)."""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime
+from typing import Any
+
+import msgspec
+import pytest
+
+from podling.apiserver.context import RequestContext
+from podling.apiserver.openapi.documents import OpenAPI
+from podling.apiserver.registry.kinds import KINDS
+from podling.apiserver.request import Request, RequestInfo
+from podling.model.errors import StatusError
+
+OPENAPI = OpenAPI(KINDS, "v1.36.0")
+POD = {"group": "", "kind": "Pod", "version": "v1"}
+
+
+def asked(path: str, **headers: str) -> RequestContext:
+    named = {name.replace("_", "-"): value for name, value in headers.items()}
+    request = Request("GET", path, headers=named)
+    return RequestContext(request, "audit", datetime(2026, 1, 1, tzinfo=UTC), {}, RequestInfo("get", path))
+
+
+def get(path: str) -> Any:
+    response = OPENAPI.serve(asked(path))
+    assert response is not None
+    return msgspec.json.decode(response.body)
+
+
+def schemas(path: str = "/openapi/v3/api/v1") -> dict[str, Any]:
+    found: dict[str, Any] = get(path)["components"]["schemas"]
+    return found
+
+
+def test_the_index_leads_to_every_group() -> None:
+    paths = get("/openapi/v3")["paths"]
+    assert list(paths) == ["api/v1", "apis/coordination.k8s.io/v1", "apis/events.k8s.io/v1"]
+    for entry in paths.values():
+        assert get(entry["serverRelativeURL"].partition("?")[0])["openapi"] == "3.0.0"
+
+
+@pytest.mark.parametrize("path", ["/openapi/v3/api/v1", "/openapi/v3/apis/events.k8s.io/v1", "/openapi/v2"])
+def test_every_reference_has_its_schema(path: str) -> None:
+    document = get(path)
+    known = document.get("definitions") or document["components"]["schemas"]
+    references = set(
+        re.findall(
+            r'"\$ref":"#/(?:definitions|components/schemas)/([^"]+)"', msgspec.json.encode(document).decode()
+        )
+    )
+    assert references
+    assert references <= known.keys()
+
+
+@pytest.mark.parametrize(
+    ("type_", "field", "expected"),
+    [
+        (
+            "PodSpec",
+            "containers",
+            {
+                "x-kubernetes-patch-merge-key": "name",
+                "x-kubernetes-patch-strategy": "merge",
+                "x-kubernetes-list-type": "map",
+                "x-kubernetes-list-map-keys": ["name"],
+            },
+        ),
+        ("PodSpec", "volumes", {"x-kubernetes-patch-strategy": "merge,retainKeys"}),
+        ("PodSpec", "tolerations", {"x-kubernetes-list-type": "atomic"}),
+        ("Container", "ports", {"x-kubernetes-list-map-keys": ["containerPort", "protocol"]}),
+        ("PodSpec", "terminationGracePeriodSeconds", {"type": "integer", "format": "int64"}),
+        ("ContainerPort", "containerPort", {"type": "integer", "format": "int32"}),
+        (
+            "HTTPGetAction",
+            "port",
+            {"allOf": [{"$ref": "#/components/schemas/io.k8s.apimachinery.pkg.util.intstr.IntOrString"}]},
+        ),
+        (
+            "PodStatus",
+            "startTime",
+            {"allOf": [{"$ref": "#/components/schemas/io.k8s.apimachinery.pkg.apis.meta.v1.Time"}]},
+        ),
+        ("Secret", "data", {"type": "object", "additionalProperties": {"type": "string", "format": "byte"}}),
+    ],
+)
+def test_fields(type_: str, field: str, expected: dict[str, Any]) -> None:
+    found = schemas()[f"io.k8s.api.core.v1.{type_}"]["properties"][field]
+    assert {key: found.get(key) for key in expected} == expected
+
+
+def test_what_is_required() -> None:
+    core = schemas()
+    assert core["io.k8s.api.core.v1.PodSpec"]["required"] == ["containers"]
+    assert core["io.k8s.api.core.v1.Container"]["required"] == ["name"]
+    assert core["io.k8s.api.core.v1.PodList"]["required"] == ["items"]
+
+
+def test_kinds_are_found_by_group_version_and_kind() -> None:
+    assert schemas()["io.k8s.api.core.v1.Pod"]["x-kubernetes-group-version-kind"] == [POD]
+
+
+@pytest.mark.parametrize(
+    ("path", "method", "action"),
+    [
+        ("/api/v1/pods", "get", "list"),
+        ("/api/v1/namespaces/{namespace}/pods", "post", "post"),
+        ("/api/v1/namespaces/{namespace}/pods/{name}", "patch", "patch"),
+        ("/api/v1/namespaces/{namespace}/pods/{name}/ephemeralcontainers", "put", "put"),
+        ("/api/v1/namespaces/{name}", "get", "get"),
+    ],
+)
+def test_operations(path: str, method: str, action: str) -> None:
+    assert get("/openapi/v3/api/v1")["paths"][path][method]["x-kubernetes-action"] == action
+
+
+def test_kubectl_finds_that_fields_are_validated_and_dry_runs_known() -> None:
+    patch = get("/openapi/v3/api/v1")["paths"]["/api/v1/namespaces/{namespace}/pods/{name}"]["patch"]
+    assert patch["x-kubernetes-group-version-kind"] == POD
+    assert {"fieldValidation", "dryRun"} <= {parameter["name"] for parameter in patch["parameters"]}
+
+
+def test_version_2_has_no_words_of_version_3() -> None:
+    text = msgspec.json.encode(get("/openapi/v2")).decode()
+    for word in ('"allOf"', '"oneOf"', '"requestBody"', "#/components"):
+        assert word not in text
+
+
+def test_what_a_client_has_is_not_sent_again() -> None:
+    first = OPENAPI.serve(asked("/openapi/v2"))
+    assert first is not None
+    again = OPENAPI.serve(asked("/openapi/v2", If_None_Match=first.headers["ETag"]))
+    assert again is not None
+    assert (again.status, again.body) == (304, b"")
+
+
+def test_protobuf_alone_is_refused() -> None:
+    with pytest.raises(StatusError) as refused:
+        OPENAPI.serve(
+            asked("/openapi/v2", Accept="application/com.github.proto-openapi.spec.v2@v1.0+protobuf")
+        )
+    assert refused.value.code == 406
+
+
+@pytest.mark.parametrize("path", ["/openapi", "/openapi/v3/apis/nothing/v1", "/api/v1"])
+def test_other_paths_are_left_to_others(path: str) -> None:
+    assert OPENAPI.serve(asked(path)) is None
