@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, TypeVar, cast
 
+from podling.apiserver.admission.built_in import built_in
+from podling.apiserver.admission.plugin import Chain, Find
 from podling.apiserver.authn.authenticator import Authenticator
 from podling.apiserver.authn.x509 import CertificateAuthenticator
 from podling.apiserver.authz.authorizer import Authorizer
@@ -22,11 +24,15 @@ from podling.apiserver.registry.view_storage import ViewStorage
 from podling.apiserver.request import Request
 from podling.apiserver.response import Response
 from podling.apiserver.routes import Routes
+from podling.apiserver.table import Tables
 from podling.apiserver.verbs.scope import Connector, Scope
 from podling.model import json
+from podling.model.meta import KubeObject
 from podling.model.time import Clock
 from podling.storage.interface import Storage
 from podling.watch.cache import ResourceCache
+
+T = TypeVar("T", bound=KubeObject)
 
 BOOKMARK_SECONDS = 60.0
 
@@ -65,7 +71,7 @@ class ApiServer:
             authenticators=AUTHENTICATORS,
             authorizers=AUTHORIZERS,
             paths=paths,
-            routes=Routes(list(_scopes(stores, connector))),
+            routes=Routes(list(_scopes(stores, built_in(_finder(stores)), connector))),
             observers=(counts, *observers),
         )
         return cls(pipeline, [store.cache for store in stores], counts)
@@ -106,8 +112,18 @@ def _store(storage: Storage, kind: Kind[Any], clock: Clock) -> Store[Any]:
     return Store(kind, storage, cache, clock)
 
 
-def _scopes(stores: Sequence[Store[Any]], connector: Connector) -> Iterator[Scope]:
+def _finder(stores: Sequence[Store[Any]]) -> Find:
+    by_type = {store.type: store for store in stores}
+
+    def find(type: type[T], namespace: str, name: str) -> T | None:
+        entry = by_type[type].cache.get(by_type[type].prefix(namespace) + name)
+        return cast(T, entry.object) if entry is not None else None
+
+    return find
+
+
+def _scopes(stores: Sequence[Store[Any]], chain: Chain, connector: Connector) -> Iterator[Scope]:
     for store in stores:
-        yield Scope(store, connector)
-        for subresource in store.kind.subresources.values():
-            yield Scope(store, connector, subresource)
+        tables = Tables(store.kind)
+        for subresource in (None, *store.kind.subresources.values()):
+            yield Scope(store, tables, chain, connector, subresource)

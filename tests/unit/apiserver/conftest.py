@@ -10,14 +10,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from podling.apiserver.context import RequestContext
-from podling.apiserver.registry.config_maps import ConfigMaps
-from podling.apiserver.registry.events import Events, EventsEvents
-from podling.apiserver.registry.leases import Leases
-from podling.apiserver.registry.namespaces import Namespaces
-from podling.apiserver.registry.nodes import Nodes
-from podling.apiserver.registry.pods import Pods
-from podling.apiserver.registry.secrets import Secrets
-from podling.apiserver.registry.service_accounts import ServiceAccounts
+from podling.apiserver.registry.kinds import KINDS
 from podling.apiserver.request import Request, User
 from podling.apiserver.response import Response
 from podling.apiserver.server import ApiServer
@@ -25,17 +18,6 @@ from podling.storage.memory import MemoryStorage
 
 ROOT = User("root", ("system:masters", "system:authenticated"))
 START = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
-KINDS = (
-    ConfigMaps(),
-    Events(),
-    EventsEvents(),
-    Leases(),
-    Namespaces(),
-    Nodes(),
-    Pods(),
-    Secrets(),
-    ServiceAccounts(),
-)
 
 
 class HandClock:
@@ -65,11 +47,19 @@ class Answer(NamedTuple):
 class Conversation:
     """Says things to an API server. Bodies are JSON data, or bytes as they are."""
 
-    def __init__(self, server: ApiServer, clock: HandClock, storage: MemoryStorage) -> None:
-        self.server = server
+    server: ApiServer
+
+    def __init__(self, clock: HandClock, storage: MemoryStorage) -> None:
         self.clock = clock
         self.storage = storage
         self.user: User | None = ROOT
+
+    async def restart(self) -> None:
+        """A new server over the same storage."""
+        if hasattr(self, "server"):
+            self.server.close()
+        self.server = ApiServer.build(self.storage, KINDS, clock=self.clock, connector=answers_itself)
+        await self.server.start()
 
     async def say(self, method: str, target: str, body: Any = None, **headers: str) -> Answer:
         response = await self.raw(method, target, body, **headers)
@@ -140,10 +130,8 @@ async def answers_itself(context: RequestContext, obj: Any) -> Response:
 
 @pytest.fixture
 async def api() -> AsyncIterator[Conversation]:
-    clock, storage = HandClock(), MemoryStorage()
-    server = ApiServer.build(storage, KINDS, clock=clock, connector=answers_itself)
-    await server.start()
-    conversation = Conversation(server, clock, storage)
+    conversation = Conversation(HandClock(), MemoryStorage())
+    await conversation.restart()
     for namespace in ("default", "other"):
         made = await conversation.post("/api/v1/namespaces", {"metadata": {"name": namespace}})
         assert made.status == 201, made.body
@@ -151,5 +139,5 @@ async def api() -> AsyncIterator[Conversation]:
         made = await conversation.post(f"/api/v1/namespaces/{namespace}/serviceaccounts", account)
         assert made.status == 201, made.body
     yield conversation
-    server.close()
-    await storage.close()
+    conversation.server.close()
+    await conversation.storage.close()

@@ -18,6 +18,7 @@ from podling.model.scheme import resource_of
 
 class PodTemplates(Kind[PodTemplate]):
     resource = resource_of(PodTemplate)
+    returns_deleted = True
     has_generation = True
     columns = (
         NAME,

@@ -37,6 +37,7 @@ class PodStatusPart(Part[Pod]):
 class Pods(Kind[Pod]):
     resource = resource_of(Pod)
     has_generation = True
+    returns_deleted = True
     columns = COLUMNS
     subresources = {
         one.name: one

@@ -16,6 +16,7 @@ from podling.model.service_account import ServiceAccount
 
 class ServiceAccounts(Kind[ServiceAccount]):
     resource = resource_of(ServiceAccount)
+    returns_deleted = True
     columns = (NAME, Column("Secrets", "integer", description="How many secrets its pods may use."), AGE)
 
     def validate(self, obj: ServiceAccount) -> list[Cause]:

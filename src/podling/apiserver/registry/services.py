@@ -35,6 +35,7 @@ class _Status(Part[Service]):
 
 class Services(Kind[Service]):
     resource = resource_of(Service)
+    returns_deleted = True
     subresources = {"status": _Status()}
     columns = (
         NAME,

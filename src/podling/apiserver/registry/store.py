@@ -63,7 +63,7 @@ class Store(Generic[T]):
         self.cache = cache
         self.type = cast(type[T], kind.resource.type)
         self._storage = storage
-        self._clock = clock
+        self.clock = clock
         self._decoder = Decoder(json.decoder_of(self.type).decode)
         self._prefix = storage_key(kept_as(kind))
 
@@ -87,14 +87,14 @@ class Store(Generic[T]):
 
     async def create(self, obj: T, namespace: str, admit: Admit[T], *, dry_run: bool = False) -> Entry:
         """Raises StatusError: 409 when the name is taken, 422 for what is wrong with it."""
-        kind, now = self.kind, self._clock.now()
+        kind, now = self.kind, self.clock.now()
         object_meta.begin(obj, namespace, now, has_generation=kind.has_generation)
         for name in object_meta.names(obj.metadata):
             obj.metadata.name = name
             kind.default(obj)
             kind.prepare_create(obj, now)
             await admit(obj, None)
-            self._refuse_if(kind.validate(obj), obj)
+            self._refuse_if(kind.validate_create(obj), obj)
             try:
                 return await self._insert(obj, dry_run=dry_run)
             except KeyExistsError:
@@ -182,7 +182,7 @@ class Store(Generic[T]):
 
     async def _delete(self, current: Entry, options: DeleteOptions, *, dry_run: bool) -> Deleted:
         """Raises ConflictError."""
-        marked, now = self.copy(current), self._clock.now()
+        marked, now = self.copy(current), self.clock.now()
         object_meta.propagate(marked.metadata, options)
         stays = self.kind.graceful_delete(marked, options, now)
         if not stays and not marked.metadata.finalizers:

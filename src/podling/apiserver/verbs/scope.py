@@ -6,10 +6,12 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any
 
+from podling.apiserver.admission.plugin import Attributes, Chain, Operation
 from podling.apiserver.context import RequestContext
 from podling.apiserver.registry.kind import Part, Subresource
 from podling.apiserver.registry.store import Admit, Store
 from podling.apiserver.response import Response
+from podling.apiserver.table import Tables
 from podling.model.scheme import Resource
 
 Connector = Callable[[RequestContext, Any], Awaitable[Response]]
@@ -19,6 +21,8 @@ Connector = Callable[[RequestContext, Any], Awaitable[Response]]
 @dataclass(frozen=True, slots=True)
 class Scope:
     store: Store[Any]
+    tables: Tables
+    chain: Chain
     connector: Connector
     subresource: Subresource | None = None
 
@@ -35,7 +39,17 @@ class Scope:
         """The namespace objects are in; the path of a Namespace names itself as one, too."""
         return context.info.namespace if self.resource.namespaced else ""
 
-    def admission(self, context: RequestContext, operation: str, *, dry_run: bool = False) -> Admit[Any]:
-        async def admit(new: Any, old: Any) -> None: ...
+    def admission(
+        self, context: RequestContext, operation: Operation, *, dry_run: bool = False
+    ) -> Admit[Any]:
+        """Admission of what `context` asks for, to be asked about each object it changes."""
+        subresource = self.subresource.name if self.subresource else ""
+
+        async def admit(new: Any, old: Any) -> None:
+            meta = (new or old).metadata
+            attributes = Attributes(
+                operation, self.resource, subresource, meta.namespace, meta.name, context.user, dry_run
+            )
+            await self.chain.admit(attributes, new, old)
 
         return admit

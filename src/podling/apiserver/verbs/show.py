@@ -5,26 +5,57 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from podling.apiserver.context import RequestContext
+from podling.apiserver.partial_metadata import MetadataFrames, partial_metadata, partial_metadata_list
 from podling.apiserver.response import Response
+from podling.apiserver.table import TableFrames, include_object
 from podling.apiserver.verbs.scope import Scope
 from podling.model import json
 from podling.model.meta import ListMeta
 from podling.model.scheme import Resource
 from podling.watch.entry import Entry
+from podling.watch.frames import Frames
 
 
 def show(context: RequestContext, scope: Scope, entry: Entry, status: int = 200) -> Response:
-    return Response(status, entry.data)
+    match context.wanted.kind:
+        case "":
+            return Response(status, entry.data)
+        case "Table":
+            include = _include(context)
+            return Response(status, scope.tables.of_one(entry, entry.revision, context.now, include))
+        case _:
+            return Response(status, partial_metadata(entry, entry.revision))
 
 
 def show_list(
     context: RequestContext, scope: Scope, entries: Sequence[Entry], metadata: ListMeta
 ) -> Response:
-    return Response(200, object_list(scope.resource, entries, metadata))
+    match context.wanted.kind:
+        case "":
+            return Response(200, object_list(scope.resource, entries, metadata))
+        case "Table":
+            return Response(200, scope.tables.of_list(entries, metadata, context.now, _include(context)))
+        case _:
+            return Response(200, partial_metadata_list(entries, metadata))
+
+
+def frames(context: RequestContext, scope: Scope) -> Frames | None:
+    """How to show the events of a watch; None for the objects themselves, whose frames all watchers share."""
+    match context.wanted.kind:
+        case "":
+            return None
+        case "Table":
+            return TableFrames(scope.tables, _include(context), scope.store.clock)
+        case _:
+            return MetadataFrames()
 
 
 def object_list(resource: Resource, entries: Sequence[Entry], metadata: ListMeta) -> bytes:
     """A PodList of Pods, by joining the bytes that are there."""
-    head = {"kind": f"{resource.kind}List", "apiVersion": resource.api_version, "metadata": metadata}
-    opened = json.encode(head)[:-1] + b',"items":['
-    return b"%b%b]}" % (opened, b",".join([entry.item for entry in entries]))
+    items = b",".join([entry.item for entry in entries])
+    head = f'{{"kind":"{resource.kind}List","apiVersion":"{resource.api_version}","metadata":'
+    return b'%b%b,"items":[%b]}' % (head.encode(), json.encode(metadata), items)
+
+
+def _include(context: RequestContext) -> str:
+    return include_object(context.query.get("includeObject", ()))

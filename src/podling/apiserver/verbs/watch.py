@@ -14,6 +14,7 @@ from podling.apiserver.verbs.list_options import check_watch, revision, too_larg
 from podling.apiserver.verbs.options import options
 from podling.apiserver.verbs.scope import Scope
 from podling.apiserver.verbs.selection import matcher
+from podling.apiserver.verbs.show import frames
 from podling.model.errors import StatusError, gone
 from podling.model.options import ListOptions
 from podling.storage.interface import CompactedError
@@ -33,7 +34,7 @@ async def watch(context: RequestContext, scope: Scope) -> Response:
         if error.code not in (410, 504):
             raise
         return Response(200, _only(_error_frame(error)))
-    return Response(200, _frames(subscription, _timeout(wanted)))
+    return Response(200, batches(subscription, _timeout(wanted)))
 
 
 def _subscribe(context: RequestContext, scope: Scope, wanted: ListOptions) -> Subscription:
@@ -48,6 +49,7 @@ def _subscribe(context: RequestContext, scope: Scope, wanted: ListOptions) -> Su
             match=matcher(scope, wanted),
             bookmarks=wanted.allow_watch_bookmarks,
             initial=wanted.send_initial_events,
+            frames=frames(context, scope),
         )
     except CompactedError as error:
         raise gone(f"too old resource version: {start} ({error.revision})") from error
@@ -57,7 +59,7 @@ def _timeout(wanted: ListOptions) -> float:
     return wanted.timeout_seconds or SHORTEST_TIMEOUT * (1 + random.random())
 
 
-async def _frames(subscription: Subscription, timeout: float) -> AsyncGenerator[bytes, None]:
+async def batches(subscription: Subscription, timeout: float) -> AsyncGenerator[bytes, None]:
     end = asyncio.get_running_loop().call_later(timeout, subscription.close)
     try:
         async for batch in subscription:

@@ -1,0 +1,146 @@
+"""R-SYS-1, R-SYS-4: the steps every request takes, and what every answer carries."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from typing import Any
+
+import pytest
+
+from podling.apiserver.authn.authenticator import AUTHENTICATED
+from podling.apiserver.context import RequestContext
+from podling.apiserver.request import Request, User
+from podling.apiserver.response import Response
+from podling.apiserver.server import ApiServer
+from podling.storage.memory import MemoryStorage
+
+CONFIGS = "/api/v1/namespaces/default/configmaps"
+
+
+class Hello:
+    """A path of its own."""
+
+    def serve(self, context: RequestContext) -> Response | None:
+        match context.info.path:
+            case "/hello":
+                return Response(200, b"hello", "text/plain")
+            case "/bug":
+                raise RuntimeError("nobody thought of this")
+        return None
+
+
+class Heard:
+    """An observer that keeps what it is told."""
+
+    def __init__(self) -> None:
+        self.requests: list[tuple[str, str, int]] = []
+
+    def completed(self, context: RequestContext, code: int) -> None:
+        self.requests.append((context.user.name, context.info.verb, code))
+
+
+@pytest.fixture
+def heard() -> Heard:
+    return Heard()
+
+
+@pytest.fixture
+def server(api: Any, heard: Heard) -> ApiServer:
+    return ApiServer.build(
+        MemoryStorage(), [], clock=api.clock, connector=None, paths=[Hello()], observers=[heard]
+    )
+
+
+async def test_headers_of_every_answer(api: Any) -> None:
+    for answer in (await api.get(CONFIGS), await api.get("/nowhere")):
+        assert len(answer.headers["Audit-Id"]) == 36
+        assert answer.headers["Cache-Control"] == "no-cache, private"
+
+
+async def test_an_audit_id_is_kept(api: Any) -> None:
+    assert (await api.get(CONFIGS, Audit_Id="mine")).headers["Audit-Id"] == "mine"
+
+
+async def test_strangers_are_refused(api: Any) -> None:
+    api.user = None
+    answer = await api.get(CONFIGS)
+    assert answer.status == 403
+    assert answer.message == (
+        'configmaps is forbidden: User "system:anonymous" cannot list resource "configmaps" '
+        'in API group "" in the namespace "default"'
+    )
+    assert (await api.get(CONFIGS, Authorization="Bearer x")).status == 401
+
+
+async def test_a_refusal_comes_before_the_body_is_looked_at(api: Any) -> None:
+    api.user = None
+    assert (await api.post(CONFIGS, b"x" * (4 << 20))).status == 403
+
+
+async def test_a_certificate_is_an_identity(api: Any) -> None:
+    subject = ((("commonName", "alice"),),)
+    response = await api.server.handle(Request("GET", CONFIGS, certificate=subject))
+    assert response.status == 200
+
+
+async def test_other_paths(server: ApiServer) -> None:
+    root = User("root", (AUTHENTICATED,))
+    assert (await server.handle(Request("GET", "/hello", user=root))).body == b"hello"
+    unknown = await server.handle(Request("GET", "/hell", user=root))
+    assert unknown.status == 404
+    assert json.loads(unknown.body)["message"] == "the server could not find the requested resource"
+
+
+async def test_a_bug_is_a_500_and_not_the_end(server: ApiServer, caplog: pytest.LogCaptureFixture) -> None:
+    response = await server.handle(Request("GET", "/bug", user=User("root", (AUTHENTICATED,))))
+    status = json.loads(response.body)
+    assert (response.status, status["reason"]) == (500, "InternalError")
+    assert status["message"] == "Internal error occurred: nobody thought of this"
+    assert "GET /bug" in caplog.text
+
+
+async def test_observers_hear_of_everything(server: ApiServer, heard: Heard) -> None:
+    await server.handle(Request("GET", "/hello", user=User("root", (AUTHENTICATED,))))
+    await server.handle(Request("POST", "/api/v1/pods"))
+    assert heard.requests == [("root", "get", 200), ("system:anonymous", "create", 403)]
+
+
+async def test_requests_are_counted(api: Any) -> None:
+    """R-EPH-9: by verb, resource, subresource and code."""
+    before = dict(api.server.counts.total)
+    await api.get(f"{CONFIGS}/a")
+    (labels,) = {key for key, count in api.server.counts.total.items() if count != before.get(key, 0)}
+    assert labels == ("GET", "", "v1", "configmaps", "", 404)
+
+
+async def test_long_answers_are_compressed_for_those_who_accept(api: Any) -> None:
+    await api.post(CONFIGS, {"metadata": {"name": "a"}, "data": {"k": "v" * 200_000}})
+    plain = await api.raw("GET", f"{CONFIGS}/a")
+    packed = await api.raw("GET", f"{CONFIGS}/a", Accept_Encoding="deflate, gzip;q=1.0")
+    assert packed.headers["Content-Encoding"] == "gzip" and len(packed.body) < 10_000
+    assert gzip.decompress(packed.body) == plain.body
+    refused = await api.raw("GET", f"{CONFIGS}/a", Accept_Encoding="gzip;q=0")
+    assert refused.body == plain.body
+    short = await api.raw("GET", "/api/v1/namespaces/default", Accept_Encoding="gzip")
+    assert "Content-Encoding" not in short.headers
+
+
+async def test_yaml_for_those_who_ask(api: Any) -> None:
+    response = await api.raw("GET", "/api/v1/namespaces/default", Accept="application/yaml")
+    assert response.content_type == "application/yaml"
+    assert response.body.startswith(b"kind: Namespace\napiVersion: v1\n")
+
+
+async def test_tables_for_kubectl(api: Any) -> None:
+    table = "application/json;as=Table;v=v1;g=meta.k8s.io,application/json"
+    await api.post(CONFIGS, {"metadata": {"name": "a"}, "data": {"k": "v"}})
+    one = (await api.get(f"{CONFIGS}/a", Accept=table)).body
+    many = (await api.get(CONFIGS, Accept=table)).body
+    assert one["kind"] == many["kind"] == "Table"
+    assert one["rows"] == many["rows"] and one["rows"][0]["cells"][:2] == ["a", 1]
+    metadata = "application/json;as=PartialObjectMetadataList;v=v1;g=meta.k8s.io"
+    listed = (await api.get(CONFIGS, Accept=metadata)).body
+    assert listed["kind"] == "PartialObjectMetadataList" and "data" not in listed["items"][0]
+    metadata = "application/json;as=PartialObjectMetadata;v=v1;g=meta.k8s.io"
+    assert (await api.get(f"{CONFIGS}/a", Accept=metadata)).body["kind"] == "PartialObjectMetadata"

@@ -1,0 +1,45 @@
+"""R-SYS-1: subresources that act on a pod: binding and eviction."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+PODS = "/api/v1/namespaces/default/pods"
+P = f"{PODS}/p"
+BINDING = {"metadata": {"name": "p"}, "target": {"kind": "Node", "name": "n"}}
+
+
+@pytest.fixture
+async def pod(api: Any) -> Any:
+    spec = {"containers": [{"name": "c", "image": "busybox"}]}
+    return (await api.post(PODS, {"metadata": {"name": "p"}, "spec": spec})).body
+
+
+async def test_binding_gives_the_pod_its_node(api: Any, pod: Any) -> None:
+    answer = await api.post(f"{P}/binding", BINDING)
+    assert answer.status == 201 and answer.body["status"] == "Success"
+    bound = (await api.get(P)).body
+    assert bound["spec"]["nodeName"] == "n"
+    conditions = {c["type"]: c["status"] for c in bound["status"]["conditions"]}
+    assert conditions["PodScheduled"] == "True"
+
+
+async def test_a_pod_is_bound_once(api: Any, pod: Any) -> None:
+    await api.post(f"{P}/binding", BINDING)
+    again = await api.post(f"{P}/binding", BINDING)
+    assert again.status == 409 and "already assigned to node" in again.message
+
+
+async def test_eviction_deletes(api: Any, pod: Any) -> None:
+    body = {"kind": "Eviction", "apiVersion": "policy/v1", "metadata": {"name": "p"}}
+    assert (await api.post(f"{P}/eviction", body)).status == 201
+    assert (await api.get(P)).status == 404
+
+
+async def test_refusals(api: Any, pod: Any) -> None:
+    assert (await api.get(f"{P}/binding")).status == 405
+    assert (await api.post(f"{PODS}/q/binding", {**BINDING, "metadata": {"name": "q"}})).status == 404
+    assert (await api.post(f"{P}/binding", {**BINDING, "metadata": {"name": "q"}})).status == 400
+    assert (await api.post(f"{P}/novel", {})).status == 404

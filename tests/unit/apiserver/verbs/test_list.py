@@ -1,0 +1,106 @@
+"""R-SYS-1: lists: selectors, pages, revisions."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+CONFIGS = "/api/v1/namespaces/default/configmaps"
+ALL = "/api/v1/configmaps"
+
+
+@pytest.fixture
+async def configs(api: Any) -> None:
+    for name, namespace, app in (
+        ("a", "default", "x"),
+        ("b", "default", "y"),
+        ("c", "default", "x"),
+        ("d", "other", "x"),
+    ):
+        body = {"metadata": {"name": name, "labels": {"app": app}}}
+        await api.post(f"/api/v1/namespaces/{namespace}/configmaps", body)
+
+
+def names(answer: Any) -> str:
+    return "".join(item["metadata"]["name"] for item in answer.body["items"])
+
+
+async def test_the_shape_of_a_list(api: Any, configs: None) -> None:
+    answer = await api.get(CONFIGS)
+    assert list(answer.body) == ["kind", "apiVersion", "metadata", "items"]
+    assert answer.body["kind"] == "ConfigMapList" and answer.body["apiVersion"] == "v1"
+    assert answer.body["metadata"] == {"resourceVersion": str(api.storage.revision)}
+    assert list(answer.body["items"][0]) == ["metadata"], "items of a list do not repeat their kind"
+
+
+async def test_an_empty_list(api: Any) -> None:
+    assert (await api.get(CONFIGS)).body["items"] == []
+
+
+@pytest.mark.parametrize(
+    ("target", "found"),
+    [
+        (CONFIGS, "abc"),
+        (ALL, "abcd"),
+        ("/api/v1/namespaces/nowhere/configmaps", ""),
+        (f"{CONFIGS}?labelSelector=app%3Dx", "ac"),
+        (f"{CONFIGS}?labelSelector=app+notin+(x)", "b"),
+        (f"{ALL}?fieldSelector=metadata.name%3Db", "b"),
+        (f"{ALL}?fieldSelector=metadata.namespace!%3Ddefault", "d"),
+        (f"{ALL}?labelSelector=app%3Dx&fieldSelector=metadata.namespace%3Ddefault", "ac"),
+        (f"{CONFIGS}?resourceVersion=0", "abc"),
+    ],
+)
+async def test_selections(api: Any, configs: None, target: str, found: str) -> None:
+    assert names(await api.get(target)) == found
+
+
+async def test_pages(api: Any, configs: None) -> None:
+    first = await api.get(f"{ALL}?limit=2")
+    meta = first.body["metadata"]
+    assert names(first) == "ab" and meta["remainingItemCount"] == 2
+    rest = await api.get(f"{ALL}?limit=2&continue={meta['continue']}")
+    assert names(rest) == "cd" and "continue" not in rest.body["metadata"]
+    assert rest.body["metadata"]["resourceVersion"] == meta["resourceVersion"]
+
+
+async def test_a_page_ends_where_the_items_end(api: Any, configs: None) -> None:
+    assert "continue" not in (await api.get(f"{ALL}?limit=4")).body["metadata"]
+
+
+async def test_pages_of_a_selection_do_not_count_the_rest(api: Any, configs: None) -> None:
+    first = await api.get(f"{ALL}?limit=2&labelSelector=app%3Dx")
+    meta = first.body["metadata"]
+    assert names(first) == "ac" and "remainingItemCount" not in meta
+    rest = await api.get(f"{ALL}?limit=2&labelSelector=app%3Dx&continue={meta['continue']}")
+    assert names(rest) == "d"
+
+
+async def test_what_is_deleted_between_pages_is_not_missed(api: Any, configs: None) -> None:
+    first = await api.get(f"{ALL}?limit=2")
+    await api.delete(f"{CONFIGS}/b")
+    rest = await api.get(f"{ALL}?limit=2&continue={first.body['metadata']['continue']}")
+    assert names(rest) == "cd"
+
+
+@pytest.mark.parametrize(
+    ("query", "status", "message"),
+    [
+        ("labelSelector=a%3D%3D%3Db", 400, "unable to parse requirement"),
+        ("fieldSelector=spec.x%3D1", 400, "field label not supported: spec.x"),
+        ("fieldSelector=nonsense", 400, "invalid selector"),
+        ("continue=!", 400, "continue key is not valid"),
+        ("limit=x", 400, "invalid syntax"),
+        ("resourceVersion=x", 422, "resourceVersion"),
+        ("resourceVersion=99999", 504, "Too large resource version: 99999, current: "),
+        ("resourceVersion=1&resourceVersionMatch=Exact", 410, "too old"),
+    ],
+)
+async def test_refusals(api: Any, configs: None, query: str, status: int, message: str) -> None:
+    answer = await api.get(f"{ALL}?{query}")
+    assert answer.status == status and message in answer.message
+
+
+async def test_cluster_wide_kinds(api: Any) -> None:
+    assert names(await api.get("/api/v1/namespaces")) == "defaultother"

@@ -1,0 +1,75 @@
+"""R-SYS-1: patches, of each type, against what stands when they are applied."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+CONFIGS = "/api/v1/namespaces/default/configmaps"
+A = f"{CONFIGS}/a"
+
+
+@pytest.fixture
+async def config(api: Any) -> Any:
+    return (await api.post(CONFIGS, {"metadata": {"name": "a"}, "data": {"k": "v", "l": "w"}})).body
+
+
+@pytest.mark.parametrize(
+    ("kind", "body", "data"),
+    [
+        ("merge-patch", {"data": {"k": None, "m": "x"}}, {"l": "w", "m": "x"}),
+        ("strategic-merge-patch", {"data": {"k": "y"}}, {"k": "y", "l": "w"}),
+        ("json-patch", [{"op": "replace", "path": "/data/k", "value": "z"}], {"k": "z", "l": "w"}),
+    ],
+)
+async def test_each_type(api: Any, config: Any, kind: str, body: Any, data: Any) -> None:
+    answer = await api.patch(A, body, kind)
+    assert answer.status == 200 and answer.body["data"] == data
+    assert (await api.get(A)).body == answer.body
+
+
+async def test_patches_of_many_clients_all_count(api: Any, config: Any) -> None:
+    statuses = await asyncio.gather(*(api.patch(A, {"data": {f"n{n}": "x"}}) for n in range(4)))
+    assert {answer.status for answer in statuses} == {200}
+    assert {"n0", "n1", "n2", "n3"} <= (await api.get(A)).body["data"].keys()
+
+
+async def test_a_patch_that_names_a_version_conflicts(api: Any, config: Any) -> None:
+    answer = await api.patch(A, {"metadata": {"resourceVersion": "1"}, "data": {"k": "x"}})
+    assert answer.status == 409
+
+
+async def test_nothing_changed_is_nothing_written(api: Any, config: Any) -> None:
+    assert (await api.patch(A, {"data": {"k": "v"}})).body == config
+
+
+@pytest.mark.parametrize(
+    ("body", "kind", "status", "message"),
+    [
+        ({"metadata": {"name": "b"}}, "merge-patch", 400, "does not match the name on the URL"),
+        (b"{", "merge-patch", 400, "error decoding patch"),
+        ([], "merge-patch", 400, ""),
+        ({"data": 5}, "merge-patch", 400, "cannot unmarshal number"),
+        ({"kind": "Secret"}, "merge-patch", 400, "cannot be handled as a ConfigMap"),
+        ([{"op": "test", "path": "/data/k", "value": "no"}], "json-patch", 422, "rejected our request"),
+        ({}, "novel", 415, "accepted media types include: application/json-patch+json"),
+    ],
+)
+async def test_refusals(api: Any, config: Any, body: Any, kind: str, status: int, message: str) -> None:
+    answer = await api.patch(A, body, kind)
+    assert answer.status == status, answer.body
+    assert message in answer.message
+
+
+async def test_unknown_fields(api: Any, config: Any) -> None:
+    strict = await api.patch(f"{A}?fieldValidation=Strict", {"spec": {}})
+    assert strict.status == 422 and 'unknown field "spec"' in strict.message
+    warned = await api.patch(A, {"spec": {}})
+    assert warned.status == 200 and "unknown field" in warned.headers["Warning"]
+
+
+async def test_what_is_not_there(api: Any) -> None:
+    assert (await api.patch(A, {})).status == 404
+    assert (await api.patch(CONFIGS, {})).status == 405

@@ -1,0 +1,113 @@
+"""R-SYS-1: replacing objects, with optimistic concurrency."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+CONFIGS = "/api/v1/namespaces/default/configmaps"
+PODS = "/api/v1/namespaces/default/pods"
+LEASES = "/apis/coordination.k8s.io/v1/namespaces/default/leases"
+
+
+@pytest.fixture
+async def config(api: Any) -> Any:
+    return (await api.post(CONFIGS, {"metadata": {"name": "a"}, "data": {"k": "v"}})).body
+
+
+async def test_a_replacement(api: Any, config: Any) -> None:
+    config["data"] = {"k": "w"}
+    answer = await api.put(f"{CONFIGS}/a", config)
+    assert answer.status == 200 and answer.body["data"] == {"k": "w"}
+    assert answer.body["metadata"]["uid"] == config["metadata"]["uid"]
+    assert int(answer.body["metadata"]["resourceVersion"]) > int(config["metadata"]["resourceVersion"])
+
+
+async def test_nothing_changed_is_nothing_written(api: Any, config: Any) -> None:
+    revision = api.storage.revision
+    answer = await api.put(f"{CONFIGS}/a", config)
+    assert answer.body == config and api.storage.revision == revision
+
+
+async def test_a_stale_replacement(api: Any, config: Any) -> None:
+    await api.put(f"{CONFIGS}/a", {**config, "data": {"k": "w"}})
+    answer = await api.put(f"{CONFIGS}/a", {**config, "data": {"k": "x"}})
+    assert (answer.status, answer.body["reason"]) == (409, "Conflict")
+    assert answer.message == (
+        'Operation cannot be fulfilled on configmaps "a": the object has been modified; '
+        "please apply your changes to the latest version and try again"
+    )
+
+
+async def test_without_a_version_it_overwrites(api: Any, config: Any) -> None:
+    answer = await api.put(f"{CONFIGS}/a", {"metadata": {"name": "a"}, "data": {"k": "x"}})
+    assert answer.status == 200 and answer.body["data"] == {"k": "x"}
+    assert answer.body["metadata"]["uid"] == config["metadata"]["uid"]
+
+
+async def test_overwriters_do_not_conflict(api: Any, config: Any) -> None:
+    async def overwrite(value: int) -> int:
+        body = {"metadata": {"name": "a"}, "data": {"k": str(value)}}
+        return int((await api.put(f"{CONFIGS}/a", body)).status)
+
+    assert set(await asyncio.gather(*(overwrite(value) for value in range(4)))) == {200}
+
+
+@pytest.mark.parametrize(
+    ("change", "status", "message"),
+    [
+        ({"name": "b"}, 400, "the name of the object (b) does not match the name on the URL (a)"),
+        ({"namespace": "other"}, 400, "does not match the namespace on the request (default)"),
+        ({"uid": "x"}, 409, "Precondition failed: UID in precondition: x, UID in object meta: "),
+        ({"creationTimestamp": "2020-01-01T00:00:00Z"}, 422, "field is immutable"),
+    ],
+)
+async def test_refusals(api: Any, config: Any, change: Any, status: int, message: str) -> None:
+    answer = await api.put(f"{CONFIGS}/a", {**config, "metadata": {**config["metadata"], **change}})
+    assert answer.status == status and message in answer.message
+
+
+async def test_what_is_not_there(api: Any) -> None:
+    assert (await api.put(f"{CONFIGS}/a", {"metadata": {"name": "a"}})).status == 404
+
+
+async def test_some_kinds_are_created_by_replacement(api: Any) -> None:
+    lease = {"metadata": {"name": "l"}, "spec": {"holderIdentity": "me"}}
+    made = await api.put(f"{LEASES}/l", lease)
+    assert made.status == 201
+    unversioned = await api.put(f"{LEASES}/l", lease)
+    assert unversioned.status == 422
+    assert (
+        "metadata.resourceVersion: Invalid value: 0x0: must be specified for an update" in unversioned.message
+    )
+
+
+async def test_a_dry_run_changes_nothing(api: Any, config: Any) -> None:
+    answer = await api.put(f"{CONFIGS}/a?dryRun=All", {**config, "data": {"k": "x"}})
+    assert answer.status == 200 and answer.body["data"] == {"k": "x"}
+    assert (await api.get(f"{CONFIGS}/a")).body == config
+
+
+async def test_status_and_spec_are_written_apart(api: Any) -> None:
+    """R-SYS-1: the object's PUT keeps status, the status subresource keeps everything else."""
+    spec = {"containers": [{"name": "c", "image": "busybox"}]}
+    pod = (await api.post(PODS, {"metadata": {"name": "p"}, "spec": spec})).body
+    pod["status"] = {"phase": "Running"}
+    pod["metadata"]["labels"] = {"a": "b"}
+    kept = (await api.put(f"{PODS}/p", pod)).body
+    assert kept["status"]["phase"] == "Pending" and kept["metadata"]["labels"] == {"a": "b"}
+    kept["status"]["phase"] = "Running"
+    kept["metadata"]["labels"] = {"a": "c"}
+    kept["spec"]["containers"][0]["image"] = "other"
+    written = (await api.put(f"{PODS}/p/status", kept)).body
+    assert written["status"]["phase"] == "Running" and written["spec"] == pod["spec"]
+    assert written["metadata"]["generation"] == 1
+
+
+async def test_generation_counts_changes_of_the_spec(api: Any) -> None:
+    spec = {"containers": [{"name": "c", "image": "busybox"}]}
+    pod = (await api.post(PODS, {"metadata": {"name": "p"}, "spec": spec})).body
+    pod["spec"]["containers"][0]["image"] = "other"
+    assert (await api.put(f"{PODS}/p", pod)).body["metadata"]["generation"] == 2

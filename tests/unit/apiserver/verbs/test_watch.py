@@ -1,0 +1,110 @@
+"""R-SYS-1: watches: from now, from a revision, from the beginning; selectors, bookmarks, endings."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from podling.apiserver.verbs.watch import batches
+from podling.storage.memory import MemoryStorage
+from podling.watch.cache import ResourceCache
+
+CONFIGS = "/api/v1/namespaces/default/configmaps"
+WATCH = f"{CONFIGS}?watch=true"
+
+
+async def make(api: Any, name: str, **labels: str) -> Any:
+    return (await api.post(CONFIGS, {"metadata": {"name": name, "labels": labels}})).body
+
+
+async def test_without_a_revision_it_starts_with_what_is_there(api: Any) -> None:
+    made = await make(api, "a")
+    async with await api.watch(WATCH) as watch:
+        assert await watch.next() == {"type": "ADDED", "object": made}
+        await make(api, "b")
+        assert await watch.names(1) == ["ADDED b"]
+
+
+async def test_from_a_revision_nothing_is_missed_or_repeated(api: Any) -> None:
+    start = (await make(api, "a"))["metadata"]["resourceVersion"]
+    await make(api, "b")
+    await api.patch(f"{CONFIGS}/a", {"data": {"k": "v"}})
+    async with await api.watch(f"{WATCH}&resourceVersion={start}") as watch:
+        await api.delete(f"{CONFIGS}/b")
+        assert await watch.names(3) == ["ADDED b", "MODIFIED a", "DELETED b"]
+
+
+async def test_a_selector_turns_changes_into_comings_and_goings(api: Any) -> None:
+    await make(api, "a", app="x")
+    async with await api.watch(f"{WATCH}&labelSelector=app%3Dx") as watch:
+        await make(api, "b", app="y")
+        await api.patch(f"{CONFIGS}/b", {"metadata": {"labels": {"app": "x"}}})
+        await api.patch(f"{CONFIGS}/a", {"metadata": {"labels": {"app": "y"}}})
+        assert await watch.names(3) == ["ADDED a", "ADDED b", "DELETED a"]
+
+
+async def test_one_object(api: Any) -> None:
+    async with await api.watch(f"{WATCH}&fieldSelector=metadata.name%3Db") as watch:
+        await make(api, "a")
+        await make(api, "b")
+        assert await watch.names(1) == ["ADDED b"]
+
+
+async def test_other_namespaces_are_not_seen(api: Any) -> None:
+    async with await api.watch(WATCH) as watch:
+        await api.post("/api/v1/namespaces/other/configmaps", {"metadata": {"name": "x"}})
+        await make(api, "a")
+        assert await watch.names(1) == ["ADDED a"]
+
+
+async def test_initial_events_end_with_a_bookmark(api: Any) -> None:
+    await make(api, "a")
+    query = "&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true"
+    async with await api.watch(WATCH + query) as watch:
+        assert await watch.names(1) == ["ADDED a"]
+        mark = await watch.next()
+        assert mark["type"] == "BOOKMARK"
+        assert mark["object"]["metadata"]["annotations"] == {"k8s.io/initial-events-end": "true"}
+
+
+async def test_a_revision_that_is_too_old(api: Any) -> None:
+    await make(api, "a")
+    await api.storage.compact(api.storage.revision)
+    await api.restart()
+    async with await api.watch(f"{WATCH}&resourceVersion=1") as watch:
+        error = await watch.next()
+        assert error["type"] == "ERROR"
+        assert error["object"]["code"] == 410 and error["object"]["reason"] == "Expired"
+        assert error["object"]["message"].startswith("too old resource version: 1 (")
+        assert await watch.next() is None
+
+
+async def test_a_revision_that_is_yet_to_come(api: Any) -> None:
+    async with await api.watch(f"{WATCH}&resourceVersion=99999") as watch:
+        error = await watch.next()
+        assert error["type"] == "ERROR" and error["object"]["code"] == 504
+        assert await watch.next() is None
+
+
+async def test_it_ends_when_the_server_does(api: Any) -> None:
+    async with await api.watch(WATCH) as watch:
+        api.server.close()
+        assert await watch.next() is None
+
+
+async def test_it_ends_after_its_timeout() -> None:
+    cache = ResourceCache(MemoryStorage(), "/registry/x/", bytes, kind="X", api_version="v1")
+    assert [batch async for batch in batches(cache.watch("/registry/x/"), timeout=0)] == []
+
+
+async def test_contradicting_options(api: Any) -> None:
+    answer = await api.get(f"{WATCH}&sendInitialEvents=true")
+    assert answer.status == 422
+
+
+async def test_as_a_table(api: Any) -> None:
+    table = "application/json;as=Table;g=meta.k8s.io;v=v1"
+    await make(api, "a")
+    async with await api.watch(WATCH, Accept=table) as watch:
+        event = await watch.next()
+        assert event["type"] == "ADDED" and event["object"]["kind"] == "Table"
+        assert event["object"]["rows"][0]["cells"][0] == "a"
