@@ -1,0 +1,104 @@
+"""Tables and metadata-only answers, whole and as events of a watch (R-SYS-1)."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+import msgspec
+import pytest
+
+from podling.apiserver.partial_metadata import MetadataFrames, partial_metadata_list
+from podling.apiserver.registry.config_maps import ConfigMaps
+from podling.apiserver.table import TableFrames, Tables, include_object
+from podling.model import json
+from podling.model.config import ConfigMap
+from podling.model.errors import StatusError
+from podling.model.meta import ListMeta
+from podling.watch.change import Sight
+from podling.watch.entry import Decoder, Entry
+
+NOW = datetime(2026, 1, 1, 0, 1, tzinfo=UTC)
+TABLES = Tables(ConfigMaps())
+
+
+class Clock:
+    def now(self) -> datetime:
+        return NOW
+
+
+def entry(revision: int = 7) -> Entry:
+    data = {"metadata": {"name": "x", "creationTimestamp": "2026-01-01T00:00:00Z"}, "data": {"a": "1"}}
+    value = json.encode(json.from_data(data, ConfigMap))
+    return Entry("/registry/configmaps/ns/x", revision, value, Decoder(json.decoder_of(ConfigMap).decode))
+
+
+def decoded(data: bytes) -> Any:
+    return msgspec.json.decode(data)
+
+
+def test_a_list_as_a_table() -> None:
+    metadata = ListMeta(resource_version="9", continue_="c", remaining_item_count=3)
+    table = decoded(TABLES.of_list([entry()], metadata, NOW, "Metadata"))
+    assert (table["kind"], table["apiVersion"]) == ("Table", "meta.k8s.io/v1")
+    assert table["metadata"] == {"resourceVersion": "9", "continue": "c", "remainingItemCount": 3}
+    assert [column["name"] for column in table["columnDefinitions"]] == ["Name", "Data", "Age"]
+    assert table["columnDefinitions"][0].keys() == {"name", "type", "format", "description", "priority"}
+    (row,) = table["rows"]
+    assert row["cells"] == ["x", 1, "60s"]
+    assert (row["object"]["kind"], row["object"]["apiVersion"]) == ("PartialObjectMetadata", "meta.k8s.io/v1")
+    assert row["object"]["metadata"]["resourceVersion"] == "7"
+
+
+@pytest.mark.parametrize(
+    ("include", "kind"), [("None", None), ("Metadata", "PartialObjectMetadata"), ("Object", "ConfigMap")]
+)
+def test_how_much_of_the_object_comes_with_its_row(include: str, kind: str | None) -> None:
+    (row,) = decoded(TABLES.of_one(entry(), 7, NOW, include))["rows"]
+    assert (row["object"] and row["object"]["kind"]) == kind
+
+
+@pytest.mark.parametrize(
+    ("values", "included"), [([], "Metadata"), ([""], "Metadata"), (["None"], "None"), (["Object"], "Object")]
+)
+def test_the_parameter(values: list[str], included: str) -> None:
+    assert include_object(values) == included
+
+
+def test_an_unknown_parameter_is_refused() -> None:
+    with pytest.raises(StatusError, match="unrecognized includeObject value: All"):
+        include_object(["All"])
+
+
+def test_a_watch_of_tables() -> None:
+    frames = TableFrames(TABLES, "Metadata", Clock())
+    event = decoded(frames.event(Sight("DELETED", entry(), 8)))
+    assert event["type"] == "DELETED"
+    assert event["object"]["metadata"] == {"resourceVersion": "8"}
+    assert event["object"]["rows"][0]["object"]["metadata"]["resourceVersion"] == "8"
+    bookmark = decoded(frames.bookmark(9))
+    assert (bookmark["type"], bookmark["object"]["rows"]) == ("BOOKMARK", [])
+
+
+def test_a_watch_of_metadata() -> None:
+    frames = MetadataFrames()
+    event = decoded(frames.event(Sight("ADDED", entry(), 7)))
+    assert event["object"]["metadata"]["name"] == "x"
+    assert "data" not in event["object"]
+    bookmark = decoded(frames.bookmark(9, initial_events_end=True))
+    assert bookmark["object"]["metadata"] == {
+        "resourceVersion": "9",
+        "annotations": {"k8s.io/initial-events-end": "true"},
+    }
+
+
+def test_a_list_of_metadata() -> None:
+    found = decoded(partial_metadata_list([entry()], ListMeta(resource_version="9")))
+    assert (found["kind"], found["metadata"]) == ("PartialObjectMetadataList", {"resourceVersion": "9"})
+    assert [item["metadata"]["name"] for item in found["items"]] == ["x"]
+
+
+def test_frames_end_with_a_newline() -> None:
+    for frames in (TableFrames(TABLES, "None", Clock()), MetadataFrames()):
+        assert frames.event(Sight("ADDED", entry(), 7)).endswith(b"}\n")
+        assert frames.bookmark(1).endswith(b"}\n")
