@@ -149,7 +149,9 @@ class Store(Generic[T]):
         object_meta.carry_over(new, old)
         kind.default(new)
         (rules or kind).prepare_update(new, old)
-        if kind.has_generation and object_meta.differs_in_spec(new, old):
+        # A binding is no change of what is wanted: a pod that runs unchanged is of generation 1.
+        counts = kind.has_generation and rules is not UNRULED
+        if counts and object_meta.differs_in_spec(new, old):
             new.metadata.generation = old.metadata.generation + 1
         await admit(new, old)
         faults = kind.validate(new) if rules is None else []

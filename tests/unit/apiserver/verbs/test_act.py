@@ -24,6 +24,7 @@ async def test_binding_gives_the_pod_its_node(api: Any, pod: Any) -> None:
     assert bound["spec"]["nodeName"] == "n"
     conditions = {c["type"]: c["status"] for c in bound["status"]["conditions"]}
     assert conditions["PodScheduled"] == "True"
+    assert bound["metadata"]["generation"] == 1
 
 
 async def test_a_pod_is_bound_once(api: Any, pod: Any) -> None:
