@@ -81,6 +81,8 @@ def _ready(report: Callable[[str], None], report_fd: int | None, instance: Insta
 
 def _reporter(fd: int) -> Callable[[str], None]:
     """Lines to the starting command, which shows them; it may be gone already."""
+    # What podling starts must not hold the pipe open: its end tells that podling has ended.
+    os.set_inheritable(fd, False)
 
     def report(line: str) -> None:
         try:
