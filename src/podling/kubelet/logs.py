@@ -17,8 +17,7 @@ from podling.kubelet.log_directories import LogChanges, LogDirectories
 from podling.kubelet.log_format import LogFormatter, LogOptions, tail_offset
 
 READ = 256 * 1024
-CLOSE_SECONDS = 2.0
-"""How long after the end of its container a log may stay open before it is taken for closed."""
+ASK_AGAIN_SECONDS = 0.1
 
 Write = Callable[[bytes], Awaitable[None]]
 Ended = Callable[[], Awaitable[bool]]
@@ -70,9 +69,10 @@ async def follow_log(
 
 async def _end(ended: Ended, changes: LogChanges, over: asyncio.Event) -> None:
     """Sets `over` when nothing more will be written: the runtime closes a log after the last of it."""
-    if not await ended():
+    while not (await ended() or changes.closed.is_set()):
+        # The close may have been before we looked for it; then the runtime soon says that the log is complete.
         with suppress(TimeoutError):
-            async with asyncio.timeout(CLOSE_SECONDS):
+            async with asyncio.timeout(ASK_AGAIN_SECONDS):
                 await changes.closed.wait()
     over.set()
     changes.changed.set()

@@ -14,7 +14,9 @@ from podling.streaming.session import Session, Stream
 
 
 async def relay_ports(client: Session, runtime: Session, streams: int | None = None) -> None:
-    """Returns when either side is gone, or when `streams` streams have been carried to their end."""
+    """Returns when either side is gone. `streams` is how many a client has whose protocol has no half close:
+    then it is over, too, when the runtime has ended them all.
+    """
     async with asyncio.TaskGroup() as group:
         group.create_task(_drop_with(client, runtime))
         group.create_task(_finish_with(runtime, client))
@@ -22,7 +24,9 @@ async def relay_ports(client: Session, runtime: Session, streams: int | None = N
             accepted = 0
             while accepted != streams and (ours := await client.accept()) is not None:
                 accepted += 1
-                joins.create_task(_join(ours, runtime.open(runtime_headers(ours))))
+                joins.create_task(
+                    _join(ours, runtime.open(runtime_headers(ours)), half_close=streams is None)
+                )
         runtime.drop()
         await client.finish()
 
@@ -48,10 +52,12 @@ def runtime_headers(stream: Stream) -> Mapping[str, str]:
     return headers
 
 
-async def _join(ours: Stream, theirs: Stream) -> None:
+async def _join(ours: Stream, theirs: Stream, *, half_close: bool) -> None:
     async with asyncio.TaskGroup() as group:
         group.create_task(_carry(ours, theirs))
-        group.create_task(_carry(theirs, ours))
+        await _carry(theirs, ours)
+        if not half_close:
+            ours.reset()
 
 
 async def _carry(source: Stream, target: Stream) -> None:

@@ -196,8 +196,9 @@ class Session(Driver):
         return self._opened.popleft()
 
     def open(self, headers: Mapping[str, str]) -> Stream:
+        """A new stream; where all streams are open from the start, the one of these headers."""
         number, announced = self.wire.open(headers)
-        self._streams[number] = stream = Stream(self, number, headers)
+        stream = self._streams.setdefault(number, Stream(self, number, headers))
         self.say(announced)
         if self.lost or self._deaf:
             stream.over()

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import base64
 import binascii
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import NamedTuple
 
 from podling.streaming.errors import ProtocolError
@@ -49,21 +49,28 @@ SUBPROTOCOLS = {
 
 
 class ChannelWire:
-    """`greeting` names the stream on which a server says at once, with an empty message, that it is there."""
+    """`greeting` names the stream on which a server says at once, with an empty message, that it is there;
+    `readable` are the channels to listen to, if they are not those of remote commands.
+    """
 
-    def __init__(self, subprotocol: Subprotocol, *, client: bool, greeting: str = "") -> None:
+    def __init__(
+        self,
+        subprotocol: Subprotocol,
+        *,
+        client: bool,
+        greeting: str = "",
+        readable: Collection[int] | None = None,
+    ) -> None:
         self._codec = WebSocketCodec(client=client)
         self._protocol = subprotocol
         self._client = client
-        self._readable = TO_CLIENT if client else TO_SERVER
+        self._readable = readable or (TO_CLIENT if client else TO_SERVER)
         self._greeting = greeting
         self._channel = -1
         self._text = bytearray()
         self._ended: set[int] = set()
 
     def start(self) -> list[Event]:
-        if self._client:
-            return []
         events: list[Event] = [Opened(i, {"streamtype": name}) for i, name in enumerate(STREAM_TYPES)]
         if self._greeting:
             events.append(Answer(b"".join(self._message(STREAM_TYPES.index(self._greeting), b""))))

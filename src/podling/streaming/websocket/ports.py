@@ -18,9 +18,8 @@ class PortWire(ChannelWire):
     """The server's side. A data stream carries the same headers as one opened over SPDY."""
 
     def __init__(self, subprotocol: str, ports: Sequence[int]) -> None:
-        super().__init__(SUBPROTOCOLS[subprotocol], client=False)
+        super().__init__(SUBPROTOCOLS[subprotocol], client=False, readable=range(0, 2 * len(ports), 2))
         self._ports = ports
-        self._readable = frozenset(range(0, 2 * len(ports), 2))
 
     def start(self) -> list[Event]:
         events: list[Event] = []

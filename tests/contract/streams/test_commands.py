@@ -1,0 +1,179 @@
+"""Exec and attach over every protocol, with a real containerd at the other end."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+
+import pytest
+
+from podling.streaming.upgrade import Refused
+
+pytestmark = pytest.mark.containerd
+
+STATUS = ("spdy:v4.channel.k8s.io", "v5.channel.k8s.io", "v4.channel.k8s.io", "v4.base64.channel.k8s.io")
+TEXT = ("spdy:v3.channel.k8s.io", "spdy:v2.channel.k8s.io", "spdy:channel.k8s.io", "channel.k8s.io")
+HALF_CLOSE = ("spdy:v4.channel.k8s.io", "v5.channel.k8s.io")
+SLEEP = ("sleep", "1000")
+
+every_status_protocol = pytest.mark.parametrize("protocol", STATUS)
+every_text_protocol = pytest.mark.parametrize("protocol", TEXT)
+every_half_closing_protocol = pytest.mark.parametrize("protocol", HALF_CLOSE)
+
+
+@every_status_protocol
+async def test_exec_gives_both_outputs_and_the_exit_code(node, protocol):
+    await node.make("c", *SLEEP)
+    async with node.command(protocol, "exec", "c", "sh", "-c", "echo out; echo err >&2; exit 3") as remote:
+        assert await remote.all("stdout") == b"out\n"
+        assert await remote.all("stderr") == b"err\n"
+        status = json.loads(await remote.all("error"))
+    assert status["reason"] == "NonZeroExitCode"
+    assert status["details"]["causes"] == [{"reason": "ExitCode", "message": "3"}]
+
+
+@every_status_protocol
+async def test_success_is_a_status_too(node, protocol):
+    await node.make("c", *SLEEP)
+    async with node.command(protocol, "exec", "c", "true") as remote:
+        assert json.loads(await remote.all("error")) == {"metadata": {}, "status": "Success"}
+
+
+@every_text_protocol
+async def test_protocols_before_v4_say_failure_in_words_and_success_in_none(node, protocol):
+    await node.make("c", *SLEEP)
+    async with node.command(protocol, "exec", "c", "sh", "-c", "exit 3") as remote:
+        assert b"exit code 3" in await remote.all("error")
+    async with node.command(protocol, "exec", "c", "echo", "fine") as remote:
+        assert await remote.all("stdout") == b"fine\n"
+        assert await remote.all("error") == b""
+
+
+@every_half_closing_protocol
+async def test_the_end_of_stdin_ends_what_reads_it(node, protocol):
+    await node.make("c", *SLEEP)
+    async with node.command(protocol, "exec", "c", "cat", stdin=True) as remote:
+        await remote["stdin"].write(b"through")
+        remote["stdin"].end()
+        assert await remote.all("stdout") == b"through"
+        assert json.loads(await remote.all("error"))["status"] == "Success"
+
+
+@every_status_protocol
+async def test_a_terminal_has_a_size_that_can_change(node, protocol):
+    await node.make("c", *SLEEP)
+    async with node.command(protocol, "exec", "c", "sh", stdin=True, tty=True) as remote:
+        await remote["resize"].write(b'{"Width":133,"Height":41}\n')
+        await remote["stdin"].write(b"until stty size | grep '41 133'; do sleep 0.01; done; exit\n")
+        await remote.until("stdout", b"\r\n41 133\r\n")
+        assert json.loads(await remote.all("error"))["status"] == "Success"
+
+
+@every_half_closing_protocol
+async def test_megabytes_pass_both_ways_unchanged(node, protocol):
+    await node.make("c", *SLEEP)
+    sent = bytes(range(256)) * 4096 * 8
+
+    async def say(remote) -> None:
+        for at in range(0, len(sent), 32768):
+            await remote["stdin"].write(sent[at : at + 32768])
+        remote["stdin"].end()
+
+    async with (
+        node.command(protocol, "exec", "c", "cat", stdin=True) as remote,
+        asyncio.TaskGroup() as group,
+    ):
+        group.create_task(say(remote))
+        heard = await remote.all("stdout")
+    assert hashlib.sha256(heard).digest() == hashlib.sha256(sent).digest()
+
+
+@every_status_protocol
+async def test_a_lost_client_leaves_the_shell_it_attached_to_alive(node, protocol):
+    """R-EPH-6: no end of input is sent, and the next client finds the same shell."""
+    await node.make("shell", "sh", stdin=True, tty=True)
+    async with node.command(protocol, "attach", "shell", stdin=True, tty=True) as remote:
+        await remote["stdin"].write(b"kept=remembered\n")
+        await remote.until("stdout", b"kept=remembered")
+    async with node.command(protocol, "attach", "shell", stdin=True, tty=True) as remote:
+        await remote["stdin"].write(b"echo is:$kept\n")
+        await remote.until("stdout", b"is:remembered")
+
+
+@every_half_closing_protocol
+async def test_a_client_that_ends_its_stdin_does_not_end_the_containers(node, protocol):
+    """R-EPH-6: only `stdinOnce` lets a client's end of input through."""
+    await node.make("cat", "cat", stdin=True)
+    async with node.command(protocol, "attach", "cat", stdin=True) as remote:
+        await remote["stdin"].write(b"one\n")
+        await remote.until("stdout", b"one\n")
+        remote["stdin"].end()
+    async with node.command(protocol, "attach", "cat", stdin=True) as remote:
+        await remote["stdin"].write(b"two\n")
+        await remote.until("stdout", b"two\n")
+
+
+@every_half_closing_protocol
+async def test_stdin_once_ends_with_the_first_client(node, protocol):
+    container = await node.make("cat", "cat", stdin=True, stdin_once=True)
+    async with node.command(protocol, "attach", "cat", stdin=True) as remote:
+        await remote["stdin"].write(b"only\n")
+        remote["stdin"].end()
+        assert await remote.all("stdout") == b"only\n"
+    async with asyncio.timeout(10):
+        await node.host.container_ended(container)
+
+
+async def test_several_clients_share_a_terminal_and_one_may_leave(node):
+    """R-EPH-6."""
+    await node.make("shell", "sh", stdin=True, tty=True)
+    spdy, websocket = HALF_CLOSE
+    async with node.command(spdy, "attach", "shell", stdin=True, tty=True) as stays:
+        async with node.command(websocket, "attach", "shell", stdin=True, tty=True) as leaves:
+            await leaves["stdin"].write(b"echo both | tr a-z A-Z\n")
+            await leaves.until("stdout", b"BOTH")
+            await stays.until("stdout", b"BOTH")
+        await stays["stdin"].write(b"echo still | tr a-z A-Z\n")
+        await stays.until("stdout", b"STILL")
+
+
+@every_half_closing_protocol
+async def test_a_client_that_never_reads_stops_the_container_and_costs_no_memory(node, protocol):
+    await node.make("c", *SLEEP)
+    loop_held = asyncio.Event()
+    async with node.command(protocol, "exec", "c", "sh", "-c", "yes | head -c 50000000") as remote:
+        hold = remote.session.hold_peer
+        remote.session.hold_peer = lambda: (hold(), loop_held.set())
+        await loop_held.wait()
+        assert remote.session._unread < 1_000_000
+        assert len(await remote.all("stdout")) == 50_000_000
+
+
+@every_status_protocol
+async def test_a_container_killed_during_exec_ends_the_client_with_a_status(node, protocol):
+    container = await node.make("c", *SLEEP)
+    async with node.command(protocol, "exec", "c", "sh", "-c", "echo in; sleep 1000") as remote:
+        await remote.until("stdout", b"in\n")
+        await node.host.runtime.stop_container(container, 0)
+        assert json.loads(await remote.all("error"))["status"] == "Failure"
+
+
+@pytest.mark.parametrize("protocol", ["spdy:v4.channel.k8s.io", "v4.channel.k8s.io"])
+async def test_a_container_that_is_not_there_is_said_before_the_upgrade(node, protocol):
+    with pytest.raises(Refused) as refused:
+        async with node.command(protocol, "exec", "missing", "true"):
+            pass
+    assert (refused.value.status, refused.value.body) == (500, b'container not found ("missing")')
+
+
+async def test_many_execs_at_once(node):
+    await node.make("c", *SLEEP)
+
+    async def one(number: int) -> None:
+        async with node.command(HALF_CLOSE[number % 2], "exec", "c", "echo", str(number)) as remote:
+            assert await remote.all("stdout") == b"%d\n" % number
+
+    async with asyncio.TaskGroup() as group:
+        for number in range(20):
+            group.create_task(one(number))

@@ -1,0 +1,64 @@
+"""Logs through the kubelet's server, written by a real runtime."""
+
+from __future__ import annotations
+
+import asyncio
+
+import aiohttp
+import pytest
+
+pytestmark = pytest.mark.containerd
+
+
+@pytest.fixture
+async def logs(node):
+    """Asks for the log of a container of the pod."""
+    connector = aiohttp.TCPConnector(ssl=node.address.tls)
+    async with aiohttp.ClientSession(
+        f"https://127.0.0.1:{node.address.port}", connector=connector
+    ) as session:
+
+        def ask(container: str, **query: str):
+            return session.get(f"/containerLogs/default/pod/{container}", params=query)
+
+        yield ask
+
+
+async def test_following_gives_every_line_and_ends_with_the_container(node, logs):
+    """R-INIT-8: the last words are never missing, over many runs of a container that prints and ends."""
+    for run in range(10):
+        name = f"c{run}"
+        await node.make(name, "sh", "-c", "echo first; sleep 0.05; echo last")
+        async with asyncio.timeout(10), logs(name, follow="true") as response:
+            assert (response.status, await response.text()) == (200, "first\nlast\n")
+
+
+async def test_the_log_of_an_ended_container_stays_readable(node, logs):
+    container = await node.make("c", "sh", "-c", "echo out; echo err >&2")
+    await node.host.container_ended(container)
+    async with logs("c", follow="true") as response:
+        assert sorted((await response.text()).split()) == ["err", "out"]
+    async with logs("c", tailLines="1", timestamps="true") as response:
+        timestamp, word = (await response.text()).split()
+        assert len(timestamp) >= len("2016-10-06T00:17:09.669794202Z")
+        assert word in ("out", "err")
+
+
+async def test_a_client_that_leaves_does_not_stop_the_others(node, logs):
+    container = await node.make("c", "sh", "-c", "while true; do echo tick; sleep 0.05; done")
+    async with logs("c", follow="true") as leaves, logs("c", follow="true") as stays:
+        assert await leaves.content.readline() == b"tick\n"
+        leaves.close()
+        for _ in range(3):
+            assert await stays.content.readline() == b"tick\n"
+        await node.host.runtime.stop_container(container, 0)
+        async with asyncio.timeout(10):
+            assert set((await stays.text()).split()) <= {"tick"}
+
+
+async def test_what_is_not_there_is_said_as_the_kubelet_says_it(node, logs):
+    async with logs("missing") as response:
+        assert (response.status, await response.text()) == (
+            404,
+            'container "missing" not found in pod "pod"\n',
+        )
