@@ -9,20 +9,21 @@ from __future__ import annotations
 
 import hashlib
 import platform
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from itertools import groupby
 from typing import Any, NamedTuple
 
 import msgspec
 
 from podling.apiserver.context import RequestContext
+from podling.apiserver.discovery_aggregated import GROUP, aggregate
+from podling.apiserver.discovery_tree import tree
 from podling.apiserver.negotiation import negotiate
-from podling.apiserver.registry.kind import Action, Connect, Kind, Subresource
+from podling.apiserver.registry.kind import Kind
 from podling.apiserver.response import Response
 
 KUBERNETES_VERSION = ("1", "36")
-AGGREGATED = "apidiscovery.k8s.io"
-AGGREGATED_SHAPES = frozenset(("APIGroupDiscoveryList", AGGREGATED, version) for version in ("v2", "v2beta1"))
+AGGREGATED_SHAPES = frozenset(("APIGroupDiscoveryList", GROUP, version) for version in ("v2", "v2beta1"))
 
 
 class Document(NamedTuple):
@@ -43,10 +44,10 @@ class Discovery:
                 ordered, key=lambda kind: (kind.resource.group, kind.resource.version)
             )
         }
-        self._documents = {path: _document(data) for path, data in _tree(versions)}
+        self._documents = {path: _document(data) for path, data in tree(versions)}
         self._documents["/version"] = _document(version_info(podling_version))
         self._aggregated = {
-            (path, version): _document(_aggregate(versions, version, core=path == "/api"))
+            (path, version): _document(aggregate(versions, version, core=path == "/api"))
             for path in ("/api", "/apis")
             for version in ("v2", "v2beta1")
         }
@@ -69,9 +70,6 @@ class Discovery:
         return Response(200, document.body, content_type, answer)
 
 
-Versions = Mapping[tuple[str, str], Sequence[Kind[Any]]]
-
-
 def version_info(podling_version: str) -> dict[str, str]:
     major, minor = KUBERNETES_VERSION
     system = platform.machine()
@@ -92,132 +90,3 @@ def version_info(podling_version: str) -> dict[str, str]:
 def _document(data: Any) -> Document:
     body = msgspec.json.encode(data)
     return Document(body, f'"{hashlib.sha256(body).hexdigest().upper()}"')
-
-
-def _tree(versions: Versions) -> Iterable[tuple[str, Any]]:
-    core = [version for group, version in versions if not group]
-    yield "/api", {"kind": "APIVersions", "versions": core, "serverAddressByClientCIDRs": []}
-    groups = []
-    for group, members in groupby((key for key in versions if key[0]), key=lambda key: key[0]):
-        described = _group(group, [version for _, version in members])
-        groups.append(described)
-        yield f"/apis/{group}", {"kind": "APIGroup", "apiVersion": "v1", **described}
-    yield "/apis", {"kind": "APIGroupList", "apiVersion": "v1", "groups": groups}
-    for (group, version), kinds in versions.items():
-        group_version = f"{group}/{version}" if group else version
-        yield (
-            f"/apis/{group_version}" if group else f"/api/{version}",
-            {
-                "kind": "APIResourceList",
-                **({"apiVersion": "v1"} if group else {}),
-                "groupVersion": group_version,
-                "resources": [entry for kind in _by_name(kinds) for entry in _resources(kind)],
-            },
-        )
-
-
-def _by_name(kinds: Sequence[Kind[Any]]) -> list[Kind[Any]]:
-    return sorted(kinds, key=lambda kind: kind.resource.plural)
-
-
-def _group(group: str, versions: list[str]) -> dict[str, Any]:
-    listed = [{"groupVersion": f"{group}/{version}", "version": version} for version in versions]
-    return {"name": group, "versions": listed, "preferredVersion": listed[0]}
-
-
-def _resources(kind: Kind[Any]) -> Iterable[dict[str, Any]]:
-    resource = kind.resource
-    entry: dict[str, Any] = {
-        "name": resource.plural,
-        "singularName": resource.singular,
-        "namespaced": resource.namespaced,
-        "kind": resource.kind,
-        "verbs": sorted(kind.verbs),
-    }
-    if resource.short_names:
-        entry["shortNames"] = list(resource.short_names)
-    if resource.categories:
-        entry["categories"] = list(resource.categories)
-    entry["storageVersionHash"] = _storage_hash(kind)
-    yield entry
-    for name, subresource in sorted(kind.subresources.items()):
-        group, version, answered = _answered_kind(kind, subresource)
-        foreign = (group, version) != (resource.group, resource.version)
-        yield {
-            "name": f"{resource.plural}/{name}",
-            "singularName": "",
-            "namespaced": resource.namespaced,
-            **({"group": group, "version": version} if foreign else {}),
-            "kind": answered,
-            "verbs": sorted(subresource.verbs),
-        }
-
-
-def _answered_kind(kind: Kind[Any], subresource: Subresource) -> tuple[str, str, str]:
-    """Group, version and kind of what a subresource is read or written as."""
-    resource = kind.resource
-    if isinstance(subresource, Action):
-        group, _, version = subresource.body.API_VERSION.rpartition("/")
-        return group, version, subresource.body.KIND
-    if isinstance(subresource, Connect):
-        return resource.group, resource.version, subresource.options
-    return resource.group, resource.version, resource.kind
-
-
-def _storage_hash(kind: Kind[Any]) -> str:
-    resource = kind.resource
-    named = f"{resource.group}/{resource.version}/{resource.kind}".encode()
-    return msgspec.json.encode(hashlib.sha256(named).digest()[:8]).decode().strip('"')
-
-
-def _aggregate(versions: Versions, form: str, *, core: bool) -> dict[str, Any]:
-    keys = [key for key in versions if core == (not key[0])]
-    items = [
-        {
-            "metadata": {"name": group, "creationTimestamp": None} if group else {"creationTimestamp": None},
-            "versions": [
-                {
-                    "version": version,
-                    "resources": [_aggregated(kind) for kind in _by_name(versions[group, version])],
-                    "freshness": "Current",
-                }
-                for _, version in members
-            ],
-        }
-        for group, members in groupby(keys, key=lambda key: key[0])
-    ]
-    return {
-        "kind": "APIGroupDiscoveryList",
-        "apiVersion": f"{AGGREGATED}/{form}",
-        "metadata": {},
-        "items": items,
-    }
-
-
-def _aggregated(kind: Kind[Any]) -> dict[str, Any]:
-    resource = kind.resource
-    entry: dict[str, Any] = {
-        "resource": resource.plural,
-        "responseKind": {"group": resource.group, "version": resource.version, "kind": resource.kind},
-        "scope": "Namespaced" if resource.namespaced else "Cluster",
-        "singularResource": resource.singular,
-        "verbs": sorted(kind.verbs),
-    }
-    if resource.short_names:
-        entry["shortNames"] = list(resource.short_names)
-    if resource.categories:
-        entry["categories"] = list(resource.categories)
-    if kind.subresources:
-        entry["subresources"] = [
-            _aggregated_subresource(kind, subresource) for _, subresource in sorted(kind.subresources.items())
-        ]
-    return entry
-
-
-def _aggregated_subresource(kind: Kind[Any], subresource: Subresource) -> dict[str, Any]:
-    group, version, answered = _answered_kind(kind, subresource)
-    return {
-        "subresource": subresource.name,
-        "responseKind": {"group": group, "version": version, "kind": answered},
-        "verbs": sorted(subresource.verbs),
-    }

@@ -22,9 +22,10 @@ from podling.apiserver.registry.field import (
     required,
 )
 from podling.apiserver.registry.handler_validation import MAX_PORT, validate_lifecycle, validate_probes
+from podling.apiserver.registry.mount_validation import validate_mounts
 from podling.apiserver.registry.resource_validation import validate_resources
 from podling.apiserver.registry.security_validation import validate_security_context
-from podling.apiserver.registry.volume_validation import PULL_POLICIES, validate_mounts
+from podling.apiserver.registry.volume_validation import PULL_POLICIES
 from podling.model import names
 from podling.model.container import Container, ContainerPort, EphemeralContainer, EphemeralContainerCommon
 from podling.model.errors import Cause
