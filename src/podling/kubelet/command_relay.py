@@ -137,7 +137,7 @@ async def _copy(theirs: Stream, ours: Stream) -> None:
 
 
 async def _tell(error: Stream, told: bytes, dialect: Dialect) -> None:
-    told = told or _lost_runtime()
+    told = told or _failure("the container runtime ended the stream")
     message = told if dialect.status else failure_text(told)
     try:
         await error.write(message)
@@ -146,8 +146,15 @@ async def _tell(error: Stream, told: bytes, dialect: Dialect) -> None:
     error.end()
 
 
-def _lost_runtime() -> bytes:
-    return msgspec.json.encode(internal("the container runtime ended the stream").status())
+async def tell_failure(client: Session, message: str, dialect: Dialect) -> None:
+    """For a client with nothing to be joined to."""
+    error = (await _opened_by(client, ("error",)))["error"]
+    await _tell(error, _failure(message), dialect)
+    await client.finish()
+
+
+def _failure(message: str) -> bytes:
+    return msgspec.json.encode(internal(message).status())
 
 
 def failure_text(status: bytes) -> bytes:

@@ -70,7 +70,7 @@ async def follow_log(
 async def _end(ended: Ended, changes: LogChanges, over: asyncio.Event) -> None:
     """Sets `over` when nothing more will be written: the runtime closes a log after the last of it."""
     while not (await ended() or changes.closed.is_set()):
-        # The close may have been before we looked for it; then the runtime soon says that the log is complete.
+        # The close may have been before we watched; then the runtime soon says that the log is complete.
         with suppress(TimeoutError):
             async with asyncio.timeout(ASK_AGAIN_SECONDS):
                 await changes.closed.wait()

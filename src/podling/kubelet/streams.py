@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 
 from aiohttp import web
 
-from podling.kubelet.command_relay import CommandStreams, Dialect, relay_command
+from podling.kubelet.command_relay import CommandStreams, Dialect, relay_command, tell_failure
 from podling.kubelet.port_relay import relay_ports
 from podling.streaming import negotiation, upgrade
 from podling.streaming.negotiation import Accepted
@@ -28,7 +28,12 @@ COMMAND_SPDY = {
     "v2.channel.k8s.io": Dialect(resize=False, status=False),
     "channel.k8s.io": Dialect(resize=False, status=False),
 }
-PORT_SPDY = ("portforward.k8s.io",)
+COMMAND_PROTOCOL = "v4.channel.k8s.io"
+PORT_PROTOCOL = "portforward.k8s.io"
+REFUSED_AFTER_UPGRADE = frozenset({"v5.channel.k8s.io"})
+"""Kubernetes answers these clients at its API server, before it has asked the kubelet: what is wrong they are
+told on the error stream. Others get an HTTP error.
+"""
 PORT_WEBSOCKET = (tunnel.SUBPROTOCOL, *ports.NAMES)
 
 
@@ -41,17 +46,16 @@ def negotiate_command(headers: negotiation.RequestHeaders) -> Accepted:
 
 
 def negotiate_ports(headers: negotiation.RequestHeaders) -> Accepted:
-    return negotiation.negotiate(headers, spdy=PORT_SPDY, websocket=PORT_WEBSOCKET)
+    return negotiation.negotiate(headers, spdy=(PORT_PROTOCOL,), websocket=PORT_WEBSOCKET)
 
 
 async def serve_command(
-    request: web.BaseRequest, accepted: Accepted, url: str, wanted: CommandStreams
+    request: web.BaseRequest, accepted: Accepted, runtime: Session, wanted: CommandStreams
 ) -> web.StreamResponse:
-    """Joins the client to an exec or attach `url`. Raises Unreachable while there is still time to answer."""
+    """Joins the client to an exec or attach."""
     wire, dialect = _command_wire(accepted, wanted)
-    runtime = await _connect(url, "v4.channel.k8s.io")
+    client = Session(wire)
     try:
-        client = Session(wire)
         async with taken_over(request, accepted.headers, client) as response:
             await relay_command(client, runtime, wanted, dialect)
         return response
@@ -59,16 +63,26 @@ async def serve_command(
         runtime.drop()
 
 
-async def serve_ports(
-    request: web.BaseRequest, accepted: Accepted, url: str, forwarded: Sequence[int]
+async def refuse_command(
+    request: web.BaseRequest, accepted: Accepted, wanted: CommandStreams, why: str
 ) -> web.StreamResponse:
-    """Joins the client to a port-forward `url`. `forwarded` matters only to clients that speak WebSocket
+    """Tells a client that has been upgraded why there is nothing to join it to."""
+    wire, dialect = _command_wire(accepted, wanted)
+    client = Session(wire)
+    async with taken_over(request, accepted.headers, client) as response:
+        await tell_failure(client, f"unable to upgrade connection: {why}", dialect)
+    return response
+
+
+async def serve_ports(
+    request: web.BaseRequest, accepted: Accepted, runtime: Session, forwarded: Sequence[int]
+) -> web.StreamResponse:
+    """Joins the client to a port-forward. `forwarded` matters only to clients that speak WebSocket
     channels.
     """
     wire, streams = _port_wire(accepted, forwarded)
-    runtime = await _connect(url, PORT_SPDY[0])
+    client = Session(wire)
     try:
-        client = Session(wire)
         async with taken_over(request, accepted.headers, client) as response:
             await relay_ports(client, runtime, streams)
         return response
@@ -93,7 +107,8 @@ def _port_wire(accepted: Accepted, forwarded: Sequence[int]) -> tuple[Wire, int 
     return ports.PortWire(accepted.protocol, forwarded), 2 * len(forwarded)
 
 
-async def _connect(url: str, protocol: str) -> Session:
+async def connect(url: str, protocol: str) -> Session:
+    """The runtime's end. Raises Unreachable."""
     parts = urlsplit(url)
     if parts.scheme != "http" or not parts.hostname:
         raise Unreachable(f"cannot stream from {url!r}")

@@ -129,7 +129,6 @@ class Session(Driver):
     def _all_over(self) -> None:
         for stream in self._streams.values():
             stream.over()
-        self._streams.clear()
         self._news.set()
 
     def _handle(self, events: list[Event]) -> None:

@@ -167,6 +167,13 @@ async def test_a_container_that_is_not_there_is_said_before_the_upgrade(node, pr
     assert (refused.value.status, refused.value.body) == (500, b'container not found ("missing")')
 
 
+async def test_a_v5_client_is_told_on_the_error_stream_as_kubernetes_api_server_tells_it(node):
+    async with node.command("v5.channel.k8s.io", "exec", "missing", "true") as remote:
+        status = json.loads(await remote.all("error"))
+    why = 'Internal error occurred: unable to upgrade connection: container not found ("missing")'
+    assert (status["reason"], status["message"]) == ("InternalError", why)
+
+
 async def test_many_execs_at_once(node):
     await node.make("c", *SLEEP)
 

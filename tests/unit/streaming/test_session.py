@@ -71,7 +71,7 @@ async def test_either_side_writes_after_the_other_has_ended(connect, wires):
     await theirs.write(b"still here")
     theirs.end()
     assert await all_of(ours) == b"still here"
-    assert ends.server._streams == ends.client._streams == {}
+    assert ends.server._streams == ends.client._streams == {}  # nothing is kept of a stream that is over
 
 
 @every_wire
