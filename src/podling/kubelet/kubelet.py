@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Sequence
 from typing import NoReturn
 
 from podling.client.client import Client
@@ -28,6 +29,7 @@ from podling.kubelet.node_facts import NodeFacts, Resolver
 from podling.kubelet.node_status import allocatable
 from podling.kubelet.object_source import ObjectSource
 from podling.kubelet.orphans import remove_leftovers
+from podling.kubelet.pod_worker import PodWorker
 from podling.kubelet.pod_workers import PodWorkers, observe_until_answered
 from podling.kubelet.shutdown import stop_everything, unmount_volumes
 from podling.model.pod import Pod
@@ -85,9 +87,40 @@ class Kubelet:
         await asyncio.to_thread(unmount_volumes, self._config)
         self._cgroups.remove_root()
 
+    # What the kubelet's server asks (`pod_host.py`)
+
+    @property
+    def runtime(self) -> Runtime:
+        return self._runtime
+
+    def pods(self) -> Sequence[Pod]:
+        return [self._newest(pod) for pod in self._informer.items()]
+
     def pod(self, namespace: str, name: str) -> Pod | None:
-        """The pod of that name on this node, as the API last had it."""
-        return self._informer.get(namespace, name)
+        found = self._informer.get(namespace, name)
+        return None if found is None else self._newest(found)
+
+    def running_container(self, pod: Pod, name: str) -> str | None:
+        worker = self._worker(pod)
+        container = worker.observed.newest(name) if worker else None
+        return container.id if container is not None and container.running else None
+
+    def ready_sandbox(self, pod: Pod) -> str | None:
+        worker = self._worker(pod)
+        sandbox = worker.observed.sandbox if worker else None
+        return sandbox.id if sandbox is not None and sandbox.usable else None
+
+    async def container_ended(self, container_id: str) -> None:
+        worker = self.workers.owner(container_id) if self.workers else None
+        if worker is not None:
+            await worker.container_ended(container_id)
+
+    def _worker(self, pod: Pod) -> PodWorker | None:
+        return self.workers.get(pod.metadata.uid) if self.workers else None
+
+    def _newest(self, pod: Pod) -> Pod:
+        worker = self._worker(pod)
+        return worker.pod_with_status if worker else pod
 
     async def _keep_lease(self) -> NoReturn:
         await self._reporter.wait_registered()

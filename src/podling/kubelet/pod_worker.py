@@ -61,6 +61,7 @@ class PodWorker:
         self._writer = StatusWriter(node.client, pod)
         self._ending = PodEnding(node, self._directory, self._volumes, self._writer)
         self._wake = asyncio.Event()
+        self._changed = asyncio.Event()
         self._finished = False
 
     # What may happen to a pod
@@ -101,9 +102,22 @@ class PodWorker:
             self._read_message(event.container_id)
             self._wake.set()
 
+    # What others may ask about it
+
     @property
     def observed(self) -> ObservedPod:
         return replace(self.record.observed(), state=self._life.state)
+
+    @property
+    def pod_with_status(self) -> Pod:
+        """The object with the newest status the kubelet knows, whether or not it has been written."""
+        return msgspec.structs.replace(self.pod, status=self._status)
+
+    async def container_ended(self, container_id: str) -> None:
+        """Returns once that container does not run; at once if it is not known."""
+        while (container := self.record.container(container_id)) is not None and not container.exited:
+            self._changed.clear()
+            await self._changed.wait()
 
     # Its life
 
@@ -121,7 +135,8 @@ class PodWorker:
     def _sync(self, tasks: asyncio.TaskGroup) -> datetime | None:
         """Observe, plan, begin what is to be done, publish. Returns when to look again at the latest."""
         now = self._node.clock.now()
-        pod = msgspec.structs.replace(self.pod, status=self._status)
+        self._changed.set()
+        pod = self.pod_with_status
         decided = plan(pod, self.observed, now, self._node.gates)
         self._life.move(decided.state)
         self._follow_life(decided, tasks)

@@ -37,6 +37,10 @@ class PodWorkers:
     def get(self, uid: str) -> PodWorker | None:
         return self._workers.get(uid)
 
+    def owner(self, runtime_id: str) -> PodWorker | None:
+        """Whose container or sandbox it is."""
+        return self._workers.get(self._owners.get(runtime_id, ""))
+
     def __iter__(self) -> Iterator[PodWorker]:
         return iter(self._workers.values())
 
@@ -60,7 +64,7 @@ class PodWorkers:
 
     def runtime_event(self, event: RuntimeEvent) -> None:
         """Events of containers nobody owns are of no interest: they are not pods', or gone."""
-        owner = self._workers.get(self._owners.get(event.container_id, ""))
+        owner = self.owner(event.container_id)
         if owner is not None:
             owner.runtime_event(event)
 

@@ -250,3 +250,25 @@ class _DiesAfter:
     async def _die(self) -> None:
         self._node.kill()
         await asyncio.Event().wait()
+
+
+def test_the_server_finds_containers_of_every_kind_and_learns_of_their_end(play, exits: Exits) -> None:
+    """R-INIT-8"""
+
+    async def story(node) -> None:
+        kubelet = node.kubelet
+        await node.create("web", initContainers=[node.container("one")])
+        await node.until("web", lambda p: any(s.state.running for s in p.status.init_container_statuses))
+        pod = kubelet.pod("default", "web")
+        one = kubelet.running_container(pod, "one")
+        assert one is not None
+        assert kubelet.running_container(pod, "app") is None
+        assert kubelet.ready_sandbox(pod) is not None
+        await kubelet.container_ended(one)
+        assert kubelet.running_container(pod, "one") is None
+        await kubelet.container_ended("nobody's")
+        await node.until("web", node.is_ready)
+        assert [node.is_ready(p) for p in kubelet.pods()] == [True]
+        assert kubelet.pod("default", "other") is None
+
+    play(story, one=exits(0, after=5))
