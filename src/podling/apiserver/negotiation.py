@@ -1,6 +1,6 @@
 """Which format a client sends and which it wants, from `Content-Type` and `Accept`.
 
-JSON and YAML are served; protobuf is refused by name, and Kubernetes clients then use JSON. A clause may
+Answers are JSON or YAML; bodies may be protobuf, too, which Go clients send to kinds they know. A clause may
 also ask for another shape of the same answer, as kubectl does for its columns:
 `application/json;as=Table;v=v1;g=meta.k8s.io`. Clients send the same few headers again and again, so the
 answers are remembered.
@@ -16,7 +16,9 @@ from podling.model.errors import not_acceptable, unsupported_media_type
 
 JSON = "application/json"
 YAML = "application/yaml"
+PROTOBUF = "application/vnd.kubernetes.protobuf"
 SERVED = (JSON, YAML)
+READ = (JSON, YAML, PROTOBUF)
 META = "meta.k8s.io"
 
 
@@ -52,10 +54,10 @@ def negotiate(accept: str, shapes: frozenset[tuple[str, str, str]] = frozenset()
 
 @lru_cache(maxsize=256)
 def body_format(content_type: str) -> str:
-    """JSON or YAML; a body without a type is JSON. Raises StatusError 415."""
+    """One of READ; a body without a type is JSON. Raises StatusError 415."""
     media_type = content_type.partition(";")[0].strip().lower() or JSON
-    if media_type not in SERVED:
-        raise unsupported_media_type(SERVED)
+    if media_type not in READ:
+        raise unsupported_media_type(READ)
     return media_type
 
 

@@ -60,13 +60,14 @@ def test_what_cannot_be_served_is_refused(accept: str) -> None:
         ("application/json", "application/json"),
         ("application/json; charset=utf-8", "application/json"),
         ("Application/YAML", "application/yaml"),
+        ("application/vnd.kubernetes.protobuf", "application/vnd.kubernetes.protobuf"),
     ],
 )
 def test_bodies(content_type: str, format_: str) -> None:
     assert body_format(content_type) == format_
 
 
-@pytest.mark.parametrize("content_type", ["text/plain", "application/vnd.kubernetes.protobuf", "json"])
+@pytest.mark.parametrize("content_type", ["text/plain", "application/cbor", "json"])
 def test_other_bodies_are_refused(content_type: str) -> None:
     with pytest.raises(StatusError) as raised:
         body_format(content_type)

@@ -1,4 +1,4 @@
-"""Reading an object from a body: JSON or YAML, of the kind the path says, with known fields only."""
+"""Reading an object from a body: in any format, of the kind the path says, with known fields only."""
 
 from __future__ import annotations
 
@@ -8,31 +8,39 @@ import msgspec
 import yaml
 
 from podling.apiserver.context import RequestContext
-from podling.apiserver.negotiation import YAML, body_format
+from podling.apiserver.negotiation import body_format
+from podling.apiserver.protobuf import decode as protobuf
 from podling.apiserver.verbs.options import field_validation
 from podling.model import json
 from podling.model.base import Object
 from podling.model.errors import StatusError, bad_request
+from podling.model.options import DeleteOptions
 from podling.model.scheme import by_kind
 from podling.model.strict import field_faults, strict_message
 
 T = TypeVar("T", bound=Object)
 
+IN_EVERY_GROUP = frozenset({DeleteOptions})
+"""Sent with the version of what they are about."""
 
-def json_body(context: RequestContext) -> bytes:
-    """Raises StatusError 415, 400."""
+
+def json_body(context: RequestContext, type_: type[Object]) -> bytes:
+    """The body as JSON. Raises StatusError 415, 400."""
     request = context.request
-    if body_format(request.headers.get("Content-Type", "")) == YAML:
-        return msgspec.json.encode(yaml_data(request.body))
+    match body_format(request.headers.get("Content-Type", "")):
+        case "application/yaml":
+            return msgspec.json.encode(yaml_data(request.body))
+        case "application/vnd.kubernetes.protobuf":
+            return msgspec.json.encode(protobuf.decode(request.body, type_))
     return request.body
 
 
 def read_object(context: RequestContext, type_: type[T], options_kind: str) -> T:
     """Raises StatusError 400 for a body that is not this type, or not Strict enough if that is asked."""
     validation = field_validation(context.query, options_kind)
-    data = json_body(context)
+    data = json_body(context, type_)
     obj = json.decode_sent(data, type_)
-    if (obj.kind, obj.api_version) != (type_.KIND, type_.API_VERSION):
+    if obj.kind != type_.KIND or (obj.api_version != type_.API_VERSION and type_ not in IN_EVERY_GROUP):
         raise other_kind(obj, type_)
     faults = field_faults(data, type_) if validation != "Ignore" else []
     if faults and validation == "Strict":

@@ -65,7 +65,7 @@ REFUSED = [
     (b"", {}, "", 400, ""),
     (b"- &a [x]\n- *a\n", {"Content_Type": "application/yaml"}, "", 400, "aliases are not accepted"),
     (b"{}", {"Content_Type": "text/plain"}, "", 415, "accepted media types include"),
-    (b"{}", {"Content_Type": "application/vnd.kubernetes.protobuf"}, "", 415, "application/json"),
+    (b"{}", {"Content_Type": "application/vnd.kubernetes.protobuf"}, "", 400, "protobuf"),
     (b"{}", {"Accept": "text/html"}, "", 406, "only the following media types are accepted"),
     (b"x" * (3 * 1024 * 1024 + 1), {}, "", 413, "limit is 3145728"),
     ({"metadata": {}}, {}, "", 422, "metadata.name: Required value: name or generateName is required"),

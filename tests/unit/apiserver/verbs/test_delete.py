@@ -66,6 +66,11 @@ async def test_refusals(api: Any, config: Any, options: Any, status: int, messag
     assert (await api.get(A)).status == 200
 
 
+async def test_options_come_in_the_version_of_any_group(api: Any, config: Any) -> None:
+    options = {"kind": "DeleteOptions", "apiVersion": "coordination.k8s.io/v1"}
+    assert (await api.delete(A, options)).status == 200
+
+
 async def test_preconditions_that_hold(api: Any, config: Any) -> None:
     meta = config["metadata"]
     wanted = {"preconditions": {"uid": meta["uid"], "resourceVersion": meta["resourceVersion"]}}

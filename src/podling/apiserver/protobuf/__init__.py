@@ -1,0 +1,1 @@
+"""The protobuf forms of the API, for clients that insist on them."""

@@ -1,0 +1,283 @@
+"""The field numbers of the API types in protobuf, which Go clients send request bodies in.
+
+One line a type, its fields by their JSON names in order of number, counting from one; a number says where
+the count goes on. Parentheses are a message whose fields stand in the type itself: Go embeds the struct, JSON
+does not show it.
+"""
+
+from __future__ import annotations
+
+NUMBERS = {
+    "AWSElasticBlockStoreVolumeSource": "volumeID fsType partition readOnly",
+    "Affinity": "nodeAffinity podAffinity podAntiAffinity",
+    "AppArmorProfile": "type localhostProfile",
+    "AttachedVolume": "name devicePath",
+    "AzureDiskVolumeSource": "diskName diskURI cachingMode fsType readOnly kind",
+    "AzureFileVolumeSource": "secretName shareName readOnly",
+    "Binding": "metadata target",
+    "CSIVolumeSource": "driver readOnly fsType volumeAttributes nodePublishSecretRef",
+    "Capabilities": "add drop",
+    "CephFSVolumeSource": "monitors path user secretFile secretRef readOnly",
+    "CinderVolumeSource": "volumeID fsType readOnly secretRef",
+    "ClientIPConfig": "timeoutSeconds",
+    "ClusterTrustBundleProjection": "name signerName labelSelector path optional",
+    "Condition": "type status observedGeneration lastTransitionTime reason message",
+    "ConfigMap": "metadata data binaryData immutable",
+    "ConfigMapEnvSource": "(name) optional",
+    "ConfigMapKeySelector": "(name) key optional",
+    "ConfigMapNodeConfigSource": "namespace name uid resourceVersion kubeletConfigKey",
+    "ConfigMapProjection": "(name) items 4 optional",
+    "ConfigMapVolumeSource": "(name) items defaultMode optional",
+    "Container": (
+        "name image command args workingDir ports env resources volumeMounts livenessProbe readinessProbe "
+        "lifecycle terminationMessagePath imagePullPolicy securityContext stdin stdinOnce tty envFrom "
+        "terminationMessagePolicy volumeDevices startupProbe resizePolicy restartPolicy restartPolicyRules"
+    ),
+    "ContainerExtendedResourceRequest": "containerName resourceName requestName",
+    "ContainerImage": "names sizeBytes",
+    "ContainerPort": "name hostPort containerPort protocol hostIP",
+    "ContainerResizePolicy": "resourceName restartPolicy",
+    "ContainerRestartRule": "action exitCodes",
+    "ContainerRestartRuleOnExitCodes": "operator values",
+    "ContainerState": "waiting running terminated",
+    "ContainerStateRunning": "startedAt",
+    "ContainerStateTerminated": "exitCode signal reason message startedAt finishedAt containerID",
+    "ContainerStateWaiting": "reason message",
+    "ContainerStatus": (
+        "name state lastState ready restartCount image imageID containerID started allocatedResources "
+        "resources volumeMounts user allocatedResourcesStatus stopSignal"
+    ),
+    "ContainerUser": "linux",
+    "DaemonEndpoint": "Port",
+    "DeleteOptions": (
+        "gracePeriodSeconds preconditions orphanDependents propagationPolicy dryRun "
+        "ignoreStoreReadErrorWithClusterBreakingPotential"
+    ),
+    "DownwardAPIProjection": "items",
+    "DownwardAPIVolumeFile": "path fieldRef resourceFieldRef mode",
+    "DownwardAPIVolumeSource": "items defaultMode",
+    "EmptyDirVolumeSource": "medium sizeLimit",
+    "EndpointAddress": "ip targetRef hostname nodeName",
+    "EndpointPort": "name port protocol appProtocol",
+    "EndpointSubset": "addresses notReadyAddresses ports",
+    "Endpoints": "metadata subsets",
+    "EnvFromSource": "prefix configMapRef secretRef",
+    "EnvVar": "name value valueFrom",
+    "EnvVarSource": "fieldRef resourceFieldRef configMapKeyRef secretKeyRef fileKeyRef",
+    "EphemeralContainer": (
+        "(name image command args workingDir ports env resources volumeMounts livenessProbe readinessProbe "
+        "lifecycle terminationMessagePath imagePullPolicy securityContext stdin stdinOnce tty envFrom "
+        "terminationMessagePolicy volumeDevices startupProbe resizePolicy restartPolicy restartPolicyRules) "
+        "targetContainerName"
+    ),
+    "EphemeralVolumeSource": "volumeClaimTemplate",
+    "Event": (
+        "metadata involvedObject reason message source firstTimestamp lastTimestamp count type eventTime "
+        "series action related reportingComponent reportingInstance"
+    ),
+    "EventSeries": "count lastObservedTime",
+    "EventSource": "component host",
+    "EventsEvent": (
+        "metadata eventTime series reportingController reportingInstance action reason regarding related "
+        "note type deprecatedSource deprecatedFirstTimestamp deprecatedLastTimestamp deprecatedCount"
+    ),
+    "Eviction": "metadata deleteOptions",
+    "ExecAction": "command",
+    "FCVolumeSource": "targetWWNs lun fsType readOnly wwids",
+    "FileKeySelector": "volumeName path key optional",
+    "FlexVolumeSource": "driver fsType secretRef readOnly options",
+    "FlockerVolumeSource": "datasetName datasetUUID",
+    "GCEPersistentDiskVolumeSource": "pdName fsType partition readOnly",
+    "GRPCAction": "port service",
+    "GitRepoVolumeSource": "repository revision directory",
+    "GlusterfsVolumeSource": "endpoints path readOnly",
+    "HTTPGetAction": "path port host scheme httpHeaders",
+    "HTTPHeader": "name value",
+    "HostAlias": "ip hostnames",
+    "HostIP": "ip",
+    "HostPathVolumeSource": "path type",
+    "ISCSIVolumeSource": (
+        "targetPortal iqn lun iscsiInterface fsType readOnly portals chapAuthDiscovery 10 secretRef "
+        "chapAuthSession initiatorName"
+    ),
+    "ImageVolumeSource": "reference pullPolicy",
+    "ImageVolumeStatus": "imageRef",
+    "KeyToPath": "key path mode",
+    "LabelSelector": "matchLabels matchExpressions",
+    "LabelSelectorRequirement": "key operator values",
+    "Lease": "metadata spec",
+    "LeaseSpec": (
+        "holderIdentity leaseDurationSeconds acquireTime renewTime leaseTransitions strategy preferredHolder"
+    ),
+    "Lifecycle": "postStart preStop stopSignal",
+    "LifecycleHandler": "exec httpGet tcpSocket sleep",
+    "LinuxContainerUser": "uid gid supplementalGroups",
+    "LoadBalancerIngress": "ip hostname ipMode ports",
+    "LoadBalancerStatus": "ingress",
+    "LocalObjectReference": "name",
+    "ManagedFieldsEntry": "manager operation apiVersion time 6 fieldsType fieldsV1 subresource",
+    "NFSVolumeSource": "server path readOnly",
+    "Namespace": "metadata spec status",
+    "NamespaceCondition": "type status 4 lastTransitionTime reason message",
+    "NamespaceSpec": "finalizers",
+    "NamespaceStatus": "phase conditions",
+    "Node": "metadata spec status",
+    "NodeAddress": "type address",
+    "NodeAffinity": (
+        "requiredDuringSchedulingIgnoredDuringExecution preferredDuringSchedulingIgnoredDuringExecution"
+    ),
+    "NodeAllocatableResourceClaimStatus": "resourceClaimName containers resources",
+    "NodeCondition": "type status lastHeartbeatTime lastTransitionTime reason message",
+    "NodeConfigSource": "2 configMap",
+    "NodeConfigStatus": "assigned active lastKnownGood error",
+    "NodeDaemonEndpoints": "kubeletEndpoint",
+    "NodeFeatures": "supplementalGroupsPolicy",
+    "NodeRuntimeHandler": "name features",
+    "NodeRuntimeHandlerFeatures": "recursiveReadOnlyMounts userNamespaces",
+    "NodeSelector": "nodeSelectorTerms",
+    "NodeSelectorRequirement": "key operator values",
+    "NodeSelectorTerm": "matchExpressions matchFields",
+    "NodeSpec": "podCIDR externalID providerID unschedulable taints configSource podCIDRs",
+    "NodeStatus": (
+        "capacity allocatable phase conditions addresses daemonEndpoints nodeInfo images volumesInUse "
+        "volumesAttached config runtimeHandlers features declaredFeatures"
+    ),
+    "NodeSwapStatus": "capacity",
+    "NodeSystemInfo": (
+        "machineID systemUUID bootID kernelVersion osImage containerRuntimeVersion kubeletVersion "
+        "kubeProxyVersion operatingSystem architecture swap"
+    ),
+    "ObjectFieldSelector": "apiVersion fieldPath",
+    "ObjectMeta": (
+        "name generateName namespace selfLink uid resourceVersion generation creationTimestamp "
+        "deletionTimestamp deletionGracePeriodSeconds labels annotations ownerReferences finalizers 17 "
+        "managedFields"
+    ),
+    "ObjectReference": "kind namespace name uid apiVersion resourceVersion fieldPath",
+    "OwnerReference": "kind 3 name uid apiVersion controller blockOwnerDeletion",
+    "PersistentVolumeClaimSpec": (
+        "accessModes resources volumeName selector storageClassName volumeMode dataSource dataSourceRef "
+        "volumeAttributesClassName"
+    ),
+    "PersistentVolumeClaimTemplate": "metadata spec",
+    "PersistentVolumeClaimVolumeSource": "claimName readOnly",
+    "PhotonPersistentDiskVolumeSource": "pdID fsType",
+    "Pod": "metadata spec status",
+    "PodAffinity": (
+        "requiredDuringSchedulingIgnoredDuringExecution preferredDuringSchedulingIgnoredDuringExecution"
+    ),
+    "PodAffinityTerm": (
+        "labelSelector namespaces topologyKey namespaceSelector matchLabelKeys mismatchLabelKeys"
+    ),
+    "PodAntiAffinity": (
+        "requiredDuringSchedulingIgnoredDuringExecution preferredDuringSchedulingIgnoredDuringExecution"
+    ),
+    "PodCertificateProjection": (
+        "signerName keyType maxExpirationSeconds credentialBundlePath keyPath certificateChainPath "
+        "userAnnotations"
+    ),
+    "PodCondition": "type status lastProbeTime lastTransitionTime reason message observedGeneration",
+    "PodDNSConfig": "nameservers searches options",
+    "PodDNSConfigOption": "name value",
+    "PodExtendedResourceClaimStatus": "requestMappings resourceClaimName",
+    "PodIP": "ip",
+    "PodOS": "name",
+    "PodReadinessGate": "conditionType",
+    "PodResourceClaim": "name 3 resourceClaimName resourceClaimTemplateName",
+    "PodResourceClaimStatus": "name resourceClaimName",
+    "PodSchedulingGate": "name",
+    "PodSchedulingGroup": "podGroupName",
+    "PodSecurityContext": (
+        "seLinuxOptions runAsUser runAsNonRoot supplementalGroups fsGroup runAsGroup sysctls windowsOptions "
+        "fsGroupChangePolicy seccompProfile appArmorProfile supplementalGroupsPolicy seLinuxChangePolicy"
+    ),
+    "PodSpec": (
+        "volumes containers restartPolicy terminationGracePeriodSeconds activeDeadlineSeconds dnsPolicy "
+        "nodeSelector serviceAccountName serviceAccount nodeName hostNetwork hostPID hostIPC "
+        "securityContext imagePullSecrets hostname subdomain affinity schedulerName initContainers "
+        "automountServiceAccountToken tolerations hostAliases priorityClassName priority dnsConfig "
+        "shareProcessNamespace readinessGates runtimeClassName enableServiceLinks preemptionPolicy overhead "
+        "topologySpreadConstraints ephemeralContainers setHostnameAsFQDN os hostUsers schedulingGates "
+        "resourceClaims resources hostnameOverride 43 schedulingGroup"
+    ),
+    "PodStatus": (
+        "phase conditions message reason hostIP podIP startTime containerStatuses qosClass "
+        "initContainerStatuses nominatedNodeName podIPs ephemeralContainerStatuses resize "
+        "resourceClaimStatuses hostIPs observedGeneration extendedResourceClaimStatus allocatedResources "
+        "resources nodeAllocatableResourceClaimStatuses"
+    ),
+    "PodTemplate": "metadata template",
+    "PodTemplateSpec": "metadata spec",
+    "PortStatus": "port protocol error",
+    "PortworxVolumeSource": "volumeID fsType readOnly",
+    "Preconditions": "uid resourceVersion",
+    "PreferredSchedulingTerm": "weight preference",
+    "Probe": (
+        "(exec httpGet tcpSocket grpc) initialDelaySeconds timeoutSeconds periodSeconds successThreshold "
+        "failureThreshold terminationGracePeriodSeconds"
+    ),
+    "ProjectedVolumeSource": "sources defaultMode",
+    "QuobyteVolumeSource": "registry volume readOnly user group tenant",
+    "RBDVolumeSource": "monitors image fsType pool user keyring secretRef readOnly",
+    "ResourceClaim": "name request",
+    "ResourceFieldSelector": "containerName resource divisor",
+    "ResourceHealth": "resourceID health message",
+    "ResourceRequirements": "limits requests claims",
+    "ResourceStatus": "name resources",
+    "SELinuxOptions": "user role type level",
+    "ScaleIOVolumeSource": (
+        "gateway system secretRef sslEnabled protectionDomain storagePool storageMode volumeName fsType "
+        "readOnly"
+    ),
+    "SeccompProfile": "type localhostProfile",
+    "Secret": "metadata data type stringData immutable",
+    "SecretEnvSource": "(name) optional",
+    "SecretKeySelector": "(name) key optional",
+    "SecretProjection": "(name) items 4 optional",
+    "SecretVolumeSource": "secretName items defaultMode optional",
+    "SecurityContext": (
+        "capabilities privileged seLinuxOptions runAsUser runAsNonRoot readOnlyRootFilesystem "
+        "allowPrivilegeEscalation runAsGroup procMount windowsOptions seccompProfile appArmorProfile"
+    ),
+    "Service": "metadata spec status",
+    "ServiceAccount": "metadata secrets imagePullSecrets automountServiceAccountToken",
+    "ServiceAccountTokenProjection": "audience expirationSeconds path",
+    "ServicePort": "name protocol port targetPort nodePort appProtocol",
+    "ServiceSpec": (
+        "ports selector clusterIP type externalIPs 7 sessionAffinity loadBalancerIP "
+        "loadBalancerSourceRanges externalName externalTrafficPolicy healthCheckNodePort "
+        "publishNotReadyAddresses sessionAffinityConfig 17 ipFamilyPolicy clusterIPs ipFamilies "
+        "allocateLoadBalancerNodePorts loadBalancerClass internalTrafficPolicy trafficDistribution"
+    ),
+    "ServiceStatus": "loadBalancer conditions",
+    "SessionAffinityConfig": "clientIP",
+    "SleepAction": "seconds",
+    "StorageOSVolumeSource": "volumeName volumeNamespace fsType readOnly secretRef",
+    "Sysctl": "name value",
+    "TCPSocketAction": "port host",
+    "Taint": "key value effect timeAdded",
+    "Toleration": "key operator value effect tolerationSeconds",
+    "TopologySpreadConstraint": (
+        "maxSkew topologyKey whenUnsatisfiable labelSelector minDomains nodeAffinityPolicy nodeTaintsPolicy "
+        "matchLabelKeys"
+    ),
+    "TypedLocalObjectReference": "apiGroup kind name",
+    "TypedObjectReference": "apiGroup kind name namespace",
+    "Volume": (
+        "name (hostPath emptyDir gcePersistentDisk awsElasticBlockStore gitRepo secret nfs iscsi glusterfs "
+        "persistentVolumeClaim rbd flexVolume cinder cephfs flocker downwardAPI fc azureFile configMap "
+        "vsphereVolume quobyte azureDisk photonPersistentDisk portworxVolume scaleIO projected storageos "
+        "csi ephemeral image)"
+    ),
+    "VolumeDevice": "name devicePath",
+    "VolumeMount": "name readOnly mountPath subPath mountPropagation subPathExpr recursiveReadOnly",
+    "VolumeMountStatus": "name mountPath readOnly recursiveReadOnly volumeStatus",
+    "VolumeProjection": (
+        "secret downwardAPI configMap serviceAccountToken clusterTrustBundle podCertificate"
+    ),
+    "VolumeResourceRequirements": "limits requests",
+    "VolumeStatus": "image",
+    "VsphereVirtualDiskVolumeSource": "volumePath fsType storagePolicyName storagePolicyID",
+    "WeightedPodAffinityTerm": "weight podAffinityTerm",
+    "WindowsSecurityContextOptions": "gmsaCredentialSpecName gmsaCredentialSpec runAsUserName hostProcess",
+}

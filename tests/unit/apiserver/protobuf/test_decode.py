@@ -1,0 +1,135 @@
+"""R-SYS-1: bodies as Go clients send them."""
+
+from __future__ import annotations
+
+import re
+import typing
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from podling.apiserver.protobuf import write
+from podling.apiserver.protobuf.decode import decode
+from podling.apiserver.protobuf.numbers import NUMBERS
+from podling.model.config import Secret
+from podling.model.errors import StatusError
+from podling.model.fields import fields_of, is_struct, item_type
+from podling.model.lease import Lease
+from podling.model.namespace import Namespace
+from podling.model.options import DeleteOptions
+from podling.model.pod import Binding, Eviction, Pod
+from podling.model.scheme import RESOURCES
+
+# What `kubectl create namespace shop` of version 1.32 sends.
+NAMESPACE = bytes.fromhex(
+    "6b3873000a0f0a02763112094e616d657370616365121c0a140a0473686f7012001a00"
+    "22002a0032003800420012001a020a001a002200"
+)
+
+
+def message(*parts: tuple[int, Any]) -> bytes:
+    """Fields of text, bytes (a nested message), or a number."""
+    out = b""
+    for number, value in parts:
+        if isinstance(value, int):
+            out += write.varint(number << 3) + write.varint(value)
+        else:
+            out += write.message(number, value.encode() if isinstance(value, str) else value)
+    return out
+
+
+def body(kind: str, raw: bytes, version: str = "v1") -> bytes:
+    return b"k8s\0" + message((1, message((1, version), (2, kind))), (2, raw))
+
+
+def test_what_kubectl_sends() -> None:
+    data = decode(NAMESPACE, Namespace)
+    assert (data["kind"], data["apiVersion"]) == ("Namespace", "v1")
+    assert data["metadata"]["name"] == "shop"
+
+
+def test_maps_and_bytes() -> None:
+    entry = message((1, "key"), (2, b"\x00\xff"))
+    data = decode(body("Secret", message((1, message((1, "s"))), (2, entry), (3, "Opaque"))), Secret)
+    assert data["data"] == {"key": "AP8="} and data["type"] == "Opaque"
+
+
+def test_times() -> None:
+    spec = message((1, "me"), (3, message((1, 1), (2, 0))), (4, b""))
+    data = decode(body("Lease", message((2, spec)), "coordination.k8s.io/v1"), Lease)
+    assert data["spec"] == {
+        "holderIdentity": "me",
+        "acquireTime": "1970-01-01T00:00:01.000000Z",
+        "renewTime": "",
+    }
+
+
+def test_what_go_embeds_stands_in_the_type_itself() -> None:
+    volume = message((1, "v"), (2, message((1, message((1, "/host"))))))
+    debug = message((1, message((1, "debugger"), (2, "busybox"))), (2, "app"))
+    probe = message((1, message((3, message((1, message((1, 0), (2, 80))))))), (2, 5))
+    app = message((1, "app"), (10, probe))
+    data = decode(body("Pod", message((2, message((1, volume), (2, app), (34, debug))))), Pod)
+    assert data["spec"] == {
+        "volumes": [{"name": "v", "hostPath": {"path": "/host"}}],
+        "containers": [
+            {"name": "app", "livenessProbe": {"tcpSocket": {"port": 80}, "initialDelaySeconds": 5}}
+        ],
+        "ephemeralContainers": [{"name": "debugger", "image": "busybox", "targetContainerName": "app"}],
+    }
+
+
+def test_quantities_and_ports_by_name() -> None:
+    limits = message((1, message((1, "cpu"), (2, message((1, "100m"))))))
+    probe = message((1, message((3, message((1, message((1, 1), (3, "http"))))))))
+    app = message((8, limits), (10, probe))
+    (container,) = decode(body("Pod", message((2, message((2, app))))), Pod)["spec"]["containers"]
+    assert container["resources"] == {"limits": {"cpu": "100m"}}
+    assert container["livenessProbe"]["tcpSocket"]["port"] == "http"
+
+
+def test_numbers_below_zero() -> None:
+    spec = message((25, 2**64 - 5))
+    assert decode(body("Pod", message((2, spec))), Pod)["spec"] == {"priority": -5}
+
+
+def test_fields_of_later_versions_are_dropped() -> None:
+    assert "x" not in str(decode(body("Namespace", message((120, "x"), (1, message((1, "a"))))), Namespace))
+
+
+@pytest.mark.parametrize(
+    "data",
+    [b"", b"{}", b"k8s\0\x12", body("Namespace", b"\x0a\x05x"), body("Namespace", message((1, 5)))],
+)
+def test_what_is_no_object(data: bytes) -> None:
+    with pytest.raises(StatusError) as raised:
+        decode(data, Namespace)
+    assert raised.value.code == 400
+
+
+@given(st.binary(max_size=80))
+def test_only_a_status_escapes(raw: bytes) -> None:
+    try:
+        decode(body("Pod", raw)[: 14 + len(raw)], Pod)
+    except StatusError as error:
+        assert error.code == 400
+
+
+def test_every_type_that_can_be_sent_has_numbers() -> None:
+    """And every name in the table is a field of its type."""
+    waiting: list[Any] = [resource.type for resource in RESOURCES] + [Binding, Eviction, DeleteOptions]
+    seen: set[Any] = set()
+    while waiting:
+        type_ = waiting.pop()
+        if type_ in seen:
+            continue
+        seen.add(type_)
+        known = fields_of(type_)
+        assert set(re.findall(r"[A-Za-z]\w*", NUMBERS[type_.__name__])) <= known.keys(), type_
+        for field in known.values():
+            inner = item_type(field.type) if typing.get_origin(field.type) in (list, dict) else field.type
+            if is_struct(inner):
+                waiting.append(inner)
+    assert {type_.__name__ for type_ in seen} == NUMBERS.keys()
