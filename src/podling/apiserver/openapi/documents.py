@@ -14,11 +14,12 @@ import msgspec
 
 from podling.apiserver.context import RequestContext
 from podling.apiserver.negotiation import negotiate
+from podling.apiserver.openapi import gnostic
 from podling.apiserver.openapi.paths import paths_of
 from podling.apiserver.openapi.schemas import schemas_of
 from podling.apiserver.openapi.version2 import to_v2
 from podling.apiserver.registry.kind import Action, Kind
-from podling.apiserver.response import Response
+from podling.apiserver.response import JSON, Response
 from podling.model.meta import KubeObject
 
 INDEX, PREFIX, V2 = "/openapi/v3", "/openapi/v3/", "/openapi/v2"
@@ -36,15 +37,18 @@ class OpenAPI:
         path = context.info.path.rstrip("/")
         if path != V2 and path != INDEX and path.removeprefix(PREFIX) not in self._by_path:
             return None
-        context.wanted = negotiate(context.request.headers.get("Accept", ""))
+        accept = context.request.headers.get("Accept", "")
+        if path == V2 and gnostic.MEDIA_TYPE in accept:
+            return self._answer(self._protobuf, context, gnostic.CONTENT_TYPE)
+        context.wanted = negotiate(accept)
         return self._answer(self._document(path), context)
 
-    def _answer(self, body: bytes, context: RequestContext) -> Response:
+    def _answer(self, body: bytes, context: RequestContext, content_type: str = JSON) -> Response:
         etag = f'"{hashlib.sha256(body).hexdigest().upper()}"'
         headers = {"ETag": etag, "Vary": "Accept"}
         if context.request.headers.get("If-None-Match") == etag:
-            return Response(304, b"", headers=headers)
-        return Response(200, body, headers=headers)
+            return Response(304, b"", content_type, headers)
+        return Response(200, body, content_type, headers)
 
     def _document(self, path: str) -> bytes:
         if path not in self._made:
@@ -62,6 +66,10 @@ class OpenAPI:
         """Where a group's document is, with a hash of it, so that clients may keep it."""
         digest = hashlib.sha256(self._document(PREFIX + group)).hexdigest().upper()
         return f"{PREFIX}{group}?hash={digest}"
+
+    @cached_property
+    def _protobuf(self) -> bytes:
+        return gnostic.encode_document(to_v2(self._describe(self._kinds)))
 
     @cached_property
     def _by_path(self) -> dict[str, list[Kind[Any]]]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from podling.apiserver.registry.config_maps import ConfigMaps
+from podling.apiserver.registry.custom_resource_definitions import CustomResourceDefinitions
 from podling.apiserver.registry.endpoints import Endpoints
 from podling.apiserver.registry.events import Events, EventsEvents
 from podling.apiserver.registry.kind import Kind
@@ -30,4 +31,5 @@ KINDS: tuple[Kind[Any], ...] = (
     Services(),
     Leases(),
     EventsEvents(),
+    CustomResourceDefinitions(),
 )

@@ -10,7 +10,9 @@ import msgspec
 import pytest
 
 from podling.apiserver.context import RequestContext
+from podling.apiserver.openapi import gnostic
 from podling.apiserver.openapi.documents import OpenAPI
+from podling.apiserver.protobuf.wire import fields
 from podling.apiserver.registry.kinds import KINDS
 from podling.apiserver.request import Request, RequestInfo
 from podling.model.errors import StatusError
@@ -38,7 +40,8 @@ def schemas(path: str = "/openapi/v3/api/v1") -> dict[str, Any]:
 
 def test_the_index_leads_to_every_group() -> None:
     paths = get("/openapi/v3")["paths"]
-    assert list(paths) == ["api/v1", "apis/coordination.k8s.io/v1", "apis/events.k8s.io/v1"]
+    groups = ("apiextensions.k8s.io", "coordination.k8s.io", "events.k8s.io")
+    assert sorted(paths) == ["api/v1", *(f"apis/{group}/v1" for group in groups)]
     for entry in paths.values():
         assert get(entry["serverRelativeURL"].partition("?")[0])["openapi"] == "3.0.0"
 
@@ -137,11 +140,16 @@ def test_what_a_client_has_is_not_sent_again() -> None:
     assert (again.status, again.body) == (304, b"")
 
 
-def test_protobuf_alone_is_refused() -> None:
+def test_version_2_in_protobuf_for_those_who_ask_for_it() -> None:
+    response = OPENAPI.serve(asked("/openapi/v2", Accept=gnostic.MEDIA_TYPE))
+    assert response is not None
+    assert response.content_type == gnostic.CONTENT_TYPE
+    assert dict(fields(bytes(response.body)))[1] == b"2.0"  # type: ignore[arg-type]
+
+
+def test_other_formats_are_refused() -> None:
     with pytest.raises(StatusError) as refused:
-        OPENAPI.serve(
-            asked("/openapi/v2", Accept="application/com.github.proto-openapi.spec.v2@v1.0+protobuf")
-        )
+        OPENAPI.serve(asked("/openapi/v3", Accept="application/vnd.kubernetes.protobuf"))
     assert refused.value.code == 406
 
 
