@@ -71,7 +71,8 @@ if [ ! -e "$stamp" ] || [ pyproject.toml -nt "$stamp" ] || [ -n "$(find src -nam
   say "installing podling into it"
   extras=$([ "$purpose" = test ] && echo '[test]' || true)
   $venv/bin/pip install --quiet --disable-pip-version-check --editable ".$extras"
-  touch "$stamp"
+  # What the tests need is more than what running needs.
+  touch "$stamp" "$venv/.podling-run"
 fi
 
 if ! command -v kubectl >/dev/null 2>&1 && [ ! -x $venv/bin/kubectl ]; then
