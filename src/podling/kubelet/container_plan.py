@@ -10,7 +10,7 @@ from podling.kubelet.draft import Draft
 from podling.kubelet.ending import DEFAULT_GRACE, MINIMUM_GRACE
 from podling.kubelet.observed import ContainerState, ObservedContainer, ObservedPod
 from podling.kubelet.pod_actions import RemoveContainer, StartContainer, StopContainer
-from podling.kubelet.restart import changed, restarts
+from podling.kubelet.restart import STATUS_UNKNOWN, changed, restarts
 from podling.model.container import Container
 from podling.model.pod import Pod
 from podling.model.pod_status import ContainerStatus, PodStatus
@@ -112,7 +112,7 @@ def next_attempt(status: PodStatus, observed: ObservedPod, name: str) -> int:
     known = [c.attempt for c in observed.containers if c.name == name]
     past = recorded(status, name)
     if past and has_run(past):
-        known.append(past.restart_count)
+        known.append(past.restart_count - counts_next(past))
     return max(known) + 1 if known else 0
 
 
@@ -120,6 +120,12 @@ def recorded(status: PodStatus, name: str) -> ContainerStatus | None:
     """What the pod's status says of a container."""
     lists = (status.container_statuses, status.init_container_statuses, status.ephemeral_container_statuses)
     return next((c for statuses in lists for c in statuses if c.name == name), None)
+
+
+def counts_next(status: ContainerStatus) -> bool:
+    """Whether the restart count is that of the instance to come: so it is once a running one was lost."""
+    last = status.last_state.terminated
+    return not status.container_id and last is not None and last.reason == STATUS_UNKNOWN
 
 
 def has_run(status: ContainerStatus) -> bool:

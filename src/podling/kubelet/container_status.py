@@ -10,7 +10,7 @@ from podling.kubelet.container_plan import recorded
 from podling.kubelet.container_types import ContainerType
 from podling.kubelet.init_plan import initialized
 from podling.kubelet.observed import ObservedContainer
-from podling.kubelet.restart import LOST_EXIT_CODE
+from podling.kubelet.restart import LOST_EXIT_CODE, STATUS_UNKNOWN
 from podling.kubelet.waiting import Moment, first_wait, waiting_for
 from podling.model.container import EphemeralContainerCommon
 from podling.model.pod import Pod
@@ -27,7 +27,6 @@ from podling.model.pod_status import (
 from podling.model.time import rfc3339
 
 RUNTIME = "containerd"
-STATUS_UNKNOWN = "ContainerStatusUnknown"
 LOST = "The container could not be located when the pod was terminated"
 LOST_WHILE_RUNNING = (
     "The container could not be located when the pod was deleted.  The container used to be Running"

@@ -10,6 +10,7 @@ from podling.model.container import Container, ContainerRestartRule, EphemeralCo
 from podling.model.pod import Pod
 
 LOST_EXIT_CODE = 137
+STATUS_UNKNOWN = "ContainerStatusUnknown"
 """What an instance the runtime has lost is taken to have ended with."""
 
 

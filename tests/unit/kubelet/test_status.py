@@ -12,6 +12,7 @@ from datetime import timedelta
 import msgspec
 import pytest
 
+from podling.kubelet.container_plan import next_attempt
 from podling.kubelet.observed import ProbeResult, Termination
 from podling.kubelet.status import pod_status
 from podling.model.pod import PodReadinessGate
@@ -358,6 +359,16 @@ def test_a_running_container_that_vanished_is_not_forgotten(scene):
     status = pod_status(pod, scene.observed(pod), scene.NOW)
     assert say(status.container_statuses) == "a: ContainerCreating [ContainerStatusUnknown(137)] x1"
     assert status.phase == "Running"
+
+
+def test_a_vanished_container_is_counted_once(scene):
+    """The status counts the instance to come, and that instance is started under the same number."""
+    pod = scene.pod("a")
+    pod.status = pod_status(pod, scene.observed(pod, "a=run"), scene.NOW)
+    for _ in range(2):
+        pod.status = pod_status(pod, scene.observed(pod), scene.NOW)
+    assert pod.status.container_statuses[0].restart_count == 1
+    assert next_attempt(pod.status, scene.observed(pod), "a") == 1
 
 
 def test_the_last_state_survives_the_instance(scene):
