@@ -6,7 +6,6 @@ written is what the pod gets. Absence is an answer, not an error; only a server 
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Iterable, Mapping
 from typing import TypeVar
 
@@ -31,10 +30,9 @@ class ObjectSource:
         return await self.named(namespace, referenced_config_maps(volumes), referenced_secrets(volumes))
 
     async def named(self, namespace: str, config_maps: Iterable[str], secrets: Iterable[str]) -> Objects:
-        found_maps, found_secrets = await asyncio.gather(
-            self._several(ConfigMap, namespace, config_maps), self._several(Secret, namespace, secrets)
-        )
-        return Objects(found_maps, found_secrets)
+        # One after the other: most pods ask for nothing, and then this gives nobody else a turn.
+        found_maps = await self._several(ConfigMap, namespace, config_maps)
+        return Objects(found_maps, await self._several(Secret, namespace, secrets))
 
     async def pull_secrets(self, pod: Pod) -> list[Mapping[str, bytes]]:
         """The data of the pod's pull secrets that exist, in its order."""
