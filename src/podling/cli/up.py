@@ -55,7 +55,8 @@ def up(
     try:
         run(chosen, report, lambda: _ready(report, report_fd, instance))
     except StartError as error:
-        report(f"Error: {error}")
+        message = f"Error: {error}"
+        click.echo(message, err=True) if report_fd is None else report(message)
         sys.exit(1)
 
 
