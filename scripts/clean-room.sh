@@ -15,6 +15,7 @@ transcript=${2:-}
 command -v debootstrap >/dev/null || { echo "debootstrap is missing: apt-get install debootstrap" >&2; exit 1; }
 
 root=$(mktemp -d /var/tmp/podling-clean-room.XXXXXX)
+chmod 755 "$root"
 # All mounts are in a namespace that ends with its processes, so there is nothing to unmount here.
 trap 'rm -rf --one-file-system "$root"' EXIT
 
@@ -26,9 +27,12 @@ rm "$root.log"
 
 cp -a /etc/apt/apt.conf.d/. "$root/etc/apt/apt.conf.d/"
 echo "deb $mirror $suite main" >"$root/etc/apt/sources.list"
-for file in /etc/resolv.conf /etc/hosts /etc/pip.conf /etc/ssl/certs/ca-certificates.crt; do
-  [ ! -e "$file" ] || install -D -m 644 "$file" "$root$file"
+for file in /etc/resolv.conf /etc/hosts /etc/pip.conf; do
+  [ ! -e "$file" ] || cp "$file" "$root$file"
 done
+# Not in the usual place: Debian's package of certificates, installed later, writes that anew.
+certificates=/etc/certificates-of-the-machine.crt
+cp /etc/ssl/certs/ca-certificates.crt "$root$certificates"
 git clone --quiet . "$root/root/podling"
 
 cat >"$root/root/inside" <<'INSIDE'
@@ -53,10 +57,11 @@ ENTER
 trap 'rm -rf --one-file-system "$root" "$root.enter"' EXIT
 
 kept=(PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin HOME=/root TERM="${TERM:-dumb}")
+kept+=(PIP_CERT=$certificates)
 while IFS= read -r -d '' variable; do
   case $variable in
-    PIP_FIND_LINKS=*) ;;
-    PIP_*=* | *_proxy=* | *_PROXY=* | SSL_CERT_FILE=* | REQUESTS_CA_BUNDLE=*) kept+=("$variable") ;;
+    PIP_FIND_LINKS=* | PIP_CERT=*) ;;
+    PIP_*=* | *_proxy=* | *_PROXY=*) kept+=("$variable") ;;
   esac
 done < <(env -0)
 

@@ -1,4 +1,4 @@
-"""A real podling with a real kubectl, started once for all end-to-end tests, and checked for what it leaves."""
+"""A real podling with a real kubectl, started once for all end-to-end tests; what it leaves is looked for."""
 
 from __future__ import annotations
 

@@ -1,0 +1,141 @@
+"""The documentation says what is there, and all of it: commands, options, files, names."""
+
+from __future__ import annotations
+
+import re
+import runpy
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from urllib.parse import urlparse
+
+import click
+import pytest
+
+from podling.cli.main import main
+
+ROOT = Path(__file__).parents[2]
+README = ROOT / "README.md"
+DOCUMENTS = sorted([README, ROOT / "CHANGELOG.md", *(ROOT / "docs").rglob("*.md")])
+SOURCES = sorted((ROOT / "src").rglob("*.py"))
+TRANSCRIPT = runpy.run_path(str(ROOT / "examples/neato/transcript.py"))
+
+each_document = pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
+
+
+def commands(command: click.Command, name: str = "podling") -> Iterator[tuple[str, click.Command]]:
+    """Every command by the words that run it."""
+    yield name, command
+    if isinstance(command, click.Group):
+        for word, inner in command.commands.items():
+            yield from commands(inner, f"{name} {word}")
+
+
+def options(command: click.Command) -> set[str]:
+    """Those a user may give; hidden ones are podling's own."""
+    with click.Context(command) as context:
+        shown = [p for p in command.get_params(context) if isinstance(p, click.Option) and not p.hidden]
+    return {spelling for option in shown for spelling in option.opts}
+
+
+COMMANDS = dict(commands(main))
+
+
+def code(text: str) -> list[str]:
+    """Everything set as code: `spans` one by one, blocks line by line; of what a console showed, the input."""
+    spans = re.findall(r"`([^`\n]+)`", re.sub(r"^```.*?^```", "", text, flags=re.MULTILINE | re.DOTALL))
+    for language, block in re.findall(r"^```(\w*)\n(.*?)^```", text, re.MULTILINE | re.DOTALL):
+        lines = block.splitlines()
+        spans += [line for line in lines if language != "console" or line.startswith("$ ")]
+    return spans
+
+
+def runs(text: str) -> Iterator[tuple[str, list[str]]]:
+    """(command, options) of every podling command in the text."""
+    for line in code(text):
+        found = re.search(r"(?:^|\$ |sudo |bin/)(podling(?: .*)?)$", line.partition("#")[0].strip())
+        if found:
+            words = found.group(1).split()
+            known = [" ".join(words[:n]) for n in (1, 2, 3) if " ".join(words[:n]) in COMMANDS]
+            asked = known[-1] if known else found.group(1)
+            yield asked, [word.partition("=")[0] for word in words if word.startswith("-")]
+
+
+@each_document
+def test_every_command_in_the_documents_exists(document: Path) -> None:
+    for asked, given in runs(document.read_text()):
+        command = COMMANDS[asked]
+        assert not isinstance(command, click.Group) or given, f"`{asked}` alone does nothing"
+        assert set(given) <= options(command), asked
+
+
+def test_every_command_is_in_the_readme() -> None:
+    shown = {asked for asked, _ in runs(README.read_text())}
+    assert {name for name, command in COMMANDS.items() if not isinstance(command, click.Group)} <= shown
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_option_is_in_the_readme(name: str) -> None:
+    words = {word for span in code(README.read_text()) for word in re.split(r"[\s,=\[\]]", span)}
+    assert options(COMMANDS[name]) <= words
+
+
+@each_document
+def test_every_file_linked_is_there(document: Path) -> None:
+    for target in re.findall(r"\]\(([^)#]+)\)", document.read_text()):
+        if not urlparse(target).scheme:
+            assert (document.parent / target).exists(), target
+
+
+@each_document
+def test_every_script_and_example_named_is_there(document: Path) -> None:
+    for name in re.findall(r"\b(?:scripts|examples|bench|docs)/[\w./-]*\w\.\w+", document.read_text()):
+        # Results are written by those who measure.
+        assert name.startswith("bench/results/") or (ROOT / name).exists(), name
+
+
+def test_names_in_the_flow_are_names_in_the_source() -> None:
+    text = "\n".join(path.read_text() for path in SOURCES)
+    flow = (ROOT / "docs/flow.md").read_text()
+    spans = set(re.findall(r"`([^`\n]+)`", flow))
+    for span in spans:
+        if re.fullmatch(r"[\w/]+\.py", span):
+            assert (ROOT / "src/podling" / span).exists(), span
+        elif re.fullmatch(r"[A-Z][a-z]\w+", span):
+            assert re.search(rf'class {span}\b|"{span}"', text), span
+        elif re.fullmatch(r"[A-Z][A-Z_]+", span):
+            assert re.search(rf"^{span} = ", text, re.MULTILINE), span
+
+
+def test_the_options_of_the_scripts_are_those_the_demo_has() -> None:
+    shown = set(re.findall(r"scripts/demo\.sh[^\n`]*?(--[\w-]+)", README.read_text()))
+    demo = (ROOT / "examples/neato/demo.py").read_text()
+    assert shown <= set(re.findall(r'add_argument\("(--[\w-]+)"', demo))
+
+
+def test_the_readme_shows_a_whole_run_of_the_demo() -> None:
+    """That it shows the same steps as a real run is tested with the demo itself."""
+    steps = TRANSCRIPT["steps"](TRANSCRIPT["in_readme"](README.read_text()))
+    commands = [step.removeprefix("$ ").split()[:2] for step in steps if step.startswith("$ ")]
+    assert ["podling", "up"] in commands
+    assert commands[-1] == ["kubectl", "get"]
+    assert "/ # echo I was $mark" in steps
+
+
+def test_a_transcript_takes_the_place_of_the_one_before() -> None:
+    readme = README.read_text()
+    replaced = TRANSCRIPT["put"](readme, "$ true\n")
+    assert TRANSCRIPT["in_readme"](replaced) == "$ true\n"
+    assert TRANSCRIPT["put"](replaced, TRANSCRIPT["in_readme"](readme)) == readme
+
+
+def test_the_ci_runs_what_the_readme_says() -> None:
+    assert "sudo scripts/test.sh" in README.read_text()
+    run = (ROOT / ".ci/run").read_text().splitlines()
+    assert run[-1] == "exec bash scripts/test.sh"
+
+
+@pytest.mark.parametrize("script", sorted((ROOT / "scripts").glob("*.sh")), ids=lambda path: path.name)
+def test_scripts_are_bash_and_may_be_run(script: Path) -> None:
+    assert script.stat().st_mode & 0o111
+    subprocess.run(["bash", "-n", str(script)], check=True)
