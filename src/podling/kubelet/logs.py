@@ -51,11 +51,13 @@ async def follow_log(
         async with asyncio.TaskGroup() as group:
             over = asyncio.Event()
             waiting = group.create_task(_end(ended, changes, over))
-            while not formatter.full:
+            while True:
                 changes.changed.clear()
                 # Asked before reading: what is read after the end is all there is.
                 was_over = over.is_set()
                 await log.send_rest(formatter, write)
+                if formatter.full:
+                    break
                 if log.rotated():
                     await log.send_rest(formatter, write)
                     log.reopen()
