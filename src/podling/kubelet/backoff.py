@@ -31,9 +31,9 @@ def delay(failures: int) -> timedelta:
 
 
 def crashes_after(ended: ObservedContainer) -> int:
-    """The failures in a row, this instance's included."""
-    ran = ended.finished_at - ended.started_at
-    return 1 if ran > FORGIVEN_AFTER else ended.crashes + 1
+    """The failures in a row, this instance's included. One that never started has the epoch as its start."""
+    started = max(ended.started_at, ended.created_at)
+    return 1 if ended.finished_at - started > FORGIVEN_AFTER else ended.crashes + 1
 
 
 def restart_delay(ended: ObservedContainer) -> timedelta:

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
@@ -20,6 +20,12 @@ def test_more_than_ten_minutes_of_running_clear_the_record(scene, ran_for, crash
     (ended,) = scene.observed(scene.pod("a"), "a=exit1~5").containers
     ended = replace(ended, started_at=ended.finished_at - timedelta(seconds=ran_for))
     assert crashes_after(ended) == crashes
+
+
+def test_one_that_could_not_start_did_not_run_since_the_epoch(scene):
+    (ended,) = scene.observed(scene.pod("a"), "a=exit128~5").containers
+    ended = replace(ended, started_at=datetime(1970, 1, 1, tzinfo=UTC), created_at=scene.ago(3))
+    assert crashes_after(ended) == 6
 
 
 def test_delays_count_from_the_end(scene):
