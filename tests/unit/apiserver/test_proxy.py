@@ -1,0 +1,265 @@
+"""From the API server to a kubelet: logs passed on, upgrades spliced, every failure as Kubernetes tells
+it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import aclosing
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+from aiohttp import web
+
+from podling.apiserver.context import RequestContext
+from podling.apiserver.http import tls_context
+from podling.apiserver.proxy import KubeletProxy
+from podling.apiserver.request import Request, parse_query, request_info
+from podling.apiserver.response import Response
+from podling.model.container import Container
+from podling.model.errors import StatusError
+from podling.model.meta import ObjectMeta
+from podling.model.node import DaemonEndpoint, Node, NodeAddress, NodeDaemonEndpoints, NodeStatus
+from podling.model.pod import Pod, PodSpec
+from podling.pki import Authority
+from podling.streaming.session import Session
+from podling.streaming.spdy.connection import SpdyWire
+from podling.streaming.takeover import taken_over
+from podling.streaming.upgrade import Address, Refused, request_head, upgrade
+
+POD = Pod(
+    metadata=ObjectMeta(name="p", namespace="ns"),
+    spec=PodSpec(node_name="n", containers=[Container(name="c")]),
+)
+UPGRADE = [
+    ("Host", "x"),
+    ("Connection", "Upgrade"),
+    ("Upgrade", "SPDY/3.1"),
+    ("X-Stream-Protocol-Version", "v4"),
+]
+Handler = Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]
+
+
+@pytest.fixture(scope="module")
+def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
+    return Authority(tmp_path_factory.mktemp("pki"), datetime.now(UTC))
+
+
+class Kubelet:
+    """Answers as the test says, and remembers what it was asked."""
+
+    def __init__(self) -> None:
+        self.asked = ""
+        self.headers: Any = {}
+        self.handler: Handler = self._nothing
+        self.port = 1
+
+    async def _nothing(self, request: web.BaseRequest) -> web.StreamResponse:
+        return web.Response(status=500, text="nothing to say")
+
+    async def serve(self, request: web.BaseRequest) -> web.StreamResponse:
+        self.asked, self.headers = request.raw_path, request.headers
+        return await self.handler(request)
+
+    async def node(self, name: str) -> Node:
+        endpoint = NodeDaemonEndpoints(kubelet_endpoint=DaemonEndpoint(port=self.port))
+        address = NodeAddress(type="InternalIP", address="127.0.0.1")
+        return Node(status=NodeStatus(addresses=[address], daemon_endpoints=endpoint))
+
+
+@pytest.fixture
+async def kubelet(authority: Authority) -> AsyncIterator[Kubelet]:
+    pair = authority.server("kubelet", "system:node:n", ["127.0.0.1"])
+    tls = tls_context(pair.certificate, pair.key, authority.ca.certificate)
+    kubelet = Kubelet()
+    server = web.Server(kubelet.serve, handler_cancellation=True)
+    listener = await asyncio.get_running_loop().create_server(server, "127.0.0.1", 0, ssl=tls)
+    kubelet.port = listener.sockets[0].getsockname()[1]
+    yield kubelet
+    listener.close()
+    await server.shutdown(1)
+    assert server.connections == []
+
+
+@pytest.fixture
+def proxy(kubelet: Kubelet, authority: Authority) -> KubeletProxy:
+    pair = authority.client("apiserver", "kube-apiserver", ["system:masters"])
+    tls = ssl.create_default_context(cafile=str(authority.ca.certificate))
+    tls.load_cert_chain(pair.certificate, pair.key)
+    return KubeletProxy(kubelet.node, tls)
+
+
+def asked(subresource: str, query: str = "", **headers: str) -> RequestContext:
+    path = f"/api/v1/namespaces/ns/pods/p/{subresource}"
+    parsed = parse_query(query)
+    request = Request("GET", path, query, headers)
+    return RequestContext(request, "audit", datetime.now(UTC), parsed, request_info("GET", path, parsed))
+
+
+async def body_of(response: Response) -> bytes:
+    async with aclosing(response.body) as pieces:  # type: ignore[type-var]
+        return b"".join([piece async for piece in pieces])
+
+
+async def test_a_log_is_passed_on(kubelet: Kubelet, proxy: KubeletProxy):
+    async def log(request: web.BaseRequest) -> web.StreamResponse:
+        return web.Response(text="one\ntwo\n")
+
+    kubelet.handler = log
+    response = await proxy(asked("log", "tailLines=2"), POD)
+    assert (response.status, response.content_type) == (200, "text/plain")
+    assert await body_of(response) == b"one\ntwo\n"
+    assert kubelet.asked == "/containerLogs/ns/p/c?tailLines=2"
+
+
+@pytest.mark.parametrize(
+    ("status", "text", "reason", "message"),
+    [
+        (400, "container is waiting", "BadRequest", "container is waiting"),
+        (500, "broken", "InternalError", "Internal error occurred: broken"),
+        (404, "gone", "NotFound", "the server could not find the requested resource ( pods/log p)"),
+    ],
+)
+async def test_a_refused_log_is_a_status(kubelet, proxy, status: int, text: str, reason: str, message: str):
+    async def refuse(request: web.BaseRequest) -> web.StreamResponse:
+        return web.Response(status=status, text=text)
+
+    kubelet.handler = refuse
+    with pytest.raises(StatusError) as error:
+        await proxy(asked("log"), POD)
+    assert (error.value.code, error.value.reason, error.value.message) == (status, reason, message)
+
+
+async def test_a_follower_that_leaves_leaves_the_kubelet(kubelet: Kubelet, proxy: KubeletProxy):
+    left = asyncio.Event()
+
+    async def follow(request: web.BaseRequest) -> web.StreamResponse:
+        response = web.StreamResponse()
+        await response.prepare(request)
+        await response.write(b"first\n")
+        try:
+            await asyncio.get_running_loop().create_future()
+        finally:
+            left.set()
+        return response
+
+    kubelet.handler = follow
+    response = await proxy(asked("log", "follow=true"), POD)
+    async with aclosing(response.body) as pieces:  # type: ignore[type-var]
+        assert await anext(pieces) == b"first\n"
+    async with asyncio.timeout(5):
+        await left.wait()
+
+
+async def test_a_pod_on_no_node_has_an_empty_log_and_nothing_to_exec_in(proxy: KubeletProxy):
+    nowhere = Pod(
+        metadata=ObjectMeta(name="p", namespace="ns"), spec=PodSpec(containers=[Container(name="c")])
+    )
+    response = await proxy(asked("log"), nowhere)
+    assert (response.status, response.body) == (200, b"")
+    with pytest.raises(StatusError, match="pod p does not have a host assigned"):
+        await proxy(asked("exec", "stdout=1"), nowhere)
+
+
+async def test_a_kubelet_that_is_gone_is_said(kubelet: Kubelet, proxy: KubeletProxy):
+    kubelet.port = 1
+    with pytest.raises(StatusError, match=r"Get .*127.0.0.1:1"):
+        await proxy(asked("log"), POD)
+
+
+async def test_exec_without_an_upgrade_is_a_bad_request(proxy: KubeletProxy):
+    with pytest.raises(StatusError, match="Upgrade request required"):
+        await proxy(asked("exec", "stdout=1"), POD)
+
+
+@pytest.fixture
+async def front(proxy: KubeletProxy) -> AsyncIterator[Address]:
+    """An HTTP server that answers every request with the proxy's upgrade for an exec."""
+
+    async def serve(request: web.BaseRequest) -> web.StreamResponse:
+        response = await proxy(asked("exec", "command=ls&stdout=1", Upgrade="SPDY/3.1"), POD)
+        return await response.body.run(request)  # type: ignore[union-attr]
+
+    server = web.Server(serve, handler_cancellation=True)
+    listener = await asyncio.get_running_loop().create_server(server, "127.0.0.1", 0)
+    yield Address(*listener.sockets[0].getsockname())
+    listener.close()
+    await server.shutdown(1)
+    assert server.connections == []
+
+
+HEAD = request_head("POST", "/", [("Host", "x"), *UPGRADE])
+
+
+async def test_an_upgrade_is_spliced(kubelet: Kubelet, front: Address):
+    async def echo(request: web.BaseRequest) -> web.StreamResponse:
+        session = Session(SpdyWire(client=False))
+        headers = {"Connection": "Upgrade", "Upgrade": "SPDY/3.1", "X-Stream-Protocol-Version": "v4"}
+        async with taken_over(request, headers, session) as response:
+            stream = await session.accept()
+            assert stream is not None
+            while data := await stream.read():
+                await stream.write(data)
+            await session.finish()
+        return response
+
+    kubelet.handler = echo
+    upgraded = await upgrade(front, HEAD)
+    assert upgraded.headers["X-Stream-Protocol-Version"] == "v4"
+    session = Session(SpdyWire(client=True))
+    upgraded.hand_to(session)
+    stream, sent, heard = session.open({}), bytes(range(256)) * 8192, b""
+
+    async def say() -> None:
+        await stream.write(sent)
+        stream.end()
+
+    async with asyncio.timeout(10), asyncio.TaskGroup() as group:
+        group.create_task(say())
+        while data := await stream.read():
+            heard += data
+    assert heard == sent
+    assert kubelet.asked == "/exec/ns/p/c?output=1&command=ls"
+    assert "Authorization" not in kubelet.headers
+    await session.wait_lost()
+
+
+async def test_a_kubelets_no_is_the_clients_answer(kubelet: Kubelet, front: Address):
+    with pytest.raises(Refused) as refused:
+        await upgrade(front, HEAD)
+    assert (refused.value.status, refused.value.body) == (500, b"nothing to say")
+
+
+async def test_a_kubelet_that_cannot_be_dialled_is_a_status(kubelet: Kubelet, front: Address):
+    kubelet.port = 1
+    with pytest.raises(Refused) as refused:
+        await upgrade(front, HEAD)
+    assert refused.value.status == 500
+    assert b'"message":"error dialing backend: ' in refused.value.body
+
+
+@pytest.mark.parametrize("who", ["client", "kubelet"])
+async def test_when_one_end_is_lost_so_is_the_other(kubelet: Kubelet, front: Address, who: str):
+    ends: list[Session] = []
+    joined = asyncio.Event()
+
+    async def wait(request: web.BaseRequest) -> web.StreamResponse:
+        ends.append(Session(SpdyWire(client=False)))
+        headers = {"Connection": "Upgrade", "Upgrade": "SPDY/3.1"}
+        async with taken_over(request, headers, ends[0]) as response:
+            joined.set()
+            await ends[0].wait_lost()
+        return response
+
+    kubelet.handler = wait
+    upgraded = await upgrade(front, HEAD)
+    session = Session(SpdyWire(client=True))
+    upgraded.hand_to(session)
+    await joined.wait()
+    (session if who == "client" else ends[0]).drop()
+    async with asyncio.timeout(5):
+        await session.wait_lost()
+        await ends[0].wait_lost()
