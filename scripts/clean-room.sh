@@ -39,20 +39,27 @@ cat >"$root/root/inside" <<'INSIDE'
 set -eu
 hostname debian
 cd /root/podling
-scripts/demo.sh --transcript /root/transcript
+# Bridge and cgroups are this machine's: they must not stay, however this ends.
+trap '.venv/bin/podling down' EXIT
+scripts/demo.sh --transcript /root/transcript || { tail -n 50 /var/lib/podling/*.log; exit 1; }
 .venv/bin/podling status
 .venv/bin/podling down
 scripts/test.sh
 INSIDE
 
-# bash becomes process 1 of the new Debian: when it ends, everything it left ends too.
+# bash becomes process 1 of the new Debian: when it ends, everything it left ends too. The new root is a mount and
+# the old one is gone, as runc needs it.
 cat >"$root.enter" <<'ENTER'
 set -eu
+mount --bind "$1" "$1"
 mount -t proc proc "$1/proc"
 mount --rbind /sys "$1/sys"
 mount --rbind /dev "$1/dev"
 mount -t tmpfs -o mode=755 tmpfs "$1/run"
-exec chroot "$1" /bin/bash /root/inside
+cd "$1"
+pivot_root . mnt
+umount --lazy mnt
+exec chroot . /bin/bash /root/inside
 ENTER
 trap 'rm -rf --one-file-system "$root" "$root.enter"' EXIT
 

@@ -38,7 +38,7 @@ def main(arguments: Sequence[str]) -> int:
         try:
             _demo(show, instance, chosen.port, chosen.registry_port)
         except DemoError as error:
-            sys.stderr.write(f"\nThe demo stopped: {error}\n")
+            sys.stderr.write(f"\nThe demo stopped: {error}\npodling's log is {instance.log_file}\n")
             return 1
     _what_now(instance)
     return 0

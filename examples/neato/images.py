@@ -36,7 +36,7 @@ def _push(reference: str, image: bytes) -> None:
         archive.write(image)
         archive.flush()
         digest = asyncio.run(push_image(Path(archive.name), reference))
-    sys.stdout.write(f"{reference:<26} {digest}\n")
+    sys.stdout.write(f"{reference:<24}  {digest}\n")
 
 
 if __name__ == "__main__":

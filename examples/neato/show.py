@@ -23,7 +23,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from typing import TextIO
 
-CONTROL = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|[\r\x07]")
+CONTROL = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\x07")
 UNFINISHED = re.compile(r"\x1b(\[[0-9;?]*)?$")
 ROWS, COLUMNS = 40, 160
 PATIENCE = 60.0
@@ -42,11 +42,15 @@ class Show:
     def __init__(self, transcript: TextIO | None, env: Mapping[str, str]) -> None:
         self._outputs = [sys.stdout] if transcript is None else [sys.stdout, transcript]
         self.env = env
+        self._line = ""
 
     def write(self, text: str) -> None:
-        for output in self._outputs:
-            output.write(text)
-            output.flush()
+        """Shown line by line, each as it stands when it is complete."""
+        *lines, self._line = (self._line + text).split("\n")
+        for line in lines:
+            for output in self._outputs:
+                output.write(f"{_as_it_stands(line)}\n")
+                output.flush()
 
     def say(self, *lines: str) -> None:
         self.write("\n" + "".join(f"# {line}\n" for line in lines))
@@ -90,7 +94,7 @@ class Show:
             yield terminal
         finally:
             terminal.close()
-            if terminal.unfinished_line:
+            if self._line:
                 self.write("\n")
 
 
@@ -111,11 +115,6 @@ class Terminal:
         os.close(slave)
         self._pending = ""
         self._seen = ""
-        self._shown_last = "\n"
-
-    @property
-    def unfinished_line(self) -> bool:
-        return self._shown_last != "\n"
 
     def type(self, line: str) -> None:
         """Type a line once the screen is still: what is typed before a prompt would be shown twice."""
@@ -168,7 +167,14 @@ class Terminal:
         unfinished = UNFINISHED.search(text)
         self._pending = unfinished.group() if unfinished else ""
         shown = CONTROL.sub("", text.removesuffix(self._pending))
-        self._seen += shown
-        self._shown_last = shown[-1:] or self._shown_last
+        self._seen += shown.replace("\r", "")
         self._show.write(shown)
         return bool(data)
+
+
+def _as_it_stands(line: str) -> str:
+    """What is left on the screen of a line whose beginning was written again: prompts are, on a new size."""
+    shown = ""
+    for part in line.split("\r"):
+        shown = part + shown[len(part) :]
+    return shown.rstrip()

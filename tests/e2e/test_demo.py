@@ -105,7 +105,8 @@ def test_logs_of_a_finished_init_container_are_readable(demo: Demo) -> None:
 
 
 def test_images_were_pulled_from_the_registry_they_were_pushed_to(demo: Demo) -> None:
-    pushed = dict(line.split() for line in demo.answer(r"python examples/neato/images\.py .*").splitlines())
+    said = demo.answer(r"python examples/neato/images\.py [^\n]*").strip()
+    pushed = dict(line.split() for line in said.splitlines())
     (app,) = demo.pod["status"]["containerStatuses"]
     assert app["imageID"].endswith(pushed[f"127.0.0.1:{demo.registry_port}/neato:1"])
 
@@ -135,7 +136,7 @@ def test_the_debug_container_ran_once_and_the_pod_goes_on(demo: Demo) -> None:
 
 def test_describe_shows_the_debug_container_and_get_does_not_count_it(demo: Demo) -> None:
     """R-CLI-4"""
-    described = demo.answer(r"kubectl describe pod neato \| .*")
+    described = demo.answer(r"kubectl describe pod neato \| [^\n]*")
     (debugger,) = demo.pod["spec"]["ephemeralContainers"]
     assert debugger["targetContainerName"] == "neato"
     for text in (f"{debugger['name']}:", "127.0.0.1:5000/busybox:1", "Command:\n      sh", "Completed"):

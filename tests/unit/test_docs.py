@@ -42,7 +42,7 @@ COMMANDS = dict(commands(main))
 
 
 def code(text: str) -> list[str]:
-    """Everything set as code: `spans` one by one, blocks line by line; of what a console showed, the input."""
+    """Everything set as code: `spans` one by one, blocks by line; of what a console showed, the input."""
     spans = re.findall(r"`([^`\n]+)`", re.sub(r"^```.*?^```", "", text, flags=re.MULTILINE | re.DOTALL))
     for language, block in re.findall(r"^```(\w*)\n(.*?)^```", text, re.MULTILINE | re.DOTALL):
         lines = block.splitlines()
