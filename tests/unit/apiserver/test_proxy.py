@@ -191,7 +191,7 @@ async def front(proxy: KubeletProxy) -> AsyncIterator[Address]:
     assert server.connections == []
 
 
-HEAD = request_head("POST", "/", [("Host", "x"), *UPGRADE])
+HEAD = request_head("POST", "/", UPGRADE)
 
 
 async def test_an_upgrade_is_spliced(kubelet: Kubelet, front: Address):

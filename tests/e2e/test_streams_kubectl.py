@@ -1,0 +1,135 @@
+"""kubectl's streams, over WebSocket and over SPDY, through API server, kubelet and containerd."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import subprocess
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+
+BUSYBOX = "podling.test/busybox:1"
+SERVER = "mkdir /www; echo page > /www/index.html; echo started; httpd -f -p 8080 -h /www"
+
+both_commands = pytest.mark.parametrize("websockets", ["true", "false"], ids=["websocket", "spdy"])
+
+
+@pytest.fixture
+def pod(podling: Any, namespace: str) -> str:
+    """A pod with an init container that has spoken, a web server and a shell with a terminal."""
+    spec = {
+        "terminationGracePeriodSeconds": 1,
+        "initContainers": [{"name": "init", "image": BUSYBOX, "command": ["echo", "prepared"]}],
+        "containers": [
+            {"name": "web", "image": BUSYBOX, "command": ["sh", "-c", SERVER]},
+            {"name": "shell", "image": BUSYBOX, "command": ["sh"], "stdin": True, "tty": True},
+        ],
+    }
+    meta = {"name": "streams", "namespace": namespace}
+    podling.apply({"apiVersion": "v1", "kind": "Pod", "metadata": meta, "spec": spec})
+    podling.kubectl(
+        "wait", "--for=condition=Ready", "pod/streams", "-n", namespace, "--timeout=60s", timeout=70
+    )
+    return namespace
+
+
+def execute(podling: Any, namespace: str, websockets: str, *arguments: str, **options: Any) -> Any:
+    env = {"KUBECTL_REMOTE_COMMAND_WEBSOCKETS": websockets}
+    return podling.kubectl("exec", "-n", namespace, "streams", *arguments, check=False, **env, **options)
+
+
+@both_commands
+def test_exec_gives_outputs_exit_codes_and_takes_input(podling: Any, pod: str, websockets: str) -> None:
+    done = execute(podling, pod, websockets, "-c", "web", "--", "sh", "-c", "echo out; echo err >&2; exit 7")
+    assert (done.returncode, done.stdout) == (7, "out\n")
+    assert done.stderr == "err\ncommand terminated with exit code 7\n"
+    done = execute(podling, pod, websockets, "-i", "-c", "web", "--", "cat", input="through\n")
+    assert (done.returncode, done.stdout) == (0, "through\n")
+
+
+@both_commands
+def test_megabytes_pass_both_ways_unchanged(podling: Any, pod: str, websockets: str) -> None:
+    sent = "0123456789abcdef" * 65536 * 8
+    done = execute(podling, pod, websockets, "-i", "-c", "web", "--", "sha256sum", input=sent)
+    assert done.stdout.split()[0] == hashlib.sha256(sent.encode()).hexdigest()
+    done = execute(podling, pod, websockets, "-c", "web", "--", "sh", "-c", "yes | head -c 8388608")
+    assert done.stdout == "y\n" * 4194304
+
+
+def test_what_cannot_be_is_said_in_kubectls_usual_words(podling: Any, pod: str) -> None:
+    done = execute(podling, pod, "true", "-c", "init", "--", "true")
+    why = 'unable to upgrade connection: container not found ("init")'
+    assert done.stderr == f"error: Internal error occurred: {why}\n"
+    assert execute(podling, pod, "false", "-c", "init", "--", "true").stderr == f"error: {why}\n"
+
+
+@both_commands
+def test_a_shell_outlives_the_client_that_attached_to_it(podling: Any, pod: str, websockets: str) -> None:
+    """R-EPH-6."""
+    for typed, shown in (("kept=remembered\n", b"kept=remembered"), ("echo is:$kept\n", b"is:remembered")):
+        with attached(podling, pod, websockets) as client:
+            client.stdin.write(typed.encode())
+            client.stdin.flush()
+            heard = b""
+            while shown not in heard:
+                piece = os.read(client.stdout.fileno(), 4096)
+                assert piece, heard
+                heard += piece
+
+
+@contextmanager
+def attached(podling: Any, namespace: str, websockets: str) -> Iterator[Any]:
+    """A kubectl that is killed at the end, as by a lost connection."""
+    command = ["kubectl", "--kubeconfig", str(podling.instance.kubeconfig), "-n", namespace]
+    client = subprocess.Popen(
+        [*command, "attach", "-i", "streams", "-c", "shell"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        env={**os.environ, "KUBECTL_REMOTE_COMMAND_WEBSOCKETS": websockets},
+    )
+    try:
+        yield client
+    finally:
+        client.kill()
+        client.communicate()
+
+
+@pytest.mark.parametrize("websockets", ["true", "false"], ids=["tunnel", "spdy"])
+def test_port_forward_carries_one_connection_after_the_other(podling: Any, pod: str, websockets: str) -> None:
+    command = ["kubectl", "--kubeconfig", str(podling.instance.kubeconfig), "-n", pod]
+    forwarding = subprocess.Popen(
+        [*command, "port-forward", "streams", ":8080", "--address=127.0.0.1"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        env={**os.environ, "KUBECTL_PORT_FORWARD_WEBSOCKETS": websockets},
+    )
+    try:
+        address = forwarding.stdout.readline().split()[2]
+        for _ in range(3):
+            with urllib.request.urlopen(f"http://{address}/", timeout=10) as answer:
+                assert answer.read() == b"page\n"
+    finally:
+        forwarding.kill()
+        forwarding.communicate()
+
+
+def test_logs_of_every_container(podling: Any, pod: str) -> None:
+    """R-INIT-8."""
+    logs = [podling.kubectl("logs", "streams", "-n", pod, "-c", name).stdout for name in ("init", "web")]
+    assert logs == ["prepared\n", "started\n"]
+    stamped = podling.kubectl("logs", "streams", "-n", pod, "-c", "web", "--timestamps", "--tail=1").stdout
+    assert stamped.split()[1] == "started"
+    followed = podling.kubectl("logs", "streams", "-n", pod, "-c", "init", "-f").stdout
+    assert followed == "prepared\n"
+
+
+def test_a_bad_log_option_is_refused(podling: Any, pod: str) -> None:
+    path = f"/api/v1/namespaces/{pod}/pods/streams/log?container=web&limitBytes=0"
+    done = podling.kubectl("get", "--raw", path, check=False)
+    assert "limitBytes: Invalid value: 0: must be greater than 0" in done.stderr
