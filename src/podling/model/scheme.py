@@ -4,20 +4,34 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from podling.model.authentication import SelfSubjectReview, TokenReview
+from podling.model.authorization import (
+    LocalSubjectAccessReview,
+    SelfSubjectAccessReview,
+    SelfSubjectRulesReview,
+    SubjectAccessReview,
+)
 from podling.model.config import ConfigMap, Secret
+from podling.model.disruption_budget import PodDisruptionBudget
+from podling.model.endpoint_slice import EndpointSlice
 from podling.model.event import Event, EventsEvent
 from podling.model.lease import Lease
+from podling.model.limit_range import LimitRange
 from podling.model.meta import KubeObject
 from podling.model.namespace import Namespace
 from podling.model.node import Node
 from podling.model.pod import Pod, PodTemplate
+from podling.model.priority_class import PriorityClass
+from podling.model.rbac import ClusterRole, ClusterRoleBinding, Role, RoleBinding
+from podling.model.resource_quota import ResourceQuota
+from podling.model.runtime_class import RuntimeClass
 from podling.model.service import Endpoints, Service
 from podling.model.service_account import ServiceAccount
 
 
 @dataclass(frozen=True, slots=True)
 class Resource:
-    """One stored resource. `group` is empty for the core group."""
+    """One resource: stored, or (the reviews) only answered. `group` is empty for the core group."""
 
     group: str
     version: str
@@ -56,15 +70,31 @@ RESOURCES: tuple[Resource, ...] = (
     _resource(ConfigMap, "configmaps", "cm"),
     _resource(Endpoints, "endpoints", "ep"),
     _resource(Event, "events", "ev"),
+    _resource(LimitRange, "limitranges", "limits"),
     _resource(Namespace, "namespaces", "ns", namespaced=False),
     _resource(Node, "nodes", "no", namespaced=False),
     _resource(Pod, "pods", "po", categories=("all",)),
     _resource(PodTemplate, "podtemplates"),
+    _resource(ResourceQuota, "resourcequotas", "quota"),
     _resource(Secret, "secrets"),
     _resource(ServiceAccount, "serviceaccounts", "sa"),
     _resource(Service, "services", "svc", categories=("all",)),
     _resource(Lease, "leases"),
     _resource(EventsEvent, "events", "ev"),
+    _resource(EndpointSlice, "endpointslices"),
+    _resource(PriorityClass, "priorityclasses", "pc", namespaced=False),
+    _resource(RuntimeClass, "runtimeclasses", namespaced=False),
+    _resource(PodDisruptionBudget, "poddisruptionbudgets", "pdb"),
+    _resource(Role, "roles"),
+    _resource(RoleBinding, "rolebindings"),
+    _resource(ClusterRole, "clusterroles", namespaced=False),
+    _resource(ClusterRoleBinding, "clusterrolebindings", namespaced=False),
+    _resource(TokenReview, "tokenreviews", namespaced=False),
+    _resource(SelfSubjectReview, "selfsubjectreviews", namespaced=False),
+    _resource(SubjectAccessReview, "subjectaccessreviews", namespaced=False),
+    _resource(LocalSubjectAccessReview, "localsubjectaccessreviews"),
+    _resource(SelfSubjectAccessReview, "selfsubjectaccessreviews", namespaced=False),
+    _resource(SelfSubjectRulesReview, "selfsubjectrulesreviews", namespaced=False),
 )
 
 _BY_TYPE = {r.type: r for r in RESOURCES}

@@ -10,6 +10,7 @@ from __future__ import annotations
 NUMBERS = {
     "AWSElasticBlockStoreVolumeSource": "volumeID fsType partition readOnly",
     "Affinity": "nodeAffinity podAffinity podAntiAffinity",
+    "AggregationRule": "clusterRoleSelectors",
     "AppArmorProfile": "type localhostProfile",
     "AttachedVolume": "name devicePath",
     "AzureDiskVolumeSource": "diskName diskURI cachingMode fsType readOnly kind",
@@ -20,6 +21,8 @@ NUMBERS = {
     "CephFSVolumeSource": "monitors path user secretFile secretRef readOnly",
     "CinderVolumeSource": "volumeID fsType readOnly secretRef",
     "ClientIPConfig": "timeoutSeconds",
+    "ClusterRole": "metadata rules aggregationRule",
+    "ClusterRoleBinding": "metadata subjects roleRef",
     "ClusterTrustBundleProjection": "name signerName labelSelector path optional",
     "Condition": "type status observedGeneration lastTransitionTime reason message",
     "ConfigMap": "metadata data binaryData immutable",
@@ -57,8 +60,12 @@ NUMBERS = {
     "DownwardAPIVolumeFile": "path fieldRef resourceFieldRef mode",
     "DownwardAPIVolumeSource": "items defaultMode",
     "EmptyDirVolumeSource": "medium sizeLimit",
+    "Endpoint": "addresses conditions hostname targetRef deprecatedTopology nodeName zone hints",
     "EndpointAddress": "ip targetRef hostname nodeName",
+    "EndpointConditions": "ready serving terminating",
+    "EndpointHints": "forZones forNodes",
     "EndpointPort": "name port protocol appProtocol",
+    "EndpointSlice": "metadata endpoints ports addressType",
     "EndpointSubset": "addresses notReadyAddresses ports",
     "Endpoints": "metadata subsets",
     "EnvFromSource": "prefix configMapRef secretRef",
@@ -84,9 +91,13 @@ NUMBERS = {
     "Eviction": "metadata deleteOptions",
     "ExecAction": "command",
     "FCVolumeSource": "targetWWNs lun fsType readOnly wwids",
+    "FieldSelectorAttributes": "rawSelector requirements",
+    "FieldSelectorRequirement": "key operator values",
     "FileKeySelector": "volumeName path key optional",
     "FlexVolumeSource": "driver fsType secretRef readOnly options",
     "FlockerVolumeSource": "datasetName datasetUUID",
+    "ForNode": "name",
+    "ForZone": "name",
     "GCEPersistentDiskVolumeSource": "pdName fsType partition readOnly",
     "GRPCAction": "port service",
     "GitRepoVolumeSource": "repository revision directory",
@@ -104,6 +115,7 @@ NUMBERS = {
     "ImageVolumeStatus": "imageRef",
     "KeyToPath": "key path mode",
     "LabelSelector": "matchLabels matchExpressions",
+    "LabelSelectorAttributes": "rawSelector requirements",
     "LabelSelectorRequirement": "key operator values",
     "Lease": "metadata spec",
     "LeaseSpec": (
@@ -111,10 +123,14 @@ NUMBERS = {
     ),
     "Lifecycle": "postStart preStop stopSignal",
     "LifecycleHandler": "exec httpGet tcpSocket sleep",
+    "LimitRange": "metadata spec",
+    "LimitRangeItem": "type max min default defaultRequest maxLimitRequestRatio",
+    "LimitRangeSpec": "limits",
     "LinuxContainerUser": "uid gid supplementalGroups",
     "LoadBalancerIngress": "ip hostname ipMode ports",
     "LoadBalancerStatus": "ingress",
     "LocalObjectReference": "name",
+    "LocalSubjectAccessReview": "metadata spec status",
     "ManagedFieldsEntry": "manager operation apiVersion time 6 fieldsType fieldsV1 subresource",
     "NFSVolumeSource": "server path readOnly",
     "Namespace": "metadata spec status",
@@ -147,6 +163,8 @@ NUMBERS = {
         "machineID systemUUID bootID kernelVersion osImage containerRuntimeVersion kubeletVersion "
         "kubeProxyVersion operatingSystem architecture swap"
     ),
+    "NonResourceAttributes": "path verb",
+    "NonResourceRule": "verbs nonResourceURLs",
     "ObjectFieldSelector": "apiVersion fieldPath",
     "ObjectMeta": (
         "name generateName namespace selfLink uid resourceVersion generation creationTimestamp "
@@ -154,6 +172,7 @@ NUMBERS = {
         "managedFields"
     ),
     "ObjectReference": "kind namespace name uid apiVersion resourceVersion fieldPath",
+    "Overhead": "podFixed",
     "OwnerReference": "kind 3 name uid apiVersion controller blockOwnerDeletion",
     "PersistentVolumeClaimSpec": (
         "accessModes resources volumeName selector storageClassName volumeMode dataSource dataSourceRef "
@@ -179,6 +198,12 @@ NUMBERS = {
     "PodCondition": "type status lastProbeTime lastTransitionTime reason message observedGeneration",
     "PodDNSConfig": "nameservers searches options",
     "PodDNSConfigOption": "name value",
+    "PodDisruptionBudget": "metadata spec status",
+    "PodDisruptionBudgetSpec": "minAvailable selector maxUnavailable unhealthyPodEvictionPolicy",
+    "PodDisruptionBudgetStatus": (
+        "observedGeneration disruptedPods disruptionsAllowed currentHealthy "
+        "desiredHealthy expectedPods conditions"
+    ),
     "PodExtendedResourceClaimStatus": "requestMappings resourceClaimName",
     "PodIP": "ip",
     "PodOS": "name",
@@ -208,10 +233,12 @@ NUMBERS = {
     ),
     "PodTemplate": "metadata template",
     "PodTemplateSpec": "metadata spec",
+    "PolicyRule": "verbs apiGroups resources resourceNames nonResourceURLs",
     "PortStatus": "port protocol error",
     "PortworxVolumeSource": "volumeID fsType readOnly",
     "Preconditions": "uid resourceVersion",
     "PreferredSchedulingTerm": "weight preference",
+    "PriorityClass": "metadata value globalDefault description preemptionPolicy",
     "Probe": (
         "(exec httpGet tcpSocket grpc) initialDelaySeconds timeoutSeconds periodSeconds successThreshold "
         "failureThreshold terminationGracePeriodSeconds"
@@ -219,16 +246,30 @@ NUMBERS = {
     "ProjectedVolumeSource": "sources defaultMode",
     "QuobyteVolumeSource": "registry volume readOnly user group tenant",
     "RBDVolumeSource": "monitors image fsType pool user keyring secretRef readOnly",
+    "ResourceAttributes": (
+        "namespace verb group version resource subresource name fieldSelector labelSelector"
+    ),
     "ResourceClaim": "name request",
     "ResourceFieldSelector": "containerName resource divisor",
     "ResourceHealth": "resourceID health message",
+    "ResourceQuota": "metadata spec status",
+    "ResourceQuotaSpec": "hard scopes scopeSelector",
+    "ResourceQuotaStatus": "hard used",
     "ResourceRequirements": "limits requests claims",
+    "ResourceRule": "verbs apiGroups resources resourceNames",
     "ResourceStatus": "name resources",
+    "Role": "metadata rules",
+    "RoleBinding": "metadata subjects roleRef",
+    "RoleRef": "apiGroup kind name",
+    "RuntimeClass": "metadata handler overhead scheduling",
     "SELinuxOptions": "user role type level",
     "ScaleIOVolumeSource": (
         "gateway system secretRef sslEnabled protectionDomain storagePool storageMode volumeName fsType "
         "readOnly"
     ),
+    "Scheduling": "nodeSelector tolerations",
+    "ScopeSelector": "matchExpressions",
+    "ScopedResourceSelectorRequirement": "scopeName operator values",
     "SeccompProfile": "type localhostProfile",
     "Secret": "metadata data type stringData immutable",
     "SecretEnvSource": "(name) optional",
@@ -239,6 +280,12 @@ NUMBERS = {
         "capabilities privileged seLinuxOptions runAsUser runAsNonRoot readOnlyRootFilesystem "
         "allowPrivilegeEscalation runAsGroup procMount windowsOptions seccompProfile appArmorProfile"
     ),
+    "SelfSubjectAccessReview": "metadata spec status",
+    "SelfSubjectAccessReviewSpec": "resourceAttributes nonResourceAttributes",
+    "SelfSubjectReview": "metadata status",
+    "SelfSubjectReviewStatus": "userInfo",
+    "SelfSubjectRulesReview": "metadata spec status",
+    "SelfSubjectRulesReviewSpec": "namespace",
     "Service": "metadata spec status",
     "ServiceAccount": "metadata secrets imagePullSecrets automountServiceAccountToken",
     "ServiceAccountTokenProjection": "audience expirationSeconds path",
@@ -252,10 +299,19 @@ NUMBERS = {
     "ServiceStatus": "loadBalancer conditions",
     "SessionAffinityConfig": "clientIP",
     "SleepAction": "seconds",
+    "SlicePort": "name protocol port appProtocol",
     "StorageOSVolumeSource": "volumeName volumeNamespace fsType readOnly secretRef",
+    "Subject": "kind apiGroup name namespace",
+    "SubjectAccessReview": "metadata spec status",
+    "SubjectAccessReviewSpec": "resourceAttributes nonResourceAttributes user groups extra uid",
+    "SubjectAccessReviewStatus": "allowed reason evaluationError denied",
+    "SubjectRulesReviewStatus": "resourceRules nonResourceRules incomplete evaluationError",
     "Sysctl": "name value",
     "TCPSocketAction": "port host",
     "Taint": "key value effect timeAdded",
+    "TokenReview": "metadata spec status",
+    "TokenReviewSpec": "token audiences",
+    "TokenReviewStatus": "authenticated user error audiences",
     "Toleration": "key operator value effect tolerationSeconds",
     "TopologySpreadConstraint": (
         "maxSkew topologyKey whenUnsatisfiable labelSelector minDomains nodeAffinityPolicy nodeTaintsPolicy "
@@ -263,6 +319,7 @@ NUMBERS = {
     ),
     "TypedLocalObjectReference": "apiGroup kind name",
     "TypedObjectReference": "apiGroup kind name namespace",
+    "UserInfo": "username uid groups extra",
     "Volume": (
         "name (hostPath emptyDir gcePersistentDisk awsElasticBlockStore gitRepo secret nfs iscsi glusterfs "
         "persistentVolumeClaim rbd flexVolume cinder cephfs flocker downwardAPI fc azureFile configMap "
