@@ -6,7 +6,9 @@ answer's code, never a body. Where the lines go is the caller's choice.
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Callable
+from itertools import count
 from typing import Any
 
 import msgspec
@@ -29,6 +31,15 @@ class AuditLog:
         if code < 400 and context.info.verb in READING and not context.info.subresource:
             return
         self._write(_encode(audit_event(context, code)) + b"\n")
+
+
+_OURS = str(uuid.uuid4())[:-12]
+_count = count()
+
+
+def new_audit_id() -> str:
+    """A UUID like no other: random for this process, counted within it, since every request needs one."""
+    return f"{_OURS}{next(_count):012x}"
 
 
 def audit_event(context: RequestContext, code: int) -> dict[str, Any]:

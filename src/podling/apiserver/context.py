@@ -9,16 +9,19 @@ from podling.apiserver.authn.authenticator import ANONYMOUS
 from podling.apiserver.negotiation import Wanted
 from podling.apiserver.request import Query, Request, RequestInfo, User
 
+UNREAD = RequestInfo("", "")
+AS_IT_IS = Wanted()
+
 
 @dataclass(slots=True)
 class RequestContext:
-    """`user` and `wanted` stay at their defaults when the request is refused before they are known."""
+    """What is not yet known, or never will be since the request is refused before, stays at its default."""
 
     request: Request
     audit_id: str
     now: datetime
     query: Query
-    info: RequestInfo
+    info: RequestInfo = UNREAD
     user: User = ANONYMOUS
-    wanted: Wanted = field(default_factory=Wanted)
+    wanted: Wanted = AS_IT_IS
     warnings: list[str] = field(default_factory=list)

@@ -17,24 +17,29 @@ COMPRESS_LEVEL = 1
 GZIP_FORMAT = 16 + zlib.MAX_WBITS
 
 
-async def finish(context: RequestContext, response: Response) -> None:
+def finish(context: RequestContext, response: Response) -> bool:
+    """Whether the body is to be compressed as well."""
     headers = response.headers
     headers["Audit-Id"] = context.audit_id
     headers["Cache-Control"] = "no-cache, private"
     if context.warnings:
         headers["Warning"] = ", ".join(map(warning, context.warnings))
     if not isinstance(response.body, bytes):
-        return
+        return False
     if context.wanted.media_type == YAML and response.content_type == JSON:
         response.body = yaml.safe_dump(msgspec.json.decode(response.body), sort_keys=False).encode()
         response.content_type = YAML
-    if len(response.body) > COMPRESS_ABOVE and accepts_gzip(
-        context.request.headers.get("Accept-Encoding", "")
-    ):
-        # zlib lets other threads run, and this is milliseconds for a long list.
+    if len(response.body) <= COMPRESS_ABOVE:
+        return False
+    return accepts_gzip(context.request.headers.get("Accept-Encoding", ""))
+
+
+async def compress(response: Response) -> None:
+    """In a thread, since zlib lets others run and this is milliseconds for a long list."""
+    if isinstance(response.body, bytes):
         response.body = await asyncio.to_thread(gzip, response.body)
-        headers["Content-Encoding"] = "gzip"
-        headers["Vary"] = "Accept-Encoding"
+        response.headers["Content-Encoding"] = "gzip"
+        response.headers["Vary"] = "Accept-Encoding"
 
 
 def accepts_gzip(accept_encoding: str) -> bool:

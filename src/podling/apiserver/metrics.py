@@ -3,29 +3,19 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import NamedTuple
 
 from podling.apiserver.context import RequestContext
 
-
-class RequestLabels(NamedTuple):
-    verb: str
-    group: str
-    version: str
-    resource: str
-    subresource: str
-    code: int
+Labels = tuple[str, str, str, str, str, int]
+"""Verb, group, version, resource, subresource, code. Non-resource paths have their verb alone."""
 
 
 class RequestCounts:
-    """An observer of the pipeline. Non-resource paths are counted under their verb alone."""
+    """An observer of the pipeline."""
 
     def __init__(self) -> None:
-        self.total: Counter[RequestLabels] = Counter()
+        self.total: Counter[Labels] = Counter()
 
     def completed(self, context: RequestContext, code: int) -> None:
         info = context.info
-        labels = RequestLabels(
-            info.verb.upper(), info.api_group, info.api_version, info.resource, info.subresource, code
-        )
-        self.total[labels] += 1
+        self.total[info.verb, info.api_group, info.api_version, info.resource, info.subresource, code] += 1

@@ -8,16 +8,16 @@ nowhere else.
 from __future__ import annotations
 
 import logging
-import uuid
 from collections.abc import Sequence
 from typing import Protocol
 
+from podling.apiserver.audit import new_audit_id
 from podling.apiserver.authn.authenticator import Authenticator, authenticate
 from podling.apiserver.authz.authorizer import Authorizer, authorize
 from podling.apiserver.context import RequestContext
 from podling.apiserver.errors import failure
-from podling.apiserver.finish import finish
-from podling.apiserver.request import Request, RequestInfo, parse_query, request_info
+from podling.apiserver.finish import compress, finish
+from podling.apiserver.request import Request, parse_query, request_info
 from podling.apiserver.response import Response
 from podling.apiserver.routes import Routes
 from podling.model.errors import StatusError, internal, page_not_found, too_large
@@ -64,10 +64,9 @@ class Pipeline:
         """The answer, whatever happens."""
         context = RequestContext(
             request,
-            audit_id=request.headers.get("Audit-Id") or str(uuid.uuid4()),
-            now=self._clock.now(),
-            query=parse_query(request.query),
-            info=RequestInfo(request.method.lower(), request.path),
+            request.headers.get("Audit-Id") or new_audit_id(),
+            self._clock.now(),
+            parse_query(request.query),
         )
         try:
             response = await self._answer(context)
@@ -76,7 +75,8 @@ class Pipeline:
         except Exception as error:
             log.exception("%s %s", request.method, request.path)
             response = failure(internal(str(error)))
-        await finish(context, response)
+        if finish(context, response):
+            await compress(response)
         for observer in self._observers:
             observer.completed(context, response.status)
         return response

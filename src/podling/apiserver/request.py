@@ -1,13 +1,15 @@
 """What arrives: a request without its socket, who sent it, and what its path and verb ask for.
 
 `request_info` reads a path as Kubernetes' RequestInfoFactory does; authorization, routing, audit and metrics
-look at its answer and never at the path again. Pure: the server's HTTP library appears in `http.py` only.
+look at its answer and never at the path again. The same paths are asked for again and again, so the answers
+are remembered. Pure: the server's HTTP library appears in `http.py` only.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import NamedTuple
 from urllib.parse import parse_qs, unquote
 
@@ -86,6 +88,11 @@ def is_true(value: str) -> bool:
 
 def request_info(method: str, path: str, query: Query) -> RequestInfo:
     """Raises StatusError 400 for a path that names a verb without a resource."""
+    return _request_info(method, path, flag(query, "watch"))
+
+
+@lru_cache(maxsize=4096)
+def _request_info(method: str, path: str, watch: bool) -> RequestInfo:
     parts = [unquote(part) for part in path.split("/") if part] if "%" in path else path.strip("/").split("/")
     if len(parts) < 3 or parts[0] not in ("api", "apis"):
         return RequestInfo(method.lower(), path)
@@ -104,7 +111,7 @@ def request_info(method: str, path: str, query: Query) -> RequestInfo:
     resource, name = rest[0], rest[1] if len(rest) > 1 else ""
     subresource = rest[2] if len(rest) > 2 and verb != "proxy" else ""
     if not name:
-        verb = _collection_verb(verb, query)
+        verb = _collection_verb(verb, watch)
     return RequestInfo(verb, path, True, group, version, namespace, resource, subresource, name)
 
 
@@ -117,7 +124,7 @@ def _namespace(parts: list[str]) -> tuple[str, list[str]]:
     return parts[1], parts
 
 
-def _collection_verb(verb: str, query: Query) -> str:
+def _collection_verb(verb: str, watch: bool) -> str:
     if verb == "get":
-        return "watch" if flag(query, "watch") else "list"
+        return "watch" if watch else "list"
     return "deletecollection" if verb == "delete" else verb

@@ -7,6 +7,7 @@ Unknown resources are 404, known ones with a method they do not have 405, as in 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import NamedTuple
 
 from podling.apiserver.context import RequestContext
 from podling.apiserver.errors import method_not_supported
@@ -42,26 +43,50 @@ EVERYWHERE = frozenset({"list", "watch"})
 """What a namespaced resource may be asked without naming a namespace."""
 
 
+class Route(NamedTuple):
+    """One endpoint: what it works on, and its verbs with a name in the path and without."""
+
+    scope: Scope
+    named: Mapping[str, Verb]
+    unnamed: Mapping[str, Verb]
+
+
 class Routes:
     def __init__(self, scopes: Sequence[Scope]) -> None:
-        self._scopes = {_path(scope): scope for scope in scopes}
+        self._routes = {_path(scope): _route(scope) for scope in scopes}
 
     async def serve(self, context: RequestContext) -> Response:
         """Raises StatusError."""
         info = context.info
-        scope = self._scopes.get((info.api_group, info.api_version, info.resource, info.subresource))
-        if scope is None:
+        route = self._routes.get((info.api_group, info.api_version, info.resource, info.subresource))
+        if route is None:
             raise page_not_found()
-        _check_place(info, scope)
-        verb = _verb(info, scope)
+        _check_place(info, route.scope)
+        verb = (route.named if info.name else route.unnamed).get(info.verb)
+        if verb is None:
+            raise method_not_supported()
         if verb is not connect:
             context.wanted = negotiate(context.request.headers.get("Accept", ""), OBJECT_SHAPES)
-        return await verb(context, scope)
+        return await verb(context, route.scope)
 
 
 def _path(scope: Scope) -> tuple[str, str, str, str]:
     resource, subresource = scope.resource, scope.subresource
     return resource.group, resource.version, resource.plural, subresource.name if subresource else ""
+
+
+def _route(scope: Scope) -> Route:
+    subresource = scope.subresource
+    if isinstance(subresource, Connect):
+        return Route(scope, _only(ON_NODES, subresource.verbs), {})
+    if isinstance(subresource, Action):
+        return Route(scope, _only(ON_ACTIONS, subresource.verbs), {})
+    verbs = subresource.verbs if subresource else scope.store.kind.verbs
+    return Route(scope, _only(ON_OBJECTS, verbs), {} if subresource else _only(ON_COLLECTIONS, verbs))
+
+
+def _only(verbs: Mapping[str, Verb], allowed: Sequence[str]) -> Mapping[str, Verb]:
+    return {name: verb for name, verb in verbs.items() if name in allowed}
 
 
 def _check_place(info: RequestInfo, scope: Scope) -> None:
@@ -71,20 +96,3 @@ def _check_place(info: RequestInfo, scope: Scope) -> None:
             raise page_not_found() if info.name else method_not_supported()
     elif info.namespace and info.resource != "namespaces":
         raise page_not_found()
-
-
-def _verb(info: RequestInfo, scope: Scope) -> Verb:
-    """Raises StatusError 405."""
-    verbs = _verbs(info, scope)
-    allowed = scope.subresource.verbs if scope.subresource else scope.store.kind.verbs
-    if info.verb not in verbs or info.verb not in allowed:
-        raise method_not_supported()
-    return verbs[info.verb]
-
-
-def _verbs(info: RequestInfo, scope: Scope) -> Mapping[str, Verb]:
-    if isinstance(scope.subresource, Connect):
-        return ON_NODES
-    if isinstance(scope.subresource, Action):
-        return ON_ACTIONS
-    return ON_OBJECTS if info.name else ON_COLLECTIONS

@@ -21,8 +21,7 @@ from podling.apiserver.pipeline import Observer, PathHandler, Pipeline
 from podling.apiserver.registry.kind import Kind, View, storage_key
 from podling.apiserver.registry.store import Store, kept_as
 from podling.apiserver.registry.view_storage import ViewStorage
-from podling.apiserver.request import Request
-from podling.apiserver.response import Response
+from podling.apiserver.response import Handle
 from podling.apiserver.routes import Routes
 from podling.apiserver.table import Tables
 from podling.apiserver.verbs.scope import Connector, Scope
@@ -48,7 +47,7 @@ class ApiServer:
     """Serves from `start()` to `close()`. `handle` is all that a listener or an in-process client needs."""
 
     def __init__(self, pipeline: Pipeline, caches: Sequence[ResourceCache], counts: RequestCounts) -> None:
-        self._pipeline = pipeline
+        self.handle: Handle = pipeline.handle
         self._caches = caches
         self._bookmarks: asyncio.TimerHandle | None = None
         self.counts = counts
@@ -63,21 +62,20 @@ class ApiServer:
         connector: Connector,
         paths: Sequence[PathHandler] = (),
         observers: Sequence[Observer] = (),
+        authenticators: Sequence[Authenticator] = AUTHENTICATORS,
+        authorizers: Sequence[Authorizer] = AUTHORIZERS,
     ) -> ApiServer:
         stores = [_store(storage, kind, clock) for kind in kinds]
         counts = RequestCounts()
         pipeline = Pipeline(
             clock=clock,
-            authenticators=AUTHENTICATORS,
-            authorizers=AUTHORIZERS,
+            authenticators=authenticators,
+            authorizers=authorizers,
             paths=paths,
             routes=Routes(list(_scopes(stores, built_in(_finder(stores)), connector))),
             observers=(counts, *observers),
         )
         return cls(pipeline, [store.cache for store in stores], counts)
-
-    async def handle(self, request: Request) -> Response:
-        return await self._pipeline.handle(request)
 
     async def start(self) -> None:
         """Load all objects; requests may come once this has returned."""

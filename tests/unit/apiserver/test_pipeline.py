@@ -111,7 +111,7 @@ async def test_requests_are_counted(api: Any) -> None:
     before = dict(api.server.counts.total)
     await api.get(f"{CONFIGS}/a")
     (labels,) = {key for key, count in api.server.counts.total.items() if count != before.get(key, 0)}
-    assert labels == ("GET", "", "v1", "configmaps", "", 404)
+    assert labels == ("get", "", "v1", "configmaps", "", 404)
 
 
 async def test_long_answers_are_compressed_for_those_who_accept(api: Any) -> None:

@@ -1,14 +1,17 @@
 """Reads and writes the objects of one kind: the kind's rules around the promise of storage.
 
 Reads come from the watch cache and decode nothing. A write goes to storage against the revision it was
-decided on; when another write came first, the decision is taken again on what stands now. A write that
-changes nothing is not written: the answer is the object as it stands, at its old revision.
+decided on: writers of one object take turns here, and when another server's write came first, the decision is
+taken again on what stands now. A write that changes nothing is not written: the answer is the object as it
+stands, at its old revision.
 """
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, Generic, NamedTuple, Protocol, TypeVar, cast
+from weakref import WeakValueDictionary
 
 from podling.apiserver.registry import object_meta
 from podling.apiserver.registry.kind import Kind, Part, View, storage_key
@@ -23,9 +26,10 @@ from podling.watch.cache import ResourceCache
 from podling.watch.entry import Decoder, Entry
 
 T = TypeVar("T", bound=KubeObject)
+R = TypeVar("R")
 
 ATTEMPTS = 5
-"""How often a write is decided anew because others came first, before the client hears of it."""
+"""How often a write is decided anew because another server's came first, before the client hears of it."""
 
 
 class Deleted(NamedTuple):
@@ -66,6 +70,8 @@ class Store(Generic[T]):
         self.clock = clock
         self._decoder = Decoder(json.decoder_of(self.type).decode)
         self._prefix = storage_key(kept_as(kind))
+        # Writers of one object take turns: deciding at once, all but one would decide in vain.
+        self._turns: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
     def prefix(self, namespace: str = "") -> str:
         """Of the keys of all objects, or of those in one namespace."""
@@ -113,30 +119,38 @@ class Store(Generic[T]):
         dry_run: bool = False,
     ) -> Entry:
         """Raises StatusError 404 when there is nothing to update, 409 when others keep coming first."""
-        current = self.find(namespace, name)
-        for _ in range(ATTEMPTS):
+
+        async def write(current: Entry) -> Entry:
             new = change(current)
             await self._decide(new, current, rules, admit)
-            try:
-                return await self._replace(new, current, dry_run=dry_run)
-            except ConflictError as error:
-                current = self._standing(name, error)
-        raise conflict(self.kind.resource.plural, name, STALE, self.kind.resource.group)
+            return await self._replace(new, current, dry_run=dry_run)
+
+        return await self._write(namespace, name, write)
 
     async def delete(
         self, namespace: str, name: str, options: DeleteOptions, admit: Admit[T], *, dry_run: bool = False
     ) -> Deleted:
         """Raises StatusError 404, 409 for a precondition that does not hold."""
-        current = self.find(namespace, name)
-        for _ in range(ATTEMPTS):
+
+        async def write(current: Entry) -> Deleted:
             object_meta.check_preconditions(
                 self.kind.resource, options.preconditions, current.object.metadata, current.revision
             )
             await admit(None, current.object)
-            try:
-                return await self._delete(current, options, dry_run=dry_run)
-            except ConflictError as error:
-                current = self._standing(name, error)
+            return await self._delete(current, options, dry_run=dry_run)
+
+        return await self._write(namespace, name, write)
+
+    async def _write(self, namespace: str, name: str, write: Callable[[Entry], Awaitable[R]]) -> R:
+        """Do `write` to what stands, and again when another server's write came first."""
+        key = self.prefix(namespace) + name
+        async with self._turns.setdefault(key, asyncio.Lock()):
+            current = self.find(namespace, name)
+            for _ in range(ATTEMPTS):
+                try:
+                    return await write(current)
+                except ConflictError as error:
+                    current = self._standing(name, error)
         raise conflict(self.kind.resource.plural, name, STALE, self.kind.resource.group)
 
     async def _decide(self, new: T, current: Entry, rules: Rules | None, admit: Admit[T]) -> None:

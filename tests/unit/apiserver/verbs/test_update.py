@@ -52,7 +52,7 @@ async def test_overwriters_do_not_conflict(api: Any, config: Any) -> None:
         body = {"metadata": {"name": "a"}, "data": {"k": str(value)}}
         return int((await api.put(f"{CONFIGS}/a", body)).status)
 
-    assert set(await asyncio.gather(*(overwrite(value) for value in range(4)))) == {200}
+    assert set(await asyncio.gather(*(overwrite(value) for value in range(20)))) == {200}
 
 
 @pytest.mark.parametrize(
