@@ -196,9 +196,6 @@ def main() -> None:
                 Measurement(f"LIST {LISTED} pods, 4 connections", "/s", lists, goal=">= 400/s"),
                 Measurement("create pods, 8 connections", "/s", creates, goal=">= 2,500/s"),
                 Measurement("create config maps, 8 connections", "/s", configs),
-                Measurement(
-                    "merge-patch one label of one pod, 8 connections", "/s", spread, goal=">= 2,000/s"
-                ),
                 Measurement("merge-patch a label, 8 connections", "/s", many, goal=">= 2,000/s"),
                 Measurement("merge-patch a label of one pod, 8 connections", "/s", one),
             ],
