@@ -1,22 +1,31 @@
-"""The `podling` command: its subcommands, and how a failure they expected is shown."""
+"""The `podling` command: its subcommands by name. Each is imported when it is asked for, because most need few of the
+parts that `up` needs all of."""
 
 from __future__ import annotations
+
+from importlib import import_module
 
 import click
 
 from podling import __version__
-from podling.cli.doctor import doctor
-from podling.cli.down import down
-from podling.cli.images import images
-from podling.cli.status import status
-from podling.cli.up import up
+
+COMMANDS = ("doctor", "down", "images", "status", "up")
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+class Commands(click.Group):
+    """The command NAME is the object of that name in `podling.cli.NAME`."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in COMMANDS:
+            return None
+        command: click.Command = getattr(import_module(f"podling.cli.{cmd_name}"), cmd_name)
+        return command
+
+
+@click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="podling")
 def main() -> None:
-    """Kubernetes pods in one process."""
-
-
-for command in (up, down, status, doctor, images):
-    main.add_command(command)
+    """Kubernetes pods in one Python process."""

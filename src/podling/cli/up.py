@@ -10,7 +10,6 @@ from typing import IO
 
 import click
 
-from podling.assemble import StartError, UpOptions, run
 from podling.cli import options
 from podling.instance import DEFAULT_PORT, Instance
 
@@ -44,6 +43,9 @@ def up(
     if detach:
         _detach(instance)
         return
+    # Not needed to start one that is left running, and half of what a start takes is importing it.
+    from podling.assemble import StartError, UpOptions, run
+
     chosen = UpOptions(
         instance=instance,
         port=port,
