@@ -1,5 +1,6 @@
-"""The `podling` command: its subcommands by name. Each is imported when it is asked for, because most need few of the
-parts that `up` needs all of."""
+"""The `podling` command and its subcommands, each imported when it is asked for: most need few of the parts
+that `up` needs all of.
+"""
 
 from __future__ import annotations
 
