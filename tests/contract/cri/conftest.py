@@ -23,7 +23,10 @@ from podling.cri.interface import EventKind, Runtime, RuntimeEvent, RuntimeFault
 
 _EXECUTES = {("sh", "-c", "echo out; echo err >&2; exit 4"): ExecOutcome(4, b"out\n", b"err\n")}
 _WORKLOADS = {
-    "runs": (["sh", "-c", "trap 'exit 7' TERM; sleep 1000 & wait"], Script(term_code=7, executes=_EXECUTES)),
+    "runs": (
+        ["sh", "-c", "trap 'exit 7' TERM; : >/tmp/ready; sleep 1000 & wait"],
+        Script(term_code=7, executes=_EXECUTES),
+    ),
     "ignores-term": (["sleep", "1000"], Script(term_code=None)),
     "exits-0": (["true"], Script(exit_code=0)),
     "exits-3": (["sh", "-c", "exit 3"], Script(exit_code=3)),
@@ -35,6 +38,7 @@ _WORKLOADS = {
 }
 """What a container does: the command for a runtime that runs it, the script for the one that does not."""
 
+_UNTIL_READY = "until [ -e /tmp/ready ]; do sleep 0.01; done"
 _NETWORKED = pb.NamespaceOption(network=pb.POD, pid=pb.CONTAINER, ipc=pb.POD)
 _names = count()
 
@@ -115,6 +119,9 @@ class Kit:
             container = self.container_config(does, **fields)
             container_id = await self.runtime.create_container(sandbox_id, container, config)
             await self.runtime.start_container(container_id)
+            if does == "runs" and self.busybox:
+                # Until it has its trap, the first process of a container ignores TERM.
+                await self.runtime.exec_sync(container_id, ["sh", "-c", _UNTIL_READY], 20)
             yield container_id
 
     @asynccontextmanager
