@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 from podling.apiserver.protobuf.numbers import NUMBERS
 from podling.apiserver.protobuf.wire import WireError, fields
-from podling.model.errors import bad_request
+from podling.model.errors import bad_request, unsupported_media_type
 from podling.model.fields import FieldInfo, fields_of, is_struct, item_type
 from podling.model.quantity import Quantity
 from podling.model.time import micro_time, rfc3339
@@ -29,7 +29,10 @@ _ENVELOPE = {1: "type", 2: "raw"}
 
 
 def decode(body: bytes, type_: type[Any]) -> dict[str, Any]:
-    """The object in a body; `kind` and `apiVersion` are the envelope's. Raises StatusError 400."""
+    """The object in a body; `kind` and `apiVersion` are the envelope's. Raises StatusError 400, and
+    415 for a kind that has no protobuf form."""
+    if type_.__name__ not in NUMBERS:
+        raise unsupported_media_type(("application/json", "application/yaml"))
     if not body.startswith(MAGIC):
         raise bad_request(
             "provided data does not appear to be a protobuf message, expected prefix [107 56 115 0]"
@@ -118,6 +121,9 @@ def _value(raw: int | bytes, type_: Any, form: str, depth: int) -> Any:
         return _text(dict(fields(_bytes(raw))).get(1, b""))
     if typing.get_origin(type_) in (UnionType, typing.Union):
         return _int_or_string(_bytes(raw))
+    if typing.get_origin(type_) is list:
+        # A list inside a map is a message of its own, such as ExtraValue.
+        return [_value(item, item_type(type_), "", depth) for _, item in fields(_bytes(raw))]
     if is_struct(type_):
         return _message(_bytes(raw), type_, depth + 1)
     raise WireError(f"no protobuf form of {type_}")

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from podling.apiserver.protobuf import write
 from podling.apiserver.protobuf.decode import decode
 from podling.apiserver.protobuf.numbers import NUMBERS
+from podling.model.authorization import SubjectAccessReview
 from podling.model.config import Secret
 from podling.model.errors import StatusError
 from podling.model.fields import fields_of, is_struct, item_type
@@ -21,6 +22,7 @@ from podling.model.namespace import Namespace
 from podling.model.options import DeleteOptions
 from podling.model.pod import Binding, Eviction, Pod
 from podling.model.scheme import RESOURCES
+from podling.model.service_account import TokenRequest
 
 # What `kubectl create namespace shop` of version 1.32 sends.
 NAMESPACE = bytes.fromhex(
@@ -90,6 +92,13 @@ def test_quantities_and_ports_by_name() -> None:
     assert container["livenessProbe"]["tcpSocket"]["port"] == "http"
 
 
+def test_lists_inside_maps() -> None:
+    entry = message((1, "scopes"), (2, message((1, "a"), (1, "b"))))
+    spec = message((3, "eve"), (5, entry))
+    data = decode(body("SubjectAccessReview", message((2, spec))), SubjectAccessReview)
+    assert data["spec"] == {"user": "eve", "extra": {"scopes": ["a", "b"]}}
+
+
 def test_numbers_below_zero() -> None:
     spec = message((25, 2**64 - 5))
     assert decode(body("Pod", message((2, spec))), Pod)["spec"] == {"priority": -5}
@@ -119,7 +128,8 @@ def test_only_a_status_escapes(raw: bytes) -> None:
 
 def test_every_type_that_can_be_sent_has_numbers() -> None:
     """And every name in the table is a field of its type."""
-    waiting: list[Any] = [resource.type for resource in RESOURCES] + [Binding, Eviction, DeleteOptions]
+    waiting: list[Any] = [resource.type for resource in RESOURCES] + [Binding, Eviction]
+    waiting += [DeleteOptions, TokenRequest]
     seen: set[Any] = set()
     while waiting:
         type_ = waiting.pop()
