@@ -48,7 +48,7 @@ from podling.cri.process import Process
 from podling.instance import Instance
 from podling.kubelet.config import KubeletConfig
 from podling.kubelet.kubelet import Kubelet
-from podling.kubelet.server import KubeletServer, server_tls
+from podling.kubelet.serving.server import KubeletServer, server_tls
 from podling.model.config import ConfigMap
 from podling.model.namespace import Namespace
 from podling.model.node import Node

@@ -26,7 +26,7 @@ from podling.cri.leftovers import remove_leftovers
 from podling.cri.mounts import mounts_under, unmount
 from podling.doctor import CNI_BIN_DIRS, CNI_PLUGINS
 from podling.instance import Instance
-from podling.kubelet.cgroups import Cgroups
+from podling.kubelet.node.cgroups import Cgroups
 from podling.network import cni, masquerade
 from podling.prepare import StartError
 

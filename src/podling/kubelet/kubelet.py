@@ -16,22 +16,22 @@ from podling.client.client import Client
 from podling.client.events import EventRecorder
 from podling.client.informer import Informer
 from podling.cri.interface import EventKind, Runtime, RuntimeFault
-from podling.kubelet.cgroups import Cgroups
 from podling.kubelet.config import KubeletConfig
-from podling.kubelet.dns import parse_resolv_conf
 from podling.kubelet.gates import DEFAULT_GATES, Gates
-from podling.kubelet.images import Images
-from podling.kubelet.lease import LeaseKeeper
-from podling.kubelet.machine import Machine, this_machine
-from podling.kubelet.node import NodeReporter
-from podling.kubelet.node_context import NodeContext
-from podling.kubelet.node_facts import NodeFacts, Resolver
-from podling.kubelet.node_status import allocatable
-from podling.kubelet.object_source import ObjectSource
-from podling.kubelet.orphans import remove_leftovers
+from podling.kubelet.node.cgroups import Cgroups
+from podling.kubelet.node.lease import LeaseKeeper
+from podling.kubelet.node.machine import Machine, this_machine
+from podling.kubelet.node.node import NodeReporter
+from podling.kubelet.node.node_context import NodeContext
+from podling.kubelet.node.node_facts import NodeFacts, Resolver
+from podling.kubelet.node.node_status import allocatable
+from podling.kubelet.pod.object_source import ObjectSource
+from podling.kubelet.pod.orphans import remove_leftovers
+from podling.kubelet.pod.pod_workers import PodWorkers, observe_until_answered
+from podling.kubelet.pod.shutdown import stop_everything, unmount_volumes
 from podling.kubelet.pod_worker import PodWorker
-from podling.kubelet.pod_workers import PodWorkers, observe_until_answered
-from podling.kubelet.shutdown import stop_everything, unmount_volumes
+from podling.kubelet.pulling.images import Images
+from podling.kubelet.runtime_config.dns import parse_resolv_conf
 from podling.model.pod import Pod
 from podling.model.time import Clock
 

@@ -9,20 +9,20 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from podling.kubelet.container_plan import keep
 from podling.kubelet.container_types import ContainerType
-from podling.kubelet.dead_containers import remove_dead
-from podling.kubelet.draft import Draft
-from podling.kubelet.ending import Ending, deadline, ending
-from podling.kubelet.ephemeral_plan import plan_ephemeral
 from podling.kubelet.gates import DEFAULT_GATES, Gates
-from podling.kubelet.init_plan import initialize
 from podling.kubelet.observed import ObservedPod
+from podling.kubelet.planning.container_plan import keep
+from podling.kubelet.planning.dead_containers import remove_dead
+from podling.kubelet.planning.draft import Draft
+from podling.kubelet.planning.ending import Ending, deadline, ending
+from podling.kubelet.planning.ephemeral_plan import plan_ephemeral
+from podling.kubelet.planning.init_plan import initialize
+from podling.kubelet.planning.sandbox_plan import clear_old_sandboxes, needs_new_sandbox, replace_sandbox
+from podling.kubelet.planning.teardown import tear_down
 from podling.kubelet.pod_actions import Finish, Plan, RecordInitialized, RemoveContainer, RemoveSandbox
 from podling.kubelet.pod_state import PodState, furthest
-from podling.kubelet.sandbox_plan import clear_old_sandboxes, needs_new_sandbox, replace_sandbox
-from podling.kubelet.teardown import tear_down
-from podling.kubelet.waiting import status_changes_at
+from podling.kubelet.reporting.waiting import status_changes_at
 from podling.model.pod import Pod
 
 

@@ -23,22 +23,22 @@ from datetime import datetime
 import msgspec
 
 from podling.cri.interface import EventKind, RuntimeEvent
-from podling.kubelet.actions import PodActions
-from podling.kubelet.node_context import NodeContext
-from podling.kubelet.observe import RuntimePod
+from podling.kubelet.node.node_context import NodeContext
 from podling.kubelet.observed import ObservedPod, Termination
+from podling.kubelet.pod.actions import PodActions
+from podling.kubelet.pod.observe import RuntimePod
+from podling.kubelet.pod.pod_changes import changed_images, with_foreign_conditions
+from podling.kubelet.pod.pod_directories import PodDirectory
+from podling.kubelet.pod.pod_ending import PodEnding
+from podling.kubelet.pod.pod_record import PodRecord
+from podling.kubelet.pod.termination import termination_message
 from podling.kubelet.pod_actions import Action, Finish, Plan
-from podling.kubelet.pod_changes import changed_images, with_foreign_conditions
-from podling.kubelet.pod_directories import PodDirectory
-from podling.kubelet.pod_ending import PodEnding
 from podling.kubelet.pod_plan import plan
-from podling.kubelet.pod_record import PodRecord
 from podling.kubelet.pod_state import PodLife, PodState
-from podling.kubelet.pod_volumes import PodVolumes
+from podling.kubelet.reporting.status_events import status_events
+from podling.kubelet.reporting.status_writer import StatusWriter
 from podling.kubelet.status import pod_status
-from podling.kubelet.status_events import status_events
-from podling.kubelet.status_writer import StatusWriter
-from podling.kubelet.termination import termination_message
+from podling.kubelet.volumes.pod_volumes import PodVolumes
 from podling.model.pod import Pod
 from podling.model.pod_status import PodStatus
 

@@ -11,13 +11,13 @@ from datetime import datetime
 
 import msgspec
 
-from podling.kubelet.conditions import Facts, pod_conditions
-from podling.kubelet.container_status import container_status, lose
 from podling.kubelet.container_types import ContainerType, init_containers
-from podling.kubelet.ending import FAILED, TERMINAL, Ending, ending
 from podling.kubelet.observed import ObservedPod
-from podling.kubelet.pod_phase import PENDING, RUNNING, pod_phase
-from podling.kubelet.waiting import Moment
+from podling.kubelet.planning.ending import FAILED, TERMINAL, Ending, ending
+from podling.kubelet.reporting.conditions import Facts, pod_conditions
+from podling.kubelet.reporting.container_status import container_status, lose
+from podling.kubelet.reporting.pod_phase import PENDING, RUNNING, pod_phase
+from podling.kubelet.reporting.waiting import Moment
 from podling.model.pod import Pod
 from podling.model.pod_status import ContainerStatus, HostIP, PodIP, PodStatus
 from podling.model.resources import qos_class

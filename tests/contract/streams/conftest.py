@@ -17,7 +17,7 @@ import pytest
 
 from podling.cri.grpc import cri_pb2 as pb
 from podling.cri.interface import EventKind, Runtime
-from podling.kubelet.server import KubeletServer, server_tls
+from podling.kubelet.serving.server import KubeletServer, server_tls
 from podling.model.container import Container
 from podling.model.meta import ObjectMeta
 from podling.model.pod import Pod, PodSpec, PodStatus

@@ -29,6 +29,7 @@ from podling.kubelet.observed import (
     ObservedSandbox,
     StartFailure,
 )
+from podling.kubelet.planning.restart import definition_hash
 from podling.kubelet.pod_actions import (
     Action,
     CreateSandbox,
@@ -41,7 +42,6 @@ from podling.kubelet.pod_actions import (
     StopContainer,
     StopSandbox,
 )
-from podling.kubelet.restart import definition_hash
 from podling.model.container import Container, EphemeralContainer
 from podling.model.meta import ObjectMeta
 from podling.model.pod import Pod, PodSpec

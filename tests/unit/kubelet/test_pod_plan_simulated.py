@@ -23,6 +23,7 @@ from podling.kubelet.observed import (
     ObservedSandbox,
     StartFailure,
 )
+from podling.kubelet.planning.restart import definition_hash
 from podling.kubelet.pod_actions import (
     CreateSandbox,
     Finish,
@@ -35,7 +36,6 @@ from podling.kubelet.pod_actions import (
 )
 from podling.kubelet.pod_plan import plan
 from podling.kubelet.pod_state import PodState
-from podling.kubelet.restart import definition_hash
 from podling.kubelet.status import pod_status
 from podling.model.time import rfc3339
 

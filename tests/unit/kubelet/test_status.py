@@ -12,8 +12,8 @@ from datetime import timedelta
 import msgspec
 import pytest
 
-from podling.kubelet.container_plan import next_attempt
 from podling.kubelet.observed import ProbeResult, Termination
+from podling.kubelet.planning.container_plan import next_attempt
 from podling.kubelet.status import pod_status
 from podling.model.pod import PodReadinessGate
 from podling.model.pod_status import PodCondition, PodIP

@@ -6,7 +6,7 @@ import os
 import stat
 from pathlib import Path
 
-from podling.kubelet.mounts import mount_tmpfs
+from podling.kubelet.volumes.mounts import mount_tmpfs
 from podling.kubelet.volumes.payload import VolumeError
 from podling.model.volume import EmptyDirVolumeSource
 

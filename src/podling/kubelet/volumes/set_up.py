@@ -11,10 +11,10 @@ from datetime import datetime
 from functools import partial
 from pathlib import Path
 
-from podling.kubelet.mounts import mount_tmpfs
-from podling.kubelet.pod_directories import PodDirectory
+from podling.kubelet.pod.pod_directories import PodDirectory
 from podling.kubelet.volumes import atomic, config_map, downward_api, empty_dir, host_path, projected, secret
 from podling.kubelet.volumes.downward_api import ResourceValue
+from podling.kubelet.volumes.mounts import mount_tmpfs
 from podling.kubelet.volumes.objects import Objects
 from podling.kubelet.volumes.ownership import has_group, set_group
 from podling.kubelet.volumes.payload import Payload, VolumeError

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from podling.kubelet.mounts import bind_mount
+from podling.kubelet.volumes.mounts import bind_mount
 from podling.kubelet.volumes.payload import VolumeError
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from podling.kubelet.pod_directories import PodDirectory
+from podling.kubelet.pod.pod_directories import PodDirectory
 from podling.kubelet.volumes.objects import Objects
 from podling.kubelet.volumes.payload import VolumeError
 from podling.kubelet.volumes.set_up import Layout, MountedVolume, SetUpError, set_up_volumes

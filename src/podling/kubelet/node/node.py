@@ -1,0 +1,122 @@
+"""Registers the node and keeps its status true: when something changed at once, else every few minutes.
+
+That the kubelet is alive is said by the lease (`lease.py`), which costs next to nothing; the status itself is
+only written when there is something to say.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+
+from podling.client.client import Client
+from podling.cri.interface import Runtime, RuntimeFault
+from podling.kubelet.config import KubeletConfig
+from podling.kubelet.node.machine import Machine
+from podling.kubelet.node.node_status import RuntimeReport, differs, new_node, node_status
+from podling.kubelet.reporting.status_patch import STRATEGIC_MERGE
+from podling.model.errors import StatusError
+from podling.model.json import to_data
+from podling.model.node import Node, NodeStatus
+from podling.model.time import Clock
+
+FIRST_RETRY = 0.1
+LONGEST_RETRY = 7.0
+
+log = logging.getLogger(__name__)
+
+
+class NodeReporter:
+    """`run()` it; `refresh()` says that the runtime came or went. `node` is what the server last answered."""
+
+    def __init__(
+        self, client: Client, runtime: Runtime, clock: Clock, config: KubeletConfig, machine: Machine
+    ) -> None:
+        self._client = client
+        self._runtime = runtime
+        self._clock = clock
+        self._config = config
+        self._machine = machine
+        self._refresh = asyncio.Event()
+        self._registered = asyncio.Event()
+        self.node = Node()
+
+    def refresh(self) -> None:
+        self._refresh.set()
+
+    async def wait_registered(self) -> None:
+        await self._registered.wait()
+
+    async def run(self) -> None:
+        written = self._clock.now()
+        while True:
+            status = await self._status()
+            overdue = self._clock.now() - written >= self._config.status_interval
+            if not self._registered.is_set() or overdue or differs(self.node.status, status):
+                await self._write(status)
+                written = self._clock.now()
+                self._registered.set()
+            self._refresh.clear()
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(self._config.status_check.total_seconds()):
+                    await self._refresh.wait()
+
+    async def _status(self) -> NodeStatus:
+        report = await _ask(self._runtime)
+        return node_status(self._config, self._machine, report, self.node.status, self._clock.now())
+
+    async def _write(self, status: NodeStatus) -> None:
+        """Until it is written: a kubelet nobody can see is of no use; the server may only be starting."""
+        wait = FIRST_RETRY
+        while True:
+            try:
+                self.node = await (
+                    self._patch(status) if self._registered.is_set() else self._register(status)
+                )
+                return
+            except (StatusError, OSError) as error:
+                log.warning("node %s not written: %s", self._config.node_name, error)
+            await asyncio.sleep(wait)
+            wait = min(wait * 2, LONGEST_RETRY)
+
+    async def _register(self, status: NodeStatus) -> Node:
+        """A node of this name that is there already is this one from before, and is made true."""
+        fresh = new_node(self._config, self._machine, status)
+        try:
+            self.node = await self._client.create(fresh)
+        except StatusError as error:
+            if error.reason != "AlreadyExists":
+                raise
+            labels = {"metadata": {"labels": fresh.metadata.labels}}
+            self.node = await self._client.patch(Node, self._config.node_name, "", labels)
+            status = node_status_kept(self.node.status, status)
+        return await self._patch(status) if differs(self.node.status, status) else self.node
+
+    async def _patch(self, status: NodeStatus) -> Node:
+        body = {"status": to_data(status)}
+        return await self._client.patch(
+            Node, self._config.node_name, "", body, subresource="status", patch_type=STRATEGIC_MERGE
+        )
+
+
+def node_status_kept(old: NodeStatus, new: NodeStatus) -> NodeStatus:
+    """`new` with the transition times of what has not changed since the kubelet before this one wrote
+    `old`."""
+    before = {condition.type: condition for condition in old.conditions}
+    for condition in new.conditions:
+        known = before.get(condition.type)
+        if known is not None and known.status == condition.status:
+            condition.last_transition_time = known.last_transition_time
+    return new
+
+
+async def _ask(runtime: Runtime) -> RuntimeReport:
+    try:
+        version, status, images = await asyncio.gather(
+            runtime.version(), runtime.status(), runtime.list_images()
+        )
+    except RuntimeFault as fault:
+        log.warning("the container runtime does not answer: %s", fault)
+        return RuntimeReport()
+    return RuntimeReport(version.runtime_name, version.runtime_version, list(status.conditions), images)

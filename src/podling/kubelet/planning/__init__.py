@@ -1,0 +1,1 @@
+"""The rules `pod_plan.py` puts together, one file a rule. Pure."""

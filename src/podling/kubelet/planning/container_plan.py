@@ -1,0 +1,134 @@
+"""Keeping one container alive: start it, start it again after a back-off, replace it when its definition
+changed or a probe gave it up. When it may start at all is decided by the callers (`init_plan.py`,
+`pod_plan.py`)."""
+
+from __future__ import annotations
+
+from podling.kubelet.container_types import NEVER, ContainerType
+from podling.kubelet.observed import ContainerState, ObservedContainer, ObservedPod
+from podling.kubelet.planning.backoff import crashes_after, restart_at, retry_at
+from podling.kubelet.planning.draft import Draft
+from podling.kubelet.planning.ending import DEFAULT_GRACE, MINIMUM_GRACE
+from podling.kubelet.planning.restart import STATUS_UNKNOWN, changed, restarts
+from podling.kubelet.pod_actions import RemoveContainer, StartContainer, StopContainer
+from podling.model.container import Container
+from podling.model.pod import Pod
+from podling.model.pod_status import ContainerStatus, PodStatus
+
+
+def keep(draft: Draft, pod: Pod, kind: ContainerType, container: Container) -> None:
+    """What this container needs now, if anything."""
+    if draft.starting(container.name):
+        return
+    newest = draft.observed.newest(container.name)
+    if newest is None or newest.exited:
+        _start_again(draft, pod, kind, container, newest)
+    elif newest.state is ContainerState.CREATED:
+        # A start that a crash cut short: nothing of it has run. It is made again, with the same attempt.
+        draft.add(RemoveContainer(newest.id, newest.name))
+    elif newest.lost:
+        draft.add(
+            _stop(pod, newest, "Unknown", f"Container {newest.name} is in unknown state", restart=False)
+        )
+    else:
+        _replace_if_needed(draft, pod, kind, container, newest)
+
+
+def _start_again(
+    draft: Draft, pod: Pod, kind: ContainerType, container: Container, ended: ObservedContainer | None
+) -> None:
+    if not draft.observed.volumes_ready:
+        return
+    if ended and not _must_run_again(draft.observed, pod, kind, container, ended):
+        return
+    fresh = ended is None or changed(container, ended) or (kind is ContainerType.INIT and ended.succeeded)
+    failure = draft.observed.failures.get(container.name)
+    waits = [retry_at(failure)] if failure else []
+    if ended and not fresh:
+        waits.append(restart_at(ended))
+    at = max(waits, default=draft.now)
+    if draft.now < at:
+        draft.wake(at)
+        return
+    crashes = crashes_after(ended) if ended and not fresh else 0
+    draft.add(
+        StartContainer(
+            container.name, kind, next_attempt(pod.status, draft.observed, container.name), crashes
+        )
+    )
+
+
+def _must_run_again(
+    observed: ObservedPod, pod: Pod, kind: ContainerType, container: Container, ended: ObservedContainer
+) -> bool:
+    """An init container of an earlier sandbox must, whatever became of it there; any other asks the
+    policies."""
+    elsewhere = observed.sandbox is not None and ended.sandbox_id != observed.sandbox.id
+    if kind is ContainerType.INIT and elsewhere:
+        return True
+    return restarts(pod, container, kind, ended, observed)
+
+
+def _replace_if_needed(
+    draft: Draft, pod: Pod, kind: ContainerType, container: Container, running: ObservedContainer
+) -> None:
+    probe = draft.observed.probe(running)
+    if changed(container, running) and kind is not ContainerType.INIT:
+        message = f"Container {running.name} definition changed, will be restarted"
+        draft.add(_stop(pod, running, "Changed", message, restart=True))
+    elif not probe.alive:
+        again = (
+            kind is ContainerType.SIDECAR or (container.restart_policy or pod.spec.restart_policy) != NEVER
+        )
+        message = f"{probe.message}, will be restarted" if again else probe.message
+        draft.add(_stop(pod, running, "Unhealthy", message, restart=again, grace=probe.grace_seconds))
+
+
+def _stop(
+    pod: Pod,
+    container: ObservedContainer,
+    reason: str,
+    message: str,
+    *,
+    restart: bool,
+    grace: int | None = None,
+) -> StopContainer:
+    of_pod = pod.spec.termination_grace_period_seconds
+    seconds = grace if grace is not None else DEFAULT_GRACE if of_pod is None else of_pod
+    return StopContainer(
+        container.id,
+        container.name,
+        grace_seconds=max(seconds, MINIMUM_GRACE),
+        reason=reason,
+        message=message,
+        restart=restart,
+        pod_grace=seconds,
+    )
+
+
+def next_attempt(status: PodStatus, observed: ObservedPod, name: str) -> int:
+    """The restart count of the next instance: one more than any known, from the runtime or from the
+    status."""
+    known = [c.attempt for c in observed.containers if c.name == name]
+    past = recorded(status, name)
+    if past and has_run(past):
+        known.append(past.restart_count - counts_next(past))
+    return max(known) + 1 if known else 0
+
+
+def recorded(status: PodStatus, name: str) -> ContainerStatus | None:
+    """What the pod's status says of a container."""
+    lists = (status.container_statuses, status.init_container_statuses, status.ephemeral_container_statuses)
+    return next((c for statuses in lists for c in statuses if c.name == name), None)
+
+
+def counts_next(status: ContainerStatus) -> bool:
+    """Whether the restart count is that of the instance to come: so it is once a running one was lost."""
+    last = status.last_state.terminated
+    return not status.container_id and last is not None and last.reason == STATUS_UNKNOWN
+
+
+def has_run(status: ContainerStatus) -> bool:
+    return bool(
+        status.container_id or status.state.running or status.state.terminated or status.last_state.terminated
+    )

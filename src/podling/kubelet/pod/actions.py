@@ -1,0 +1,223 @@
+"""Applies the planner's actions: the calls each one makes, and what is learnt from their outcome.
+
+Starting things is tried once, a failure is recorded and the planner decides when to try again. Stopping and
+removing are tried here until they are done, because nothing else can follow.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import Awaitable, Callable, Iterator
+
+from podling.cri.grpc import cri_pb2 as pb
+from podling.cri.interface import RuntimeFault
+from podling.kubelet.node.cgroups import pod_cgroup
+from podling.kubelet.node.node_context import NodeContext
+from podling.kubelet.observed import ObservedSandbox
+from podling.kubelet.pod.container_start import ContainerStart
+from podling.kubelet.pod.faults import NOT_FOUND, StartError, rpc_text
+from podling.kubelet.pod.observe import observe, observed_container, observed_sandbox
+from podling.kubelet.pod.pod_directories import PodDirectory
+from podling.kubelet.pod.pod_record import PodRecord
+from podling.kubelet.pod_actions import (
+    Action,
+    CreateSandbox,
+    RecordInitialized,
+    RemoveContainer,
+    RemoveSandbox,
+    StartContainer,
+    StopContainer,
+    StopSandbox,
+)
+from podling.kubelet.runtime_config.dns import hostname_and_domain
+from podling.kubelet.runtime_config.field_path import field_paths
+from podling.kubelet.runtime_config.hosts_file import host_network_hosts_file, hosts_file
+from podling.kubelet.runtime_config.sandbox_config import sandbox_config
+from podling.kubelet.volumes.pod_volumes import PodVolumes
+from podling.model.pod import Pod
+from podling.model.resources import qos_class
+
+FIRST_RETRY = 0.5
+LONGEST_RETRY = 30.0
+
+log = logging.getLogger(__name__)
+
+
+class PodActions:
+    """The actions of one pod. `claim` is told every new runtime id before anything can happen to it."""
+
+    def __init__(
+        self,
+        node: NodeContext,
+        record: PodRecord,
+        directory: PodDirectory,
+        volumes: PodVolumes,
+        claim: Callable[[str], None],
+    ) -> None:
+        self._node = node
+        self._record = record
+        self._directory = directory
+        self._volumes = volumes
+        self._claim = claim
+        self._waiting_for_images: set[asyncio.Task[object]] = set()
+        self._ending = False
+
+    async def apply(self, pod: Pod, action: Action) -> None:
+        """Returns when the action is done or its failure is recorded. Raises nothing a runtime can cause."""
+        match action:
+            case CreateSandbox(attempt):
+                await self._create_sandbox(pod, attempt)
+            case StartContainer():
+                await self._start_container(pod, action)
+            case StopContainer():
+                await self._stop_container(pod, action)
+            case StopSandbox(id):
+                await self._until_done(lambda: self._node.runtime.stop_pod_sandbox(id))
+                self._record.sandbox_stopped(id)
+            case RemoveSandbox(id):
+                await self._until_done(lambda: self._node.runtime.remove_pod_sandbox(id))
+                self._record.remove_sandbox(id)
+            case RemoveContainer(id):
+                await self._until_done(lambda: self._node.runtime.remove_container(id))
+                self._record.remove_container(id)
+            case RecordInitialized(id):
+                self._directory.record_initialized(id)
+                self._record.initialized |= {id}
+
+    def give_up_starts(self) -> None:
+        """The pod is ending: nothing that has not been created will be, and nobody waits for a pull any
+        more."""
+        self._ending = True
+        for task in self._waiting_for_images:
+            task.cancel()
+
+    async def _create_sandbox(self, pod: Pod, attempt: int) -> None:
+        events = self._node.events
+        if attempt:
+            events.normal(pod, "SandboxChanged", "Pod sandbox changed, it will be killed and re-created.")
+        try:
+            id_ = await self._node.runtime.run_pod_sandbox(self._sandbox_config(pod, attempt))
+            self._claim(id_)
+            sandbox = observed_sandbox(await self._node.runtime.pod_sandbox_status(id_))
+        except RuntimeFault as fault:
+            message = f"Failed to create pod sandbox: {rpc_text(fault)}"
+            events.warning(pod, "FailedCreatePodSandBox", message)
+            self._record.sandbox_failed("FailedCreatePodSandBox", message, self._node.clock.now())
+            await self._look_again(pod)
+            return
+        self._record.put_sandbox(sandbox)
+        self._record.sandbox_failure = None
+        self._write_hosts_file(pod, sandbox.ips)
+
+    async def _start_container(self, pod: Pod, action: StartContainer) -> None:
+        sandbox = self._record.newest_sandbox()
+        if sandbox is None:
+            return
+        attempt = ContainerStart(self._node, pod, action, self._sandbox_config(pod, sandbox.attempt))
+        try:
+            with self._giving_up_when_ending():
+                await attempt.prepare_image()
+            if not self._ending:
+                await self._run_container(attempt, sandbox)
+                self._record.succeeded(action.name)
+        except StartError as error:
+            if self._sandbox_lives(sandbox):
+                # Else it failed only because its sandbox was dying, which says nothing about the container.
+                self._record.failed(action.name, error.reason, error.message, self._node.clock.now())
+
+    async def _run_container(self, attempt: ContainerStart, sandbox: ObservedSandbox) -> None:
+        try:
+            id_ = await attempt.create(sandbox.id, sandbox.ips, self._directory, self._volumes)
+        except StartError:
+            await self._look_again(attempt.pod)
+            raise
+        self._claim(id_)
+        self._record.put_container(attempt.created(id_, sandbox.id))
+        try:
+            await attempt.start(id_)
+        finally:
+            await self._learn_container(id_, sandbox.id)
+
+    async def _learn_container(self, id_: str, sandbox_id: str) -> None:
+        try:
+            status = await self._node.runtime.container_status(id_)
+        except RuntimeFault as fault:
+            log.warning("container %s cannot be looked at: %s", id_, fault)
+            self._record.running(id_, self._node.clock.now())
+            return
+        self._record.put_container(observed_container(status, sandbox_id))
+
+    async def _stop_container(self, pod: Pod, action: StopContainer) -> None:
+        if action.restart:
+            self._record.restarting.add(action.id)
+        path = field_paths(pod).get(action.name, "")
+        self._node.events.normal(pod, "Killing", action.message, field_path=path)
+        await self._until_done(lambda: self._node.runtime.stop_container(action.id, action.grace_seconds))
+        container = self._record.container(action.id)
+        if container is not None and not container.exited:
+            await self._learn_container(action.id, container.sandbox_id)
+
+    async def _until_done(self, call: Callable[[], Awaitable[None]]) -> None:
+        """What is gone already is done."""
+        wait = FIRST_RETRY
+        while True:
+            try:
+                await call()
+                return
+            except RuntimeFault as fault:
+                if fault.code == NOT_FOUND:
+                    return
+                log.warning("the runtime could not stop or remove: %s", rpc_text(fault))
+            await asyncio.sleep(wait)
+            wait = min(wait * 2, LONGEST_RETRY)
+
+    async def _look_again(self, pod: Pod) -> None:
+        """A call that failed may still have left something behind in the runtime."""
+        uid, since = pod.metadata.uid, self._record.mark()
+        try:
+            found = (await observe(self._node.runtime, uid)).get(uid)
+        except RuntimeFault as fault:
+            log.warning("pod %s cannot be looked at: %s", uid, fault)
+            return
+        if found is not None:
+            for id_ in found.ids():
+                self._claim(id_)
+            self._record.replace_all(found.sandboxes, found.containers, since)
+
+    @contextlib.contextmanager
+    def _giving_up_when_ending(self) -> Iterator[None]:
+        task = asyncio.current_task()
+        assert task is not None
+        self._waiting_for_images.add(task)
+        try:
+            yield
+        finally:
+            self._waiting_for_images.discard(task)
+
+    def _sandbox_lives(self, sandbox: ObservedSandbox) -> bool:
+        now = self._record.sandbox(sandbox.id)
+        return now is not None and now.usable
+
+    def _sandbox_config(self, pod: Pod, attempt: int) -> pb.PodSandboxConfig:
+        parent = pod_cgroup(self._node.config.cgroup_root, qos_class(pod), pod.metadata.uid)
+        return sandbox_config(
+            pod,
+            attempt,
+            self._node.facts,
+            log_directory=str(self._directory.logs),
+            cgroup_parent=parent,
+        )
+
+    def _write_hosts_file(self, pod: Pod, ips: tuple[str, ...]) -> None:
+        aliases = pod.spec.host_aliases
+        if pod.spec.host_network:
+            node_file = self._node.config.etc_hosts.read_text()
+            text = host_network_hosts_file(node_file, aliases)
+        else:
+            hostname, domain = hostname_and_domain(pod, self._node.config.cluster_domain)
+            text = hosts_file(ips, hostname, domain, aliases)
+        # Written in place: containers have this very file mounted.
+        self._directory.etc_hosts.write_text(text)
+        self._directory.etc_hosts.chmod(0o644)

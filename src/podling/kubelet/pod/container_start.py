@@ -1,0 +1,123 @@
+"""Bringing up one container: image, environment and mounts, create, start. Every failure is a StartError with
+the reason its status shows, and an event.
+"""
+
+from __future__ import annotations
+
+from podling.cri.grpc import cri_pb2 as pb
+from podling.cri.interface import RuntimeFault
+from podling.kubelet.container_types import all_containers
+from podling.kubelet.node.node_context import NodeContext
+from podling.kubelet.observed import ContainerState, ObservedContainer
+from podling.kubelet.planning.restart import definition_hash
+from podling.kubelet.pod.faults import NOT_FOUND, StartError
+from podling.kubelet.pod.pod_directories import PodDirectory
+from podling.kubelet.pod_actions import StartContainer
+from podling.kubelet.pulling.images import ImageRequest, PresentImage
+from podling.kubelet.runtime_config.container_config import ContainerInputs, container_config
+from podling.kubelet.runtime_config.environment import (
+    ConfigError,
+    EnvSources,
+    environment,
+    referenced_objects,
+)
+from podling.kubelet.runtime_config.field_path import field_path
+from podling.kubelet.volumes.container_mounts import container_mounts
+from podling.kubelet.volumes.pod_volumes import PodVolumes
+from podling.model.container import EphemeralContainerCommon
+from podling.model.errors import StatusError
+from podling.model.pod import Pod
+
+
+class ContainerStart:
+    """One attempt, in three steps, so that the caller can note the container between them."""
+
+    def __init__(
+        self, node: NodeContext, pod: Pod, action: StartContainer, sandbox_config: pb.PodSandboxConfig
+    ) -> None:
+        self._node = node
+        self.pod = pod
+        self._action = action
+        self._sandbox_config = sandbox_config
+        self._path = field_path(action.type, action.name)
+        self._container = _container_of(pod, action.name)
+        self._image = PresentImage("")
+
+    async def prepare_image(self) -> None:
+        """May take as long as a pull takes; giving up is harmless."""
+        try:
+            secrets = await self._node.objects.pull_secrets(self.pod)
+            self._image = await self._node.images.ensure(
+                ImageRequest(self.pod, self._container, self._path, secrets, self._sandbox_config)
+            )
+        except StartError as error:
+            self.warn("Failed", f"Error: {error.reason}")
+            raise
+        except (StatusError, OSError) as error:
+            raise StartError("ErrImagePull", f"pull secrets cannot be read: {error}") from error
+
+    async def create(
+        self, sandbox_id: str, pod_ips: tuple[str, ...], directory: PodDirectory, volumes: PodVolumes
+    ) -> str:
+        """The new container's id."""
+        try:
+            config = await self._config(pod_ips, directory, volumes)
+        except (ConfigError, StatusError, OSError) as error:
+            self.warn("Failed", f"Error: {error}")
+            raise StartError("CreateContainerConfigError", str(error)) from error
+        try:
+            container_id = await self._node.runtime.create_container(sandbox_id, config, self._sandbox_config)
+        except RuntimeFault as fault:
+            if fault.code == NOT_FOUND:
+                self._node.images.forget(self._image.id)
+            self.warn("Failed", f"Error: {fault.message}")
+            raise StartError("CreateContainerError", fault.message) from fault
+        self.say("Created", "Container created")
+        return container_id
+
+    async def start(self, container_id: str) -> None:
+        try:
+            await self._node.runtime.start_container(container_id)
+        except RuntimeFault as fault:
+            self.warn("Failed", f"Error: {fault.message}")
+            raise StartError("RunContainerError", fault.message) from fault
+        self.say("Started", "Container started")
+
+    def created(self, container_id: str, sandbox_id: str) -> ObservedContainer:
+        """What is known of it before it is asked about."""
+        return ObservedContainer(
+            id=container_id,
+            name=self._action.name,
+            type=self._action.type,
+            sandbox_id=sandbox_id,
+            attempt=self._action.attempt,
+            state=ContainerState.CREATED,
+            created_at=self._node.clock.now(),
+            image=self._container.image,
+            image_id=self._image.reference,
+            hash=definition_hash(self._container),
+            crashes=self._action.crashes,
+        )
+
+    async def _config(
+        self, pod_ips: tuple[str, ...], directory: PodDirectory, volumes: PodVolumes
+    ) -> pb.ContainerConfig:
+        facts = self._node.facts
+        config_maps, secrets = referenced_objects(self._container)
+        objects = await self._node.objects.named(self.pod.metadata.namespace, config_maps, secrets)
+        sources = EnvSources(facts, pod_ips, objects.config_maps, objects.secrets)
+        values = environment(self.pod, self._container, sources)
+        mounts = container_mounts(self._container, self._action, directory, volumes.mounted, values)
+        directory.container_logs(self._action.name).mkdir(mode=0o755, parents=True, exist_ok=True)
+        inputs = ContainerInputs(self._image.id, self._image.user, values, mounts)
+        return container_config(self.pod, self._container, self._action, inputs, facts)
+
+    def say(self, reason: str, message: str) -> None:
+        self._node.events.normal(self.pod, reason, message, field_path=self._path)
+
+    def warn(self, reason: str, message: str) -> None:
+        self._node.events.warning(self.pod, reason, message, field_path=self._path)
+
+
+def _container_of(pod: Pod, name: str) -> EphemeralContainerCommon:
+    return next(container for _, container in all_containers(pod) if container.name == name)

@@ -1,0 +1,60 @@
+"""What pods that are no more have left on the node: runtime pods, directories, logs, cgroups.
+
+What still runs of a pod the API no longer knows is ended by a worker like any other's, for an object made up
+of what its labels say; what is only files is deleted.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import shutil
+from collections.abc import Collection, Iterator
+
+from podling.kubelet.config import KubeletConfig
+from podling.kubelet.node.cgroups import Cgroups
+from podling.kubelet.pod.observe import RuntimePod
+from podling.kubelet.pod.pod_directories import stored_pods
+from podling.kubelet.volumes.mounts import unmount_under
+from podling.model.meta import ObjectMeta
+from podling.model.pod import Pod, PodSpec
+
+log = logging.getLogger(__name__)
+
+
+def orphan(uid: str, found: RuntimePod, node_name: str) -> Pod:
+    """As much of a pod as its labels tell."""
+    meta = ObjectMeta(name=found.name, namespace=found.namespace, uid=uid)
+    return Pod(metadata=meta, spec=PodSpec(node_name=node_name))
+
+
+def remove_leftovers(config: KubeletConfig, cgroups: Cgroups, known: Collection[str]) -> None:
+    """Files and cgroups of pods that are not `known`. Blocking: run it off the event loop."""
+    for uid in stored_pods(config.pods_dir):
+        if uid not in known:
+            _remove(config, uid)
+    for logs in _logs_of_others(config, known):
+        shutil.rmtree(logs, ignore_errors=True)
+    for uid in cgroups.pods() - set(known):
+        cgroups.remove(uid)
+
+
+def _remove(config: KubeletConfig, uid: str) -> None:
+    directory = config.pods_dir / uid
+    try:
+        unmount_under(directory)
+        shutil.rmtree(directory)
+    except OSError as error:
+        log.warning("what pod %s left cannot be removed: %s", uid, error)
+
+
+def _logs_of_others(config: KubeletConfig, known: Collection[str]) -> Iterator[str]:
+    try:
+        entries = list(os.scandir(config.log_dir))
+    except FileNotFoundError:
+        return
+    for entry in entries:
+        uid = entry.name.rpartition("_")[2]
+        # Namespace, name and uid: anything else in there was not made by a kubelet.
+        if entry.name.count("_") == 2 and entry.is_dir(follow_symlinks=False) and uid not in known:
+            yield entry.path

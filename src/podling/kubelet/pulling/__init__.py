@@ -1,0 +1,1 @@
+"""Images: what is pulled when, with whose credentials."""

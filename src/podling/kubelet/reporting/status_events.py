@@ -1,0 +1,51 @@
+"""The events a change of status stands for: what no action reports because nothing is done about it. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from podling.kubelet.planning.ending import DEADLINE_EXCEEDED
+from podling.kubelet.runtime_config.field_path import field_paths
+from podling.model.pod import Pod
+from podling.model.pod_status import ContainerStatus, PodStatus
+
+
+class StatusEvent(NamedTuple):
+    warning: bool
+    reason: str
+    message: str
+    field_path: str = ""
+
+
+def status_events(pod: Pod, old: PodStatus, new: PodStatus) -> Iterator[StatusEvent]:
+    if new.reason == DEADLINE_EXCEEDED and old.reason != new.reason:
+        yield StatusEvent(False, new.reason, new.message)
+    before = {status.name: _waiting(status) for status in _all(old)}
+    paths = field_paths(pod)
+    for status in _all(new):
+        reason = _waiting(status)
+        if reason != before.get(status.name, ""):
+            yield from _back_off(pod, status, reason, paths.get(status.name, ""))
+
+
+def _back_off(pod: Pod, status: ContainerStatus, reason: str, path: str) -> Iterator[StatusEvent]:
+    meta = pod.metadata
+    if reason == "CrashLoopBackOff":
+        whose = f"{status.name} in pod {meta.name}_{meta.namespace}({meta.uid})"
+        yield StatusEvent(True, "BackOff", f"Back-off restarting failed container {whose}", path)
+    elif reason == "ImagePullBackOff":
+        yield StatusEvent(False, "BackOff", f'Back-off pulling image "{status.image}"', path)
+        yield StatusEvent(True, "Failed", "Error: ImagePullBackOff", path)
+
+
+def _waiting(status: ContainerStatus) -> str:
+    return status.state.waiting.reason if status.state.waiting else ""
+
+
+def _all(status: PodStatus) -> list[ContainerStatus]:
+    return [
+        *status.init_container_statuses,
+        *status.container_statuses,
+        *status.ephemeral_container_statuses,
+    ]

@@ -1,0 +1,96 @@
+"""Publishes one pod's status: the newest wins, writes are in order, and nothing waits for them.
+
+A status that is replaced before it was sent is never sent. What is patched is the difference to what the
+server is known to have, so that an unchanged status costs nothing and what others own is left alone.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+
+from podling.client.client import Client
+from podling.kubelet.reporting.status_patch import STRATEGIC_MERGE, status_patch
+from podling.model.errors import StatusError
+from podling.model.pod import Pod
+from podling.model.pod_status import PodStatus
+
+FIRST_RETRY = 0.1
+LONGEST_RETRY = 10.0
+
+log = logging.getLogger(__name__)
+
+
+class StatusWriter:
+    """One task runs `run()`; `publish` never waits; `flushed()` returns when the server has the newest
+    status."""
+
+    def __init__(self, client: Client, pod: Pod) -> None:
+        self._client = client
+        self._known = pod
+        self._wanted: PodStatus | None = None
+        self._wake = asyncio.Event()
+        self._idle = asyncio.Event()
+        self._idle.set()
+
+    def publish(self, status: PodStatus) -> None:
+        self._wanted = status
+        self._idle.clear()
+        self._wake.set()
+
+    def learn(self, pod: Pod) -> None:
+        """What the server has now. An answer to a later write of ours is newer than what a watch still
+        brings."""
+        if _version(pod) >= _version(self._known):
+            self._known = pod
+
+    async def flushed(self) -> None:
+        await self._idle.wait()
+
+    async def run(self) -> None:
+        while True:
+            await self._wake.wait()
+            self._wake.clear()
+            await self._write()
+            if not self._wake.is_set():
+                self._idle.set()
+
+    async def _write(self) -> None:
+        """Until the newest status is written; one that becomes newer meanwhile is taken up at the next
+        try."""
+        wait = FIRST_RETRY
+        while self._wanted is not None:
+            patch = status_patch(self._known.status, self._wanted, self._known.metadata.uid)
+            if patch is None:
+                return
+            self._wake.clear()
+            try:
+                self.learn(await self._send(patch))
+                return
+            except StatusError as error:
+                if error.code in (404, 409):
+                    # The object is gone, or another pod has its name: there is nothing left to publish to.
+                    self._wanted = None
+                    return
+                log.warning("status of pod %s not written: %s", self._name, error.message)
+            except OSError as error:
+                log.warning("status of pod %s not written: %s", self._name, error)
+            await asyncio.sleep(wait)
+            wait = min(wait * 2, LONGEST_RETRY)
+
+    async def _send(self, patch: dict[str, object]) -> Pod:
+        meta = self._known.metadata
+        return await self._client.patch(
+            Pod, meta.name, meta.namespace, patch, subresource="status", patch_type=STRATEGIC_MERGE
+        )
+
+    @property
+    def _name(self) -> str:
+        return f"{self._known.metadata.namespace}/{self._known.metadata.name}"
+
+
+def _version(pod: Pod) -> int:
+    """Resource versions are opaque to clients except that a server's own grow; others than numbers are
+    equal."""
+    version = pod.metadata.resource_version
+    return int(version) if version.isdigit() else 0

@@ -1,0 +1,76 @@
+"""What the kubelet writes on sandboxes and containers, by which it knows them again (R-INIT-11, R-DBG-3).
+
+Labels and annotations are upstream's names; two are podling's own: the container's type as a label, and the
+failures in a row that came before an instance (`backoff.py`).
+"""
+
+from __future__ import annotations
+
+from podling.kubelet.container_types import ContainerType
+from podling.kubelet.planning.restart import definition_hash
+from podling.kubelet.pod_actions import StartContainer
+from podling.model.container import EphemeralContainerCommon
+from podling.model.json import encode
+from podling.model.pod import Pod
+
+POD_NAME = "io.kubernetes.pod.name"
+POD_NAMESPACE = "io.kubernetes.pod.namespace"
+POD_UID = "io.kubernetes.pod.uid"
+CONTAINER_NAME = "io.kubernetes.container.name"
+CONTAINER_TYPE = "io.kubernetes.container.type"
+
+HASH = "io.kubernetes.container.hash"
+RESTART_COUNT = "io.kubernetes.container.restartCount"
+TERMINATION_MESSAGE_PATH = "io.kubernetes.container.terminationMessagePath"
+TERMINATION_MESSAGE_POLICY = "io.kubernetes.container.terminationMessagePolicy"
+PRE_STOP_HANDLER = "io.kubernetes.container.preStopHandler"
+PORTS = "io.kubernetes.container.ports"
+DELETION_GRACE_PERIOD = "io.kubernetes.pod.deletionGracePeriod"
+TERMINATION_GRACE_PERIOD = "io.kubernetes.pod.terminationGracePeriod"
+CRASHES = "podling.io/container.crashes"
+
+
+def pod_labels(pod: Pod) -> dict[str, str]:
+    meta = pod.metadata
+    return {**meta.labels, POD_NAME: meta.name, POD_NAMESPACE: meta.namespace, POD_UID: meta.uid}
+
+
+def container_labels(pod: Pod, name: str, kind: ContainerType) -> dict[str, str]:
+    meta = pod.metadata
+    return {
+        POD_NAME: meta.name,
+        POD_NAMESPACE: meta.namespace,
+        POD_UID: meta.uid,
+        CONTAINER_NAME: name,
+        CONTAINER_TYPE: kind.value,
+    }
+
+
+def container_annotations(
+    pod: Pod, container: EphemeralContainerCommon, start: StartContainer
+) -> dict[str, str]:
+    """Whatever a later kubelet needs to end this instance properly, should the pod's object be gone by
+    then.
+    """
+    written = {
+        HASH: definition_hash(container),
+        RESTART_COUNT: str(start.attempt),
+        TERMINATION_MESSAGE_PATH: container.termination_message_path,
+        TERMINATION_MESSAGE_POLICY: container.termination_message_policy,
+        CRASHES: str(start.crashes),
+    }
+    if pod.metadata.deletion_grace_period_seconds is not None:
+        written[DELETION_GRACE_PERIOD] = str(pod.metadata.deletion_grace_period_seconds)
+    if pod.spec.termination_grace_period_seconds is not None:
+        written[TERMINATION_GRACE_PERIOD] = str(pod.spec.termination_grace_period_seconds)
+    if container.lifecycle and container.lifecycle.pre_stop:
+        written[PRE_STOP_HANDLER] = encode(container.lifecycle.pre_stop).decode()
+    if container.ports:
+        written[PORTS] = encode(container.ports).decode()
+    return written
+
+
+def number(values: dict[str, str], key: str) -> int:
+    """A number among labels or annotations; 0 when it is absent or not a number."""
+    text = values.get(key, "")
+    return int(text) if text.isdecimal() else 0

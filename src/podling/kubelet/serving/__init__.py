@@ -1,0 +1,1 @@
+"""The kubelet's own server: logs, exec, attach and port-forward."""

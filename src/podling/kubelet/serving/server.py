@@ -1,0 +1,132 @@
+"""The kubelet's HTTPS server: logs, exec, attach, port-forward, as Kubernetes' API server asks a kubelet for
+them.
+
+Only clients with a certificate of the cluster's authority are answered, and `allowed` decides which of those.
+Answers are plain text and status codes as the kubelet gives them; the API server makes a Status of them.
+"""
+
+from __future__ import annotations
+
+import ssl
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import msgspec
+from aiohttp import web
+
+from podling.kubelet.serving.log_directories import LogDirectories
+from podling.kubelet.serving.log_handler import LogHandler
+from podling.kubelet.serving.pod_host import PodHost
+from podling.kubelet.serving.refusal import Refusal
+from podling.kubelet.serving.stream_handlers import StreamHandlers
+from podling.model.time import Clock
+from podling.streaming.errors import Disconnected
+from podling.streaming.negotiation import Unacceptable
+
+HEADER_LIMIT = 1 << 20
+"""An exec names its command in the URL."""
+SHUTDOWN_GRACE = 1.0
+
+Allowed = Callable[[str, tuple[str, ...]], bool]
+"""Whether a user (the certificate's common name), with its groups (organizations), may use the kubelet."""
+
+Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+
+
+def masters_only(user: str, groups: tuple[str, ...]) -> bool:
+    return "system:masters" in groups
+
+
+def server_tls(certificate: Path, key: Path, client_ca: Path) -> ssl.SSLContext:
+    """Clients may present a certificate; one of another authority ends the handshake, none is answered
+    401.
+    """
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH, cafile=str(client_ca))
+    context.load_cert_chain(certificate, key)
+    context.verify_mode = ssl.CERT_OPTIONAL
+    context.set_alpn_protocols(["http/1.1"])
+    return context
+
+
+class KubeletServer:
+    def __init__(self, host: PodHost, clock: Clock, allowed: Allowed = masters_only) -> None:
+        self._host = host
+        self._allowed = allowed
+        self._directories = LogDirectories()
+        self._logs = LogHandler(host, clock, self._directories)
+        self._streams = StreamHandlers(host)
+
+    async def run(self) -> None:
+        """Wakes those who follow logs; runs as long as the server listens."""
+        await self._directories.run()
+
+    @asynccontextmanager
+    async def listening(self, address: str, port: int, tls: ssl.SSLContext) -> AsyncIterator[int]:
+        """Serve while the block runs; gives the port. Raises OSError when the port cannot be had."""
+        runner = web.AppRunner(
+            self._application(),
+            handler_cancellation=True,
+            access_log=None,
+            shutdown_timeout=SHUTDOWN_GRACE,
+            max_line_size=HEADER_LIMIT,
+            max_field_size=HEADER_LIMIT,
+        )
+        await runner.setup()
+        try:
+            site = web.TCPSite(runner, address, port, ssl_context=tls)
+            await site.start()
+            yield runner.addresses[0][1]
+        finally:
+            await runner.cleanup()
+
+    def _application(self) -> web.Application:
+        @web.middleware
+        async def guarded(request: web.Request, handler: Handler) -> web.StreamResponse:
+            return self._refusal(request) or await _answered(request, handler)
+
+        application = web.Application(middlewares=[guarded])
+        add = application.router.add_route
+        add("GET", "/healthz", _healthz)
+        add("GET", "/pods", self._pods)
+        add("GET", "/containerLogs/{namespace}/{pod}/{container}", self._logs.container_logs)
+        for method in ("GET", "POST"):
+            for uid in ("", "/{uid}"):
+                add(method, f"/exec/{{namespace}}/{{pod}}{uid}/{{container}}", self._streams.exec)
+                add(method, f"/attach/{{namespace}}/{{pod}}{uid}/{{container}}", self._streams.attach)
+                add(method, f"/portForward/{{namespace}}/{{pod}}{uid}", self._streams.port_forward)
+        return application
+
+    def _refusal(self, request: web.Request) -> web.Response | None:
+        certificate = request.get_extra_info("peercert")
+        if not certificate:
+            return web.Response(status=401, text="Unauthorized")
+        said = [pair for names in certificate["subject"] for pair in names]
+        user = next((value for kind, value in said if kind == "commonName"), "")
+        groups = tuple(value for kind, value in said if kind == "organizationName")
+        if self._allowed(user, groups):
+            return None
+        verb = {"GET": "get", "POST": "create"}.get(request.method, request.method.lower())
+        return web.Response(
+            status=403, text=f"Forbidden (user={user}, verb={verb}, resource=nodes, subresource(s)=[proxy])"
+        )
+
+    async def _pods(self, request: web.Request) -> web.StreamResponse:
+        listed = {"kind": "PodList", "apiVersion": "v1", "metadata": {}, "items": self._host.pods()}
+        return web.Response(body=msgspec.json.encode(listed), content_type="application/json")
+
+
+async def _healthz(request: web.Request) -> web.StreamResponse:
+    return web.Response(text="ok")
+
+
+async def _answered(request: web.Request, handler: Handler) -> web.StreamResponse:
+    """The answer, also when it is a no."""
+    try:
+        return await handler(request)
+    except Refusal as refusal:
+        return refusal.response()
+    except Unacceptable as error:
+        return Refusal(error.status, f"{error.message}\n", error.headers).response()
+    except Disconnected:
+        return web.Response(status=500)

@@ -1,0 +1,106 @@
+"""`/exec`, `/attach` and `/portForward`: what is asked for, whether it is there, and the streams joined."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+
+from aiohttp import web
+
+from podling.cri.grpc import cri_pb2 as pb
+from podling.cri.interface import RuntimeFault
+from podling.kubelet.serving import streams
+from podling.kubelet.serving.command_relay import CommandStreams
+from podling.kubelet.serving.pod_host import PodHost
+from podling.kubelet.serving.refusal import Refusal, of_runtime, pod_of
+from podling.model.pod import Pod
+from podling.streaming.session import Session
+
+AskUrl = Callable[[str, CommandStreams], Awaitable[str]]
+"""The runtime's URL to stream with, for a container. Raises RuntimeFault."""
+
+
+class StreamHandlers:
+    def __init__(self, host: PodHost) -> None:
+        self._host = host
+
+    async def exec(self, request: web.Request) -> web.StreamResponse:
+        async def ask(container_id: str, wanted: CommandStreams) -> str:
+            return await self._host.runtime.exec(
+                pb.ExecRequest(
+                    container_id=container_id,
+                    cmd=request.query.getall("command", []),
+                    tty=wanted.tty,
+                    stdin=wanted.stdin,
+                    stdout=wanted.stdout,
+                    stderr=wanted.stderr,
+                )
+            )
+
+        return await self._command(request, ask)
+
+    async def attach(self, request: web.Request) -> web.StreamResponse:
+        async def ask(container_id: str, wanted: CommandStreams) -> str:
+            return await self._host.runtime.attach(
+                pb.AttachRequest(
+                    container_id=container_id,
+                    tty=wanted.tty,
+                    stdin=wanted.stdin,
+                    stdout=wanted.stdout,
+                    stderr=wanted.stderr,
+                )
+            )
+
+        return await self._command(request, ask)
+
+    async def _command(self, request: web.Request, ask: AskUrl) -> web.StreamResponse:
+        accepted, wanted = streams.negotiate_command(request.headers), _command_streams(request)
+        try:
+            runtime = await self._command_session(request, ask, wanted)
+        except Refusal as refusal:
+            if accepted.protocol not in streams.REFUSED_AFTER_UPGRADE:
+                raise
+            return await streams.refuse_command(request, accepted, wanted, refusal.text)
+        return await streams.serve_command(request, accepted, runtime, wanted)
+
+    async def _command_session(self, request: web.Request, ask: AskUrl, wanted: CommandStreams) -> Session:
+        pod, name = self._pod(request), request.match_info["container"]
+        container_id = self._host.running_container(pod, name)
+        if container_id is None:
+            raise Refusal(500, f'container not found ("{name}")')
+        return await _reached(ask(container_id, wanted), streams.COMMAND_PROTOCOL)
+
+    async def port_forward(self, request: web.Request) -> web.StreamResponse:
+        accepted = streams.negotiate_ports(request.headers)
+        ports = streams.parse_ports(request.query.getall("port", []), accepted)
+        pod = self._pod(request)
+        sandbox = self._host.ready_sandbox(pod)
+        if sandbox is None:
+            raise Refusal(500, f'pod not found ("{pod.metadata.name}_{pod.metadata.namespace}")')
+        asked = self._host.runtime.port_forward(sandbox, ports)
+        runtime = await _reached(asked, streams.PORT_PROTOCOL)
+        return await streams.serve_ports(request, accepted, runtime, ports)
+
+    def _pod(self, request: web.Request) -> Pod:
+        pod = pod_of(self._host, request)
+        if pod is None:
+            raise Refusal(404, "pod does not exist")
+        return pod
+
+
+async def _reached(asked: Awaitable[str], protocol: str) -> Session:
+    """The runtime's end of the streams."""
+    try:
+        return await streams.connect(await asked, protocol)
+    except RuntimeFault as fault:
+        raise of_runtime(fault) from fault
+    except streams.Unreachable as error:
+        raise Refusal(500, str(error)) from error
+
+
+def _command_streams(request: web.Request) -> CommandStreams:
+    stdin, stdout, stderr, tty = (
+        request.query.get(name) == "1" for name in ("input", "output", "error", "tty")
+    )
+    if not (stdin or stdout or stderr):
+        raise Refusal(400, "you must specify at least 1 of stdin, stdout, stderr")
+    return CommandStreams(stdin, stdout, stderr and not tty, tty)

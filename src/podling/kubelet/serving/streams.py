@@ -1,0 +1,156 @@
+"""Exec, attach and port-forward at the kubelet: the client's upgrade answered, the runtime's streaming URL
+reached.
+
+The runtime is asked first, so that its refusal is still an HTTP answer. To the runtime it is always SPDY/3.1,
+v4 channels; to the client it is whatever was negotiated.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from urllib.parse import urlsplit
+
+from aiohttp import web
+
+from podling.kubelet.serving.command_relay import CommandStreams, Dialect, relay_command, tell_failure
+from podling.kubelet.serving.port_relay import relay_ports
+from podling.streaming import negotiation, upgrade
+from podling.streaming.negotiation import Accepted
+from podling.streaming.session import Session
+from podling.streaming.spdy.connection import SpdyWire
+from podling.streaming.takeover import taken_over
+from podling.streaming.websocket import channels, ports, tunnel
+from podling.streaming.wire import Wire
+
+COMMAND_SPDY = {
+    "v4.channel.k8s.io": Dialect(resize=True, status=True),
+    "v3.channel.k8s.io": Dialect(resize=True, status=False),
+    "v2.channel.k8s.io": Dialect(resize=False, status=False),
+    "channel.k8s.io": Dialect(resize=False, status=False),
+}
+COMMAND_PROTOCOL = "v4.channel.k8s.io"
+PORT_PROTOCOL = "portforward.k8s.io"
+REFUSED_AFTER_UPGRADE = frozenset({"v5.channel.k8s.io"})
+"""Kubernetes answers these clients at its API server, before it has asked the kubelet: what is wrong they are
+told on the error stream. Others get an HTTP error.
+"""
+PORT_WEBSOCKET = (tunnel.SUBPROTOCOL, *ports.NAMES)
+
+
+class Unreachable(Exception):
+    """The runtime's streaming URL could not be used."""
+
+
+def negotiate_command(headers: negotiation.RequestHeaders) -> Accepted:
+    return negotiation.negotiate(headers, spdy=tuple(COMMAND_SPDY), websocket=tuple(channels.SUBPROTOCOLS))
+
+
+def negotiate_ports(headers: negotiation.RequestHeaders) -> Accepted:
+    return negotiation.negotiate(headers, spdy=(PORT_PROTOCOL,), websocket=PORT_WEBSOCKET)
+
+
+async def serve_command(
+    request: web.BaseRequest, accepted: Accepted, runtime: Session, wanted: CommandStreams
+) -> web.StreamResponse:
+    """Joins the client to an exec or attach."""
+    wire, dialect = _command_wire(accepted, wanted)
+    client = Session(wire)
+    try:
+        async with taken_over(request, accepted.headers, client) as response:
+            await relay_command(client, runtime, wanted, dialect)
+        return response
+    finally:
+        runtime.drop()
+
+
+async def refuse_command(
+    request: web.BaseRequest, accepted: Accepted, wanted: CommandStreams, why: str
+) -> web.StreamResponse:
+    """Tells a client that has been upgraded why there is nothing to join it to."""
+    wire, dialect = _command_wire(accepted, wanted)
+    client = Session(wire)
+    async with taken_over(request, accepted.headers, client) as response:
+        await tell_failure(client, f"unable to upgrade connection: {why}", dialect)
+    return response
+
+
+async def serve_ports(
+    request: web.BaseRequest, accepted: Accepted, runtime: Session, forwarded: Sequence[int]
+) -> web.StreamResponse:
+    """Joins the client to a port-forward. `forwarded` matters only to clients that speak WebSocket
+    channels.
+    """
+    wire, streams = _port_wire(accepted, forwarded)
+    client = Session(wire)
+    try:
+        async with taken_over(request, accepted.headers, client) as response:
+            await relay_ports(client, runtime, streams)
+        return response
+    finally:
+        runtime.drop()
+
+
+def _command_wire(accepted: Accepted, wanted: CommandStreams) -> tuple[Wire, Dialect]:
+    if not accepted.websocket:
+        return SpdyWire(client=False), COMMAND_SPDY[accepted.protocol]
+    subprotocol = channels.SUBPROTOCOLS[accepted.protocol]
+    outputs = [name for name in wanted.types(resize=False) if name in ("stdout", "stderr")]
+    wire = channels.ChannelWire(subprotocol, client=False, greeting=outputs[0] if outputs else "error")
+    return wire, Dialect(resize=True, status=subprotocol.status)
+
+
+def _port_wire(accepted: Accepted, forwarded: Sequence[int]) -> tuple[Wire, int | None]:
+    if not accepted.websocket:
+        return SpdyWire(client=False), None
+    if accepted.protocol == tunnel.SUBPROTOCOL:
+        return tunnel.TunnelWire(client=False), None
+    return ports.PortWire(accepted.protocol, forwarded), 2 * len(forwarded)
+
+
+async def connect(url: str, protocol: str) -> Session:
+    """The runtime's end. Raises Unreachable."""
+    parts = urlsplit(url)
+    if parts.scheme != "http" or not parts.hostname:
+        raise Unreachable(f"cannot stream from {url!r}")
+    target = f"{parts.path}?{parts.query}" if parts.query else parts.path
+    head = upgrade.request_head(
+        "POST",
+        target,
+        [
+            ("Host", parts.netloc),
+            ("Connection", "Upgrade"),
+            ("Upgrade", negotiation.SPDY),
+            (negotiation.PROTOCOL_VERSION, protocol),
+            ("Content-Length", "0"),
+        ],
+    )
+    try:
+        upgraded = await upgrade.upgrade(upgrade.Address(parts.hostname, parts.port or 80), head)
+    except (OSError, upgrade.Refused) as error:
+        raise Unreachable(str(error)) from error
+    session = Session(SpdyWire(client=True))
+    upgraded.hand_to(session)
+    return session
+
+
+def parse_ports(asked: Sequence[str], accepted: Accepted) -> list[int]:
+    """The ports of a client that speaks WebSocket channels; others name a port with each connection.
+
+    Raises Unacceptable.
+    """
+    if not accepted.websocket or accepted.protocol == tunnel.SUBPROTOCOL:
+        return []
+    words = [word for value in asked for word in value.split(",")]
+    if not words:
+        raise negotiation.Unacceptable(400, 'query parameter "port" is required')
+    return [_port(word) for word in words]
+
+
+def _port(word: str) -> int:
+    if not word:
+        raise negotiation.Unacceptable(400, 'query parameter "port" cannot be empty')
+    if not word.isdecimal() or int(word) > 65535:
+        raise negotiation.Unacceptable(400, f'unable to parse "{word}" as a port')
+    if int(word) == 0:
+        raise negotiation.Unacceptable(400, f'port "{word}" must be > 0')
+    return int(word)

@@ -1,0 +1,36 @@
+"""The pod's directory: what it records survives, and all of it goes with the pod."""
+
+from pathlib import Path
+
+from podling.kubelet.pod.pod_directories import PodDirectory, stored_pods
+
+
+def directory(root: Path, uid: str = "u1") -> PodDirectory:
+    return PodDirectory(root / "pods", root / "logs", "ns", "web", uid)
+
+
+def test_completed_initialization_is_remembered_by_whoever_comes_next(tmp_path: Path) -> None:
+    """R-INIT-4"""
+    assert directory(tmp_path).initialized_sandboxes() == frozenset()
+    directory(tmp_path).record_initialized("sandbox-1")
+    directory(tmp_path).record_initialized("sandbox-2")
+    assert directory(tmp_path).initialized_sandboxes() == {"sandbox-2"}
+    assert [path.name for path in directory(tmp_path).path.iterdir()] == ["initialized"]
+
+
+def test_a_pod_is_stored_until_its_directory_is_removed_and_its_logs_are_apart(tmp_path: Path) -> None:
+    assert stored_pods(tmp_path / "pods") == []
+    pod = directory(tmp_path)
+    pod.create()
+    pod.create()
+    pod.etc_hosts.write_text("x")
+    assert stored_pods(tmp_path / "pods") == ["u1"]
+    assert pod.logs == tmp_path / "logs" / "ns_web_u1"
+
+    pod.remove()
+    pod.remove()
+    assert stored_pods(tmp_path / "pods") == []
+    assert pod.logs.is_dir()
+    pod.remove_logs()
+    pod.remove_logs()
+    assert not pod.logs.exists()

@@ -1,0 +1,75 @@
+"""What a worker knows: exits are facts, answers may be late, and nothing goes backwards."""
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+from podling.kubelet.container_types import ContainerType
+from podling.kubelet.observed import ContainerState, ObservedContainer, ObservedSandbox
+from podling.kubelet.pod.pod_record import PodRecord
+
+NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
+NANOSECONDS = int(NOW.timestamp()) * 10**9
+SANDBOX = ObservedSandbox("s", 0, NOW, ready=True)
+CREATED = ObservedContainer("c", "app", ContainerType.REGULAR, "s", 0, ContainerState.CREATED, NOW)
+RUNNING = replace(CREATED, state=ContainerState.RUNNING, started_at=NOW, image_id="sha256:1")
+
+
+def record() -> PodRecord:
+    made = PodRecord()
+    made.put_sandbox(SANDBOX)
+    made.put_container(CREATED)
+    return made
+
+
+def test_an_exit_is_a_fact_even_while_the_runtime_answers_running() -> None:
+    known = record()
+    assert known.exited("c", 7, NANOSECONDS, NOW)
+    assert not known.exited("c", 7, NANOSECONDS, NOW)
+    known.put_container(RUNNING)
+    [container] = known.observed().containers
+    assert (container.state, container.exit_code, container.finished_at) == (ContainerState.EXITED, 7, NOW)
+    assert container.image_id == "sha256:1"
+
+
+def test_one_that_ended_before_it_was_looked_at_did_not_run_since_the_epoch() -> None:
+    known = record()
+    known.exited("c", 1, NANOSECONDS + 10**9, NOW)
+    [container] = known.observed().containers
+    assert container.finished_at - container.started_at == timedelta(seconds=1)
+
+
+def test_a_kill_for_memory_is_the_reason_of_the_exit_that_follows() -> None:
+    known = record()
+    known.out_of_memory("c")
+    known.exited("c", 137, NANOSECONDS, NOW)
+    assert known.observed().containers[0].reason == "OOMKilled"
+
+
+def test_the_exit_of_a_sandbox_makes_it_unusable_and_it_stays_so() -> None:
+    known = record()
+    known.exited("s", 137, NANOSECONDS, NOW)
+    known.put_sandbox(SANDBOX)
+    assert not known.observed().sandboxes[0].usable
+
+
+def test_a_late_list_neither_forgets_what_is_new_nor_takes_anything_back() -> None:
+    known = record()
+    known.put_container(RUNNING)
+    asked = known.mark()
+    fresh = replace(CREATED, id="d", attempt=1)
+    known.put_container(fresh)
+    known.replace_all([SANDBOX], [CREATED], asked)
+    assert {c.id: c.state for c in known.observed().containers} == {
+        "c": ContainerState.RUNNING,
+        "d": ContainerState.CREATED,
+    }
+    known.replace_all([], [], known.mark())
+    assert known.observed().sandboxes == known.observed().containers == ()
+
+
+def test_failures_are_counted_until_the_container_starts() -> None:
+    known = PodRecord()
+    known.failed("app", "ErrImagePull", "m", NOW)
+    assert known.failed("app", "ErrImagePull", "m", NOW).count == 2
+    known.succeeded("app")
+    assert known.failed("app", "ErrImagePull", "m", NOW).count == 1

@@ -1,0 +1,126 @@
+"""Images: pull policies, shared pulls, pull secrets, and what is said of each."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import json
+from typing import Any
+
+import pytest
+
+from podling.client.events import EventRecorder
+from podling.cri.grpc import cri_pb2 as pb
+from podling.cri.hollow import HollowRuntime
+from podling.cri.hollow_script import HollowImage
+from podling.cri.interface import RuntimeFault
+from podling.kubelet.pod.faults import StartError
+from podling.kubelet.pulling.images import ImageRequest, Images
+from podling.model.container import Container
+from podling.model.meta import ObjectMeta
+from podling.model.pod import Pod
+from podling.model.time import SystemClock
+
+
+class Said(EventRecorder):
+    """Keeps what is said instead of writing it."""
+
+    def __init__(self) -> None:
+        self.events: list[str] = []
+
+    def normal(self, obj: Any, reason: str, message: str, *, field_path: str = "") -> None:
+        self.events.append(f"{reason} {message}")
+
+    warning = normal
+
+
+class Scene:
+    def __init__(self, tasks: asyncio.TaskGroup, **images: HollowImage) -> None:
+        self.runtime = HollowRuntime({f"{name}:1": image for name, image in images.items()})
+        self.said = Said()
+        self.images = Images(self.runtime, self.said, SystemClock(), tasks)
+
+    async def ensure(self, image: str, policy: str = "IfNotPresent", *secrets: dict[str, bytes]) -> str:
+        pod = Pod(metadata=ObjectMeta(name="web"))
+        container = Container(name="app", image=image, image_pull_policy=policy)
+        return (await self.images.ensure(ImageRequest(pod, container, "spec.containers{app}", secrets))).id
+
+    async def refused(self, image: str, policy: str = "IfNotPresent") -> tuple[str, str]:
+        with pytest.raises(StartError) as error:
+            await self.ensure(image, policy)
+        return error.value.reason, error.value.message
+
+
+async def test_a_present_image_is_looked_for_once_and_never_pulled() -> None:
+    async with asyncio.TaskGroup() as tasks:
+        scene = Scene(tasks, a=HollowImage(present=True))
+        assert await scene.ensure("a:1") == await scene.ensure("a:1", "Never")
+        assert scene.runtime.calls == []
+        assert scene.said.events[0] == (
+            'Pulled Container image "a:1" already present on machine and can be accessed by the pod'
+        )
+        scene.images.forget("a:1")
+        await scene.runtime.remove_image("a:1")
+        await scene.ensure("a:1")
+        assert scene.runtime.calls == ["pull a:1"]
+
+
+async def test_always_pulls_and_says_how_long_it_took() -> None:
+    async with asyncio.TaskGroup() as tasks:
+        scene = Scene(tasks, a=HollowImage(present=True))
+        await scene.ensure("a:1", "Always")
+        assert scene.said.events[0] == 'Pulling Pulling image "a:1"'
+        assert scene.said.events[1].startswith('Pulled Successfully pulled image "a:1" in ')
+        assert scene.said.events[1].endswith(" including waiting). Image size: 1 bytes.")
+
+
+async def test_what_cannot_be_had_has_its_reason() -> None:
+    async with asyncio.TaskGroup() as tasks:
+        scene = Scene(tasks)
+        never = 'Container image "a:1" is not present with pull policy of Never'
+        assert await scene.refused("a:1", "Never") == ("ErrImageNeverPull", never)
+        reason, message = await scene.refused("a:1")
+        assert reason == "ErrImagePull"
+        assert message.startswith("rpc error: code = NotFound desc = failed to pull")
+        assert (await scene.refused("A B"))[0] == "InvalidImageName"
+
+
+async def test_those_who_want_one_image_wait_for_one_pull_and_one_who_leaves_does_not_end_it() -> None:
+    async with asyncio.TaskGroup() as tasks:
+        scene = Scene(tasks, a=HollowImage())
+        go = asyncio.Event()
+        pull = scene.runtime.pull_image
+
+        async def slow(*args: Any) -> str:
+            await go.wait()
+            return await pull(*args)
+
+        scene.runtime.pull_image = slow  # type: ignore[method-assign]
+        waiting = [tasks.create_task(scene.ensure("a:1")) for _ in range(3)]
+        await asyncio.sleep(0)
+        waiting[0].cancel()
+        await asyncio.sleep(0)
+        go.set()
+        assert await waiting[1] == await waiting[2]
+        assert scene.runtime.calls == ["pull a:1"]
+
+
+async def test_pull_secrets_are_tried_in_turn() -> None:
+    async with asyncio.TaskGroup() as tasks:
+        scene = Scene(tasks)
+        tried: list[str] = []
+
+        async def private(image: str, auth: pb.AuthConfig | None = None, sandbox: Any = None) -> str:
+            tried.append(auth.username if auth else "nobody")
+            if auth and auth.username == "joe":
+                return "sha256:1"
+            raise RuntimeFault("UNAUTHENTICATED", "no")
+
+        scene.runtime.pull_image = private  # type: ignore[method-assign]
+        entries = {user: {"auth": base64.b64encode(f"{user}:x".encode()).decode()} for user in ("ann", "joe")}
+        secrets = [
+            {".dockerconfigjson": json.dumps({"auths": {"reg.io": entry}}).encode()}
+            for entry in entries.values()
+        ]
+        assert await scene.ensure("reg.io/a:1", "IfNotPresent", *secrets) == "sha256:1"
+        assert tried == ["ann", "joe"]

@@ -1,0 +1,148 @@
+from __future__ import annotations
+
+import pytest
+
+from podling.kubelet.node.node_facts import NodeFacts
+from podling.kubelet.runtime_config.environment import (
+    ConfigError,
+    EnvSources,
+    environment,
+    referenced_objects,
+)
+from podling.model.config import ConfigMap, Secret
+from podling.model.container import (
+    ConfigMapEnvSource,
+    EnvFromSource,
+    EnvVar,
+    EnvVarSource,
+    SecretEnvSource,
+)
+from podling.model.quantity import Quantity
+from podling.model.references import (
+    ConfigMapKeySelector,
+    ObjectFieldSelector,
+    ResourceFieldSelector,
+    SecretKeySelector,
+)
+
+SOURCES = EnvSources(
+    node=NodeFacts("n1", ips=("192.168.0.1", "fd00::1"), allocatable={"memory": Quantity("3Gi")}),
+    pod_ips=("10.0.0.7", "fd00::7"),
+    config_maps={"cm": ConfigMap(data={"one": "1", "bad=name": "x"})},
+    secrets={"sec": Secret(data={"two": b"2"})},
+    services={"KUBERNETES_SERVICE_HOST": "10.0.0.1", "MINE": "no"},
+)
+
+
+def field(path):
+    return EnvVarSource(field_ref=ObjectFieldSelector(field_path=path))
+
+
+def resource(name, **selector):
+    return EnvVarSource(resource_field_ref=ResourceFieldSelector(resource=name, **selector))
+
+
+def map_key(name, key, optional=None):
+    return EnvVarSource(config_map_key_ref=ConfigMapKeySelector(name=name, key=key, optional=optional))
+
+
+def secret_key(name, key, optional=None):
+    return EnvVarSource(secret_key_ref=SecretKeySelector(name=name, key=key, optional=optional))
+
+
+def made(scene, env=(), env_from=(), sources=SOURCES):
+    pod = scene.pod("a", node_name="n1", service_account_name="default")
+    pod.metadata.labels = {"app.kubernetes.io/name": "web"}
+    (container,) = pod.spec.containers
+    container.env, container.env_from = list(env), list(env_from)
+    container.resources.limits = {"cpu": Quantity("1500m")}
+    container.resources.requests = {"memory": Quantity("1Gi")}
+    values = environment(pod, container, sources)
+    return {name: value for name, value in values.items() if name not in SOURCES.services}
+
+
+VALUES = [
+    (field("metadata.name"), "p"),
+    (field("metadata.namespace"), "ns"),
+    (field("metadata.uid"), "u1"),
+    (field("metadata.labels['app.kubernetes.io/name']"), "web"),
+    (field("metadata.annotations['none']"), ""),
+    (field("spec.nodeName"), "n1"),
+    (field("spec.serviceAccountName"), "default"),
+    (field("status.podIP"), "10.0.0.7"),
+    (field("status.podIPs"), "10.0.0.7,fd00::7"),
+    (field("status.hostIP"), "192.168.0.1"),
+    (field("status.hostIPs"), "192.168.0.1,fd00::1"),
+    (resource("limits.cpu"), "2"),
+    (resource("limits.cpu", divisor=Quantity("1m")), "1500"),
+    (resource("requests.memory", divisor=Quantity("1Mi")), "1024"),
+    (resource("limits.memory", container_name="a"), str(3 * 1024**3)),
+    (resource("requests.cpu"), "0"),
+    (map_key("cm", "one"), "1"),
+    (secret_key("sec", "two"), "2"),
+]
+
+
+@pytest.mark.parametrize(("source", "value"), VALUES)
+def test_values_from_elsewhere(scene, source, value):
+    """R-INIT-12"""
+    assert made(scene, [EnvVar(name="X", value_from=source)]) == {"X": value}
+
+
+REFUSED = [
+    (map_key("cm", "none"), "couldn't find key none in ConfigMap ns/cm"),
+    (map_key("gone", "one"), 'configmap "gone" not found'),
+    (secret_key("sec", "none"), "couldn't find key none in Secret ns/sec"),
+    (secret_key("gone", "two"), 'secret "gone" not found'),
+    (field("spec.volumes"), "unsupported fieldPath: spec.volumes"),
+    (resource("limits.cpu", container_name="z"), "container z not found"),
+]
+
+
+@pytest.mark.parametrize(("source", "message"), REFUSED)
+def test_what_leads_nowhere_is_said(scene, source, message):
+    with pytest.raises(ConfigError) as refusal:
+        made(scene, [EnvVar(name="X", value_from=source)])
+    assert str(refusal.value) == message
+
+
+@pytest.mark.parametrize(
+    "source", [map_key("cm", "none", True), map_key("gone", "x", True), secret_key("gone", "x", True)]
+)
+def test_an_optional_reference_that_leads_nowhere_sets_nothing(scene, source):
+    assert made(scene, [EnvVar(name="X", value_from=source)]) == {}
+
+
+def test_later_values_see_and_override_earlier_ones(scene):
+    env_from = [
+        EnvFromSource(prefix="P_", config_map_ref=ConfigMapEnvSource(name="cm")),
+        EnvFromSource(secret_ref=SecretEnvSource(name="sec")),
+        EnvFromSource(config_map_ref=ConfigMapEnvSource(name="gone", optional=True)),
+    ]
+    env = [
+        EnvVar(name="A", value="$(P_one)-$(B)-$(KUBERNETES_SERVICE_HOST)"),
+        EnvVar(name="B", value="b"),
+        EnvVar(name="C", value="$(B)$$(B)"),
+        EnvVar(name="two", value="$(two)+"),
+    ]
+    assert made(scene, env, env_from) == {
+        "P_one": "1",
+        "two": "2+",
+        "A": "1-$(B)-10.0.0.1",
+        "B": "b",
+        "C": "b$(B)",
+    }
+
+
+def test_services_yield_to_the_containers_own(scene):
+    pod = scene.pod("a")
+    pod.spec.containers[0].env = [EnvVar(name="MINE", value="yes")]
+    values = environment(pod, pod.spec.containers[0], SOURCES)
+    assert values == {"MINE": "yes", "KUBERNETES_SERVICE_HOST": "10.0.0.1"}
+
+
+def test_which_objects_are_needed(scene):
+    container = scene.pod("a").spec.containers[0]
+    container.env = [EnvVar(name="X", value_from=map_key("m1", "k")), EnvVar(name="Y", value="v")]
+    container.env_from = [EnvFromSource(secret_ref=SecretEnvSource(name="s1"))]
+    assert referenced_objects(container) == ({"m1"}, {"s1"})

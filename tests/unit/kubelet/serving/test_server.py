@@ -1,0 +1,149 @@
+"""The kubelet's server: who may ask, and every no in the kubelet's own words."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import ssl
+from collections.abc import AsyncIterator, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+import pytest
+
+from podling.cri.hollow import HollowRuntime
+from podling.cri.interface import Runtime
+from podling.kubelet.serving.server import KubeletServer, server_tls
+from podling.model.container import Container
+from podling.model.meta import ObjectMeta
+from podling.model.pod import Pod, PodSpec, PodStatus
+from podling.model.pod_status import ContainerState, ContainerStateWaiting, ContainerStatus
+from podling.model.time import SystemClock
+from podling.pki import Authority
+
+UPGRADE = {"Connection": "Upgrade", "Upgrade": "SPDY/3.1", "X-Stream-Protocol-Version": "v4.channel.k8s.io"}
+NO_UPGRADE = "unable to upgrade: missing upgrade headers in request"
+PORTS = {**UPGRADE, "X-Stream-Protocol-Version": "portforward.k8s.io"}
+
+
+class Host:
+    """One pod, whose container waits."""
+
+    runtime: Runtime = HollowRuntime({})
+
+    def __init__(self) -> None:
+        waiting = ContainerState(waiting=ContainerStateWaiting(reason="ContainerCreating"))
+        self._pod = Pod(
+            metadata=ObjectMeta(name="pod", namespace="default", uid="u1"),
+            spec=PodSpec(containers=[Container(name="c")]),
+            status=PodStatus(container_statuses=[ContainerStatus(name="c", state=waiting)]),
+        )
+
+    def pods(self) -> Sequence[Pod]:
+        return [self._pod]
+
+    def pod(self, namespace: str, name: str) -> Pod | None:
+        return self._pod if (namespace, name) == ("default", "pod") else None
+
+    def running_container(self, pod: Pod, name: str) -> str | None:
+        return "known-to-nobody" if name == "lost" else None
+
+    def ready_sandbox(self, pod: Pod) -> str | None:
+        return None
+
+    async def container_ended(self, container_id: str) -> None: ...
+
+
+@pytest.fixture(scope="module")
+def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
+    return Authority(tmp_path_factory.mktemp("pki"), datetime.now(UTC))
+
+
+def tls_of(authority: Authority, user: str | None, *groups: str) -> ssl.SSLContext:
+    context = ssl.create_default_context(cafile=str(authority.ca.certificate))
+    if user is not None:
+        pair = authority.client(user, user, groups)
+        context.load_cert_chain(pair.certificate, pair.key)
+    return context
+
+
+@pytest.fixture
+async def ask(authority: Authority, tmp_path: Path) -> AsyncIterator[Any]:
+    """Asks the server as an administrator, or as someone else: (status, text)."""
+    pair = authority.server("kubelet", "system:node:n", ["127.0.0.1"])
+    server = KubeletServer(Host(), SystemClock())
+    tls = server_tls(pair.certificate, pair.key, authority.ca.certificate)
+    administrator = tls_of(authority, "admin", "system:masters")
+    async with asyncio.TaskGroup() as group:
+        running = group.create_task(server.run())
+        async with server.listening("127.0.0.1", 0, tls) as port, aiohttp.ClientSession() as session:
+
+            async def asked(
+                path: str, method: str = "GET", tls: ssl.SSLContext = administrator, **headers: str
+            ):
+                url = f"https://127.0.0.1:{port}{path}"
+                async with session.request(method, url, ssl=tls, headers=headers) as response:
+                    return response.status, await response.text()
+
+            yield asked
+        running.cancel()
+
+
+async def test_it_is_healthy_and_lists_its_pods(ask):
+    assert await ask("/healthz") == (200, "ok")
+    status, text = await ask("/pods")
+    listed = json.loads(text)
+    assert (status, listed["kind"], listed["items"][0]["metadata"]["name"]) == (200, "PodList", "pod")
+
+
+async def test_a_client_without_a_certificate_is_not_answered(ask, authority):
+    assert await ask("/pods", tls=tls_of(authority, None)) == (401, "Unauthorized")
+
+
+async def test_a_client_that_is_no_master_is_forbidden(ask, authority):
+    why = "Forbidden (user=eve, verb=get, resource=nodes, subresource(s)=[proxy])"
+    assert await ask("/pods", tls=tls_of(authority, "eve", "system:nodes")) == (403, why)
+
+
+async def test_a_client_of_another_authority_gets_no_connection(ask, tmp_path: Path, authority):
+    other = Authority(tmp_path, datetime.now(UTC)).client("eve", "eve", ["system:masters"])
+    tls = tls_of(authority, None)
+    tls.load_cert_chain(other.certificate, other.key)
+    with pytest.raises(aiohttp.ClientError):
+        await ask("/pods", tls=tls)
+
+
+@pytest.mark.parametrize(
+    ("path", "headers", "answer"),
+    [
+        ("/containerLogs/default/none/c", {}, (404, 'pod "none" does not exist\n')),
+        ("/containerLogs/default/pod/x", {}, (404, 'container "x" not found in pod "pod"\n')),
+        (
+            "/containerLogs/default/pod/c",
+            {},
+            (400, 'container "c" in pod "pod" is waiting to start: ContainerCreating'),
+        ),
+        ("/exec/default/none/c?output=1", UPGRADE, (404, "pod does not exist")),
+        ("/exec/default/pod/other-uid/c?output=1", UPGRADE, (404, "pod does not exist")),
+        ("/exec/default/pod/c?output=1", UPGRADE, (500, 'container not found ("c")')),
+        ("/attach/default/pod/u1/c?output=1", UPGRADE, (500, 'container not found ("c")')),
+        ("/exec/default/pod/c", UPGRADE, (400, "you must specify at least 1 of stdin, stdout, stderr")),
+        (
+            "/exec/default/pod/c?output=1",
+            {},
+            (400, "unable to upgrade: missing upgrade headers in request\n"),
+        ),
+        ("/portForward/default/pod", PORTS, (500, 'pod not found ("pod_default")')),
+        ("/portForward/default/none", PORTS, (404, "pod does not exist")),
+    ],
+)
+async def test_every_no(ask, path: str, headers: dict[str, str], answer: tuple[int, str]):
+    assert await ask(path, "GET" if not headers else "POST", **headers) == answer
+
+
+async def test_what_the_runtime_refuses_is_said(ask):
+    status, text = await ask("/exec/default/pod/lost?output=1", "POST", **UPGRADE)
+    assert status >= 400
+    assert text
