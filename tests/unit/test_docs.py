@@ -27,7 +27,10 @@ def commands(command: click.Command, name: str = "podling") -> Iterator[tuple[st
     """Every command by the words that run it."""
     yield name, command
     if isinstance(command, click.Group):
-        for word, inner in command.commands.items():
+        context = click.Context(command)
+        for word in command.list_commands(context):
+            inner = command.get_command(context, word)
+            assert inner is not None
             yield from commands(inner, f"{name} {word}")
 
 
