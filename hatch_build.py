@@ -1,4 +1,4 @@
-"""Compiles the runtime protocol's definitions (src/podling/cri/grpc/*.proto) when podling is built or installed.
+"""Compiles the runtime protocol's definitions (src/podling/cri/grpc/*.proto) when podling is built.
 
 The compiled modules are not kept in version control: the .proto files are the source.
 `python hatch_build.py` does the same in a working tree.

@@ -55,7 +55,7 @@ class Instance:
 
     @property
     def run_dir(self) -> Path:
-        """Sockets and locks: gone after a reboot, and short, because a socket's path has at most 107 bytes."""
+        """Sockets and locks: gone after a reboot; short, because a socket's path has at most 107 bytes."""
         return RUN_ROOT / self.identity
 
     @property
