@@ -128,7 +128,8 @@ def test_a_data_directory_of_another_version_is_refused(make_podling: Callable[[
 def test_without_root_it_says_so(make_podling: Callable[[], Any]) -> None:
     podling = make_podling()
     # Imported first: nobody may not be allowed to read this Python.
-    code = "import os, podling.cli.main as cli; os.setgid(65534); os.setuid(65534); cli.main()"
+    code = "from podling import assemble; from podling.cli import main, up; import os; os.setuid(65534); "
+    code += "main.main()"
     refused = subprocess.run(
         [sys.executable, "-c", code, "up", "--data-dir", str(podling.instance.data_dir)],
         capture_output=True,
