@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 
 from podling.apiserver.registry.kind import Action, Connect, Kind, Subresource
+from podling.apiserver.registry.review import Review
 
 Versions = Mapping[tuple[str, str], Sequence[Kind[Any]]]
 """The kinds of each (group, version)."""
@@ -59,7 +60,8 @@ def _resources(kind: Kind[Any]) -> Iterable[dict[str, Any]]:
         entry["shortNames"] = list(resource.short_names)
     if resource.categories:
         entry["categories"] = list(resource.categories)
-    entry["storageVersionHash"] = _storage_hash(kind)
+    if not isinstance(kind, Review):
+        entry["storageVersionHash"] = _storage_hash(kind)
     yield entry
     for name, subresource in sorted(kind.subresources.items()):
         group, version, answered = answered_kind(kind, subresource)

@@ -13,6 +13,7 @@ from podling.apiserver.context import RequestContext
 from podling.apiserver.errors import method_not_supported
 from podling.apiserver.negotiation import OBJECT_SHAPES, negotiate
 from podling.apiserver.registry.kind import Action, Connect
+from podling.apiserver.registry.review import Review
 from podling.apiserver.request import RequestInfo
 from podling.apiserver.response import Response
 from podling.apiserver.verbs.act import act
@@ -23,6 +24,7 @@ from podling.apiserver.verbs.deletecollection import deletecollection
 from podling.apiserver.verbs.get import get
 from podling.apiserver.verbs.list import list_
 from podling.apiserver.verbs.patch import patch
+from podling.apiserver.verbs.review import review
 from podling.apiserver.verbs.scope import Scope
 from podling.apiserver.verbs.update import update
 from podling.apiserver.verbs.watch import watch
@@ -37,6 +39,7 @@ ON_COLLECTIONS: Mapping[str, Verb] = {
     "create": create,
     "deletecollection": deletecollection,
 }
+ON_REVIEWS: Mapping[str, Verb] = {"create": review}
 ON_ACTIONS: Mapping[str, Verb] = {"create": act}
 ON_NODES: Mapping[str, Verb] = {"create": connect, "get": connect}
 EVERYWHERE = frozenset({"list", "watch"})
@@ -81,6 +84,8 @@ def _route(scope: Scope) -> Route:
         return Route(scope, _only(ON_NODES, subresource.verbs), {})
     if isinstance(subresource, Action):
         return Route(scope, _only(ON_ACTIONS, subresource.verbs), {})
+    if isinstance(scope.store.kind, Review):
+        return Route(scope, {}, ON_REVIEWS)
     verbs = subresource.verbs if subresource else scope.store.kind.verbs
     return Route(scope, _only(ON_OBJECTS, verbs), {} if subresource else _only(ON_COLLECTIONS, verbs))
 

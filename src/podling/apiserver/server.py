@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator, Sequence
-from typing import Any, TypeVar, cast
+from typing import Any
 
 from podling.apiserver.admission.built_in import built_in
-from podling.apiserver.admission.plugin import Chain, Find
+from podling.apiserver.admission.plugin import Chain
 from podling.apiserver.authn.authenticator import Authenticator
 from podling.apiserver.authn.x509 import CertificateAuthenticator
 from podling.apiserver.authz.authorizer import Authorizer
@@ -16,22 +16,22 @@ from podling.apiserver.authz.interim import (
     MastersAuthorizer,
     PublicPathsAuthorizer,
 )
+from podling.apiserver.judges import Judges
 from podling.apiserver.metrics import RequestCounts
 from podling.apiserver.pipeline import Observer, PathHandler, Pipeline
 from podling.apiserver.registry.kind import Kind, View, storage_key
+from podling.apiserver.registry.review import Review
 from podling.apiserver.registry.store import Store, kept_as
+from podling.apiserver.registry.stores import Stores
 from podling.apiserver.registry.view_storage import ViewStorage
 from podling.apiserver.response import Handle
 from podling.apiserver.routes import Routes
 from podling.apiserver.table import Tables
 from podling.apiserver.verbs.scope import Connector, Scope
 from podling.model import json
-from podling.model.meta import KubeObject
 from podling.model.time import Clock
 from podling.storage.interface import Storage
 from podling.watch.cache import ResourceCache
-
-T = TypeVar("T", bound=KubeObject)
 
 BOOKMARK_SECONDS = 60.0
 
@@ -67,15 +67,17 @@ class ApiServer:
     ) -> ApiServer:
         stores = [_store(storage, kind, clock) for kind in kinds]
         counts = RequestCounts()
+        chain = built_in(Stores(stores), clock)
         pipeline = Pipeline(
             clock=clock,
             authenticators=authenticators,
             authorizers=authorizers,
             paths=paths,
-            routes=Routes(list(_scopes(stores, built_in(_finder(stores)), connector))),
+            routes=Routes(list(_scopes(stores, chain, connector, Judges(authenticators, authorizers)))),
             observers=(counts, *observers),
         )
-        return cls(pipeline, [store.cache for store in stores], counts)
+        caches = [store.cache for store in stores if not isinstance(store.kind, Review)]
+        return cls(pipeline, caches, counts)
 
     async def start(self) -> None:
         """Load all objects; requests may come once this has returned."""
@@ -110,18 +112,10 @@ def _store(storage: Storage, kind: Kind[Any], clock: Clock) -> Store[Any]:
     return Store(kind, storage, cache, clock)
 
 
-def _finder(stores: Sequence[Store[Any]]) -> Find:
-    by_type = {store.type: store for store in stores}
-
-    def find(type: type[T], namespace: str, name: str) -> T | None:
-        entry = by_type[type].cache.get(by_type[type].prefix(namespace) + name)
-        return cast(T, entry.object) if entry is not None else None
-
-    return find
-
-
-def _scopes(stores: Sequence[Store[Any]], chain: Chain, connector: Connector) -> Iterator[Scope]:
+def _scopes(
+    stores: Sequence[Store[Any]], chain: Chain, connector: Connector, judges: Judges
+) -> Iterator[Scope]:
     for store in stores:
         tables = Tables(store.kind)
         for subresource in (None, *store.kind.subresources.values()):
-            yield Scope(store, tables, chain, connector, subresource)
+            yield Scope(store, tables, chain, connector, judges, subresource)

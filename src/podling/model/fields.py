@@ -7,6 +7,8 @@ for server-side apply and for the published OpenAPI. It knows no API type: every
 from __future__ import annotations
 
 import functools
+import operator
+import types
 import typing
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -92,8 +94,10 @@ def _said_of(annotation: Any) -> Iterator[Any]:
 
 
 def _without_none(type_: Any) -> Any:
-    members = typing.get_args(type_)
-    return members[0] if len(members) == 2 and members[1] is type(None) else type_
+    if typing.get_origin(type_) not in (types.UnionType, typing.Union):
+        return type_
+    members = [member for member in typing.get_args(type_) if member is not type(None)]
+    return functools.reduce(operator.or_, members)
 
 
 def _field(attribute: str, wire: str, type_: Any, annotation: Any) -> FieldInfo:

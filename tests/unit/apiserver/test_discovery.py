@@ -15,7 +15,18 @@ from podling.apiserver.request import Request, RequestInfo
 from podling.apiserver.response import Response
 
 DISCOVERY = Discovery(KINDS, "0.1.0")
-GROUPS = ["apiextensions.k8s.io", "coordination.k8s.io", "events.k8s.io"]
+GROUPS = [
+    "apiextensions.k8s.io",
+    "authentication.k8s.io",
+    "authorization.k8s.io",
+    "coordination.k8s.io",
+    "discovery.k8s.io",
+    "events.k8s.io",
+    "node.k8s.io",
+    "policy",
+    "rbac.authorization.k8s.io",
+    "scheduling.k8s.io",
+]
 KUBECTL = (
     "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList,"
     "application/json;g=apidiscovery.k8s.io;v=v2beta1;as=APIGroupDiscoveryList,application/json"

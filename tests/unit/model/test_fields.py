@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from podling.model.container import Container, ContainerPort, HTTPGetAction
+from podling.model.disruption_budget import PodDisruptionBudgetSpec
 from podling.model.fields import fields_of, is_struct, item_type
 from podling.model.meta import LabelSelector, ObjectMeta
 from podling.model.node import NodeSpec, NodeStatus
@@ -112,3 +113,7 @@ def test_every_integer_says_its_size() -> None:
         for field in fields_of(owner).values():
             if field.type in (int, list[int], int | str):
                 assert field.format in ("int32", "int64"), f"{owner.__name__}.{field.wire}"
+
+
+def test_an_optional_number_or_name_is_still_one() -> None:
+    assert fields_of(PodDisruptionBudgetSpec)["minAvailable"].type == int | str

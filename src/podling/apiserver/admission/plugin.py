@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol, TypeVar
 
@@ -35,6 +35,10 @@ class Attributes:
             self.operation in operations
         )
 
+    def is_about(self, group: str, plural: str) -> bool:
+        """Whether it is a resource itself, not a subresource."""
+        return (self.resource.group, self.resource.plural, self.subresource) == (group, plural, "")
+
     def forbidden(self, why: str) -> StatusError:
         return forbidden(self.resource.plural, self.name, why, self.resource.group)
 
@@ -49,6 +53,22 @@ class Find(Protocol):
     """Looks an object up as it stands."""
 
     def __call__(self, type: type[T], namespace: str, name: str) -> T | None: ...
+
+
+class Objects(Protocol):
+    """All objects as they stand. They are read only."""
+
+    def find(self, type: type[T], namespace: str, name: str) -> T | None: ...
+
+    def all(self, type: type[T], namespace: str = "") -> Iterable[T]:
+        """Those of one namespace, or of all."""
+        ...
+
+    async def change(
+        self, type: type[T], namespace: str, name: str, change: Callable[[T], None], *, dry_run: bool
+    ) -> None:
+        """Let `change` alter a copy, and store it. Raises StatusError, also that which `change` raises."""
+        ...
 
 
 class Chain:

@@ -32,18 +32,25 @@ class Authorizer(Protocol):
     def authorize(self, user: User, info: RequestInfo) -> Opinion: ...
 
 
-def authorize(authorizers: Sequence[Authorizer], user: User, info: RequestInfo) -> None:
-    """Raises StatusError 403."""
+def opinion_of(authorizers: Sequence[Authorizer], user: User, info: RequestInfo) -> Opinion:
+    """What they decide together; without a decision, all that they said."""
     reasons = []
     for authorizer in authorizers:
         opinion = authorizer.authorize(user, info)
         if opinion.decision is Decision.ALLOW:
-            return
+            return opinion
         if opinion.reason:
             reasons.append(opinion.reason)
         if opinion.decision is Decision.DENY:
-            break
-    raise refusal(user, info, ": ".join(reasons))
+            return Opinion(Decision.DENY, ": ".join(reasons))
+    return Opinion(Decision.NO_OPINION, ": ".join(reasons))
+
+
+def authorize(authorizers: Sequence[Authorizer], user: User, info: RequestInfo) -> None:
+    """Raises StatusError 403."""
+    opinion = opinion_of(authorizers, user, info)
+    if opinion.decision is not Decision.ALLOW:
+        raise refusal(user, info, opinion.reason)
 
 
 def refusal(user: User, info: RequestInfo, reason: str = "") -> StatusError:

@@ -68,11 +68,10 @@ def paths_of(kind: Kind[Any]) -> dict[str, Any]:
     within = f"{base}/namespaces/{{namespace}}/{resource.plural}" if resource.namespaced else everywhere
     collection = [verb for verb in kind.verbs if verb in COLLECTION_VERBS]
     single = [verb for verb in kind.verbs if verb in METHODS and verb not in COLLECTION_VERBS]
-    paths = {
-        within: _item(kind, collection, resource.type),
-        f"{within}/{{name}}": _item(kind, single, resource.type),
-    }
-    if resource.namespaced:
+    paths = {within: _item(kind, collection, resource.type)}
+    if single:
+        paths[f"{within}/{{name}}"] = _item(kind, single, resource.type)
+    if resource.namespaced and "list" in kind.verbs:
         paths[everywhere] = _item(kind, ["list"], resource.type)
     for name, subresource in kind.subresources.items():
         paths[f"{within}/{{name}}/{name}"] = _subresource(kind, subresource)

@@ -12,7 +12,19 @@ from typing import Any
 
 import msgspec
 
-from podling.model import fields, lease, meta, options
+from podling.model import (
+    authentication,
+    authorization,
+    disruption_budget,
+    endpoint_slice,
+    fields,
+    lease,
+    meta,
+    options,
+    priority_class,
+    rbac,
+    runtime_class,
+)
 from podling.model.descriptions import describe_field, describe_type
 from podling.model.event import EventsEvent
 from podling.model.fields import FieldInfo, fields_of, is_struct, item_type
@@ -48,11 +60,19 @@ _PACKAGES = {
     meta.__name__: META,
     options.__name__: META,
     lease.__name__: "io.k8s.api.coordination.v1",
+    authentication.__name__: "io.k8s.api.authentication.v1",
+    authorization.__name__: "io.k8s.api.authorization.v1",
+    disruption_budget.__name__: "io.k8s.api.policy.v1",
+    endpoint_slice.__name__: "io.k8s.api.discovery.v1",
+    priority_class.__name__: "io.k8s.api.scheduling.v1",
+    rbac.__name__: "io.k8s.api.rbac.v1",
+    runtime_class.__name__: "io.k8s.api.node.v1",
 }
 _CORE = "io.k8s.api.core.v1"
 _OF_TYPE: Mapping[type, str] = {
     EventsEvent: "io.k8s.api.events.v1.Event",
     Eviction: "io.k8s.api.policy.v1.Eviction",
+    endpoint_slice.SlicePort: "io.k8s.api.discovery.v1.EndpointPort",
 }
 _REQUIRED_LISTS = frozenset(
     {
@@ -63,6 +83,14 @@ _REQUIRED_LISTS = frozenset(
         ("WeightedPodAffinityTerm", "podAffinityTerm"),
         ("Event", "involvedObject"),
         ("Binding", "target"),
+        ("LimitRangeSpec", "limits"),
+        ("PolicyRule", "verbs"),
+        ("RoleBinding", "roleRef"),
+        ("ClusterRoleBinding", "roleRef"),
+        ("Endpoint", "addresses"),
+        ("EndpointSlice", "endpoints"),
+        ("ResourceRule", "verbs"),
+        ("NonResourceRule", "verbs"),
     }
 )
 _OPTIONAL = frozenset(
@@ -160,13 +188,13 @@ def _value(annotation: Any, form: str) -> Schema:
     if origin is list:
         return {"type": "array", "items": _value(item_type(annotation), form)}
     if origin is dict:
-        if item_type(annotation) is Any:
-            return reference(FIELDS_V1)
         return {"type": "object", "additionalProperties": _value(item_type(annotation), form)}
     if origin in (types.UnionType, typing.Union):
         return reference(INT_OR_STRING)
     if annotation is Quantity:
         return reference(QUANTITY)
+    if annotation is msgspec.Raw:
+        return reference(FIELDS_V1)
     if is_struct(annotation):
         return {"allOf": [reference(schema_name(annotation))], "default": {}}
     return _scalar(annotation, form)

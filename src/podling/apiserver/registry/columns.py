@@ -10,6 +10,7 @@ NONE = "<none>"
 
 NAME = Column("Name", "string", "name", "Unique within its namespace and kind; cannot be changed.")
 AGE = Column("Age", description="Time since the object was created.")
+CREATED_AT = Column("Created At", "date", description="When the object was created.")
 
 
 def or_none(text: str) -> str:

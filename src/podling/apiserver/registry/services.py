@@ -1,7 +1,8 @@
-"""Services. Addresses are not given out here: a service has the clusterIP it was written with, or none."""
+"""Services. Their addresses and node ports are given out by admission; here they only stay what they are."""
 
 from __future__ import annotations
 
+import ipaddress
 from collections.abc import Iterator
 from datetime import datetime
 from typing import Any
@@ -9,7 +10,15 @@ from typing import Any
 from podling.apiserver.registry import metadata
 from podling.apiserver.registry.age import age
 from podling.apiserver.registry.columns import AGE, NAME, NONE, joined, labels_text, or_none
-from podling.apiserver.registry.field import all_invalid, between, duplicate, not_supported, one_of, required
+from podling.apiserver.registry.field import (
+    all_invalid,
+    between,
+    duplicate,
+    invalid,
+    not_supported,
+    one_of,
+    required,
+)
 from podling.apiserver.registry.handler_validation import MAX_PORT, validate_port
 from podling.apiserver.registry.kind import Column, Kind, Part
 from podling.model import names
@@ -21,6 +30,8 @@ TYPES = ("ClusterIP", "ExternalName", "LoadBalancer", "NodePort")
 PROTOCOLS = ("SCTP", "TCP", "UDP")
 AFFINITIES = ("ClientIP", "None")
 HEADLESS = "None"
+EXTERNAL = "ExternalName"
+WITH_NODE_PORTS = ("LoadBalancer", "NodePort")
 
 
 class _Status(Part[Service]):
@@ -58,7 +69,7 @@ class Services(Kind[Service]):
         for port in spec.ports:
             port.protocol = port.protocol or "TCP"
             port.target_port = port.target_port or port.port
-        if spec.type == "ExternalName":
+        if spec.type == EXTERNAL:
             return
         spec.internal_traffic_policy = spec.internal_traffic_policy or "Cluster"
         spec.cluster_ips = spec.cluster_ips or ([spec.cluster_ip] if spec.cluster_ip else [])
@@ -70,6 +81,7 @@ class Services(Kind[Service]):
 
     def prepare_update(self, new: Service, old: Service) -> None:
         new.status = old.status
+        keep_allocated(new.spec, old.spec)
 
     def validate(self, obj: Service) -> list[Cause]:
         return [
@@ -78,7 +90,11 @@ class Services(Kind[Service]):
         ]
 
     def validate_update(self, new: Service, old: Service) -> list[Cause]:
-        return metadata.validate_update(new.metadata, old.metadata)
+        causes = metadata.validate_update(new.metadata, old.metadata)
+        kept = EXTERNAL not in (new.spec.type, old.spec.type)
+        if kept and old.spec.cluster_ips and new.spec.cluster_ips != old.spec.cluster_ips:
+            causes.append(invalid("spec.clusterIPs[0]", new.spec.cluster_ips, "may not change once set"))
+        return causes
 
     def row(self, obj: Service, now: datetime) -> list[Any]:
         return [
@@ -92,9 +108,23 @@ class Services(Kind[Service]):
         ]
 
 
+def keep_allocated(new: ServiceSpec, old: ServiceSpec) -> None:
+    """A writer may leave out what was given out; a type that needs none gives it back."""
+    if EXTERNAL not in (new.type, old.type) and not new.cluster_ip:
+        new.cluster_ip, new.cluster_ips = old.cluster_ip, list(old.cluster_ips)
+    if new.type not in WITH_NODE_PORTS or old.type not in WITH_NODE_PORTS:
+        return
+    taken = {port.node_port for port in new.ports if port.node_port}
+    standing = {(port.protocol, port.port): port.node_port for port in old.ports}
+    for port in new.ports:
+        before = standing.get((port.protocol, port.port), 0)
+        if not port.node_port and before not in taken:
+            port.node_port = before
+
+
 def _external(service: Service) -> str:
     spec = service.spec
-    if spec.type == "ExternalName":
+    if spec.type == EXTERNAL:
         return or_none(spec.external_name)
     balancers = [entry.ip or entry.hostname for entry in service.status.load_balancer.ingress]
     if spec.type == "LoadBalancer":
@@ -111,7 +141,7 @@ def _validate_spec(spec: ServiceSpec) -> Iterator[Cause]:
     yield from one_of("spec.type", spec.type, TYPES)
     yield from one_of("spec.sessionAffinity", spec.session_affinity, AFFINITIES)
     yield from metadata.validate_labels(spec.selector, "spec.selector")
-    if spec.type == "ExternalName":
+    if spec.type == EXTERNAL:
         if not spec.external_name:
             yield required("spec.externalName")
         else:
@@ -120,11 +150,22 @@ def _validate_spec(spec: ServiceSpec) -> Iterator[Cause]:
     elif not spec.ports and spec.cluster_ip != HEADLESS:
         yield required("spec.ports")
     seen: set[str] = set()
+    if spec.cluster_ip and spec.cluster_ip != HEADLESS and not _is_address(spec.cluster_ip):
+        why = "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)"
+        yield invalid("spec.clusterIPs[0]", spec.cluster_ip, why)
     for i, port in enumerate(spec.ports):
         yield from _validate_port(port, f"spec.ports[{i}]", named=len(spec.ports) > 1)
         if port.name and port.name in seen:
             yield duplicate(f"spec.ports[{i}].name", port.name)
         seen.add(port.name)
+
+
+def _is_address(text: str) -> bool:
+    try:
+        ipaddress.ip_address(text)
+    except ValueError:
+        return False
+    return True
 
 
 def _validate_port(port: ServicePort, path: str, *, named: bool) -> Iterator[Cause]:

@@ -8,6 +8,7 @@ from typing import Any
 
 from podling.apiserver.admission.plugin import Attributes, Chain, Operation
 from podling.apiserver.context import RequestContext
+from podling.apiserver.judges import Judges
 from podling.apiserver.registry.kind import Part, Subresource
 from podling.apiserver.registry.store import Admit, Store
 from podling.apiserver.response import Response
@@ -24,6 +25,7 @@ class Scope:
     tables: Tables
     chain: Chain
     connector: Connector
+    judges: Judges
     subresource: Subresource | None = None
 
     @property

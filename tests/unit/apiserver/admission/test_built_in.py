@@ -16,6 +16,7 @@ from podling.model.namespace import Namespace
 from podling.model.pod import Pod
 from podling.model.scheme import resource_of
 from podling.model.service_account import ServiceAccount
+from podling.model.time import SystemClock
 
 STANDING: dict[tuple[type[KubeObject], str, str], KubeObject] = {
     (Namespace, "", "default"): from_data({"metadata": {"name": "default"}}, Namespace),
@@ -25,8 +26,17 @@ STANDING: dict[tuple[type[KubeObject], str, str], KubeObject] = {
 }
 
 
-def find(type: Any, namespace: str, name: str) -> Any:
-    return STANDING.get((type, namespace, name))
+class Standing:
+    """Objects that stand as they are."""
+
+    def find(self, type: Any, namespace: str, name: str) -> Any:
+        return STANDING.get((type, namespace, name))
+
+    def all(self, type: Any, namespace: str = "") -> Any:
+        return [one for (of, place, _), one in STANDING.items() if of is type and namespace in ("", place)]
+
+    async def change(self, *_: Any, **__: Any) -> None:
+        raise AssertionError("nothing here is changed by admission")
 
 
 async def admit(
@@ -40,7 +50,7 @@ async def admit(
     subject = obj or old
     assert subject is not None
     attributes = Attributes(operation, resource_of(type(subject)), subresource, namespace, name, User("me"))
-    await built_in(find).admit(attributes, obj, old)
+    await built_in(Standing(), SystemClock()).admit(attributes, obj, old)
 
 
 def pod(**spec: Any) -> Pod:

@@ -1,0 +1,148 @@
+"""EndpointSlices: some of the addresses behind a service, of one address family."""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Iterator
+from datetime import datetime
+from typing import Any
+
+from podling.apiserver.registry import metadata
+from podling.apiserver.registry.age import age
+from podling.apiserver.registry.columns import AGE, NAME
+from podling.apiserver.registry.field import (
+    IMMUTABLE,
+    all_invalid,
+    between,
+    duplicate,
+    invalid,
+    not_supported,
+    one_of,
+    required,
+    too_many,
+)
+from podling.apiserver.registry.handler_validation import MAX_PORT
+from podling.apiserver.registry.kind import Column, Kind
+from podling.model import names
+from podling.model.endpoint_slice import Endpoint, EndpointSlice, SlicePort
+from podling.model.errors import Cause
+from podling.model.scheme import resource_of
+
+FAMILIES = ("FQDN", "IPv4", "IPv6")
+PROTOCOLS = ("SCTP", "TCP", "UDP")
+MOST_ENDPOINTS, MOST_ADDRESSES, MOST_PORTS = 1000, 100, 20_000
+SHOWN = 3
+UNSET = "<unset>"
+
+
+class EndpointSlices(Kind[EndpointSlice]):
+    resource = resource_of(EndpointSlice)
+    has_generation = True
+    columns = (
+        NAME,
+        Column("AddressType", description="What kind of addresses it has."),
+        Column("Ports", description="Ports of every address."),
+        Column("Endpoints", description="The addresses."),
+        AGE,
+    )
+
+    def default(self, obj: EndpointSlice) -> None:
+        for port in obj.ports:
+            port.name = port.name or ""
+            port.protocol = port.protocol or "TCP"
+
+    def validate(self, obj: EndpointSlice) -> list[Cause]:
+        return [
+            *metadata.validate(obj.metadata),
+            *one_of("addressType", obj.address_type, FAMILIES),
+            *_validate_endpoints(obj),
+            *_validate_ports(obj.ports),
+        ]
+
+    def validate_update(self, new: EndpointSlice, old: EndpointSlice) -> list[Cause]:
+        causes = metadata.validate_update(new.metadata, old.metadata)
+        if new.address_type != old.address_type:
+            causes.append(invalid("addressType", new.address_type, IMMUTABLE))
+        return causes
+
+    def row(self, obj: EndpointSlice, now: datetime) -> list[Any]:
+        return [
+            obj.metadata.name,
+            obj.address_type,
+            _first([str(port.port) if port.port is not None else "*" for port in obj.ports]),
+            _first([address for endpoint in obj.endpoints for address in endpoint.addresses]),
+            age(obj.metadata.creation_timestamp, now),
+        ]
+
+
+def _first(items: list[str]) -> str:
+    more = f" + {len(items) - SHOWN} more..." if len(items) > SHOWN else ""
+    return ",".join(items[:SHOWN]) + more if items else UNSET
+
+
+def _validate_endpoints(slice: EndpointSlice) -> Iterator[Cause]:
+    if len(slice.endpoints) > MOST_ENDPOINTS:
+        yield too_many("endpoints", len(slice.endpoints), MOST_ENDPOINTS)
+        return
+    for i, endpoint in enumerate(slice.endpoints):
+        yield from _validate_endpoint(endpoint, slice.address_type, f"endpoints[{i}]")
+
+
+def _validate_endpoint(endpoint: Endpoint, family: str, path: str) -> Iterator[Cause]:
+    if not endpoint.addresses:
+        yield required(f"{path}.addresses", "must contain at least 1 address")
+    elif len(endpoint.addresses) > MOST_ADDRESSES:
+        yield too_many(f"{path}.addresses", len(endpoint.addresses), MOST_ADDRESSES)
+    for i, address in enumerate(endpoint.addresses):
+        where = f"{path}.addresses[{i}]"
+        if family == "FQDN":
+            yield from all_invalid(where, address, names.dns1123_subdomain(address.removesuffix(".")))
+        elif family in FAMILIES:
+            yield from all_invalid(where, address, _address_faults(address, family))
+    if endpoint.node_name is not None:
+        faults = names.dns1123_subdomain(endpoint.node_name)
+        yield from all_invalid(f"{path}.nodeName", endpoint.node_name, faults)
+    if endpoint.hostname is not None:
+        yield from all_invalid(f"{path}.hostname", endpoint.hostname, names.dns1123_label(endpoint.hostname))
+
+
+def _address_faults(address: str, family: str) -> list[str]:
+    try:
+        parsed = ipaddress.ip_address(address)
+    except ValueError:
+        return [f"must be a valid {family} address"]
+    if parsed.version != int(family[-1]):
+        return [f"must be an {family} address"]
+    return unsuitable(parsed)
+
+
+def unsuitable(address: ipaddress.IPv4Address | ipaddress.IPv6Address) -> list[str]:
+    """Why an address can be no endpoint's."""
+    found = []
+    if address.is_unspecified:
+        found.append("may not be unspecified (0.0.0.0 or ::)")
+    if address.is_loopback:
+        found.append("may not be in the loopback range (127.0.0.0/8, ::1/128)")
+    if address.is_link_local:
+        found.append("may not be in the link-local range (169.254.0.0/16, fe80::/10)")
+    if address.is_multicast:
+        found.append("may not be in the multicast range (224.0.0.0/4, ff00::/8)")
+    return found
+
+
+def _validate_ports(ports: list[SlicePort]) -> Iterator[Cause]:
+    if len(ports) > MOST_PORTS:
+        yield too_many("ports", len(ports), MOST_PORTS)
+        return
+    seen: set[str] = set()
+    for i, port in enumerate(ports):
+        path, name = f"ports[{i}]", port.name or ""
+        if name:
+            yield from all_invalid(f"{path}.name", name, names.dns1123_label(name))
+        if name in seen:
+            yield duplicate(f"{path}.name", name)
+        seen.add(name)
+        if port.protocol not in PROTOCOLS:
+            yield not_supported(f"{path}.protocol", port.protocol, PROTOCOLS)
+        if port.port is not None:
+            yield from between(f"{path}.port", port.port, 1, MAX_PORT)

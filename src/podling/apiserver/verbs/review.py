@@ -1,0 +1,26 @@
+"""POST of a question that is answered and not stored."""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+from podling.apiserver.context import RequestContext
+from podling.apiserver.registry import object_meta
+from podling.apiserver.registry.review import Review
+from podling.apiserver.response import Response
+from podling.apiserver.verbs.body import read_object
+from podling.apiserver.verbs.scope import Scope
+from podling.model import json
+from podling.model.errors import invalid
+
+OPTIONS = "CreateOptions"
+
+
+async def review(context: RequestContext, scope: Scope) -> Response:
+    kind, resource = cast(Review[Any], scope.store.kind), scope.resource
+    obj = read_object(context, resource.type, OPTIONS)
+    object_meta.place(obj.metadata, scope.namespace(context))
+    if faults := kind.validate(obj):
+        raise invalid(resource.kind, obj.metadata.name, faults, resource.group)
+    kind.answer(obj, context.user, scope.judges)
+    return Response(201, json.encode(obj))

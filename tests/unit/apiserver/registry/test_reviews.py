@@ -1,0 +1,73 @@
+"""Questions are answered by those who guard the server, and not stored."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from podling.apiserver.request import User
+
+AUTHN, AUTHZ = "/apis/authentication.k8s.io/v1", "/apis/authorization.k8s.io/v1"
+GET_PODS = {"resourceAttributes": {"verb": "get", "resource": "pods", "namespace": "default"}}
+
+
+async def test_who_am_i(api: Any) -> None:
+    api.user = User("ann", ("devs", "system:authenticated"), "7", (("k", ("v",)),))
+    answer = await api.post(f"{AUTHN}/selfsubjectreviews", {})
+    assert answer.status == 201
+    assert answer.body["status"]["userInfo"] == {
+        "username": "ann",
+        "uid": "7",
+        "groups": ["devs", "system:authenticated"],
+        "extra": {"k": ["v"]},
+    }
+
+
+@pytest.mark.parametrize(("groups", "allowed"), [(["system:authenticated"], True), (["strangers"], False)])
+async def test_may_he(api: Any, groups: list[str], allowed: bool) -> None:
+    spec = {**GET_PODS, "user": "ann", "groups": groups}
+    for path in ("subjectaccessreviews", "namespaces/default/localsubjectaccessreviews"):
+        answer = await api.post(f"{AUTHZ}/{path}", {"spec": spec})
+        assert (answer.status, answer.body["status"]["allowed"]) == (201, allowed)
+
+
+async def test_may_i(api: Any) -> None:
+    mine = await api.post(f"{AUTHZ}/selfsubjectaccessreviews", {"spec": GET_PODS})
+    assert mine.body["status"] == {"allowed": True}
+    path = {"nonResourceAttributes": {"path": "/metrics", "verb": "get"}}
+    assert (await api.post(f"{AUTHZ}/selfsubjectaccessreviews", {"spec": path})).body["status"]["allowed"]
+
+
+async def test_what_may_i(api: Any) -> None:
+    answer = await api.post(f"{AUTHZ}/selfsubjectrulesreviews", {"spec": {"namespace": "default"}})
+    assert answer.body["status"]["resourceRules"] == [
+        {"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"]}
+    ]
+    assert (await api.post(f"{AUTHZ}/selfsubjectrulesreviews", {})).message == "no namespace on request"
+
+
+async def test_whose_token(api: Any) -> None:
+    answer = await api.post(f"{AUTHN}/tokenreviews", {"spec": {"token": "t"}})
+    assert answer.body["status"] == {"user": {}, "error": "invalid bearer token"}
+    assert (await api.post(f"{AUTHN}/tokenreviews", {})).status == 422
+
+
+@pytest.mark.parametrize(
+    ("path", "spec", "fault"),
+    [
+        ("selfsubjectaccessreviews", {}, "exactly one of nonResourceAttributes or resourceAttributes"),
+        ("subjectaccessreviews", GET_PODS, "at least one of user or group must be specified"),
+        ("namespaces/other/localsubjectaccessreviews", {**GET_PODS, "user": "ann"},
+         "must match metadata.namespace"),
+    ],
+)  # fmt: skip
+async def test_faults(api: Any, path: str, spec: Any, fault: str) -> None:
+    answer = await api.post(f"{AUTHZ}/{path}", {"spec": spec})
+    assert answer.status == 422
+    assert fault in answer.message
+
+
+async def test_reviews_are_only_posted(api: Any) -> None:
+    assert (await api.get(f"{AUTHN}/tokenreviews")).status == 405
+    assert (await api.get(f"{AUTHN}/tokenreviews/x")).status == 405
