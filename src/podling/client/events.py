@@ -63,6 +63,7 @@ class EventRecorder:
         self._wakeup = asyncio.Event()
         self._standing: OrderedDict[tuple[str, ...], _Standing] = OrderedDict()
         self._budgets: OrderedDict[str, _Budget] = OrderedDict()
+        self._last_stamp = 0
 
     def normal(self, obj: KubeObject, reason: str, message: str, *, field_path: str = "") -> None:
         self._say(obj, NORMAL, reason, message, field_path)
@@ -116,9 +117,14 @@ class EventRecorder:
             else:
                 self._remember(key, raised)
                 return
-        name = f"{said.about.name}.{int(self._clock.now().timestamp() * 1e9):x}"
+        name = f"{said.about.name}.{self._stamp():x}"
         await self._client.create(self._event(said, name, namespace))
         self._remember(key, _Standing(name, 1))
+
+    def _stamp(self) -> int:
+        """Nanoseconds since the epoch, never the same twice: they tell the events of one object apart."""
+        self._last_stamp = max(self._last_stamp + 1, int(self._clock.now().timestamp() * 1e9))
+        return self._last_stamp
 
     def _event(self, said: _Said, name: str, namespace: str) -> Event:
         return Event(

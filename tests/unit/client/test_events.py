@@ -92,3 +92,11 @@ async def test_a_server_that_refuses_does_not_end_the_recorder(
     recorder.events.normal(POD, "A", "a")
     recorder.events.normal(POD, "B", "b")
     assert [body["reason"] for _, _, body in await recorder.sent()] == ["A", "B"]
+
+
+async def test_two_events_of_the_same_moment_have_two_names(scripted: Callable[..., Any], clock: Any) -> None:
+    recorder = Recorder(scripted, clock, OK, OK)
+    recorder.events.normal(POD, "Created", "a")
+    recorder.events.normal(POD, "Started", "b")
+    names = [body["metadata"]["name"] for _, _, body in await recorder.sent()]
+    assert len(set(names)) == 2
