@@ -1,0 +1,50 @@
+"""The command line alone: what it takes, what it refuses, and that it imports no more than it needs."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+from click.testing import CliRunner
+
+from podling.cli.main import COMMANDS, main
+
+
+def test_every_command_has_help() -> None:
+    for name in COMMANDS:
+        shown = CliRunner().invoke(main, [name, "--help"])
+        assert shown.exit_code == 0, shown.output
+        assert "--help" in shown.output
+
+
+def test_an_unknown_command_is_named() -> None:
+    refused = CliRunner().invoke(main, ["upp"])
+    assert refused.exit_code == 2
+    assert "No such command 'upp'" in refused.output
+
+
+@pytest.mark.parametrize(
+    "mirror", ["docker.io", "=http://x", "docker.io=", "docker.io=ftp://x", "docker.io=x:5000"]
+)
+def test_a_mirror_that_is_none_is_refused_with_an_example(mirror: str) -> None:
+    refused = CliRunner().invoke(main, ["up", "--data-dir", "/nonexistent", "--registry-mirror", mirror])
+    assert refused.exit_code == 2
+    assert "REGISTRY=URL, such as docker.io=http://127.0.0.1:5000" in refused.output
+
+
+@pytest.mark.parametrize("port", ["0", "65536", "https"])
+def test_a_port_that_is_none_is_refused(port: str) -> None:
+    refused = CliRunner().invoke(main, ["up", "--data-dir", "/nonexistent", "--port", port])
+    assert refused.exit_code == 2
+    assert "--port" in refused.output
+
+
+def test_help_needs_none_of_the_parts() -> None:
+    code = (
+        "import sys; from click.testing import CliRunner; from podling.cli.main import main; "
+        "CliRunner().invoke(main, ['up', '--help']); "
+        "print([m for m in sys.modules if m in ('podling.assemble', 'aiohttp', 'grpc')])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "[]\n"

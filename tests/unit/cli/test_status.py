@@ -1,0 +1,38 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from podling.cli.main import main
+from podling.cli.status import _condition, _phases
+from podling.model.node import Node, NodeCondition, NodeStatus
+from podling.model.pod import Pod
+from podling.model.pod_status import PodStatus
+
+
+def test_what_does_not_run_is_exit_3(tmp_path: Path) -> None:
+    shown = CliRunner().invoke(main, ["status", "--data-dir", str(tmp_path)])
+    assert (shown.exit_code, shown.output) == (3, f"podling is not running for {tmp_path}\n")
+
+
+def test_phases_are_counted_the_most_frequent_first() -> None:
+    pods = [Pod(status=PodStatus(phase=phase)) for phase in ("Pending", "Running", "Running", "Failed")]
+    assert _phases(pods) == "2 Running, 1 Failed, 1 Pending"
+    assert _phases([]) == "none"
+
+
+@pytest.mark.parametrize(
+    ("conditions", "expected"),
+    [
+        ([], "no Ready condition yet"),
+        ([NodeCondition(type="Ready", status="True")], "Ready"),
+        (
+            [NodeCondition(type="Ready", status="False", reason="KubeletNotReady", message="no CNI")],
+            "not ready (KubeletNotReady: no CNI)",
+        ),
+    ],
+)
+def test_a_node_says_why_it_is_not_ready(conditions: list[NodeCondition], expected: str) -> None:
+    assert _condition(Node(status=NodeStatus(conditions=conditions))) == expected
