@@ -75,6 +75,11 @@ class VirtualLoop(asyncio.SelectorEventLoop):
         future.add_done_callback(self._thread_done)
         return future
 
+    async def shutdown_default_executor(self, timeout: float | None = None) -> None:
+        """Python 3.12 and later give the threads a time, which must not be jumped over."""
+        self._jumping.threads += 1
+        await super().shutdown_default_executor()
+
     def _thread_done(self, future: object) -> None:
         self._jumping.threads -= 1
 
