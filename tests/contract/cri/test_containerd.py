@@ -89,8 +89,7 @@ async def test_an_exit_is_told_long_before_the_runtime_admits_it(containerd_kit:
 
 
 async def _remove(runtime: GrpcRuntime, container_id: str) -> None:
-    """Between the exit and its end the shim may hang up on containerd; who asks again is heard, as pods' workers
-    do."""
+    """Between the exit and its end the shim may hang up on containerd: ask again, as pods' workers do."""
     async with asyncio.timeout(20):
         while True:
             try:
