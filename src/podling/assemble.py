@@ -15,7 +15,7 @@ import logging
 import signal
 import ssl
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -36,12 +36,10 @@ from podling.apiserver.server import ApiServer
 from podling.client.client import Client
 from podling.client.events import EventRecorder
 from podling.client.informer import Informer
+from podling.client.informers import Informers
+from podling.controllers import all as controllers
 from podling.controllers.controller import run as run_controller
-from podling.controllers.namespaces import Namespaces
-from podling.controllers.root_ca import RootCA
 from podling.controllers.service_accounts import DEFAULT as DEFAULT_ACCOUNT
-from podling.controllers.service_accounts import ServiceAccounts
-from podling.controllers.system_namespaces import SystemNamespaces
 from podling.cri.containerd import Containerd
 from podling.cri.grpc.client import GrpcRuntime
 from podling.cri.process import Process
@@ -49,8 +47,6 @@ from podling.instance import Instance
 from podling.kubelet.config import KubeletConfig
 from podling.kubelet.kubelet import Kubelet
 from podling.kubelet.serving.server import KubeletServer, server_tls
-from podling.model.config import ConfigMap
-from podling.model.namespace import Namespace
 from podling.model.node import Node
 from podling.model.pod import Pod
 from podling.model.service_account import ServiceAccount
@@ -66,6 +62,8 @@ from podling.storage.sqlite.store import open as open_sqlite
 
 __all__ = ["ImageStore", "StartError", "UpOptions", "open_images", "run", "stop"]
 
+LONGEST_START = 30.0
+"""Seconds after which nobody waits for the node to be ready any more."""
 STOP_GRACE = 60.0
 """Seconds a podling that was told to stop has before `podling down` ends it."""
 
@@ -176,10 +174,16 @@ async def _live(
 ) -> None:
     """Everything that acts on objects, from the first reconciliation to the last pod stopped."""
     report(f"API server on https://{API_HOST}:{prepared.port}")
+    started = asyncio.Event()
+
+    def is_ready() -> None:
+        ready()
+        started.set()
+
     async with asyncio.TaskGroup() as tasks:
         acting = [
             tasks.create_task(compact_forever(plane.storage)),
-            tasks.create_task(_control(prepared, clock, plane)),
+            tasks.create_task(_control(prepared, clock, plane, started)),
         ]
         containerd = await starting
         runtime = GrpcRuntime(str(containerd.settings.socket) if containerd else options.cri_endpoint)
@@ -192,7 +196,7 @@ async def _live(
         acting.append(tasks.create_task(events.run()))
         acting.append(tasks.create_task(kubelet.run()))
         acting.append(tasks.create_task(_serve_kubelet(prepared, clock, kubelet)))
-        acting.append(tasks.create_task(_say_ready(prepared, plane, kubelet, ready)))
+        acting.append(tasks.create_task(_say_ready(prepared, plane, kubelet, is_ready)))
         await told_to_stop.wait()
         for task in acting:
             task.cancel()
@@ -201,33 +205,28 @@ async def _live(
     await runtime.close()
 
 
-async def _control(prepared: Prepared, clock: Clock, plane: _Plane) -> None:
-    """Controllers and scheduler."""
+async def _control(prepared: Prepared, clock: Clock, plane: _Plane, started: asyncio.Event) -> None:
+    """Controllers and scheduler. What no pod waits for begins once podling has `started`."""
     client = plane.client("system:kube-controller-manager")
-    namespaces = Informer(client, Namespace)
-    accounts = Informer(client, ServiceAccount)
-    config_maps = Informer(client, ConfigMap)
-    pods = Informer(client, Pod)
-    nodes = Informer(client, Node)
+    informers = Informers(client)
     scheduling = plane.client("system:kube-scheduler")
     events = EventRecorder(scheduling, clock, SCHEDULER_NAME)
-    controllers = (
-        SystemNamespaces(client, namespaces),
-        ServiceAccounts(client, namespaces, accounts),
-        RootCA(client, namespaces, config_maps, prepared.ca.read_text()),
-        Namespaces(client, namespaces, pods),
-    )
-    scheduler = Scheduler(scheduling, pods, nodes, events, clock)
-    informers = (namespaces, accounts, config_maps, pods, nodes)
+    first = controllers.first(client, informers, prepared.ca.read_text())
+    scheduler = Scheduler(scheduling, informers.of(Pod), informers.of(Node), events, clock)
     async with asyncio.TaskGroup() as tasks:
-        for informer in informers:
-            tasks.create_task(informer.run())
-        for informer in informers:
-            await informer.wait_synced()
-        for controller in controllers:
+        await informers.start(tasks)
+        for controller in first:
             tasks.create_task(run_controller(controller))
         tasks.create_task(events.run())
         tasks.create_task(scheduler.run())
+        with suppress(TimeoutError):
+            await asyncio.wait_for(started.wait(), LONGEST_START)
+        told = EventRecorder(client, clock, "kube-controller-manager")
+        rest = controllers.rest(client, informers, told, clock, prepared.node_ip, prepared.port)
+        await informers.start(tasks)
+        for controller in rest:
+            tasks.create_task(run_controller(controller))
+        tasks.create_task(told.run())
 
 
 async def _serve_kubelet(prepared: Prepared, clock: Clock, kubelet: Kubelet) -> None:

@@ -15,7 +15,7 @@ import msgspec
 from podling.client.transport import JSON, Answer, Transport
 from podling.model import json
 from podling.model.errors import StatusError
-from podling.model.meta import KubeObject, ListMeta
+from podling.model.meta import KubeObject, ListMeta, PartialObjectMetadata
 from podling.model.options import DeleteOptions, Preconditions
 from podling.model.scheme import Resource, resource_of
 
@@ -140,6 +140,15 @@ class Client:
 
     async def delete_collection(self, type_: type[KubeObject], namespace: str) -> None:
         await self._call("DELETE", path_of(type_, namespace))
+
+    async def list_metadata(self, path: str) -> Sequence[PartialObjectMetadata]:
+        """What is in any collection, known to the scheme or not."""
+        found = _lists.decode(await self._call("GET", path))
+        return [json.decode(item, PartialObjectMetadata) for item in found.items or []]
+
+    async def delete_path(self, path: str) -> None:
+        """DELETE any object or collection."""
+        await self._call("DELETE", path)
 
     async def raw(self, path: str) -> bytes:
         """GET any path, such as `/readyz`."""

@@ -39,6 +39,10 @@ class WorkQueue(Generic[K]):
         self._timers: dict[K, asyncio.TimerHandle] = {}
         self._wakeup = asyncio.Event()
 
+    def __len__(self) -> int:
+        """Keys that are ready to be worked on."""
+        return len(self._ready)
+
     def add(self, key: K) -> None:
         if key in self._working:
             self._again.add(key)

@@ -3,26 +3,28 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 from podling.client.workqueue import WorkQueue, work
+
+K = TypeVar("K")
 
 Key = tuple[str, str]
 """(namespace, name) of the object a controller looks after."""
 
 
-class Controller(Protocol):
+class Controller(Protocol[K]):
     """Its constructor subscribes to informers and only adds keys to `queue`; `reconcile` reads the current
     state.
     """
 
     name: str
-    queue: WorkQueue[Key]
+    queue: WorkQueue[K]
 
-    async def reconcile(self, key: Key) -> None: ...
+    async def reconcile(self, key: K) -> None: ...
 
 
-async def run(controller: Controller, workers: int = 1) -> None:
+async def run(controller: Controller[K], workers: int = 1) -> None:
     """Reconcile for ever; run it after the controller's informers have synced."""
     async with asyncio.TaskGroup() as tasks:
         for _ in range(workers):

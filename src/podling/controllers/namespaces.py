@@ -1,33 +1,52 @@
 """The end of a namespace: everything in it is deleted, and when nothing is left its finalizer is taken away.
 
-What is left is read from the server, not from caches: a namespace must not vanish while one object is still
-in it. Objects that take time to go (pods with a grace period) are waited for by looking again.
+What there may be is asked of the server, so kinds that podling has no type for are found too. What is left is
+read from the server, not from caches: a namespace must not vanish while one object is still in it. Objects
+that take time to go (pods with a grace period) are waited for by looking again.
 """
 
 from __future__ import annotations
 
+from collections import Counter
+from dataclasses import dataclass, field
+
 from msgspec.structs import replace
 
 from podling.client.client import Client
+from podling.client.discovery import Served, served
 from podling.client.informer import Informer
 from podling.client.workqueue import WorkQueue
 from podling.controllers.controller import Key
+from podling.controllers.namespace_conditions import conditions
 from podling.model.errors import StatusError
 from podling.model.namespace import Namespace, NamespaceSpec
 from podling.model.pod import Pod
-from podling.model.scheme import RESOURCES
+from podling.model.time import Clock, rfc3339
 
 FINALIZER = "kubernetes"
 LOOK_AGAIN = 15.0
+NEEDED = {"list", "deletecollection"}
+
+
+@dataclass
+class _Found:
+    """What was in a namespace after everything in it had been deleted."""
+
+    left: Counter[str] = field(default_factory=Counter)
+    finalizers: Counter[str] = field(default_factory=Counter)
+    errors: list[str] = field(default_factory=list)
 
 
 class Namespaces:
     name = "namespace"
 
-    def __init__(self, client: Client, namespaces: Informer[Namespace], pods: Informer[Pod]) -> None:
+    def __init__(
+        self, client: Client, namespaces: Informer[Namespace], pods: Informer[Pod], clock: Clock
+    ) -> None:
         self.queue: WorkQueue[Key] = WorkQueue()
         self._client = client
         self._namespaces = namespaces
+        self._clock = clock
         namespaces.subscribe(self._changed)
         pods.subscribe(self._pod_changed)
 
@@ -35,38 +54,57 @@ class Namespaces:
         namespace = self._namespaces.get(*key)
         if namespace is None or not namespace.metadata.deletion_timestamp:
             return
-        if await self._empty(namespace.metadata.name):
-            await self._finalize(namespace)
-        else:
+        if FINALIZER not in namespace.spec.finalizers:
+            return
+        found = await self._empty(namespace.metadata.name)
+        if found.left or found.errors:
+            await self._say(namespace, found)
             self.queue.add_after(key, LOOK_AGAIN)
+        else:
+            await self._finalize(namespace)
 
-    async def _empty(self, namespace: str) -> bool:
-        """Delete what is there; whether nothing was left to wait for."""
-        empty = True
-        for resource in RESOURCES:
-            if not resource.namespaced:
-                continue
-            try:
-                await self._client.delete_collection(resource.type, namespace)
-                left = await self._client.list(resource.type, namespace)
-            except StatusError as error:
-                if error.code not in (404, 405):
-                    raise
-                continue
-            empty = empty and not left.items
-        return empty
+    async def _empty(self, namespace: str) -> _Found:
+        """Delete what is there; what was left to wait for."""
+        found = _Found()
+        for resource in await served(self._client):
+            if resource.namespaced and resource.verbs >= NEEDED:
+                await self._empty_of(resource, namespace, found)
+        return found
+
+    async def _empty_of(self, resource: Served, namespace: str, found: _Found) -> None:
+        path = resource.path(namespace)
+        try:
+            if not await self._client.list_metadata(path):
+                return
+            await self._client.delete_path(path)
+        except StatusError as error:
+            found.errors.append(error.message)
+        for metadata in await self._client.list_metadata(path):
+            found.left[f"{resource.plural}.{resource.group}"] += 1
+            found.finalizers.update(metadata.metadata.finalizers)
+
+    async def _say(self, namespace: Namespace, found: _Found) -> None:
+        before, now = namespace.status.conditions, rfc3339(self._clock.now())
+        said = conditions(found.left, found.finalizers, found.errors, before, now)
+        if said == before:
+            return
+        status = replace(namespace.status, conditions=said)
+        await self._unless_gone(replace(namespace, status=status), "status")
 
     async def _finalize(self, namespace: Namespace) -> None:
         left = [finalizer for finalizer in namespace.spec.finalizers if finalizer != FINALIZER]
-        finalized = replace(namespace, spec=NamespaceSpec(finalizers=left))
+        await self._unless_gone(replace(namespace, spec=NamespaceSpec(finalizers=left)), "finalize")
+
+    async def _unless_gone(self, namespace: Namespace, subresource: str) -> None:
         try:
-            await self._client.update(finalized, subresource="finalize")
+            await self._client.update(namespace, subresource=subresource)
         except StatusError as error:
             if error.code != 404:
                 raise
 
     def _changed(self, old: Namespace | None, new: Namespace | None) -> None:
-        if new is not None and new.metadata.deletion_timestamp:
+        begins = old is None or not old.metadata.deletion_timestamp
+        if new is not None and new.metadata.deletion_timestamp and begins:
             self.queue.add(("", new.metadata.name))
 
     def _pod_changed(self, old: Pod | None, new: Pod | None) -> None:

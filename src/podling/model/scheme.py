@@ -31,7 +31,7 @@ from podling.model.service_account import ServiceAccount
 
 @dataclass(frozen=True, slots=True)
 class Resource:
-    """One resource: stored, or (the reviews) only answered. `group` is empty for the core group."""
+    """One resource. `group` is empty for the core group."""
 
     group: str
     version: str
@@ -42,6 +42,8 @@ class Resource:
     short_names: tuple[str, ...]
     categories: tuple[str, ...]
     type: type[KubeObject]
+    stored: bool = True
+    """False for reviews, which are only answered."""
 
     @property
     def api_version(self) -> str:
@@ -59,10 +61,12 @@ def _resource(
     *short_names: str,
     namespaced: bool = True,
     categories: tuple[str, ...] = (),
+    stored: bool = True,
 ) -> Resource:
     group, _, version = type.API_VERSION.rpartition("/")
+    singular = type.KIND.lower()
     return Resource(
-        group, version, type.KIND, plural, type.KIND.lower(), namespaced, short_names, categories, type
+        group, version, type.KIND, plural, singular, namespaced, short_names, categories, type, stored
     )
 
 
@@ -89,12 +93,12 @@ RESOURCES: tuple[Resource, ...] = (
     _resource(RoleBinding, "rolebindings"),
     _resource(ClusterRole, "clusterroles", namespaced=False),
     _resource(ClusterRoleBinding, "clusterrolebindings", namespaced=False),
-    _resource(TokenReview, "tokenreviews", namespaced=False),
-    _resource(SelfSubjectReview, "selfsubjectreviews", namespaced=False),
-    _resource(SubjectAccessReview, "subjectaccessreviews", namespaced=False),
-    _resource(LocalSubjectAccessReview, "localsubjectaccessreviews"),
-    _resource(SelfSubjectAccessReview, "selfsubjectaccessreviews", namespaced=False),
-    _resource(SelfSubjectRulesReview, "selfsubjectrulesreviews", namespaced=False),
+    _resource(TokenReview, "tokenreviews", namespaced=False, stored=False),
+    _resource(SelfSubjectReview, "selfsubjectreviews", namespaced=False, stored=False),
+    _resource(SubjectAccessReview, "subjectaccessreviews", namespaced=False, stored=False),
+    _resource(LocalSubjectAccessReview, "localsubjectaccessreviews", stored=False),
+    _resource(SelfSubjectAccessReview, "selfsubjectaccessreviews", namespaced=False, stored=False),
+    _resource(SelfSubjectRulesReview, "selfsubjectrulesreviews", namespaced=False, stored=False),
 )
 
 _BY_TYPE = {r.type: r for r in RESOURCES}

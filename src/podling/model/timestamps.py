@@ -30,7 +30,7 @@ class TimeError(ValueError):
 
 
 class _Step(NamedTuple):
-    """A field that is a time, or that holds structs with times in them."""
+    """A field that is a time or a map of times, or that holds structs with times in them."""
 
     attribute: str
     format: str
@@ -43,7 +43,9 @@ def settle_times(obj: msgspec.Struct) -> None:
         value = getattr(obj, step.attribute)
         if not value:
             continue
-        if step.format:
+        if step.format and isinstance(value, dict):
+            setattr(obj, step.attribute, {key: settled(text, step.format) for key, text in value.items()})
+        elif step.format:
             setattr(obj, step.attribute, settled(value, step.format))
         else:
             for part in value if step.is_list else (value,):

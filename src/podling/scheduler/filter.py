@@ -11,6 +11,7 @@ from podling.model.node import Node, Taint
 from podling.model.pod import Pod
 from podling.model.resources import is_sidecar, pod_requests
 from podling.model.scheduling import NodeSelectorRequirement, NodeSelectorTerm, Toleration
+from podling.model.taints import tolerates
 from podling.scheduler.node_info import PODS, NodeInfo
 
 UNSCHEDULABLE_TAINT = "node.kubernetes.io/unschedulable"
@@ -65,17 +66,7 @@ FILTERS: tuple[Filter, ...] = (node_unschedulable, node_name, taints, node_affin
 
 
 def tolerated(taint: Taint, tolerations: Sequence[Toleration]) -> bool:
-    return any(_tolerates(toleration, taint) for toleration in tolerations)
-
-
-def _tolerates(toleration: Toleration, taint: Taint) -> bool:
-    if toleration.effect and toleration.effect != taint.effect:
-        return False
-    if toleration.key and toleration.key != taint.key:
-        return False
-    if toleration.operator == "Exists":
-        return True
-    return bool(toleration.key) and toleration.value == taint.value
+    return any(tolerates(toleration, taint) for toleration in tolerations)
 
 
 def _selected(pod: Pod, node: Node) -> bool:

@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from podling.model import json
+from podling.model.disruption_budget import PodDisruptionBudget
 from podling.model.errors import StatusError
 from podling.model.lease import Lease
 from podling.model.pod import Pod
@@ -56,6 +57,12 @@ def test_times_are_found_wherever_they_are() -> None:
     terminated = pod.status.container_statuses[0].last_state.terminated
     assert terminated is not None
     assert terminated.finished_at == "2026-01-02T03:00:00Z"
+
+
+def test_times_in_a_map() -> None:
+    sent = b'{"status":{"disruptedPods":{"p":"2026-01-02T05:00:00+02:00"}}}'
+    budget = json.decode_sent(sent, PodDisruptionBudget)
+    assert budget.status.disrupted_pods == {"p": "2026-01-02T03:00:00Z"}
 
 
 def test_a_bad_time_is_a_bad_request() -> None:

@@ -1,0 +1,137 @@
+"""The status of disruption budgets: how many of their pods may be evicted now.
+
+An eviction takes a disruption by a write of the same status, so a write that was decided on older numbers is
+refused and decided anew. A pod that was to be evicted and is still there after two minutes counts again. What
+a percentage is of are the pods that are there: there are no workloads yet that would say how many there ought
+to be.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+
+from msgspec.structs import replace
+
+from podling.client.client import Client
+from podling.client.informer import Informer
+from podling.client.workqueue import WorkQueue
+from podling.controllers.controller import Key
+from podling.controllers.service_pods import is_ready
+from podling.model.disruption_budget import (
+    PodDisruptionBudget,
+    PodDisruptionBudgetSpec,
+    PodDisruptionBudgetStatus,
+)
+from podling.model.errors import StatusError
+from podling.model.meta import Condition
+from podling.model.pod import Pod
+from podling.model.selector import from_label_selector
+from podling.model.time import Clock, parse_time, rfc3339
+
+CONFIRMED_WITHIN = timedelta(minutes=2)
+
+
+class DisruptionBudgets:
+    name = "disruption"
+
+    def __init__(
+        self, client: Client, budgets: Informer[PodDisruptionBudget], pods: Informer[Pod], clock: Clock
+    ) -> None:
+        self.queue: WorkQueue[Key] = WorkQueue()
+        self._client, self._clock = client, clock
+        self._budgets, self._pods = budgets, pods
+        budgets.subscribe(self._budget_changed)
+        pods.subscribe(self._pod_changed)
+
+    async def reconcile(self, key: Key) -> None:
+        budget = self._budgets.get(*key)
+        if budget is None:
+            return
+        selector = from_label_selector(budget.spec.selector)
+        pods = [
+            pod
+            for pod in self._pods.items()
+            if pod.metadata.namespace == key[0] and selector.matches(pod.metadata.labels)
+        ]
+        wanted = status(budget, pods, self._clock.now())
+        if wanted.disrupted_pods:
+            self.queue.add_after(key, CONFIRMED_WITHIN.total_seconds())
+        if wanted != budget.status:
+            await self._write(replace(budget, status=wanted))
+
+    async def _write(self, budget: PodDisruptionBudget) -> None:
+        try:
+            await self._client.update(budget, subresource="status")
+        except StatusError as error:
+            if error.code != 404:
+                raise
+
+    def _budget_changed(self, old: PodDisruptionBudget | None, new: PodDisruptionBudget | None) -> None:
+        if new is not None:
+            self.queue.add((new.metadata.namespace, new.metadata.name))
+
+    def _pod_changed(self, old: Pod | None, new: Pod | None) -> None:
+        for budget in self._budgets.items():
+            selector = from_label_selector(budget.spec.selector)
+            for pod in (old, new):
+                same = pod is not None and pod.metadata.namespace == budget.metadata.namespace
+                if pod is not None and same and selector.matches(pod.metadata.labels):
+                    self.queue.add((budget.metadata.namespace, budget.metadata.name))
+
+
+def status(budget: PodDisruptionBudget, pods: Sequence[Pod], now: datetime) -> PodDisruptionBudgetStatus:
+    disrupted = _unconfirmed(budget.status.disrupted_pods, pods, now)
+    desired = desired_healthy(budget.spec, len(pods))
+    healthy = sum(1 for pod in pods if _is_healthy(pod, disrupted))
+    allowed = max(healthy - desired, 0) if pods else 0
+    generation = budget.metadata.generation
+    return PodDisruptionBudgetStatus(
+        observed_generation=generation,
+        disrupted_pods=disrupted,
+        disruptions_allowed=allowed,
+        current_healthy=healthy,
+        desired_healthy=desired,
+        expected_pods=len(pods),
+        conditions=_conditions(budget, allowed, rfc3339(now)),
+    )
+
+
+def desired_healthy(spec: PodDisruptionBudgetSpec, expected: int) -> int:
+    if spec.max_unavailable is not None:
+        return max(expected - _amount(spec.max_unavailable, expected), 0)
+    return _amount(spec.min_available, expected) if spec.min_available is not None else 0
+
+
+def _amount(value: int | str, of: int) -> int:
+    """A number, or a percentage, rounded up."""
+    return value if isinstance(value, int) else -(-int(value.removesuffix("%")) * of // 100)
+
+
+def _is_healthy(pod: Pod, disrupted: dict[str, str]) -> bool:
+    return is_ready(pod) and not pod.metadata.deletion_timestamp and pod.metadata.name not in disrupted
+
+
+def _unconfirmed(disrupted: dict[str, str], pods: Sequence[Pod], now: datetime) -> dict[str, str]:
+    """Pods that were to be evicted and have not begun to go, but still may."""
+    staying = {pod.metadata.name for pod in pods if not pod.metadata.deletion_timestamp}
+    return {
+        name: since
+        for name, since in disrupted.items()
+        if name in staying and now - parse_time(since) < CONFIRMED_WITHIN
+    }
+
+
+def _conditions(budget: PodDisruptionBudget, allowed: int, now: str) -> list[Condition]:
+    before = next((c for c in budget.status.conditions if c.type == "DisruptionAllowed"), None)
+    value = "True" if allowed else "False"
+    since = before.last_transition_time if before is not None and before.status == value else now
+    condition = Condition(
+        type="DisruptionAllowed",
+        status=value,
+        observed_generation=budget.metadata.generation,
+        last_transition_time=since,
+        reason="SufficientPods" if allowed else "InsufficientPods",
+    )
+    others = [c for c in budget.status.conditions if c.type != "DisruptionAllowed"]
+    return [*others, condition]

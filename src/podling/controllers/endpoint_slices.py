@@ -1,0 +1,186 @@
+"""EndpointSlices: the pods behind each service, a hundred to a slice, those that are ending included.
+
+A slice holds pods with the same ports. Slices are changed rather than replaced, so that watchers hear of few.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from itertools import zip_longest
+
+from podling.client.client import Client
+from podling.client.informer import Informer
+from podling.client.workqueue import WorkQueue
+from podling.controllers.controller import Key
+from podling.controllers.service_pods import (
+    HEADLESS_LABEL,
+    Port,
+    hostname_of,
+    is_behind,
+    is_ready,
+    matters,
+    ports_of,
+    reference_to,
+    selected_by,
+)
+from podling.model.endpoint_slice import Endpoint, EndpointConditions, EndpointSlice, SlicePort
+from podling.model.errors import StatusError
+from podling.model.meta import ObjectMeta, OwnerReference
+from podling.model.pod import Pod
+from podling.model.service import Service
+
+SERVICE_LABEL = "kubernetes.io/service-name"
+MANAGED_BY = "endpointslice.kubernetes.io/managed-by"
+CONTROLLER = "endpointslice-controller.k8s.io"
+HEADLESS = "None"
+MOST = 100
+
+Wanted = dict[tuple[Port, ...], list[Endpoint]]
+
+
+class EndpointSlices:
+    name = "endpointslice"
+
+    def __init__(
+        self,
+        client: Client,
+        services: Informer[Service],
+        pods: Informer[Pod],
+        slices: Informer[EndpointSlice],
+    ) -> None:
+        self.queue: WorkQueue[Key] = WorkQueue()
+        self._client = client
+        self._services, self._pods, self._slices = services, pods, slices
+        services.subscribe(self._service_changed)
+        pods.subscribe(self._pod_changed)
+        slices.subscribe(self._slice_changed)
+
+    async def reconcile(self, key: Key) -> None:
+        service = self._services.get(*key)
+        standing = [one for one in self._slices.items() if _belongs(one, key)]
+        if service is None:
+            for one in standing:
+                await self._delete(one)
+        elif service.spec.selector:
+            await self._make(service, endpoints(service, self._pods.items()), standing)
+
+    async def _make(self, service: Service, wanted: Wanted, standing: Sequence[EndpointSlice]) -> None:
+        # A service nobody stands behind has one empty slice, so that it can be seen to have none.
+        wanted = wanted or {(): []}
+        by_ports: dict[tuple[Port, ...], list[EndpointSlice]] = defaultdict(list)
+        for one in sorted(standing, key=lambda one: one.metadata.name):
+            by_ports[_ports(one)].append(one)
+        for ports in {**wanted, **by_ports}:
+            groups = list(_batches(wanted[ports])) if ports in wanted else []
+            for group, old in zip_longest(groups, by_ports.get(ports, [])):
+                await self._put(service, ports, group, old)
+
+    async def _put(
+        self,
+        service: Service,
+        ports: tuple[Port, ...],
+        group: Sequence[Endpoint] | None,
+        old: EndpointSlice | None,
+    ) -> None:
+        """Make one slice what it is to be; without a group it goes."""
+        if group is None:
+            if old is not None:
+                await self._delete(old)
+            return
+        new = _slice(service, ports, group)
+        if old is None:
+            await self._client.create(new)
+        elif (old.endpoints, old.metadata.labels) != (new.endpoints, new.metadata.labels):
+            new.metadata.name, new.metadata.generate_name = old.metadata.name, old.metadata.generate_name
+            new.metadata.resource_version = old.metadata.resource_version
+            await self._client.update(new)
+
+    async def _delete(self, one: EndpointSlice) -> None:
+        try:
+            await self._client.delete(EndpointSlice, one.metadata.name, one.metadata.namespace)
+        except StatusError as error:
+            if error.code != 404:
+                raise
+
+    def _service_changed(self, old: Service | None, new: Service | None) -> None:
+        changed = new or old
+        if changed is not None:
+            self.queue.add((changed.metadata.namespace, changed.metadata.name))
+
+    def _pod_changed(self, old: Pod | None, new: Pod | None) -> None:
+        if matters(old, new):
+            for key in selected_by(self._services.items(), (old, new)):
+                self.queue.add(key)
+
+    def _slice_changed(self, old: EndpointSlice | None, new: EndpointSlice | None) -> None:
+        changed = new or old
+        if changed is not None and changed.metadata.labels.get(MANAGED_BY) == CONTROLLER:
+            self.queue.add((changed.metadata.namespace, changed.metadata.labels.get(SERVICE_LABEL, "")))
+
+
+def _belongs(one: EndpointSlice, key: Key) -> bool:
+    meta = one.metadata
+    labels = meta.labels
+    return (meta.namespace, labels.get(SERVICE_LABEL)) == key and labels.get(MANAGED_BY) == CONTROLLER
+
+
+def _ports(one: EndpointSlice) -> tuple[Port, ...]:
+    return tuple(
+        Port(port.name or "", port.protocol or "TCP", port.port or 0, port.app_protocol) for port in one.ports
+    )
+
+
+def endpoints(service: Service, pods: Iterable[Pod]) -> Wanted:
+    """What is to be in slices of the same ports, in order of address."""
+    found: Wanted = defaultdict(list)
+    for pod in pods:
+        same = pod.metadata.namespace == service.metadata.namespace
+        if same and is_behind(service, pod, terminating=True):
+            found[ports_of(service, pod)].append(_endpoint(service, pod))
+    return {ports: sorted(group, key=lambda one: one.addresses) for ports, group in found.items()}
+
+
+def _endpoint(service: Service, pod: Pod) -> Endpoint:
+    serving, terminating = is_ready(pod), bool(pod.metadata.deletion_timestamp)
+    ready = service.spec.publish_not_ready_addresses or (serving and not terminating)
+    return Endpoint(
+        addresses=[pod.status.pod_ip],
+        conditions=EndpointConditions(ready=ready, serving=serving, terminating=terminating),
+        hostname=hostname_of(service, pod) or None,
+        target_ref=reference_to(pod),
+        node_name=pod.spec.node_name or None,
+    )
+
+
+def _slice(service: Service, ports: tuple[Port, ...], group: Sequence[Endpoint]) -> EndpointSlice:
+    meta = service.metadata
+    headless = {HEADLESS_LABEL: ""} if service.spec.cluster_ip == HEADLESS else {}
+    owner = OwnerReference(
+        api_version="v1",
+        kind="Service",
+        name=meta.name,
+        uid=meta.uid,
+        controller=True,
+        block_owner_deletion=True,
+    )
+    return EndpointSlice(
+        metadata=ObjectMeta(
+            generate_name=f"{meta.name}-",
+            namespace=meta.namespace,
+            labels={**meta.labels, SERVICE_LABEL: meta.name, MANAGED_BY: CONTROLLER, **headless},
+            owner_references=[owner],
+        ),
+        address_type="IPv4",
+        endpoints=list(group),
+        ports=[
+            SlicePort(
+                name=port.name, protocol=port.protocol, port=port.number, app_protocol=port.app_protocol
+            )
+            for port in ports
+        ],
+    )
+
+
+def _batches(group: Sequence[Endpoint]) -> Iterable[Sequence[Endpoint]]:
+    return [group[start : start + MOST] for start in range(0, len(group), MOST)] or [[]]

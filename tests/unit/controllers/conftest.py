@@ -1,0 +1,153 @@
+"""A cluster without kubelets: the real API server over memory storage, and controllers made to catch up.
+
+`settle` lets informers see what was written and reconciles until nothing is left to do; time moves by hand.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from datetime import UTC, datetime, timedelta
+from typing import Any, TypeVar
+
+import pytest
+
+from podling.apiserver.discovery import Discovery
+from podling.apiserver.local import LocalTransport
+from podling.apiserver.registry.kinds import KINDS
+from podling.apiserver.request import User
+from podling.apiserver.response import Response
+from podling.apiserver.server import ApiServer
+from podling.client.client import Client
+from podling.client.informers import Informers
+from podling.controllers.controller import Controller
+from podling.model.errors import StatusError
+from podling.model.json import from_data
+from podling.model.meta import KubeObject
+from podling.model.namespace import Namespace
+from podling.model.pod import Pod
+from podling.model.service_account import ServiceAccount
+from podling.storage.memory import MemoryStorage
+
+T = TypeVar("T", bound=KubeObject)
+
+TURNS = 30
+"""Turns of the event loop in which every informer has seen what was written."""
+
+
+class HandClock:
+    def __init__(self) -> None:
+        self.time = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
+
+    def now(self) -> datetime:
+        return self.time
+
+    def move(self, seconds: float) -> None:
+        self.time += timedelta(seconds=seconds)
+
+
+class Recorder:
+    """Remembers what was said of objects."""
+
+    def __init__(self) -> None:
+        self.said: list[str] = []
+
+    def normal(self, obj: KubeObject, reason: str, message: str, *, field_path: str = "") -> None:
+        self.said.append(f"{reason}: {message}")
+
+
+class Cluster:
+    def __init__(self, tasks: asyncio.TaskGroup, clock: HandClock, server: ApiServer) -> None:
+        self._tasks = tasks
+        self.clock = clock
+        self.client = Client(LocalTransport(server.handle, User("root", ("system:masters",))))
+        self.informers = Informers(self.client)
+        self.events: Any = Recorder()
+        self._controllers: list[Controller[Any]] = []
+
+    async def run(self, *controllers: Controller[Any]) -> None:
+        """Begin with what is there."""
+        self._controllers += controllers
+        await self.informers.start(self._tasks)
+        await self.settle()
+
+    async def settle(self) -> None:
+        await self._see()
+        while any(len(controller.queue) for controller in self._controllers):
+            for controller in self._controllers:
+                while len(controller.queue):
+                    await self._reconcile_next(controller)
+            await self._see()
+
+    async def reconcile(self, controller: Controller[Any], key: Any) -> None:
+        """As if the time had come for `key`."""
+        await self._see()
+        await controller.reconcile(key)
+        await self.settle()
+
+    async def make(self, type_: type[T], name: str, namespace: str = "ns", **body: Any) -> T:
+        """`metadata` may add to the name; a status is written too."""
+        status = body.pop("status", None)
+        place = {"namespace": namespace} if namespace else {}
+        metadata = {**body.pop("metadata", {}), "name": name, **place}
+        made = await self.client.create(from_data({**body, "metadata": metadata}, type_))
+        if status is None:
+            return made
+        return await self.client.patch(type_, name, namespace, {"status": status}, subresource="status")
+
+    async def pod(self, name: str, namespace: str = "ns", *, node: str = "", **body: Any) -> Pod:
+        spec = {"containers": [{"name": "a", "image": "i"}], **({"nodeName": node} if node else {})}
+        return await self.make(Pod, name, namespace, **{**body, "spec": {**spec, **body.get("spec", {})}})
+
+    async def names(self, type_: type[KubeObject], namespace: str = "") -> list[str]:
+        return [obj.metadata.name for obj in (await self.client.list(type_, namespace)).items]
+
+    async def _reconcile_next(self, controller: Controller[Any]) -> None:
+        key = await controller.queue.get()
+        try:
+            await controller.reconcile(key)
+        except StatusError as error:
+            if error.code != 409:
+                raise
+            await self._see()
+            controller.queue.add(key)
+        finally:
+            controller.queue.done(key)
+
+    async def _see(self) -> None:
+        for _ in range(TURNS):
+            await asyncio.sleep(0)
+
+    def close(self) -> None:
+        for controller in self._controllers:
+            controller.queue.close()
+
+
+class Over(Exception):
+    """The test has ended."""
+
+
+async def _nowhere(*_: Any) -> Response:
+    raise AssertionError("there are no nodes")
+
+
+@pytest.fixture
+async def cluster() -> AsyncIterator[Cluster]:
+    storage, clock = MemoryStorage(), HandClock()
+    server = ApiServer.build(
+        storage, KINDS, clock=clock, connector=_nowhere, paths=(Discovery(KINDS, "1.0.0"),)
+    )
+    await server.start()
+    try:
+        async with asyncio.TaskGroup() as tasks:
+            made = Cluster(tasks, clock, server)
+            for namespace in ("ns", "default", "kube-node-lease"):
+                await made.make(Namespace, namespace, "")
+                await made.make(ServiceAccount, "default", namespace)
+            yield made
+            made.close()
+            raise Over
+    except* Over:
+        """The way out of a task group whose tasks never end."""
+    server.close()
+    await storage.close()

@@ -1,0 +1,88 @@
+"""How many pods of a budget may be evicted."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from podling.controllers.disruption import DisruptionBudgets, desired_healthy
+from podling.model.disruption_budget import PodDisruptionBudget, PodDisruptionBudgetSpec
+from podling.model.errors import StatusError
+from podling.model.json import from_data
+from podling.model.pod import Eviction, Pod
+
+READY = {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}
+KEY = ("ns", "b")
+
+
+@pytest.mark.parametrize(
+    ("spec", "pods", "desired"),
+    [
+        ({"minAvailable": 2}, 5, 2),
+        ({"minAvailable": "50%"}, 5, 3),
+        ({"maxUnavailable": 1}, 5, 4),
+        ({"maxUnavailable": "30%"}, 5, 3),
+        ({"maxUnavailable": 9}, 5, 0),
+        ({}, 5, 0),
+    ],
+)
+def test_desired(spec: Any, pods: int, desired: int) -> None:
+    assert desired_healthy(from_data(spec, PodDisruptionBudgetSpec), pods) == desired
+
+
+@pytest.fixture
+async def started(cluster: Any) -> Any:
+    for name in ("one", "two", "three"):
+        await cluster.pod(name, node="n", metadata={"labels": {"app": "a"}}, status=READY)
+    selector = {"matchLabels": {"app": "a"}}
+    await cluster.make(PodDisruptionBudget, "b", spec={"minAvailable": 2, "selector": selector})
+    of = cluster.informers.of
+    controller = DisruptionBudgets(cluster.client, of(PodDisruptionBudget), of(Pod), cluster.clock)
+    await cluster.run(controller)
+    cluster.controller = controller
+    return cluster
+
+
+async def numbers(cluster: Any) -> tuple[int, int, int, int]:
+    """(allowed, healthy, desired, expected)"""
+    status = (await cluster.client.get(PodDisruptionBudget, "b", "ns")).status
+    return status.disruptions_allowed, status.current_healthy, status.desired_healthy, status.expected_pods
+
+
+async def evict(cluster: Any, name: str) -> None:
+    body = Eviction()
+    body.metadata.name, body.metadata.namespace = name, "ns"
+    await cluster.client.create_subresource(Pod, name, "eviction", body)
+
+
+async def test_what_is_healthy_is_counted(started: Any) -> None:
+    assert await numbers(started) == (1, 3, 2, 3)
+    status = (await started.client.get(PodDisruptionBudget, "b", "ns")).status
+    assert [(c.type, c.status, c.reason) for c in status.conditions] == [
+        ("DisruptionAllowed", "True", "SufficientPods")
+    ]
+
+
+async def test_evictions_keep_to_it(started: Any) -> None:
+    await evict(started, "one")
+    with pytest.raises(StatusError, match="Cannot evict pod as it would violate") as refused:
+        await evict(started, "two")
+    assert refused.value.code == 429
+    await started.settle()
+    assert await numbers(started) == (0, 2, 2, 3)
+    assert (await started.client.get(PodDisruptionBudget, "b", "ns")).status.disrupted_pods == {}
+    await started.client.delete(Pod, "one", "ns", grace_seconds=0)
+    await started.settle()
+    assert await numbers(started) == (0, 2, 2, 2)
+
+
+async def test_a_pod_that_does_not_go_counts_again(started: Any) -> None:
+    since = "2026-01-02T03:04:05Z"
+    status = {"disruptedPods": {"one": since}, "disruptionsAllowed": 0}
+    await started.client.patch(PodDisruptionBudget, "b", "ns", {"status": status}, subresource="status")
+    await started.settle()
+    assert await numbers(started) == (0, 2, 2, 3)
+    started.clock.move(120)
+    await started.reconcile(started.controller, KEY)
+    assert await numbers(started) == (1, 3, 2, 3)

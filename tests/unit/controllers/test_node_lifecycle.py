@@ -1,0 +1,94 @@
+"""Nodes whose kubelet is silent, and the taints that follow from their state."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from podling.controllers.node_health import taints
+from podling.controllers.node_lifecycle import NodeLifecycle
+from podling.model.json import from_data
+from podling.model.lease import Lease
+from podling.model.node import Node
+from podling.model.pod import Pod
+
+KEY = ("", "n")
+READY = {"conditions": [{"type": "Ready", "status": "True", "lastHeartbeatTime": "2026-01-02T03:04:05Z"}]}
+
+
+@pytest.fixture
+async def started(cluster: Any) -> Any:
+    await cluster.make(Node, "n", "", status=READY)
+    running = {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}
+    await cluster.pod("p", node="n", status=running)
+    of = cluster.informers.of
+    cluster.controller = NodeLifecycle(cluster.client, of(Node), of(Lease), of(Pod), cluster.clock)
+    await cluster.run(cluster.controller)
+    return cluster
+
+
+async def renew(cluster: Any) -> None:
+    spec = {"renewTime": f"{cluster.clock.now().replace(tzinfo=None).isoformat(timespec='microseconds')}Z"}
+    if await cluster.names(Lease, "kube-node-lease"):
+        await cluster.client.patch(Lease, "n", "kube-node-lease", {"spec": spec})
+    else:
+        await cluster.make(Lease, "n", "kube-node-lease", spec=spec)
+    await cluster.settle()
+
+
+async def later(cluster: Any, seconds: float) -> Node:
+    cluster.clock.move(seconds)
+    await cluster.reconcile(cluster.controller, KEY)
+    node: Node = await cluster.client.get(Node, "n")
+    return node
+
+
+def shown(node: Node) -> set[str]:
+    return {f"{taint.key.rpartition('/')[2]}:{taint.effect}" for taint in node.spec.taints}
+
+
+async def test_a_silent_node_becomes_unknown_and_unreachable(started: Any) -> None:
+    assert shown(await later(started, 39)) == set()
+    node = await later(started, 1)
+    (ready, *_) = node.status.conditions
+    assert (ready.status, ready.reason, ready.message) == (
+        "Unknown",
+        "NodeStatusUnknown",
+        "Kubelet stopped posting node status.",
+    )
+    assert shown(node) == {"unreachable:NoSchedule", "unreachable:NoExecute"}
+    pod = await started.client.get(Pod, "p", "ns")
+    assert pod.status.conditions[0].status == "False"
+
+
+async def test_a_renewed_lease_keeps_it(started: Any) -> None:
+    for _ in range(5):
+        await renew(started)
+        assert shown(await later(started, 30)) == set()
+
+
+async def test_it_comes_back_when_the_kubelet_does(started: Any) -> None:
+    await later(started, 41)
+    await renew(started)
+    await started.client.patch(Node, "n", "", {"status": READY}, subresource="status")
+    await started.settle()
+    assert shown(await started.client.get(Node, "n")) == set()
+
+
+@pytest.mark.parametrize(
+    ("status", "spec", "expected"),
+    [
+        ({"conditions": [{"type": "Ready", "status": "False"}]}, {},
+         ["not-ready:NoSchedule", "not-ready:NoExecute"]),
+        ({"conditions": [{"type": "MemoryPressure", "status": "True"}]}, {}, ["memory-pressure:NoSchedule"]),
+        ({}, {"unschedulable": True}, ["unschedulable:NoSchedule"]),
+        ({}, {"taints": [{"key": "mine", "effect": "NoExecute"}]}, ["mine:NoExecute"]),
+        (READY, {"taints": [{"key": "node.kubernetes.io/not-ready", "effect": "NoExecute"}]}, []),
+    ],
+)  # fmt: skip
+def test_taints(status: Any, spec: Any, expected: list[str]) -> None:
+    node = from_data({"status": status, "spec": spec}, Node)
+    assert [
+        f"{t.key.rpartition('/')[2]}:{t.effect}" for t in taints(node, "2026-01-01T00:00:00Z")
+    ] == expected

@@ -1,0 +1,48 @@
+"""Pods nobody else will remove."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from podling.controllers.pod_gc import SWEEP, PodGC
+from podling.model.node import Node
+from podling.model.pod import Pod
+
+
+async def collector(cluster: Any, threshold: int = 100) -> PodGC:
+    of = cluster.informers.of
+    made = PodGC(cluster.client, of(Node), of(Pod), cluster.clock, threshold)
+    await cluster.run(made)
+    return made
+
+
+async def test_pods_of_a_node_that_is_gone(cluster: Any) -> None:
+    await cluster.make(Node, "n", "")
+    await cluster.pod("stays", node="n")
+    await cluster.pod("lost", node="elsewhere")
+    gc = await collector(cluster)
+    assert await cluster.names(Pod, "ns") == ["lost", "stays"]
+    for name in ("lost", "stays"):
+        await cluster.reconcile(gc, ("ns", name))
+    assert await cluster.names(Pod, "ns") == ["stays"]
+
+
+async def test_a_pod_deleted_before_it_had_a_node(cluster: Any) -> None:
+    held = {"finalizers": ["x.io/hold"]}
+    await cluster.pod("p", metadata=held)
+    await collector(cluster)
+    await cluster.client.delete(Pod, "p", "ns")
+    await cluster.settle()
+    await cluster.client.patch(Pod, "p", "ns", {"metadata": {"finalizers": None}})
+    assert await cluster.names(Pod, "ns") == []
+
+
+async def test_the_oldest_of_too_many_that_are_over_go(cluster: Any) -> None:
+    gc = await collector(cluster, threshold=2)
+    for name in ("c", "b", "a"):
+        cluster.clock.move(1)
+        await cluster.pod(name, node="n", status={"phase": "Succeeded"})
+    await cluster.settle()
+    assert await cluster.names(Pod, "ns") == ["a", "b"]
+    await cluster.reconcile(gc, SWEEP)
+    assert await cluster.names(Pod, "ns") == ["a", "b"]

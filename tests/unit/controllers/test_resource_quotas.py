@@ -1,0 +1,72 @@
+"""R-SYS-3: what a namespace uses is counted."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from podling.controllers.resource_quotas import ResourceQuotas
+from podling.model.config import ConfigMap
+from podling.model.errors import StatusError
+from podling.model.pod import Pod
+from podling.model.resource_quota import ResourceQuota
+from podling.model.service import Service
+
+
+@pytest.fixture
+async def started(cluster: Any) -> Any:
+    await cluster.run(ResourceQuotas(cluster.client, cluster.informers))
+    return cluster
+
+
+async def quota(cluster: Any, **hard: str) -> None:
+    named = {name.replace("_", "/"): value for name, value in hard.items()}
+    await cluster.make(ResourceQuota, "q", spec={"hard": named})
+    await cluster.settle()
+
+
+async def used(cluster: Any) -> dict[str, str]:
+    status = (await cluster.client.get(ResourceQuota, "q", "ns")).status
+    assert status.hard.keys() == status.used.keys()
+    return {name: str(amount) for name, amount in status.used.items()}
+
+
+async def test_what_is_there_is_counted(started: Any) -> None:
+    await started.make(ConfigMap, "a")
+    await started.make(ConfigMap, "a", "default")
+    await started.pod("p")
+    await started.make(Service, "s", spec={"type": "NodePort", "ports": [{"port": 80}]})
+    await quota(started, configmaps="5", pods="5", **{"services.nodeports": "5", "count_pods": "5"})
+    assert await used(started) == {
+        "configmaps": "1",
+        "pods": "1",
+        "services.nodeports": "1",
+        "count/pods": "1",
+    }
+
+
+async def test_what_goes_is_free_again(started: Any) -> None:
+    await quota(started, pods="1")
+    await started.pod("p")
+    with pytest.raises(StatusError, match="exceeded quota: q"):
+        await started.pod("q")
+    await started.client.delete(Pod, "p", "ns")
+    await started.settle()
+    assert await used(started) == {"pods": "0"}
+    await started.pod("q")
+
+
+async def test_a_pod_that_is_over_uses_only_its_place(started: Any) -> None:
+    await quota(started, pods="1", count_pods="1")
+    await started.pod("p")
+    await started.client.patch(Pod, "p", "ns", {"status": {"phase": "Succeeded"}}, subresource="status")
+    await started.settle()
+    assert await used(started) == {"pods": "0", "count/pods": "1"}
+
+
+async def test_another_limit_is_taken_over(started: Any) -> None:
+    await quota(started, pods="1")
+    await started.client.patch(ResourceQuota, "q", "ns", {"spec": {"hard": {"pods": "2"}}})
+    await started.settle()
+    assert str((await started.client.get(ResourceQuota, "q", "ns")).status.hard["pods"]) == "2"

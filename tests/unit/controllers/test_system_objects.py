@@ -1,0 +1,42 @@
+"""What every cluster has."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from podling.controllers.system_objects import KubernetesService, SystemPriorityClasses
+from podling.model.endpoint_slice import EndpointSlice
+from podling.model.priority_class import PriorityClass
+from podling.model.service import Endpoints, Service
+
+
+async def test_the_system_classes(cluster: Any) -> None:
+    await cluster.run(SystemPriorityClasses(cluster.client))
+    classes = (await cluster.client.list(PriorityClass)).items
+    assert {one.metadata.name: one.value for one in classes} == {
+        "system-cluster-critical": 2_000_000_000,
+        "system-node-critical": 2_000_001_000,
+    }
+    await cluster.run(SystemPriorityClasses(cluster.client))
+
+
+async def test_the_service_of_the_api_server(cluster: Any) -> None:
+    services = cluster.informers.of(Service)
+    await cluster.run(KubernetesService(cluster.client, services, "192.0.2.1", 6443))
+    service = await cluster.client.get(Service, "kubernetes", "default")
+    assert service.spec.cluster_ip == "10.96.0.1"
+    (subset,) = (await cluster.client.get(Endpoints, "kubernetes", "default")).subsets
+    assert ([a.ip for a in subset.addresses], [p.port for p in subset.ports]) == (["192.0.2.1"], [6443])
+    slice = await cluster.client.get(EndpointSlice, "kubernetes", "default")
+    assert slice.endpoints[0].addresses == ["192.0.2.1"]
+
+
+async def test_it_comes_back_and_moves_with_the_server(cluster: Any) -> None:
+    services = cluster.informers.of(Service)
+    await cluster.run(KubernetesService(cluster.client, services, "192.0.2.1", 6443))
+    await cluster.client.delete(Service, "kubernetes", "default")
+    await cluster.settle()
+    assert await cluster.names(Service, "default") == ["kubernetes"]
+    await cluster.run(KubernetesService(cluster.client, services, "192.0.2.2", 6443))
+    (subset,) = (await cluster.client.get(Endpoints, "kubernetes", "default")).subsets
+    assert [address.ip for address in subset.addresses] == ["192.0.2.2"]

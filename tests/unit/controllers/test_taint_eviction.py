@@ -1,0 +1,61 @@
+"""Pods leave nodes they do not tolerate."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from podling.controllers.taint_eviction import TaintEviction, eviction_time
+from podling.model.json import from_data
+from podling.model.node import Node, Taint
+from podling.model.pod import Pod
+from podling.model.scheduling import Toleration
+
+NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
+ADDED = "2026-01-02T03:04:00Z"
+KEY = "node.kubernetes.io/unreachable"
+TAINT = {"key": KEY, "effect": "NoExecute", "timeAdded": ADDED}
+
+
+@pytest.mark.parametrize(
+    ("tolerations", "seconds"),
+    [
+        ([], -5),
+        ([{"key": KEY, "operator": "Exists", "effect": "NoExecute"}], None),
+        ([{"operator": "Exists", "tolerationSeconds": 300}], 295),
+        ([{"operator": "Exists", "tolerationSeconds": -1}], -5),
+        (
+            [
+                {"operator": "Exists", "tolerationSeconds": 60},
+                {"operator": "Exists", "tolerationSeconds": 30},
+            ],
+            25,
+        ),
+        ([{"key": "other", "operator": "Exists"}], -5),
+    ],
+)
+def test_when_a_pod_must_go(tolerations: list[Any], seconds: int | None) -> None:
+    tolerating = [from_data(one, Toleration) for one in tolerations]
+    due = eviction_time([from_data(TAINT, Taint)], tolerating, NOW)
+    assert due == (None if seconds is None else NOW + timedelta(seconds=seconds))
+
+
+async def test_a_pod_goes_when_its_toleration_has_run_out(cluster: Any) -> None:
+    await cluster.make(Node, "n", "")
+    await cluster.pod("p", node="n")
+    of = cluster.informers.of
+    eviction = TaintEviction(cluster.client, of(Node), of(Pod), cluster.events, cluster.clock)
+    await cluster.run(eviction)
+    await cluster.client.patch(Node, "n", "", {"spec": {"taints": [TAINT]}})
+    await cluster.settle()
+    assert not (await cluster.client.get(Pod, "p", "ns")).metadata.deletion_timestamp
+    cluster.clock.move(300)
+    await cluster.reconcile(eviction, ("ns", "p"))
+    pod = await cluster.client.get(Pod, "p", "ns")
+    assert pod.metadata.deletion_timestamp
+    assert [(c.type, c.reason) for c in pod.status.conditions] == [
+        ("DisruptionTarget", "DeletionByTaintManager")
+    ]
+    assert cluster.events.said == ["TaintManagerEviction: Marking for deletion Pod ns/p"]
