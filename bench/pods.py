@@ -234,21 +234,21 @@ def table(
         return float(both[len(both) // 2])
 
     return [
-        Measurement("first start, empty data directory: node Ready", "ms", [first], goal="≤ 1500 ms"),
-        Measurement("start again: node Ready", "ms", again, goal="≤ 1500 ms (1000)"),
+        Measurement("first start, empty data directory: node Ready", "ms", [first], goal="≤ 1000 ms"),
+        Measurement("start again: node Ready", "ms", again, goal="≤ 1000 ms"),
         Measurement("memory, idle", "MB", [memory], goal="≤ 110 MB"),
         Measurement("memory, after these pods", "MB", [loaded]),
         Measurement("CPU, idle", "%", [cpu], goal="≤ 1 %"),
         Measurement(
-            "pod, 1 container: POST to Ready", "ms", samples["one"], median("one_container"), "≤ 1.5 x"
+            "pod, 1 container: POST to Ready", "ms", samples["one"], median("one_container"), "≤ 1.25 x"
         ),
         Measurement(
-            "pod, 2 init + 1 app: POST to Ready", "ms", samples["two"], median("two_init"), "≤ 1.5 x"
+            "pod, 2 init + 1 app: POST to Ready", "ms", samples["two"], median("two_init"), "≤ 1.25 x"
         ),
         Measurement(
-            "ephemeral: PATCH to running", "ms", samples["ephemeral"], median("ephemeral"), "≤ 1.5 x"
+            "ephemeral: PATCH to running", "ms", samples["ephemeral"], median("ephemeral"), "≤ 1.3 x"
         ),
-        Measurement("DELETE to gone", "ms", samples["delete"], median("delete"), "≤ 1.5 x"),
+        Measurement("DELETE to gone", "ms", samples["delete"], median("delete"), "≤ 1.25 x"),
         Measurement(
             f"{AT_ONCE} pods at once: all Ready", "/s", samples["burst"], median("burst"), "≥ 0.85 x"
         ),
