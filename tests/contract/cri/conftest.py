@@ -6,7 +6,7 @@ from __future__ import annotations
 import asyncio
 import shutil
 import socket
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from itertools import count
@@ -106,11 +106,21 @@ class Kit:
             await self._remove(sandbox_id)
 
     async def _remove(self, sandbox_id: str) -> None:
-        try:
-            await self.runtime.stop_pod_sandbox(sandbox_id)
-        except RuntimeFault as fault:
-            assert fault.code == "NOT_FOUND"
+        await self.until_done(lambda: self.runtime.stop_pod_sandbox(sandbox_id))
         await self.runtime.remove_pod_sandbox(sandbox_id)
+
+    async def until_done(self, call: Callable[[], Awaitable[None]]) -> None:
+        """Between an exit and the end of its shim containerd may refuse to stop or remove: ask again, as pods'
+        workers do. What is gone already is done."""
+        async with asyncio.timeout(20):
+            while True:
+                try:
+                    return await call()
+                except RuntimeFault as fault:
+                    if fault.code == "NOT_FOUND":
+                        return None
+                    assert fault.code == "UNKNOWN"
+                    await asyncio.sleep(0.01)
 
     @asynccontextmanager
     async def started(self, does: str, **fields: Any) -> AsyncIterator[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from functools import partial
 from typing import Any
 
 import pytest
@@ -84,19 +85,8 @@ async def test_an_exit_is_told_long_before_the_runtime_admits_it(containerd_kit:
             await containerd_kit.runtime.start_container(container_id)
             event = await ears.next(EventKind.EXITED, container_id)
             delays.append(time.time() - event.finished_at / 1e9)
-            await _remove(containerd_kit.runtime, container_id)
+            await containerd_kit.until_done(partial(containerd_kit.runtime.remove_container, container_id))
     assert min(delays) < 0.02
-
-
-async def _remove(runtime: GrpcRuntime, container_id: str) -> None:
-    """Between the exit and its end the shim may hang up on containerd: ask again, as pods' workers do."""
-    async with asyncio.timeout(20):
-        while True:
-            try:
-                return await runtime.remove_container(container_id)
-            except RuntimeFault as fault:
-                assert "ttrpc: closed" in fault.message
-                await asyncio.sleep(0.01)
 
 
 def test_it_works_on_uvloop(containerd: Any) -> None:

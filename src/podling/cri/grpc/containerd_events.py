@@ -5,8 +5,8 @@ publish an event of our own and wait for it to come back: whatever happens after
 
 As seen with containerd 1.6.20: an exit is told within a millisecond, while ContainerStatus says RUNNING for
 some 25 ms more, because CRI listens to the same events and first has the shim clean up. RemoveContainer in
-between waits for that and succeeds, or now and then meets the shim hanging up (`ttrpc: closed`) and succeeds
-when asked again, so nobody has to look before acting on an exit.
+between waits for that and succeeds, or now and then is refused (`ttrpc: closed`, `container is still
+running`) and succeeds when asked again, so nobody has to look before acting on an exit.
 (`tests/contract/cri/test_containerd.py`)
 """
 
