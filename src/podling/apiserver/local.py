@@ -20,11 +20,14 @@ class LocalTransport:
     def __init__(self, handle: Handle, user: User) -> None:
         self._handle = handle
         self._user = user
+        self._program = program_of(user)
 
     async def request(
         self, method: str, path: str, query: Mapping[str, str], body: bytes | None, content_type: str = JSON
     ) -> tuple[int, Mapping[str, str], bytes]:
-        headers = {"Content-Type": content_type} if body is not None else {}
+        headers = {"User-Agent": self._program}
+        if body is not None:
+            headers["Content-Type"] = content_type
         request = Request(method, path, urlencode(query), headers, body or b"", self._user)
         response = await self._handle(request)
         if isinstance(response.body, bytes):
@@ -46,3 +49,9 @@ class LocalTransport:
 
     async def close(self) -> None:
         """Nothing to close: the server outlives its callers."""
+
+
+def program_of(user: User) -> str:
+    """What Kubernetes calls the program that runs in this name: `kubelet` for a node's."""
+    name = user.name.removeprefix("system:")
+    return "kubelet" if name.startswith("node:") else name

@@ -70,6 +70,8 @@ def _below(place: _Place, owner: type[Any], field: FieldInfo) -> _Place:
 def _fit_scalar(data: Any, type_: Any, place: _Place) -> Any:
     if type_ is Quantity:
         return _fit_quantity(data)
+    if type_ is msgspec.Raw:
+        return msgspec.Raw(msgspec.json.encode(data))
     if type_ is bytes:
         return _fit_base64(_expect(data, str, type_, place))
     if type_ == int | str:

@@ -96,7 +96,7 @@ def from_data(data: Any, type_: type[T]) -> T:
 
 
 def to_data(value: Any) -> Any:
-    """The plain data of an object, as it would be written."""
+    """The plain data of an object, as it would be written. Not of managedFields: those are raw bytes."""
     return msgspec.to_builtins(value, enc_hook=_encode_hook)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, ClassVar
 
 import msgspec
 
@@ -21,13 +21,18 @@ class OwnerReference(Part):
     block_owner_deletion: bool | None = None
 
 
+NO_FIELDS = msgspec.Raw()
+
+
 class ManagedFieldsEntry(Part):
+    """`fields_v1` stays the bytes it is: few who read an object look into it."""
+
     manager: str = ""
     operation: str = ""
     api_version: str = ""
     time: Time = ""
     fields_type: str = ""
-    fields_v1: dict[str, Any] | None = msgspec.field(default=None, name="fieldsV1")
+    fields_v1: msgspec.Raw = msgspec.field(default=NO_FIELDS, name="fieldsV1")
     subresource: str = ""
 
 

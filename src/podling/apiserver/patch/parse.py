@@ -18,8 +18,10 @@ JSON_PATCH = "application/json-patch+json"
 MERGE_PATCH = "application/merge-patch+json"
 STRATEGIC_MERGE_PATCH = "application/strategic-merge-patch+json"
 
-MEDIA_TYPES = (JSON_PATCH, MERGE_PATCH, STRATEGIC_MERGE_PATCH)
-"""The patch types that are served. `application/apply-patch+yaml`, server-side apply, is not yet one."""
+APPLY = "application/apply-patch+yaml"
+
+MEDIA_TYPES = (JSON_PATCH, MERGE_PATCH, STRATEGIC_MERGE_PATCH, APPLY)
+"""The patch types that are served. The last is no patch but a configuration: `verbs/apply.py` sees to it."""
 
 Patch = Callable[[Any], Any]
 """From the object as JSON data to the patched object; changes nothing in place. Raises StatusError."""
@@ -27,7 +29,7 @@ Patch = Callable[[Any], Any]
 
 def parse_patch(media_type: str, body: bytes, type: type[KubeObject]) -> Patch:
     """The patch of objects of `type`. Raises StatusError: 415 type not served, 400 malformed body."""
-    if media_type not in MEDIA_TYPES:
+    if media_type not in MEDIA_TYPES or media_type == APPLY:
         raise unsupported_media_type(MEDIA_TYPES)
     patch = _decode(body)
     if media_type != JSON_PATCH and not isinstance(patch, dict):

@@ -14,6 +14,8 @@ from functools import cache
 from types import UnionType
 from typing import Any, NamedTuple
 
+import msgspec
+
 from podling.apiserver.protobuf.numbers import NUMBERS
 from podling.apiserver.protobuf.wire import WireError, fields
 from podling.model.errors import bad_request, unsupported_media_type
@@ -96,8 +98,6 @@ def _read_into(result: dict[str, Any], data: bytes, numbered: dict[int, Numbered
 
 def _read_field(result: dict[str, Any], raw: int | bytes, field: FieldInfo, depth: int) -> None:
     origin = typing.get_origin(field.type)
-    if field.type is Any or (origin is dict and item_type(field.type) is Any):
-        return
     if origin is list:
         result.setdefault(field.wire, []).append(_value(raw, item_type(field.type), "", depth))
     elif origin is dict:
@@ -117,6 +117,8 @@ def _value(raw: int | bytes, type_: Any, form: str, depth: int) -> Any:
         return _signed(_int(raw))
     if type_ is bytes:
         return base64.b64encode(_bytes(raw)).decode()
+    if type_ is msgspec.Raw:
+        return msgspec.Raw(_bytes(dict(fields(_bytes(raw))).get(1, b"")) or b"null")
     if type_ is Quantity:
         return _text(dict(fields(_bytes(raw))).get(1, b""))
     if typing.get_origin(type_) in (UnionType, typing.Union):

@@ -34,7 +34,7 @@ def begin(obj: KubeObject, namespace: str, now: datetime, *, has_generation: boo
     meta.creation_timestamp = rfc3339(now)
     meta.deletion_timestamp, meta.deletion_grace_period_seconds = "", None
     meta.generation = 1 if has_generation else 0
-    _drop_what_is_not_kept(meta)
+    meta.self_link = ""
 
 
 def place(meta: ObjectMeta, namespace: str) -> None:
@@ -65,11 +65,7 @@ def carry_over(new: KubeObject, old: KubeObject) -> None:
     if ours.deletion_grace_period_seconds is None:
         ours.deletion_grace_period_seconds = theirs.deletion_grace_period_seconds
     ours.generation = theirs.generation
-    _drop_what_is_not_kept(ours)
-
-
-def _drop_what_is_not_kept(meta: ObjectMeta) -> None:
-    meta.self_link, meta.managed_fields = "", []
+    ours.self_link = ""
 
 
 def differs_in_spec(new: KubeObject, old: KubeObject) -> bool:

@@ -13,6 +13,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, Generic, NamedTuple, Protocol, TypeVar, cast
 from weakref import WeakValueDictionary
 
+from podling.apiserver.apply.tracking import Track, unchanged
 from podling.apiserver.registry import object_meta
 from podling.apiserver.registry.kind import Kind, Part, View, storage_key
 from podling.model import json
@@ -91,13 +92,16 @@ class Store(Generic[T]):
         """The object of an entry, to be changed."""
         return json.decoder_of(self.type).decode(entry.data)
 
-    async def create(self, obj: T, namespace: str, admit: Admit[T], *, dry_run: bool = False) -> Entry:
+    async def create(
+        self, obj: T, namespace: str, admit: Admit[T], *, track: Track = unchanged, dry_run: bool = False
+    ) -> Entry:
         """Raises StatusError: 409 when the name is taken, 422 for what is wrong with it."""
         kind, now = self.kind, self.clock.now()
         object_meta.begin(obj, namespace, now, has_generation=kind.has_generation)
         for name in object_meta.names(obj.metadata):
             obj.metadata.name = name
             kind.default(obj)
+            obj.metadata.managed_fields = track(obj, None)
             kind.prepare_create(obj, now)
             await admit(obj, None)
             self._refuse_if(kind.validate_create(obj), obj)
@@ -116,13 +120,14 @@ class Store(Generic[T]):
         admit: Admit[T],
         *,
         rules: Rules | None = None,
+        track: Track = unchanged,
         dry_run: bool = False,
     ) -> Entry:
         """Raises StatusError 404 when there is nothing to update, 409 when others keep coming first."""
 
         async def write(current: Entry) -> Entry:
             new = change(current)
-            await self._decide(new, current, rules, admit)
+            await self._decide(new, current, rules, admit, track)
             return await self._replace(new, current, dry_run=dry_run)
 
         return await self._write(namespace, name, write)
@@ -153,7 +158,9 @@ class Store(Generic[T]):
                     current = self._standing(name, error)
         raise conflict(self.kind.resource.plural, name, STALE, self.kind.resource.group)
 
-    async def _decide(self, new: T, current: Entry, rules: Rules | None, admit: Admit[T]) -> None:
+    async def _decide(
+        self, new: T, current: Entry, rules: Rules | None, admit: Admit[T], track: Track
+    ) -> None:
         """Make `new` what may be stored in place of `current`. Raises StatusError."""
         kind, old = self.kind, current.object
         object_meta.place(new.metadata, old.metadata.namespace)
@@ -163,6 +170,7 @@ class Store(Generic[T]):
         object_meta.carry_over(new, old)
         kind.default(new)
         (rules or kind).prepare_update(new, old)
+        new.metadata.managed_fields = track(new, current)
         # A binding is no change of what is wanted: a pod that runs unchanged is of generation 1.
         counts = kind.has_generation and rules is not UNRULED
         if counts and object_meta.differs_in_spec(new, old):

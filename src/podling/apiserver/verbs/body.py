@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import msgspec
-import yaml
 
 from podling.apiserver.context import RequestContext
 from podling.apiserver.negotiation import body_format
 from podling.apiserver.protobuf import decode as protobuf
 from podling.apiserver.verbs.options import field_validation
+from podling.apiserver.verbs.yaml_body import read_yaml
 from podling.model import json
 from podling.model.base import Object
 from podling.model.errors import StatusError, bad_request
@@ -29,7 +29,7 @@ def json_body(context: RequestContext, type_: type[Object]) -> bytes:
     request = context.request
     match body_format(request.headers.get("Content-Type", "")):
         case "application/yaml":
-            return msgspec.json.encode(yaml_data(request.body))
+            return read_yaml(request.body).json
         case "application/vnd.kubernetes.protobuf":
             return msgspec.json.encode(protobuf.decode(request.body, type_))
     return request.body
@@ -61,27 +61,3 @@ def other_kind(obj: Object, type_: type[Object]) -> StatusError:
     if by_kind(obj.api_version, obj.kind) is None:
         why = f'no kind "{obj.kind}" is registered for version "{obj.api_version}"'
     return bad_request(f'{obj.kind} in version "{version}" cannot be handled as a {type_.KIND}: {why}')
-
-
-class _YamlLoader(yaml.SafeLoader):
-    """YAML as Kubernetes reads it: a date stays the text it is. Aliases are refused: a few lines of them can
-    unfold to any size."""
-
-    def compose_node(self, parent: Any, index: Any) -> Any:
-        if self.check_event(yaml.AliasEvent):
-            raise yaml.YAMLError("aliases are not accepted")
-        return super().compose_node(parent, index)
-
-
-_YamlLoader.yaml_implicit_resolvers = {
-    first: [(tag, pattern) for tag, pattern in resolvers if tag != "tag:yaml.org,2002:timestamp"]
-    for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
-}
-
-
-def yaml_data(body: bytes) -> Any:
-    """Raises StatusError 400."""
-    try:
-        return yaml.load(body, _YamlLoader)
-    except (yaml.YAMLError, RecursionError, ValueError) as error:
-        raise bad_request(f"error converting YAML to JSON: {error}") from error

@@ -8,6 +8,7 @@ from podling.apiserver.verbs.body import read_object
 from podling.apiserver.verbs.options import is_dry_run
 from podling.apiserver.verbs.scope import Scope
 from podling.apiserver.verbs.show import show
+from podling.apiserver.verbs.tracked import tracked
 
 OPTIONS = "CreateOptions"
 
@@ -16,6 +17,7 @@ async def create(context: RequestContext, scope: Scope) -> Response:
     dry_run = is_dry_run(context.query.get("dryRun", ()), OPTIONS)
     obj = read_object(context, scope.resource.type, OPTIONS)
     admit = scope.admission(context, "CREATE", dry_run=dry_run)
-    saved = await scope.store.create(obj, scope.namespace(context), admit, dry_run=dry_run)
+    track = tracked(context, scope, OPTIONS)
+    saved = await scope.store.create(obj, scope.namespace(context), admit, track=track, dry_run=dry_run)
     context.warnings += scope.store.kind.warnings(saved.object)
     return show(context, scope, saved, 201)

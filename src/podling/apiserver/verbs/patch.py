@@ -7,12 +7,14 @@ from typing import Any
 import msgspec
 
 from podling.apiserver.context import RequestContext
-from podling.apiserver.patch.parse import parse_patch
+from podling.apiserver.patch.parse import APPLY, parse_patch
 from podling.apiserver.response import Response
+from podling.apiserver.verbs.apply import apply
 from podling.apiserver.verbs.body import other_kind
 from podling.apiserver.verbs.options import field_validation, is_dry_run
 from podling.apiserver.verbs.scope import Scope
 from podling.apiserver.verbs.show import show
+from podling.apiserver.verbs.tracked import tracked
 from podling.apiserver.verbs.update import check_place
 from podling.model import json
 from podling.model.errors import Cause, invalid
@@ -20,6 +22,7 @@ from podling.model.strict import field_faults, strict_message
 from podling.watch.entry import Entry
 
 OPTIONS = "PatchOptions"
+FORCED = Cause("FieldValueForbidden", "Forbidden: may not be specified for non-apply patch", "force")
 
 
 async def patch(context: RequestContext, scope: Scope) -> Response:
@@ -27,10 +30,15 @@ async def patch(context: RequestContext, scope: Scope) -> Response:
     dry_run = is_dry_run(context.query.get("dryRun", ()), OPTIONS)
     namespace, name, type_ = scope.namespace(context), context.info.name, scope.resource.type
     media_type = request.headers.get("Content-Type", "").partition(";")[0].strip()
-    apply = parse_patch(media_type, request.body, type_)
+    if media_type == APPLY:
+        return await apply(context, scope)
+    if "force" in context.query:
+        raise invalid(OPTIONS, "", [FORCED], "meta.k8s.io")
+    patched_from = parse_patch(media_type, request.body, type_)
+    track = tracked(context, scope, OPTIONS)
 
     def change(current: Entry) -> Any:
-        patched = msgspec.json.encode(apply(json.decode_data(current.data)))
+        patched = msgspec.json.encode(patched_from(_document(current, request.body)))
         wanted = json.decode_sent(patched, type_)
         if (wanted.kind, wanted.api_version) != (type_.KIND, type_.API_VERSION):
             raise other_kind(wanted, type_)
@@ -39,9 +47,19 @@ async def patch(context: RequestContext, scope: Scope) -> Response:
         return wanted
 
     admit = scope.admission(context, "UPDATE", dry_run=dry_run)
-    saved = await scope.store.update(namespace, name, change, admit, rules=scope.part, dry_run=dry_run)
+    saved = await scope.store.update(
+        namespace, name, change, admit, rules=scope.part, track=track, dry_run=dry_run
+    )
     context.warnings += scope.store.kind.warnings(saved.object)
     return show(context, scope, saved)
+
+
+def _document(standing: Entry, patch: bytes) -> Any:
+    """What is patched. The record of managers is long: it is left out, and so left alone, unless it is meant."""
+    document = json.decode_data(standing.data)
+    if b"managedFields" not in patch:
+        document["metadata"].pop("managedFields", None)
+    return document
 
 
 def _check_fields(context: RequestContext, patched: bytes, type_: type[Any]) -> None:

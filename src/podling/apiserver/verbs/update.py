@@ -10,6 +10,7 @@ from podling.apiserver.verbs.body import read_object
 from podling.apiserver.verbs.options import is_dry_run
 from podling.apiserver.verbs.scope import Scope
 from podling.apiserver.verbs.show import show
+from podling.apiserver.verbs.tracked import tracked
 from podling.model.errors import bad_request
 from podling.model.meta import ObjectMeta
 from podling.watch.entry import Entry
@@ -22,9 +23,11 @@ async def update(context: RequestContext, scope: Scope) -> Response:
     namespace, name = scope.namespace(context), context.info.name
     wanted = read_object(context, scope.resource.type, OPTIONS)
     check_place(wanted.metadata, namespace, name)
+    track = tracked(context, scope, OPTIONS)
     if scope.part is None and scope.store.kind.creates_on_update and not scope.store.has(namespace, name):
         admit = scope.admission(context, "CREATE", dry_run=dry_run)
-        return show(context, scope, await scope.store.create(wanted, namespace, admit, dry_run=dry_run), 201)
+        saved = await scope.store.create(wanted, namespace, admit, track=track, dry_run=dry_run)
+        return show(context, scope, saved, 201)
     unused = [wanted]
 
     def change(_: Entry) -> Any:
@@ -32,7 +35,9 @@ async def update(context: RequestContext, scope: Scope) -> Response:
         return unused.pop() if unused else read_object(context, scope.resource.type, OPTIONS)
 
     admit = scope.admission(context, "UPDATE", dry_run=dry_run)
-    saved = await scope.store.update(namespace, name, change, admit, rules=scope.part, dry_run=dry_run)
+    saved = await scope.store.update(
+        namespace, name, change, admit, rules=scope.part, track=track, dry_run=dry_run
+    )
     context.warnings += scope.store.kind.warnings(saved.object)
     return show(context, scope, saved)
 

@@ -1,0 +1,119 @@
+"""What a manager applies: a fully specified intent. Which fields it names, and whether it can be one at all.
+
+Unlike other bodies, a configuration with a field the type does not have is refused whatever `fieldValidation`
+says: nobody could manage it.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from podling.apiserver.apply.fieldset import SELF, Fields, shown
+from podling.apiserver.apply.schema import (
+    KEY_DEFAULTS,
+    Keyed,
+    Map,
+    Node,
+    Set,
+    Struct,
+    Value,
+    item_element,
+    set_element,
+)
+from podling.model.errors import StatusError, bad_request
+
+Path = tuple[str, ...]
+
+
+def configured_fields(schema: Struct, data: dict[str, Any], what: str) -> Fields:
+    """The fields `data` names; `what` tells the object in a refusal. Raises StatusError 400."""
+    walk = _Walk()
+    fields = walk.fields_of(schema, data, ())
+    if walk.faults:
+        raise _refused(what, walk.faults)
+    if not fields.get("f:metadata", True):
+        del fields["f:metadata"]
+    return fields
+
+
+def _refused(what: str, faults: list[str]) -> StatusError:
+    listed = faults[0] if len(faults) == 1 else "errors:\n" + "\n".join(f"  {fault}" for fault in faults)
+    return bad_request(f"failed to create typed patch object ({what}): {listed}")
+
+
+class _Walk:
+    def __init__(self) -> None:
+        self.faults: list[str] = []
+
+    def fields_of(self, node: Node, value: Any, path: Path) -> Fields:
+        """The node of a value: empty for one value, and for null or an empty map, which say something too."""
+        if value is None or isinstance(node, Value):
+            return {}
+        if isinstance(node, Struct | Map):
+            return self._of_map(node, value, path)
+        return self._of_list(node, value, path)
+
+    def _of_map(self, node: Struct | Map, value: Any, path: Path) -> Fields:
+        if not isinstance(value, dict):
+            self._fault(path, f"expected map, got {_json(value)}")
+            return {}
+        found: Fields = {}
+        for name, below in value.items():
+            self._add_member(found, node, name, below, path)
+        return found
+
+    def _add_member(self, found: Fields, node: Struct | Map, name: str, value: Any, path: Path) -> None:
+        element = f"f:{name}"
+        if isinstance(node, Map):
+            found[element] = {}
+        elif name in node.managed:
+            part = node.managed[name][1]
+            fields = self.fields_of(part, value, (*path, element))
+            if fields or value in (None, {}) or isinstance(part, Value):
+                found[element] = fields
+        elif name not in node.unmanaged:
+            self._fault((*path, element), "field not declared in schema")
+
+    def _of_list(self, node: Keyed | Set, value: Any, path: Path) -> Fields:
+        if not isinstance(value, list):
+            self._fault(path, f"expected list, got {_json(value)}")
+            return {}
+        found: Fields = {}
+        for index, item in enumerate(value):
+            element = self._element(node, item, index, path)
+            if element in found:
+                self._fault(path, f"duplicate entries for key {shown((element,))}")
+            elif element:
+                found[element] = self._of_item(node, item, (*path, element))
+        return found
+
+    def _of_item(self, node: Keyed | Set, item: Any, path: Path) -> Fields:
+        return {**self.fields_of(node.of, item, path), SELF: {}} if isinstance(node, Keyed) else {}
+
+    def _element(self, node: Keyed | Set, item: Any, index: int, path: Path) -> str:
+        """The path element of an item; empty when it has none."""
+        if isinstance(node, Set):
+            if not isinstance(item, dict | list | None):
+                return set_element(item)
+            self._fault(
+                path, f"element {index}: associative list without keys has an element that's no scalar"
+            )
+            return ""
+        if not isinstance(item, dict):
+            self._fault(path, f"element {index}: associative list with keys may not have non-map elements")
+            return ""
+        for key in node.keys:
+            if item.get(key, KEY_DEFAULTS.get(key)) is None:
+                why = "associative list with keys has an element that omits key field"
+                self._fault(path, f'element {index}: {why} "{key}" (and doesn\'t have default value)')
+                return ""
+        return item_element(node, item)
+
+    def _fault(self, path: Path, why: str) -> None:
+        self.faults.append(f"{shown(path)}: {why}")
+
+
+def _json(value: Any) -> str:
+    return msgspec.json.encode(value).decode()

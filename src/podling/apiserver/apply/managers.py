@@ -1,0 +1,161 @@
+"""`metadata.managedFields`: who manages which fields, as entries that follow from what was written. Pure.
+
+Whoever updates a field manages it from then on, alone. Whoever applies a field manages it beside others who
+apply the same value. An entry is known by manager, operation, subresource and, for updates, version; paths
+are those of its version, so a write in one version leaves entries of another as they are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import NamedTuple
+
+import msgspec
+
+from podling.apiserver.apply.compare import Changes
+from podling.apiserver.apply.fieldset import Fields, FieldsError, difference, encode, parse, union
+from podling.model.meta import ManagedFieldsEntry
+from podling.model.time import rfc3339
+
+APPLY, UPDATE = "Apply", "Update"
+FIELDS_V1 = "FieldsV1"
+MOST_UPDATERS = 10
+"""Entries of updates kept apart; older ones are joined into one."""
+ANCIENT = "ancient-changes"
+BEFORE_FIRST_APPLY = "before-first-apply"
+
+Entries = Sequence[ManagedFieldsEntry]
+
+
+class Writer(NamedTuple):
+    """Who writes, and through what."""
+
+    manager: str
+    api_version: str
+    subresource: str = ""
+
+
+def fields_of(entry: ManagedFieldsEntry) -> Fields:
+    """Raises FieldsError."""
+    return parse(bytes(entry.fields_v1))
+
+
+def starting_point(sent: Entries, live: Entries, subresource: str = "") -> Entries:
+    """The entries a write goes by: those it brings, unless none can be read or only part of the object is
+    written. One entry that says nothing wishes all to be forgotten."""
+    if subresource or not sent or sent is live:
+        return live
+    if list(sent) == [ManagedFieldsEntry()]:
+        return ()
+    try:
+        return [entry if entry in live else _readable(entry) for entry in sent] or live
+    except FieldsError:
+        return live
+
+
+def _readable(entry: ManagedFieldsEntry) -> ManagedFieldsEntry:
+    if entry.operation not in (APPLY, UPDATE) or entry.fields_type != FIELDS_V1:
+        raise FieldsError(f"{entry.manager} does neither apply nor update")
+    return _with(entry, fields_of(entry))
+
+
+def updated(entries: Entries, changes: Changes, writer: Writer, now: datetime) -> list[ManagedFieldsEntry]:
+    """After an update that made `changes`."""
+    taken, removed = changes
+    if not taken and not removed:
+        return list(entries)
+    mine = next((entry for entry in entries if _is_updater(entry, writer)), None)
+    others = [entry for entry in entries if entry is not mine]
+    result = lose(others, writer, taken, removed)
+    fields = union(difference(fields_of(mine), removed), taken) if mine else taken
+    if fields:
+        time = rfc3339(now) if taken or mine is None else mine.time
+        result.append(_entry(writer, UPDATE, fields, time))
+    return _in_order(_capped(result))
+
+
+def applied(
+    entries: Entries, fields: Fields, changes: Changes, writer: Writer, now: datetime
+) -> list[ManagedFieldsEntry]:
+    """After `fields` were applied, which made `changes`."""
+    mine = applier(entries, writer)
+    result = lose([entry for entry in entries if entry is not mine], writer, *changes)
+    if fields:
+        same = mine is not None and not any(changes) and fields_of(mine) == fields
+        time = mine.time if mine is not None and same else rfc3339(now)
+        result.append(_entry(writer, APPLY, fields, time))
+    return _in_order(result)
+
+
+def applier(entries: Entries, writer: Writer) -> ManagedFieldsEntry | None:
+    """The entry of what `writer` applied before."""
+    known = (APPLY, writer.manager, writer.subresource)
+    found = (entry for entry in entries if (entry.operation, entry.manager, entry.subresource) == known)
+    return next(found, None)
+
+
+def _is_updater(entry: ManagedFieldsEntry, writer: Writer) -> bool:
+    known = (entry.manager, entry.api_version, entry.subresource)
+    return entry.operation == UPDATE and known == writer
+
+
+def lose(entries: Entries, writer: Writer, taken: Fields, removed: Fields) -> list[ManagedFieldsEntry]:
+    """The entries of others, without what `writer` took from them; those that lose all are gone."""
+    left = []
+    for entry in entries:
+        if entry.api_version != writer.api_version:
+            left.append(entry)
+            continue
+        before = fields_of(entry)
+        fields = difference(difference(before, taken), removed)
+        if fields:
+            left.append(entry if fields == before else _with(entry, fields))
+    return left
+
+
+def _entry(writer: Writer, operation: str, fields: Fields, time: str) -> ManagedFieldsEntry:
+    return ManagedFieldsEntry(
+        manager=writer.manager,
+        operation=operation,
+        api_version=writer.api_version,
+        time=time,
+        fields_type=FIELDS_V1,
+        fields_v1=msgspec.Raw(encode(fields)),
+        subresource=writer.subresource,
+    )
+
+
+def _with(entry: ManagedFieldsEntry, fields: Fields) -> ManagedFieldsEntry:
+    return msgspec.structs.replace(entry, fields_v1=msgspec.Raw(encode(fields)))
+
+
+def _capped(entries: list[ManagedFieldsEntry]) -> list[ManagedFieldsEntry]:
+    """Join the oldest updates of each version until there are no more than MOST_UPDATERS."""
+    updates = sorted((entry for entry in entries if entry.operation == UPDATE), key=_age)
+    excess = len(updates) - MOST_UPDATERS
+    firsts: dict[str, ManagedFieldsEntry] = {}
+    kept = list(entries)
+    for entry in updates:
+        if excess <= 0:
+            break
+        first = firsts.get(entry.api_version)
+        firsts[entry.api_version] = entry if first is None else _joined(first, entry)
+        if first is not None:
+            kept = [known for known in kept if known is not first and known is not entry]
+            kept.append(firsts[entry.api_version])
+            excess -= 1
+    return kept
+
+
+def _joined(older: ManagedFieldsEntry, newer: ManagedFieldsEntry) -> ManagedFieldsEntry:
+    fields = union(fields_of(older), fields_of(newer))
+    return _entry(Writer(ANCIENT, newer.api_version), UPDATE, fields, newer.time)
+
+
+def _age(entry: ManagedFieldsEntry) -> tuple[str, str]:
+    return entry.time, entry.manager
+
+
+def _in_order(entries: list[ManagedFieldsEntry]) -> list[ManagedFieldsEntry]:
+    return sorted(entries, key=lambda e: (e.operation, e.time, e.manager, e.api_version, e.subresource))

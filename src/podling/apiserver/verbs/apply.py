@@ -1,0 +1,150 @@
+"""Server-side apply: PATCH with what a manager wants the object to be. Creates what is not there.
+
+The fields it names are its manager's; those it named before and names no more go; those that others manage
+with another value are conflicts, unless it is forced.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from podling.apiserver.apply.application import Application
+from podling.apiserver.apply.configuration import configured_fields
+from podling.apiserver.apply.parts import belonging
+from podling.apiserver.apply.schema import schema_of
+from podling.apiserver.apply.tracking import by_apply
+from podling.apiserver.context import RequestContext
+from podling.apiserver.request import flag
+from podling.apiserver.response import Response
+from podling.apiserver.verbs.body import other_kind
+from podling.apiserver.verbs.options import field_validation, is_dry_run
+from podling.apiserver.verbs.scope import Scope
+from podling.apiserver.verbs.show import show
+from podling.apiserver.verbs.tracked import field_manager, has_status, writer
+from podling.apiserver.verbs.update import check_place
+from podling.apiserver.verbs.yaml_body import read_yaml
+from podling.model import json
+from podling.model.errors import Cause, StatusError, bad_request, conflict, invalid
+from podling.watch.entry import Entry
+
+OPTIONS = "PatchOptions"
+
+
+async def apply(context: RequestContext, scope: Scope) -> Response:
+    dry_run = is_dry_run(context.query.get("dryRun", ()), OPTIONS)
+    application = _application(context, scope)
+    namespace, name = scope.namespace(context), context.info.name
+    if scope.part is None and not scope.store.has(namespace, name):
+        try:
+            return await _create(context, scope, application, dry_run=dry_run)
+        except StatusError as error:
+            # Another came first: then it is there.
+            if error.reason != "AlreadyExists":
+                raise
+    return await _update(context, scope, application, dry_run=dry_run)
+
+
+async def _create(
+    context: RequestContext, scope: Scope, application: Application, *, dry_run: bool
+) -> Response:
+    namespace = scope.namespace(context)
+    obj = _object(context, scope, dict(application.configuration))
+    if obj.metadata.uid:
+        uid = obj.metadata.uid
+        why = f"uid mismatch: the provided object specified uid {uid}, and no existing object was found"
+        raise conflict(scope.resource.plural, obj.metadata.name, why, scope.resource.group)
+    saved = await scope.store.create(
+        obj,
+        namespace,
+        scope.admission(context, "CREATE", dry_run=dry_run),
+        track=by_apply(application, now=context.now),
+        dry_run=dry_run,
+    )
+    context.warnings += scope.store.kind.warnings(saved.object)
+    return show(context, scope, saved, 201)
+
+
+async def _update(
+    context: RequestContext, scope: Scope, application: Application, *, dry_run: bool
+) -> Response:
+    def change(standing: Entry) -> Any:
+        live = json.decode_data(standing.data)
+        live["metadata"].pop("managedFields", None)
+        known = standing.object.metadata.managed_fields
+        entries = application.known_entries(live, known, context.now)
+        return _object(context, scope, application.result(live, entries))
+
+    saved = await scope.store.update(
+        scope.namespace(context),
+        context.info.name,
+        change,
+        scope.admission(context, "UPDATE", dry_run=dry_run),
+        rules=scope.part,
+        track=by_apply(application, now=context.now),
+        dry_run=dry_run,
+    )
+    context.warnings += scope.store.kind.warnings(saved.object)
+    return show(context, scope, saved)
+
+
+def _application(context: RequestContext, scope: Scope) -> Application:
+    """Raises StatusError 400, 422."""
+    if not field_manager(context, OPTIONS):
+        why = "Required value: is required for apply patch"
+        raise invalid(OPTIONS, "", [Cause("FieldValueRequired", why, "fieldManager")], "meta.k8s.io")
+    configuration = _configuration(context, scope)
+    by = writer(context, scope, OPTIONS)
+    namespace, name = scope.namespace(context), context.info.name
+    what = f"{namespace}/{name}; {_version_kind(scope)}"
+    named = configured_fields(schema_of(scope.resource.type), configuration, what)
+    return Application(
+        type=scope.resource.type,
+        configuration=configuration,
+        fields=belonging(named, by.subresource, has_status(scope)),
+        writer=by,
+        has_status=has_status(scope),
+        force=flag(context.query, "force"),
+    )
+
+
+def _configuration(context: RequestContext, scope: Scope) -> dict[str, Any]:
+    """The body, as plain data. Raises StatusError 400."""
+    data = _data(context)
+    if not isinstance(data, dict):
+        raise bad_request("error decoding YAML: the configuration is no object")
+    version = data.get("apiVersion")
+    if version != scope.resource.api_version:
+        raise bad_request(
+            "Incorrect version specified in apply patch. "
+            f"Specified patch version: {version or ''}, expected: {scope.resource.api_version}"
+        )
+    metadata = data.get("metadata")
+    if isinstance(metadata, dict) and metadata.get("managedFields"):
+        raise bad_request("metadata.managedFields must be nil")
+    return data
+
+
+def _data(context: RequestContext) -> Any:
+    """The body is YAML; most send the JSON that is YAML, too. Tells of keys that are given twice."""
+    validation = field_validation(context.query, OPTIONS)
+    body = read_yaml(context.request.body)
+    if body.repeated and validation == "Strict":
+        raise bad_request(f"error strict decoding YAML: {', '.join(body.repeated)}")
+    context.warnings += body.repeated if validation == "Warn" else []
+    return json.decode_data(body.json)
+
+
+def _object(context: RequestContext, scope: Scope, data: dict[str, Any]) -> Any:
+    """Raises StatusError 400."""
+    type_ = scope.resource.type
+    obj: Any = json.decode_sent(msgspec.json.encode(data), type_)
+    if (obj.kind, obj.api_version) != (type_.KIND, type_.API_VERSION):
+        raise other_kind(obj, type_)
+    check_place(obj.metadata, scope.namespace(context), context.info.name)
+    return obj
+
+
+def _version_kind(scope: Scope) -> str:
+    return f"{scope.resource.api_version}, Kind={scope.resource.kind}"
