@@ -55,7 +55,7 @@ async def patch(context: RequestContext, scope: Scope) -> Response:
 
 
 def _document(standing: Entry, patch: bytes) -> Any:
-    """What is patched. The record of managers is long: it is left out, and so left alone, unless it is meant."""
+    """What is patched. The record of managers is long, and left out, so left alone, unless it is meant."""
     document = json.decode_data(standing.data)
     if b"managedFields" not in patch:
         document["metadata"].pop("managedFields", None)

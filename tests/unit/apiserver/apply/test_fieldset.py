@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterable
 from typing import Any
 
@@ -71,8 +72,10 @@ def test_arguments_stay_as_they_are(a: frozenset[Any], b: frozenset[Any]) -> Non
 
 @pytest.mark.parametrize(
     "data",
-    [b"", b"[]", b"5", b'{"f:a":5}', b'{"a":{}}', b'{"k:[]":{}}', b'{"k:{":{}}', b'{"q:1":{}}', b'{"f:":{}}']
-    + [b'{"f:a":' * 100 + b"{}" + b"}" * 100, b'{"f:a":' * 5000, b"\xff"],
+    [
+        *(b"", b"[]", b"5", b"\xff", b'{"f:a":5}', b'{"a":{}}', b'{"k:[]":{}}', b'{"k:{":{}}', b'{"q:1":{}}'),
+        *(b'{"f:":{}}', b'{"f:a":' * 100 + b"{}" + b"}" * 100, b'{"f:a":' * 5000),
+    ],
 )
 def test_what_is_no_set(data: bytes) -> None:
     with pytest.raises(FieldsError):
@@ -81,10 +84,8 @@ def test_what_is_no_set(data: bytes) -> None:
 
 @given(st.binary(max_size=40))
 def test_only_the_declared_error_escapes(data: bytes) -> None:
-    try:
+    with contextlib.suppress(FieldsError):
         parse(data)
-    except FieldsError:
-        pass
 
 
 @pytest.mark.parametrize(

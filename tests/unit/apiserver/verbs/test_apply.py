@@ -291,8 +291,9 @@ async def test_refusals(api: Any, query: str, body: Any, status: int, message: s
 async def test_items_without_their_keys_or_twice(api: Any) -> None:
     answer = await apply(api, P, pod({"image": "x"}))
     assert answer.status == 400 and answer.message == (
-        "failed to create typed patch object (default/p; v1, Kind=Pod): .spec.containers: element 0: associative "
-        'list with keys has an element that omits key field "name" (and doesn\'t have default value)'
+        "failed to create typed patch object (default/p; v1, Kind=Pod): .spec.containers: element 0: "
+        "associative list with keys has an element that omits key field "
+        '"name" (and doesn\'t have default value)'
     )
     answer = await apply(api, P, pod(APP, APP))
     assert answer.message.endswith('.spec.containers: duplicate entries for key [name="app"]')
