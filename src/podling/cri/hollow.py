@@ -159,9 +159,13 @@ class HollowRuntime:
         self._running(container_id)
 
     async def exec_sync(self, container_id: str, command: list[str], timeout: int) -> pb.ExecSyncResponse:
-        outcome = self._running(container_id).script.executes.get(tuple(command))
+        container = self._running(container_id)
+        self.calls.append(f"exec {container.label} {' '.join(command)}")
+        outcome = container.script.executes.get(tuple(command))
         if outcome is None:
             raise RuntimeFault("UNKNOWN", f'exec: "{command[0]}": executable file not found in $PATH')
+        if outcome.seconds:
+            await self._execute(container, outcome.seconds, timeout)
         return pb.ExecSyncResponse(stdout=outcome.stdout, stderr=outcome.stderr, exit_code=outcome.exit_code)
 
     async def exec(self, request: pb.ExecRequest) -> str:
@@ -214,6 +218,20 @@ class HollowRuntime:
             self.exit(container_id, term_code)
         else:
             self._timers.call_later(timeout, lambda: self.exit(container_id, KILLED))
+
+    async def _execute(self, container: HollowContainer, seconds: float, timeout: int) -> None:
+        """A command takes its time, unless it is allowed less or its container ends."""
+        async with asyncio.TaskGroup() as tasks:
+            ending = tasks.create_task(container.ended.wait())
+
+            def enough() -> None:
+                ending.cancel()
+
+            self._timers.call_later(min(seconds, timeout or seconds), enough)
+        if container.ended.is_set():
+            raise RuntimeFault("UNKNOWN", "the container ended")
+        if timeout and seconds > timeout:
+            raise RuntimeFault("DEADLINE_EXCEEDED", f"timeout {timeout}s exceeded: context deadline exceeded")
 
     def _tell(self, event: RuntimeEvent) -> None:
         for queue in self._listeners:

@@ -14,9 +14,12 @@ KILLED = 137
 
 @dataclass(frozen=True, slots=True)
 class ExecOutcome:
+    """`seconds` is how long it takes."""
+
     exit_code: int = 0
     stdout: bytes = b""
     stderr: bytes = b""
+    seconds: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
