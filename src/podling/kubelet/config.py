@@ -35,5 +35,10 @@ class KubeletConfig:
     parallel_pulls: int = 0
 
     @property
+    def minor_version(self) -> str:
+        """As user agents give it: `1.36`."""
+        return self.version.removeprefix("v").rpartition(".")[0]
+
+    @property
     def pods_dir(self) -> Path:
         return self.root_dir / "pods"

@@ -125,10 +125,9 @@ class StartFailure:
 
 @dataclass(frozen=True, slots=True)
 class ProbeResult:
-    """What the probes and the postStart hook say of one instance. No entry for an instance: nothing is
-    probed.
+    """What the probes say of one instance. No entry for an instance: nothing is probed.
 
-    `started`: the startup probe has passed and postStart is done. `alive` is False once the liveness or
+    `started`: the startup probe has passed. `alive` is False once the liveness or
     startup probe failed for good; `message` then says which, `grace_seconds` is the probe's own
     terminationGracePeriodSeconds."""
 
@@ -197,5 +196,9 @@ class ObservedPod:
     def probe(self, container: ObservedContainer) -> ProbeResult:
         return self.probes.get(container.id, UNPROBED)
 
+    def starting(self, name: str) -> bool:
+        """A start of this container is being applied, its postStart hook included."""
+        return f"start:{name}" in self.in_flight
+
     def started(self, container: ObservedContainer) -> bool:
-        return container.running and self.probe(container).started
+        return container.running and not self.starting(container.name) and self.probe(container).started

@@ -2,6 +2,7 @@
 
     spec change ──┐
     runtime event ┤          ┌─▶ actions, each a task of the worker's own ─┐
+    probe result ─┤                                                        │
     timer ────────┼▶ wake ▶ plan (pure)                                    │
     action done ──┘          └─▶ status ─▶ writer (newest wins)            │
          ▲                                                                 │
@@ -35,12 +36,16 @@ from podling.kubelet.pod.termination import termination_message
 from podling.kubelet.pod_actions import Action, Finish, Plan
 from podling.kubelet.pod_plan import plan
 from podling.kubelet.pod_state import PodLife, PodState
+from podling.kubelet.probes.pod_probes import PodProbes
 from podling.kubelet.reporting.status_events import status_events
 from podling.kubelet.reporting.status_writer import StatusWriter
 from podling.kubelet.status import pod_status
 from podling.kubelet.volumes.pod_volumes import PodVolumes
 from podling.model.pod import Pod
 from podling.model.pod_status import PodStatus
+
+REMOVED_GRACE = 1
+"""Seconds left to a pod that was deleted by force."""
 
 
 class PodWorker:
@@ -57,6 +62,7 @@ class PodWorker:
         self._life = PodLife()
         self._directory = PodDirectory.of(pod, node.config)
         self._volumes = PodVolumes(self._directory, node, self.record)
+        self._probes = PodProbes(node, self._wake_up)
         self._actions = PodActions(node, self.record, self._directory, self._volumes, claim)
         self._writer = StatusWriter(node.client, pod)
         self._ending = PodEnding(node, self._directory, self._volumes, self._writer)
@@ -77,8 +83,8 @@ class PodWorker:
         self._wake.set()
 
     def removed(self) -> None:
-        """The API no longer has the pod: whatever is left of it must go."""
-        self.terminate(Termination())
+        """The API no longer has the pod: whatever is left of it must go, and nobody waits for it."""
+        self.terminate(Termination(grace_seconds=REMOVED_GRACE))
 
     def terminate(self, why: Termination) -> None:
         self.record.termination = why
@@ -106,7 +112,7 @@ class PodWorker:
 
     @property
     def observed(self) -> ObservedPod:
-        return replace(self.record.observed(), state=self._life.state)
+        return replace(self.record.observed(), state=self._life.state, probes=self._probes.results())
 
     @property
     def pod_with_status(self) -> Pod:
@@ -137,12 +143,15 @@ class PodWorker:
         now = self._node.clock.now()
         self._changed.set()
         pod = self.pod_with_status
+        self._probes.learn(pod, self.observed)
         decided = plan(pod, self.observed, now, self._node.gates)
         self._life.move(decided.state)
         self._follow_life(decided, tasks)
         for action in decided.actions:
             self.record.in_flight.add(action.key)
             tasks.create_task(self._apply(action))
+        ending = decided.state is not PodState.SYNCING
+        self._probes.follow(pod, self.observed, tasks, ending=ending)
         self._publish(pod, pod_status(pod, self.observed, now, self._node.facts.ips))
         return decided.wake_at
 
@@ -182,6 +191,9 @@ class PodWorker:
             return
         if message := termination_message(self.pod, container, self._directory):
             self.record.message(container_id, message)
+
+    def _wake_up(self) -> None:
+        self._wake.set()
 
     async def _sleep_until(self, at: datetime | None) -> None:
         if at is None:

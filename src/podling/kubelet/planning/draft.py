@@ -38,7 +38,7 @@ class Draft:
             self._wakes.append(at)
 
     def starting(self, name: str) -> bool:
-        return f"start:{name}" in self.observed.in_flight
+        return self.observed.starting(name)
 
     def in_flight(self, prefixes: Iterable[str]) -> bool:
         return any(key.startswith(tuple(prefixes)) for key in self.observed.in_flight)

@@ -112,13 +112,14 @@ def _overdue(pod: Pod, limit: datetime) -> Ending:
 
 
 def _deletion(pod: Pod, told: Ending | None) -> Ending:
-    grace = pod.metadata.deletion_grace_period_seconds
+    given = pod.metadata.deletion_grace_period_seconds
+    grace = _grace(pod) if given is None else given
     return Ending(
         deleted=True,
         phase=told.phase if told else "",
         reason=told.reason if told else "",
         message=told.message if told else "",
-        grace_seconds=_grace(pod) if grace is None else grace,
+        grace_seconds=min(grace, told.grace_seconds) if told else grace,
         due=parse_time(pod.metadata.deletion_timestamp),
     )
 

@@ -1,0 +1,1 @@
+"""Startup, liveness and readiness probes: what they ask (`check.py`), when, and what follows."""

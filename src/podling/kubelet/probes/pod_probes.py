@@ -1,0 +1,135 @@
+"""All probes of one pod: a task a probe, begun when its instance runs and ended with it.
+
+The pod's worker calls `follow` whenever it looks at the pod, and reads `results` into what it observes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+from functools import partial
+
+from podling.kubelet.container_types import ContainerType, all_containers
+from podling.kubelet.node.node_context import NodeContext
+from podling.kubelet.observed import ObservedContainer, ObservedPod, ProbeResult
+from podling.kubelet.planning.container_plan import recorded
+from podling.kubelet.probes.check import Target, check
+from podling.kubelet.probes.prober import Prober
+from podling.kubelet.probes.verdict import FIRST, Health, ProbeKind, probe_result, probes_of
+from podling.kubelet.reporting.container_status import container_id
+from podling.kubelet.runtime_config.field_path import field_path
+from podling.model.container import EphemeralContainerCommon
+from podling.model.pod import Pod
+
+_PROBED = (ContainerType.REGULAR, ContainerType.SIDECAR)
+
+
+class PodProbes:
+    """`changed` is called when a result has changed."""
+
+    def __init__(self, node: NodeContext, changed: Callable[[], None]) -> None:
+        self._node = node
+        self._changed = changed
+        self._instances: dict[str, _Instance] = {}
+
+    def results(self) -> Mapping[str, ProbeResult]:
+        return {id_: instance.result for id_, instance in self._instances.items()}
+
+    def learn(self, pod: Pod, observed: ObservedPod) -> None:
+        """Know every running instance that has probes, before anything is decided about it. What an earlier
+        kubelet found of it stands until it is asked again."""
+        for kind, container in all_containers(pod):
+            instance = observed.newest(container.name) if kind in _PROBED else None
+            if instance and instance.running and instance.id not in self._instances and probes_of(container):
+                self._instances[instance.id] = _Instance(container, _found_before(pod, container, instance))
+
+    def follow(self, pod: Pod, observed: ObservedPod, tasks: asyncio.TaskGroup, *, ending: bool) -> None:
+        """Begin what is not begun and end what has ended. `ending`: whether the pod is to go on is settled,
+        only its readiness still matters."""
+        running = {c.id: c for c in observed.containers if c.running}
+        for id_ in self._instances.keys() - running.keys():
+            self._instances.pop(id_).end()
+        for id_, instance in self._instances.items():
+            if ending:
+                instance.end(ProbeKind.STARTUP, ProbeKind.LIVENESS)
+            elif not instance.begun and not observed.starting(running[id_].name):
+                self._begin(pod, observed, running[id_], instance, tasks)
+
+    def _begin(
+        self,
+        pod: Pod,
+        observed: ObservedPod,
+        container: ObservedContainer,
+        instance: _Instance,
+        tasks: asyncio.TaskGroup,
+    ) -> None:
+        instance.begun = True
+        node = self._node
+        target = Target(instance.container, container.id, _address(pod, observed, node))
+        agent = f"kube-probe/{node.config.minor_version}"
+        path = field_path(container.type, container.name)
+        for kind, probe in probes_of(instance.container).items():
+            if kind is ProbeKind.STARTUP and instance.started.is_set():
+                continue
+            prober = Prober(
+                kind,
+                probe,
+                ask=partial(check, node.runtime, target=target, user_agent=agent),
+                say=partial(node.events.warning, pod, field_path=path),
+                told=partial(self._told, instance),
+                first=instance.healths[kind],
+            )
+            run = prober.run(node.clock, instance.started, container.started_at)
+            instance.tasks[kind] = tasks.create_task(run, name=f"{kind.value} probe of {container.name}")
+
+    def _told(self, instance: _Instance, kind: ProbeKind, health: Health) -> None:
+        instance.learn(kind, health)
+        self._changed()
+
+
+class _Instance:
+    """What is known of one instance, and the tasks that ask it."""
+
+    def __init__(self, container: EphemeralContainerCommon, healths: Mapping[ProbeKind, Health]) -> None:
+        self.container = container
+        self.healths = dict(healths)
+        self.begun = False
+        self.started = asyncio.Event()
+        self.tasks: dict[ProbeKind, asyncio.Task[None]] = {}
+        self.result = self._settle()
+
+    def learn(self, kind: ProbeKind, health: Health) -> None:
+        self.healths[kind] = health
+        self.result = self._settle()
+
+    def _settle(self) -> ProbeResult:
+        result = probe_result(self.container, self.healths)
+        if result.started:
+            self.started.set()
+        return result
+
+    def end(self, *kinds: ProbeKind) -> None:
+        """These, or all."""
+        for kind in kinds or tuple(self.tasks):
+            if task := self.tasks.get(kind):
+                task.cancel()
+
+
+def _found_before(
+    pod: Pod, container: EphemeralContainerCommon, instance: ObservedContainer
+) -> dict[ProbeKind, Health]:
+    healths = {kind: FIRST[kind] for kind in probes_of(container)}
+    status = recorded(pod.status, container.name)
+    if status is None or status.container_id != container_id(instance) or not status.state.running:
+        return healths
+    if status.started and ProbeKind.STARTUP in healths:
+        healths[ProbeKind.STARTUP] = Health.PASSED
+    if status.ready and ProbeKind.READINESS in healths:
+        healths[ProbeKind.READINESS] = Health.PASSED
+    return healths
+
+
+def _address(pod: Pod, observed: ObservedPod, node: NodeContext) -> str:
+    if pod.spec.host_network or observed.sandbox is None or not observed.sandbox.ips:
+        return node.facts.ips[0]
+    return observed.sandbox.ips[0]
