@@ -84,6 +84,16 @@ def _replace_if_needed(
         draft.add(_stop(pod, running, "Unhealthy", message, restart=again, grace=probe.grace_seconds))
 
 
+def stop_after_failed_hook(pod: Pod, name: str, container_id: str) -> StopContainer:
+    """What a failed postStart hook costs."""
+    grace = pod.spec.termination_grace_period_seconds
+    seconds = DEFAULT_GRACE if grace is None else grace
+    reason = "FailedPostStartHook"
+    return StopContainer(
+        container_id, name, max(seconds, MINIMUM_GRACE), reason, message=reason, pod_grace=seconds
+    )
+
+
 def _stop(
     pod: Pod,
     container: ObservedContainer,

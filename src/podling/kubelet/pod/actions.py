@@ -13,9 +13,12 @@ from collections.abc import Awaitable, Callable, Iterator
 
 from podling.cri.grpc import cri_pb2 as pb
 from podling.cri.interface import RuntimeFault
+from podling.kubelet.hooks.pod_hooks import PodHooks
 from podling.kubelet.node.cgroups import pod_cgroup
 from podling.kubelet.node.node_context import NodeContext
 from podling.kubelet.observed import ObservedSandbox
+from podling.kubelet.planning.container_plan import stop_after_failed_hook
+from podling.kubelet.planning.ending import MINIMUM_GRACE
 from podling.kubelet.pod.container_start import ContainerStart
 from podling.kubelet.pod.faults import NOT_FOUND, StartError, rpc_text
 from podling.kubelet.pod.observe import observe, observed_container, observed_sandbox
@@ -61,7 +64,8 @@ class PodActions:
         self._directory = directory
         self._volumes = volumes
         self._claim = claim
-        self._waiting_for_images: set[asyncio.Task[object]] = set()
+        self._hooks = PodHooks(node, record)
+        self._interruptible: set[asyncio.Task[object]] = set()
         self._ending = False
 
     async def apply(self, pod: Pod, action: Action) -> None:
@@ -82,15 +86,16 @@ class PodActions:
             case RemoveContainer(id):
                 await self._until_done(lambda: self._node.runtime.remove_container(id))
                 self._record.remove_container(id)
+                self._hooks.forget(id)
             case RecordInitialized(id):
                 self._directory.record_initialized(id)
                 self._record.initialized |= {id}
 
     def give_up_starts(self) -> None:
-        """The pod is ending: nothing that has not been created will be, and nobody waits for a pull any
-        more."""
+        """The pod is ending: nothing that has not been created will be, and nobody waits for a pull or a
+        postStart hook any more."""
         self._ending = True
-        for task in self._waiting_for_images:
+        for task in self._interruptible:
             task.cancel()
 
     async def _create_sandbox(self, pod: Pod, attempt: int) -> None:
@@ -139,6 +144,16 @@ class PodActions:
             await attempt.start(id_)
         finally:
             await self._learn_container(id_, sandbox.id)
+        await self._post_start(attempt.pod, attempt.name, id_)
+
+    async def _post_start(self, pod: Pod, name: str, id_: str) -> None:
+        """A container whose hook fails is ended; its restart policy says what follows."""
+        if self._ending:
+            return
+        with self._giving_up_when_ending():
+            done = await self._hooks.post_start(pod, name, id_)
+        if not done:
+            await self._stop_container(pod, stop_after_failed_hook(pod, name, id_))
 
     async def _learn_container(self, id_: str, sandbox_id: str) -> None:
         try:
@@ -154,7 +169,8 @@ class PodActions:
             self._record.restarting.add(action.id)
         path = field_paths(pod).get(action.name, "")
         self._node.events.normal(pod, "Killing", action.message, field_path=path)
-        await self._until_done(lambda: self._node.runtime.stop_container(action.id, action.grace_seconds))
+        left = max(action.grace_seconds - await self._hooks.pre_stop(pod, action), MINIMUM_GRACE)
+        await self._until_done(lambda: self._node.runtime.stop_container(action.id, left))
         container = self._record.container(action.id)
         if container is not None and not container.exited:
             await self._learn_container(action.id, container.sandbox_id)
@@ -190,11 +206,11 @@ class PodActions:
     def _giving_up_when_ending(self) -> Iterator[None]:
         task = asyncio.current_task()
         assert task is not None
-        self._waiting_for_images.add(task)
+        self._interruptible.add(task)
         try:
             yield
         finally:
-            self._waiting_for_images.discard(task)
+            self._interruptible.discard(task)
 
     def _sandbox_lives(self, sandbox: ObservedSandbox) -> bool:
         now = self._record.sandbox(sandbox.id)

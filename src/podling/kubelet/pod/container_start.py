@@ -38,6 +38,7 @@ class ContainerStart:
         self._node = node
         self.pod = pod
         self._action = action
+        self.name = action.name
         self._sandbox_config = sandbox_config
         self._path = field_path(action.type, action.name)
         self._container = _container_of(pod, action.name)

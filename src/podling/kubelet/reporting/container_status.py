@@ -77,6 +77,9 @@ def _of_instances(
 
 
 def _state(at: Moment, container: ObservedContainer, old: ContainerStatus | None) -> ContainerState:
+    if container.running and at.observed.starting(container.name):
+        # Its postStart hook is not done.
+        return ContainerState(waiting=first_wait(at.pod))
     if container.running:
         return ContainerState(running=ContainerStateRunning(started_at=rfc3339(container.started_at)))
     if container.exited:

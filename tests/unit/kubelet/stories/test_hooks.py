@@ -1,0 +1,205 @@
+"""Lifecycle hooks, told as stories: what a container is told after its start and before its end, and when."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from podling.cri.hollow_script import ExecOutcome, HollowImage, Script
+from podling.model.pod import Pod
+
+SECONDS = 5
+
+
+def hooks(**handlers: Any) -> dict[str, Any]:
+    return {"lifecycle": handlers}
+
+
+def run(*command: str) -> dict[str, Any]:
+    return {"exec": {"command": list(command)}}
+
+
+def image(term_code: int | None = 143) -> HollowImage:
+    executes = {
+        ("hook",): ExecOutcome(),
+        ("slow",): ExecOutcome(seconds=SECONDS),
+        ("endless",): ExecOutcome(seconds=10_000),
+        ("bad",): ExecOutcome(1, stderr=b"secret"),
+    }
+    return HollowImage((Script(executes=executes, term_code=term_code),), present=True)
+
+
+def time() -> float:
+    return asyncio.get_running_loop().time()
+
+
+async def delete(node: Any, grace: int | None = None) -> float:
+    """How long it takes."""
+    before = time()
+    await node.client.delete(Pod, "web", "default", grace_seconds=grace)
+    await node.until_gone("web")
+    await node.until_idle("web")
+    return time() - before
+
+
+def ended(node: Any) -> list[str]:
+    """What was asked of the runtime from the first stop or command on."""
+    calls: list[str] = node.runtime.calls
+    first = min(calls.index(call) for call in calls if call.startswith(("exec", "stop app")))
+    return [call for call in calls[first:] if not call.startswith("remove")]
+
+
+@pytest.mark.parametrize("hook", [run("slow"), {"sleep": {"seconds": SECONDS}}])
+def test_a_container_is_not_started_before_its_post_start_hook_is_done(play, hook) -> None:
+    async def story(node) -> None:
+        await node.create("web", hooks(postStart=hook))
+        await asyncio.sleep(SECONDS - 1)
+        status = node.pod("web").status.container_statuses[0]
+        assert (status.started, status.ready) == (False, False)
+        assert status.state.waiting.reason == "ContainerCreating"
+        pod = await node.until("web", node.is_ready)
+        assert round(time()) == SECONDS
+        assert pod.status.container_statuses[0].state.running is not None
+        assert pod.status.container_statuses[0].restart_count == 0
+
+    play(story, app=image())
+
+
+def test_a_sidecar_is_waited_for_until_its_post_start_hook_is_done(play) -> None:
+    """R-INIT-6"""
+
+    async def story(node) -> None:
+        side = node.container("side", restartPolicy="Always", **hooks(postStart=run("slow")))
+        await node.create("web", initContainers=[side])
+        await asyncio.sleep(SECONDS - 1)
+        assert "create app#0" not in node.runtime.calls
+        await node.until("web", node.is_ready)
+
+    play(story, side=image())
+
+
+def test_probes_wait_for_the_post_start_hook(play) -> None:
+    async def story(node) -> None:
+        ready = {"readinessProbe": run("hook")}
+        await node.create("web", {**hooks(postStart=run("slow")), **ready})
+        await node.until("web", node.is_ready)
+        assert ended(node) == ["exec app#0 slow", "exec app#0 hook"]
+        assert round(time()) == SECONDS
+
+    play(story, app=image())
+
+
+@pytest.mark.parametrize("hook", [run("bad"), run("absent"), {"tcpSocket": {"port": 80}}])
+def test_a_failed_post_start_hook_ends_the_container(play, hook) -> None:
+    async def story(node) -> None:
+        await node.create("web", hooks(postStart=hook))
+        await node.until("web", node.waits_for("CrashLoopBackOff"))
+        events = await node.events("web")
+        assert "Warning FailedPostStartHook spec.containers{app} PostStartHook failed" in events
+        assert "Normal Killing spec.containers{app} FailedPostStartHook" in events
+        assert "secret" not in " ".join(events)
+
+    play(story, app=image())
+
+
+def test_a_failed_post_start_hook_fails_a_pod_that_never_restarts(play) -> None:
+    async def story(node) -> None:
+        await node.create("web", hooks(postStart=run("bad")), restartPolicy="Never")
+        pod = await node.until("web", node.has_phase("Failed"))
+        assert pod.status.container_statuses[0].state.terminated.exit_code == 143
+        assert "create app#1" not in node.runtime.calls
+
+    play(story, app=image())
+
+
+def test_a_pod_can_be_deleted_during_its_post_start_hook(play) -> None:
+    async def story(node) -> None:
+        await node.create("web", hooks(postStart=run("endless")))
+        await asyncio.sleep(3)
+        assert await delete(node) < 3
+        assert "FailedPostStartHook" not in " ".join(await node.events("web"))
+
+    play(story, app=image())
+
+
+@pytest.mark.parametrize(
+    ("hook", "term_code", "grace", "seconds"),
+    [
+        (run("hook"), 143, 30, 0),
+        (run("slow"), 143, 30, SECONDS),
+        ({"sleep": {"seconds": 7}}, 143, 30, 7),
+        # What the hook leaves of the grace is the container's ...
+        ({"sleep": {"seconds": 7}}, None, 30, 30),
+        # ... and two seconds always are.
+        (run("endless"), None, 30, 32),
+        (run("endless"), 143, 10, 10),
+    ],
+)
+def test_a_pre_stop_hook_runs_within_the_grace(play, hook, term_code, grace, seconds) -> None:
+    async def story(node) -> None:
+        await node.create("web", hooks(preStop=hook))
+        await node.until("web", node.is_ready)
+        # The node looks for idle workers once a second.
+        assert seconds <= await delete(node, grace) <= seconds + 1
+        events = await node.events("web")
+        assert "Normal Killing spec.containers{app} Stopping container app" in events
+        assert "FailedPreStopHook" not in " ".join(events)
+        assert ended(node)[-2:] == ["stop app#0", "stop default/web#0"]
+
+    play(story, app=image(term_code))
+
+
+def test_a_failed_pre_stop_hook_is_told_and_stops_nothing(play) -> None:
+    async def story(node) -> None:
+        await node.create("web", hooks(preStop=run("bad")))
+        await node.until("web", node.is_ready)
+        await delete(node)
+        assert ended(node) == ["exec app#0 bad", "stop app#0", "stop default/web#0"]
+        assert "Warning FailedPreStopHook spec.containers{app} PreStopHook failed" in await node.events("web")
+
+    play(story, app=image())
+
+
+def test_a_pre_stop_hook_has_a_second_in_a_pod_deleted_by_force(play) -> None:
+    async def story(node) -> None:
+        await node.create("web", hooks(preStop=run("endless")))
+        await node.until("web", node.is_ready)
+        assert await delete(node, 0) < 3
+        assert ended(node) == ["exec app#0 endless", "stop app#0", "stop default/web#0"]
+
+    play(story, app=image())
+
+
+@pytest.mark.parametrize("hook", [run("endless"), {"sleep": {"seconds": 30}}])
+def test_force_cuts_a_pre_stop_hook_short(play, hook) -> None:
+    async def story(node) -> None:
+        await node.create("web", hooks(preStop=hook))
+        await node.until("web", node.is_ready)
+        await node.client.delete(Pod, "web", "default")
+        await asyncio.sleep(3)
+        assert await delete(node, 0) < 4
+        assert node.runtime.calls.count("exec app#0 endless") <= 1
+
+    play(story, app=image())
+
+
+def test_a_container_that_ended_by_itself_is_told_nothing(play) -> None:
+    async def story(node) -> None:
+        await node.create("web", hooks(preStop=run("hook")), restartPolicy="Never")
+        await node.until("web", node.has_phase("Succeeded"))
+        assert not [call for call in node.runtime.calls if call.startswith("exec")]
+
+    done = Script(exit_code=0, after=1, executes={("hook",): ExecOutcome()})
+    play(story, app=HollowImage((done,), present=True))
+
+
+def test_a_liveness_failure_runs_the_pre_stop_hook_too(play) -> None:
+    async def story(node) -> None:
+        liveness = {"livenessProbe": {**run("bad"), "failureThreshold": 1}}
+        await node.create("web", {**hooks(preStop=run("hook")), **liveness})
+        await node.until("web", lambda pod: any(s.restart_count for s in pod.status.container_statuses))
+        assert ended(node)[:4] == ["exec app#0 bad", "exec app#0 hook", "stop app#0", "create app#1"]
+
+    play(story, app=image())
