@@ -54,9 +54,14 @@ def counted(resource: Resource) -> str:
 def usable(resource: Resource, hard: Iterable[str]) -> bool:
     """Whether objects of `resource` may count for a quota of `hard`."""
     if resource.qualified == "pods":
-        return any(("/" not in name and name not in OBJECTS) or name == "count/pods" for name in hard)
+        return any(name == "count/pods" or not _is_of_objects(name) for name in hard)
     names = {counted(resource), resource.qualified}
     return any(name in names or name.split(".")[0] == resource.qualified for name in hard)
+
+
+def _is_of_objects(name: str) -> bool:
+    """Whether a resource counts objects rather than what pods use."""
+    return name.startswith("count/") or name.split(".")[0] in OBJECTS
 
 
 def total(usages: Iterable[Usage], names: Iterable[str]) -> Usage:
