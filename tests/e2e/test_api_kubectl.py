@@ -304,3 +304,45 @@ async def test_a_stale_replacement(kubectl: Kubectl) -> None:
     await kubectl("label cm c a=b")
     refused = await kubectl.refused("replace -f -", stale)
     assert "the object has been modified" in refused
+
+
+async def managers(kubectl: Kubectl, what: str) -> set[str]:
+    shown = json.loads(await kubectl(f"get {what} -o json --show-managed-fields"))
+    return {f"{entry['manager']}/{entry['operation']}" for entry in shown["metadata"]["managedFields"]}
+
+
+async def test_apply_on_the_server_side(kubectl: Kubectl) -> None:
+    assert await kubectl("apply --server-side -f -", CONFIG) == "configmap/c serverside-applied\n"
+    changed = CONFIG.replace("{k: v}", "{l: w}")
+    diff = (await kubectl.run("diff --server-side -f -", changed)).out
+    assert "-  k: v\n" in diff and "+  l: w\n" in diff
+    assert await kubectl("apply --server-side -f -", changed) == "configmap/c serverside-applied\n"
+    assert json.loads(await kubectl("get cm c -o json"))["data"] == {"l": "w"}
+    assert "managedFields" not in await kubectl("get cm c -o yaml")
+    assert await managers(kubectl, "cm c") == {"kubectl/Apply"}
+    assert await kubectl("apply --server-side -f -", POD) == "pod/web serverside-applied\n"
+    image = POD.replace("nginx:1", "nginx:2")
+    assert await kubectl("apply --server-side -f -", image) == "pod/web serverside-applied\n"
+    assert await kubectl("get pod web -o jsonpath={.spec.containers[0].image}") == "nginx:2"
+
+
+async def test_conflicts_are_told_and_forced(kubectl: Kubectl) -> None:
+    await kubectl("create -f -", CONFIG)
+    changed = CONFIG.replace("k: v", "k: w")
+    refused = await kubectl.refused("apply --server-side -f -", changed)
+    assert 'Apply failed with 1 conflict: conflict with "kubectl-create" using v1: .data.k' in refused
+    await kubectl("apply --server-side --force-conflicts -f -", changed)
+    assert await managers(kubectl, "cm c") >= {"kubectl/Apply"}
+    other = await kubectl.refused("apply --server-side --field-manager=other -f -", CONFIG)
+    assert 'conflict with "kubectl": .data.k' in other
+
+
+async def test_from_the_clients_side_to_the_servers_and_back(kubectl: Kubectl) -> None:
+    await kubectl("apply -f -", CONFIG)
+    assert await managers(kubectl, "cm c") == {"kubectl-client-side-apply/Update"}
+    changed = CONFIG.replace("{k: v}", "{l: w}")
+    assert await kubectl("apply --server-side -f -", changed) == "configmap/c serverside-applied\n"
+    assert json.loads(await kubectl("get cm c -o json"))["data"] == {"l": "w"}
+    assert await managers(kubectl, "cm c") == {"kubectl/Apply", "kubectl-last-applied/Apply"}
+    assert await kubectl("apply -f -", CONFIG) == "configmap/c configured\n"
+    assert json.loads(await kubectl("get cm c -o json"))["data"] == {"k": "v"}
