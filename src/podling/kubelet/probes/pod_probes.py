@@ -21,8 +21,6 @@ from podling.kubelet.runtime_config.field_path import field_path
 from podling.model.container import EphemeralContainerCommon
 from podling.model.pod import Pod
 
-_PROBED = (ContainerType.REGULAR, ContainerType.SIDECAR)
-
 
 class PodProbes:
     """`changed` is called when a result has changed."""
@@ -39,7 +37,7 @@ class PodProbes:
         """Know every running instance that has probes, before anything is decided about it. What an earlier
         kubelet found of it stands until it is asked again."""
         for kind, container in all_containers(pod):
-            instance = observed.newest(container.name) if kind in _PROBED else None
+            instance = observed.newest(container.name) if kind is not ContainerType.EPHEMERAL else None
             if instance and instance.running and instance.id not in self._instances and probes_of(container):
                 self._instances[instance.id] = _Instance(container, _found_before(pod, container, instance))
 
