@@ -48,13 +48,16 @@ class Ears:
     """Hears events; keeps those that were not asked for yet."""
 
     events: asyncio.Queue[RuntimeEvent] = field(default_factory=asyncio.Queue)
+    kept: list[RuntimeEvent] = field(default_factory=list)
 
     async def next(self, kind: EventKind, container_id: str = "") -> RuntimeEvent:
         async with asyncio.timeout(20):
             while True:
-                event = await self.events.get()
-                if event.kind is kind and event.container_id == container_id:
-                    return event
+                for event in self.kept:
+                    if event.kind is kind and event.container_id == container_id:
+                        self.kept.remove(event)
+                        return event
+                self.kept.append(await self.events.get())
 
 
 @dataclass

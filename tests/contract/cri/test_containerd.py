@@ -51,7 +51,7 @@ async def test_a_memory_kill_is_told_and_seen(containerd_kit: Any) -> None:
         await runtime.start_container(container_id)
         await ears.next(EventKind.OOM, container_id)
         assert (await ears.next(EventKind.EXITED, container_id)).exit_code == 137
-        await runtime.stop_container(container_id, 10)
+        await containerd_kit.until_done(lambda: runtime.stop_container(container_id, 10))
         assert (await runtime.container_status(container_id)).reason == "OOMKilled"
 
 
