@@ -63,8 +63,15 @@ class NodeReporter:
                     await self._refresh.wait()
 
     async def _status(self) -> NodeStatus:
+        await self._look()
         report = await _ask(self._runtime)
         return node_status(self._config, self._machine, report, self.node.status, self._clock.now())
+
+    async def _look(self) -> None:
+        """What stands on the server, which is not this kubelet's word once it was silent for too long."""
+        if self._registered.is_set():
+            with contextlib.suppress(StatusError, OSError):
+                self.node = await self._client.get(Node, self._config.node_name)
 
     async def _write(self, status: NodeStatus) -> None:
         """Until it is written: a kubelet nobody can see is of no use; the server may only be starting."""

@@ -60,6 +60,20 @@ def test_the_lease_is_renewed_every_ten_seconds_and_the_status_only_when_there_i
     play(story)
 
 
+def test_a_node_that_was_given_up_takes_its_word_back(play) -> None:
+    async def story(node) -> None:
+        unknown = {"type": "Ready", "status": "Unknown", "reason": "NodeStatusUnknown"}
+        await node.client.patch(
+            ApiNode, "n1", "", {"status": {"conditions": [unknown]}}, subresource="status"
+        )
+        await asyncio.sleep(15)
+        conditions = (await node.client.get(ApiNode, "n1")).status.conditions
+        assert {c.type: c.status for c in conditions}["Ready"] == "True"
+        assert len(conditions) == 4
+
+    play(story)
+
+
 def test_a_runtime_that_does_not_answer_makes_the_node_not_ready_until_it_does(play) -> None:
     async def story(node) -> None:
         answers = node.runtime.status
