@@ -57,7 +57,7 @@ def rest(
         EndpointsController(client, services, pods, informers.of(Endpoints)),
         EndpointSlices(client, services, pods, informers.of(EndpointSlice)),
         PodGC(client, nodes, pods, clock),
-        NodeLifecycle(client, nodes, informers.of(Lease), pods, clock),
+        NodeLifecycle(client, nodes, informers.of(Lease), pods, events, clock),
         TaintEviction(client, nodes, pods, events, clock),
         DisruptionBudgets(client, informers.of(PodDisruptionBudget), pods, clock),
     ]

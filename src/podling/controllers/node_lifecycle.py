@@ -12,6 +12,7 @@ from datetime import datetime, timedelta
 from msgspec.structs import replace
 
 from podling.client.client import Client
+from podling.client.events import EventRecorder
 from podling.client.informer import Informer
 from podling.client.workqueue import WorkQueue
 from podling.controllers.controller import Key
@@ -36,10 +37,11 @@ class NodeLifecycle:
         nodes: Informer[Node],
         leases: Informer[Lease],
         pods: Informer[Pod],
+        events: EventRecorder,
         clock: Clock,
     ) -> None:
         self.queue: WorkQueue[Key] = WorkQueue()
-        self._client, self._clock = client, clock
+        self._client, self._events, self._clock = client, events, clock
         self._nodes, self._pods = nodes, pods
         self._heard: dict[str, datetime] = {}
         nodes.subscribe(self._node_changed)
@@ -57,13 +59,16 @@ class NodeLifecycle:
         else:
             self.queue.add_after(key, (GRACE - silent).total_seconds())
         await self._taint(node, rfc3339(now))
-        if readiness(node) != "True":
+        if readiness(node) == "Unknown":
             await self._mark_pods(node)
 
     async def _silent(self, node: Node, now: str) -> Node:
         said = unknown(node, now)
         if said == node.status.conditions:
             return node
+        if readiness(node) == "True":
+            text = f"Node {node.metadata.name} status is now: NodeNotReady"
+            self._events.normal(node, "NodeNotReady", text)
         status: NodeStatus = replace(node.status, conditions=said)
         return await self._client.update(replace(node, status=status), subresource="status")
 
@@ -75,10 +80,10 @@ class NodeLifecycle:
             await self._client.patch(Node, node.metadata.name, "", {"metadata": version, "spec": spec})
 
     async def _mark_pods(self, node: Node) -> None:
-        """No pod of a node that is not ready is ready."""
+        """No pod is known to be ready on a node nobody hears of."""
         for pod in tuple(self._pods.items()):
             ready = any(c.type == "Ready" and c.status == "True" for c in pod.status.conditions)
-            if pod.spec.node_name == node.metadata.name and ready and readiness(node) == "Unknown":
+            if pod.spec.node_name == node.metadata.name and ready:
                 await self._mark(pod)
 
     async def _mark(self, pod: Pod) -> None:
@@ -90,6 +95,7 @@ class NodeLifecycle:
         status = replace(pod.status, conditions=conditions)
         try:
             await self._client.update(replace(pod, status=status), subresource="status")
+            self._events.warning(pod, "NodeNotReady", "Node is not ready")
         except StatusError as error:
             if error.code != 404:
                 raise

@@ -55,6 +55,8 @@ class Recorder:
     def normal(self, obj: KubeObject, reason: str, message: str, *, field_path: str = "") -> None:
         self.said.append(f"{reason}: {message}")
 
+    warning = normal
+
 
 class Cluster:
     def __init__(self, tasks: asyncio.TaskGroup, clock: HandClock, server: ApiServer) -> None:

@@ -23,7 +23,9 @@ async def started(cluster: Any) -> Any:
     running = {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}
     await cluster.pod("p", node="n", status=running)
     of = cluster.informers.of
-    cluster.controller = NodeLifecycle(cluster.client, of(Node), of(Lease), of(Pod), cluster.clock)
+    cluster.controller = NodeLifecycle(
+        cluster.client, of(Node), of(Lease), of(Pod), cluster.events, cluster.clock
+    )
     await cluster.run(cluster.controller)
     return cluster
 
@@ -60,6 +62,10 @@ async def test_a_silent_node_becomes_unknown_and_unreachable(started: Any) -> No
     assert shown(node) == {"unreachable:NoSchedule", "unreachable:NoExecute"}
     pod = await started.client.get(Pod, "p", "ns")
     assert pod.status.conditions[0].status == "False"
+    assert started.events.said == [
+        "NodeNotReady: Node n status is now: NodeNotReady",
+        "NodeNotReady: Node is not ready",
+    ]
 
 
 async def test_a_renewed_lease_keeps_it(started: Any) -> None:
