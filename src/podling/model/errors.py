@@ -75,6 +75,8 @@ class StatusError(Exception):
         self.uid = uid
         self.causes = tuple(causes)
         self.retry_after_seconds = retry_after_seconds
+        self.continue_token = ""
+        """Of an Expired list: how to go on with it all the same."""
 
     @classmethod
     def from_json(cls, code: int, body: bytes) -> StatusError:
@@ -110,7 +112,7 @@ class StatusError(Exception):
         status: dict[str, Any] = {
             "kind": "Status",
             "apiVersion": "v1",
-            "metadata": {},
+            "metadata": {"continue": self.continue_token} if self.continue_token else {},
             "status": "Failure",
             "message": self.message,
             "reason": self.reason,

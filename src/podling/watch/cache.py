@@ -6,7 +6,8 @@ never go to the store, nor decode an object unless someone asks for it decoded.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+import heapq
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from sortedcontainers import SortedDict
@@ -95,17 +96,29 @@ class ResourceCache:
         entry: Entry | None = self._entries.get(key)
         return entry
 
-    def select(self, prefix: str, after: str = "", limit: int = 0, match: Match | None = None) -> Selection:
-        """Entries under `prefix` in order of key, from the first behind `after`; `limit` 0 is no limit."""
+    def select(
+        self,
+        prefix: str,
+        after: str = "",
+        limit: int = 0,
+        match: Match | None = None,
+        revision: int | None = None,
+    ) -> Selection:
+        """Entries under `prefix` in order of key, from the first behind `after`; `limit` 0 is no limit.
+
+        As they stood at `revision`, if one is given. Raises CompactedError when it is out of the window.
+        """
+        past = {} if revision is None else self._past(prefix, revision)
+        at = self._revision if revision is None else revision
         found: list[Entry] = []
-        for entry in self._from(prefix, after):
+        for entry in self._with_past(past, prefix, after) if past else self._from(prefix, after):
             if match and not match(entry):
                 continue
             if limit and len(found) == limit:
-                remaining = None if match else self._count_from(prefix, entry.key)
-                return Selection(found, self._revision, True, remaining)
+                remaining = None if match else self._count_from(prefix, entry.key, past)
+                return Selection(found, at, True, remaining)
             found.append(entry)
-        return Selection(found, self._revision, False, None if match else 0)
+        return Selection(found, at, False, None if match else 0)
 
     def watch(
         self,
@@ -206,10 +219,26 @@ class ResourceCache:
             if key != after:
                 yield entries[key]
 
-    def _count_from(self, prefix: str, key: str) -> int:
+    def _past(self, prefix: str, revision: int) -> dict[str, Entry | None]:
+        """What has changed since `revision`, as it was then."""
+        past: dict[str, Entry | None] = {}
+        for change in self._window.since(revision):
+            if change.key.startswith(prefix):
+                past.setdefault(change.key, change.old)
+        return past
+
+    def _with_past(self, past: Mapping[str, Entry | None], prefix: str, after: str) -> Iterator[Entry]:
+        unchanged = (entry for entry in self._from(prefix, after) if entry.key not in past)
+        changed = sorted((entry for entry in past.values() if entry and entry.key > after), key=_key)
+        return heapq.merge(unchanged, changed, key=_key)
+
+    def _count_from(self, prefix: str, key: str, past: Mapping[str, Entry | None]) -> int:
         behind = prefix[:-1] + chr(ord(prefix[-1]) + 1)
         count: int = self._entries.bisect_left(behind) - self._entries.bisect_left(key)
-        return count
+        gone = sum(
+            (was is not None) - (other in self._entries) for other, was in past.items() if other >= key
+        )
+        return count + gone
 
     def _all_subscriptions(self) -> list[Subscription]:
         return [one for subscriptions in self._subscriptions.values() for one in subscriptions]
@@ -219,3 +248,7 @@ class ResourceCache:
         del remaining[subscription]
         if not remaining:
             del self._subscriptions[prefix]
+
+
+def _key(entry: Entry) -> str:
+    return entry.key

@@ -63,6 +63,33 @@ async def test_a_page_says_what_remains(cluster: Any) -> None:
     assert page("a/22", 0) == ("345", False, 0)
 
 
+async def test_every_state_in_the_window_can_be_listed(cluster: Any) -> None:
+    """Whatever was created, changed and deleted since, in any page size."""
+    states: dict[int, list[tuple[str, int]]] = {}
+
+    def page(revision: int | None, after: str, limit: int) -> Any:
+        return cluster.cache.select(PODS, after, limit, revision=revision)
+
+    for step in range(40):
+        name = f"default/{'abcdef'[step * step % 7 % 6]}"
+        there = cluster.cache.get(PODS + name) is not None
+        await (cluster.delete(name) if there and step % 3 else cluster.apply(name, str(step)))
+        now = page(None, "", 0)
+        states[now.revision] = [(entry.key, entry.revision) for entry in now.entries]
+    for revision, state in states.items():
+        for limit in (0, 1, 2):
+            found, after, remaining = [], "", len(state)
+            while True:
+                part = page(revision, after, limit)
+                found += [(entry.key, entry.revision) for entry in part.entries]
+                remaining -= len(part.entries)
+                assert part.remaining == remaining and part.revision == revision
+                if not part.more:
+                    break
+                after = found[-1][0]
+            assert found == state
+
+
 async def test_with_a_selector_what_remains_is_unknown(cluster: Any) -> None:
     for name, color in (("a/1", "red"), ("a/2", "blue"), ("a/3", "red"), ("a/4", "blue")):
         await cluster.apply(name, color)

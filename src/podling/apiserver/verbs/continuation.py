@@ -1,7 +1,8 @@
 """The `continue` token of a list: where the next page starts, in the form Kubernetes' own tokens have.
 
 Base64 of `{"v": "meta.k8s.io/v1", "rv": N, "start": "namespace/name\\0"}`: the revision the first page
-was read at, and the key, relative to the listed prefix, before which everything has been sent.
+was read at (-1: whatever stands now), and the key, relative to the listed prefix, before which everything
+has been sent.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import msgspec
 from podling.model.errors import bad_request
 
 VERSION = "meta.k8s.io/v1"
+NOW = -1
 
 
 class _Token(msgspec.Struct):
@@ -24,7 +26,8 @@ class _Token(msgspec.Struct):
 
 
 class Continuation(NamedTuple):
-    revision: int
+    revision: int | None
+    """The state to list; None for the one there is."""
     after: str
     """The last key sent, relative to the listed prefix."""
 
@@ -33,7 +36,7 @@ _decoder = msgspec.json.Decoder(_Token)
 
 
 def encode_continue(continuation: Continuation) -> str:
-    token = _Token(VERSION, continuation.revision, f"{continuation.after}\0")
+    token = _Token(VERSION, continuation.revision or NOW, f"{continuation.after}\0")
     return base64.urlsafe_b64encode(msgspec.json.encode(token)).decode().rstrip("=")
 
 
@@ -48,6 +51,10 @@ def decode_continue(text: str) -> Continuation:
         raise bad_request(
             f'continue key is not valid: server does not recognize this encoded version "{token.v}"'
         )
-    if token.rv <= 0 or not token.start.endswith("\0") or ".." in token.start.split("/"):
+    if (
+        (token.rv <= 0 and token.rv != NOW)
+        or not token.start.endswith("\0")
+        or ".." in token.start.split("/")
+    ):
         raise bad_request("continue key is not valid: incorrect encoded start resourceVersion or key")
-    return Continuation(token.rv, token.start.removesuffix("\0"))
+    return Continuation(None if token.rv == NOW else token.rv, token.start.removesuffix("\0"))

@@ -8,14 +8,15 @@ from typing import NamedTuple
 from podling.apiserver.context import RequestContext
 from podling.apiserver.response import Response
 from podling.apiserver.verbs.continuation import Continuation, decode_continue, encode_continue
-from podling.apiserver.verbs.list_options import EXACT, check_list, revision, too_large
+from podling.apiserver.verbs.list_options import check_list, is_exact, revision, too_large
 from podling.apiserver.verbs.options import options
 from podling.apiserver.verbs.scope import Scope
 from podling.apiserver.verbs.selection import matcher
 from podling.apiserver.verbs.show import show_list
-from podling.model.errors import gone
+from podling.model.errors import StatusError, gone
 from podling.model.meta import ListMeta
 from podling.model.options import ListOptions
+from podling.storage.interface import CompactedError
 from podling.watch.entry import Entry
 
 
@@ -37,26 +38,45 @@ def list_options(context: RequestContext) -> ListOptions:
 
 
 def select(context: RequestContext, scope: Scope, wanted: ListOptions) -> Page:
+    """Raises StatusError 410 for a state that is no longer known, 504 for one that is yet to come."""
     cache, prefix = scope.store.cache, scope.store.prefix(scope.namespace(context))
-    _check_revision(wanted, cache.revision)
-    start = decode_continue(wanted.continue_) if wanted.continue_ else Continuation(cache.revision, "")
+    start = _start(wanted, cache.revision)
     match = matcher(scope, wanted)
     after = prefix + start.after if start.after else ""
-    found = cache.select(prefix, after=after, limit=wanted.limit, match=match)
-    # A later page is read at a later state. Claiming the first page's revision makes a watch from there
-    # repeat what changed in between, so the client misses nothing.
-    metadata = ListMeta(resource_version=str(start.revision))
+    try:
+        found = cache.select(prefix, after, wanted.limit, match, start.revision)
+    except CompactedError as error:
+        raise _too_old(start) from error
+    metadata = ListMeta(resource_version=str(found.revision))
     if found.more:
         metadata.continue_ = encode_continue(
-            Continuation(start.revision, found.entries[-1].key.removeprefix(prefix))
+            Continuation(found.revision, found.entries[-1].key.removeprefix(prefix))
         )
         metadata.remaining_item_count = found.remaining if match is None else None
     return Page(found.entries, metadata)
 
 
-def _check_revision(wanted: ListOptions, current: int) -> None:
+def _start(wanted: ListOptions, current: int) -> Continuation:
+    """Which state to list, and from where on. Raises StatusError 400, 504."""
+    if wanted.continue_:
+        start = decode_continue(wanted.continue_)
+        return start._replace(revision=min(start.revision, current)) if start.revision else start
     asked = revision(wanted.resource_version)
     if asked > current:
         raise too_large(asked, current)
-    if asked < current and wanted.resource_version_match == EXACT:
-        raise gone("The resourceVersion for the provided list is too old.")
+    return Continuation(asked if asked and is_exact(wanted) else None, "")
+
+
+def _too_old(start: Continuation) -> StatusError:
+    """410. A list that was begun may be ended at what is there now, if the client so wishes."""
+    if not start.after:
+        return gone("The resourceVersion for the provided list is too old.")
+    error = gone(
+        "The provided continue parameter is too old to display a consistent list result. You can start a new "
+        "list without the continue parameter, or use the continue token in this response to retrieve the "
+        "remainder of the results. Continuing with the provided token results in an inconsistent list - "
+        "objects that were created, modified, or deleted between the time the first chunk was returned and now "
+        "may show up in the list."
+    )
+    error.continue_token = encode_continue(start._replace(revision=None))
+    return error

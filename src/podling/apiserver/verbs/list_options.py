@@ -31,6 +31,12 @@ def check_watch(wanted: ListOptions) -> None:
     _refuse_if(faults)
 
 
+def is_exact(wanted: ListOptions) -> bool:
+    """Whether the list is to be as it stood at its resourceVersion: pages are, unless they say otherwise."""
+    match = wanted.resource_version_match
+    return match == EXACT or bool(not match and wanted.limit)
+
+
 def revision(text: str) -> int:
     """The revision a resourceVersion names, 0 for none. Raises StatusError 400."""
     if not text:

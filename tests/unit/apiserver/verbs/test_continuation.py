@@ -10,8 +10,11 @@ from podling.apiserver.verbs.continuation import Continuation, decode_continue, 
 from podling.model.errors import StatusError
 
 
-@given(st.integers(1, 2**63 - 1), st.from_regex(r"[a-z0-9-]{1,20}(/[a-z0-9.-]{1,20})?", fullmatch=True))
-def test_round_trip(revision: int, after: str) -> None:
+@given(
+    st.integers(1, 2**63 - 1) | st.none(),
+    st.from_regex(r"[a-z0-9-]{1,20}(/[a-z0-9.-]{1,20})?", fullmatch=True),
+)
+def test_round_trip(revision: int | None, after: str) -> None:
     if ".." not in after.split("/"):
         continuation = Continuation(revision, after)
         assert decode_continue(encode_continue(continuation)) == continuation

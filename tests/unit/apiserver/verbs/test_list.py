@@ -77,11 +77,41 @@ async def test_pages_of_a_selection_do_not_count_the_rest(api: Any, configs: Non
     assert names(rest) == "d"
 
 
-async def test_what_is_deleted_between_pages_is_not_missed(api: Any, configs: None) -> None:
-    first = await api.get(f"{ALL}?limit=2")
+async def test_all_pages_are_of_one_state(api: Any, configs: None) -> None:
+    first = await api.get(f"{ALL}?limit=1")
+    before = (await api.get(f"{CONFIGS}/c")).body
     await api.delete(f"{CONFIGS}/b")
-    rest = await api.get(f"{ALL}?limit=2&continue={first.body['metadata']['continue']}")
-    assert names(rest) == "cd"
+    await api.patch(f"{CONFIGS}/c", {"data": {"k": "v"}})
+    await api.post(CONFIGS, {"metadata": {"name": "bb"}})
+    second = await api.get(f"{ALL}?limit=2&continue={first.body['metadata']['continue']}")
+    assert names(second) == "bc" and second.body["items"][1]["metadata"] == before["metadata"]
+    assert second.body["metadata"]["remainingItemCount"] == 1
+    assert second.body["metadata"]["resourceVersion"] == first.body["metadata"]["resourceVersion"]
+    rest = await api.get(f"{ALL}?continue={second.body['metadata']['continue']}")
+    assert names(rest) == "d"
+
+
+async def test_a_list_that_took_too_long_may_be_ended_as_things_are(api: Any, configs: None) -> None:
+    first = await api.get(f"{ALL}?limit=1")
+    await api.delete(f"{CONFIGS}/b")
+    await forget_history(api)
+    expired = await api.get(f"{ALL}?limit=2&continue={first.body['metadata']['continue']}")
+    assert (expired.status, expired.body["reason"]) == (410, "Expired")
+    assert "too old to display a consistent list" in expired.message
+    rest = await api.get(f"{ALL}?limit=1&continue={expired.body['metadata']['continue']}")
+    assert names(rest) == "c" and rest.body["metadata"]["resourceVersion"] == str(api.storage.revision)
+
+
+async def test_a_list_of_an_earlier_state(api: Any, configs: None) -> None:
+    revision = (await api.get(ALL)).body["metadata"]["resourceVersion"]
+    await api.delete(f"{CONFIGS}/b")
+    assert names(await api.get(f"{ALL}?resourceVersion={revision}")) == "acd"
+    exact = await api.get(f"{ALL}?resourceVersion={revision}&resourceVersionMatch=Exact")
+    assert names(exact) == "abcd" and exact.body["metadata"]["resourceVersion"] == revision
+    paged = await api.get(f"{ALL}?resourceVersion={revision}&limit=3")
+    assert names(paged) == "abc"
+    newer = await api.get(f"{ALL}?resourceVersion={revision}&limit=3&resourceVersionMatch=NotOlderThan")
+    assert names(newer) == "acd"
 
 
 @pytest.mark.parametrize(
@@ -94,12 +124,23 @@ async def test_what_is_deleted_between_pages_is_not_missed(api: Any, configs: No
         ("limit=x", 400, "invalid syntax"),
         ("resourceVersion=x", 422, "resourceVersion"),
         ("resourceVersion=99999", 504, "Too large resource version: 99999, current: "),
-        ("resourceVersion=1&resourceVersionMatch=Exact", 410, "too old"),
     ],
 )
 async def test_refusals(api: Any, configs: None, query: str, status: int, message: str) -> None:
     answer = await api.get(f"{ALL}?{query}")
     assert answer.status == status and message in answer.message
+
+
+async def forget_history(api: Any) -> None:
+    await api.storage.compact(api.storage.revision)
+    await api.restart()
+
+
+async def test_a_state_that_is_forgotten(api: Any, configs: None) -> None:
+    await forget_history(api)
+    answer = await api.get(f"{ALL}?resourceVersion=1&resourceVersionMatch=Exact")
+    assert answer.status == 410 and "The resourceVersion for the provided list is too old" in answer.message
+    assert "continue" not in answer.body["metadata"]
 
 
 async def test_cluster_wide_kinds(api: Any) -> None:
