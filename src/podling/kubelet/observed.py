@@ -2,8 +2,8 @@
 
 Everything here is a fact read from the runtime, the pod's directory or this kubelet's own recent attempts;
 nothing is a decision. The values are immutable, so a plan and a status made from the same observation always
-agree. Of all of it a kubelet may lose `failures`, `probes`, `in_flight`, `restarting` and
-`ObservedSandbox.stopped` when it dies: a plan made without them is at worst a repetition of something
+agree. Of all of it a kubelet may lose `failures`, `probes`, `in_flight`, `restarting`, `pre_stopped`
+and `ObservedSandbox.stopped` when it dies: a plan made without them is at worst a repetition of something
 harmless (R-INIT-11).
 """
 
@@ -157,7 +157,8 @@ class ObservedPod:
     """`sandboxes` and `containers` are newest first. `initialized_sandboxes`: the sandboxes in which
     initialization is recorded as completed (R-INIT-4). `failures` by container name; `probes` by container
     id. `in_flight`: keys of the actions being applied now. `restarting`: ids this kubelet stopped in order to
-    start them anew (changed definition, failed probe). `volumes_ready`: containers may be created;
+    start them anew (changed definition, failed probe). `pre_stopped`: ids whose
+    preStop hook was begun, if there was time. `volumes_ready`: containers may be created;
     `volumes_error` says why not, when it is known. `started_at`: when this kubelet first saw the pod, unless
     the pod's status already has a startTime. `state`: how far in its life the pod has come here.
     """
@@ -172,6 +173,7 @@ class ObservedPod:
     volumes_error: str = ""
     in_flight: frozenset[str] = frozenset()
     restarting: frozenset[str] = frozenset()
+    pre_stopped: frozenset[str] = frozenset()
     termination: Termination | None = None
     started_at: datetime | None = None
     state: PodState = PodState.SYNCING

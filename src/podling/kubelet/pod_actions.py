@@ -81,6 +81,19 @@ class StopContainer:
 
 
 @dataclass(frozen=True, slots=True)
+class PreStop:
+    """Run the preStop hook of an instance whose turn to be stopped has not come."""
+
+    id: str
+    name: str
+    grace_seconds: int
+
+    @property
+    def key(self) -> str:
+        return f"pre-stop:{self.id}"
+
+
+@dataclass(frozen=True, slots=True)
 class RemoveContainer:
     """Remove an instance that is not running. Its log goes with it."""
 
@@ -119,6 +132,7 @@ Action = (
     | RemoveSandbox
     | StartContainer
     | StopContainer
+    | PreStop
     | RemoveContainer
     | RecordInitialized
     | Finish

@@ -35,6 +35,7 @@ from podling.kubelet.pod_actions import (
     CreateSandbox,
     Finish,
     Plan,
+    PreStop,
     RecordInitialized,
     RemoveContainer,
     RemoveSandbox,
@@ -150,6 +151,8 @@ def say(action: Action) -> str:
             )
         case StopContainer(container_id, _, grace):
             return f"stop {container_id}({grace})"
+        case PreStop(container_id, _, grace):
+            return f"pre-stop {container_id}({grace})"
         case RemoveContainer(container_id):
             return f"remove {container_id}"
         case RecordInitialized():

@@ -15,6 +15,7 @@ from podling.kubelet.gates import Gates
 from podling.kubelet.observed import ProbeResult, Termination
 from podling.kubelet.pod_plan import plan
 from podling.kubelet.pod_state import PodState
+from podling.model.container import ExecAction, Lifecycle, LifecycleHandler
 from podling.model.pod_status import ContainerState, ContainerStateRunning, ContainerStatus
 from podling.model.time import rfc3339
 
@@ -157,6 +158,30 @@ def test_deletion_stops_apps_then_sidecars_from_last_to_first(scene, seen, sandb
     pod.metadata.deletion_timestamp = rfc3339(scene.NOW + timedelta(seconds=5))
     pod.metadata.deletion_grace_period_seconds = 8
     assert scene.say(plan(pod, scene.observed(pod, seen, sandbox), scene.NOW)) == planned
+
+
+# fmt: off
+PRE_STOPS = [
+    # observed                  hooks begun  plan
+    ("s1=run s2=run a=run",     (),          "pre-stop s1-0(8), stop a-0(8)"),
+    ("s1=run s2=run a=run",     ("s1-0",),   "stop a-0(8)"),
+    ("s1=run s2=run a=exit0",   (),          "pre-stop s1-0(8), stop s2-0(5)"),
+    ("s1=run s2=exit0 a=exit0", ("s1-0",),   "stop s1-0(5)"),
+    ("s1=exit0 s2=run a=run",   (),          "stop a-0(8)"),
+]
+# fmt: on
+
+
+@pytest.mark.parametrize(("seen", "begun", "planned"), PRE_STOPS)
+def test_hooks_of_sidecars_do_not_wait_for_their_turn(scene, seen, begun, planned):
+    """R-INIT-6"""
+    pod = scene.pod("s1* s2* / a")
+    hook = LifecycleHandler(exec=ExecAction(["hook"]))
+    pod.spec.init_containers[0].lifecycle = Lifecycle(pre_stop=hook)
+    pod.metadata.deletion_timestamp = rfc3339(scene.NOW + timedelta(seconds=5))
+    pod.metadata.deletion_grace_period_seconds = 8
+    observed = scene.observed(pod, seen, pre_stopped=frozenset(begun))
+    assert ", ".join(sorted(scene.say(plan(pod, observed, scene.NOW)).split(", "))) == planned
 
 
 def test_the_end_of_a_deleted_pod_is_stated(scene):

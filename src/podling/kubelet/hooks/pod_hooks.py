@@ -14,7 +14,6 @@ from podling.kubelet.container_types import all_containers
 from podling.kubelet.hooks.handler import HookError, run_hook
 from podling.kubelet.node.node_context import NodeContext
 from podling.kubelet.pod.pod_record import PodRecord
-from podling.kubelet.pod_actions import StopContainer
 from podling.kubelet.probes.check import Target
 from podling.kubelet.runtime_config.field_path import field_paths
 from podling.model.container import EphemeralContainerCommon, LifecycleHandler
@@ -50,19 +49,19 @@ class PodHooks:
             return False
         return True
 
-    async def pre_stop(self, pod: Pod, action: StopContainer) -> int:
+    async def pre_stop(self, pod: Pod, name: str, id_: str, grace: int) -> int:
         """Runs the hook if there is one, and if there is time; returns the seconds spent on it."""
-        container = _container(pod, action.name)
+        self._record.pre_stopped.add(id_)
+        container = _container(pod, name)
         lifecycle = container.lifecycle if container else None
         if container is None or lifecycle is None or lifecycle.pre_stop is None:
             return 0
         loop = asyncio.get_running_loop()
         began = loop.time()
-        seconds = min(action.grace_seconds, action.pod_grace)
-        if begun := self._pre_stops.get(action.id):
-            await _hurry(begun, began + seconds)
-        elif seconds and self._runs(action.id):
-            await self._pre_stop(pod, container, lifecycle.pre_stop, action.id, seconds)
+        if begun := self._pre_stops.get(id_):
+            await _hurry(begun, began + grace)
+        elif grace and self._runs(id_):
+            await self._pre_stop(pod, container, lifecycle.pre_stop, id_, grace)
         return int(loop.time() - began)
 
     def forget(self, container_id: str) -> None:

@@ -27,6 +27,7 @@ from podling.kubelet.pod.pod_record import PodRecord
 from podling.kubelet.pod_actions import (
     Action,
     CreateSandbox,
+    PreStop,
     RecordInitialized,
     RemoveContainer,
     RemoveSandbox,
@@ -77,6 +78,8 @@ class PodActions:
                 await self._start_container(pod, action)
             case StopContainer():
                 await self._stop_container(pod, action)
+            case PreStop(id, name, grace):
+                await self._hooks.pre_stop(pod, name, id, grace)
             case StopSandbox(id):
                 await self._until_done(lambda: self._node.runtime.stop_pod_sandbox(id))
                 self._record.sandbox_stopped(id)
@@ -169,7 +172,9 @@ class PodActions:
             self._record.restarting.add(action.id)
         path = field_paths(pod).get(action.name, "")
         self._node.events.normal(pod, "Killing", action.message, field_path=path)
-        left = max(action.grace_seconds - await self._hooks.pre_stop(pod, action), MINIMUM_GRACE)
+        grace = min(action.grace_seconds, action.pod_grace)
+        spent = await self._hooks.pre_stop(pod, action.name, action.id, grace)
+        left = max(action.grace_seconds - spent, MINIMUM_GRACE)
         await self._until_done(lambda: self._node.runtime.stop_container(action.id, left))
         container = self._record.container(action.id)
         if container is not None and not container.exited:

@@ -55,6 +55,7 @@ class PodRecord:
         self.initialized: frozenset[str] = frozenset()
         self.in_flight: set[str] = set()
         self.restarting: set[str] = set()
+        self.pre_stopped: set[str] = set()
         self.termination: Termination | None = None
         self.volumes_ready = False
         self.volumes_error = ""
@@ -71,6 +72,7 @@ class PodRecord:
             volumes_error=self.volumes_error,
             in_flight=frozenset(self.in_flight),
             restarting=frozenset(self.restarting),
+            pre_stopped=frozenset(self.pre_stopped),
             termination=self.termination,
             started_at=self.started_at,
         )
@@ -152,6 +154,7 @@ class PodRecord:
         self._born.pop(container_id, None)
         self._out_of_memory.discard(container_id)
         self.restarting.discard(container_id)
+        self.pre_stopped.discard(container_id)
 
     def failed(self, name: str, reason: str, message: str, now: datetime) -> StartFailure:
         known = self._failures.get(name)

@@ -203,3 +203,47 @@ def test_a_liveness_failure_runs_the_pre_stop_hook_too(play) -> None:
         assert ended(node)[:4] == ["exec app#0 bad", "exec app#0 hook", "stop app#0", "create app#1"]
 
     play(story, app=image())
+
+
+def test_the_hook_of_a_sidecar_runs_while_the_app_still_ends(play) -> None:
+    """R-INIT-6"""
+
+    async def story(node) -> None:
+        side = node.container("side", restartPolicy="Always", **hooks(preStop=run("slow")))
+        await node.create("web", hooks(preStop=run("slow")), initContainers=[side])
+        await node.until("web", node.is_ready)
+        assert SECONDS <= await delete(node) <= SECONDS + 1
+        assert set(ended(node)[:2]) == {"exec app#0 slow", "exec side#0 slow"}
+        assert ended(node)[2:] == ["stop app#0", "stop side#0", "stop default/web#0"]
+
+    play(story, app=image(), side=image())
+
+
+def test_the_hook_of_a_sidecar_may_outlast_the_app(play) -> None:
+    """R-INIT-6"""
+
+    async def story(node) -> None:
+        side = node.container("side", restartPolicy="Always", **hooks(preStop=run("endless")))
+        await node.create("web", initContainers=[side])
+        await node.until("web", node.is_ready)
+        assert 12 <= await delete(node, 12) <= 13
+        assert set(ended(node)[:2]) == {"exec side#0 endless", "stop app#0"}
+        assert ended(node)[2:] == ["stop side#0", "stop default/web#0"]
+
+    play(story, side=image())
+
+
+def test_force_leaves_no_time_for_hooks_of_sidecars_either(play) -> None:
+    """R-INIT-6"""
+
+    async def story(node) -> None:
+        side = node.container("side", restartPolicy="Always", **hooks(preStop=run("endless")))
+        await node.create("web", initContainers=[side])
+        await node.until("web", node.is_ready)
+        await node.client.patch(Pod, "web", "default", {"metadata": {"finalizers": ["example.com/held"]}})
+        await node.client.delete(Pod, "web", "default", grace_seconds=0)
+        await node.until("web", lambda pod: not node.is_ready(pod))
+        await asyncio.sleep(10)
+        assert ended(node) == ["stop app#0", "stop side#0", "stop default/web#0"]
+
+    play(story, app=image(None), side=image())
