@@ -8,7 +8,7 @@ import json
 import os
 import shutil
 import subprocess
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,6 +20,7 @@ from podling.cri.containerd_config import ContainerdSettings
 from podling.cri.grpc.client import GrpcRuntime
 from podling.cri.image_build import ImageConfig, Symlink, build_image, pause_image
 from podling.cri.images import load_images
+from podling.cri.interface import RuntimeFault
 from podling.cri.leftovers import remove_leftovers
 
 PAUSE = "podling.test/pause:1"
@@ -86,6 +87,26 @@ async def containerd_runtime(containerd: RealContainerd) -> AsyncIterator[GrpcRu
     runtime = GrpcRuntime(containerd.socket)
     yield runtime
     await runtime.close()
+
+
+@pytest.fixture
+def until_done() -> Callable[[Callable[[], Awaitable[None]]], Awaitable[None]]:
+    """Between an exit and the end of its shim containerd may refuse to stop or remove: ask again, as the
+    kubelet does. What is gone already is done.
+    """
+
+    async def until_done(call: Callable[[], Awaitable[None]]) -> None:
+        async with asyncio.timeout(20):
+            while True:
+                try:
+                    return await call()
+                except RuntimeFault as fault:
+                    if fault.code == "NOT_FOUND":
+                        return None
+                    assert fault.code == "UNKNOWN"
+                    await asyncio.sleep(0.01)
+
+    return until_done
 
 
 def containerd_settings(base: Path, state: Path) -> ContainerdSettings:

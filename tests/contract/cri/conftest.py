@@ -19,7 +19,7 @@ import pytest
 from podling.cri.grpc import cri_pb2 as pb
 from podling.cri.hollow import HollowRuntime
 from podling.cri.hollow_script import ExecOutcome, HollowImage, Script
-from podling.cri.interface import EventKind, Runtime, RuntimeEvent, RuntimeFault
+from podling.cri.interface import EventKind, Runtime, RuntimeEvent
 
 _EXECUTES = {("sh", "-c", "echo out; echo err >&2; exit 4"): ExecOutcome(4, b"out\n", b"err\n")}
 _WORKLOADS = {
@@ -68,6 +68,7 @@ class Kit:
     log_directory: Path
     cgroup_parent: str
     busybox: str | None
+    until_done: Callable[[Callable[[], Awaitable[None]]], Awaitable[None]]
 
     def sandbox_config(self, **fields: Any) -> pb.PodSandboxConfig:
         number = next(_names)
@@ -112,19 +113,6 @@ class Kit:
         await self.until_done(lambda: self.runtime.stop_pod_sandbox(sandbox_id))
         await self.runtime.remove_pod_sandbox(sandbox_id)
 
-    async def until_done(self, call: Callable[[], Awaitable[None]]) -> None:
-        """Between an exit and the end of its shim containerd may refuse to stop or remove: ask again, as the
-        kubelet does. What is gone already is done."""
-        async with asyncio.timeout(20):
-            while True:
-                try:
-                    return await call()
-                except RuntimeFault as fault:
-                    if fault.code == "NOT_FOUND":
-                        return None
-                    assert fault.code == "UNKNOWN"
-                    await asyncio.sleep(0.01)
-
     @asynccontextmanager
     async def started(self, does: str, **fields: Any) -> AsyncIterator[str]:
         """A started container in a sandbox of its own."""
@@ -167,13 +155,14 @@ def kit(request: pytest.FixtureRequest) -> Kit:
 
 
 @pytest.fixture
-def hollow_kit(tmp_path: Path) -> Kit:
-    return Kit(HollowRuntime(hollow_images()), tmp_path / "logs", "", None)
+def hollow_kit(tmp_path: Path, until_done: Any) -> Kit:
+    return Kit(HollowRuntime(hollow_images()), tmp_path / "logs", "", None, until_done)
 
 
 @pytest.fixture
-def containerd_kit(containerd: Any, containerd_runtime: Runtime, tmp_path: Path) -> Kit:
-    return Kit(containerd_runtime, tmp_path / "logs", containerd.cgroup_parent, containerd.busybox)
+def containerd_kit(containerd: Any, containerd_runtime: Runtime, tmp_path: Path, until_done: Any) -> Kit:
+    logs = tmp_path / "logs"
+    return Kit(containerd_runtime, logs, containerd.cgroup_parent, containerd.busybox, until_done)
 
 
 @pytest.fixture

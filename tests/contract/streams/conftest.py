@@ -187,7 +187,7 @@ def certificates(tmp_path_factory: pytest.TempPathFactory) -> Certificates:
 
 @pytest.fixture
 async def node(
-    containerd: Any, containerd_runtime: Runtime, tmp_path: Path, certificates: Certificates
+    containerd: Any, containerd_runtime: Runtime, tmp_path: Path, certificates: Certificates, until_done: Any
 ) -> AsyncIterator[Node]:
     config = pb.PodSandboxConfig(
         metadata=pb.PodSandboxMetadata(name="pod", uid=str(tmp_path), namespace="default"),
@@ -208,5 +208,5 @@ async def node(
             for task in running:
                 task.cancel()
     finally:
-        await containerd_runtime.stop_pod_sandbox(sandbox)
-        await containerd_runtime.remove_pod_sandbox(sandbox)
+        await until_done(lambda: containerd_runtime.stop_pod_sandbox(sandbox))
+        await until_done(lambda: containerd_runtime.remove_pod_sandbox(sandbox))

@@ -94,9 +94,18 @@ def _command_wire(accepted: Accepted, wanted: CommandStreams) -> tuple[Wire, Dia
     if not accepted.websocket:
         return SpdyWire(client=False), COMMAND_SPDY[accepted.protocol]
     subprotocol = channels.SUBPROTOCOLS[accepted.protocol]
-    outputs = [name for name in wanted.types(resize=False) if name in ("stdout", "stderr")]
-    wire = channels.ChannelWire(subprotocol, client=False, greeting=outputs[0] if outputs else "error")
+    wire = channels.ChannelWire(subprotocol, client=False, greeting=_greeting(subprotocol, wanted))
     return wire, Dialect(resize=True, status=subprotocol.status)
+
+
+def _greeting(subprotocol: channels.Subprotocol, wanted: CommandStreams) -> str:
+    """Kubernetes greets every client. Those of v5 are Go's, which need no greeting and before 1.34 complain
+    of one that comes sooner than they have made their streams.
+    """
+    if subprotocol.half_close:
+        return ""
+    outputs = [name for name in wanted.types(resize=False) if name in ("stdout", "stderr")]
+    return outputs[0] if outputs else "error"
 
 
 def _port_wire(accepted: Accepted, forwarded: Sequence[int]) -> tuple[Wire, int | None]:
