@@ -270,3 +270,24 @@ def test_probes_end_with_their_container(play) -> None:
         assert node.runtime.calls.count("exec app#0 check") == asked
 
     play(story, app=image(Health(GOOD)))
+
+
+def test_a_readiness_gate_is_opened_by_someone_else(play) -> None:
+    async def story(node) -> None:
+        await node.create("web", readinessGates=[{"conditionType": "example.com/routed"}])
+        pod = await node.until("web", lambda pod: running(pod) and app(pod).ready)
+        assert condition(pod, "ContainersReady") == ("True", "")
+        assert condition(pod, "Ready") == ("False", "ReadinessGatesNotReady")
+        for status in ("True", "False"):
+            gate = {"type": "example.com/routed", "status": status}
+            await node.client.patch(
+                Pod,
+                "web",
+                "default",
+                {"status": {"conditions": [gate]}},
+                subresource="status",
+                patch_type="application/strategic-merge-patch+json",
+            )
+            await node.until("web", lambda pod, s=status: condition(pod, "Ready")[0] == s)
+
+    play(story)
