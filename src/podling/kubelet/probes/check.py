@@ -72,6 +72,8 @@ async def _tcp(action: TCPSocketAction, target: Target, timeout: int) -> Outcome
             _, writer = await asyncio.open_connection(host, port)
     except OSError as error:
         return Outcome(False, dial_failure(host, port, error))
+    except UnicodeError as error:
+        raise ProbeError(f"{host!r} is no host: {error}") from error
     writer.close()
     with contextlib.suppress(OSError):
         await writer.wait_closed()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import socket
 from typing import NamedTuple
 
 
@@ -19,6 +20,8 @@ class ProbeError(Exception):
 
 def dial_failure(host: str, port: int, error: OSError) -> str:
     """A connection that could not be made, as events word it."""
+    if isinstance(error, socket.gaierror):
+        return f"dial tcp: lookup {host}: no such host"
     why = "i/o timeout" if isinstance(error, TimeoutError) else f"connect: {_words(error)}"
     return f"dial tcp {address(host, port)}: {why}"
 

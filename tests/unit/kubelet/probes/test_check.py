@@ -142,6 +142,14 @@ async def test_tcp(served: Served) -> None:
     assert refused == (False, f"dial tcp {HOST}:{port}: connect: connection refused")
 
 
+async def test_a_host_that_cannot_be(served: Served) -> None:
+    host = f"{'a' * 70}.example"
+    with pytest.raises(ProbeError, match="is no host"):
+        await ask(Probe(tcp_socket=TCPSocketAction(port=80, host=host)))
+    outcome = await ask(http(80, "/", host=host))
+    assert not outcome.success
+
+
 @pytest.mark.parametrize(
     ("service", "success", "message"),
     [
