@@ -1,0 +1,63 @@
+"""Debugging a running pod with an unmodified kubectl: nothing printed is lost, and the user stories."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pytest
+
+BUSYBOX = "podling.test/busybox:1"
+RUNS = 25
+AT_ONCE = 4
+
+
+@pytest.fixture
+def pod(podling: Any, namespace: str) -> str:
+    """A web server whose process a debugger may look at; gives its namespace."""
+    script = "mkdir /www; echo page > /www/index.html; exec httpd -f -p 8080 -h /www"
+    container = {"name": "neato", "image": BUSYBOX, "command": ["sh", "-c", script]}
+    podling.apply(
+        {
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "metadata": {"name": "neato", "namespace": namespace},
+            "spec": {"terminationGracePeriodSeconds": 1, "containers": [container]},
+        }
+    )
+    ready = ("wait", "--for=condition=Ready", "pod/neato", "-n", namespace, "--timeout=60s")
+    podling.kubectl(*ready, timeout=70)
+    return namespace
+
+
+def debug(podling: Any, namespace: str, *arguments: str, **options: Any) -> Any:
+    flags = ("-n", namespace, f"--image={BUSYBOX}", "--profile=general")
+    return podling.kubectl("debug", "neato", *flags, *arguments, timeout=120, **options)
+
+
+@pytest.mark.parametrize("flags", [("-i",), ("-i", "-t")], ids=["pipe", "terminal"])
+def test_no_output_of_a_one_shot_is_lost(podling: Any, pod: str, flags: tuple[str, ...]) -> None:
+    """R-CLI-3: a stock cluster loses what is printed before the attach."""
+
+    def one(number: int) -> str:
+        script = f"echo first {number}; echo last {number}"
+        return str(debug(podling, pod, "-q", *flags, "--", "sh", "-c", script, input="").stdout)
+
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        printed = [text.replace("\r", "") for text in pool.map(one, range(RUNS))]
+    assert printed == [f"first {number}\nlast {number}\n" for number in range(RUNS)]
+
+
+def test_commands_piped_into_a_shell_answer_all(podling: Any, pod: str) -> None:
+    done = debug(
+        podling, pod, "-q", "-i", "--target=neato", "--", "sh", input="echo first; sleep 1; echo last; exit\n"
+    )
+    assert done.stdout == "first\nlast\n"
+
+
+def test_operations_looks_at_processes_files_and_network(podling: Any, pod: str) -> None:
+    """R-CLI-5: the target's process, its files through /proc/PID/root, and a request from its network."""
+    script = "ps; cat /proc/1/root/www/index.html; wget -q -O - http://127.0.0.1:8080/"
+    done = debug(podling, pod, "-q", "-i", "--target=neato", "--", "sh", "-c", script)
+    assert "httpd -f -p 8080" in done.stdout
+    assert done.stdout.endswith("page\npage\n")
