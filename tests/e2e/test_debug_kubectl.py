@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -32,7 +34,7 @@ def pod(podling: Any, namespace: str) -> str:
 
 def debug(podling: Any, namespace: str, *arguments: str, **options: Any) -> Any:
     flags = ("-n", namespace, f"--image={BUSYBOX}", "--profile=general")
-    return podling.kubectl("debug", "neato", *flags, *arguments, timeout=120, **options)
+    return podling.kubectl("debug", "neato", *flags, *arguments, timeout=45, **options)
 
 
 @pytest.mark.parametrize("flags", [("-i",), ("-i", "-t")], ids=["pipe", "terminal"])
@@ -61,3 +63,17 @@ def test_operations_looks_at_processes_files_and_network(podling: Any, pod: str)
     done = debug(podling, pod, "-q", "-i", "--target=neato", "--", "sh", "-c", script)
     assert "httpd -f -p 8080" in done.stdout
     assert done.stdout.endswith("page\npage\n")
+
+
+def test_debugging_enters_the_target_with_a_busybox_of_its_own(
+    podling: Any, pod: str, tmp_path: Path
+) -> None:
+    """R-CLI-5: SYS_ADMIN and SYS_PTRACE let a debugger copy its tools in and enter all namespaces."""
+    custom = tmp_path / "custom.json"
+    add = ["SYS_ADMIN", "SYS_PTRACE", "SYS_CHROOT"]
+    custom.write_text(json.dumps({"securityContext": {"capabilities": {"add": add}}}))
+    enter = "nsenter -t 1 -m -u -n -i /tools/busybox sh -c"
+    script = f"mkdir /proc/1/root/tools; cp /bin/busybox /proc/1/root/tools; {enter} 'ls /www; id -u'"
+    flags = ("-q", "-i", "--target=neato", f"--custom={custom}")
+    done = debug(podling, pod, *flags, "--", "sh", "-c", script, input="")
+    assert done.stdout == "index.html\n0\n"
