@@ -77,3 +77,10 @@ def test_debugging_enters_the_target_with_a_busybox_of_its_own(
     flags = ("-q", "-i", "--target=neato", f"--custom={custom}")
     done = debug(podling, pod, *flags, "--", "sh", "-c", script, input="")
     assert done.stdout == "index.html\n0\n"
+
+
+def test_a_debugger_may_be_privileged_in_a_pod_that_is_not(podling: Any, pod: str) -> None:
+    """R-EPH-2."""
+    script = "mkdir -p /mnt; mount -t tmpfs none /mnt && echo mounted"
+    done = debug(podling, pod, "-q", "-i", "--profile=sysadmin", "--", "sh", "-c", script, input="")
+    assert done.stdout == "mounted\n"

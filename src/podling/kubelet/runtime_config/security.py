@@ -102,7 +102,8 @@ def container_security(
 
 def sandbox_security(pod: Pod) -> pb.LinuxSandboxSecurityContext:
     of_pod = _pod_context(pod)
-    containers = (*pod.spec.init_containers, *pod.spec.containers)
+    # A privileged debug container is refused by a runtime that is not told the same of its sandbox.
+    containers = (*pod.spec.init_containers, *pod.spec.containers, *pod.spec.ephemeral_containers)
     return pb.LinuxSandboxSecurityContext(
         namespace_options=namespace_options(pod),
         privileged=any(

@@ -111,3 +111,11 @@ def test_one_privileged_container_makes_the_sandbox_privileged(scene):
     assert not sandbox_security(pod).privileged
     pod.spec.init_containers[0].security_context = SecurityContext(privileged=True)
     assert sandbox_security(pod).privileged
+
+
+def test_a_privileged_debug_container_is_told_of_a_privileged_sandbox(scene):
+    """R-EPH-2: `kubectl debug --profile=sysadmin`."""
+    pod = scene.pod("i / a / e")
+    assert not sandbox_security(pod).privileged
+    pod.spec.ephemeral_containers[0].security_context = SecurityContext(privileged=True)
+    assert sandbox_security(pod).privileged
