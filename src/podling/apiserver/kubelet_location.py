@@ -41,7 +41,7 @@ def kubelet_target(pod: Pod, subresource: str, query: Query) -> str:
     parameters = {
         "log": log_parameters,
         "exec": exec_parameters,
-        "attach": attach_parameters,
+        "attach": stream_parameters,
         "portforward": port_parameters,
     }[subresource](pod.metadata.name, query)
     verb = {"log": "containerLogs", "portforward": "portForward"}.get(subresource, subresource)
@@ -77,11 +77,6 @@ def _names(containers: Sequence[Container]) -> str:
 
 def stream_parameters(pod: str, query: Query) -> Parameters:
     return [(kubelet, "1") for api, kubelet in _KUBELET_STREAMS.items() if flag(query, api)]
-
-
-def attach_parameters(pod: str, query: Query) -> Parameters:
-    """`replay=true` is podling's own: first what was printed before."""
-    return [*stream_parameters(pod, query), *([("replay", "1")] if flag(query, "replay") else [])]
 
 
 def exec_parameters(pod: str, query: Query) -> Parameters:

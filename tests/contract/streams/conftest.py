@@ -139,17 +139,10 @@ class Node:
 
     @asynccontextmanager
     async def command(
-        self,
-        protocol: str,
-        verb: str,
-        container: str,
-        *command: str,
-        stdin: bool = False,
-        tty: bool = False,
-        replay: bool = False,
+        self, protocol: str, verb: str, container: str, *command: str, stdin: bool = False, tty: bool = False
     ) -> AsyncIterator[Remote]:
         query = [("output", "1"), ("error", "1"), *(("command", word) for word in command)]
-        query += [("input", "1")] * stdin + [("tty", "1")] * tty + [("replay", "1")] * replay
+        query += [("input", "1")] * stdin + [("tty", "1")] * tty
         session = await self.connect(protocol, f"/{verb}/default/pod/{container}", query)
         types = ["error", *(["stdin"] * stdin), "stdout", *(["resize"] if tty else ["stderr"])]
         try:

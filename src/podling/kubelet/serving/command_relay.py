@@ -20,7 +20,6 @@ from podling.streaming.session import Session, Stream
 
 STREAMS_TIMEOUT = 30.0
 """Seconds a client has to open all its streams after the upgrade."""
-SUCCESS = b'{"metadata":{},"status":"Success"}'
 LAST_WORDS = 5.0
 """Seconds a container has to take the input of a client that is gone."""
 
@@ -56,34 +55,25 @@ class Dialect:
 
 async def relay_command(client: Session, runtime: Session, wanted: CommandStreams, dialect: Dialect) -> None:
     """Returns when it is over for both sides."""
-    ours = await opened_in_time(client, runtime, wanted.types(resize=dialect.resize))
-    if ours is None:
+    try:
+        async with asyncio.timeout(STREAMS_TIMEOUT):
+            ours = await _opened_by(client, wanted.types(resize=dialect.resize))
+    except (Disconnected, TimeoutError):
+        runtime.drop()
+        await client.finish()
         return
     theirs = {name: runtime.open({"streamtype": name}) for name in wanted.types(resize=True)}
     async with asyncio.TaskGroup() as group:
         uploads = [
-            group.create_task(upload(ours[name], theirs[name]))
+            group.create_task(_upload(ours[name], theirs[name]))
             for name in ("stdin", "resize")
             if name in ours
         ]
-        group.create_task(drop_with(client, runtime, uploads))
+        group.create_task(_drop_with(client, runtime, uploads))
         told = await _download(ours, theirs)
-        await tell(ours["error"], told, dialect)
+        await _tell(ours["error"], told, dialect)
         await client.finish()
         runtime.drop()
-
-
-async def opened_in_time(
-    client: Session, runtime: Session, types: tuple[str, ...]
-) -> Mapping[str, Stream] | None:
-    """The client's streams by type; None for a client that does not open them all; then both are ended."""
-    try:
-        async with asyncio.timeout(STREAMS_TIMEOUT):
-            return await _opened_by(client, types)
-    except (Disconnected, TimeoutError):
-        runtime.drop()
-        await client.finish()
-        return None
 
 
 async def _opened_by(client: Session, types: tuple[str, ...]) -> Mapping[str, Stream]:
@@ -102,7 +92,7 @@ async def _opened_by(client: Session, types: tuple[str, ...]) -> Mapping[str, St
     return streams
 
 
-async def drop_with(client: Session, runtime: Session, uploads: list[asyncio.Task[None]]) -> None:
+async def _drop_with(client: Session, runtime: Session, uploads: list[asyncio.Task[None]]) -> None:
     """A client that is lost takes the runtime's connection with it, but what it had said is passed on
     first.
     """
@@ -113,15 +103,15 @@ async def drop_with(client: Session, runtime: Session, uploads: list[asyncio.Tas
     await runtime.gone()
 
 
-async def upload(ours: Stream, theirs: Stream, *, passes_end: bool = True) -> None:
-    """Passes on the end of input only if it was said, and is to be."""
+async def _upload(ours: Stream, theirs: Stream) -> None:
+    """Passes on the end of input only if it was said."""
     try:
         while data := await ours.read():
             await theirs.write(data)
     except Disconnected:
         ours.ignore()
         return
-    if ours.ended and passes_end:
+    if ours.ended:
         theirs.end()
 
 
@@ -146,7 +136,7 @@ async def _copy(theirs: Stream, ours: Stream) -> None:
     ours.end()
 
 
-async def tell(error: Stream, told: bytes, dialect: Dialect) -> None:
+async def _tell(error: Stream, told: bytes, dialect: Dialect) -> None:
     told = told or _failure("the container runtime ended the stream")
     message = told if dialect.status else failure_text(told)
     try:
@@ -159,7 +149,7 @@ async def tell(error: Stream, told: bytes, dialect: Dialect) -> None:
 async def tell_failure(client: Session, message: str, dialect: Dialect) -> None:
     """For a client with nothing to be joined to."""
     error = (await _opened_by(client, ("error",)))["error"]
-    await tell(error, _failure(message), dialect)
+    await _tell(error, _failure(message), dialect)
     await client.finish()
 
 

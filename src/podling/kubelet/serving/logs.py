@@ -28,7 +28,7 @@ way.
 
 async def send_log(path: Path, options: LogOptions, write: Write, *, tail_lines: int | None = None) -> None:
     """Sends what there is. Raises OSError when there is no log."""
-    with closing(LogFile(path, tail_lines)) as log:
+    with closing(_Log(path, tail_lines)) as log:
         formatter = LogFormatter(options)
         await log.send_rest(formatter, write)
         await write(formatter.end())
@@ -47,10 +47,10 @@ async def follow_log(
     and whatever `write` raises in a group.
     """
     formatter = LogFormatter(options)
-    with directories.changes(path) as changes, closing(LogFile(path, tail_lines)) as log:
+    with directories.changes(path) as changes, closing(_Log(path, tail_lines)) as log:
         async with asyncio.TaskGroup() as group:
             over = asyncio.Event()
-            waiting = group.create_task(wait_complete(ended, changes, over))
+            waiting = group.create_task(_end(ended, changes, over))
             while True:
                 changes.changed.clear()
                 # Asked before reading: what is read after the end is all there is.
@@ -69,7 +69,7 @@ async def follow_log(
     await write(formatter.end())
 
 
-async def wait_complete(ended: Ended, changes: LogChanges, over: asyncio.Event) -> None:
+async def _end(ended: Ended, changes: LogChanges, over: asyncio.Event) -> None:
     """Sets `over` when nothing more will be written: the runtime closes a log after the last of it."""
     while not (await ended() or changes.closed.is_set()):
         # The close may have been before we watched; then the runtime soon says that the log is complete.
@@ -80,10 +80,10 @@ async def wait_complete(ended: Ended, changes: LogChanges, over: asyncio.Event) 
     changes.changed.set()
 
 
-class LogFile:
+class _Log:
     """The file that is read: the one that had the log's name when it was opened."""
 
-    def __init__(self, path: Path, tail_lines: int | None = None) -> None:
+    def __init__(self, path: Path, tail_lines: int | None) -> None:
         self._path = path
         self._file = path.open("rb", buffering=0)
         self._file.seek(0 if tail_lines is None else tail_offset(self._file, tail_lines))
@@ -98,11 +98,8 @@ class LogFile:
         self._file.close()
         self._file = self._path.open("rb", buffering=0)
 
-    def read(self) -> bytes:
-        return self._file.read(READ) or b""
-
     async def send_rest(self, formatter: LogFormatter, write: Write) -> None:
-        while not formatter.full and (data := self.read()):
+        while not formatter.full and (data := self._file.read(READ)):
             if shown := formatter.feed(data):
                 await write(shown)
 

@@ -55,7 +55,7 @@ class KubeletServer:
         self._allowed = allowed
         self._directories = LogDirectories()
         self._logs = LogHandler(host, clock, self._directories)
-        self._streams = StreamHandlers(host, self._directories)
+        self._streams = StreamHandlers(host)
 
     async def run(self) -> None:
         """Wakes those who follow logs; runs as long as the server listens."""

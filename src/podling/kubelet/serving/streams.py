@@ -12,7 +12,6 @@ from urllib.parse import urlsplit
 
 from aiohttp import web
 
-from podling.kubelet.serving.attach_replay import Replay, relay_replay
 from podling.kubelet.serving.command_relay import CommandStreams, Dialect, relay_command, tell_failure
 from podling.kubelet.serving.port_relay import relay_ports
 from podling.streaming import negotiation, upgrade
@@ -51,21 +50,14 @@ def negotiate_ports(headers: negotiation.RequestHeaders) -> Accepted:
 
 
 async def serve_command(
-    request: web.BaseRequest,
-    accepted: Accepted,
-    runtime: Session,
-    wanted: CommandStreams,
-    replay: Replay | None = None,
+    request: web.BaseRequest, accepted: Accepted, runtime: Session, wanted: CommandStreams
 ) -> web.StreamResponse:
-    """Joins the client to an exec or attach; with `replay`, also to what was printed before."""
+    """Joins the client to an exec or attach."""
     wire, dialect = _command_wire(accepted, wanted)
     client = Session(wire)
     try:
         async with taken_over(request, accepted.headers, client) as response:
-            if replay is None:
-                await relay_command(client, runtime, wanted, dialect)
-            else:
-                await relay_replay(client, runtime, wanted, dialect, replay)
+            await relay_command(client, runtime, wanted, dialect)
         return response
     finally:
         runtime.drop()
