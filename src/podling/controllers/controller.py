@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Protocol, TypeVar
 
 from podling.client.workqueue import WorkQueue, work
+from podling.model.errors import StatusError
 
 K = TypeVar("K")
 
@@ -29,3 +32,13 @@ async def run(controller: Controller[K], workers: int = 1) -> None:
     async with asyncio.TaskGroup() as tasks:
         for _ in range(workers):
             tasks.create_task(work(controller.queue, controller.reconcile, controller.name))
+
+
+@contextmanager
+def gone_is_done() -> Iterator[None]:
+    """For calls on an object that may vanish meanwhile: then there is nothing left to do to it."""
+    try:
+        yield
+    except StatusError as error:
+        if error.code != 404:
+            raise

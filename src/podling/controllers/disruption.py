@@ -16,14 +16,13 @@ from msgspec.structs import replace
 from podling.client.client import Client
 from podling.client.informer import Informer
 from podling.client.workqueue import WorkQueue
-from podling.controllers.controller import Key
+from podling.controllers.controller import Key, gone_is_done
 from podling.controllers.service_pods import is_ready
 from podling.model.disruption_budget import (
     PodDisruptionBudget,
     PodDisruptionBudgetSpec,
     PodDisruptionBudgetStatus,
 )
-from podling.model.errors import StatusError
 from podling.model.meta import Condition
 from podling.model.pod import Pod
 from podling.model.selector import from_label_selector
@@ -61,11 +60,8 @@ class DisruptionBudgets:
             await self._write(replace(budget, status=wanted))
 
     async def _write(self, budget: PodDisruptionBudget) -> None:
-        try:
+        with gone_is_done():
             await self._client.update(budget, subresource="status")
-        except StatusError as error:
-            if error.code != 404:
-                raise
 
     def _budget_changed(self, old: PodDisruptionBudget | None, new: PodDisruptionBudget | None) -> None:
         if new is not None:

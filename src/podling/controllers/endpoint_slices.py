@@ -12,7 +12,7 @@ from itertools import zip_longest
 from podling.client.client import Client
 from podling.client.informer import Informer
 from podling.client.workqueue import WorkQueue
-from podling.controllers.controller import Key
+from podling.controllers.controller import Key, gone_is_done
 from podling.controllers.service_pods import (
     HEADLESS_LABEL,
     Port,
@@ -25,7 +25,6 @@ from podling.controllers.service_pods import (
     selected_by,
 )
 from podling.model.endpoint_slice import Endpoint, EndpointConditions, EndpointSlice, SlicePort
-from podling.model.errors import StatusError
 from podling.model.meta import ObjectMeta, OwnerReference
 from podling.model.pod import Pod
 from podling.model.service import Service
@@ -97,11 +96,8 @@ class EndpointSlices:
             await self._client.update(new)
 
     async def _delete(self, one: EndpointSlice) -> None:
-        try:
+        with gone_is_done():
             await self._client.delete(EndpointSlice, one.metadata.name, one.metadata.namespace)
-        except StatusError as error:
-            if error.code != 404:
-                raise
 
     def _service_changed(self, old: Service | None, new: Service | None) -> None:
         changed = new or old

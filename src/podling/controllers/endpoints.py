@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from podling.client.client import Client
 from podling.client.informer import Informer
 from podling.client.workqueue import WorkQueue
-from podling.controllers.controller import Key
+from podling.controllers.controller import Key, gone_is_done
 from podling.controllers.service_pods import (
     HEADLESS_LABEL,
     Port,
@@ -20,7 +20,6 @@ from podling.controllers.service_pods import (
     reference_to,
     selected_by,
 )
-from podling.model.errors import StatusError
 from podling.model.meta import ObjectMeta
 from podling.model.pod import Pod
 from podling.model.service import EndpointAddress, EndpointPort, Endpoints, EndpointSubset, Service
@@ -71,11 +70,8 @@ class EndpointsController:
             await self._client.update(Endpoints(metadata=meta, subsets=wanted))
 
     async def _delete(self, key: Key) -> None:
-        try:
+        with gone_is_done():
             await self._client.delete(Endpoints, key[1], key[0])
-        except StatusError as error:
-            if error.code != 404:
-                raise
 
     def _service_changed(self, old: Service | None, new: Service | None) -> None:
         changed = new or old

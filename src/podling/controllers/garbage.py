@@ -17,7 +17,7 @@ from typing import NamedTuple
 from podling.client.client import Client
 from podling.client.informers import Informers
 from podling.client.workqueue import WorkQueue
-from podling.model.errors import StatusError
+from podling.controllers.controller import gone_is_done
 from podling.model.meta import KubeObject, ObjectMeta, OwnerReference
 from podling.model.scheme import RESOURCES, Resource, by_kind
 
@@ -95,24 +95,18 @@ class GarbageCollector:
 
     async def _fetch(self, resource: Resource, obj: KubeObject, ref: OwnerReference) -> KubeObject | None:
         namespace = obj.metadata.namespace if resource.namespaced else ""
-        try:
+        with gone_is_done():
             return await self._client.get(resource.type, ref.name, namespace)
-        except StatusError as error:
-            if error.code != 404:
-                raise
             return None
 
     async def _delete(self, obj: KubeObject, policy: str) -> None:
         meta = obj.metadata
         held = {"Foreground": FOREGROUND in meta.finalizers, "Orphan": ORPHAN in meta.finalizers}
         propagation = policy or next((name for name, holds in held.items() if holds), "Background")
-        try:
+        with gone_is_done():
             await self._client.delete(
                 type(obj), meta.name, meta.namespace, uid=meta.uid, propagation=propagation
             )
-        except StatusError as error:
-            if error.code != 404:
-                raise
 
     async def _disown(self, obj: KubeObject, owners: set[str]) -> None:
         kept = [ref for ref in obj.metadata.owner_references if ref.uid not in owners]
@@ -125,11 +119,8 @@ class GarbageCollector:
     async def _patch(self, obj: KubeObject, metadata: dict[str, object]) -> None:
         meta = obj.metadata
         same = {"uid": meta.uid, "resourceVersion": meta.resource_version}
-        try:
+        with gone_is_done():
             await self._client.patch(type(obj), meta.name, meta.namespace, {"metadata": {**same, **metadata}})
-        except StatusError as error:
-            if error.code != 404:
-                raise
 
     def _dependents_of(self, uid: str) -> Iterable[KubeObject]:
         for item in tuple(self._dependents.get(uid, ())):

@@ -16,7 +16,7 @@ from podling.client.client import Client
 from podling.client.discovery import Served, served
 from podling.client.informer import Informer
 from podling.client.workqueue import WorkQueue
-from podling.controllers.controller import Key
+from podling.controllers.controller import Key, gone_is_done
 from podling.controllers.namespace_conditions import conditions
 from podling.model.errors import StatusError
 from podling.model.namespace import Namespace, NamespaceSpec
@@ -96,11 +96,8 @@ class Namespaces:
         await self._unless_gone(replace(namespace, spec=NamespaceSpec(finalizers=left)), "finalize")
 
     async def _unless_gone(self, namespace: Namespace, subresource: str) -> None:
-        try:
+        with gone_is_done():
             await self._client.update(namespace, subresource=subresource)
-        except StatusError as error:
-            if error.code != 404:
-                raise
 
     def _changed(self, old: Namespace | None, new: Namespace | None) -> None:
         begins = old is None or not old.metadata.deletion_timestamp

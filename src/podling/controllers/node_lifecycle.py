@@ -15,10 +15,9 @@ from podling.client.client import Client
 from podling.client.events import EventRecorder
 from podling.client.informer import Informer
 from podling.client.workqueue import WorkQueue
-from podling.controllers.controller import Key
+from podling.controllers.controller import Key, gone_is_done
 from podling.controllers.node_health import readiness, taints, unknown
 from podling.model import json
-from podling.model.errors import StatusError
 from podling.model.lease import Lease
 from podling.model.node import Node, NodeStatus
 from podling.model.pod import Pod
@@ -93,12 +92,9 @@ class NodeLifecycle:
             for c in pod.status.conditions
         ]
         status = replace(pod.status, conditions=conditions)
-        try:
+        with gone_is_done():
             await self._client.update(replace(pod, status=status), subresource="status")
             self._events.warning(pod, "NodeNotReady", "Node is not ready")
-        except StatusError as error:
-            if error.code != 404:
-                raise
 
     def _node_changed(self, old: Node | None, new: Node | None) -> None:
         changed = new or old

@@ -9,7 +9,7 @@ from datetime import timedelta
 from podling.client.client import Client
 from podling.client.informer import Informer
 from podling.client.workqueue import WorkQueue
-from podling.controllers.controller import Key
+from podling.controllers.controller import Key, gone_is_done
 from podling.controllers.pod_disruption import disrupt
 from podling.model.errors import StatusError
 from podling.model.node import Node
@@ -76,13 +76,10 @@ class PodGC:
 
     async def _remove(self, pod: Pod, *, orphaned: bool = False) -> None:
         meta = pod.metadata
-        try:
+        with gone_is_done():
             if orphaned and pod.status.phase not in OVER:
                 await disrupt(self._client, pod, REASON, MESSAGE, self._clock.now(), phase="Failed")
             await self._client.delete(Pod, meta.name, meta.namespace, grace_seconds=0, uid=meta.uid)
-        except StatusError as error:
-            if error.code != 404:
-                raise
 
     def _node_changed(self, old: Node | None, new: Node | None) -> None:
         if new is None and old is not None:

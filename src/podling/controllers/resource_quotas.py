@@ -11,8 +11,7 @@ from msgspec.structs import replace
 from podling.client.client import Client
 from podling.client.informers import Informers
 from podling.client.workqueue import WorkQueue
-from podling.controllers.controller import Key
-from podling.model.errors import StatusError
+from podling.controllers.controller import Key, gone_is_done
 from podling.model.meta import KubeObject
 from podling.model.pod import Pod
 from podling.model.quota import OVER, in_scope, total, usable, usage
@@ -54,11 +53,8 @@ class ResourceQuotas:
             await self._write(replace(quota, status=status))
 
     async def _write(self, quota: ResourceQuota) -> None:
-        try:
+        with gone_is_done():
             await self._client.update(quota, subresource="status")
-        except StatusError as error:
-            if error.code != 404:
-                raise
 
     def _quota_changed(self, old: ResourceQuota | None, new: ResourceQuota | None) -> None:
         if new is not None and (old is None or new.spec != old.spec):

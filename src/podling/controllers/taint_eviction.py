@@ -12,9 +12,8 @@ from podling.client.client import Client
 from podling.client.events import EventRecorder
 from podling.client.informer import Informer
 from podling.client.workqueue import WorkQueue
-from podling.controllers.controller import Key
+from podling.controllers.controller import Key, gone_is_done
 from podling.controllers.pod_disruption import disrupt
-from podling.model.errors import StatusError
 from podling.model.node import Node, Taint
 from podling.model.pod import Pod
 from podling.model.scheduling import Toleration
@@ -59,12 +58,9 @@ class TaintEviction:
         await self._evict(pod)
 
     async def _evict(self, pod: Pod) -> None:
-        try:
+        with gone_is_done():
             await disrupt(self._client, pod, REASON, MESSAGE, self._clock.now())
             await self._client.delete(Pod, pod.metadata.name, pod.metadata.namespace, uid=pod.metadata.uid)
-        except StatusError as error:
-            if error.code != 404:
-                raise
 
     def _node_changed(self, old: Node | None, new: Node | None) -> None:
         if new is None or (not _executing(new) and (old is None or not _executing(old))):
