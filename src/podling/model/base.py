@@ -8,7 +8,7 @@ when zero.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import ClassVar, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 import msgspec
 
@@ -51,8 +51,13 @@ def _capitalized(word: str) -> str:
 
 def always(zero: Callable[[], T]) -> T:
     """A field that is written even when it is zero or empty: `ready: bool = always(bool)`."""
-    made: T = msgspec.field(default_factory=zero)
+    # A list made by `list` itself msgspec knows to be empty by default, and leaves out.
+    made: T = msgspec.field(default_factory=_empty_list if zero is list else zero)
     return made
+
+
+def _empty_list() -> Any:
+    return []
 
 
 class Part(msgspec.Struct, rename=wire_name, omit_defaults=True):

@@ -12,6 +12,8 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from podling.model.status import Status, StatusDetails
+
 
 class Cause(NamedTuple):
     """One thing wrong with one field.
@@ -24,29 +26,7 @@ class Cause(NamedTuple):
     field: str = ""
 
 
-class _Cause(msgspec.Struct):
-    reason: str = ""
-    message: str = ""
-    field: str = ""
-
-
-class _Details(msgspec.Struct, rename="camel"):
-    name: str = ""
-    group: str = ""
-    kind: str = ""
-    uid: str = ""
-    causes: list[_Cause] = []
-    retry_after_seconds: int = 0
-
-
-class _Status(msgspec.Struct):
-    code: int = 0
-    reason: str = ""
-    message: str = ""
-    details: _Details | None = None
-
-
-_statuses = msgspec.json.Decoder(_Status)
+_statuses = msgspec.json.Decoder(Status)
 
 
 class StatusError(Exception):
@@ -85,7 +65,7 @@ class StatusError(Exception):
             status = _statuses.decode(body)
         except msgspec.DecodeError:
             return cls(code, "", body.decode(errors="replace").strip() or f"the server answered {code}")
-        details = status.details or _Details()
+        details = status.details or StatusDetails()
         return cls(
             status.code or code,
             status.reason,
@@ -122,6 +102,15 @@ class StatusError(Exception):
         if not details:
             del status["details"]
         return status
+
+
+class GenericError(StatusError):
+    """What a server says of a path or method it does not have. Its details are empty, but there: kubectl
+    looks into them without asking.
+    """
+
+    def status(self) -> dict[str, Any]:
+        return {"details": {}, **super().status()}
 
 
 def _qualified(resource: str, group: str) -> str:
@@ -179,11 +168,6 @@ def gone(message: str) -> StatusError:
     return StatusError(410, "Expired", message)
 
 
-def method_not_allowed(resource: str, verb: str, group: str = "") -> StatusError:
-    message = f'{verb} is not supported on resources of kind "{_qualified(resource, group)}"'
-    return StatusError(405, "MethodNotAllowed", message, group=group, kind=resource)
-
-
 def unsupported_media_type(accepted: Sequence[str]) -> StatusError:
     listed = ", ".join(accepted)
     message = f"the body of the request was in an unknown format - accepted media types include: {listed}"
@@ -209,4 +193,4 @@ def service_unavailable(message: str, retry_after_seconds: int = 0) -> StatusErr
 
 def page_not_found() -> StatusError:
     """What an unknown path is answered with."""
-    return StatusError(404, "NotFound", "the server could not find the requested resource")
+    return GenericError(404, "NotFound", "the server could not find the requested resource")

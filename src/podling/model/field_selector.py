@@ -41,6 +41,11 @@ def parse(text: str) -> FieldSelector:
     return FieldSelector(tuple(_term(part, text) for part in _split(text) if part))
 
 
+def escaped(value: str) -> str:
+    """`value` as it stands in a selector."""
+    return "".join(f"\\{letter}" if letter in "\\,=" else letter for letter in value)
+
+
 def _split(text: str) -> list[str]:
     parts, escaped = [""], False
     for letter in text:

@@ -49,7 +49,6 @@ RETAIN_KEYS = Merge(("retainKeys",))
 """A union: a patch that names another member clears the members it does not name."""
 MERGED_SET = Merge(("merge",), "", "set")
 """Primitives, merged as a set."""
-MERGED_MAP = Merge(("merge",))
 SET = Merge((), "", "set")
 ATOMIC_MAP = Merge(map_type="atomic")
 """A map or struct replaced whole by server-side apply."""

@@ -6,9 +6,17 @@ The caller prefixes field and value: `metadata.name: Invalid value: "A": a lower
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
+from functools import lru_cache, wraps
+
+Check = Callable[[str], list[str]]
+
+LONGEST_REMEMBERED = 512
+"""Characters of a name whose faults are worth remembering."""
 
 _LABEL = "[a-z0-9]([-a-z0-9]*[a-z0-9])?"
 _SUBDOMAIN = rf"{_LABEL}(\.{_LABEL})*"
+_UNDERSCORE_LABEL = "_?[a-z0-9]([-_a-z0-9]*[a-z0-9])?"
 _LABEL_KEY = "([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]"
 _EDGES = "must start and end with an alphanumeric character"
 _LABEL_KEY_RULE = f"must consist of alphanumeric characters, '-', '_' or '.', and {_EDGES}"
@@ -40,6 +48,12 @@ _DNS1123_SUBDOMAIN = _Rule(
     "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and "
     + _EDGES,
     _SUBDOMAIN,
+    "example.com",
+)
+_DNS1123_SUBDOMAIN_UNDERSCORE = _Rule(
+    "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '_', '-' or '.', and "
+    + _EDGES,
+    rf"{_UNDERSCORE_LABEL}(\.{_UNDERSCORE_LABEL})*",
     "example.com",
 )
 _DNS1035_LABEL = _Rule(
@@ -83,6 +97,18 @@ def _too_long(value: str, most: int, unit: str = "bytes") -> list[str]:
     return [f"must be no more than {most} {unit}"] if len(value.encode()) > most else []
 
 
+def _remembered(check: Check) -> Check:
+    """For names that are few and come again: what was found is not looked for twice."""
+    found = lru_cache(maxsize=1024)(check)
+
+    @wraps(check)
+    def remembered(value: str) -> list[str]:
+        return list(found(value)) if len(value) <= LONGEST_REMEMBERED else check(value)
+
+    return remembered
+
+
+@_remembered
 def dns1123_label(value: str) -> list[str]:
     """Names of containers, namespaces, volumes."""
     faults = _too_long(value, 63)
@@ -97,11 +123,17 @@ def dns1123_subdomain(value: str) -> list[str]:
     return _too_long(value, 253) + _DNS1123_SUBDOMAIN.faults(value)
 
 
+def dns1123_subdomain_with_underscore(value: str) -> list[str]:
+    """Domains to search for names in."""
+    return _too_long(value, 253) + _DNS1123_SUBDOMAIN_UNDERSCORE.faults(value)
+
+
 def dns1035_label(value: str) -> list[str]:
     """Names of services."""
     return _too_long(value, 63) + _DNS1035_LABEL.faults(value)
 
 
+@_remembered
 def label_key(value: str) -> list[str]:
     """A qualified name: an optional DNS subdomain and `/`, then a name. Keys of labels and annotations."""
     prefix, slash, name = value.rpartition("/")

@@ -82,7 +82,7 @@ class NodeSystemInfo(Part):
 
 
 class ContainerImage(Part):
-    names: list[str] = []
+    names: list[str] = always(list)
     size_bytes: Int64 = 0
 
 

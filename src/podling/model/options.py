@@ -47,11 +47,6 @@ class PatchOptions(Part):
     pretty: str = ""
 
 
-class GetOptions(Part):
-    resource_version: str = ""
-    pretty: str = ""
-
-
 class ListOptions(Part):
     """Also the options of a watch and of deletecollection."""
 

@@ -1,4 +1,4 @@
-"""core/v1: Pod, PodTemplate, and the objects posted to a pod's subresources (Binding, Eviction)."""
+"""core/v1: Pod, PodTemplate, and the objects posted to a pod's subresources."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ class PodResourceClaim(Part):
 class PodSpec(Part):
     volumes: Annotated[list[Volume], by("name", retain_keys=True)] = []
     init_containers: Annotated[list[Container], by("name")] = []
-    containers: Annotated[list[Container], by("name")] = []
+    containers: Annotated[list[Container], by("name")] = always(list)
     ephemeral_containers: Annotated[list[EphemeralContainer], by("name")] = []
     restart_policy: str = ""
     termination_grace_period_seconds: Int64 | None = None
@@ -160,3 +160,12 @@ class Eviction(KubeObject):
     API_VERSION: ClassVar[str] = "policy/v1"
 
     delete_options: DeleteOptions | None = None
+
+
+class PodDebugContainer(KubeObject):
+    """Not of Kubernetes: the container of `pods/POD/debug/NAME` (R-DBG-1)."""
+
+    KIND: ClassVar[str] = "PodDebugContainer"
+    API_VERSION: ClassVar[str] = "v1"
+
+    container: Container = always(Container)

@@ -115,7 +115,7 @@ class PodResourceClaimStatus(Part):
 
 
 class PodExtendedResourceClaimStatus(Part):
-    request_mappings: list[ContainerExtendedResourceRequest] = []
+    request_mappings: list[ContainerExtendedResourceRequest] = always(list)
     resource_claim_name: str = always(str)
 
 
@@ -147,6 +147,8 @@ class PodStatus(Part):
     container_statuses: list[ContainerStatus] = []
     qos_class: str = ""
     ephemeral_container_statuses: list[ContainerStatus] = []
+    debug_container_statuses: list[ContainerStatus] = []
+    """Not of Kubernetes: the same, under the name they have in the first design (R-DBG-1)."""
     resize: str = ""
     resource_claim_statuses: Annotated[list[PodResourceClaimStatus], by("name", retain_keys=True)] = []
     extended_resource_claim_status: PodExtendedResourceClaimStatus | None = None

@@ -41,13 +41,6 @@ class ObjectReference(Part):
     field_path: str = ""
 
 
-class SecretReference(Part):
-    ATOMIC: ClassVar[bool] = True
-
-    name: str = ""
-    namespace: str = ""
-
-
 class ObjectFieldSelector(Part):
     ATOMIC: ClassVar[bool] = True
 

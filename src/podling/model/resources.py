@@ -1,8 +1,8 @@
 """What a pod asks for and may use, and the QoS class that follows (R-INIT-9).
 
-Scheduler, node admission, quota and the pod's cgroup go by `pod_requests` and `pod_limits`. Init containers
-run one at a time, beside the sidecars started before them, so what the pod needs is the larger of its most
-demanding init step and of its running state.
+Scheduler, node admission, quota and the pod's cgroup go by `pod_requests` and `pod_limits`. Volume containers
+(R-VOL-1) run together before all others, init containers one at a time, beside the sidecars started before
+them, so what the pod needs is the larger of its most demanding step and of its running state.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 from podling.model.container import Container, ResourceRequirements
 from podling.model.pod import Pod, PodSpec
 from podling.model.quantity import Quantity
+from podling.model.volume_containers import volume_containers
 
 Amounts = Mapping[str, Quantity]
 """Resource name → amount. A resource not asked for is absent; absent from limits means without limit."""
@@ -26,16 +27,25 @@ def is_sidecar(container: Container) -> bool:
 
 
 def pod_requests(pod: Pod) -> dict[str, Quantity]:
-    requests = _needed(pod.spec, lambda container: container.resources.requests)
+    requests = container_requests(pod.spec)
     requests.update(_pod_level(pod.spec, "requests"))
     return _sum(requests, pod.spec.overhead)
 
 
 def pod_limits(pod: Pod) -> dict[str, Quantity]:
     """Overhead raises only limits that exist: it limits nothing by itself."""
-    limits = _needed(pod.spec, lambda container: container.resources.limits)
+    limits = container_limits(pod.spec)
     limits.update(_pod_level(pod.spec, "limits"))
     return _sum(limits, {name: q for name, q in pod.spec.overhead.items() if limits.get(name)})
+
+
+def container_requests(spec: PodSpec) -> dict[str, Quantity]:
+    """What the containers need together, whatever the pod itself says."""
+    return _needed(spec, lambda container: container.resources.requests)
+
+
+def container_limits(spec: PodSpec) -> dict[str, Quantity]:
+    return _needed(spec, lambda container: container.resources.limits)
 
 
 def qos_class(pod: Pod) -> str:
@@ -52,6 +62,8 @@ def is_supported_at_pod_level(resource: str) -> bool:
 def _needed(spec: PodSpec, amounts_of: Callable[[Container], Amounts]) -> dict[str, Quantity]:
     sidecars: dict[str, Quantity] = {}
     peak: dict[str, Quantity] = {}
+    for container in volume_containers(spec):
+        peak = _sum(peak, amounts_of(container))
     for container in spec.init_containers:
         step = _sum(sidecars, amounts_of(container))
         if is_sidecar(container):
@@ -87,7 +99,9 @@ def _max(one: Amounts, other: Amounts) -> dict[str, Quantity]:
 
 def _qos_amounts(spec: PodSpec) -> tuple[Amounts, Amounts, bool]:
     """Requests and limits of cpu and memory, and whether every container (or the pod) limits both."""
-    askers = [container.resources for container in (*spec.init_containers, *spec.containers)]
+    containers = (*volume_containers(spec), *spec.init_containers, *spec.containers)
+    # By name: a node has the volume containers among its init containers.
+    askers = list({container.name: container.resources for container in containers}.values())
     if spec.resources is not None and (_pod_level(spec, "requests") or _pod_level(spec, "limits")):
         askers = [spec.resources]
     requests: dict[str, Quantity] = {}

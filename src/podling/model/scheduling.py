@@ -25,7 +25,7 @@ class NodeSelectorTerm(Part):
 class NodeSelector(Part):
     ATOMIC: ClassVar[bool] = True
 
-    node_selector_terms: list[NodeSelectorTerm] = []
+    node_selector_terms: list[NodeSelectorTerm] = always(list)
 
 
 class PreferredSchedulingTerm(Part):

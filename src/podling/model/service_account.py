@@ -27,7 +27,7 @@ class BoundObjectReference(Part):
 
 
 class TokenRequestSpec(Part):
-    audiences: list[str] = []
+    audiences: list[str] = always(list)
     expiration_seconds: Int64 | None = None
     bound_object_ref: BoundObjectReference | None = None
 

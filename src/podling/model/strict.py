@@ -59,6 +59,8 @@ class _Pairs(list[tuple[str, Any]]):
 def _may_repeat_keys(data: bytes) -> bool:
     """An escaped quote before a colon counts like a key, before as after, unless it is written `\\u0022`."""
     once = msgspec.json.encode(decode_data(data))
+    if once == data:
+        return False
     compact = msgspec.json.format(data, indent=-1)
     return b"\\u0022" in data or compact.count(_KEY_END) != once.count(_KEY_END)
 

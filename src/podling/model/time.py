@@ -19,12 +19,19 @@ class SystemClock:
 
 def rfc3339(moment: datetime) -> str:
     """meta/v1 Time: whole seconds, `2026-01-02T03:04:05Z`."""
-    return f"{moment.astimezone(UTC).replace(tzinfo=None).isoformat(timespec='seconds')}Z"
+    return f"{_in_utc(moment).isoformat(timespec='seconds')}Z"
 
 
 def micro_time(moment: datetime) -> str:
     """meta/v1 MicroTime: `2026-01-02T03:04:05.000006Z`."""
-    return f"{moment.astimezone(UTC).replace(tzinfo=None).isoformat(timespec='microseconds')}Z"
+    return f"{_in_utc(moment).isoformat(timespec='microseconds')}Z"
+
+
+def _in_utc(moment: datetime) -> datetime:
+    """Without its time zone, which is longer to write than the time."""
+    if moment.tzinfo is not UTC:
+        moment = moment.astimezone(UTC)
+    return moment.replace(tzinfo=None)
 
 
 def parse_time(text: str) -> datetime:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from podling.model.base import Part, always
-from podling.model.container import ResourceList
+from podling.model.container import Container, ResourceList
 from podling.model.fields import Int32, Int64
 from podling.model.meta import LabelSelector, ObjectMeta
 from podling.model.quantity import Quantity
@@ -130,7 +130,7 @@ class VolumeProjection(Part):
 
 
 class ProjectedVolumeSource(Part):
-    sources: list[VolumeProjection] = []
+    sources: list[VolumeProjection] = always(list)
     default_mode: Int32 | None = None
 
 
@@ -204,3 +204,4 @@ class Volume(Part):
     csi: CSIVolumeSource | None = None
     ephemeral: EphemeralVolumeSource | None = None
     image: ImageVolumeSource | None = None
+    container: Container | None = None

@@ -57,7 +57,7 @@ class GlusterfsVolumeSource(Part):
 
 
 class RBDVolumeSource(Part):
-    monitors: list[str] = []
+    monitors: list[str] = always(list)
     image: str = always(str)
     fs_type: str = ""
     pool: str = ""
@@ -83,7 +83,7 @@ class CinderVolumeSource(Part):
 
 
 class CephFSVolumeSource(Part):
-    monitors: list[str] = []
+    monitors: list[str] = always(list)
     path: str = ""
     user: str = ""
     secret_file: str = ""

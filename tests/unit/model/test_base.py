@@ -36,6 +36,7 @@ class Everything(Object):
     API_VERSION = "test/v1"
 
     kept: bool = always(bool)
+    listed: list[str] = always(list)
     struct: Nested = always(Nested)
     pointer: Nested | None = None
     words: list[str] = []
@@ -44,7 +45,7 @@ class Everything(Object):
 
 def test_zero_is_left_out_but_where_go_writes_it() -> None:
     assert json.encode(Everything()) == (
-        b'{"kind":"Everything","apiVersion":"test/v1","kept":false,"struct":{}}'
+        b'{"kind":"Everything","apiVersion":"test/v1","kept":false,"listed":[],"struct":{}}'
     )
 
 

@@ -37,6 +37,12 @@ def test_a_status_without_details_has_none() -> None:
     assert "details" not in errors.bad_request("no").status()
 
 
+def test_what_is_said_of_a_page_that_is_not_there_has_empty_details() -> None:
+    """kubectl crashes without them where it wants to say that ephemeral containers are disabled (R-EPH-8)."""
+    status = errors.page_not_found().status()
+    assert (status["details"], status["code"]) == ({}, 404)
+
+
 def test_retry_after() -> None:
     details = errors.service_unavailable("busy", retry_after_seconds=3).status()["details"]
     assert details == {"retryAfterSeconds": 3}

@@ -21,7 +21,10 @@ def pod(text: str) -> Pod:
 
 def test_an_object_begins_with_kind_version_and_metadata() -> None:
     """The reader of stored bytes puts the resourceVersion right after `"metadata":{`."""
-    assert json.encode(Pod()) == b'{"kind":"Pod","apiVersion":"v1","metadata":{},"spec":{},"status":{}}'
+    assert (
+        json.encode(Pod())
+        == b'{"kind":"Pod","apiVersion":"v1","metadata":{},"spec":{"containers":[]},"status":{}}'
+    )
 
 
 def test_unknown_fields_are_dropped() -> None:

@@ -1,0 +1,85 @@
+"""The feature gates: every switch podling has, in one table, and what is switched on.
+
+A gate is here when podling reads it. The seeds' dropped forms live behind gates that are off; what Kubernetes
+has shipped is on. Pure: who reads one is given the `Gates` in force.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+STAGES = ("ALPHA", "BETA", "GA")
+
+
+@dataclass(frozen=True, slots=True)
+class Gate:
+    """`requirement` is the number it answers in the requirements, `summary` what it does when it is on."""
+
+    name: str
+    stage: str
+    default: bool
+    requirement: str
+    summary: str
+
+
+GATES: Mapping[str, Gate] = {
+    gate.name: gate
+    for gate in (
+        Gate("ContainerVolumes", "ALPHA", False, "R-VOL-1", "a container may initialize a volume"),
+        Gate("DebugSubresource", "ALPHA", False, "R-DBG-1", "pods/debug creates and stops debug containers"),
+        Gate("EphemeralContainerRemoval", "ALPHA", False, "R-EPH-11", "ephemeral containers may be removed"),
+        Gate("EphemeralContainers", "GA", True, "R-EPH-8", "containers may be added to a running pod"),
+        Gate("ExecEphemeralContainer", "ALPHA", False, "R-DBG-2", "pods/exec may create a container"),
+        Gate("ImageVolume", "GA", True, "R-VOL-2", "an image may be mounted as a volume"),
+        Gate("InitContainerImageRestart", "BETA", True, "R-INIT-4", "a changed init image runs all again"),
+        Gate("InitContainerLivenessProbe", "ALPHA", False, "R-INIT-6", "init containers may have one"),
+        Gate(
+            "KubeletEnsureSecretPulledImages",
+            "BETA",
+            True,
+            "R-SYS-2",
+            "an image pulled with a secret is only for pods that have it",
+        ),
+        Gate("InPlacePodVerticalScaling", "GA", True, "R-SYS-5", "a running pod's resources may change"),
+    )
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Gates:
+    """What differs from the defaults. Raises ValueError, with the fault in Kubernetes' words, when made."""
+
+    changed: Mapping[str, bool] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        for name in self.changed:
+            if name not in GATES:
+                raise ValueError(f"unrecognized feature gate: {name}")
+
+    def enabled(self, name: str) -> bool:
+        """KeyError for a name that is not a gate: a mistake of the code's, not of a user's."""
+        gate = GATES[name]
+        return self.changed.get(name, gate.default)
+
+    @classmethod
+    def parse(cls, text: str) -> Gates:
+        """What `--feature-gates A=true,B=false` asks for; of a gate named twice the last counts. Raises
+        ValueError in the words of Kubernetes' flag."""
+        changed: dict[str, bool] = {}
+        for pair in filter(None, (word.strip() for word in text.split(","))):
+            name, separator, value = (part.strip() for part in pair.partition("="))
+            if not separator:
+                raise ValueError(f"missing bool value for {name}")
+            if value not in _BOOLEANS:
+                why = f'strconv.ParseBool: parsing "{value}": invalid syntax'
+                raise ValueError(f"invalid value of {name}={value}, err: {why}")
+            changed[name] = _BOOLEANS[value]
+        return cls(changed)
+
+
+_BOOLEANS = {
+    **dict.fromkeys(("1", "t", "T", "TRUE", "true", "True"), True),
+    **dict.fromkeys(("0", "f", "F", "FALSE", "false", "False"), False),
+}
+DEFAULT_GATES = Gates()
