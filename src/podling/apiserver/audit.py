@@ -1,36 +1,70 @@
 """The audit log: one line of JSON for every request that changed something or was refused.
 
 An event is what audit.k8s.io/v1 calls level Metadata at stage ResponseComplete: who, what, when and the
-answer's code, never a body. Where the lines go is the caller's choice.
+answer's code, never a body. What goes on, such as an exec, is told of when it starts.
 """
 
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable
+from datetime import datetime
+from ipaddress import ip_address
 from itertools import count
-from typing import Any
+from typing import Any, Protocol
 
 import msgspec
 
 from podling.apiserver.context import RequestContext
-from podling.model.time import micro_time
+from podling.apiserver.request import Request, User
+from podling.model.time import Clock, micro_time
 
 READING = frozenset({"get", "list", "watch", "head", "options"})
+SWITCHING, FORBIDDEN = 101, 403
+USER_AGENT_LIMIT = 1024
 
 _encode = msgspec.json.Encoder().encode
 
 
-class AuditLog:
-    """An observer of the pipeline; `write` takes one line with its newline and must not block."""
+class Sink(Protocol):
+    """Where lines go."""
 
-    def __init__(self, write: Callable[[bytes], None]) -> None:
-        self._write = write
+    @property
+    def full(self) -> bool:
+        """More is taken even so, but whoever can wait should."""
+        ...
+
+    async def room(self) -> None:
+        """Returns when it is not full."""
+        ...
+
+    def write(self, line: bytes) -> None:
+        """One line with its newline. Must not block."""
+        ...
+
+    @property
+    def lost(self) -> int:
+        """How many lines could not be kept."""
+        ...
+
+    @property
+    def fault(self) -> str:
+        """Why lines are lost now; empty while they are not."""
+        ...
+
+
+class AuditLog:
+    """An observer of the pipeline."""
+
+    def __init__(self, sink: Sink, clock: Clock) -> None:
+        self.sink = sink
+        self._clock = clock
+        self.count = 0
 
     def completed(self, context: RequestContext, code: int) -> None:
         if code < 400 and context.info.verb in READING and not context.info.subresource:
             return
-        self._write(_encode(audit_event(context, code)) + b"\n")
+        self.count += 1
+        self.sink.write(_encode(audit_event(context, code, self._clock.now())) + b"\n")
 
 
 _OURS = str(uuid.uuid4())[:-12]
@@ -42,25 +76,66 @@ def new_audit_id() -> str:
     return f"{_OURS}{next(_count):012x}"
 
 
-def audit_event(context: RequestContext, code: int) -> dict[str, Any]:
+def audit_event(context: RequestContext, code: int, now: datetime) -> dict[str, Any]:
     request, info = context.request, context.info
     event: dict[str, Any] = {
         "kind": "Event",
         "apiVersion": "audit.k8s.io/v1",
         "level": "Metadata",
         "auditID": context.audit_id,
-        "stage": "ResponseComplete",
+        "stage": "ResponseStarted" if code == SWITCHING else "ResponseComplete",
         "requestURI": f"{request.path}?{request.query}" if request.query else request.path,
         "verb": info.verb,
-        "user": {"username": context.user.name, "groups": list(context.user.groups)},
+        "user": _user(context.user),
         "responseStatus": {"metadata": {}, "code": code},
         "requestReceivedTimestamp": micro_time(context.now),
+        "stageTimestamp": micro_time(now),
+        "annotations": {"authorization.k8s.io/decision": "forbid" if code == FORBIDDEN else "allow"},
     }
     if "User-Agent" in request.headers:
-        event["userAgent"] = request.headers["User-Agent"]
+        event["userAgent"] = _shortened(request.headers["User-Agent"])
+    if came_from := source_ips(request):
+        event["sourceIPs"] = came_from
     if info.is_resource_request:
         event["objectRef"] = _object_reference(context)
     return event
+
+
+def _shortened(user_agent: str) -> str:
+    return (
+        user_agent if len(user_agent) <= USER_AGENT_LIMIT else f"{user_agent[:USER_AGENT_LIMIT]}...TRUNCATED"
+    )
+
+
+def source_ips(request: Request) -> list[str]:
+    """Where a request says it came from through proxies, and the address that handed it in, which alone is
+    certain. Empty for one from inside the process."""
+    forwarded = request.headers.get("X-Forwarded-For", "").split(",")
+    ips = [ip for ip in map(_address, forwarded) if ip]
+    real = _address(request.headers.get("X-Real-Ip", ""))
+    if real and real not in ips:
+        ips.append(real)
+    if request.remote and request.remote != (ips[-1] if ips else ""):
+        ips.append(request.remote)
+    return ips
+
+
+def _address(text: str) -> str:
+    if not text:
+        return ""
+    try:
+        return str(ip_address(text.strip()))
+    except ValueError:
+        return ""
+
+
+def _user(user: User) -> dict[str, Any]:
+    info: dict[str, Any] = {"username": user.name, "groups": user.groups}
+    if user.uid:
+        info["uid"] = user.uid
+    if user.extra:
+        info["extra"] = dict(user.extra)
+    return info
 
 
 def _object_reference(context: RequestContext) -> dict[str, str]:

@@ -25,3 +25,5 @@ class RequestContext:
     user: User = ANONYMOUS
     wanted: Wanted = AS_IT_IS
     warnings: list[str] = field(default_factory=list)
+    began: float = 0.0
+    """When it arrived, by the clock that metrics measure durations with."""

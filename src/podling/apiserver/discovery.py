@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import platform
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from itertools import groupby
 from typing import Any, NamedTuple
 
@@ -18,6 +18,7 @@ import msgspec
 from podling.apiserver.context import RequestContext
 from podling.apiserver.discovery_aggregated import GROUP, aggregate
 from podling.apiserver.discovery_tree import tree
+from podling.apiserver.errors import MethodNotSupported
 from podling.apiserver.negotiation import negotiate
 from podling.apiserver.registry.kind import Kind
 from podling.apiserver.response import Response
@@ -52,11 +53,17 @@ class Discovery:
             for version in ("v2", "v2beta1")
         }
 
-    def serve(self, context: RequestContext) -> Response | None:
+    @property
+    def paths(self) -> Collection[str]:
+        return self._documents.keys()
+
+    async def serve(self, context: RequestContext) -> Response | None:
         path = context.info.path.rstrip("/")
         document = self._documents.get(path)
         if document is None:
             return None
+        if context.request.method != "GET":
+            raise MethodNotSupported(("GET",))
         headers = context.request.headers
         shapes = AGGREGATED_SHAPES if path in ("/api", "/apis") else frozenset()
         context.wanted = wanted = negotiate(headers.get("Accept", ""), shapes)

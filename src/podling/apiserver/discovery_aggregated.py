@@ -15,7 +15,7 @@ def aggregate(versions: Versions, form: str, *, core: bool) -> dict[str, Any]:
     keys = [key for key in versions if core == (not key[0])]
     items = [
         {
-            "metadata": {"name": group, "creationTimestamp": None} if group else {"creationTimestamp": None},
+            "metadata": {"name": group} if group else {},
             "versions": [
                 {
                     "version": version,

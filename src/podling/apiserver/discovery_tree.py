@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from podling.apiserver.registry.kind import Action, Connect, Kind, Subresource
+from podling.apiserver.registry.kind import Connect, Kind, Posted, Subresource
 from podling.apiserver.registry.review import Review
 
 Versions = Mapping[tuple[str, str], Sequence[Kind[Any]]]
@@ -79,7 +79,7 @@ def _resources(kind: Kind[Any]) -> Iterable[dict[str, Any]]:
 def answered_kind(kind: Kind[Any], subresource: Subresource) -> tuple[str, str, str]:
     """Group, version and kind of what a subresource is read or written as."""
     resource = kind.resource
-    if isinstance(subresource, Action):
+    if isinstance(subresource, Posted):
         group, _, version = subresource.body.API_VERSION.rpartition("/")
         return group, version, subresource.body.KIND
     if isinstance(subresource, Connect):

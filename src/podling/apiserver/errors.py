@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import msgspec
 
-from podling.apiserver.response import Response
-from podling.model.errors import StatusError
+from podling.apiserver.response import TEXT, Response
+from podling.model.errors import GenericError, StatusError
 
 _encode = msgspec.json.Encoder().encode
 
@@ -14,10 +16,21 @@ def failure(error: StatusError) -> Response:
     response = Response(error.code, _encode(error.status()))
     if error.retry_after_seconds:
         response.headers["Retry-After"] = str(error.retry_after_seconds)
+    if isinstance(error, MethodNotSupported):
+        response.headers["Allow"] = error.allowed
     return response
 
 
-def method_not_supported() -> StatusError:
-    """405: the path exists, but not for this method."""
-    message = "the server does not allow this method on the requested resource"
-    return StatusError(405, "MethodNotAllowed", message)
+class MethodNotSupported(GenericError):
+    """405: the path exists, but not for this method. `allowed` is the header that says which it has."""
+
+    def __init__(self, methods: Iterable[str]) -> None:
+        super().__init__(
+            405, "MethodNotAllowed", "the server does not allow this method on the requested resource"
+        )
+        self.allowed = ", ".join(sorted(set(methods)))
+
+
+def no_such_page() -> Response:
+    """404 for a path that no part of the API is at: in plain text, for who asks may be no API client."""
+    return Response(404, b"404 page not found\n", TEXT, {"X-Content-Type-Options": "nosniff"})

@@ -1,9 +1,12 @@
-"""The last step of every answer: the headers all of them carry, YAML for those who asked, compression."""
+"""The last step of every answer: the headers all of them carry, YAML for those who asked, lines for those
+who read it themselves, compression.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import zlib
+from collections.abc import Callable
 
 import msgspec
 import yaml
@@ -14,32 +17,65 @@ from podling.apiserver.response import JSON, Response
 
 COMPRESS_ABOVE = 128 * 1024
 COMPRESS_LEVEL = 1
+SHORT = 16 * 1024
+"""Bytes that are rewritten in less time than it takes to ask a thread."""
 GZIP_FORMAT = 16 + zlib.MAX_WBITS
+
+SHOWING = ("curl", "Wget", "Mozilla/5.0")
+"""How programs that show what they get begin their `User-Agent`."""
+PARSED_AS_TRUE = frozenset({"1", "t", "T", "TRUE", "true", "True"})
 
 
 def finish(context: RequestContext, response: Response) -> bool:
-    """Whether the body is to be compressed as well."""
+    """Whether the body is to be rewritten as well."""
     headers = response.headers
     headers["Audit-Id"] = context.audit_id
-    headers["Cache-Control"] = "no-cache, private"
+    headers.setdefault("Cache-Control", "no-cache, private")
     if context.warnings:
         headers["Warning"] = ", ".join(map(warning, context.warnings))
     if not isinstance(response.body, bytes):
         return False
-    if context.wanted.media_type == YAML and response.content_type == JSON:
-        response.body = yaml.safe_dump(msgspec.json.decode(response.body), sort_keys=False).encode()
-        response.content_type = YAML
-    if len(response.body) <= COMPRESS_ABOVE:
-        return False
-    return accepts_gzip(context.request.headers.get("Accept-Encoding", ""))
+    return is_restyled(context, response) or is_compressed(context, response.body)
 
 
-async def compress(response: Response) -> None:
-    """In a thread, since zlib lets others run and this is milliseconds for a long list."""
+async def rewrite(context: RequestContext, response: Response) -> None:
+    """In a thread when it takes long: zlib lets others run, and the rest takes turns with them."""
     if isinstance(response.body, bytes):
-        response.body = await asyncio.to_thread(gzip, response.body)
-        response.headers["Content-Encoding"] = "gzip"
-        response.headers["Vary"] = "Accept-Encoding"
+        write = asyncio.to_thread if len(response.body) > SHORT else _at_once
+        response.body = await write(_rewritten, context, response, response.body)
+
+
+def is_restyled(context: RequestContext, response: Response) -> bool:
+    return response.content_type == JSON and (context.wanted.media_type == YAML or is_pretty(context))
+
+
+def is_compressed(context: RequestContext, body: bytes) -> bool:
+    return len(body) > COMPRESS_ABOVE and accepts_gzip(context.request.headers.get("Accept-Encoding", ""))
+
+
+def is_pretty(context: RequestContext) -> bool:
+    """Whether someone reads this: they say so, or their program is one that shows what it gets."""
+    asked = context.query.get("pretty")
+    if asked and asked[0]:
+        return asked[0] in PARSED_AS_TRUE
+    return context.request.headers.get("User-Agent", "").startswith(SHOWING)
+
+
+async def _at_once(work: Callable[..., bytes], *arguments: object) -> bytes:
+    return work(*arguments)
+
+
+def _rewritten(context: RequestContext, response: Response, body: bytes) -> bytes:
+    if response.content_type == JSON and context.wanted.media_type == YAML:
+        body = yaml.dump(msgspec.json.decode(body), Dumper=yaml.CSafeDumper).encode()
+        response.content_type = YAML
+    elif is_restyled(context, response):
+        body = msgspec.json.format(body, indent=2)
+    if not is_compressed(context, body):
+        return body
+    response.headers["Content-Encoding"] = "gzip"
+    response.headers["Vary"] = "Accept-Encoding"
+    return gzip(body)
 
 
 def accepts_gzip(accept_encoding: str) -> bool:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from podling.apiserver.authn.authenticator import Authenticator
+from podling.apiserver.authn.service_accounts import Owner, ServiceAccountTokens
 from podling.apiserver.authz.authorizer import Authorizer, Opinion, opinion_of
 from podling.apiserver.request import Request, RequestInfo, User
 from podling.model.errors import StatusError
@@ -13,14 +14,31 @@ from podling.model.errors import StatusError
 
 @dataclass(frozen=True, slots=True)
 class Judges:
+    """`tokens` are those this server issues itself, which may be for other audiences than the server."""
+
     authenticators: Sequence[Authenticator]
     authorizers: Sequence[Authorizer]
+    tokens: ServiceAccountTokens
 
     def may(self, user: User, info: RequestInfo) -> Opinion:
         return opinion_of(self.authorizers, user, info)
 
-    def owner_of(self, token: str) -> User | None:
-        """The user a bearer token is for; None when nobody recognises it."""
+    def owner_of(self, token: str, audiences: Sequence[str] = ()) -> Owner | None:
+        """The user a bearer token is for, at one of `audiences` (this server, if none is named); None when
+        nobody recognises it.
+        """
+        wanted = audiences or self.tokens.audiences
+        try:
+            owner = self.tokens.owner_of(token, wanted)
+        except StatusError:
+            return None
+        ours = [audience for audience in self.tokens.audiences if audience in wanted]
+        if owner is not None or not ours:
+            return owner
+        user = self._user_of(token)
+        return Owner(user, ours) if user else None
+
+    def _user_of(self, token: str) -> User | None:
         request = Request("GET", "/", headers={"Authorization": f"Bearer {token}"})
         for authenticator in self.authenticators:
             try:

@@ -11,10 +11,11 @@ from urllib.parse import quote, urlencode
 
 from podling.apiserver.registry import field
 from podling.apiserver.request import Query, flag
-from podling.model.container import Container
+from podling.model.container import Container, EphemeralContainerCommon
 from podling.model.errors import Cause, StatusError, bad_request, invalid
 from podling.model.node import Node
 from podling.model.pod import Pod
+from podling.model.volume_containers import volume_containers
 
 Parameters = Sequence[tuple[str, str]]
 
@@ -41,7 +42,7 @@ def kubelet_target(pod: Pod, subresource: str, query: Query) -> str:
     parameters = {
         "log": log_parameters,
         "exec": exec_parameters,
-        "attach": stream_parameters,
+        "attach": attach_parameters,
         "portforward": port_parameters,
     }[subresource](pod.metadata.name, query)
     verb = {"log": "containerLogs", "portforward": "portForward"}.get(subresource, subresource)
@@ -56,9 +57,13 @@ def chosen_container(pod: Pod, name: str) -> str:
     """The container meant; a pod's only one need not be named. Raises StatusError 400."""
     spec = pod.spec
     if name:
-        lists: Sequence[Sequence[Container]] = (spec.init_containers, spec.containers)
-        known = {container.name for containers in lists for container in containers}
-        if name not in known | {container.name for container in spec.ephemeral_containers}:
+        lists: Sequence[Sequence[EphemeralContainerCommon]] = (
+            volume_containers(spec),
+            spec.init_containers,
+            spec.containers,
+            spec.ephemeral_containers,
+        )
+        if all(container.name != name for containers in lists for container in containers):
             raise bad_request(f"container {name} is not valid for pod {pod.metadata.name}")
         return name
     if len(spec.containers) == 1:
@@ -77,6 +82,11 @@ def _names(containers: Sequence[Container]) -> str:
 
 def stream_parameters(pod: str, query: Query) -> Parameters:
     return [(kubelet, "1") for api, kubelet in _KUBELET_STREAMS.items() if flag(query, api)]
+
+
+def attach_parameters(pod: str, query: Query) -> Parameters:
+    """`replay=true` is podling's own: first what was printed before."""
+    return [*stream_parameters(pod, query), *([("replay", "1")] if flag(query, "replay") else [])]
 
 
 def exec_parameters(pod: str, query: Query) -> Parameters:

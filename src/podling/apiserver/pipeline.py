@@ -8,22 +8,26 @@ nowhere else.
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Protocol
 
-from podling.apiserver.audit import new_audit_id
+from podling.apiserver.audit import AuditLog, new_audit_id
 from podling.apiserver.authn.authenticator import Authenticator, authenticate
 from podling.apiserver.authz.authorizer import Authorizer, authorize
 from podling.apiserver.context import RequestContext
-from podling.apiserver.errors import failure
-from podling.apiserver.finish import compress, finish
+from podling.apiserver.errors import failure, no_such_page
+from podling.apiserver.finish import finish, rewrite
+from podling.apiserver.metrics import RequestMetrics
 from podling.apiserver.request import Request, parse_query, request_info
 from podling.apiserver.response import Response
 from podling.apiserver.routes import Routes
-from podling.model.errors import StatusError, internal, page_not_found, too_large
+from podling.model.errors import StatusError, internal, too_large
 from podling.model.time import Clock
 
 BODY_LIMIT = 3 * 1024 * 1024
+LONGEST_AUDIT_ID = 64
+CLIENT_LEFT = 499
+"""What a request is counted as whose client went away before it was answered."""
 
 log = logging.getLogger(__name__)
 
@@ -31,13 +35,18 @@ log = logging.getLogger(__name__)
 class PathHandler(Protocol):
     """Serves paths that are no resources, such as discovery."""
 
-    def serve(self, context: RequestContext) -> Response | None:
+    @property
+    def paths(self) -> Collection[str]:
+        """Where it answers, for the index."""
+        ...
+
+    async def serve(self, context: RequestContext) -> Response | None:
         """None when the path is not one of its own."""
         ...
 
 
 class Observer(Protocol):
-    """Is told of every request once its answer is known: audit, metrics."""
+    """Is told of every request once its answer is known."""
 
     def completed(self, context: RequestContext, code: int) -> None: ...
 
@@ -51,6 +60,8 @@ class Pipeline:
         authorizers: Sequence[Authorizer],
         paths: Sequence[PathHandler],
         routes: Routes,
+        metrics: RequestMetrics,
+        audit: AuditLog | None = None,
         observers: Sequence[Observer] = (),
     ) -> None:
         self._clock = clock
@@ -58,27 +69,42 @@ class Pipeline:
         self._authorizers = authorizers
         self._paths = paths
         self._routes = routes
-        self._observers = observers
+        self._metrics = metrics
+        self._audit = audit
+        audits: Sequence[Observer] = () if audit is None else (audit,)
+        self._observers = (metrics, *audits, *observers)
 
     async def handle(self, request: Request) -> Response:
         """The answer, whatever happens."""
+        if self._audit is not None and self._audit.sink.full:
+            await self._audit.sink.room()
         context = RequestContext(
             request,
-            request.headers.get("Audit-Id") or new_audit_id(),
+            request.headers.get("Audit-Id", "")[:LONGEST_AUDIT_ID] or new_audit_id(),
             self._clock.now(),
             parse_query(request.query),
         )
+        self._metrics.began(context)
+        status = CLIENT_LEFT
+        try:
+            response = await self._respond(context)
+            status = response.status
+            response.body = self._metrics.following(context, response.body)
+        finally:
+            for observer in self._observers:
+                observer.completed(context, status)
+        return response
+
+    async def _respond(self, context: RequestContext) -> Response:
         try:
             response = await self._answer(context)
         except StatusError as error:
             response = failure(error)
         except Exception as error:
-            log.exception("%s %s", request.method, request.path)
+            log.exception("%s %s", context.request.method, context.request.path)
             response = failure(internal(str(error)))
         if finish(context, response):
-            await compress(response)
-        for observer in self._observers:
-            observer.completed(context, response.status)
+            await rewrite(context, response)
         return response
 
     async def _answer(self, context: RequestContext) -> Response:
@@ -90,11 +116,11 @@ class Pipeline:
             raise too_large(BODY_LIMIT)
         if context.info.is_resource_request:
             return await self._routes.serve(context)
-        return self._serve_path(context)
+        return await self._serve_path(context)
 
-    def _serve_path(self, context: RequestContext) -> Response:
+    async def _serve_path(self, context: RequestContext) -> Response:
         for handler in self._paths:
-            response = handler.serve(context)
+            response = await handler.serve(context)
             if response is not None:
                 return response
-        raise page_not_found()
+        return no_such_page()

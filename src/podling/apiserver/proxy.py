@@ -1,4 +1,5 @@
-"""Logs and streams of pods: the request, once allowed, is carried to the kubelet of the pod's node.
+"""Logs and streams of pods: the request, once allowed, is carried to the kubelet of the pod's node. What asks
+for a proxy is passed on by `http_proxy.py`.
 
 Logs are one plain GET whose body is passed on as it comes. Exec, attach and port-forward are upgrades: the
 handshake is repeated to the kubelet, and from its 101 on bytes are copied both ways unread; what the kubelet
@@ -17,6 +18,7 @@ from yarl import URL
 
 from podling.apiserver.context import RequestContext
 from podling.apiserver.errors import failure
+from podling.apiserver.http_proxy import FindEndpoints, HttpProxy
 from podling.apiserver.kubelet_location import kubelet_address, kubelet_target
 from podling.apiserver.response import TEXT, Response
 from podling.model.errors import StatusError, bad_request, internal
@@ -46,11 +48,19 @@ FindNode = Callable[[str], Awaitable[Node]]
 class KubeletProxy:
     """The API server's connector. `tls` carries the certificate that kubelets know the API server by."""
 
-    def __init__(self, find_node: FindNode, tls: ssl.SSLContext) -> None:
+    def __init__(self, find_node: FindNode, find_endpoints: FindEndpoints, tls: ssl.SSLContext) -> None:
         self._find_node = find_node
+        self._http = HttpProxy(find_endpoints, tls)
         self._tls = tls
 
-    async def __call__(self, context: RequestContext, pod: Any) -> Response:
+    async def __call__(self, context: RequestContext, obj: Any) -> Response:
+        if context.info.subresource != "proxy":
+            return await self._of_pod(context, obj)
+        if not context.request.headers.get("Upgrade"):
+            return await self._http.relayed(context, obj)
+        return Response(101, KubeletUpgrade(*await self._http.target(context, obj)))
+
+    async def _of_pod(self, context: RequestContext, pod: Pod) -> Response:
         subresource = context.info.subresource
         target = kubelet_target(pod, subresource, context.query)
         if not pod.spec.node_name:

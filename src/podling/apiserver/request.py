@@ -2,7 +2,7 @@
 
 `request_info` reads a path as Kubernetes' RequestInfoFactory does; authorization, routing, audit and metrics
 look at its answer and never at the path again. The same paths are asked for again and again, so the answers
-are remembered. Pure: the server's HTTP library appears in `http.py` only.
+are remembered. Pure: the server's HTTP library appears in `http.py` and `arrival.py` only.
 """
 
 from __future__ import annotations
@@ -57,6 +57,8 @@ class Request:
     body: bytes = b""
     user: User | None = None
     certificate: Subject | None = None
+    remote: str = ""
+    """The address it came from; none from inside the process."""
 
 
 class RequestInfo(NamedTuple):
@@ -71,6 +73,8 @@ class RequestInfo(NamedTuple):
     resource: str = ""
     subresource: str = ""
     name: str = ""
+    rest: tuple[str, ...] = ()
+    """What follows the subresource."""
 
 
 def parse_query(query: str) -> Query:
@@ -110,9 +114,10 @@ def _request_info(method: str, path: str, watch: bool) -> RequestInfo:
     namespace, rest = _namespace(rest)
     resource, name = rest[0], rest[1] if len(rest) > 1 else ""
     subresource = rest[2] if len(rest) > 2 and verb != "proxy" else ""
+    below = tuple(rest[3:]) if subresource else ()
     if not name:
         verb = _collection_verb(verb, watch)
-    return RequestInfo(verb, path, True, group, version, namespace, resource, subresource, name)
+    return RequestInfo(verb, path, True, group, version, namespace, resource, subresource, name, below)
 
 
 def _namespace(parts: list[str]) -> tuple[str, list[str]]:

@@ -1,28 +1,31 @@
 """From a resource request to the verb that answers it: which endpoints exist, and what refuses the others.
 
 The endpoints are those of the kinds: a kind's verbs on itself, and per subresource the verbs of its sort.
-Unknown resources are 404, known ones with a method they do not have 405, as in Kubernetes.
+Unknown resources are 404, known ones with a method they do not have 405, as in Kubernetes. `/watch/` in the
+path is the older way to ask for a watch; only there one is of a single object.
 """
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from podling.apiserver.context import RequestContext
-from podling.apiserver.errors import method_not_supported
+from podling.apiserver.errors import MethodNotSupported, no_such_page
 from podling.apiserver.negotiation import OBJECT_SHAPES, negotiate
-from podling.apiserver.registry.kind import Action, Connect
+from podling.apiserver.registry.kind import PROXY_VERBS, Action, Answer, Connect, Members
 from podling.apiserver.registry.review import Review
 from podling.apiserver.request import RequestInfo
 from podling.apiserver.response import Response
 from podling.apiserver.verbs.act import act
+from podling.apiserver.verbs.answer import answer
 from podling.apiserver.verbs.connect import connect
 from podling.apiserver.verbs.create import create
 from podling.apiserver.verbs.delete import delete
 from podling.apiserver.verbs.deletecollection import deletecollection
 from podling.apiserver.verbs.get import get
 from podling.apiserver.verbs.list import list_
+from podling.apiserver.verbs.members import create_member, delete_member, get_member
 from podling.apiserver.verbs.patch import patch
 from podling.apiserver.verbs.review import review
 from podling.apiserver.verbs.scope import Scope
@@ -32,7 +35,13 @@ from podling.model.errors import page_not_found
 
 Verb = Callable[[RequestContext, Scope], Awaitable[Response]]
 
-ON_OBJECTS: Mapping[str, Verb] = {"get": get, "update": update, "patch": patch, "delete": delete}
+ON_OBJECTS: Mapping[str, Verb] = {
+    "get": get,
+    "update": update,
+    "patch": patch,
+    "delete": delete,
+    "watch": watch,
+}
 ON_COLLECTIONS: Mapping[str, Verb] = {
     "list": list_,
     "watch": watch,
@@ -41,7 +50,19 @@ ON_COLLECTIONS: Mapping[str, Verb] = {
 }
 ON_REVIEWS: Mapping[str, Verb] = {"create": review}
 ON_ACTIONS: Mapping[str, Verb] = {"create": act}
-ON_NODES: Mapping[str, Verb] = {"create": connect, "get": connect}
+ON_ANSWERS: Mapping[str, Verb] = {"create": answer}
+ON_MEMBERS: Mapping[str, Verb] = {"create": create_member, "get": get_member, "delete": delete_member}
+ON_NODES: Mapping[str, Verb] = dict.fromkeys(PROXY_VERBS, connect)
+METHODS = {
+    "get": "GET",
+    "list": "GET",
+    "watch": "GET",
+    "create": "POST",
+    "update": "PUT",
+    "patch": "PATCH",
+    "delete": "DELETE",
+    "deletecollection": "DELETE",
+}
 EVERYWHERE = frozenset({"list", "watch"})
 """What a namespaced resource may be asked without naming a namespace."""
 
@@ -56,24 +77,36 @@ class Route(NamedTuple):
 
 class Routes:
     def __init__(self, scopes: Sequence[Scope]) -> None:
-        self._routes = {_path(scope): _route(scope) for scope in scopes}
+        self._routes = {endpoint(scope): _route(scope) for scope in scopes}
+        self._versions = {(group, version) for group, version, _, _ in self._routes}
 
     async def serve(self, context: RequestContext) -> Response:
         """Raises StatusError."""
         info = context.info
         route = self._routes.get((info.api_group, info.api_version, info.resource, info.subresource))
         if route is None:
-            raise page_not_found()
+            if (info.api_group, info.api_version) in self._versions:
+                raise page_not_found()
+            return no_such_page()
         _check_place(info, route.scope)
-        verb = (route.named if info.name else route.unnamed).get(info.verb)
-        if verb is None:
-            raise method_not_supported()
+        subresource = route.scope.subresource
+        is_passed_on = isinstance(subresource, Connect) and subresource.has_path
+        if not is_passed_on and len(info.rest) != isinstance(subresource, Members):
+            raise page_not_found()
+        verbs = route.named if info.name else route.unnamed
+        verb = verbs.get(info.verb)
+        # HEAD reads as get, and POST to /watch/ as watch, but neither is served; a proxy takes all.
+        if verb is None or (METHODS[info.verb] != context.request.method and not is_passed_on):
+            raise not_among(verbs)
+        if route.scope.store.kind.deprecation:
+            context.warnings.append(route.scope.store.kind.deprecation)
         if verb is not connect:
             context.wanted = negotiate(context.request.headers.get("Accept", ""), OBJECT_SHAPES)
         return await verb(context, route.scope)
 
 
-def _path(scope: Scope) -> tuple[str, str, str, str]:
+def endpoint(scope: Scope) -> tuple[str, str, str, str]:
+    """Group, version, resource and subresource."""
     resource, subresource = scope.resource, scope.subresource
     return resource.group, resource.version, resource.plural, subresource.name if subresource else ""
 
@@ -84,6 +117,10 @@ def _route(scope: Scope) -> Route:
         return Route(scope, _only(ON_NODES, subresource.verbs), {})
     if isinstance(subresource, Action):
         return Route(scope, _only(ON_ACTIONS, subresource.verbs), {})
+    if isinstance(subresource, Answer):
+        return Route(scope, _only(ON_ANSWERS, subresource.verbs), {})
+    if isinstance(subresource, Members):
+        return Route(scope, _only(ON_MEMBERS, subresource.verbs), {})
     if isinstance(scope.store.kind, Review):
         return Route(scope, {}, ON_REVIEWS)
     verbs = subresource.verbs if subresource else scope.store.kind.verbs
@@ -94,10 +131,14 @@ def _only(verbs: Mapping[str, Verb], allowed: Sequence[str]) -> Mapping[str, Ver
     return {name: verb for name, verb in verbs.items() if name in allowed}
 
 
+def not_among(verbs: Iterable[str]) -> MethodNotSupported:
+    return MethodNotSupported(METHODS[verb] for verb in verbs)
+
+
 def _check_place(info: RequestInfo, scope: Scope) -> None:
     """Refuse a namespaced resource outside of one, and the other way round."""
     if scope.resource.namespaced:
         if not info.namespace and info.verb not in EVERYWHERE:
-            raise page_not_found() if info.name else method_not_supported()
+            raise page_not_found() if info.name else not_among(EVERYWHERE)
     elif info.namespace and info.resource != "namespaces":
         raise page_not_found()

@@ -4,20 +4,30 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from podling.apiserver.admission.built_in import built_in
 from podling.apiserver.admission.plugin import Chain
+from podling.apiserver.audit import AuditLog, Sink
 from podling.apiserver.authn.authenticator import Authenticator
+from podling.apiserver.authn.service_accounts import ServiceAccountTokens
+from podling.apiserver.authn.signing import SigningKey
 from podling.apiserver.authn.x509 import CertificateAuthenticator
 from podling.apiserver.authz.authorizer import Authorizer
+from podling.apiserver.authz.basic import BasicAuthorizer
 from podling.apiserver.authz.interim import (
     AuthenticatedAuthorizer,
     MastersAuthorizer,
     PublicPathsAuthorizer,
 )
+from podling.apiserver.checks import health_paths
+from podling.apiserver.exposition import Metrics, audit_metrics, open_and_stored, request_metrics
+from podling.apiserver.health import HealthPaths
+from podling.apiserver.index import Index
 from podling.apiserver.judges import Judges
-from podling.apiserver.metrics import RequestCounts
+from podling.apiserver.metrics import RequestMetrics
+from podling.apiserver.openid import OpenID
 from podling.apiserver.pipeline import Observer, PathHandler, Pipeline
 from podling.apiserver.registry.kind import Kind, View, storage_key
 from podling.apiserver.registry.review import Review
@@ -25,32 +35,51 @@ from podling.apiserver.registry.store import Store, kept_as
 from podling.apiserver.registry.stores import Stores
 from podling.apiserver.registry.view_storage import ViewStorage
 from podling.apiserver.response import Handle
-from podling.apiserver.routes import Routes
+from podling.apiserver.routes import Routes, endpoint
 from podling.apiserver.table import Tables
 from podling.apiserver.verbs.scope import Connector, Scope
 from podling.model import json
 from podling.model.time import Clock
 from podling.storage.interface import Storage
-from podling.watch.cache import ResourceCache
+from podling.watch.cache import WINDOW, ResourceCache
 
 BOOKMARK_SECONDS = 60.0
+LOOPBACK = "127.0.0.1:6443"
 
 AUTHENTICATORS: Sequence[Authenticator] = (CertificateAuthenticator(),)
 AUTHORIZERS: Sequence[Authorizer] = (
     MastersAuthorizer(),
     PublicPathsAuthorizer(),
     AuthenticatedAuthorizer(),
+    BasicAuthorizer(),
 )
+
+
+@dataclass(slots=True)
+class ServerState:
+    """Where a server is between its beginning and its end, as its health tells."""
+
+    loaded: bool = False
+    ending: bool = False
+
+    def loading(self) -> str:
+        return "" if self.loaded else "the objects are not all loaded yet"
+
+    def shutdown(self) -> str:
+        return "process is shutting down" if self.ending else ""
 
 
 class ApiServer:
     """Serves from `start()` to `close()`. `handle` is all that a listener or an in-process client needs."""
 
-    def __init__(self, pipeline: Pipeline, caches: Sequence[ResourceCache], counts: RequestCounts) -> None:
+    def __init__(
+        self, state: ServerState, pipeline: Pipeline, caches: Sequence[ResourceCache], metrics: Metrics
+    ) -> None:
         self.handle: Handle = pipeline.handle
+        self.metrics = metrics
+        self._state = state
         self._caches = caches
         self._bookmarks: asyncio.TimerHandle | None = None
-        self.counts = counts
 
     @classmethod
     def build(
@@ -64,29 +93,51 @@ class ApiServer:
         observers: Sequence[Observer] = (),
         authenticators: Sequence[Authenticator] = AUTHENTICATORS,
         authorizers: Sequence[Authorizer] = AUTHORIZERS,
+        audit: Sink | None = None,
+        signing_key: SigningKey | None = None,
+        address: str = LOOPBACK,
+        mount_tokens: bool = False,
+        history: int = WINDOW,
     ) -> ApiServer:
-        stores = [_store(storage, kind, clock) for kind in kinds]
-        counts = RequestCounts()
-        chain = built_in(Stores(stores), clock)
+        """`history`: changes of each resource that a watch may resume over."""
+        stores = [_store(storage, kind, clock, history) for kind in kinds]
+        objects = Stores(stores)
+        chain = built_in(objects, clock, mount_tokens=mount_tokens)
+        tokens = ServiceAccountTokens(signing_key or SigningKey.made(), objects.find, clock)
+        stored = [store for store in stores if not isinstance(store.kind, Review)]
+        scopes = list(_scopes(stores, chain, connector, Judges(authenticators, authorizers, tokens)))
+        counts = RequestMetrics([endpoint(scope) for scope in scopes])
+        state = ServerState()
+        audited = AuditLog(audit, clock) if audit else None
+        metrics = _metrics(counts, audited, stored)
+        health = _health(storage, state, audit)
+        handlers: Sequence[PathHandler] = (metrics, OpenID(tokens.key, address), health, *paths)
         pipeline = Pipeline(
             clock=clock,
-            authenticators=authenticators,
+            authenticators=(*authenticators, tokens),
             authorizers=authorizers,
-            paths=paths,
-            routes=Routes(list(_scopes(stores, chain, connector, Judges(authenticators, authorizers)))),
-            observers=(counts, *observers),
+            paths=(*handlers, Index(handlers)),
+            routes=Routes(scopes),
+            metrics=counts,
+            audit=audited,
+            observers=observers,
         )
-        caches = [store.cache for store in stores if not isinstance(store.kind, Review)]
-        return cls(pipeline, caches, counts)
+        return cls(state, pipeline, [store.cache for store in stored], metrics)
 
     async def start(self) -> None:
         """Load all objects; requests may come once this has returned."""
         for cache in self._caches:
             await cache.start()
+        self._state.loaded = True
         self._bookmark()
+
+    def drain(self) -> None:
+        """Say by `/readyz` that this server is about to end; everything is still answered."""
+        self._state.ending = True
 
     def close(self) -> None:
         """End all watches. Requests in progress are answered."""
+        self.drain()
         if self._bookmarks is not None:
             self._bookmarks.cancel()
         for cache in self._caches:
@@ -98,7 +149,26 @@ class ApiServer:
         self._bookmarks = asyncio.get_running_loop().call_later(BOOKMARK_SECONDS, self._bookmark)
 
 
-def _store(storage: Storage, kind: Kind[Any], clock: Clock) -> Store[Any]:
+def _metrics(counts: RequestMetrics, audit: AuditLog | None, stores: Sequence[Store[Any]]) -> Metrics:
+    return Metrics(
+        (
+            lambda: request_metrics(counts),
+            lambda: audit_metrics(audit) if audit else (),
+            lambda: open_and_stored(counts, [(store.kind.resource, store.cache) for store in stores]),
+        )
+    )
+
+
+def _health(storage: Storage, state: ServerState, audit: Sink | None) -> HealthPaths:
+    return health_paths(
+        storage,
+        log=lambda: audit.fault if audit else "",
+        loading=state.loading,
+        shutdown=state.shutdown,
+    )
+
+
+def _store(storage: Storage, kind: Kind[Any], clock: Clock, history: int) -> Store[Any]:
     resource = kind.resource
     if isinstance(kind, View):
         storage = ViewStorage(storage, kind)
@@ -108,6 +178,7 @@ def _store(storage: Storage, kind: Kind[Any], clock: Clock) -> Store[Any]:
         json.decoder_of(resource.type).decode,
         kind=resource.kind,
         api_version=resource.api_version,
+        window=history,
     )
     return Store(kind, storage, cache, clock)
 

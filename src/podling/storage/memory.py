@@ -69,6 +69,9 @@ class MemoryStorage:
         self._compacted = max(self._compacted, min(revision, self._revision))
         self._events = [e for e in self._events if e.revision > self._compacted]
 
+    async def probe(self) -> None:
+        self._check_open()
+
     async def close(self) -> None:
         self._closed = True
 

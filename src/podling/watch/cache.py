@@ -34,11 +34,6 @@ class Selection(NamedTuple):
     more: bool
     remaining: int | None
 
-    @property
-    def items(self) -> bytes:
-        """What stands between the brackets of `"items":[]`."""
-        return b",".join([entry.item for entry in self.entries])
-
 
 class ResourceCache:
     """`prefix` is that of all keys of the resource; `decode` makes an object of its bytes, resourceVersion
@@ -64,11 +59,27 @@ class ResourceCache:
         self._revision = 0
         self._subscriptions: dict[str, dict[Subscription, None]] = {}
         self._end_watch: Callable[[], None] = lambda: None
+        self._sent_to_ended = 0
+        self._closed = False
 
     @property
     def revision(self) -> int:
         """The store's revision this cache is as new as."""
         return self._revision
+
+    @property
+    def size(self) -> int:
+        """How many objects there are."""
+        return len(self._entries)
+
+    @property
+    def watchers(self) -> int:
+        return sum(map(len, self._subscriptions.values()))
+
+    @property
+    def events_sent(self) -> int:
+        """To all watchers there are and were."""
+        return self._sent_to_ended + sum(one.sent for one in self._all_subscriptions())
 
     async def start(self) -> None:
         """Load the objects and the history that is left, then follow the store."""
@@ -88,6 +99,8 @@ class ResourceCache:
         self._end_watch = self._storage.watch(self._prefix, self._hear)
 
     def close(self) -> None:
+        """Ends all watches, and those that come later before they have said anything."""
+        self._closed = True
         self._end_watch()
         for subscription in self._all_subscriptions():
             subscription.close()
@@ -110,8 +123,11 @@ class ResourceCache:
         """
         past = {} if revision is None else self._past(prefix, revision)
         at = self._revision if revision is None else revision
+        entries = self._with_past(past, prefix, after) if past else self._from(prefix, after)
+        if not match and not limit:
+            return Selection(list(entries), at, False, 0)
         found: list[Entry] = []
-        for entry in self._with_past(past, prefix, after) if past else self._from(prefix, after):
+        for entry in entries:
             if match and not match(entry):
                 continue
             if limit and len(found) == limit:
@@ -132,13 +148,14 @@ class ResourceCache:
         """Watch what is under `prefix` for changes above `revision`.
 
         Without a revision, or from 0, the objects there are come first as ADDED. `initial` is
-        sendInitialEvents (meta/v1 ListOptions): True sends them whatever the revision and marks their end
-        with a bookmark, False never sends them. Raises CompactedError when `revision` is out of the window.
+        sendInitialEvents (meta/v1 ListOptions): True sends them whatever the revision and, for who takes
+        bookmarks, marks their end with one; False never sends them. Raises CompactedError when `revision`
+        is out of the window.
         """
         frames = frames or self._frames
         backlog: Iterator[bytes] = iter(())
         if initial or (initial is None and not revision):
-            backlog = self._initial_events(prefix, match, frames, mark_end=bool(initial))
+            backlog = self._initial_events(prefix, match, frames, mark_end=bool(initial) and bookmarks)
         elif revision:
             backlog = self._missed_events(prefix, revision, match, frames)
         watchers = self._subscriptions.setdefault(prefix, {})
@@ -146,6 +163,8 @@ class ResourceCache:
             backlog, revision or 0, match, frames, bookmarks, on_end=lambda ended: self._drop(prefix, ended)
         )
         watchers[subscription] = None
+        if self._closed:
+            subscription.close()
         return subscription
 
     def bookmark(self) -> None:
@@ -162,10 +181,10 @@ class ResourceCache:
                 after = compacted.revision
 
     def _hear(self, revision: int, events: Sequence[Event]) -> None:
-        changes = [self._apply(event) for event in events]
         self._revision = revision
-        if not changes:
+        if not events:
             return
+        changes = [self._apply(event) for event in events]
         self._window.extend(changes)
         shared = SharedFrames()
         for prefix, subscriptions in tuple(self._subscriptions.items()):
@@ -212,12 +231,11 @@ class ResourceCache:
         return (frames.event(seen) for change in missed if (seen := sight(change, match)))
 
     def _from(self, prefix: str, after: str) -> Iterator[Entry]:
-        entries = self._entries
-        for key in entries.irange(max(prefix, after)):
-            if not key.startswith(prefix):
-                return
-            if key != after:
-                yield entries[key]
+        if not self._entries:
+            return iter(())
+        start = max(prefix, after)
+        keys = self._entries.irange(start, _behind(prefix), inclusive=(start != after, False))
+        return map(self._entries.__getitem__, keys)
 
     def _past(self, prefix: str, revision: int) -> dict[str, Entry | None]:
         """What has changed since `revision`, as it was then."""
@@ -233,8 +251,7 @@ class ResourceCache:
         return heapq.merge(unchanged, changed, key=_key)
 
     def _count_from(self, prefix: str, key: str, past: Mapping[str, Entry | None]) -> int:
-        behind = prefix[:-1] + chr(ord(prefix[-1]) + 1)
-        count: int = self._entries.bisect_left(behind) - self._entries.bisect_left(key)
+        count: int = self._entries.bisect_left(_behind(prefix)) - self._entries.bisect_left(key)
         gone = sum(
             (was is not None) - (other in self._entries) for other, was in past.items() if other >= key
         )
@@ -244,10 +261,16 @@ class ResourceCache:
         return [one for subscriptions in self._subscriptions.values() for one in subscriptions]
 
     def _drop(self, prefix: str, subscription: Subscription) -> None:
+        self._sent_to_ended += subscription.sent
         remaining = self._subscriptions[prefix]
         del remaining[subscription]
         if not remaining:
             del self._subscriptions[prefix]
+
+
+def _behind(prefix: str) -> str:
+    """The first key behind all that begin with `prefix`."""
+    return prefix[:-1] + chr(ord(prefix[-1]) + 1)
 
 
 def _key(entry: Entry) -> str:

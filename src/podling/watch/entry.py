@@ -8,7 +8,7 @@ that a cache costs the memory of its index only.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 RECENT = 1_000
@@ -42,11 +42,10 @@ class Entry:
         """The object as a GET answers it, with its resourceVersion."""
         return self.at(self.revision)
 
-    @property
-    def item(self) -> bytes:
-        """The object as it stands in a list: without kind and apiVersion."""
+    def item(self) -> tuple[bytes, memoryview]:
+        """The object as it stands in a list, without kind and apiVersion: two pieces, to be joined."""
         value, seam = self.value, self._seam
-        return b'{"metadata":{' + _resource_version(value, seam, self.revision) + value[seam:]
+        return b'{"metadata":{' + _resource_version(value, seam, self.revision), memoryview(value)[seam:]
 
     @property
     def object(self) -> Any:
@@ -59,8 +58,27 @@ class Entry:
         value, seam = self.value, self._seam
         return value[:seam] + _resource_version(value, seam, revision) + value[seam:]
 
+    def know_object(self, obj: Any) -> None:
+        """Spare decoding: `obj` is what `data` was encoded from, and will not be modified."""
+        if self._object is None:
+            self._decoder.keep(self)
+            self._object = obj
+
     def forget_object(self) -> None:
         self._object = None
+
+
+def items(entries: Iterable[Entry]) -> list[bytes | memoryview]:
+    """What stands between the brackets of a list's `"items":[]`, in pieces.
+
+    Whoever makes a list joins all its pieces at once: a copy of each object on the way would cost several
+    times as much as that.
+    """
+    pieces: list[bytes | memoryview] = []
+    for entry in entries:
+        pieces += entry.item()
+        pieces.append(b",")
+    return pieces[:-1]
 
 
 def _seam(value: bytes) -> int:
@@ -76,7 +94,7 @@ def _resource_version(value: bytes, seam: int, revision: int) -> bytes:
 
 
 class Decoder:
-    """Decodes entries and has the longest decoded forget their objects."""
+    """Decodes entries, and has the longest decoded forget their objects."""
 
     def __init__(self, decode: Callable[[bytes], Any], keep: int = RECENT) -> None:
         self._decode = decode
@@ -84,7 +102,10 @@ class Decoder:
         self._recent: deque[Entry] = deque()
 
     def decode(self, entry: Entry) -> Any:
+        self.keep(entry)
+        return self._decode(entry.data)
+
+    def keep(self, entry: Entry) -> None:
         if len(self._recent) == self._keep:
             self._recent.popleft().forget_object()
         self._recent.append(entry)
-        return self._decode(entry.data)

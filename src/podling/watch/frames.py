@@ -34,7 +34,7 @@ class JsonFrames:
 
     def bookmark(self, revision: int, *, initial_events_end: bool = False) -> bytes:
         annotations = b',"annotations":{"k8s.io/initial-events-end":"true"}' if initial_events_end else b""
-        metadata = b'{"resourceVersion":"%d","creationTimestamp":null%b}' % (revision, annotations)
+        metadata = b'{"resourceVersion":"%d"%b}' % (revision, annotations)
         return self._bookmark + metadata + b"}}\n"
 
 

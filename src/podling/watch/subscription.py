@@ -48,6 +48,8 @@ class Subscription:
         self._ended = False
         self._waiter: asyncio.Future[None] | None = None
         self.overflowed = False
+        self.sent = 0
+        """Events handed to the reader so far."""
 
     def offer(self, changes: Sequence[Change], shared: SharedFrames) -> None:
         for change in changes:
@@ -104,10 +106,11 @@ class Subscription:
             batch.append(frame)
             size += len(frame)
             if size >= BATCH_BYTES:
-                return b"".join(batch)
+                break
         while self._queue and size < BATCH_BYTES:
             frame = self._queue.popleft()
             self._queued -= len(frame)
             batch.append(frame)
             size += len(frame)
+        self.sent += len(batch)
         return b"".join(batch)

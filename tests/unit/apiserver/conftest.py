@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any, NamedTuple
 
 import pytest
 
 from podling.apiserver.context import RequestContext
+from podling.apiserver.registry.kind import Kind
 from podling.apiserver.registry.kinds import KINDS
 from podling.apiserver.request import Request, User
 from podling.apiserver.response import Response
 from podling.apiserver.server import ApiServer
+from podling.apiserver.verbs.scope import Connector
 from podling.storage.memory import MemoryStorage
 
 ROOT = User("root", ("system:masters", "system:authenticated"))
@@ -53,12 +55,15 @@ class Conversation:
         self.clock = clock
         self.storage = storage
         self.user: User | None = ROOT
+        self.connector: Connector = answers_itself
 
-    async def restart(self) -> None:
+    async def restart(self, served: Sequence[Kind[Any]] | None = None) -> None:
         """A new server over the same storage."""
         if hasattr(self, "server"):
             self.server.close()
-        self.server = ApiServer.build(self.storage, KINDS, clock=self.clock, connector=answers_itself)
+        self.server = ApiServer.build(
+            self.storage, served or KINDS, clock=self.clock, connector=self.connector
+        )
         await self.server.start()
 
     async def say(self, method: str, target: str, body: Any = None, **headers: str) -> Answer:

@@ -4,13 +4,37 @@ from __future__ import annotations
 
 import json
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 
-from podling.apiserver.audit import AuditLog
+from podling.apiserver.audit import AuditLog, source_ips
 from podling.apiserver.context import RequestContext
 from podling.apiserver.request import Request, User, parse_query, request_info
+
+
+class Lines:
+    """A sink that keeps what it is given."""
+
+    full = False
+    lost = 0
+    fault = ""
+
+    def __init__(self) -> None:
+        self.lines: list[bytes] = []
+
+    def write(self, line: bytes) -> None:
+        self.lines.append(line)
+
+    async def room(self) -> None:
+        """There always is."""
+
+
+class StandingClock(NamedTuple):
+    time: datetime
+
+    def now(self) -> datetime:
+        return self.time
 
 
 def context(method: str, target: str) -> RequestContext:
@@ -22,9 +46,9 @@ def context(method: str, target: str) -> RequestContext:
 
 
 def log(method: str, target: str, code: int) -> list[Any]:
-    lines: list[bytes] = []
-    AuditLog(lines.append).completed(context(method, target), code)
-    return [json.loads(line) for line in lines]
+    sink, at = Lines(), context(method, target)
+    AuditLog(sink, StandingClock(at.now)).completed(at, code)
+    return [json.loads(line) for line in sink.lines]
 
 
 def test_an_event() -> None:
@@ -49,6 +73,8 @@ def test_an_event() -> None:
             },
             "responseStatus": {"metadata": {}, "code": 200},
             "requestReceivedTimestamp": "2026-01-02T03:04:05.000006Z",
+            "stageTimestamp": "2026-01-02T03:04:05.000006Z",
+            "annotations": {"authorization.k8s.io/decision": "allow"},
         }
     ]
 
@@ -67,3 +93,37 @@ def test_an_event() -> None:
 )
 def test_what_is_worth_a_line(method: str, target: str, code: int, logged: bool) -> None:
     assert bool(log(method, target, code)) is logged
+
+
+def test_what_goes_on_is_told_of_when_it_starts() -> None:
+    (event,) = log("GET", "/api/v1/namespaces/a/pods/b/exec", 101)
+    assert event["stage"] == "ResponseStarted"
+
+
+def test_a_refusal_says_so() -> None:
+    (event,) = log("GET", "/api/v1/pods", 403)
+    assert event["annotations"] == {"authorization.k8s.io/decision": "forbid"}
+
+
+@pytest.mark.parametrize(
+    ("headers", "remote", "ips"),
+    [
+        ({}, "", []),
+        ({}, "10.0.0.9", ["10.0.0.9"]),
+        ({"X-Forwarded-For": "1.2.3.4, 10.0.0.7"}, "10.0.0.9", ["1.2.3.4", "10.0.0.7", "10.0.0.9"]),
+        ({"X-Forwarded-For": "me,,1.2.3.4"}, "1.2.3.4", ["1.2.3.4"]),
+        ({"X-Real-Ip": "1.2.3.4"}, "10.0.0.9", ["1.2.3.4", "10.0.0.9"]),
+        ({"X-Forwarded-For": "1.2.3.4", "X-Real-Ip": "1.2.3.4"}, "::1", ["1.2.3.4", "::1"]),
+        ({"X-Real-Ip": "me"}, "::1", ["::1"]),
+    ],
+)
+def test_where_a_request_came_from(headers: dict[str, str], remote: str, ips: list[str]) -> None:
+    assert source_ips(Request("GET", "/", headers=headers, remote=remote)) == ips
+
+
+def test_an_event_tells_the_address_and_no_more_of_a_client_than_is_good() -> None:
+    sink, at = Lines(), context("DELETE", "/api/v1/namespaces/a/pods/b")
+    at.request = Request("DELETE", at.info.path, headers={"User-Agent": "x" * 2000}, remote="::1")
+    AuditLog(sink, StandingClock(at.now)).completed(at, 200)
+    event = json.loads(sink.lines[0])
+    assert (event["sourceIPs"], event["userAgent"]) == (["::1"], "x" * 1024 + "...TRUNCATED")

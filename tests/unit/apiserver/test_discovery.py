@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from datetime import UTC, datetime
 from typing import Any
 
@@ -37,7 +38,8 @@ def ask(path: str, **headers: str) -> Response | None:
     named = {name.replace("_", "-"): value for name, value in headers.items()}
     request = Request("GET", path, headers=named)
     now = datetime(2026, 1, 1, tzinfo=UTC)
-    return DISCOVERY.serve(RequestContext(request, "audit", now, {}, RequestInfo("get", path)))
+    context = RequestContext(request, "audit", now, {}, RequestInfo("get", path))
+    return asyncio.run(DISCOVERY.serve(context))
 
 
 def get(path: str, **headers: str) -> Any:
@@ -88,6 +90,9 @@ def test_a_resource_is_described() -> None:
         ("pods/attach", "PodAttachOptions", ["create", "get"]),
         ("pods/portforward", "PodPortForwardOptions", ["create", "get"]),
         ("pods/log", "Pod", ["get"]),
+        ("pods/proxy", "PodProxyOptions", ["create", "delete", "get", "patch", "update"]),
+        ("nodes/proxy", "NodeProxyOptions", ["create", "delete", "get", "patch", "update"]),
+        ("services/proxy", "ServiceProxyOptions", ["create", "delete", "get", "patch", "update"]),
         ("nodes/status", "Node", ["get", "patch", "update"]),
         ("namespaces/status", "Namespace", ["get", "patch", "update"]),
         ("namespaces/finalize", "Namespace", ["update"]),

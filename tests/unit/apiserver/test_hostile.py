@@ -4,6 +4,11 @@ from __future__ import annotations
 
 import base64
 import json
+from collections.abc import Iterator
+from contextlib import suppress
+from functools import reduce
+from itertools import count
+from operator import getitem
 from typing import Any
 from urllib.parse import quote
 
@@ -11,7 +16,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from podling.apiserver.registry.kinds import KINDS
+from podling.apiserver.registry.pods import Pods
 from podling.apiserver.response import Response
+from podling.model.json import decoder_of
+from podling.model.pod import Pod
 
 CONFIGS = "/api/v1/namespaces/default/configmaps"
 PODS = "/api/v1/namespaces/default/pods"
@@ -107,6 +116,68 @@ async def test_patching(furnished: Any, body: bytes, target: str, kind: str) -> 
     await survives(furnished, "PATCH", target + query, body, Content_Type=f"application/{kind}")
 
 
+WHOLE = {
+    "apiVersion": "v1",
+    "kind": "Pod",
+    "metadata": {"name": "p", "labels": {"a": "b"}, "annotations": {}, "finalizers": ["a.b/c"]},
+    "spec": {
+        "containers": [
+            {
+                "name": "c",
+                "image": "i",
+                "env": [{"name": "E", "value": "v"}],
+                "ports": [{"containerPort": 80, "name": "http"}],
+                "resources": {"limits": {"cpu": "1"}},
+                "volumeMounts": [{"name": "v", "mountPath": "/v"}],
+            }
+        ],
+        "initContainers": [{"name": "i", "image": "i", "restartPolicy": "Always"}],
+        "volumes": [{"name": "v", "emptyDir": {"sizeLimit": "1Mi"}}],
+        "tolerations": [{"key": "k", "operator": "Exists"}],
+    },
+}
+
+
+def places(value: Any, at: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    """The way to everything in `value`."""
+    inner = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for key, child in inner:
+        yield (*at, key)
+        yield from places(child, (*at, key))
+
+
+def spoiled(changes: list[tuple[tuple[Any, ...], Any]]) -> bytes:
+    """A good pod with something else in some places."""
+    pod: Any = json.loads(json.dumps(WHOLE))
+    for (*way, last), value in changes:
+        # The change before may have taken the place away.
+        with suppress(KeyError, IndexError, TypeError):
+            reduce(getitem, way, pod)[last] = value
+    return json.dumps(pod).encode()
+
+
+PLAUSIBLE = """
+    c i a-b A_B a.b/c /x ../x 1 1Gi -1 Always Never OnFailure UDP Memory Exists Equal $(E) http v p
+"""
+CHANGES = st.sampled_from(["", 0, -1, 80, 65536, True, [], {}, *PLAUSIBLE.split()])
+NUMBERS = count()
+SPOILED = st.lists(st.tuples(st.sampled_from([*places(WHOLE)]), CHANGES | CHANGES | VALUES), max_size=2).map(
+    spoiled
+)
+
+
+@bounded
+@given(SPOILED, st.sampled_from(PATCHES))
+async def test_nothing_is_stored_that_is_not_valid(furnished: Any, body: bytes, kind: str) -> None:
+    anew = body.replace(b'"name": "p"', b'"name": "p-%d"' % next(NUMBERS))
+    await survives(furnished, "POST", PODS, anew, Content_Type="application/json")
+    await survives(furnished, "PUT", f"{PODS}/p", body, Content_Type="application/json")
+    target = f"{PODS}/p?fieldManager=m&force=true" if kind.startswith("apply") else f"{PODS}/p"
+    await survives(furnished, "PATCH", target, body, Content_Type=f"application/{kind}")
+    for item in (await furnished.get(PODS)).body["items"]:
+        assert not Pods().validate(decoder_of(Pod).decode(json.dumps(item).encode()))
+
+
 @bounded
 @given(st.lists(st.dictionaries(st.sampled_from(["op", "path", "from", "value"]), VALUES), max_size=4))
 async def test_json_patches(furnished: Any, patch: Any) -> None:
@@ -139,7 +210,22 @@ PARAMETERS = st.dictionaries(
         ]
     ),
     st.text(max_size=12)
-    | st.sampled_from(["1", "0", "-1", "9" * 30, "Exact", "NotOlderThan", "true", "a in (b", "!a", "a=b,c"])
+    | st.sampled_from(
+        [
+            "1",
+            "0",
+            "-1",
+            "9" * 30,
+            "9" * 5000,
+            "-" + "9" * 5000,
+            "Exact",
+            "NotOlderThan",
+            "true",
+            "a in (b",
+            "!a",
+            "a=b,c",
+        ]
+    )
     | st.integers().map(str),
     max_size=4,
 )
@@ -156,6 +242,87 @@ ACCEPTED = st.sampled_from(
 )
 
 
+SELECTOR_WORDS = """
+    a b.c/d x/y/z spec.nodeName status.phase metadata.name metadata.namespace
+    = == != in notin ( ) , ! < > " \\ \\, 1 -1 - . ..
+"""
+SELECTORS = st.lists(
+    st.sampled_from(SELECTOR_WORDS.split()) | st.text(max_size=3),
+    max_size=8,
+).map("".join)
+
+
+@bounded
+@given(SELECTORS, SELECTORS, st.sampled_from([PODS, "/api/v1/pods", NODES, "/apis/events.k8s.io/v1/events"]))
+async def test_selecting(furnished: Any, labels: str, fields: str, target: str) -> None:
+    chosen = f"labelSelector={quote(labels)}&fieldSelector={quote(fields)}"
+    await survives(furnished, "GET", f"{target}?{chosen}")
+    await survives(furnished, "GET", f"{target}?watch=1&{chosen}")
+    await survives(furnished, "DELETE", f"{target}?dryRun=All&{chosen}")
+
+
+EVERYWHERE = [
+    f"{base}/namespaces/default/{kind.resource.plural}"
+    if kind.resource.namespaced
+    else f"{base}/{kind.resource.plural}"
+    for kind in KINDS
+    for base in [
+        f"/apis/{kind.resource.api_version}" if kind.resource.group else f"/api/{kind.resource.version}"
+    ]
+]
+
+
+@bounded
+@given(
+    SENT,
+    st.sampled_from(EVERYWHERE),
+    st.sampled_from(["", "/a", "/a/status", "/a/b/c"]),
+    st.sampled_from(PATCHES),
+)
+async def test_every_kind(furnished: Any, body: bytes, collection: str, name: str, kind: str) -> None:
+    target = f"{collection}{name}?dryRun=All&fieldManager=m"
+    for method in ("POST", "PUT", "DELETE"):
+        await survives(furnished, method, target, body, Content_Type="application/json")
+    await survives(furnished, "PATCH", target, body, Content_Type=f"application/{kind}")
+
+
+SEGMENT_WORDS = "api apis v1 apps namespaces default pods p status log proxy watch %00 %2F .. %ff"
+SEGMENTS = st.lists(
+    st.sampled_from(SEGMENT_WORDS.split())
+    | st.text(max_size=4).map(lambda text: quote(text, errors="replace")),
+    max_size=7,
+)
+
+
+@bounded
+@given(
+    st.sampled_from(["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "BREW"]),
+    SEGMENTS,
+    st.text(max_size=10),
+)
+async def test_paths(furnished: Any, method: str, segments: list[str], query: str) -> None:
+    await survives(furnished, method, f"/{'/'.join(segments)}?{quote(query, errors='replace')}", b"{}")
+
+
+HEADER_NAMES = """
+    Accept Accept_Encoding Audit_Id Authorization Content_Encoding Content_Type If_None_Match User_Agent
+    Impersonate_User Impersonate_Group X_Forwarded_For
+"""
+HEADERS = st.dictionaries(
+    st.sampled_from(HEADER_NAMES.split()),
+    st.text(max_size=20)
+    | st.sampled_from(["a" * 100_000, "gzip;q=x", "Bearer ", "*/*;q=0", "application/json;" * 999]),
+    max_size=4,
+)
+
+
+@bounded
+@given(HEADERS, st.sampled_from(["GET", "POST", "PATCH", "DELETE"]))
+async def test_headers(furnished: Any, headers: dict[str, str], method: str) -> None:
+    await survives(furnished, method, f"{CONFIGS}/a?dryRun=All", b"{}", **headers)
+    await survives(furnished, method, f"{CONFIGS}?dryRun=All", b"{}", **headers)
+
+
 @bounded
 @given(PARAMETERS, ACCEPTED)
 async def test_asking(furnished: Any, parameters: dict[str, str], accept: str) -> None:
@@ -163,11 +330,53 @@ async def test_asking(furnished: Any, parameters: dict[str, str], accept: str) -
     await survives(furnished, "GET", f"{CONFIGS}?{query}", Accept=accept)
 
 
+@pytest.mark.parametrize("number", ["9" * 30, "9" * 5000, "-" + "9" * 5000])
+@pytest.mark.parametrize("parameter", ["limit", "timeoutSeconds", "resourceVersion", "gracePeriodSeconds"])
+async def test_numbers_beyond_all_bounds(furnished: Any, parameter: str, number: str) -> None:
+    for method, target in (("GET", CONFIGS), ("GET", f"{CONFIGS}/a"), ("DELETE", f"{PODS}/p")):
+        await survives(furnished, method, f"{target}?{parameter}={number}")
+    await survives(furnished, "GET", f"{CONFIGS}?watch=1&{parameter}={number}")
+
+
 @bounded
 @given(st.binary(max_size=30) | VALUES.map(lambda value: json.dumps(value).encode()), st.booleans())
 async def test_continue_tokens(furnished: Any, token: bytes, encoded: bool) -> None:
     text = base64.urlsafe_b64encode(token).decode() if encoded else quote(token)
     await survives(furnished, "GET", f"{CONFIGS}?limit=1&continue={text}")
+
+
+MANY = "9" * 5000
+PODS_CONTAINER = {"name": "c", "image": "i"}
+BEYOND = [
+    (PODS, {"spec": {"containers": [{**PODS_CONTAINER, "resources": {"limits": {"cpu": MANY}}}]}}),
+    (PODS, {"spec": {"containers": [{**PODS_CONTAINER, "resources": {"limits": {"cpu": f"1e{MANY}"}}}]}}),
+    (PODS, {"spec": {"containers": [PODS_CONTAINER], "activeDeadlineSeconds": 10**400}}),
+    (PODS, {"metadata": {"name": "n", "resourceVersion": MANY}, "spec": {"containers": [PODS_CONTAINER]}}),
+    (PODS, {"metadata": {"name": "n", "creationTimestamp": "99999-13-45T99:99:99Z"}}),
+    (NODES, {"metadata": {"name": "n"}, "spec": {"podCIDR": f"10.0.0.0/{MANY}"}}),
+    (CONFIGS, {"metadata": {"name": "n", "generation": -(10**30)}}),
+    ("/apis/policy/v1/namespaces/default/poddisruptionbudgets", {"spec": {"minAvailable": f"{MANY}%"}}),
+    (
+        "/apis/coordination.k8s.io/v1/namespaces/default/leases",
+        {"spec": {"renewTime": "0000-00-00T00:00:00Z"}},
+    ),
+    ("/api/v1/namespaces/default/services", {"spec": {"ports": [{"port": 1, "targetPort": MANY}]}}),
+    ("/api/v1/namespaces/default/resourcequotas", {"spec": {"hard": {"pods": f"-{MANY}"}}}),
+]
+
+
+@pytest.mark.parametrize(("target", "body"), BEYOND)
+async def test_values_beyond_all_bounds(furnished: Any, target: str, body: dict[str, Any]) -> None:
+    named = {**body, "metadata": {"name": "n", **body.get("metadata", {})}}
+    await survives(furnished, "POST", target, json.dumps(named).encode(), Content_Type="application/json")
+    await survives(
+        furnished, "PUT", f"{target}/n", json.dumps(named).encode(), Content_Type="application/json"
+    )
+    for media_type in PATCHES:
+        sent = json.dumps(named).encode()
+        await survives(
+            furnished, "PATCH", f"{target}/n?fieldManager=m", sent, Content_Type=f"application/{media_type}"
+        )
 
 
 DEEP = {

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import email
 import io
 import ssl
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +17,7 @@ import aiohttp
 import pytest
 from aiohttp import web
 
-from podling.apiserver.http import listening, tls_context
+from podling.apiserver.http import LARGE, LONGEST_REST, listening, rest_after, tls_context
 from podling.apiserver.request import Request
 from podling.apiserver.response import Response
 from podling.pki import Authority
@@ -36,6 +38,8 @@ class Echo:
                 return Response(200, self._stream())
             case "/upgrade":
                 return Response(101, Takeover())
+            case "/large":
+                return Response(200, bytes(3 * LARGE))
         return Response(200, f"{request.method} {request.path}?{request.query}".encode(), "text/plain")
 
     async def _stream(self) -> AsyncGenerator[bytes, None]:
@@ -72,6 +76,88 @@ async def test_a_request_arrives_as_it_was_sent(session: aiohttp.ClientSession) 
         assert await answer.text() == "POST /api/a%3Ab?x=%2C&y"
     (request,) = echo.requests
     assert request.body == b"body" and request.headers.get("x-y") == "z" and request.certificate is None
+    assert request.remote == "127.0.0.1"
+
+
+async def conversation(url: str, *requests: str) -> list[bytes]:
+    """What a client that says all this at once is answered until the server ends the connection."""
+    reader, writer = await asyncio.open_connection("127.0.0.1", int(url.rpartition(":")[2]))
+    writer.write("".join(f"{request}\r\nHost: x\r\n\r\n" for request in requests).encode())
+    async with asyncio.timeout(10):
+        heard = await reader.read()
+    writer.close()
+    return heard.split(b"HTTP/1.")[1:]
+
+
+LAST = "GET / HTTP/1.1\r\nConnection: close"
+
+
+@pytest.mark.parametrize(("path", "size"), [("/", len("GET /?")), ("/large", 3 * LARGE)])
+async def test_an_answer_is_whole_and_the_connection_kept_where_it_may(path: str, size: int) -> None:
+    async with serving(Echo()) as url:
+        kept = await conversation(url, f"GET {path} HTTP/1.1", LAST)
+        closed = await conversation(url, f"GET {path} HTTP/1.1\r\nConnection: close")
+        old = await conversation(url, f"GET {path} HTTP/1.0")
+    assert (len(kept), len(closed), len(old)) == (2, 1, 1)
+    for answer in (kept[0], closed[0], old[0]):
+        head, _, body = answer.partition(b"\r\n\r\n")
+        headers = email.message_from_bytes(head.partition(b"\r\n")[2])
+        assert (headers["Content-Length"], len(body)) == (str(size), size)
+        assert parsedate_to_datetime(headers["Date"]).tzinfo is UTC
+
+
+@pytest.mark.parametrize("path", ["/", "/upgrade"])
+@pytest.mark.parametrize("version", ["1.0", "1.1"])
+async def test_no_answer_says_what_program_gave_it(path: str, version: str) -> None:
+    async with serving(Echo()) as url:
+        (answer,) = await conversation(url, f"GET {path} HTTP/{version}\r\nConnection: close")
+    assert b"server:" not in answer.lower()
+
+
+@pytest.mark.parametrize(
+    "request_",
+    [
+        "\x16\x03\x01 hello",
+        "GET / HTTP/1.1\r\n bad\x00: y",
+        "POST / HTTP/1.1\r\nContent-Length: x",
+        "GET http://[::1 HTTP/1.1",
+        "POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\nzz",
+    ],
+)
+async def test_what_is_not_http_is_refused_and_fills_no_log(
+    request_: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with serving(Echo()) as url:
+        (answer,) = await conversation(url, request_)
+    assert answer.split()[1] == b"400" and b"\r\nserver:" not in answer.lower()
+    assert caplog.records == []
+
+
+async def test_an_error_of_the_program_is_logged(
+    session: aiohttp.ClientSession, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def fail(request: Request) -> Response:
+        raise LookupError(request.path)
+
+    async with listening(fail, "127.0.0.1", 0, None, end_streams=lambda: None) as port:
+        assert (await session.get(f"http://127.0.0.1:{port}/here")).status == 500
+    assert [record.exc_info[0] for record in caplog.records if record.exc_info] == [LookupError]
+
+
+async def test_a_body_stays_as_it_was_sent(session: aiohttp.ClientSession) -> None:
+    """As Go has it: what claims to be packed is not unpacked, and may be anything."""
+    echo = Echo()
+    async with serving(echo) as url:
+        headers = {"Content-Encoding": "gzip"}
+        assert (await session.post(url, data=b"not gzip", headers=headers)).status == 200
+    assert echo.requests[0].body == b"not gzip"
+
+
+async def test_the_head_of_an_answer_alone() -> None:
+    async with serving(Echo()) as url:
+        head, after = await conversation(url, "HEAD /large HTTP/1.1", LAST)
+    assert f"Content-Length: {3 * LARGE}".encode() in head and head.endswith(b"\r\n\r\n")
+    assert after.endswith(b"GET /?")
 
 
 async def test_a_body_is_read_just_above_the_limit(session: aiohttp.ClientSession) -> None:
@@ -96,6 +182,29 @@ async def test_a_stream_is_sent_as_it_comes_and_ends_with_the_server(session: ai
         answer = await session.get(f"{url}/stream")
         assert await answer.content.readline() == b"first\n"
     assert await answer.content.read() == b"last\n"
+
+
+@pytest.mark.parametrize(
+    ("streams", "size", "seconds"),
+    [
+        (1, 100, 0.0004),
+        (100, 100, 0.04),
+        (100, LARGE + 1, 0.0),
+        (10_000, 100, LONGEST_REST),
+    ],
+)
+def test_many_streams_rest_between_small_pieces(streams: int, size: int, seconds: float) -> None:
+    assert rest_after(bytes(size), streams) == pytest.approx(seconds)
+
+
+async def test_what_comes_while_a_stream_rests_is_sent_in_order(session: aiohttp.ClientSession) -> None:
+    echo = Echo()
+    async with serving(echo) as url:
+        answers = [await session.get(f"{url}/stream") for _ in range(5)]
+        for answer in answers:
+            assert await answer.content.readline() == b"first\n"
+        echo.ended.set()
+        assert [await answer.content.read() for answer in answers] == [b"last\n"] * 5
 
 
 async def test_a_stream_is_closed_when_its_reader_goes(session: aiohttp.ClientSession) -> None:

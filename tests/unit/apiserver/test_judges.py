@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+from podling.apiserver.authn.service_accounts import ISSUER, Owner, ServiceAccountTokens
+from podling.apiserver.authn.signing import SigningKey
 from podling.apiserver.authn.x509 import CertificateAuthenticator
 from podling.apiserver.authz.authorizer import ALLOW, Decision, Opinion
 from podling.apiserver.judges import Judges
 from podling.apiserver.request import Request, RequestInfo, User
 from podling.model.errors import unauthorized
+from podling.model.time import SystemClock
 
 ANN = User("ann")
 
@@ -23,15 +28,23 @@ class OnlyAnn:
         return ALLOW if user == ANN else Opinion(Decision.DENY, "not ann")
 
 
+def nothing(type: Any, namespace: str, name: str) -> None:
+    """No object is there."""
+
+
+TOKENS = ServiceAccountTokens(SigningKey.made(), nothing, SystemClock())
+
+
 def test_whose_token() -> None:
-    judges = Judges((CertificateAuthenticator(), KnowsOneToken()), ())
-    assert judges.owner_of("good") == ANN
+    judges = Judges((CertificateAuthenticator(), KnowsOneToken()), (), TOKENS)
+    assert judges.owner_of("good") == Owner(ANN, [ISSUER])
     assert judges.owner_of("bad") is None
-    assert Judges((), ()).owner_of("good") is None
+    assert judges.owner_of("good", ["elsewhere"]) is None
+    assert Judges((), (), TOKENS).owner_of("good") is None
 
 
 def test_who_may() -> None:
-    judges = Judges((), (OnlyAnn(),))
+    judges = Judges((), (OnlyAnn(),), TOKENS)
     asked = RequestInfo("get", "/x")
     assert judges.may(ANN, asked) == ALLOW
     assert judges.may(User("bob"), asked) == Opinion(Decision.DENY, "not ann")

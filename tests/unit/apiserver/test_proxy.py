@@ -24,6 +24,7 @@ from podling.model.errors import StatusError
 from podling.model.meta import ObjectMeta
 from podling.model.node import DaemonEndpoint, Node, NodeAddress, NodeDaemonEndpoints, NodeStatus
 from podling.model.pod import Pod, PodSpec
+from podling.model.service import Endpoints, Service
 from podling.pki import Authority
 from podling.streaming.session import Session
 from podling.streaming.spdy.connection import SpdyWire
@@ -69,6 +70,9 @@ class Kubelet:
         address = NodeAddress(type="InternalIP", address="127.0.0.1")
         return Node(status=NodeStatus(addresses=[address], daemon_endpoints=endpoint))
 
+    async def endpoints(self, namespace: str, name: str) -> Endpoints:
+        raise StatusError(404, "NotFound", "endpoints not found")
+
 
 @pytest.fixture
 async def kubelet(authority: Authority) -> AsyncIterator[Kubelet]:
@@ -89,7 +93,7 @@ def proxy(kubelet: Kubelet, authority: Authority) -> KubeletProxy:
     pair = authority.client("apiserver", "kube-apiserver", ["system:masters"])
     tls = ssl.create_default_context(cafile=str(authority.ca.certificate))
     tls.load_cert_chain(pair.certificate, pair.key)
-    return KubeletProxy(kubelet.node, tls)
+    return KubeletProxy(kubelet.node, kubelet.endpoints, tls)
 
 
 def asked(subresource: str, query: str = "", **headers: str) -> RequestContext:
@@ -162,6 +166,52 @@ async def test_a_pod_on_no_node_has_an_empty_log_and_nothing_to_exec_in(proxy: K
     assert (response.status, response.body) == (200, b"")
     with pytest.raises(StatusError, match="pod p does not have a host assigned"):
         await proxy(asked("exec", "stdout=1"), nowhere)
+
+
+def proxied(
+    resource: str, path: str, method: str = "GET", body: bytes = b"", **headers: str
+) -> RequestContext:
+    target = f"/api/v1/{resource}/{path}"
+    target, _, query = target.partition("?")
+    request = Request(method, target, query, headers, body)
+    parsed = parse_query(query)
+    return RequestContext(request, "audit", datetime.now(UTC), parsed, request_info(method, target, parsed))
+
+
+async def test_what_is_asked_of_a_node_is_asked_of_its_kubelet(kubelet: Kubelet, proxy: KubeletProxy):
+    async def answer(request: web.BaseRequest) -> web.StreamResponse:
+        text = f"{request.method} {(await request.read()).decode()}"
+        return web.Response(status=418, text=text, headers={"X-Said": "so", "Content-Type": "a/b"})
+
+    kubelet.handler = answer
+    node = await kubelet.node("n")
+    context = proxied("nodes", "n/proxy/a%2Fb/?x=1", "PUT", b"body", Authorization="Bearer x", X_Mine="y")
+    response = await proxy(context, node)
+    assert (response.status, response.headers["X-Said"]) == (418, "so")
+    assert response.content_type == "a/b; charset=utf-8"
+    assert await body_of(response) == b"PUT body"
+    assert kubelet.asked == "/a%2Fb/?x=1"
+    assert kubelet.headers["X_Mine"] == "y"
+    assert "Authorization" not in kubelet.headers
+
+
+async def test_a_proxied_directory_ends_in_a_slash(kubelet: Kubelet, proxy: KubeletProxy):
+    response = await proxy(proxied("nodes", "n/proxy?x=1"), await kubelet.node("n"))
+    assert (response.status, response.headers["Location"]) == (301, "/api/v1/nodes/n/proxy/?x=1")
+
+
+async def test_nobody_to_pass_it_on_to_is_said(kubelet: Kubelet, proxy: KubeletProxy):
+    kubelet.port = 1
+    with pytest.raises(StatusError, match=r"error trying to reach service: .*127.0.0.1:1") as error:
+        await proxy(proxied("nodes", "n/proxy/metrics"), await kubelet.node("n"))
+    assert (error.value.code, error.value.reason) == (503, "ServiceUnavailable")
+
+
+async def test_a_service_without_endpoints_is_unavailable(proxy: KubeletProxy):
+    service = Service(metadata=ObjectMeta(name="web", namespace="ns"))
+    with pytest.raises(StatusError, match='no endpoints available for service "web"') as error:
+        await proxy(proxied("namespaces/ns/services", "web/proxy/"), service)
+    assert error.value.code == 503
 
 
 async def test_a_kubelet_that_is_gone_is_said(kubelet: Kubelet, proxy: KubeletProxy):

@@ -99,14 +99,6 @@ async def test_with_a_selector_what_remains_is_unknown(cluster: Any) -> None:
     assert ([entry.key for entry in page.entries], page.more, page.remaining) == ([PODS + "a/3"], False, None)
 
 
-async def test_the_items_of_a_list_are_joined_without_kind(cluster: Any) -> None:
-    await cluster.apply("a")
-    await cluster.apply("b")
-    assert cluster.cache.select(PODS).items == (
-        b'{"metadata":{"resourceVersion":"1","name":"a"}},{"metadata":{"resourceVersion":"2","name":"b"}}'
-    )
-
-
 @pytest.mark.parametrize("revision", [None, 0])
 async def test_a_watch_from_nowhere_begins_with_what_is_there(cluster: Any, revision: int | None) -> None:
     await cluster.apply("b")
@@ -140,15 +132,19 @@ async def test_a_watch_from_the_future_waits_for_it(cluster: Any) -> None:
 async def test_initial_events_end_with_an_annotated_bookmark(cluster: Any) -> None:
     await cluster.apply("a")
     await cluster.apply("b")
-    watch = cluster.cache.watch(PODS, 1, initial=True)
+    watch = cluster.cache.watch(PODS, 1, bookmarks=True, initial=True)
     await cluster.apply("c")
     frames = (await anext(watch)).splitlines()
     assert [json.loads(frame)["type"] for frame in frames] == ["ADDED", "ADDED", "BOOKMARK", "ADDED"]
     assert json.loads(frames[2])["object"]["metadata"] == {
         "resourceVersion": "2",
-        "creationTimestamp": None,
         "annotations": {"k8s.io/initial-events-end": "true"},
     }
+
+
+async def test_who_takes_no_bookmarks_is_not_told_where_initial_events_end(cluster: Any) -> None:
+    await cluster.apply("a")
+    assert await cluster.drain(cluster.cache.watch(PODS, initial=True)) == [("ADDED", "a", 1)]
 
 
 @pytest.mark.parametrize("revision", [None, 0])
@@ -188,9 +184,8 @@ async def test_all_watchers_are_sent_the_same_bytes(cluster: Any) -> None:
 
 async def test_another_representation_is_another_frames(cluster: Any) -> None:
     await cluster.apply("a")
-    watch = cluster.cache.watch(
-        PODS, initial=True, frames=JsonFrames("PartialObjectMetadata", "meta.k8s.io/v1")
-    )
+    frames = JsonFrames("PartialObjectMetadata", "meta.k8s.io/v1")
+    watch = cluster.cache.watch(PODS, bookmarks=True, initial=True, frames=frames)
     assert b'"kind":"PartialObjectMetadata","apiVersion":"meta.k8s.io/v1"' in await anext(watch)
 
 
@@ -217,6 +212,8 @@ async def test_closing_the_cache_ends_its_watches(cluster: Any) -> None:
         await anext(watch)
     await cluster.apply("a")
     assert cluster.cache.get(PODS + "a") is None
+    with pytest.raises(StopAsyncIteration):
+        await anext(cluster.cache.watch(PODS))
 
 
 async def test_out_of_the_window_a_watch_cannot_resume(cluster: Any) -> None:

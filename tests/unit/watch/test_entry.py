@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from podling.watch.entry import Decoder, Entry, splice
+from podling.watch.entry import Decoder, Entry, items, splice
 
 STORED = b'{"kind":"Pod","apiVersion":"v1","metadata":{"name":"neato"},"spec":{"metadata":{}}}'
 
@@ -24,14 +24,20 @@ def test_the_resource_version_comes_first_in_the_metadata() -> None:
 
 
 def test_an_item_of_a_list_has_neither_kind_nor_version() -> None:
-    assert _entry().item == b'{"metadata":{"resourceVersion":"7","name":"neato"},"spec":{"metadata":{}}}'
+    item = b'{"metadata":{"resourceVersion":"7","name":"neato"},"spec":{"metadata":{}}}'
+    assert b"".join(items([_entry()])) == item
+    assert b"".join(items([_entry(), _entry()])) == item + b"," + item
+    assert items([]) == []
 
 
 def test_a_deleted_object_is_shown_at_the_revision_of_its_deletion() -> None:
     assert json.loads(_entry().at(9))["metadata"] == {"resourceVersion": "9", "name": "neato"}
 
 
-@pytest.mark.parametrize("made", [Entry.data.fget, Entry.item.fget, lambda entry: splice(entry.value, 7)])  # type: ignore[attr-defined]
+@pytest.mark.parametrize(
+    "made",
+    [lambda entry: entry.data, lambda entry: b"".join(entry.item()), lambda entry: splice(entry.value, 7)],
+)
 def test_empty_metadata_stays_valid_json(made: Any) -> None:
     entry = _entry(b'{"kind":"Pod","apiVersion":"v1","metadata":{},"spec":{}}')
     assert json.loads(made(entry))["metadata"] == {"resourceVersion": "7"}
@@ -68,3 +74,19 @@ def test_only_recent_objects_stay_decoded() -> None:
     for entry in (first, second, first, third, third, second, first):
         assert entry.object
     assert decoded == ["1", "2", "3", "1"]
+
+
+def test_an_object_that_is_known_is_not_decoded() -> None:
+    entry = _entry(decoder=Decoder(pytest.fail))
+    entry.know_object("neato")
+    assert entry.object == "neato"
+
+
+def test_an_object_that_is_known_is_kept_no_longer_than_one_decoded() -> None:
+    decoder = Decoder(json.loads, keep=2)
+    first, second, third = entries = [_entry(decoder=decoder, revision=revision) for revision in (1, 2, 3)]
+    for entry in entries:
+        entry.know_object("known")
+        entry.know_object("again")
+    assert (third.object, second.object) == ("known", "known")
+    assert first.object == json.loads(first.data)

@@ -25,15 +25,14 @@ def test_an_event_is_a_line_with_the_object_at_its_revision(type_: EventType) ->
 
 def test_a_bookmark_is_an_object_of_the_kind_with_nothing_but_a_revision() -> None:
     assert JsonFrames("Pod", "v1").bookmark(12) == (
-        b'{"type":"BOOKMARK","object":{"kind":"Pod","apiVersion":"v1",'
-        b'"metadata":{"resourceVersion":"12","creationTimestamp":null}}}\n'
+        b'{"type":"BOOKMARK","object":{"kind":"Pod","apiVersion":"v1","metadata":{"resourceVersion":"12"}}}\n'
     )
 
 
 def test_the_bookmark_after_the_initial_events_is_annotated() -> None:
     assert JsonFrames("Lease", "coordination.k8s.io/v1").bookmark(12, initial_events_end=True) == (
         b'{"type":"BOOKMARK","object":{"kind":"Lease","apiVersion":"coordination.k8s.io/v1","metadata":{'
-        b'"resourceVersion":"12","creationTimestamp":null,"annotations":{"k8s.io/initial-events-end":"true"}}}}\n'
+        b'"resourceVersion":"12","annotations":{"k8s.io/initial-events-end":"true"}}}}\n'
     )
 
 

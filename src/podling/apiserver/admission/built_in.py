@@ -15,17 +15,19 @@ from podling.apiserver.admission.service_addresses import ServiceAddresses
 from podling.model.time import Clock
 
 
-def built_in(objects: Objects, clock: Clock) -> Chain:
+def built_in(objects: Objects, clock: Clock, *, mount_tokens: bool = False) -> Chain:
     return Chain(
         (
             NamespaceLifecycle(objects.find),
             LimitRanger(objects),
-            ServiceAccount(objects.find),
+            ServiceAccount(objects.find, mount_tokens=mount_tokens),
             Priority(objects),
             DefaultTolerationSeconds(),
             RuntimeClasses(objects),
             ServiceAddresses(objects),
+        ),
+        (
             DisruptionBudgets(objects, clock),
             ResourceQuotas(objects),
-        )
+        ),
     )

@@ -72,11 +72,17 @@ class Objects(Protocol):
 
 
 class Chain:
-    """All plugins, asked in order."""
+    """All plugins, asked in order: those that may change an object, and once that has been found valid those
+    that take from what is limited."""
 
-    def __init__(self, plugins: Sequence[Plugin]) -> None:
-        self._plugins = plugins
+    def __init__(self, changing: Sequence[Plugin], taking: Sequence[Plugin] = ()) -> None:
+        self._changing = changing
+        self._taking = taking
 
     async def admit(self, attributes: Attributes, new: Any, old: Any) -> None:
-        for plugin in self._plugins:
+        for plugin in self._changing:
+            await plugin.admit(attributes, new, old)
+
+    async def validate(self, attributes: Attributes, new: Any, old: Any) -> None:
+        for plugin in self._taking:
             await plugin.admit(attributes, new, old)

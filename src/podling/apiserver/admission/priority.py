@@ -25,8 +25,11 @@ class Priority:
             self._set(attributes, new)
         elif attributes.is_for("pods", "UPDATE"):
             _keep(new, old)
-        elif attributes.is_about("scheduling.k8s.io", "priorityclasses") and new is not None:
-            self._refuse_second_default(attributes, new)
+        elif attributes.is_about("scheduling.k8s.io", "priorityclasses"):
+            if new is not None:
+                self._refuse_second_default(attributes, new)
+            elif attributes.name in SYSTEM_CLASSES:
+                raise attributes.forbidden("this is a system priority class and cannot be deleted")
 
     def _set(self, attributes: Attributes, pod: Pod) -> None:
         spec = pod.spec

@@ -11,6 +11,7 @@ from typing import Any
 import msgspec
 
 from podling.apiserver.apply.fieldset import SELF, Fields, shown
+from podling.apiserver.apply.go_syntax import go_syntax, go_type
 from podling.apiserver.apply.schema import (
     KEY_DEFAULTS,
     Keyed,
@@ -25,6 +26,8 @@ from podling.apiserver.apply.schema import (
 from podling.model.errors import StatusError, bad_request
 
 Path = tuple[str, ...]
+
+SCALAR_TYPES = {"string": ("string",), "boolean": ("bool",), "numeric": ("int64", "float64")}
 
 
 def configured_fields(schema: Struct, data: dict[str, Any], what: str) -> Fields:
@@ -67,14 +70,24 @@ class _Walk:
     def _add_member(self, found: Fields, node: Struct | Map, name: str, value: Any, path: Path) -> None:
         element = f"f:{name}"
         if isinstance(node, Map):
+            self._check_scalar(node.scalar, value, (*path, element))
             found[element] = {}
         elif name in node.managed:
+            self._check_scalar(node.scalars.get(name, ""), value, (*path, element))
             part = node.managed[name][1]
             fields = self.fields_of(part, value, (*path, element))
             if fields or value in (None, {}) or isinstance(part, Value):
                 found[element] = fields
         elif name not in node.unmanaged:
             self._fault((*path, element), "field not declared in schema")
+
+    def _check_scalar(self, scalar: str, value: Any, path: Path) -> None:
+        if value is None or not scalar or go_type(value) in SCALAR_TYPES[scalar]:
+            return
+        if scalar == "numeric":
+            self._fault(path, f"expected numeric (int or float), got {go_type(value)}")
+        else:
+            self._fault(path, f"expected {scalar}, got &value.valueUnstructured{{Value:{go_syntax(value)}}}")
 
     def _of_list(self, node: Keyed | Set, value: Any, path: Path) -> Fields:
         if not isinstance(value, list):

@@ -10,7 +10,7 @@ from __future__ import annotations
 import functools
 import typing
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import msgspec
@@ -26,7 +26,9 @@ class Value:
 
 @dataclass(frozen=True, slots=True)
 class Map:
-    """Any names, each with one value."""
+    """Any names, each with one value; `scalar` is what it must be, if anything."""
+
+    scalar: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,15 +47,17 @@ class Set:
 
 @dataclass(frozen=True, slots=True)
 class Struct:
-    """`managed` has the path element and the shape of each member; `unmanaged` members belong to nobody."""
+    """`managed` has the path element and the shape of each member; `unmanaged` members belong to nobody.
+    `scalars` says which members must be a string, a number or a boolean."""
 
     managed: Mapping[str, tuple[str, Node]]
     unmanaged: frozenset[str] = frozenset()
+    scalars: Mapping[str, str] = field(default_factory=dict)
 
 
 Node = Value | Map | Keyed | Set | Struct
 
-VALUE, MAP, SET = Value(), Map(), Set()
+VALUE, SET = Value(), Set()
 
 KEY_DEFAULTS: Mapping[str, Any] = {"protocol": "TCP"}
 """What a key is that an item leaves out; other keys it may not."""
@@ -72,6 +76,7 @@ OF_THE_SERVER = frozenset(
     }
 )
 """Metadata that is identity, or the server's alone."""
+SCALARS: Mapping[Any, str] = {str: "string", int: "numeric", bool: "boolean"}
 _WRITTEN_WHEN_EMPTY = frozenset({("PodSpec", "containers")})
 
 
@@ -80,17 +85,20 @@ def schema_of(type_: type[KubeObject]) -> Struct:
     """Of a whole object."""
     metadata = "f:metadata", _without(_struct(ObjectMeta), OF_THE_SERVER)
     whole = _without(_struct(type_), IDENTITY)
-    return Struct({**whole.managed, "metadata": metadata}, whole.unmanaged)
+    return Struct({**whole.managed, "metadata": metadata}, whole.unmanaged, whole.scalars)
 
 
 def _without(struct: Struct, names: frozenset[str]) -> Struct:
     kept = {name: member for name, member in struct.managed.items() if name not in names}
-    return Struct(kept, names)
+    return Struct(kept, names, struct.scalars)
 
 
 @functools.cache
 def _struct(type_: type[msgspec.Struct]) -> Struct:
-    return Struct({name: (f"f:{name}", _member(type_, info)) for name, info in fields_of(type_).items()})
+    fields = fields_of(type_)
+    scalars = {name: SCALARS[info.type] for name, info in fields.items() if info.type in SCALARS}
+    members = {name: (f"f:{name}", _member(type_, info)) for name, info in fields.items()}
+    return Struct(members, scalars=scalars)
 
 
 def _member(owner: type[msgspec.Struct], info: FieldInfo) -> Node:
@@ -98,7 +106,7 @@ def _member(owner: type[msgspec.Struct], info: FieldInfo) -> Node:
     if merge.map_type == "atomic":
         return VALUE
     if origin is dict:
-        return MAP
+        return Map(SCALARS.get(item_type(info.type), ""))
     if origin is not list:
         return _struct(info.type) if _has_parts(info.type) else VALUE
     match merge.list_type:

@@ -1,4 +1,4 @@
-"""Who may do what until RBAC is served: everyone with an identity everything, strangers ask for health only.
+"""Who may do what until RBAC is served: those with a certificate everything, strangers ask for health only.
 
 `docs/decisions` says why this is safe for a podling on loopback, and that the node and RBAC authorizers
 take the place of `AuthenticatedAuthorizer`.
@@ -7,6 +7,7 @@ take the place of `AuthenticatedAuthorizer`.
 from __future__ import annotations
 
 from podling.apiserver.authn.authenticator import AUTHENTICATED
+from podling.apiserver.authn.claims import SERVICE_ACCOUNTS
 from podling.apiserver.authz.authorizer import ALLOW, NO_OPINION, Opinion
 from podling.apiserver.request import RequestInfo, User
 
@@ -30,7 +31,11 @@ class PublicPathsAuthorizer:
 
 
 class AuthenticatedAuthorizer:
-    """Every identity this cluster's authority has signed for may do anything."""
+    """Every identity this cluster's authority has signed for may do anything.
+
+    Not so service accounts: their tokens are given away into pods.
+    """
 
     def authorize(self, user: User, info: RequestInfo) -> Opinion:
-        return ALLOW if AUTHENTICATED in user.groups else NO_OPINION
+        trusted = AUTHENTICATED in user.groups and SERVICE_ACCOUNTS not in user.groups
+        return ALLOW if trusted else NO_OPINION

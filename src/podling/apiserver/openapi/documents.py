@@ -6,23 +6,31 @@ Made when they are first asked for, then kept: most clusters never hear of some 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
+from datetime import timedelta
+from email.utils import format_datetime
 from functools import cached_property
 from typing import Any
 
 import msgspec
 
 from podling.apiserver.context import RequestContext
+from podling.apiserver.discovery import version_info
 from podling.apiserver.negotiation import negotiate
 from podling.apiserver.openapi import gnostic
 from podling.apiserver.openapi.paths import paths_of
 from podling.apiserver.openapi.schemas import schemas_of
 from podling.apiserver.openapi.version2 import to_v2
-from podling.apiserver.registry.kind import Action, Kind
+from podling.apiserver.registry.kind import Kind, Posted
 from podling.apiserver.response import JSON, Response
 from podling.model.meta import KubeObject
 
 INDEX, PREFIX, V2 = "/openapi/v3", "/openapi/v3/", "/openapi/v2"
+
+KEPT = timedelta(days=365)
+
+UNVERSIONED = "unversioned"
+"""What Kubernetes writes into the documents of version 3."""
 
 
 class OpenAPI:
@@ -30,10 +38,14 @@ class OpenAPI:
 
     def __init__(self, kinds: Sequence[Kind[Any]], version: str) -> None:
         self._kinds = kinds
-        self._version = version
+        self._version = version_info(version)["gitVersion"]
         self._made: dict[str, bytes] = {}
 
-    def serve(self, context: RequestContext) -> Response | None:
+    @property
+    def paths(self) -> Collection[str]:
+        return [V2, INDEX, *(PREFIX + group for group in self._by_path)]
+
+    async def serve(self, context: RequestContext) -> Response | None:
         path = context.info.path.rstrip("/")
         if path != V2 and path != INDEX and path.removeprefix(PREFIX) not in self._by_path:
             return None
@@ -41,7 +53,20 @@ class OpenAPI:
         if path == V2 and gnostic.MEDIA_TYPE in accept:
             return self._answer(self._protobuf, context, gnostic.CONTENT_TYPE)
         context.wanted = negotiate(accept)
+        asked = context.query.get("hash", ("",))[0]
+        if asked and path.startswith(PREFIX):
+            return self._answer_for_good(path.removeprefix(PREFIX), asked, context)
         return self._answer(self._document(path), context)
+
+    def _answer_for_good(self, group: str, digest: str, context: RequestContext) -> Response:
+        """What is asked for by its hash never changes; who asks by another hash is sent to today's."""
+        today = self._url(group)
+        if not today.endswith(f"?hash={digest}"):
+            return Response(301, b"", JSON, {"Location": today})
+        response = self._answer(self._document(PREFIX + group), context)
+        response.headers["Cache-Control"] = "public, immutable"
+        response.headers["Expires"] = format_datetime(context.now + KEPT, usegmt=True)
+        return response
 
     def _answer(self, body: bytes, context: RequestContext, content_type: str = JSON) -> Response:
         etag = f'"{hashlib.sha256(body).hexdigest().upper()}"'
@@ -57,7 +82,7 @@ class OpenAPI:
 
     def _make(self, path: str) -> dict[str, Any]:
         if path == V2:
-            return to_v2(self._describe(self._kinds))
+            return to_v2(self._describe(self._kinds, self._version))
         if path == INDEX:
             return {"paths": {group: {"serverRelativeURL": self._url(group)} for group in self._by_path}}
         return self._describe(self._by_path[path.removeprefix(PREFIX)])
@@ -69,7 +94,7 @@ class OpenAPI:
 
     @cached_property
     def _protobuf(self) -> bytes:
-        return gnostic.encode_document(to_v2(self._describe(self._kinds)))
+        return gnostic.encode_document(to_v2(self._describe(self._kinds, self._version)))
 
     @cached_property
     def _by_path(self) -> dict[str, list[Kind[Any]]]:
@@ -80,13 +105,13 @@ class OpenAPI:
             groups.setdefault(path, []).append(kind)
         return groups
 
-    def _describe(self, kinds: Sequence[Kind[Any]]) -> dict[str, Any]:
+    def _describe(self, kinds: Sequence[Kind[Any]], version: str = UNVERSIONED) -> dict[str, Any]:
         paths: dict[str, Any] = {}
         for kind in kinds:
             paths.update(paths_of(kind))
         return {
             "openapi": "3.0.0",
-            "info": {"title": "Kubernetes", "version": self._version},
+            "info": {"title": "Kubernetes", "version": version},
             "paths": dict(sorted(paths.items())),
             "components": {"schemas": schemas_of([kind.resource.type for kind in kinds], _bodies(kinds))},
         }
@@ -94,4 +119,4 @@ class OpenAPI:
 
 def _bodies(kinds: Sequence[Kind[Any]]) -> list[type[KubeObject]]:
     subresources = [subresource for kind in kinds for subresource in kind.subresources.values()]
-    return [subresource.body for subresource in subresources if isinstance(subresource, Action)]
+    return [subresource.body for subresource in subresources if isinstance(subresource, Posted)]

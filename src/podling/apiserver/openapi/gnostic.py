@@ -82,6 +82,9 @@ def _schema(schema: Data) -> bytes:
     encoded = text(1, schema.get("$ref", "")) + text(2, schema.get("format", ""))
     encoded += text(4, schema.get("description", ""))
     encoded += b"".join(text(19, name) for name in schema.get("required", ()))
+    encoded += b"".join(
+        message(20, message(2, msgspec.json.encode(value))) for value in schema.get("enum", ())
+    )
     if "additionalProperties" in schema:
         encoded += message(21, message(1, _schema(schema["additionalProperties"])))
     if "type" in schema:

@@ -10,7 +10,7 @@ from typing import Any
 from podling.apiserver.negotiation import JSON
 from podling.apiserver.openapi.schemas import group_version_kind, reference, schema_name
 from podling.apiserver.patch.parse import MEDIA_TYPES
-from podling.apiserver.registry.kind import Action, Connect, Kind, Subresource
+from podling.apiserver.registry.kind import Connect, Kind, Members, Posted, Subresource
 from podling.model.meta import KubeObject
 
 Operation = dict[str, Any]
@@ -56,7 +56,10 @@ PARAMETERS: dict[str, dict[str, str]] = {
     "delete": _DELETE_PARAMETERS,
     "deletecollection": {**_LIST_PARAMETERS, **_DELETE_PARAMETERS},
 }
+CODES = {"create": ("201",), "update": ("200", "201"), "patch": ("200", "201")}
+"""Of what succeeded, where that is not only 200. A client's faults are many, and not listed."""
 ANY = ("*/*",)
+STATUS = "io.k8s.apimachinery.pkg.apis.meta.v1.Status"
 DELETE_OPTIONS = "io.k8s.apimachinery.pkg.apis.meta.v1.DeleteOptions"
 
 
@@ -74,9 +77,10 @@ def paths_of(kind: Kind[Any]) -> dict[str, Any]:
     if resource.namespaced and "list" in kind.verbs:
         paths[everywhere] = _item(kind, ["list"], resource.type)
     for name, subresource in kind.subresources.items():
-        paths[f"{within}/{{name}}/{name}"] = _subresource(kind, subresource)
+        below = "/{member}" if isinstance(subresource, Members) else ""
+        paths[f"{within}/{{name}}/{name}{below}"] = _subresource(kind, subresource)
     for path, item in paths.items():
-        placeholders = [name for name in ("name", "namespace") if f"{{{name}}}" in path]
+        placeholders = [name for name in ("member", "name", "namespace") if f"{{{name}}}" in path]
         item["parameters"] = [_path_parameter(name) for name in placeholders]
     return paths
 
@@ -85,7 +89,7 @@ def _subresource(kind: Kind[Any], subresource: Subresource) -> dict[str, Any]:
     if isinstance(subresource, Connect):
         operation = {"responses": {"200": {"description": "OK"}}, "x-kubernetes-action": "connect"}
         return {METHODS[verb]: operation for verb in subresource.verbs}
-    body = subresource.body if isinstance(subresource, Action) else kind.resource.type
+    body = subresource.body if isinstance(subresource, Posted) else kind.resource.type
     return _item(kind, list(subresource.verbs), body)
 
 
@@ -95,14 +99,14 @@ def _item(kind: Kind[Any], verbs: list[str], body: type[KubeObject]) -> dict[str
 
 def _operation(kind: Kind[Any], verb: str, body: type[KubeObject]) -> Operation:
     name = schema_name(body)
-    answer = f"{name}List" if verb == "list" else name
+    answer = {"description": "OK", "content": _content((JSON,), reference(_answer(kind, verb, name)))}
     operation: Operation = {
         "tags": ["core_v1" if not kind.resource.group else kind.resource.group.partition(".")[0]],
         "parameters": [
             {"name": key, "in": "query", "schema": {"type": type_, "uniqueItems": True}}
             for key, type_ in PARAMETERS[verb].items()
         ],
-        "responses": {"200": {"description": "OK", "content": _content((JSON,), reference(answer))}},
+        "responses": dict.fromkeys(CODES.get(verb, ("200",)), answer),
         "x-kubernetes-action": ACTIONS.get(verb, verb),
         "x-kubernetes-group-version-kind": group_version_kind(body),
     }
@@ -117,6 +121,18 @@ def _operation(kind: Kind[Any], verb: str, body: type[KubeObject]) -> Operation:
         case "delete" | "deletecollection":
             operation["requestBody"] = {"content": _content(ANY, reference(DELETE_OPTIONS))}
     return operation
+
+
+def _answer(kind: Kind[Any], verb: str, name: str) -> str:
+    """The schema of the answer of a verb to a body of the schema `name`."""
+    match verb:
+        case "list":
+            return f"{name}List"
+        case "delete" if kind.returns_deleted:
+            return name
+        case "delete" | "deletecollection":
+            return STATUS
+    return name
 
 
 def _content(media_types: tuple[str, ...], schema: dict[str, Any]) -> dict[str, Any]:

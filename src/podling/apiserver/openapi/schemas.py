@@ -24,8 +24,10 @@ from podling.model import (
     priority_class,
     rbac,
     runtime_class,
+    status,
 )
 from podling.model.descriptions import describe_field, describe_type
+from podling.model.enums import ENUMS
 from podling.model.event import EventsEvent
 from podling.model.fields import FieldInfo, fields_of, is_struct, item_type
 from podling.model.meta import KubeObject
@@ -59,6 +61,7 @@ _TIMES = {"date-time": TIME, "micro-time": MICRO_TIME}
 _PACKAGES = {
     meta.__name__: META,
     options.__name__: META,
+    status.__name__: META,
     lease.__name__: "io.k8s.api.coordination.v1",
     authentication.__name__: "io.k8s.api.authentication.v1",
     authorization.__name__: "io.k8s.api.authorization.v1",
@@ -109,7 +112,13 @@ def reference(name: str) -> Schema:
 def schemas_of(stored: list[type[KubeObject]], bodies: list[type[KubeObject]]) -> dict[str, Schema]:
     """The schemas of what is stored, of its lists, of what is posted, and of all they refer to, by name."""
     found = dict(SCALARS)
-    waiting: list[type[msgspec.Struct]] = [*stored, *bodies, meta.ListMeta, options.DeleteOptions]
+    waiting: list[type[msgspec.Struct]] = [
+        *stored,
+        *bodies,
+        meta.ListMeta,
+        options.DeleteOptions,
+        status.Status,
+    ]
     while waiting:
         type_ = waiting.pop()
         name = schema_name(type_)
@@ -142,11 +151,16 @@ def _struct(type_: type[msgspec.Struct]) -> Schema:
 
 
 def _list(root: type[KubeObject]) -> Schema:
+    item = {"allOf": [reference(schema_name(root))], "default": {}}
     properties = {
-        "apiVersion": {"type": "string", "description": describe_field("", "apiVersion")},
-        "items": {"type": "array", "items": {"allOf": [reference(schema_name(root))], "default": {}}},
-        "kind": {"type": "string", "description": describe_field("", "kind")},
-        "metadata": {"allOf": [reference(f"{META}.ListMeta")], "default": {}},
+        "apiVersion": {"type": "string", "description": describe_field("List", "apiVersion")},
+        "items": {"type": "array", "items": item, "description": describe_field("List", "items")},
+        "kind": {"type": "string", "description": describe_field("List", "kind")},
+        "metadata": {
+            "allOf": [reference(f"{META}.ListMeta")],
+            "default": {},
+            "description": describe_field("List", "metadata"),
+        },
     }
     return {
         "type": "object",
@@ -164,6 +178,8 @@ def _property(owner: type[msgspec.Struct], info: FieldInfo) -> Schema:
         schema = {"allOf": [schema]}
     if description := describe_field(owner.__name__, info.wire):
         schema = {"description": description, **schema}
+    if values := ENUMS.get((owner.__name__, info.wire)):
+        schema["enum"] = list(values)
     return {**schema, **_extensions(info.merge, is_list=typing.get_origin(info.type) is list)}
 
 

@@ -13,6 +13,7 @@ from podling.apiserver.patch.schema import lookup_of
 from podling.apiserver.patch.strategic import strategic_merge_patch
 from podling.model.errors import bad_request, unsupported_media_type
 from podling.model.meta import KubeObject
+from podling.model.strict import field_faults
 
 JSON_PATCH = "application/json-patch+json"
 MERGE_PATCH = "application/merge-patch+json"
@@ -22,6 +23,18 @@ APPLY = "application/apply-patch+yaml"
 
 MEDIA_TYPES = (JSON_PATCH, MERGE_PATCH, STRATEGIC_MERGE_PATCH, APPLY)
 """The patch types that are served. The last is no patch but a configuration: `verbs/apply.py` sees to it."""
+
+
+class _Operation(msgspec.Struct):
+    """Of a JSON Patch."""
+
+    op: Any = None
+    path: Any = None
+    from_: Any = msgspec.field(name="from", default=None)
+    value: Any = None
+
+
+_OPERATIONS, _ANY_FIELDS = list[_Operation], dict[str, Any]
 
 Patch = Callable[[Any], Any]
 """From the object as JSON data to the patched object; changes nothing in place. Raises StatusError."""
@@ -35,6 +48,13 @@ def parse_patch(media_type: str, body: bytes, type: type[KubeObject]) -> Patch:
     if media_type != JSON_PATCH and not isinstance(patch, dict):
         raise bad_request("a patch of this type is a JSON object")
     return _bounded(_patcher(media_type, patch, type))
+
+
+def patch_faults(media_type: str, body: bytes) -> list[str]:
+    """What is unknown or said twice in the patch itself; what it makes of an object is looked at apart."""
+    if media_type == JSON_PATCH:
+        return [f"json patch {fault}" for fault in field_faults(body, _OPERATIONS)]
+    return field_faults(body, _ANY_FIELDS)
 
 
 def _patcher(media_type: str, patch: Any, type: type[KubeObject]) -> Patch:

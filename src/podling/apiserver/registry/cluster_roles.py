@@ -10,8 +10,8 @@ from podling.apiserver.registry import metadata
 from podling.apiserver.registry.columns import CREATED_AT, NAME
 from podling.apiserver.registry.field import required
 from podling.apiserver.registry.kind import Kind
+from podling.apiserver.registry.label_selectors import validate_label_selector
 from podling.apiserver.registry.rbac_validation import validate_rules
-from podling.apiserver.registry.scheduling_validation import validate_label_selector
 from podling.model import names
 from podling.model.errors import Cause
 from podling.model.rbac import AggregationRule, ClusterRole

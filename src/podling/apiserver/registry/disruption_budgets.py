@@ -12,7 +12,7 @@ from podling.apiserver.registry.age import age
 from podling.apiserver.registry.columns import AGE, NAME
 from podling.apiserver.registry.field import at_least, invalid, not_supported
 from podling.apiserver.registry.kind import Column, Kind, Part
-from podling.apiserver.registry.scheduling_validation import validate_label_selector
+from podling.apiserver.registry.label_selectors import validate_label_selector
 from podling.model.disruption_budget import PodDisruptionBudget, PodDisruptionBudgetSpec
 from podling.model.errors import Cause
 from podling.model.scheme import resource_of
@@ -21,6 +21,7 @@ POLICIES = ("AlwaysAllow", "IfHealthyBudget")
 COUNTS = ("disruptions_allowed", "current_healthy", "desired_healthy", "expected_pods")
 NOT_AVAILABLE = "N/A"
 _PERCENT = re.compile("[0-9]+%")
+_PERCENTAGES = frozenset(f"{number or ''}%" for number in range(101))
 _NO_PERCENT = (
     "a valid percent string must consist of a numeric string followed by an ending '%' "
     "(e.g. '1%',  or '93%', regex used for validation is '[0-9]+%')"
@@ -97,5 +98,5 @@ def _validate_amount(value: int | str, path: str) -> Iterator[Cause]:
         yield from at_least(path, value, 0)
     elif not _PERCENT.fullmatch(value):
         yield invalid(path, value, _NO_PERCENT)
-    elif int(value[:-1]) > 100:
+    elif value.lstrip("0") not in _PERCENTAGES:
         yield invalid(path, value, "must not be greater than 100%")

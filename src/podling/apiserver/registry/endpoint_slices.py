@@ -10,6 +10,7 @@ from typing import Any
 from podling.apiserver.registry import metadata
 from podling.apiserver.registry.age import age
 from podling.apiserver.registry.columns import AGE, NAME
+from podling.apiserver.registry.container.ports import MAX_PORT
 from podling.apiserver.registry.field import (
     IMMUTABLE,
     all_invalid,
@@ -21,15 +22,15 @@ from podling.apiserver.registry.field import (
     required,
     too_many,
 )
-from podling.apiserver.registry.handler_validation import MAX_PORT
 from podling.apiserver.registry.kind import Column, Kind
 from podling.model import names
 from podling.model.endpoint_slice import Endpoint, EndpointSlice, SlicePort
+from podling.model.enums import ENUMS
 from podling.model.errors import Cause
 from podling.model.scheme import resource_of
 
 FAMILIES = ("FQDN", "IPv4", "IPv6")
-PROTOCOLS = ("SCTP", "TCP", "UDP")
+PROTOCOLS = ENUMS["SlicePort", "protocol"]
 MOST_ENDPOINTS, MOST_ADDRESSES, MOST_PORTS = 1000, 100, 20_000
 SHOWN = 3
 UNSET = "<unset>"

@@ -21,6 +21,7 @@ SHOWN = 3
 class Endpoints(Kind[EndpointsObject]):
     resource = resource_of(EndpointsObject)
     creates_on_update = True
+    deprecation = "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice"
     columns = (NAME, Column("Endpoints", description="Addresses and ports that are ready."), AGE)
 
     def default(self, obj: EndpointsObject) -> None:

@@ -6,6 +6,7 @@ A path is written as Kubernetes shows it: `spec.containers[0].name`, `metadata.l
 from __future__ import annotations
 
 from collections.abc import Iterable
+from collections.abc import Set as AbstractSet
 from typing import Any
 
 import msgspec
@@ -33,12 +34,14 @@ def duplicate(path: str, value: Any) -> Cause:
     return Cause("FieldValueDuplicate", f"Duplicate value: {shown(value)}", path)
 
 
-def not_found(path: str, value: Any) -> Cause:
-    return Cause("FieldValueNotFound", f"Not found: {shown(value)}", path)
+def not_found(path: str, value: Any, detail: str = "") -> Cause:
+    return Cause("FieldValueNotFound", _message(f"Not found: {shown(value)}", detail), path)
 
 
 def not_supported(path: str, value: Any, supported: Iterable[str]) -> Cause:
-    values = ", ".join(f'"{one}"' for one in sorted(supported))
+    """The supported values are listed as given; those of a set in order."""
+    ordered = sorted(supported) if isinstance(supported, AbstractSet) else supported
+    values = ", ".join(f'"{one}"' for one in ordered)
     return Cause(
         "FieldValueNotSupported", f"Unsupported value: {shown(value)}: supported values: {values}", path
     )
@@ -83,6 +86,11 @@ def one_of(path: str, value: str, supported: Iterable[str]) -> list[Cause]:
     if not value:
         return [required(path)]
     return [] if value in supported else [not_supported(path, value, supported)]
+
+
+def choice(path: str, value: str | None, supported: Iterable[str]) -> list[Cause]:
+    """Faults of a choice that may be left open."""
+    return [] if value is None or value in supported else [not_supported(path, value, supported)]
 
 
 def all_invalid(path: str, value: Any, problems: Iterable[str]) -> list[Cause]:

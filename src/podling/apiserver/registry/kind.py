@@ -18,6 +18,7 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
 
+from podling.apiserver.judges import Judges
 from podling.model.errors import Cause
 from podling.model.meta import KubeObject
 from podling.model.options import DeleteOptions
@@ -53,16 +54,66 @@ class Part(Generic[T]):
         return []
 
 
-class Action(Generic[T]):
-    """A subresource that is posted a body of another type to: `binding`, `eviction`."""
+class Posted(Generic[T]):
+    """A subresource that is posted a body of another type to."""
 
     name: ClassVar[str]
     verbs: ClassVar[tuple[str, ...]] = ("create",)
     body: ClassVar[type[KubeObject]]
     """The type of the body; discovery names its kind."""
 
-    def effect(self, obj: T, body: Any, now: datetime) -> T | DeleteOptions:
+
+class Deletion(NamedTuple):
+    """How to delete an object, and what to say of it while it goes."""
+
+    options: DeleteOptions
+    mark: Callable[[Any], None]
+
+
+class Action(Posted[T], Generic[T]):
+    """A body that changes the object: `binding`, `eviction`."""
+
+    def effect(self, obj: T, body: Any, now: datetime) -> T | Deletion:
         """What becomes of `obj`: what to store in its place, or how to delete it. Raises StatusError."""
+        raise NotImplementedError
+
+
+class Answer(Posted[T], Generic[T]):
+    """A body that comes back with an answer in it, and changes nothing: `token`."""
+
+    def validate(self, body: Any) -> list[Cause]:
+        return []
+
+    def answer(self, obj: T, body: Any, judges: Judges, now: datetime) -> None:
+        """Fill in the status of `body`, which is valid. Raises StatusError."""
+        raise NotImplementedError
+
+
+class Members(Posted[T], Generic[T]):
+    """Entries of a list in the object that are posted, read and deleted one at a time, by the name that
+    follows in the path: `debug/NAME`.
+    """
+
+    verbs = ("create", "delete", "get")
+
+    def rules(self, name: str) -> Part[T]:
+        """The rules to write the list by, on behalf of a request about the entry `name`."""
+        raise NotImplementedError
+
+    def read(self, obj: T, name: str) -> KubeObject:
+        """The entry as a `body`. Raises StatusError 404."""
+        raise NotImplementedError
+
+    def add(self, obj: T, name: str, body: Any) -> bool:
+        """Put the entry into `obj`; False when its name had to be let go of first. Raises StatusError 409."""
+        raise NotImplementedError
+
+    def is_free(self, obj: T, name: str) -> bool:
+        """Whether a name that was let go of may be used again."""
+        raise NotImplementedError
+
+    def remove(self, obj: T, name: str) -> None:
+        """Raises StatusError 404."""
         raise NotImplementedError
 
 
@@ -73,9 +124,15 @@ class Connect(NamedTuple):
     options: str
     """The kind of its query parameters, as discovery names it."""
     verbs: tuple[str, ...] = ("create", "get")
+    container_rules: Callable[[str], Part[Any]] | None = None
+    """The rules for a new container of a name, where a request may ask for one to be connected to."""
+    has_path: bool = False
+    """Whether what follows in the path is the node's to read, and the name may say more than a name."""
 
 
-Subresource = Part[Any] | Action[Any] | Connect
+PROXY_VERBS = ("create", "delete", "get", "patch", "update")
+
+Subresource = Part[Any] | Action[Any] | Answer[Any] | Members[Any] | Connect
 
 
 class Kind(Generic[T]):
@@ -92,8 +149,10 @@ class Kind(Generic[T]):
         "update",
         "watch",
     )
-    subresources: ClassVar[Mapping[str, Subresource]] = {}
+    subresources: Mapping[str, Subresource] = {}
     columns: ClassVar[Sequence[Column]] = ()
+    deprecation: ClassVar[str] = ""
+    """What everybody who asks for it is warned of."""
     has_generation: ClassVar[bool] = False
     """metadata.generation counts changes of anything but metadata and status."""
     creates_on_update: ClassVar[bool] = False
@@ -129,6 +188,10 @@ class Kind(Generic[T]):
     def warnings(self, obj: T) -> list[str]:
         """What is accepted but better not written: Warning headers."""
         return []
+
+    def update_warnings(self, obj: T) -> list[str]:
+        """Of what an update made of it: the same, unless a kind is updated by others than write it."""
+        return self.warnings(obj)
 
     def row(self, obj: T, now: datetime) -> list[Any]:
         """The cells of `obj` under `columns`, JSON-ready."""

@@ -1,4 +1,6 @@
-"""All resources this API server serves. Adding one is adding its file, and its name here."""
+"""All resources an API server serves, under the feature gates it is given. Adding one is adding its file, and
+its name here.
+"""
 
 from __future__ import annotations
 
@@ -35,35 +37,41 @@ from podling.apiserver.registry.self_subject_reviews import SelfSubjectReviews
 from podling.apiserver.registry.service_accounts import ServiceAccounts
 from podling.apiserver.registry.services import Services
 from podling.apiserver.registry.token_reviews import TokenReviews
+from podling.model.gates import DEFAULT_GATES, Gates
 
-KINDS: tuple[Kind[Any], ...] = (
-    ConfigMaps(),
-    Endpoints(),
-    Events(),
-    LimitRanges(),
-    Namespaces(),
-    Nodes(),
-    Pods(),
-    PodTemplates(),
-    ResourceQuotas(),
-    Secrets(),
-    ServiceAccounts(),
-    Services(),
-    Leases(),
-    EventsEvents(),
-    EndpointSlices(),
-    PriorityClasses(),
-    RuntimeClasses(),
-    PodDisruptionBudgets(),
-    Roles(),
-    RoleBindings(),
-    ClusterRoles(),
-    ClusterRoleBindings(),
-    CustomResourceDefinitions(),
-    TokenReviews(),
-    SelfSubjectReviews(),
-    SubjectAccessReviews(),
-    LocalSubjectAccessReviews(),
-    SelfSubjectAccessReviews(),
-    SelfSubjectRulesReviews(),
-)
+
+def kinds(gates: Gates) -> tuple[Kind[Any], ...]:
+    return (
+        ConfigMaps(),
+        Endpoints(),
+        Events(),
+        LimitRanges(),
+        Namespaces(),
+        Nodes(),
+        Pods(gates),
+        PodTemplates(gates),
+        ResourceQuotas(),
+        Secrets(),
+        ServiceAccounts(),
+        Services(),
+        Leases(),
+        EventsEvents(),
+        EndpointSlices(),
+        PriorityClasses(),
+        RuntimeClasses(),
+        PodDisruptionBudgets(),
+        Roles(),
+        RoleBindings(),
+        ClusterRoles(),
+        ClusterRoleBindings(),
+        CustomResourceDefinitions(),
+        TokenReviews(),
+        SelfSubjectReviews(),
+        SubjectAccessReviews(),
+        LocalSubjectAccessReviews(),
+        SelfSubjectAccessReviews(),
+        SelfSubjectRulesReviews(),
+    )
+
+
+KINDS = kinds(DEFAULT_GATES)

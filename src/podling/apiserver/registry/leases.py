@@ -8,11 +8,14 @@ from typing import Any
 from podling.apiserver.registry import metadata
 from podling.apiserver.registry.age import age
 from podling.apiserver.registry.columns import AGE, NAME
-from podling.apiserver.registry.field import at_least, forbidden, invalid
+from podling.apiserver.registry.field import all_invalid, at_least, forbidden, not_supported
 from podling.apiserver.registry.kind import Column, Kind
+from podling.model import names
 from podling.model.errors import Cause
 from podling.model.lease import Lease, LeaseSpec
 from podling.model.scheme import resource_of
+
+STRATEGIES = ("OldestEmulationVersion",)
 
 
 class Leases(Kind[Lease]):
@@ -37,8 +40,16 @@ def _validate_spec(spec: LeaseSpec) -> list[Cause]:
         causes += at_least("spec.leaseDurationSeconds", spec.lease_duration_seconds, 1)
     if spec.lease_transitions is not None:
         causes += at_least("spec.leaseTransitions", spec.lease_transitions, 0)
-    if spec.holder_identity == "":
-        causes.append(invalid("spec.holderIdentity", "", "must not be empty"))
+    if spec.strategy is not None:
+        causes += _validate_strategy(spec.strategy)
     if spec.preferred_holder and not spec.strategy:
-        causes.append(forbidden("spec.preferredHolder", "can only be specified if strategy is defined"))
+        causes.append(forbidden("spec.preferredHolder", "may only be specified if `strategy` is defined"))
     return causes
+
+
+def _validate_strategy(strategy: str) -> list[Cause]:
+    """Kubernetes' own, or one whose domain says whose it is. (The path is as Kubernetes shows it.)"""
+    path = "spec.strategy.strategy"
+    if "/" in strategy:
+        return all_invalid(path, strategy, names.qualified_name(strategy))
+    return [] if strategy in STRATEGIES else [not_supported(path, strategy, STRATEGIES)]

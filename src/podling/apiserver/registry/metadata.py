@@ -5,7 +5,7 @@ Only the name has a rule that differs: most kinds want a DNS subdomain, some a D
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 
 from podling.apiserver.registry.field import IMMUTABLE, all_invalid, forbidden, invalid, required, too_long
 from podling.model import names
@@ -28,7 +28,8 @@ def validate(
         *validate_labels(meta.labels, "metadata.labels"),
         *validate_annotations(meta.annotations, "metadata.annotations"),
         *_validate_owners(meta.owner_references),
-        *validate_finalizers(meta.finalizers, "metadata.finalizers"),
+        *_validate_finalizers(meta.finalizers, "metadata.finalizers"),
+        *_validate_unqualified(meta.finalizers, "metadata.finalizers"),
     ]
 
 
@@ -80,13 +81,26 @@ def validate_annotations(annotations: dict[str, str], path: str) -> list[Cause]:
     return causes
 
 
-def validate_finalizers(finalizers: list[str], path: str) -> list[Cause]:
+def validate_finalizer(finalizer: str, path: str) -> Iterator[Cause]:
+    """One that stands alone, such as a namespace's own."""
+    yield from all_invalid(path, finalizer, names.qualified_name(finalizer))
+    yield from _validate_standard(finalizer, path)
+
+
+def _validate_unqualified(finalizers: list[str], path: str) -> Iterator[Cause]:
+    for i, finalizer in enumerate(finalizers):
+        yield from _validate_standard(finalizer, f"{path}[{i}]")
+
+
+def _validate_standard(finalizer: str, path: str) -> Iterator[Cause]:
+    if "/" not in finalizer and finalizer not in STANDARD_FINALIZERS:
+        yield invalid(path, finalizer, "name is neither a standard finalizer name nor is it fully qualified")
+
+
+def _validate_finalizers(finalizers: list[str], path: str) -> list[Cause]:
     causes = []
     for finalizer in finalizers:
         causes += all_invalid(path, finalizer, names.qualified_name(finalizer))
-        if "/" not in finalizer and finalizer not in STANDARD_FINALIZERS:
-            why = "name is neither a standard finalizer name nor is it fully qualified"
-            causes.append(invalid(path, finalizer, why))
     if ORPHAN in finalizers and FOREGROUND in finalizers:
         why = f"finalizer {ORPHAN} and {FOREGROUND} cannot be both set"
         causes.append(invalid(path, finalizers, why))

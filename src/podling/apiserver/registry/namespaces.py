@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from datetime import datetime
 from typing import Any
 
@@ -42,7 +43,7 @@ class _Finalize(Part[Namespace]):
     def validate_update(self, new: Namespace, old: Namespace) -> list[Cause]:
         return [
             *metadata.validate_update(new.metadata, old.metadata),
-            *metadata.validate_finalizers(new.spec.finalizers, "spec.finalizers"),
+            *_validate_finalizers(new.spec.finalizers),
         ]
 
 
@@ -69,7 +70,7 @@ class Namespaces(Kind[Namespace]):
     def validate(self, obj: Namespace) -> list[Cause]:
         return [
             *metadata.validate(obj.metadata, namespaced=False, name_rule=names.dns1123_label),
-            *metadata.validate_finalizers(obj.spec.finalizers, "spec.finalizers"),
+            *_validate_finalizers(obj.spec.finalizers),
         ]
 
     def validate_update(self, new: Namespace, old: Namespace) -> list[Cause]:
@@ -87,3 +88,8 @@ class Namespaces(Kind[Namespace]):
 
     def may_vanish(self, new: Namespace, old: Namespace) -> bool:
         return not new.spec.finalizers and super().may_vanish(new, old)
+
+
+def _validate_finalizers(finalizers: list[str]) -> Iterator[Cause]:
+    for finalizer in finalizers:
+        yield from metadata.validate_finalizer(finalizer, "spec.finalizers")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
@@ -9,7 +10,7 @@ from podling.apiserver.registry import metadata
 from podling.apiserver.registry.age import age
 from podling.apiserver.registry.columns import AGE, NAME, NONE, joined, or_none
 from podling.apiserver.registry.field import duplicate, forbidden, one_of, required
-from podling.apiserver.registry.kind import Column, Kind, Part
+from podling.apiserver.registry.kind import PROXY_VERBS, Column, Connect, Kind, Part, Subresource
 from podling.model.errors import Cause
 from podling.model.node import Node, Taint
 from podling.model.scheme import resource_of
@@ -31,7 +32,10 @@ class _Status(Part[Node]):
 
 class Nodes(Kind[Node]):
     resource = resource_of(Node)
-    subresources = {"status": _Status()}
+    subresources: Mapping[str, Subresource] = {
+        "proxy": Connect("proxy", "NodeProxyOptions", PROXY_VERBS, has_path=True),
+        "status": _Status(),
+    }
     columns = (
         NAME,
         Column("Status", description="Whether the kubelet is ready for pods, and takes new ones."),

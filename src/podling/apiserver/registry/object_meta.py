@@ -30,11 +30,16 @@ def begin(obj: KubeObject, namespace: str, now: datetime, *, has_generation: boo
     if meta.resource_version:
         raise bad_request("resourceVersion should not be set on objects to be created")
     place(meta, namespace)
-    meta.uid = str(uuid.uuid4())
+    meta.uid = _new_uid()
     meta.creation_timestamp = rfc3339(now)
     meta.deletion_timestamp, meta.deletion_grace_period_seconds = "", None
     meta.generation = 1 if has_generation else 0
     meta.self_link = ""
+
+
+def _new_uid() -> str:
+    """Random, but no secret: nobody need ask the system for it."""
+    return str(uuid.UUID(int=random.getrandbits(128), version=4))
 
 
 def place(meta: ObjectMeta, namespace: str) -> None:
@@ -93,14 +98,17 @@ def check_preconditions(
     if wanted is None:
         return
     if wanted.uid is not None and wanted.uid != old.uid:
-        raise _failed(resource, old.name, "UID", wanted.uid, old.uid)
+        since = "The object might have been deleted and then recreated"
+        raise _failed(resource, old.name, "UID", wanted.uid, old.uid, since)
     if wanted.resource_version is not None and wanted.resource_version != str(revision):
-        raise _failed(resource, old.name, "ResourceVersion", wanted.resource_version, str(revision))
+        since = "The object might have been modified"
+        raise _failed(resource, old.name, "ResourceVersion", wanted.resource_version, str(revision), since)
 
 
-def _failed(resource: Resource, name: str, what: str, wanted: str, found: str) -> StatusError:
-    why = f"Precondition failed: {what} in precondition: {wanted}, {what} in object meta: {found}"
-    return conflict(resource.plural, name, why, resource.group)
+def _failed(resource: Resource, name: str, what: str, wanted: str, found: str, since: str) -> StatusError:
+    why = f"the {what} in the precondition ({wanted}) does not match the {what} in record ({found}). {since}"
+    # Here, and only here, Kubernetes names the kind where it means the resource.
+    return conflict(resource.kind, name, why, resource.group)
 
 
 def propagate(meta: ObjectMeta, options: DeleteOptions) -> None:

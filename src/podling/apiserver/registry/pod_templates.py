@@ -9,10 +9,12 @@ from podling.apiserver.registry import metadata
 from podling.apiserver.registry.age import age
 from podling.apiserver.registry.columns import AGE, NAME, joined, labels_text
 from podling.apiserver.registry.kind import Column, Kind
-from podling.apiserver.registry.pod_defaults import default_pod_spec
-from podling.apiserver.registry.pod_validation import validate_pod_spec
+from podling.apiserver.registry.pod.validation import validate_pod_template
+from podling.apiserver.registry.pod.warnings import template_warnings
 from podling.model.errors import Cause
+from podling.model.gates import DEFAULT_GATES, Gates
 from podling.model.pod import PodTemplate
+from podling.model.pod_defaults import default_pod_spec
 from podling.model.scheme import resource_of
 
 
@@ -28,16 +30,20 @@ class PodTemplates(Kind[PodTemplate]):
         AGE,
     )
 
+    def __init__(self, gates: Gates = DEFAULT_GATES) -> None:
+        self._gates = gates
+
     def default(self, obj: PodTemplate) -> None:
         default_pod_spec(obj.template.spec)
 
     def validate(self, obj: PodTemplate) -> list[Cause]:
         return [
             *metadata.validate(obj.metadata),
-            *metadata.validate_labels(obj.template.metadata.labels, "template.labels"),
-            *metadata.validate_annotations(obj.template.metadata.annotations, "template.annotations"),
-            *validate_pod_spec(obj.template.spec, "template.spec", template=True),
+            *validate_pod_template(obj.template, "template", self._gates),
         ]
+
+    def warnings(self, obj: PodTemplate) -> list[str]:
+        return template_warnings(obj.template, "template")
 
     def validate_update(self, new: PodTemplate, old: PodTemplate) -> list[Cause]:
         return metadata.validate_update(new.metadata, old.metadata)

@@ -2,36 +2,33 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from datetime import datetime, timedelta
+from functools import partial
 from typing import Any
 
-from podling.apiserver.registry.kind import Connect, Kind, Part
-from podling.apiserver.registry.pod_actions import BindingAction, EvictionAction
-from podling.apiserver.registry.pod_defaults import default_pod
-from podling.apiserver.registry.pod_ephemeral import EphemeralContainers
-from podling.apiserver.registry.pod_table import COLUMNS, pod_row
-from podling.apiserver.registry.pod_update import validate_pod_update, validate_status_update
-from podling.apiserver.registry.pod_validation import validate_new_pod, validate_pod
+from podling.apiserver.registry.kind import PROXY_VERBS, Connect, Kind, Subresource
+from podling.apiserver.registry.pod.actions import BindingAction, EvictionAction
+from podling.apiserver.registry.pod.app_armor import adopt_app_armor_annotations
+from podling.apiserver.registry.pod.debug import DebugContainers, OneEphemeralContainer
+from podling.apiserver.registry.pod.ephemeral import EphemeralContainers, drop_new_ephemeral
+from podling.apiserver.registry.pod.resize import Resize
+from podling.apiserver.registry.pod.status_part import PodStatusPart
+from podling.apiserver.registry.pod.table import COLUMNS, pod_row
+from podling.apiserver.registry.pod.update import validate_pod_update
+from podling.apiserver.registry.pod.validation import validate_new_pod, validate_pod
+from podling.apiserver.registry.pod.warnings import pod_warnings
+from podling.apiserver.registry.scheduling.keys import complete_selectors
 from podling.model.errors import Cause
+from podling.model.gates import DEFAULT_GATES, Gates
 from podling.model.meta import ObjectMeta
 from podling.model.options import DeleteOptions
 from podling.model.pod import Pod
+from podling.model.pod_defaults import default_pod
 from podling.model.pod_status import PodCondition, PodStatus
 from podling.model.resources import qos_class
 from podling.model.scheme import resource_of
 from podling.model.time import parse_time, rfc3339
-
-
-class PodStatusPart(Part[Pod]):
-    name = "status"
-
-    def prepare_update(self, new: Pod, old: Pod) -> None:
-        new.spec = old.spec
-        new.metadata.owner_references = old.metadata.owner_references
-        new.status.qos_class = new.status.qos_class or old.status.qos_class
-
-    def validate_update(self, new: Pod, old: Pod) -> list[Cause]:
-        return validate_status_update(new, old)
 
 
 class Pods(Kind[Pod]):
@@ -39,19 +36,6 @@ class Pods(Kind[Pod]):
     has_generation = True
     returns_deleted = True
     columns = COLUMNS
-    subresources = {
-        one.name: one
-        for one in (
-            Connect("attach", "PodAttachOptions"),
-            BindingAction(),
-            EphemeralContainers(),
-            EvictionAction(),
-            Connect("exec", "PodExecOptions"),
-            Connect("log", "Pod", ("get",)),
-            Connect("portforward", "PodPortForwardOptions"),
-            PodStatusPart(),
-        )
-    }
     selectable_fields = {
         "spec.nodeName": lambda pod: pod.spec.node_name,
         "spec.restartPolicy": lambda pod: pod.spec.restart_policy,
@@ -64,6 +48,11 @@ class Pods(Kind[Pod]):
         "status.nominatedNodeName": lambda pod: pod.status.nominated_node_name,
     }
 
+    def __init__(self, gates: Gates = DEFAULT_GATES) -> None:
+        self._gates = gates
+        self._takes_ephemeral = gates.enabled("EphemeralContainers")
+        self.subresources = {one.name: one for one in _subresources(gates)}
+
     def default(self, obj: Pod) -> None:
         default_pod(obj)
 
@@ -71,18 +60,34 @@ class Pods(Kind[Pod]):
         obj.status = PodStatus(phase="Pending", qos_class=qos_class(obj))
         if obj.spec.scheduling_gates:
             obj.status.conditions = [_gated()]
+        complete_selectors(obj.spec, obj.metadata.labels)
+        adopt_app_armor_annotations(obj)
+        self._drop_disabled(obj, None)
 
     def prepare_update(self, new: Pod, old: Pod) -> None:
         new.status = old.status
+        self._drop_disabled(new, old)
+
+    def _drop_disabled(self, new: Pod, old: Pod | None) -> None:
+        """What a gate that is off does not let in: it is not refused, it is as if it had not been said."""
+        if not self._takes_ephemeral:
+            drop_new_ephemeral(new, old)
 
     def validate(self, obj: Pod) -> list[Cause]:
-        return validate_pod(obj)
+        return validate_pod(obj, self._gates)
 
     def validate_create(self, obj: Pod) -> list[Cause]:
-        return validate_pod(obj) + validate_new_pod(obj)
+        return validate_pod(obj, self._gates) + validate_new_pod(obj, self._gates)
 
     def validate_update(self, new: Pod, old: Pod) -> list[Cause]:
         return validate_pod_update(new, old)
+
+    def warnings(self, obj: Pod) -> list[str]:
+        return pod_warnings(obj)
+
+    def update_warnings(self, obj: Pod) -> list[str]:
+        """None: those who update pods are not those who wrote them, and many."""
+        return []
 
     def row(self, obj: Pod, now: datetime) -> list[Any]:
         return pod_row(obj, now)
@@ -98,6 +103,26 @@ class Pods(Kind[Pod]):
         obj.metadata.deletion_timestamp = rfc3339(now + timedelta(seconds=grace))
         obj.metadata.deletion_grace_period_seconds = grace
         return True
+
+
+def _subresources(gates: Gates) -> Iterator[Subresource]:
+    ephemeral = gates.enabled("EphemeralContainers")
+    yield Connect("attach", "PodAttachOptions")
+    yield BindingAction()
+    if ephemeral:
+        yield EphemeralContainers(gates, removal=gates.enabled("EphemeralContainerRemoval"))
+    yield EvictionAction()
+    if ephemeral and gates.enabled("DebugSubresource"):
+        yield DebugContainers(gates)
+    makes_container = ephemeral and gates.enabled("ExecEphemeralContainer")
+    rules = partial(OneEphemeralContainer, path="", gates=gates) if makes_container else None
+    yield Connect("exec", "PodExecOptions", container_rules=rules)
+    yield Connect("log", "Pod", ("get",))
+    yield Connect("portforward", "PodPortForwardOptions")
+    yield Connect("proxy", "PodProxyOptions", PROXY_VERBS, has_path=True)
+    yield PodStatusPart(gates)
+    if gates.enabled("InPlacePodVerticalScaling"):
+        yield Resize(gates)
 
 
 def _hasten(meta: ObjectMeta, asked: int | None) -> bool:

@@ -9,10 +9,10 @@ from typing import Any
 from podling.apiserver.registry import metadata
 from podling.apiserver.registry.age import age
 from podling.apiserver.registry.columns import AGE, NAME
+from podling.apiserver.registry.container.resource_validation import validate_quantities
 from podling.apiserver.registry.field import IMMUTABLE, all_invalid, invalid, required
 from podling.apiserver.registry.kind import Column, Kind
-from podling.apiserver.registry.resource_validation import validate_quantities
-from podling.apiserver.registry.scheduling_validation import validate_tolerations
+from podling.apiserver.registry.scheduling.validation import validate_tolerations
 from podling.model import names
 from podling.model.errors import Cause
 from podling.model.runtime_class import RuntimeClass

@@ -9,6 +9,7 @@ from podling.apiserver.registry import metadata
 from podling.apiserver.registry.age import age
 from podling.apiserver.registry.columns import AGE, NAME
 from podling.apiserver.registry.kind import Column, Kind
+from podling.apiserver.registry.token_requests import TokenRequests
 from podling.model.errors import Cause
 from podling.model.scheme import resource_of
 from podling.model.service_account import ServiceAccount
@@ -17,6 +18,7 @@ from podling.model.service_account import ServiceAccount
 class ServiceAccounts(Kind[ServiceAccount]):
     resource = resource_of(ServiceAccount)
     returns_deleted = True
+    subresources = {"token": TokenRequests()}
     columns = (NAME, Column("Secrets", "integer", description="How many secrets its pods may use."), AGE)
 
     def validate(self, obj: ServiceAccount) -> list[Cause]:

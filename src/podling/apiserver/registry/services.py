@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import ipaddress
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from datetime import datetime
 from typing import Any
 
 from podling.apiserver.registry import metadata
 from podling.apiserver.registry.age import age
 from podling.apiserver.registry.columns import AGE, NAME, NONE, joined, labels_text, or_none
+from podling.apiserver.registry.container.handler_validation import validate_port
+from podling.apiserver.registry.container.ports import MAX_PORT
 from podling.apiserver.registry.field import (
     all_invalid,
     between,
@@ -19,15 +21,15 @@ from podling.apiserver.registry.field import (
     one_of,
     required,
 )
-from podling.apiserver.registry.handler_validation import MAX_PORT, validate_port
-from podling.apiserver.registry.kind import Column, Kind, Part
+from podling.apiserver.registry.kind import PROXY_VERBS, Column, Connect, Kind, Part, Subresource
 from podling.model import names
+from podling.model.enums import ENUMS
 from podling.model.errors import Cause
 from podling.model.scheme import resource_of
 from podling.model.service import Service, ServicePort, ServiceSpec
 
 TYPES = ("ClusterIP", "ExternalName", "LoadBalancer", "NodePort")
-PROTOCOLS = ("SCTP", "TCP", "UDP")
+PROTOCOLS = ENUMS["ServicePort", "protocol"]
 AFFINITIES = ("ClientIP", "None")
 HEADLESS = "None"
 EXTERNAL = "ExternalName"
@@ -47,7 +49,10 @@ class _Status(Part[Service]):
 class Services(Kind[Service]):
     resource = resource_of(Service)
     returns_deleted = True
-    subresources = {"status": _Status()}
+    subresources: Mapping[str, Subresource] = {
+        "proxy": Connect("proxy", "ServiceProxyOptions", PROXY_VERBS, has_path=True),
+        "status": _Status(),
+    }
     columns = (
         NAME,
         Column("Type", description="From where the service can be reached."),

@@ -51,8 +51,16 @@ class Rules(Protocol):
 Change = Callable[[Entry], T]
 """From what stands to what is wanted; called again after a conflict, each time for a fresh object."""
 
-Admit = Callable[[T | None, T | None], Awaitable[None]]
-"""Admission of (new, old): may change new, raises StatusError. New is None for a deletion."""
+
+class Admission(Protocol):
+    """What is asked about (new, old); new is None for a deletion. Raises StatusError."""
+
+    async def admit(self, new: Any, old: Any) -> None:
+        """Before `new` is validated: may change it."""
+
+    async def validate(self, new: Any, old: Any) -> None:
+        """Once it is valid: may take what it uses from what is limited."""
+
 
 UNRULED: Part[Any] = Part()
 """For changes the server itself decides, such as a binding."""
@@ -93,7 +101,7 @@ class Store(Generic[T]):
         return json.decoder_of(self.type).decode(entry.data)
 
     async def create(
-        self, obj: T, namespace: str, admit: Admit[T], *, track: Track = unchanged, dry_run: bool = False
+        self, obj: T, namespace: str, admission: Admission, *, track: Track = unchanged, dry_run: bool = False
     ) -> Entry:
         """Raises StatusError: 409 when the name is taken, 422 for what is wrong with it."""
         kind, now = self.kind, self.clock.now()
@@ -103,8 +111,9 @@ class Store(Generic[T]):
             kind.default(obj)
             obj.metadata.managed_fields = track(obj, None)
             kind.prepare_create(obj, now)
-            await admit(obj, None)
+            await admission.admit(obj, None)
             self._refuse_if(kind.validate_create(obj), obj)
+            await admission.validate(obj, None)
             try:
                 return await self._insert(obj, dry_run=dry_run)
             except KeyExistsError:
@@ -117,7 +126,7 @@ class Store(Generic[T]):
         namespace: str,
         name: str,
         change: Change[T],
-        admit: Admit[T],
+        admission: Admission,
         *,
         rules: Rules | None = None,
         track: Track = unchanged,
@@ -127,22 +136,33 @@ class Store(Generic[T]):
 
         async def write(current: Entry) -> Entry:
             new = change(current)
-            await self._decide(new, current, rules, admit, track)
+            await self._decide(new, current, rules, admission, track)
             return await self._replace(new, current, dry_run=dry_run)
 
         return await self._write(namespace, name, write)
 
     async def delete(
-        self, namespace: str, name: str, options: DeleteOptions, admit: Admit[T], *, dry_run: bool = False
+        self,
+        namespace: str,
+        name: str,
+        options: DeleteOptions,
+        admission: Admission,
+        *,
+        mark: Callable[[T], None] | None = None,
+        dry_run: bool = False,
     ) -> Deleted:
-        """Raises StatusError 404, 409 for a precondition that does not hold."""
+        """`mark` changes what stays for now.
+
+        Raises StatusError 404, 409 for a precondition that does not hold.
+        """
 
         async def write(current: Entry) -> Deleted:
             object_meta.check_preconditions(
                 self.kind.resource, options.preconditions, current.object.metadata, current.revision
             )
-            await admit(None, current.object)
-            return await self._delete(current, options, dry_run=dry_run)
+            await admission.admit(None, current.object)
+            await admission.validate(None, current.object)
+            return await self._delete(current, options, mark, dry_run=dry_run)
 
         return await self._write(namespace, name, write)
 
@@ -159,7 +179,7 @@ class Store(Generic[T]):
         raise conflict(self.kind.resource.plural, name, STALE, self.kind.resource.group)
 
     async def _decide(
-        self, new: T, current: Entry, rules: Rules | None, admit: Admit[T], track: Track
+        self, new: T, current: Entry, rules: Rules | None, admission: Admission, track: Track
     ) -> None:
         """Make `new` what may be stored in place of `current`. Raises StatusError."""
         kind, old = self.kind, current.object
@@ -175,16 +195,17 @@ class Store(Generic[T]):
         counts = kind.has_generation and rules is not UNRULED
         if counts and object_meta.differs_in_spec(new, old):
             new.metadata.generation = old.metadata.generation + 1
-        await admit(new, old)
+        await admission.admit(new, old)
         faults = kind.validate(new) if rules is None else []
         self._refuse_if(faults + (rules or kind).validate_update(new, old), new)
+        await admission.validate(new, old)
 
     async def _insert(self, obj: T, *, dry_run: bool) -> Entry:
         """Raises KeyExistsError."""
         key = self.prefix(obj.metadata.namespace) + obj.metadata.name
         data = json.encode(obj)
         if not dry_run:
-            return self._written(key, data, await self._storage.create(key, data))
+            return self._written(key, data, await self._storage.create(key, data), obj)
         standing = await self._storage.get(key)
         if standing is not None:
             raise KeyExistsError(standing)
@@ -200,13 +221,16 @@ class Store(Generic[T]):
             return current
         if dry_run:
             return Entry(current.key, current.revision, data, self._decoder)
-        return self._written(
-            current.key, data, await self._storage.update(current.key, data, current.revision)
-        )
+        revision = await self._storage.update(current.key, data, current.revision)
+        return self._written(current.key, data, revision, new)
 
-    async def _delete(self, current: Entry, options: DeleteOptions, *, dry_run: bool) -> Deleted:
+    async def _delete(
+        self, current: Entry, options: DeleteOptions, mark: Callable[[T], None] | None, *, dry_run: bool
+    ) -> Deleted:
         """Raises ConflictError."""
         marked, now = self.copy(current), self.clock.now()
+        if mark is not None:
+            mark(marked)
         object_meta.propagate(marked.metadata, options)
         stays = self.kind.graceful_delete(marked, options, now)
         if not stays and not marked.metadata.finalizers:
@@ -224,12 +248,14 @@ class Store(Generic[T]):
         revision = await self._storage.delete(current.key, current.revision)
         return Entry(current.key, revision, current.value, self._decoder)
 
-    def _written(self, key: str, data: bytes, revision: int) -> Entry:
+    def _written(self, key: str, data: bytes, revision: int, obj: T) -> Entry:
         """What was written, as the cache has it unless it already has a newer one."""
         entry = self.cache.get(key)
-        if entry is not None and entry.revision == revision:
-            return entry
-        return Entry(key, revision, data, self._decoder)
+        if entry is None or entry.revision != revision:
+            entry = Entry(key, revision, data, self._decoder)
+        obj.metadata.resource_version = str(revision)
+        entry.know_object(obj)
+        return entry
 
     def _standing(self, name: str, error: ConflictError) -> Entry:
         """What came first. Raises StatusError 404 when that was a deletion."""

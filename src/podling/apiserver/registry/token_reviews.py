@@ -19,8 +19,10 @@ class TokenReviews(Review[TokenReview]):
         return [] if obj.spec.token else [required("spec.token", "token is required for TokenReview")]
 
     def answer(self, obj: TokenReview, asker: User, judges: Judges) -> None:
-        owner = judges.owner_of(obj.spec.token)
+        owner = judges.owner_of(obj.spec.token, obj.spec.audiences)
         if owner is None:
             obj.status = TokenReviewStatus(error="invalid bearer token")
         else:
-            obj.status = TokenReviewStatus(authenticated=True, user=info_of(owner))
+            obj.status = TokenReviewStatus(
+                authenticated=True, user=info_of(owner.user), audiences=list(owner.audiences)
+            )

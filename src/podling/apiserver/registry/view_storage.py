@@ -64,6 +64,9 @@ class ViewStorage:
     async def compact(self, revision: int) -> None:
         await self._storage.compact(revision)
 
+    async def probe(self) -> None:
+        await self._storage.probe()
+
     async def close(self) -> None:
         """The storage behind this view has other users."""
 

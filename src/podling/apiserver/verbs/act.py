@@ -7,14 +7,13 @@ from typing import Any, cast
 import msgspec
 
 from podling.apiserver.context import RequestContext
-from podling.apiserver.registry.kind import Action
+from podling.apiserver.registry.kind import Action, Deletion
 from podling.apiserver.registry.store import UNRULED
 from podling.apiserver.response import Response
 from podling.apiserver.verbs.body import read_object
 from podling.apiserver.verbs.options import is_dry_run
 from podling.apiserver.verbs.scope import Scope
 from podling.apiserver.verbs.update import check_place
-from podling.model.options import DeleteOptions
 from podling.watch.entry import Entry
 
 OPTIONS = "CreateOptions"
@@ -31,15 +30,17 @@ async def act(context: RequestContext, scope: Scope) -> Response:
     body.metadata.name = body.metadata.name or name
     check_place(body.metadata, namespace, name)
     effect = action.effect(scope.store.copy(scope.store.find(namespace, name)), body, context.now)
-    if isinstance(effect, DeleteOptions):
-        dry_run = dry_run or is_dry_run(effect.dry_run, "DeleteOptions")
-        admit = scope.admission(context, "DELETE", dry_run=dry_run)
-        await scope.store.delete(namespace, name, effect, admit, dry_run=dry_run)
+    if isinstance(effect, Deletion):
+        dry_run = dry_run or is_dry_run(effect.options.dry_run, "DeleteOptions")
+        admission = scope.admission(context, "DELETE", dry_run=dry_run)
+        await scope.store.delete(
+            namespace, name, effect.options, admission, mark=effect.mark, dry_run=dry_run
+        )
         return Response(201, CREATED)
 
     def change(standing: Entry) -> Any:
         return action.effect(scope.store.copy(standing), body, context.now)
 
-    admit = scope.admission(context, "UPDATE", dry_run=dry_run)
-    await scope.store.update(namespace, name, change, admit, rules=UNRULED, dry_run=dry_run)
+    admission = scope.admission(context, "UPDATE", dry_run=dry_run)
+    await scope.store.update(namespace, name, change, admission, rules=UNRULED, dry_run=dry_run)
     return Response(201, CREATED)

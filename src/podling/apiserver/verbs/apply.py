@@ -20,6 +20,7 @@ from podling.apiserver.request import flag
 from podling.apiserver.response import Response
 from podling.apiserver.verbs.body import other_kind
 from podling.apiserver.verbs.options import field_validation, is_dry_run
+from podling.apiserver.verbs.owners import REPEATED_AFTER_ADMISSION, drop_repeated_owners
 from podling.apiserver.verbs.scope import Scope
 from podling.apiserver.verbs.show import show
 from podling.apiserver.verbs.tracked import field_manager, has_status, writer
@@ -49,6 +50,7 @@ async def apply(context: RequestContext, scope: Scope) -> Response:
 async def _create(
     context: RequestContext, scope: Scope, application: Application, *, dry_run: bool
 ) -> Response:
+    scope.check_may_create(context)
     namespace = scope.namespace(context)
     obj = _object(context, scope, dict(application.configuration))
     if obj.metadata.uid:
@@ -85,7 +87,7 @@ async def _update(
         track=by_apply(application, now=context.now),
         dry_run=dry_run,
     )
-    context.warnings += scope.store.kind.warnings(saved.object)
+    context.warnings += scope.store.kind.update_warnings(saved.object)
     return show(context, scope, saved)
 
 
@@ -143,6 +145,7 @@ def _object(context: RequestContext, scope: Scope, data: dict[str, Any]) -> Any:
     if (obj.kind, obj.api_version) != (type_.KIND, type_.API_VERSION):
         raise other_kind(obj, type_)
     check_place(obj.metadata, scope.namespace(context), context.info.name)
+    drop_repeated_owners(context, obj, REPEATED_AFTER_ADMISSION)
     return obj
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TypeVar
 
 import msgspec
@@ -15,44 +16,56 @@ from podling.model import json
 from podling.model.base import Object
 from podling.model.errors import StatusError, bad_request
 from podling.model.options import DeleteOptions
+from podling.model.pod import Eviction
 from podling.model.scheme import by_kind
 from podling.model.strict import field_faults, strict_message
 
 T = TypeVar("T", bound=Object)
 
+NEXT = "\n  "
+
 IN_EVERY_GROUP = frozenset({DeleteOptions})
 """Sent with the version of what they are about."""
+OLDER_VERSIONS: Mapping[type[Object], str] = {Eviction: "policy/v1beta1"}
+"""What is served no more but still taken: older clients drain nodes by it."""
 
 
-def json_body(context: RequestContext, type_: type[Object]) -> bytes:
-    """The body as JSON. Raises StatusError 415, 400."""
+def json_body(context: RequestContext, type_: type[Object]) -> tuple[bytes, list[str]]:
+    """The body as JSON, and what is wrong with it that JSON cannot show. Raises StatusError 415, 400."""
     request = context.request
     match body_format(request.headers.get("Content-Type", "")):
         case "application/yaml":
-            return read_yaml(request.body).json
+            body = read_yaml(request.body)
+            told = [f"yaml: unmarshal errors:{''.join(f'{NEXT}{key}' for key in body.repeated)}"]
+            return body.json, told if body.repeated else []
         case "application/vnd.kubernetes.protobuf":
-            return msgspec.json.encode(protobuf.decode(request.body, type_))
-    return request.body
+            return msgspec.json.encode(protobuf.decode(request.body, type_)), []
+    return request.body, []
 
 
 def read_object(context: RequestContext, type_: type[T], options_kind: str) -> T:
     """Raises StatusError 400 for a body that is not this type, or not Strict enough if that is asked."""
     validation = field_validation(context.query, options_kind)
-    data = json_body(context, type_)
+    data, repeated = json_body(context, type_)
     obj = json.decode_sent(data, type_)
-    if obj.kind != type_.KIND or (obj.api_version != type_.API_VERSION and type_ not in IN_EVERY_GROUP):
+    if obj.kind != type_.KIND or not _is_accepted(obj.api_version, type_):
         raise other_kind(obj, type_)
-    faults = field_faults(data, type_) if validation != "Ignore" else []
+    faults = repeated + field_faults(data, type_) if validation != "Ignore" else []
     if faults and validation == "Strict":
         raise json.refusal(strict_message(faults), type_)
     context.warnings += faults
     return obj
 
 
+def _is_accepted(version: str, type_: type[Object]) -> bool:
+    known = (type_.API_VERSION, OLDER_VERSIONS.get(type_))
+    return version in known or type_ in IN_EVERY_GROUP
+
+
 def other_kind(obj: Object, type_: type[Object]) -> StatusError:
     """400 for an object that was sent to the wrong place, in the words of Kubernetes' decoder."""
     version = obj.api_version.rpartition("/")[2]
-    if obj.api_version != type_.API_VERSION and obj.kind == type_.KIND:
+    if obj.kind == type_.KIND and by_kind(obj.api_version, obj.kind) is not None:
         return bad_request(
             f"the API version in the data ({obj.api_version}) does not match "
             f"the expected API version ({type_.API_VERSION})"

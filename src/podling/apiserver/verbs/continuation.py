@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from podling.model.errors import bad_request
+from podling.model.errors import StatusError, bad_request
 
 VERSION = "meta.k8s.io/v1"
 NOW = -1
@@ -46,15 +46,17 @@ def decode_continue(text: str) -> Continuation:
         padded = text + "=" * (-len(text) % 4)
         token = _decoder.decode(base64.b64decode(padded, altchars=b"-_", validate=True))
     except (binascii.Error, ValueError) as error:
-        raise bad_request(f"continue key is not valid: {error}") from error
+        raise _invalid(str(error)) from error
     if token.v != VERSION:
-        raise bad_request(
-            f'continue key is not valid: server does not recognize this encoded version "{token.v}"'
-        )
+        raise _invalid(f'server does not recognize this encoded version "{token.v}"')
     if (
         (token.rv <= 0 and token.rv != NOW)
         or not token.start.endswith("\0")
         or ".." in token.start.split("/")
     ):
-        raise bad_request("continue key is not valid: incorrect encoded start resourceVersion or key")
+        raise _invalid("incorrect encoded start resourceVersion or key")
     return Continuation(None if token.rv == NOW else token.rv, token.start.removesuffix("\0"))
+
+
+def _invalid(why: str) -> StatusError:
+    return bad_request(f"invalid continue token: continue key is not valid: {why}")

@@ -6,6 +6,7 @@ from podling.apiserver.context import RequestContext
 from podling.apiserver.response import Response
 from podling.apiserver.verbs.body import read_object
 from podling.apiserver.verbs.options import is_dry_run
+from podling.apiserver.verbs.owners import drop_repeated_owners
 from podling.apiserver.verbs.scope import Scope
 from podling.apiserver.verbs.show import show
 from podling.apiserver.verbs.tracked import tracked
@@ -16,8 +17,9 @@ OPTIONS = "CreateOptions"
 async def create(context: RequestContext, scope: Scope) -> Response:
     dry_run = is_dry_run(context.query.get("dryRun", ()), OPTIONS)
     obj = read_object(context, scope.resource.type, OPTIONS)
-    admit = scope.admission(context, "CREATE", dry_run=dry_run)
+    drop_repeated_owners(context, obj)
+    admission = scope.admission(context, "CREATE", dry_run=dry_run)
     track = tracked(context, scope, OPTIONS)
-    saved = await scope.store.create(obj, scope.namespace(context), admit, track=track, dry_run=dry_run)
+    saved = await scope.store.create(obj, scope.namespace(context), admission, track=track, dry_run=dry_run)
     context.warnings += scope.store.kind.warnings(saved.object)
     return show(context, scope, saved, 201)

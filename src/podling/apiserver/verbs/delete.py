@@ -22,13 +22,15 @@ POLICIES = ("Background", "Foreground", "Orphan")
 async def delete(context: RequestContext, scope: Scope) -> Response:
     wanted = delete_options(context)
     dry_run = is_dry_run(wanted.dry_run, OPTIONS)
-    admit = scope.admission(context, "DELETE", dry_run=dry_run)
+    admission = scope.admission(context, "DELETE", dry_run=dry_run)
     deleted = await scope.store.delete(
-        scope.namespace(context), context.info.name, wanted, admit, dry_run=dry_run
+        scope.namespace(context), context.info.name, wanted, admission, dry_run=dry_run
     )
     if deleted.gone and not scope.store.kind.returns_deleted:
         return Response(200, success(scope.resource, deleted.entry))
-    return show(context, scope, deleted.entry)
+    # Who asks by the older option not to orphan is told that there is something to wait for.
+    is_awaited = not deleted.gone and wanted.orphan_dependents is False
+    return show(context, scope, deleted.entry, 202 if is_awaited else 200)
 
 
 def delete_options(context: RequestContext) -> DeleteOptions:

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from podling.apiserver.context import RequestContext
 from podling.apiserver.response import Response
 from podling.apiserver.verbs.continuation import Continuation, decode_continue, encode_continue
-from podling.apiserver.verbs.list_options import check_list, is_exact, revision, too_large
+from podling.apiserver.verbs.list_options import check_list, check_not_ahead, is_exact, revision
 from podling.apiserver.verbs.options import options
 from podling.apiserver.verbs.scope import Scope
 from podling.apiserver.verbs.selection import matcher
@@ -62,8 +62,7 @@ def _start(wanted: ListOptions, current: int) -> Continuation:
         start = decode_continue(wanted.continue_)
         return start._replace(revision=min(start.revision, current)) if start.revision else start
     asked = revision(wanted.resource_version)
-    if asked > current:
-        raise too_large(asked, current)
+    check_not_ahead(asked, current)
     return Continuation(asked if asked and is_exact(wanted) else None, "")
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from podling.apiserver.verbs.options import LONGEST
 from podling.model.errors import Cause, StatusError, bad_request, invalid
 from podling.model.options import ListOptions
 
@@ -38,15 +39,26 @@ def is_exact(wanted: ListOptions) -> bool:
 
 
 def revision(text: str) -> int:
-    """The revision a resourceVersion names, 0 for none. Raises StatusError 400."""
+    """The revision a resourceVersion names, 0 for none. Raises StatusError 422."""
     if not text:
         return 0
     if not (text.isascii() and text.isdecimal()):
-        message = f'Invalid value: "{text}": strconv.ParseUint: parsing "{text}": invalid syntax'
-        raise invalid(
-            "ListOptions", "", [Cause("FieldValueInvalid", message, "resourceVersion")], "meta.k8s.io"
-        )
+        raise _no_revision(text, "invalid syntax")
+    if len(text) > LONGEST or int(text) >= 1 << 64:
+        raise _no_revision(text, "value out of range")
     return int(text)
+
+
+def _no_revision(text: str, why: str) -> StatusError:
+    message = f'Invalid value: "{text}": strconv.ParseUint: parsing "{text}": {why}'
+    cause = Cause("FieldValueInvalid", message, "resourceVersion")
+    return invalid("ListOptions", "", [cause], "meta.k8s.io")
+
+
+def check_not_ahead(wanted: int, current: int) -> None:
+    """Raises StatusError 504."""
+    if wanted > current:
+        raise too_large(wanted, current)
 
 
 def too_large(wanted: int, current: int) -> StatusError:

@@ -14,6 +14,9 @@ from podling.model.fields import fields_of, item_type
 
 T = TypeVar("T", bound=msgspec.Struct)
 
+LONGEST = 20
+"""Digits of a number of 64 bits."""
+
 
 def options(query: Query, type_: type[T]) -> T:
     """Raises StatusError 400 for a number that is none."""
@@ -38,9 +41,13 @@ def _value(values: Sequence[str], type_: Any) -> Any:
 
 
 def number(text: str) -> int:
+    """A whole number of 64 bits. Raises StatusError 400."""
     digits = text.removeprefix("-")
     if not (digits.isascii() and digits.isdecimal()):
         raise bad_request(f'strconv.ParseInt: parsing "{text}": invalid syntax')
+    # What is longer Python might even refuse to read.
+    if len(digits) > LONGEST or not -(1 << 63) <= int(text) < 1 << 63:
+        raise bad_request(f'strconv.ParseInt: parsing "{text}": value out of range')
     return int(text)
 
 

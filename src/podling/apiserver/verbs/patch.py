@@ -7,17 +7,19 @@ from typing import Any
 import msgspec
 
 from podling.apiserver.context import RequestContext
-from podling.apiserver.patch.parse import APPLY, parse_patch
+from podling.apiserver.patch.parse import APPLY, parse_patch, patch_faults
+from podling.apiserver.registry import field
 from podling.apiserver.response import Response
 from podling.apiserver.verbs.apply import apply
 from podling.apiserver.verbs.body import other_kind
 from podling.apiserver.verbs.options import field_validation, is_dry_run
+from podling.apiserver.verbs.owners import REPEATED_AFTER_ADMISSION, drop_repeated_owners
 from podling.apiserver.verbs.scope import Scope
 from podling.apiserver.verbs.show import show
 from podling.apiserver.verbs.tracked import tracked
 from podling.apiserver.verbs.update import check_place
 from podling.model import json
-from podling.model.errors import Cause, invalid
+from podling.model.errors import Cause, StatusError, invalid
 from podling.model.strict import field_faults, strict_message
 from podling.watch.entry import Entry
 
@@ -35,22 +37,29 @@ async def patch(context: RequestContext, scope: Scope) -> Response:
     if "force" in context.query:
         raise invalid(OPTIONS, "", [FORCED], "meta.k8s.io")
     patched_from = parse_patch(media_type, request.body, type_)
+    validation = field_validation(context.query, OPTIONS)
+    own_faults = [] if validation == "Ignore" else patch_faults(media_type, request.body)
     track = tracked(context, scope, OPTIONS)
 
     def change(current: Entry) -> Any:
         patched = msgspec.json.encode(patched_from(_document(current, request.body)))
-        wanted = json.decode_sent(patched, type_)
+        wanted = _object(patched, type_)
         if (wanted.kind, wanted.api_version) != (type_.KIND, type_.API_VERSION):
             raise other_kind(wanted, type_)
         check_place(wanted.metadata, namespace, name)
-        _check_fields(context, patched, type_)
+        if validation != "Ignore":
+            faults = own_faults + field_faults(patched, type_)
+            if faults and validation == "Strict":
+                raise _refused(patched, strict_message(faults))
+            context.warnings += [fault for fault in faults if fault not in context.warnings]
+        drop_repeated_owners(context, wanted, REPEATED_AFTER_ADMISSION)
         return wanted
 
-    admit = scope.admission(context, "UPDATE", dry_run=dry_run)
+    admission = scope.admission(context, "UPDATE", dry_run=dry_run)
     saved = await scope.store.update(
-        namespace, name, change, admit, rules=scope.part, track=track, dry_run=dry_run
+        namespace, name, change, admission, rules=scope.part, track=track, dry_run=dry_run
     )
-    context.warnings += scope.store.kind.warnings(saved.object)
+    context.warnings += scope.store.kind.update_warnings(saved.object)
     return show(context, scope, saved)
 
 
@@ -62,14 +71,13 @@ def _document(standing: Entry, patch: bytes) -> Any:
     return document
 
 
-def _check_fields(context: RequestContext, patched: bytes, type_: type[Any]) -> None:
-    """Tell of fields the type does not know, or refuse them, as the client wishes."""
-    validation = field_validation(context.query, OPTIONS)
-    if validation == "Ignore":
-        return
-    faults = field_faults(patched, type_)
-    if faults and validation == "Strict":
-        shown = context.request.body.decode(errors="replace")
-        message = f'Invalid value: "{shown}": {strict_message(faults)}'
-        raise invalid("", "", [Cause("FieldValueInvalid", message, "patch")])
-    context.warnings += [fault for fault in faults if fault not in context.warnings]
+def _object(patched: bytes, type_: type[Any]) -> Any:
+    """Raises StatusError 422: a patch that spoils an object is at fault, not the object."""
+    try:
+        return json.decode_sent(patched, type_)
+    except StatusError as error:
+        raise _refused(patched, str(error.__cause__ or error)) from error
+
+
+def _refused(patched: bytes, why: str) -> StatusError:
+    return invalid("", "", [field.invalid("patch", patched.decode(errors="replace"), why)])

@@ -7,10 +7,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from podling.apiserver.admission.plugin import Attributes, Chain, Operation
+from podling.apiserver.authz.authorizer import Decision, refusal
 from podling.apiserver.context import RequestContext
 from podling.apiserver.judges import Judges
 from podling.apiserver.registry.kind import Part, Subresource
-from podling.apiserver.registry.store import Admit, Store
+from podling.apiserver.registry.store import Store
+from podling.apiserver.request import User
 from podling.apiserver.response import Response
 from podling.apiserver.table import Tables
 from podling.model.scheme import Resource
@@ -41,17 +43,38 @@ class Scope:
         """The namespace objects are in; the path of a Namespace names itself as one, too."""
         return context.info.namespace if self.resource.namespaced else ""
 
-    def admission(
-        self, context: RequestContext, operation: Operation, *, dry_run: bool = False
-    ) -> Admit[Any]:
+    def check_may_create(self, context: RequestContext) -> None:
+        """For a write by name that turns out to create: who may do only that may not do this. Raises
+        StatusError 403.
+        """
+        asked = context.info._replace(verb="create")
+        opinion = self.judges.may(context.user, asked)
+        if opinion.decision is not Decision.ALLOW:
+            raise refusal(context.user, asked, opinion.reason)
+
+    def admission(self, context: RequestContext, operation: Operation, *, dry_run: bool = False) -> Asked:
         """Admission of what `context` asks for, to be asked about each object it changes."""
-        subresource = self.subresource.name if self.subresource else ""
+        return Asked(self, context.user, operation, dry_run)
 
-        async def admit(new: Any, old: Any) -> None:
-            meta = (new or old).metadata
-            attributes = Attributes(
-                operation, self.resource, subresource, meta.namespace, meta.name, context.user, dry_run
-            )
-            await self.chain.admit(attributes, new, old)
 
-        return admit
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """The admission chain, asked on behalf of one request."""
+
+    scope: Scope
+    user: User
+    operation: Operation
+    dry_run: bool
+
+    async def admit(self, new: Any, old: Any) -> None:
+        await self.scope.chain.admit(self._attributes(new or old), new, old)
+
+    async def validate(self, new: Any, old: Any) -> None:
+        await self.scope.chain.validate(self._attributes(new or old), new, old)
+
+    def _attributes(self, obj: Any) -> Attributes:
+        scope, meta = self.scope, obj.metadata
+        subresource = scope.subresource.name if scope.subresource else ""
+        return Attributes(
+            self.operation, scope.resource, subresource, meta.namespace, meta.name, self.user, self.dry_run
+        )

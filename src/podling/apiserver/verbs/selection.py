@@ -39,9 +39,17 @@ def matcher(scope: Scope, wanted: ListOptions) -> Match | None:
 
 def _readers(scope: Scope, fields: FieldSelector) -> Mapping[str, Read]:
     known = {**ON_ALL_KINDS, **scope.store.kind.selectable_fields}
-    if not scope.resource.namespaced:
+    # Cluster-wide kinds without fields of their own may be asked for a namespace; they are in none.
+    if scope.store.kind.selectable_fields and not scope.resource.namespaced:
         del known["metadata.namespace"]
     for term in fields.terms:
         if term.field not in known:
-            raise bad_request(f"field label not supported: {term.field}")
+            raise bad_request(_unknown(term.field, scope))
     return known
+
+
+def _unknown(field: str, scope: Scope) -> str:
+    if scope.store.kind.selectable_fields:
+        return f"field label not supported: {field}"
+    known = ", ".join(f'"{name}"' for name in ON_ALL_KINDS)
+    return f'"{field}" is not a known field selector: only {known}'

@@ -12,7 +12,7 @@ from podling.apiserver.verbs.scope import Scope
 from podling.model import json
 from podling.model.meta import ListMeta
 from podling.model.scheme import Resource
-from podling.watch.entry import Entry
+from podling.watch.entry import Entry, items
 from podling.watch.frames import Frames
 
 
@@ -52,9 +52,8 @@ def frames(context: RequestContext, scope: Scope) -> Frames | None:
 
 def object_list(resource: Resource, entries: Sequence[Entry], metadata: ListMeta) -> bytes:
     """A PodList of Pods, by joining the bytes that are there."""
-    items = b",".join([entry.item for entry in entries])
     head = f'{{"kind":"{resource.kind}List","apiVersion":"{resource.api_version}","metadata":'
-    return b'%b%b,"items":[%b]}' % (head.encode(), json.encode(metadata), items)
+    return b"".join((head.encode(), json.encode(metadata), b',"items":[', *items(entries), b"]}"))
 
 
 def _include(context: RequestContext) -> str:

@@ -8,6 +8,7 @@ from podling.apiserver.context import RequestContext
 from podling.apiserver.response import Response
 from podling.apiserver.verbs.body import read_object
 from podling.apiserver.verbs.options import is_dry_run
+from podling.apiserver.verbs.owners import drop_repeated_owners
 from podling.apiserver.verbs.scope import Scope
 from podling.apiserver.verbs.show import show
 from podling.apiserver.verbs.tracked import tracked
@@ -21,25 +22,32 @@ OPTIONS = "UpdateOptions"
 async def update(context: RequestContext, scope: Scope) -> Response:
     dry_run = is_dry_run(context.query.get("dryRun", ()), OPTIONS)
     namespace, name = scope.namespace(context), context.info.name
-    wanted = read_object(context, scope.resource.type, OPTIONS)
+    wanted = _read(context, scope)
     check_place(wanted.metadata, namespace, name)
     track = tracked(context, scope, OPTIONS)
     if scope.part is None and scope.store.kind.creates_on_update and not scope.store.has(namespace, name):
-        admit = scope.admission(context, "CREATE", dry_run=dry_run)
-        saved = await scope.store.create(wanted, namespace, admit, track=track, dry_run=dry_run)
+        scope.check_may_create(context)
+        admission = scope.admission(context, "CREATE", dry_run=dry_run)
+        saved = await scope.store.create(wanted, namespace, admission, track=track, dry_run=dry_run)
         return show(context, scope, saved, 201)
     unused = [wanted]
 
     def change(_: Entry) -> Any:
         # Deciding changes the object in place: to decide again it is read again.
-        return unused.pop() if unused else read_object(context, scope.resource.type, OPTIONS)
+        return unused.pop() if unused else _read(context, scope)
 
-    admit = scope.admission(context, "UPDATE", dry_run=dry_run)
+    admission = scope.admission(context, "UPDATE", dry_run=dry_run)
     saved = await scope.store.update(
-        namespace, name, change, admit, rules=scope.part, track=track, dry_run=dry_run
+        namespace, name, change, admission, rules=scope.part, track=track, dry_run=dry_run
     )
-    context.warnings += scope.store.kind.warnings(saved.object)
+    context.warnings += scope.store.kind.update_warnings(saved.object)
     return show(context, scope, saved)
+
+
+def _read(context: RequestContext, scope: Scope) -> Any:
+    obj = read_object(context, scope.resource.type, OPTIONS)
+    drop_repeated_owners(context, obj)
+    return obj
 
 
 def check_place(meta: ObjectMeta, namespace: str, name: str) -> None:

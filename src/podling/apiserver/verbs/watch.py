@@ -1,4 +1,6 @@
-"""GET with `watch`: the frames of the watch cache, encoded once for everyone who watches the same."""
+"""GET with `watch`, or of a path with `/watch/`: the frames of the watch cache, encoded once for everyone who
+watches the same.
+"""
 
 from __future__ import annotations
 
@@ -9,17 +11,20 @@ from collections.abc import AsyncGenerator
 import msgspec
 
 from podling.apiserver.context import RequestContext
+from podling.apiserver.negotiation import JSON, YAML
 from podling.apiserver.response import Response
-from podling.apiserver.verbs.list_options import check_watch, revision, too_large
+from podling.apiserver.verbs.list_options import check_not_ahead, check_watch, revision
 from podling.apiserver.verbs.options import options
 from podling.apiserver.verbs.scope import Scope
 from podling.apiserver.verbs.selection import matcher
 from podling.apiserver.verbs.show import frames
-from podling.model.errors import StatusError, gone
+from podling.model import field_selector
+from podling.model.errors import StatusError, bad_request, gone, not_acceptable
 from podling.model.options import ListOptions
 from podling.storage.interface import CompactedError
 from podling.watch.subscription import Subscription
 
+NAME = "metadata.name"
 SHORTEST_TIMEOUT = 1800
 """Seconds; without a timeout of its own a watch ends after this and up to twice this, so that the watches
 of many clients do not all begin again at once."""
@@ -28,6 +33,10 @@ of many clients do not all begin again at once."""
 async def watch(context: RequestContext, scope: Scope) -> Response:
     wanted = options(context.query, ListOptions)
     check_watch(wanted)
+    if context.wanted.media_type == YAML:
+        raise not_acceptable((JSON,))
+    if name := context.info.name:
+        wanted.field_selector = one_name(wanted.field_selector, name)
     try:
         subscription = _subscribe(context, scope, wanted)
     except StatusError as error:
@@ -40,8 +49,7 @@ async def watch(context: RequestContext, scope: Scope) -> Response:
 def _subscribe(context: RequestContext, scope: Scope, wanted: ListOptions) -> Subscription:
     """Raises StatusError 410 when the revision is too old, 504 when it is yet to come."""
     cache, start = scope.store.cache, revision(wanted.resource_version)
-    if start > cache.revision:
-        raise too_large(start, cache.revision)
+    check_not_ahead(start, cache.revision)
     try:
         return cache.watch(
             scope.store.prefix(scope.namespace(context)),
@@ -53,6 +61,16 @@ def _subscribe(context: RequestContext, scope: Scope, wanted: ListOptions) -> Su
         )
     except CompactedError as error:
         raise gone(f"too old resource version: {start} ({error.revision})") from error
+
+
+def one_name(selector: str, name: str) -> str:
+    """The field selector of a watch of one object. Raises StatusError 400 when it selects another."""
+    asked = field_selector.parse(selector)
+    if not asked:
+        return f"{NAME}={field_selector.escaped(name)}"
+    if asked.exact(NAME) != name:
+        raise bad_request("fieldSelector metadata.name doesn't match requested name")
+    return selector
 
 
 def _timeout(wanted: ListOptions) -> float:

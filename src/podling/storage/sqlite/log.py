@@ -85,6 +85,10 @@ class Log:
             for statement in _COMPACT:
                 self._connection.execute(statement, span)
 
+    def probe(self) -> None:
+        """Raises sqlite3.Error when the file cannot be read."""
+        self._compacted()
+
     def close(self) -> None:
         self._file.close()
 

@@ -76,6 +76,7 @@ class SqliteStorage:
         self._watchers = Watchers()
         self._closed = False
         self._fault: Exception | None = None
+        self._failed: Exception | None = None
 
     @property
     def revision(self) -> int:
@@ -121,6 +122,12 @@ class SqliteStorage:
             upto = min(target, self._compacted + COMPACTION_STEP)
             await self._call(partial(self._log.compact, upto))
             self._compacted = max(self._compacted, upto)
+
+    async def probe(self) -> None:
+        self._check_writable()
+        await self._call(self._log.probe)
+        if self._failed:
+            raise StorageClosedError(f"the last write failed: {self._failed}")
 
     async def close(self) -> None:
         """Let the writes under way become durable and answered, then close the file."""
@@ -170,6 +177,7 @@ class SqliteStorage:
         if error:
             self._abandon(error)
             return
+        self._failed = None
         group = self._group
         # Strictly before telling of this group: the disk works on the next one meanwhile.
         self._start_group()
@@ -190,6 +198,7 @@ class SqliteStorage:
             self._watchers.publish(self._revision, events)
 
     def _abandon(self, error: Exception) -> None:
+        self._failed = error
         abandoned = self._group + self._waiting
         self._group, self._waiting = [], []
         self._on_their_way.clear()

@@ -61,6 +61,7 @@ async def test_a_pod_gets_account_priority_and_tolerations() -> None:
     new = pod()
     await admit(new)
     assert to_data(new.spec) == {
+        "containers": [],
         "serviceAccountName": "default",
         "serviceAccount": "default",
         "tolerations": [

@@ -93,3 +93,31 @@ async def test_who_need_not_be_counted(
     await running(api, pod_body, "a", status=status)
     await budget(api, spec=spec, **counted)
     assert (await evict(api, "a")).status == code
+
+
+async def test_an_evicted_pod_says_so(api: Any, pod_body: Any) -> None:
+    """As does every pod the system ends: by the condition that controllers look for."""
+    await api.post(f"{HERE}/pods", pod_body("a", {"nodeName": "n"}))
+    assert (await evict(api, "a")).status == 201
+    pod = (await api.get(f"{HERE}/pods/a")).body
+    assert pod["metadata"]["deletionTimestamp"]
+    (condition,) = pod["status"]["conditions"]
+    assert condition == {
+        "type": "DisruptionTarget",
+        "observedGeneration": 1,
+        "status": "True",
+        "lastTransitionTime": "2026-01-02T03:04:05Z",
+        "reason": "EvictionByEvictionAPI",
+        "message": "Eviction API: evicting",
+    }
+    api.clock.move(5)
+    await evict(api, "a")
+    (again,) = (await api.get(f"{HERE}/pods/a")).body["status"]["conditions"]
+    assert again["lastTransitionTime"] == condition["lastTransitionTime"]
+
+
+async def test_older_clients_evict_too(api: Any, pod_body: Any) -> None:
+    await api.post(f"{HERE}/pods", pod_body("a"))
+    body = {"apiVersion": "policy/v1beta1", "kind": "Eviction", "metadata": {"name": "a"}}
+    assert (await api.post(f"{HERE}/pods/a/eviction", body)).status == 201
+    assert (await api.post(f"{HERE}/pods/a/eviction", {**body, "apiVersion": "policy/v0"})).status == 400

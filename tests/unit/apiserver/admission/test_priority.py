@@ -30,3 +30,16 @@ async def test_there_is_one_default(api: Any) -> None:
     )
     again = await api.patch(f"{CLASSES}/a", {"description": "d"})
     assert again.status == 200
+
+
+async def test_the_system_classes_stay(api: Any) -> None:
+    node_critical = f"{CLASSES}/system-node-critical"
+    await api.post(CLASSES, {"metadata": {"name": "system-node-critical"}, "value": 2000001000})
+    refused = await api.delete(node_critical)
+    assert refused.status == 403
+    assert refused.message == (
+        'priorityclasses.scheduling.k8s.io "system-node-critical" is forbidden: '
+        "this is a system priority class and cannot be deleted"
+    )
+    await api.post(CLASSES, {"metadata": {"name": "mine"}, "value": 1})
+    assert (await api.delete(f"{CLASSES}/mine")).status == 200

@@ -93,3 +93,9 @@ async def test_a_dry_run_takes_nothing(api: Any, pod_body: Any) -> None:
 async def test_other_namespaces_are_free(api: Any, pod_body: Any) -> None:
     await quota(api, {"pods": "0"})
     assert (await api.post("/api/v1/namespaces/other/pods", pod_body())).status == 201
+
+
+async def test_what_is_not_valid_takes_nothing(api: Any, pod_body: Any) -> None:
+    await quota(api, {"pods": "1"})
+    assert (await api.post(f"{HERE}/pods", pod_body("No_Name"))).status == 422
+    assert await used(api) == {"pods": "0"}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 from datetime import UTC, datetime
 from typing import Any
@@ -15,6 +16,7 @@ from podling.apiserver.openapi.documents import OpenAPI
 from podling.apiserver.protobuf.wire import fields
 from podling.apiserver.registry.kinds import KINDS
 from podling.apiserver.request import Request, RequestInfo
+from podling.apiserver.response import Response
 from podling.model.errors import StatusError
 
 OPENAPI = OpenAPI(KINDS, "v1.36.0")
@@ -27,8 +29,12 @@ def asked(path: str, **headers: str) -> RequestContext:
     return RequestContext(request, "audit", datetime(2026, 1, 1, tzinfo=UTC), {}, RequestInfo("get", path))
 
 
+def serve(path: str, **headers: str) -> Response | None:
+    return asyncio.run(OPENAPI.serve(asked(path, **headers)))
+
+
 def get(path: str) -> Any:
-    response = OPENAPI.serve(asked(path))
+    response = serve(path)
     assert response is not None
     return msgspec.json.decode(response.body)
 
@@ -87,6 +93,7 @@ def test_every_reference_has_its_schema(path: str) -> None:
             "startTime",
             {"allOf": [{"$ref": "#/components/schemas/io.k8s.apimachinery.pkg.apis.meta.v1.Time"}]},
         ),
+        ("PodSpec", "restartPolicy", {"type": "string", "enum": ["Always", "Never", "OnFailure"]}),
         ("Secret", "data", {"type": "object", "additionalProperties": {"type": "string", "format": "byte"}}),
     ],
 )
@@ -120,6 +127,23 @@ def test_operations(path: str, method: str, action: str) -> None:
     assert get("/openapi/v3/api/v1")["paths"][path][method]["x-kubernetes-action"] == action
 
 
+@pytest.mark.parametrize(
+    ("path", "method", "code", "answered"),
+    [
+        ("/configmaps", "get", "200", "io.k8s.api.core.v1.ConfigMapList"),
+        ("/configmaps", "post", "201", "io.k8s.api.core.v1.ConfigMap"),
+        ("/configmaps", "delete", "200", "io.k8s.apimachinery.pkg.apis.meta.v1.Status"),
+        ("/configmaps/{name}", "put", "200", "io.k8s.api.core.v1.ConfigMap"),
+        ("/configmaps/{name}", "delete", "200", "io.k8s.apimachinery.pkg.apis.meta.v1.Status"),
+        ("/pods/{name}", "delete", "200", "io.k8s.api.core.v1.Pod"),
+    ],
+)
+def test_answers(path: str, method: str, code: str, answered: str) -> None:
+    item = get("/openapi/v3/api/v1")["paths"][f"/api/v1/namespaces/{{namespace}}{path}"]
+    schema = item[method]["responses"][code]["content"]["application/json"]["schema"]
+    assert schema == {"$ref": f"#/components/schemas/{answered}"}
+
+
 def test_kubectl_finds_that_fields_are_validated_and_dry_runs_known() -> None:
     patch = get("/openapi/v3/api/v1")["paths"]["/api/v1/namespaces/{namespace}/pods/{name}"]["patch"]
     assert patch["x-kubernetes-group-version-kind"] == POD
@@ -133,15 +157,15 @@ def test_version_2_has_no_words_of_version_3() -> None:
 
 
 def test_what_a_client_has_is_not_sent_again() -> None:
-    first = OPENAPI.serve(asked("/openapi/v2"))
+    first = serve("/openapi/v2")
     assert first is not None
-    again = OPENAPI.serve(asked("/openapi/v2", If_None_Match=first.headers["ETag"]))
+    again = serve("/openapi/v2", If_None_Match=first.headers["ETag"])
     assert again is not None
     assert (again.status, again.body) == (304, b"")
 
 
 def test_version_2_in_protobuf_for_those_who_ask_for_it() -> None:
-    response = OPENAPI.serve(asked("/openapi/v2", Accept=gnostic.MEDIA_TYPE))
+    response = serve("/openapi/v2", Accept=gnostic.MEDIA_TYPE)
     assert response is not None
     assert response.content_type == gnostic.CONTENT_TYPE
     assert dict(fields(bytes(response.body)))[1] == b"2.0"  # type: ignore[arg-type]
@@ -149,10 +173,30 @@ def test_version_2_in_protobuf_for_those_who_ask_for_it() -> None:
 
 def test_other_formats_are_refused() -> None:
     with pytest.raises(StatusError) as refused:
-        OPENAPI.serve(asked("/openapi/v3", Accept="application/vnd.kubernetes.protobuf"))
+        serve("/openapi/v3", Accept="application/vnd.kubernetes.protobuf")
     assert refused.value.code == 406
 
 
 @pytest.mark.parametrize("path", ["/openapi", "/openapi/v3/apis/nothing/v1", "/api/v1"])
 def test_other_paths_are_left_to_others(path: str) -> None:
-    assert OPENAPI.serve(asked(path)) is None
+    assert serve(path) is None
+
+
+def by_hash(digest: str) -> Response:
+    path = "/openapi/v3/apis/policy/v1"
+    context = asked(path)
+    context.query = {"hash": (digest,)}
+    response = asyncio.run(OPENAPI.serve(context))
+    assert response is not None
+    return response
+
+
+def test_what_is_asked_for_by_its_hash_is_kept_for_good() -> None:
+    """As kubectl keeps it: on disk, without asking again."""
+    url = get("/openapi/v3")["paths"]["apis/policy/v1"]["serverRelativeURL"]
+    kept = by_hash(url.partition("=")[2])
+    assert kept.status == 200
+    assert kept.headers["Cache-Control"] == "public, immutable"
+    assert kept.headers["Expires"] == "Fri, 01 Jan 2027 00:00:00 GMT"
+    moved = by_hash("OLD")
+    assert (moved.status, moved.headers["Location"]) == (301, url)

@@ -13,6 +13,7 @@ SCHEMA = {
     "properties": {
         "names": {"type": "array", "items": {"type": "string"}, "x-kubernetes-list-type": "set"},
         "labels": {"type": "object", "additionalProperties": {"$ref": "#/definitions/x"}},
+        "policy": {"type": "string", "enum": ["Always", "Never"]},
     },
     "required": ["names"],
 }
@@ -75,7 +76,8 @@ def test_schemas() -> None:
     assert (at(ENCODED, 9, 1, 1), at(ENCODED, *schema, 22, 1)) == ([b"x"], [b"object"])
     assert (at(ENCODED, *schema, 4), at(ENCODED, *schema, 19)) == ([b"A pod."], [b"names"])
     properties = (*schema, 25, 1)
-    assert at(ENCODED, *properties, 1) == [b"names", b"labels"]
+    assert at(ENCODED, *properties, 1) == [b"names", b"labels", b"policy"]
+    assert at(ENCODED, *properties, 2, 20, 2) == [b'"Always"', b'"Never"']
     assert at(ENCODED, *properties, 2, 23, 1, 22, 1) == [b"string"]
     assert at(ENCODED, *properties, 2, 21, 1, 1) == [b"#/definitions/x"]
     assert at(ENCODED, *properties, 2, 31, 2, 2) == [b'"set"']

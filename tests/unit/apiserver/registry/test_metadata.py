@@ -55,7 +55,11 @@ def test_valid(fields: dict[str, Any]) -> None:
             {"annotations": {"a": "x" * 262145}},
             "metadata.annotations: Too long: may not be more than 262144 bytes",
         ),
-        ({"finalizers": ["mine"]}, 'metadata.finalizers: Invalid value: "mine": name is neither a standard'),
+        (
+            {"finalizers": ["mine"]},
+            'metadata.finalizers[0]: Invalid value: "mine": name is neither a standard',
+        ),
+        ({"finalizers": ["a b/c"]}, 'metadata.finalizers: Invalid value: "a b/c": prefix part a lowercase'),
         (
             {"finalizers": ["orphan", "foregroundDeletion"]},
             'metadata.finalizers: Invalid value: ["orphan","foregroundDeletion"]: finalizer orphan and',

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from podling.apiserver.registry.container_defaults import pull_policy
 from podling.apiserver.registry.pods import Pods
 from podling.model import json
+from podling.model.container_defaults import pull_policy
 from podling.model.pod import Pod
 
 MakePod = Callable[..., Pod]
@@ -164,3 +164,25 @@ def test_defaulting_twice_changes_nothing(make_pod: MakePod) -> None:
     once = json.encode(pod)
     Pods().default(pod)
     assert json.encode(pod) == once
+
+
+@pytest.mark.parametrize(
+    ("whole", "containers", "requests"),
+    [
+        ({"limits": {"cpu": "2"}}, [{}], {"cpu": "2"}),
+        ({"limits": {"cpu": "2"}}, [{"cpu": "500m"}, {"cpu": "250m"}], {"cpu": "750m"}),
+        ({"limits": {"cpu": "2"}}, [{"memory": "1Gi"}], {"cpu": "2", "memory": "1Gi"}),
+        ({"limits": {"cpu": "2"}, "requests": {"cpu": "1"}}, [{"cpu": "500m"}], {"cpu": "1"}),
+        ({"limits": {"hugepages-2Mi": "4Mi"}}, [{"cpu": "1"}], {"cpu": "1", "hugepages-2Mi": "4Mi"}),
+        ({"requests": {"cpu": "1"}}, [{"memory": "1Gi"}], {"cpu": "1"}),
+    ],
+)
+def test_a_pod_limited_as_a_whole_requests_as_a_whole(
+    make_pod: MakePod, whole: Any, containers: list[Any], requests: Any
+) -> None:
+    listed = [
+        {"name": f"c{i}", "image": "a", "resources": {"requests": one}} for i, one in enumerate(containers)
+    ]
+    resources = make_pod(resources=whole, containers=listed).spec.resources
+    assert resources is not None
+    assert {name: str(amount) for name, amount in resources.requests.items()} == requests

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from podling.apiserver.registry.kind import Deletion
 from podling.apiserver.registry.pods import Pods
 from podling.model.errors import StatusError
 from podling.model.json import from_data
@@ -117,8 +118,8 @@ def test_an_eviction_is_a_deletion(make_pod: MakePod) -> None:
     options = {"gracePeriodSeconds": 3}
     body = from_data({"metadata": {"name": "p"}, "deleteOptions": options}, Eviction)
     effect = PODS.subresources["eviction"].effect(make_pod(), body, NOW)
-    assert isinstance(effect, DeleteOptions)
-    assert effect.grace_period_seconds == 3
+    assert isinstance(effect, Deletion)
+    assert effect.options.grace_period_seconds == 3
 
 
 def test_an_eviction_names_the_pod_it_is_posted_to(make_pod: MakePod) -> None:

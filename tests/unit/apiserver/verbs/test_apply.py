@@ -288,6 +288,25 @@ async def test_refusals(api: Any, query: str, body: Any, status: int, message: s
     assert (await api.get(A)).status == 404
 
 
+@pytest.mark.parametrize(
+    ("target", "body", "fault"),
+    [
+        (A, {"data": {"k": 1}}, ".data.k: expected string, got &value.valueUnstructured{Value:1}"),
+        (A, {"immutable": "yes"}, '.immutable: expected boolean, got &value.valueUnstructured{Value:"yes"}'),
+        (P, {"spec": {"containers": [{"name": "c", "image": True}]}},
+         '.spec.containers[name="c"].image: expected string, got &value.valueUnstructured{Value:true}'),
+        (P, {"spec": {"activeDeadlineSeconds": "1"}},
+         ".spec.activeDeadlineSeconds: expected numeric (int or float), got string"),
+    ],
+)  # fmt: skip
+async def test_scalars_of_another_type(api: Any, target: str, body: Any, fault: str) -> None:
+    kind, name = ("ConfigMap", "a") if target == A else ("Pod", "p")
+    whole = {"apiVersion": "v1", "kind": kind, "metadata": {"name": name}, **body}
+    answer = await apply(api, target, whole)
+    assert answer.status == 400
+    assert answer.message == f"failed to create typed patch object (default/{name}; v1, Kind={kind}): {fault}"
+
+
 async def test_items_without_their_keys_or_twice(api: Any) -> None:
     answer = await apply(api, P, pod({"image": "x"}))
     assert answer.status == 400 and answer.message == (

@@ -31,3 +31,22 @@ async def test_what_is_not_there(api: Any) -> None:
         "code": 404,
     }
     assert answer.status == 404
+
+
+async def test_a_state_that_is_yet_to_come(api: Any) -> None:
+    made = await api.post(CONFIGS, {"metadata": {"name": "a"}})
+    known = int(made.body["metadata"]["resourceVersion"])
+    assert (await api.get(f"{CONFIGS}/a?resourceVersion={known}")).status == 200
+    ahead = await api.get(f"{CONFIGS}/a?resourceVersion={known + 1}")
+    assert ahead.message == f"Too large resource version: {known + 1}, current: {known}"
+    assert ahead.status == 504 and ahead.body["details"]["retryAfterSeconds"] == 1
+    assert (await api.get(f"{CONFIGS}/a?resourceVersion=x")).status == 422
+
+
+async def test_what_is_deprecated_says_so_to_all(api: Any) -> None:
+    endpoints = "/api/v1/namespaces/default/endpoints"
+    told = '299 - "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice"'
+    assert (await api.get(endpoints)).headers["Warning"] == told
+    assert (await api.post(endpoints, {"metadata": {"name": "e"}})).headers["Warning"] == told
+    assert (await api.get(f"{endpoints}/e")).headers["Warning"] == told
+    assert "Warning" not in (await api.get(CONFIGS)).headers

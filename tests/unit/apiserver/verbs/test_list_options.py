@@ -54,7 +54,7 @@ def test_revisions(text: str, number: int) -> None:
     assert revision(text) == number
 
 
-@pytest.mark.parametrize("text", ["-1", "abc", "1.5", "²"])
+@pytest.mark.parametrize("text", ["-1", "abc", "1.5", "²", str(1 << 64), "9" * 5000])
 def test_no_revisions(text: str) -> None:
     with pytest.raises(StatusError) as raised:
         revision(text)

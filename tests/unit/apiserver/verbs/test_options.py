@@ -29,7 +29,9 @@ def test_parameters(query: str, expected: object) -> None:
     assert options(parse_query(query), type(expected)) == expected
 
 
-@pytest.mark.parametrize("query", ["limit=x", "timeoutSeconds=", "limit=1.5"])
+@pytest.mark.parametrize(
+    "query", ["limit=x", "timeoutSeconds=", "limit=1.5", f"limit={1 << 63}", "limit=" + "9" * 5000]
+)
 def test_a_number_that_is_none(query: str) -> None:
     with pytest.raises(StatusError) as raised:
         options(parse_query(query), ListOptions)

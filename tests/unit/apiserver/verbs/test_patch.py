@@ -51,7 +51,13 @@ async def test_nothing_changed_is_nothing_written(api: Any, config: Any) -> None
         ({"metadata": {"name": "b"}}, "merge-patch", 400, "does not match the name on the URL"),
         (b"{", "merge-patch", 400, "error decoding patch"),
         ([], "merge-patch", 400, ""),
-        ({"data": 5}, "merge-patch", 400, "cannot unmarshal number"),
+        ({"data": 5}, "merge-patch", 422, "patch: Invalid value: "),
+        (
+            {"data": 5},
+            "merge-patch",
+            422,
+            '": json: cannot unmarshal number into Go struct field ConfigMap.data',
+        ),
         ({"kind": "Secret"}, "merge-patch", 400, "cannot be handled as a ConfigMap"),
         ([{"op": "test", "path": "/data/k", "value": "no"}], "json-patch", 422, "rejected our request"),
         ({}, "novel", 415, "accepted media types include: application/json-patch+json"),
@@ -68,6 +74,27 @@ async def test_unknown_fields(api: Any, config: Any) -> None:
     assert strict.status == 422 and 'unknown field "spec"' in strict.message
     warned = await api.patch(A, {"spec": {}})
     assert warned.status == 200 and "unknown field" in warned.headers["Warning"]
+
+
+@pytest.mark.parametrize(
+    ("body", "kind", "fault"),
+    [
+        (b'{"data":{"k":"x","k":"y"}}', "merge-patch", 'duplicate field "data.k"'),
+        (b'{"data":{"k":"x","k":"y"}}', "strategic-merge-patch", 'duplicate field "data.k"'),
+        (
+            [{"op": "remove", "path": "/data/k", "of": 1}],
+            "json-patch",
+            'json patch unknown field "[0].of"',
+        ),
+    ],
+)
+async def test_faults_of_the_patch_itself(api: Any, config: Any, body: Any, kind: str, fault: str) -> None:
+    strict = await api.patch(f"{A}?fieldValidation=Strict", body, kind)
+    assert strict.status == 422 and f"strict decoding error: {fault}" in strict.message
+    warned = await api.patch(A, body, kind)
+    assert warned.status == 200 and fault.replace('"', '\\"') in warned.headers["Warning"]
+    ignored = await api.patch(f"{A}?fieldValidation=Ignore&dryRun=All", {"data": {}}, "merge-patch")
+    assert "Warning" not in ignored.headers
 
 
 async def test_what_is_not_there(api: Any) -> None:

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from podling.apiserver.verbs.watch import batches
+import pytest
+
+from podling.apiserver.verbs.watch import batches, one_name
+from podling.model import field_selector
 from podling.storage.memory import MemoryStorage
 from podling.watch.cache import ResourceCache
 
@@ -108,3 +111,45 @@ async def test_as_a_table(api: Any) -> None:
         event = await watch.next()
         assert event["type"] == "ADDED" and event["object"]["kind"] == "Table"
         assert event["object"]["rows"][0]["cells"][0] == "a"
+
+
+async def test_the_older_path_of_a_collection(api: Any) -> None:
+    async with await api.watch("/api/v1/watch/namespaces/default/configmaps") as watch:
+        await make(api, "a")
+        assert await watch.names(1) == ["ADDED a"]
+
+
+async def test_the_older_path_of_one_object(api: Any) -> None:
+    await make(api, "a")
+    await make(api, "b")
+    async with await api.watch("/api/v1/watch/namespaces/default/configmaps/b") as watch:
+        await api.delete("/api/v1/namespaces/default/configmaps/a")
+        await api.delete("/api/v1/namespaces/default/configmaps/b")
+        assert await watch.names(2) == ["ADDED b", "DELETED b"]
+
+
+async def test_one_object_and_a_selector_of_another(api: Any) -> None:
+    path = "/api/v1/watch/namespaces/default/configmaps/b?fieldSelector=metadata.name%3Da"
+    answer = await api.get(path)
+    assert (answer.status, answer.message) == (
+        400,
+        "fieldSelector metadata.name doesn't match requested name",
+    )
+
+
+@pytest.mark.parametrize(
+    ("selector", "name", "expected"),
+    [
+        ("", "a", "metadata.name=a"),
+        ("", "a,b=c\\", "metadata.name=a\\,b\\=c\\\\"),
+        ("metadata.name=a", "a", "metadata.name=a"),
+    ],
+)
+def test_the_selector_of_one_object(selector: str, name: str, expected: str) -> None:
+    assert one_name(selector, name) == expected
+    assert field_selector.parse(expected).exact("metadata.name") == name
+
+
+async def test_no_watch_in_yaml(api: Any) -> None:
+    answer = await api.get(WATCH, Accept="application/yaml")
+    assert answer.status == 406

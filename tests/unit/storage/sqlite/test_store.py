@@ -146,8 +146,11 @@ async def test_a_full_disk_passes(disk: Disk) -> None:
     await disk.fill()
     with pytest.raises(StorageClosedError, match="database or disk is full"):
         await disk.store.create(POD, BIG)
+    with pytest.raises(StorageClosedError, match="the last write failed"):
+        await disk.store.probe()
     await disk.free()
     assert await disk.store.create(POD, BIG) == 1
+    await disk.store.probe()
     with pytest.raises(ConflictError):
         await disk.store.update(POD, b"v2", 7)
 
@@ -160,6 +163,8 @@ async def test_after_any_other_fault_no_write_is_taken_until_reopened(disk: Disk
     await disk.mend()
     with pytest.raises(StorageClosedError, match="attempt to write a readonly database"):
         await disk.store.update(POD, b"v2", 1)
+    with pytest.raises(StorageClosedError, match="attempt to write a readonly database"):
+        await disk.store.probe()
     assert await disk.store.get(POD) == Record(POD, b"v1", 1)
 
     await disk.store.close()

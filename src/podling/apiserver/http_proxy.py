@@ -1,0 +1,144 @@
+"""`proxy`: a request passed on to a node, a pod or a service, and its answer passed back as it comes."""
+
+from __future__ import annotations
+
+import ssl
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import aiohttp
+from yarl import URL
+
+from podling.apiserver.context import RequestContext
+from podling.apiserver.proxy_target import (
+    Target,
+    asked_of,
+    node_target,
+    path_below,
+    pod_target,
+    service_target,
+)
+from podling.apiserver.response import TEXT, Response
+from podling.model.errors import StatusError
+from podling.model.service import Endpoints
+from podling.streaming.upgrade import Address
+
+FindEndpoints = Callable[[str, str], Awaitable[Endpoints]]
+"""Those of the service of that namespace and name. Raises StatusError."""
+
+OF_CONNECTION = frozenset(
+    {
+        "connection",
+        "content-length",
+        "content-type",
+        "host",
+        "keep-alive",
+        "proxy-authenticate",
+        "proxy-authorization",
+        "te",
+        "trailer",
+        "transfer-encoding",
+        "upgrade",
+    }
+)
+OURS = (OF_CONNECTION - {"content-type"}) | {"authorization", "expect"}
+"""What a request carries for us and nobody else."""
+NOT_ADDED = ("User-Agent", "Accept", "Accept-Encoding", "Content-Type")
+
+
+@dataclass(slots=True)
+class _Head:
+    status: int = 0
+    content_type: str = TEXT
+    headers: dict[str, str] = field(default_factory=dict)
+
+
+class HttpProxy:
+    """`tls` is how kubelets are spoken to; whoever else is behind https shows a certificate nobody can
+    judge."""
+
+    def __init__(self, find_endpoints: FindEndpoints, tls: ssl.SSLContext) -> None:
+        self._find_endpoints = find_endpoints
+        self._tls = tls
+        self._unverified = ssl.create_default_context()
+        self._unverified.check_hostname = False
+        self._unverified.verify_mode = ssl.CERT_NONE
+
+    async def target(self, context: RequestContext, obj: Any) -> tuple[Address, str]:
+        """Whom, and what of it, with the query. Raises StatusError."""
+        found = await self._target(context, obj)
+        tls = self._tls if found.kubelet else self._unverified
+        address = Address(found.host, found.port, tls if found.scheme == "https" else None)
+        below, query = path_below(context.request.path) or "/", context.request.query
+        return address, f"{below}?{query}" if query else below
+
+    async def relayed(self, context: RequestContext, obj: Any) -> Response:
+        """Raises StatusError."""
+        request = context.request
+        if not path_below(request.path) and request.method in ("GET", "HEAD"):
+            return _moved(request.path, request.query)
+        address, target = await self.target(context, obj)
+        head = _Head()
+        body = _relay(context, address, target, head)
+        # Its first, empty piece comes with the head of the answer.
+        await anext(body)
+        return Response(head.status, body, head.content_type, head.headers)
+
+    async def _target(self, context: RequestContext, obj: Any) -> Target:
+        info = context.info
+        asked = asked_of(info.name, info.resource.removesuffix("s"))
+        if info.resource == "nodes":
+            return node_target(asked, obj)
+        if info.resource == "pods":
+            return pod_target(asked, obj)
+        return service_target(asked, obj, await self._endpoints(info.namespace, asked.name))
+
+    async def _endpoints(self, namespace: str, name: str) -> Endpoints:
+        """None, of a service that selects nothing."""
+        try:
+            return await self._find_endpoints(namespace, name)
+        except StatusError as error:
+            if error.code != 404:
+                raise
+            return Endpoints()
+
+
+def _moved(path: str, query: str) -> Response:
+    """Relative links of a page only work below a directory."""
+    location = f"{path}/?{query}" if query else f"{path}/"
+    return Response(301, b"", TEXT, {"Location": location})
+
+
+async def _relay(
+    context: RequestContext, address: Address, target: str, head: _Head
+) -> AsyncGenerator[bytes, None]:
+    request = context.request
+    host = f"[{address.host}]" if ":" in address.host else address.host
+    url = URL(f"{'https' if address.tls else 'http'}://{host}:{address.port}{target}", encoded=True)
+    headers = {name: value for name, value in request.headers.items() if name.lower() not in OURS}
+    connector = aiohttp.TCPConnector(ssl=address.tls or True)
+    timeout = aiohttp.ClientTimeout(total=None)
+    async with aiohttp.ClientSession(
+        connector=connector, timeout=timeout, auto_decompress=False, skip_auto_headers=NOT_ADDED
+    ) as session:
+        try:
+            answer = await session.request(
+                request.method, url, headers=headers, data=request.body or None, allow_redirects=False
+            )
+        except (aiohttp.ClientError, OSError) as error:
+            message = f"error trying to reach service: {error}"
+            raise StatusError(503, "ServiceUnavailable", message) from error
+        async with answer:
+            head.status = answer.status
+            head.content_type = answer.headers.get("Content-Type", TEXT)
+            head.headers.update(
+                (name, value) for name, value in answer.headers.items() if name.lower() not in OF_CONNECTION
+            )
+            yield b""
+            try:
+                async for piece in answer.content.iter_any():
+                    yield piece
+            except aiohttp.ClientError:
+                # Who answered is gone; what there was has been sent.
+                return

@@ -1,0 +1,1 @@
+"""What the containers of a pod must be: of all three lists."""

@@ -1,0 +1,1 @@
+"""What a pod as a whole must be, may become, and shows."""

@@ -1,0 +1,151 @@
+"""The resize subresource of a pod: cpu and memory of what runs, or may, is changed; nothing else is.
+
+The kubelet acts on it. A pod that runs on a node whose kubelet does not say what its containers were given
+cannot be resized.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+import msgspec
+
+from podling.apiserver.registry import metadata
+from podling.apiserver.registry.field import forbidden, invalid
+from podling.apiserver.registry.kind import Part
+from podling.apiserver.registry.pod.annotations import MIRROR
+from podling.apiserver.registry.pod.ephemeral import subresource_meta
+from podling.apiserver.registry.pod.validation import validate_pod
+from podling.model.container import Container, ResourceRequirements
+from podling.model.errors import Cause
+from podling.model.gates import DEFAULT_GATES, Gates
+from podling.model.pod import Pod, PodSpec
+from podling.model.quantity import Quantity
+from podling.model.resources import is_sidecar, qos_class
+
+RESIZABLE = ("cpu", "memory")
+
+ResourceList = Mapping[str, Quantity]
+
+
+class Resize(Part[Pod]):
+    name = "resize"
+
+    def __init__(self, gates: Gates = DEFAULT_GATES) -> None:
+        self._gates = gates
+
+    def prepare_update(self, new: Pod, old: Pod) -> None:
+        """All but resources and resize policies is discarded; other containers are left for validation."""
+        wanted = new.spec
+        if not _are_same(wanted.containers, old.spec.containers):
+            return
+        if not _are_same(wanted.init_containers, old.spec.init_containers):
+            return
+        new.metadata = subresource_meta(new.metadata, old.metadata)
+        new.status = old.status
+        new.spec = msgspec.structs.replace(
+            old.spec,
+            containers=_resized(wanted.containers, old.spec.containers),
+            init_containers=_resized(wanted.init_containers, old.spec.init_containers),
+            resources=wanted.resources,
+        )
+
+    def validate_update(self, new: Pod, old: Pod) -> list[Cause]:
+        why = _never_resized(old)
+        if why:
+            return [forbidden("", why)]
+        causes = metadata.validate_update(new.metadata, old.metadata) + validate_pod(new, self._gates)
+        if qos_class(old) != qos_class(new):
+            why = "Pod QOS Class may not change as a result of resizing"
+            causes.append(invalid("spec", new.status.qos_class, why))
+        if not _is_supported(old):
+            causes.append(forbidden("spec", "Pod running on node without support for resize"))
+        moved = [*_validate_order(new.spec, old.spec)]
+        return causes + (moved or [*_validate_changes(new.spec, old.spec)])
+
+
+def _are_same(new: Sequence[Container], old: Sequence[Container]) -> bool:
+    return [container.name for container in new] == [container.name for container in old]
+
+
+def _resized(new: list[Container], old: list[Container]) -> list[Container]:
+    return [
+        msgspec.structs.replace(before, resources=after.resources, resize_policy=after.resize_policy)
+        for after, before in zip(new, old, strict=True)
+    ]
+
+
+def _never_resized(pod: Pod) -> str:
+    if MIRROR in pod.metadata.annotations:
+        return "static pods cannot be resized"
+    if pod.spec.os is not None and pod.spec.os.name == "windows":
+        return "windows pods cannot be resized"
+    return ""
+
+
+def _is_supported(pod: Pod) -> bool:
+    """As far as a container that runs can tell."""
+    running = (status for status in pod.status.container_statuses if status.state.running is not None)
+    first = next(running, None)
+    return first is None or first.resources is not None
+
+
+def _validate_order(new: PodSpec, old: PodSpec) -> Iterator[Cause]:
+    for wire, ours, theirs in (
+        ("containers", new.containers, old.containers),
+        ("initContainers", new.init_containers, old.init_containers),
+    ):
+        if len(ours) != len(theirs):
+            yield forbidden(f"spec.{wire}", f"{wire} may not be added or removed on resize")
+            continue
+        for i, (after, before) in enumerate(zip(ours, theirs, strict=True)):
+            if after.name != before.name:
+                why = f"{wire} may not be renamed or reordered on resize"
+                yield forbidden(f"spec.{wire}[{i}].name", why)
+
+
+def _validate_changes(new: PodSpec, old: PodSpec) -> Iterator[Cause]:
+    none = ResourceRequirements()
+    yield from _validate_kept(new.resources or none, old.resources or none, "spec.resources")
+    for i, (after, before) in enumerate(zip(new.init_containers, old.init_containers, strict=True)):
+        if is_sidecar(before):
+            yield from _validate_kept(
+                after.resources, before.resources, f"spec.initContainers[{i}].resources"
+            )
+            if _apart_from_resizable(after, before) != before:
+                yield forbidden("spec", "only cpu and memory resources for sidecar containers are mutable")
+        elif after != before:
+            yield forbidden("spec", "resources for non-sidecar init containers are immutable")
+    for i, (after, before) in enumerate(zip(new.containers, old.containers, strict=True)):
+        yield from _validate_kept(after.resources, before.resources, f"spec.containers[{i}].resources")
+        if _apart_from_resizable(after, before) != before:
+            yield forbidden("spec", "only cpu and memory resources are mutable")
+    if _without_resizable(new.resources or none, old.resources or none) != (old.resources or none):
+        yield forbidden("spec", "only cpu and memory resources are mutable")
+
+
+def _validate_kept(new: ResourceRequirements, old: ResourceRequirements, path: str) -> Iterator[Cause]:
+    for wire, after, before in (
+        ("requests", new.requests, old.requests),
+        ("limits", new.limits, old.limits),
+    ):
+        if before.keys() - after.keys():
+            yield forbidden(f"{path}.{wire}", f"resource {wire} cannot be removed")
+
+
+def _apart_from_resizable(new: Container, old: Container) -> Container:
+    return msgspec.structs.replace(new, resources=_without_resizable(new.resources, old.resources))
+
+
+def _without_resizable(new: ResourceRequirements, old: ResourceRequirements) -> ResourceRequirements:
+    """`new`, had it not changed what it may: equal to `old` when it changed nothing else."""
+    return msgspec.structs.replace(
+        new,
+        limits=_as_before(new.limits, old.limits),
+        requests=_as_before(new.requests, old.requests),
+    )
+
+
+def _as_before(new: ResourceList, old: ResourceList) -> dict[str, Quantity]:
+    others = {name: amount for name, amount in new.items() if name not in RESIZABLE}
+    return others | {name: old[name] for name in RESIZABLE if name in old}

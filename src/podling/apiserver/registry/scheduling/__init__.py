@@ -1,0 +1,1 @@
+"""What a pod may say about where it runs."""

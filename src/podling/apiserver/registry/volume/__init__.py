@@ -1,0 +1,1 @@
+"""What the volumes of a pod must be, source by source."""
