@@ -103,6 +103,11 @@ class Client:
         path = path_of(owner, body.metadata.namespace, name, subresource)
         await self._call("POST", path, body=json.encode(body))
 
+    async def ask(self, owner: type[KubeObject], name: str, subresource: str, question: T) -> T:
+        """POST to a subresource that gives the question back with its answer, such as `token`."""
+        path = path_of(owner, question.metadata.namespace, name, subresource)
+        return json.decode(await self._call("POST", path, body=json.encode(question)), type(question))
+
     async def update(self, obj: T, *, subresource: str = "") -> T:
         path = path_of(type(obj), obj.metadata.namespace, obj.metadata.name, subresource)
         return json.decode(await self._call("PUT", path, body=json.encode(obj)), type(obj))
@@ -137,9 +142,6 @@ class Client:
             propagation_policy=propagation or None,
         )
         await self._call("DELETE", path_of(type_, namespace, name), body=json.encode(options))
-
-    async def delete_collection(self, type_: type[KubeObject], namespace: str) -> None:
-        await self._call("DELETE", path_of(type_, namespace))
 
     async def list_metadata(self, path: str) -> Sequence[PartialObjectMetadata]:
         """What is in any collection, known to the scheme or not."""

@@ -1,8 +1,8 @@
 """Recording events: what a component says happened to an object, as `kubectl describe` shows it.
 
-Saying an event never waits and never fails: it goes into a bounded queue that `run()` empties; when the
-server is away for long the oldest unsaid ones are dropped. The same thing said again raises the count of the
-event that stands.
+Saying an event never waits and never fails: it goes into one of a few bounded queues that `run()` empties at
+the same time; when the server is away for long the oldest unsaid ones are dropped. What is said of one object
+is said in order. The same thing said again raises the count of the event that stands.
 """
 
 from __future__ import annotations
@@ -23,7 +23,10 @@ from podling.model.time import Clock, rfc3339
 NORMAL = "Normal"
 WARNING = "Warning"
 
+LANES = 8
+"""Queues, and so events on their way at a time: storage writes them together."""
 QUEUE_LIMIT = 1000
+"""Events in each."""
 REMEMBERED = 4096
 BURST = 25
 REFILL = timedelta(minutes=5)
@@ -51,6 +54,24 @@ class _Budget(NamedTuple):
     at: float
 
 
+class _Lane:
+    """What is to be said about some of the objects."""
+
+    def __init__(self) -> None:
+        self._queue: deque[_Said] = deque(maxlen=QUEUE_LIMIT)
+        self._wakeup = asyncio.Event()
+
+    def add(self, said: _Said) -> None:
+        self._queue.append(said)
+        self._wakeup.set()
+
+    async def next(self) -> _Said:
+        while not self._queue:
+            self._wakeup.clear()
+            await self._wakeup.wait()
+        return self._queue.popleft()
+
+
 class EventRecorder:
     """Says events as `component` on `host`."""
 
@@ -59,8 +80,7 @@ class EventRecorder:
         self._clock = clock
         self._component = component
         self._host = host
-        self._queue: deque[_Said] = deque(maxlen=QUEUE_LIMIT)
-        self._wakeup = asyncio.Event()
+        self._lanes = [_Lane() for _ in range(LANES)]
         self._standing: OrderedDict[tuple[str, ...], _Standing] = OrderedDict()
         self._budgets: OrderedDict[str, _Budget] = OrderedDict()
         self._last_stamp = 0
@@ -72,11 +92,13 @@ class EventRecorder:
         self._say(obj, WARNING, reason, message, field_path)
 
     async def run(self) -> None:
+        async with asyncio.TaskGroup() as tasks:
+            for lane in self._lanes:
+                tasks.create_task(self._empty(lane))
+
+    async def _empty(self, lane: _Lane) -> None:
         while True:
-            while self._queue:
-                await self._send(self._queue.popleft())
-            self._wakeup.clear()
-            await self._wakeup.wait()
+            await self._send(await lane.next())
 
     def _say(self, obj: KubeObject, type_: str, reason: str, message: str, field_path: str) -> None:
         about = ObjectReference(
@@ -88,8 +110,8 @@ class EventRecorder:
             resource_version=obj.metadata.resource_version,
             field_path=field_path,
         )
-        self._queue.append(_Said(about, type_, reason, message, rfc3339(self._clock.now())))
-        self._wakeup.set()
+        lane = self._lanes[hash(about.uid or about.name) % LANES]
+        lane.add(_Said(about, type_, reason, message, rfc3339(self._clock.now())))
 
     async def _send(self, said: _Said) -> None:
         if not self._affordable(said.about):

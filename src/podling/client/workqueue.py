@@ -38,6 +38,10 @@ class WorkQueue(Generic[K]):
         self._failures: dict[K, int] = {}
         self._timers: dict[K, asyncio.TimerHandle] = {}
         self._wakeup = asyncio.Event()
+        self.adds = 0
+        """Keys that became ready, ever."""
+        self.retries = 0
+        """Keys that were put back because they failed, ever."""
 
     def __len__(self) -> int:
         """Keys that are ready to be worked on."""
@@ -49,6 +53,7 @@ class WorkQueue(Generic[K]):
         elif key not in self._queued:
             self._queued.add(key)
             self._ready.append(key)
+            self.adds += 1
             self._wakeup.set()
 
     def add_after(self, key: K, seconds: float) -> None:
@@ -82,6 +87,7 @@ class WorkQueue(Generic[K]):
 
     def retry(self, key: K) -> None:
         """Add `key` again after a delay that grows with each failure since `forget`."""
+        self.retries += 1
         failures = self._failures[key] = self._failures.get(key, 0) + 1
         self.add_after(key, retry_delay(failures))
 

@@ -13,24 +13,21 @@ from podling.client.client import Client
 from podling.client.informer import Informer
 from podling.client.workqueue import WorkQueue
 from podling.controllers.controller import Key, gone_is_done
+from podling.controllers.service_keys import MANAGED_BY, SERVICE_LABEL, of_pods, of_slices, of_the_same_name
 from podling.controllers.service_pods import (
     HEADLESS_LABEL,
     Port,
     hostname_of,
     is_behind,
     is_ready,
-    matters,
     ports_of,
     reference_to,
-    selected_by,
 )
 from podling.model.endpoint_slice import Endpoint, EndpointConditions, EndpointSlice, SlicePort
 from podling.model.meta import ObjectMeta, OwnerReference
 from podling.model.pod import Pod
 from podling.model.service import Service
 
-SERVICE_LABEL = "kubernetes.io/service-name"
-MANAGED_BY = "endpointslice.kubernetes.io/managed-by"
 CONTROLLER = "endpointslice-controller.k8s.io"
 HEADLESS = "None"
 MOST = 100
@@ -51,13 +48,13 @@ class EndpointSlices:
         self.queue: WorkQueue[Key] = WorkQueue()
         self._client = client
         self._services, self._pods, self._slices = services, pods, slices
-        services.subscribe(self._service_changed)
-        pods.subscribe(self._pod_changed)
-        slices.subscribe(self._slice_changed)
+        services.subscribe(of_the_same_name(self.queue))
+        pods.subscribe(of_pods(self.queue, services))
+        slices.subscribe(of_slices(self.queue, CONTROLLER))
 
     async def reconcile(self, key: Key) -> None:
         service = self._services.get(*key)
-        standing = [one for one in self._slices.items() if _belongs(one, key)]
+        standing = [one for one in self._slices.items() if belongs(one, key, CONTROLLER)]
         if service is None:
             for one in standing:
                 await self._delete(one)
@@ -69,7 +66,7 @@ class EndpointSlices:
         wanted = wanted or {(): []}
         by_ports: dict[tuple[Port, ...], list[EndpointSlice]] = defaultdict(list)
         for one in sorted(standing, key=lambda one: one.metadata.name):
-            by_ports[_ports(one)].append(one)
+            by_ports[ports_in(one)].append(one)
         for ports in {**wanted, **by_ports}:
             groups = list(_batches(wanted[ports])) if ports in wanted else []
             for group, old in zip_longest(groups, by_ports.get(ports, [])):
@@ -99,29 +96,14 @@ class EndpointSlices:
         with gone_is_done():
             await self._client.delete(EndpointSlice, one.metadata.name, one.metadata.namespace)
 
-    def _service_changed(self, old: Service | None, new: Service | None) -> None:
-        changed = new or old
-        if changed is not None:
-            self.queue.add((changed.metadata.namespace, changed.metadata.name))
 
-    def _pod_changed(self, old: Pod | None, new: Pod | None) -> None:
-        if matters(old, new):
-            for key in selected_by(self._services.items(), (old, new)):
-                self.queue.add(key)
-
-    def _slice_changed(self, old: EndpointSlice | None, new: EndpointSlice | None) -> None:
-        changed = new or old
-        if changed is not None and changed.metadata.labels.get(MANAGED_BY) == CONTROLLER:
-            self.queue.add((changed.metadata.namespace, changed.metadata.labels.get(SERVICE_LABEL, "")))
+def belongs(one: EndpointSlice, key: Key, controller: str) -> bool:
+    """Whether it is one of those that `controller` looks after for the service `key`."""
+    meta, labels = one.metadata, one.metadata.labels
+    return (meta.namespace, labels.get(SERVICE_LABEL)) == key and labels.get(MANAGED_BY) == controller
 
 
-def _belongs(one: EndpointSlice, key: Key) -> bool:
-    meta = one.metadata
-    labels = meta.labels
-    return (meta.namespace, labels.get(SERVICE_LABEL)) == key and labels.get(MANAGED_BY) == CONTROLLER
-
-
-def _ports(one: EndpointSlice) -> tuple[Port, ...]:
+def ports_in(one: EndpointSlice) -> tuple[Port, ...]:
     return tuple(
         Port(port.name or "", port.protocol or "TCP", port.port or 0, port.app_protocol) for port in one.ports
     )
@@ -169,13 +151,15 @@ def _slice(service: Service, ports: tuple[Port, ...], group: Sequence[Endpoint])
         ),
         address_type="IPv4",
         endpoints=list(group),
-        ports=[
-            SlicePort(
-                name=port.name, protocol=port.protocol, port=port.number, app_protocol=port.app_protocol
-            )
-            for port in ports
-        ],
+        ports=slice_ports(ports),
     )
+
+
+def slice_ports(ports: Iterable[Port]) -> list[SlicePort]:
+    return [
+        SlicePort(name=port.name, protocol=port.protocol, port=port.number, app_protocol=port.app_protocol)
+        for port in ports
+    ]
 
 
 def _batches(group: Sequence[Endpoint]) -> Iterable[Sequence[Endpoint]]:

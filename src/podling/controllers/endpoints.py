@@ -9,16 +9,15 @@ from podling.client.client import Client
 from podling.client.informer import Informer
 from podling.client.workqueue import WorkQueue
 from podling.controllers.controller import Key, gone_is_done
+from podling.controllers.service_keys import of_pods, of_the_same_name
 from podling.controllers.service_pods import (
     HEADLESS_LABEL,
     Port,
     hostname_of,
     is_behind,
     is_ready,
-    matters,
     ports_of,
     reference_to,
-    selected_by,
 )
 from podling.model.meta import ObjectMeta
 from podling.model.pod import Pod
@@ -42,9 +41,9 @@ class EndpointsController:
         self.queue: WorkQueue[Key] = WorkQueue()
         self._client = client
         self._services, self._pods, self._endpoints = services, pods, endpoints
-        services.subscribe(self._service_changed)
-        pods.subscribe(self._pod_changed)
-        endpoints.subscribe(self._endpoints_changed)
+        services.subscribe(of_the_same_name(self.queue))
+        pods.subscribe(of_pods(self.queue, services))
+        endpoints.subscribe(of_the_same_name(self.queue))
 
     async def reconcile(self, key: Key) -> None:
         service, standing = self._services.get(*key), self._endpoints.get(*key)
@@ -72,21 +71,6 @@ class EndpointsController:
     async def _delete(self, key: Key) -> None:
         with gone_is_done():
             await self._client.delete(Endpoints, key[1], key[0])
-
-    def _service_changed(self, old: Service | None, new: Service | None) -> None:
-        changed = new or old
-        if changed is not None:
-            self.queue.add((changed.metadata.namespace, changed.metadata.name))
-
-    def _pod_changed(self, old: Pod | None, new: Pod | None) -> None:
-        if matters(old, new):
-            for key in selected_by(self._services.items(), (old, new)):
-                self.queue.add(key)
-
-    def _endpoints_changed(self, old: Endpoints | None, new: Endpoints | None) -> None:
-        changed = new or old
-        if changed is not None:
-            self.queue.add((changed.metadata.namespace, changed.metadata.name))
 
 
 def _labels(service: Service) -> dict[str, str]:

@@ -24,7 +24,8 @@ from podling.model.pod import Pod
 from podling.model.time import Clock, rfc3339
 
 FINALIZER = "kubernetes"
-LOOK_AGAIN = 15.0
+LOOK_AGAIN = 8.0
+"""Seconds; Kubernetes expects finalizers to take 15, and looks when half of that is over."""
 NEEDED = {"list", "deletecollection"}
 
 

@@ -24,7 +24,7 @@ from podling.model.pod import Pod
 from podling.model.time import Clock, rfc3339
 
 LEASES = "kube-node-lease"
-GRACE = timedelta(seconds=40)
+GRACE = timedelta(seconds=50)
 
 
 class NodeLifecycle:

@@ -8,10 +8,11 @@ from podling.client.client import Client
 from podling.client.informer import Informer
 from podling.client.workqueue import WorkQueue
 from podling.controllers.controller import Key
-from podling.controllers.endpoint_slices import SERVICE_LABEL
+from podling.controllers.service_keys import SERVICE_LABEL
 from podling.model.endpoint_slice import Endpoint, EndpointConditions, EndpointSlice, SlicePort
 from podling.model.errors import StatusError
 from podling.model.meta import KubeObject, ObjectMeta
+from podling.model.namespace import Namespace
 from podling.model.priority_class import SYSTEM_CLASSES, PriorityClass
 from podling.model.service import (
     EndpointAddress,
@@ -47,17 +48,25 @@ class SystemPriorityClasses:
 
 
 class KubernetesService:
-    """The API server's own service. `host` and `port` are where it can be reached."""
+    """The API server's own service, once its namespace is there. `host` and `port` are where the server can
+    be reached."""
 
     name = "kubernetes-service"
 
-    def __init__(self, client: Client, services: Informer[Service], host: str, port: int) -> None:
+    def __init__(
+        self,
+        client: Client,
+        namespaces: Informer[Namespace],
+        services: Informer[Service],
+        host: str,
+        port: int,
+    ) -> None:
         self.queue: WorkQueue[Key] = WorkQueue()
         self._client = client
         self._services = services
         self._host, self._port = host, port
+        namespaces.subscribe(self._namespace_changed)
         services.subscribe(self._changed)
-        self.queue.add((NAMESPACE, NAME))
 
     async def reconcile(self, key: Key) -> None:
         if self._services.get(*key) is None:
@@ -73,6 +82,10 @@ class KubernetesService:
                 raise
             # It may say where an earlier server was.
             await self._client.update(wanted)
+
+    def _namespace_changed(self, old: Namespace | None, new: Namespace | None) -> None:
+        if old is None and new is not None and new.metadata.name == NAMESPACE:
+            self.queue.add((NAMESPACE, NAME))
 
     def _changed(self, old: Service | None, new: Service | None) -> None:
         if new is None and old is not None and _key(old) == (NAMESPACE, NAME):

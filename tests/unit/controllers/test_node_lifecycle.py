@@ -51,7 +51,7 @@ def shown(node: Node) -> set[str]:
 
 
 async def test_a_silent_node_becomes_unknown_and_unreachable(started: Any) -> None:
-    assert shown(await later(started, 39)) == set()
+    assert shown(await later(started, 49)) == set()
     node = await later(started, 1)
     (ready, *_) = node.status.conditions
     assert (ready.status, ready.reason, ready.message) == (

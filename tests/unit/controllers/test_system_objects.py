@@ -6,6 +6,7 @@ from typing import Any
 
 from podling.controllers.system_objects import KubernetesService, SystemPriorityClasses
 from podling.model.endpoint_slice import EndpointSlice
+from podling.model.namespace import Namespace
 from podling.model.priority_class import PriorityClass
 from podling.model.service import Endpoints, Service
 
@@ -21,8 +22,8 @@ async def test_the_system_classes(cluster: Any) -> None:
 
 
 async def test_the_service_of_the_api_server(cluster: Any) -> None:
-    services = cluster.informers.of(Service)
-    await cluster.run(KubernetesService(cluster.client, services, "192.0.2.1", 6443))
+    namespaces, services = cluster.informers.of(Namespace), cluster.informers.of(Service)
+    await cluster.run(KubernetesService(cluster.client, namespaces, services, "192.0.2.1", 6443))
     service = await cluster.client.get(Service, "kubernetes", "default")
     assert service.spec.cluster_ip == "10.96.0.1"
     (subset,) = (await cluster.client.get(Endpoints, "kubernetes", "default")).subsets
@@ -32,11 +33,11 @@ async def test_the_service_of_the_api_server(cluster: Any) -> None:
 
 
 async def test_it_comes_back_and_moves_with_the_server(cluster: Any) -> None:
-    services = cluster.informers.of(Service)
-    await cluster.run(KubernetesService(cluster.client, services, "192.0.2.1", 6443))
+    namespaces, services = cluster.informers.of(Namespace), cluster.informers.of(Service)
+    await cluster.run(KubernetesService(cluster.client, namespaces, services, "192.0.2.1", 6443))
     await cluster.client.delete(Service, "kubernetes", "default")
     await cluster.settle()
     assert await cluster.names(Service, "default") == ["kubernetes"]
-    await cluster.run(KubernetesService(cluster.client, services, "192.0.2.2", 6443))
+    await cluster.run(KubernetesService(cluster.client, namespaces, services, "192.0.2.2", 6443))
     (subset,) = (await cluster.client.get(Endpoints, "kubernetes", "default")).subsets
     assert [address.ip for address in subset.addresses] == ["192.0.2.2"]
