@@ -2,52 +2,93 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+import itertools
+from collections import Counter
+from collections.abc import Iterator, Mapping
 
+from podling.model.host_ports import HostPort
 from podling.model.node import Node
-from podling.model.pod import Pod
-from podling.model.quantity import Quantity
-from podling.model.resources import pod_requests
+from podling.scheduler.pod_info import NANO, PodInfo
 
 PODS = "pods"
-FINISHED = ("Succeeded", "Failed")
-ZERO = Quantity("0")
+
+_generations = itertools.count(1)
 
 
-@dataclass(slots=True)
 class NodeInfo:
-    """A node with the pods assigned to it. `requested` is kept as pods come and go."""
+    """A node with the pods assigned to it. Sums are kept as pods come and go, in nanos.
+
+    `generation` is a number no node has had before, taken at each change: who remembers it with an answer
+    knows whether the answer still holds.
+    """
+
+    __slots__ = (
+        "allocatable",
+        "cpu",
+        "generation",
+        "images",
+        "labels",
+        "memory",
+        "name",
+        "node",
+        "pods",
+        "ports",
+        "requested",
+    )
 
     node: Node
-    pods: dict[str, Pod] = field(default_factory=dict)
-    requested: dict[str, Quantity] = field(default_factory=dict)
+    name: str
+    labels: Mapping[str, str]
+    allocatable: dict[str, int]
+    images: dict[str, int]
+    """Name → bytes."""
 
-    def add(self, pod: Pod) -> None:
-        self.remove(pod)
-        if pod.status.phase in FINISHED:
-            return
-        self.pods[pod.metadata.uid] = pod
+    def __init__(self, node: Node) -> None:
+        self.pods: dict[str, PodInfo] = {}
+        self.requested: dict[str, int] = {}
+        self.cpu = 0
+        self.memory = 0
+        self.ports: Counter[HostPort] = Counter()
+        self.set_node(node)
+
+    def set_node(self, node: Node) -> None:
+        self.node = node
+        self.name = node.metadata.name
+        self.labels = node.metadata.labels
+        self.allocatable = {name: amount.nanos for name, amount in node.status.allocatable.items()}
+        self.images = {name: image.size_bytes for image in node.status.images for name in image.names}
+        self.generation = next(_generations)
+
+    def add(self, pod: PodInfo) -> None:
+        self.remove(pod.uid)
+        self.pods[pod.uid] = pod
         self._count(pod, 1)
+        self.ports.update(pod.ports)
 
-    def remove(self, pod: Pod) -> None:
-        known = self.pods.pop(pod.metadata.uid, None)
+    def remove(self, uid: str) -> None:
+        known = self.pods.pop(uid, None)
         if known is not None:
             self._count(known, -1)
+            self.ports -= Counter(known.ports)
 
-    def allocatable(self, resource: str) -> Quantity:
-        return self.node.status.allocatable.get(resource, ZERO)
+    def clone(self) -> NodeInfo:
+        """To try on what would be if other pods ran there."""
+        twin = NodeInfo(self.node)
+        twin.pods, twin.requested, twin.ports = dict(self.pods), dict(self.requested), self.ports.copy()
+        twin.cpu, twin.memory = self.cpu, self.memory
+        return twin
 
-    def shortages(self, requests: Mapping[str, Quantity]) -> Iterable[str]:
-        """The resources of `requests` this node has too little of left."""
-        if Quantity(len(self.pods) + 1) > self.allocatable(PODS):
+    def shortages(self, pod: PodInfo) -> Iterator[str]:
+        """The resources `pod` asks for that this node has too little of left."""
+        if (len(self.pods) + 1) * NANO > self.allocatable.get(PODS, 0):
             yield PODS
-        for resource, wanted in requests.items():
-            used = self.requested.get(resource, ZERO)
-            if wanted.nanos and used.nanos + wanted.nanos > self.allocatable(resource).nanos:
+        for resource, wanted in pod.requests.items():
+            if wanted > self.allocatable.get(resource, 0) - self.requested.get(resource, 0):
                 yield resource
 
-    def _count(self, pod: Pod, sign: int) -> None:
-        for resource, amount in pod_requests(pod).items():
-            before = self.requested.get(resource, ZERO)
-            self.requested[resource] = Quantity.of_nanos(before.nanos + sign * amount.nanos, amount.format)
+    def _count(self, pod: PodInfo, sign: int) -> None:
+        for resource, amount in pod.requests.items():
+            self.requested[resource] = self.requested.get(resource, 0) + sign * amount
+        self.cpu += sign * pod.cpu
+        self.memory += sign * pod.memory
+        self.generation = next(_generations)

@@ -1,47 +1,87 @@
-"""Which of the nodes a pod may run on it should run on. Pure; a score is 0 to 100, higher is better."""
+"""Which of the nodes that can take a pod is best for it. Pure; each score is 0 to 100, higher is better, and
+weighs what it weighs upstream.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Sequence
+from typing import NamedTuple
 
-from podling.model.pod import Pod
-from podling.model.quantity import Quantity
-from podling.model.resources import pod_requests
-from podling.scheduler.filter import matches
-from podling.scheduler.node_info import ZERO, NodeInfo
+from podling.scheduler.cluster import Cluster
+from podling.scheduler.image_locality import locality_scores
+from podling.scheduler.node_info import NodeInfo
+from podling.scheduler.node_match import avoided, preferred_weight
+from podling.scheduler.pod_affinity import affinity_scores
+from podling.scheduler.pod_info import PodInfo
+from podling.scheduler.topology_spread import spread_scores
 
-BEST = 100
-WEIGHED = ("cpu", "memory")
+MOST = 100
+TAINTS, NODE_AFFINITY, SPREAD, POD_AFFINITY, IMAGES = 3, 2, 2, 2, 1
+"""Weights; free room and balance weigh 1 each."""
 
 
-def best(pod: Pod, candidates: Iterable[NodeInfo]) -> NodeInfo:
-    """The node with the highest score; among equals the one with fewer pods, then by name."""
-    requests = pod_requests(pod)
-    return max(
-        candidates,
-        key=lambda info: (
-            least_allocated(requests, info) + preferred(pod, info),
-            -len(info.pods),
-            info.node.metadata.name,
-        ),
+class Rating(NamedTuple):
+    """What a node by itself is worth to a pod; `avoided` and `preferred` only beside other nodes."""
+
+    room: int
+    avoided: int
+    preferred: int
+
+
+def rate(pod: PodInfo, node: NodeInfo) -> Rating:
+    spec = pod.pod.spec
+    return Rating(
+        least_allocated(pod, node) + (balanced(pod, node) if pod.requests else 0),
+        avoided(node.node.spec.taints, spec.tolerations),
+        preferred_weight(spec, node.node),
     )
 
 
-def least_allocated(requests: Mapping[str, Quantity], info: NodeInfo) -> float:
+def best(pod: PodInfo, cluster: Cluster, nodes: Sequence[NodeInfo], ratings: Sequence[Rating]) -> NodeInfo:
+    """`ratings` are those of `nodes`, which are not empty. Among equals the one with fewer pods, then the
+    first.
+    """
+    totals = [rating.room for rating in ratings]
+    _add(totals, TAINTS, _normalized([rating.avoided for rating in ratings], lower_is_better=True))
+    _add(totals, NODE_AFFINITY, _normalized([rating.preferred for rating in ratings]))
+    _add(totals, SPREAD, spread_scores(pod, cluster, nodes))
+    _add(totals, POD_AFFINITY, affinity_scores(pod, cluster, nodes))
+    _add(totals, IMAGES, locality_scores(pod, cluster, nodes))
+    return nodes[max(range(len(nodes)), key=lambda i: (totals[i], -len(nodes[i].pods)))]
+
+
+def least_allocated(pod: PodInfo, node: NodeInfo) -> int:
     """How much of the node would stay free, averaged over CPU and memory."""
-    return sum(_free(resource, requests, info) for resource in WEIGHED) / len(WEIGHED)
+    cpu = _free(node.cpu + pod.cpu, node.allocatable.get("cpu", 0))
+    return (cpu + _free(node.memory + pod.memory, node.allocatable.get("memory", 0))) // 2
 
 
-def preferred(pod: Pod, info: NodeInfo) -> float:
-    """The share of the pod's preferred node affinity, by weight, that the node meets."""
-    affinity = pod.spec.affinity.node_affinity if pod.spec.affinity else None
-    terms = affinity.preferred_during_scheduling_ignored_during_execution if affinity else []
-    total = sum(term.weight for term in terms)
-    met = sum(term.weight for term in terms if matches(term.preference, info.node))
-    return BEST * met / total if total else 0
+def balanced(pod: PodInfo, node: NodeInfo) -> int:
+    """How alike the used shares of CPU and memory would be."""
+    cpu = _share(node, pod, "cpu")
+    return int(MOST * (1 - abs(cpu - _share(node, pod, "memory")) / 2))
 
 
-def _free(resource: str, requests: Mapping[str, Quantity], info: NodeInfo) -> float:
-    capacity = info.allocatable(resource).nanos
-    used = info.requested.get(resource, ZERO).nanos + requests.get(resource, ZERO).nanos
-    return BEST * (capacity - used) / capacity if 0 < used <= capacity or (capacity and not used) else 0
+def _free(used: int, capacity: int) -> int:
+    return (capacity - used) * MOST // capacity if used <= capacity and capacity else 0
+
+
+def _share(node: NodeInfo, pod: PodInfo, resource: str) -> float:
+    used = node.requested.get(resource, 0) + pod.requests.get(resource, 0)
+    capacity = node.allocatable.get(resource, 0)
+    return min(used / capacity, 1.0) if capacity else 1.0
+
+
+def _normalized(raw: Sequence[int], *, lower_is_better: bool = False) -> list[int] | None:
+    """None when all are 0: then the score is the same everywhere."""
+    most = max(raw)
+    if not most:
+        return None
+    scores = [MOST * value // most for value in raw]
+    return [MOST - score for score in scores] if lower_is_better else scores
+
+
+def _add(totals: list[int], weight: int, scores: Sequence[int] | None) -> None:
+    if scores is not None:
+        for index, score in enumerate(scores):
+            totals[index] += weight * score

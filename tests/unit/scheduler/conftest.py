@@ -1,4 +1,4 @@
-"""Short ways to write nodes and pods in tables."""
+"""Short ways to write nodes, pods and clusters in tables."""
 
 from __future__ import annotations
 
@@ -10,35 +10,84 @@ import pytest
 from podling.model import json
 from podling.model.node import Node
 from podling.model.pod import Pod
+from podling.scheduler.cluster import Cluster
 from podling.scheduler.node_info import NodeInfo
+from podling.scheduler.pod_info import PodInfo, pod_info
 
 ALLOCATABLE = {"cpu": "2", "memory": "4Gi", "pods": "3"}
 
 
-def make_node(name: str = "n1", spec: dict[str, Any] | None = None, **labels: str) -> NodeInfo:
+def make_node(
+    name: str = "n1",
+    spec: dict[str, Any] | None = None,
+    allocatable: dict[str, str] | None = None,
+    **labels: str,
+) -> Node:
     node = {
         "metadata": {"name": name, "labels": labels},
         "spec": spec or {},
-        "status": {"allocatable": ALLOCATABLE},
+        "status": {"allocatable": allocatable or ALLOCATABLE},
     }
-    return NodeInfo(json.decode(json.encode(node), Node))
+    return json.decode(json.encode(node), Node)
 
 
-def make_pod(name: str = "p", cpu: str = "", memory: str = "", **spec: Any) -> Pod:
+def make_pod(
+    name: str = "p",
+    cpu: str = "",
+    memory: str = "",
+    labels: dict[str, str] | None = None,
+    namespace: str = "ns",
+    status: dict[str, Any] | None = None,
+    deleted: bool = False,
+    **spec: Any,
+) -> PodInfo:
     requests = {key: value for key, value in (("cpu", cpu), ("memory", memory)) if value}
     containers = spec.pop("containers", [{"name": "c", "resources": {"requests": requests}}])
-    pod = {
-        "metadata": {"name": name, "namespace": "ns", "uid": name},
-        "spec": {"containers": containers, **spec},
-    }
-    return json.decode(json.encode(pod), Pod)
+    metadata: dict[str, Any] = {"name": name, "namespace": namespace, "uid": name, "labels": labels or {}}
+    if deleted:
+        metadata["deletionTimestamp"] = "2026-01-02T03:04:05Z"
+    pod = {"metadata": metadata, "spec": {"containers": containers, **spec}, "status": status or {}}
+    return pod_info(json.decode(json.encode(pod), Pod))
+
+
+def make_cluster(*nodes: Node, **pods: list[PodInfo]) -> Cluster:
+    """`pods` are by the name of their node."""
+    cluster = Cluster()
+    for node in nodes:
+        cluster.put_node(node)
+    for name, there in pods.items():
+        for pod in there:
+            cluster.put_pod(pod, name)
+    cluster.namespaces.update({"ns": {}, "other": {"team": "a"}})
+    return cluster
 
 
 @pytest.fixture
-def node() -> Callable[..., NodeInfo]:
+def node() -> Callable[..., Node]:
     return make_node
 
 
 @pytest.fixture
-def pod() -> Callable[..., Pod]:
+def node_info() -> Callable[..., NodeInfo]:
+    return lambda *args, **labels: NodeInfo(make_node(*args, **labels))
+
+
+@pytest.fixture
+def pod() -> Callable[..., PodInfo]:
+    return make_pod
+
+
+@pytest.fixture
+def cluster() -> Callable[..., Cluster]:
+    return make_cluster
+
+
+@pytest.fixture(scope="session")
+def node_maker() -> Callable[..., Node]:
+    """For property tests, which run many times over one fixture."""
+    return make_node
+
+
+@pytest.fixture(scope="session")
+def pod_maker() -> Callable[..., PodInfo]:
     return make_pod

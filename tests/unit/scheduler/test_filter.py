@@ -7,11 +7,10 @@ from typing import Any
 
 import pytest
 
-from podling.model.node import Taint
-from podling.model.pod import Pod
-from podling.model.scheduling import Toleration
-from podling.scheduler.filter import objections, tolerated
+from podling.scheduler.filter import refuse
 from podling.scheduler.node_info import NodeInfo
+from podling.scheduler.pod_info import PodInfo
+from podling.scheduler.refusal import Refusal
 
 
 def required(*terms: dict[str, Any]) -> dict[str, Any]:
@@ -23,16 +22,26 @@ def expression(key: str, operator: str, *values: str) -> dict[str, Any]:
     return {"matchExpressions": [{"key": key, "operator": operator, "values": list(values)}]}
 
 
+def reasons(refusal: Refusal | None) -> list[str]:
+    return list(refusal.reasons) if refusal else []
+
+
+def by_name(*names: str) -> dict[str, Any]:
+    return {"matchFields": [{"key": "metadata.name", "operator": "In", "values": list(names)}]}
+
+
 AFFINITY = ["node(s) didn't match Pod's node affinity/selector"]
 TAINTED = {"taints": [{"key": "k", "value": "v", "effect": "NoSchedule"}]}
 SOFT = {"taints": [{"key": "k", "value": "v", "effect": "PreferNoSchedule"}]}
 CORDON = {"key": "node.kubernetes.io/unschedulable", "operator": "Exists"}
 
+gpu = {"name": "c", "resources": {"requests": {"example.com/gpu": "1"}}}
+
 CASES: list[tuple[str, dict[str, Any], dict[str, Any], list[str]]] = [
     ("nothing asked", {}, {}, []),
     ("cordoned", {}, {"spec": {"unschedulable": True}}, ["node(s) were unschedulable"]),
     ("cordoned, tolerated", {"tolerations": [CORDON]}, {"spec": {"unschedulable": True}}, []),
-    ("tainted", {}, {"spec": TAINTED}, ["node(s) had untolerated taint {k: v}"]),
+    ("tainted", {}, {"spec": TAINTED}, ["node(s) had untolerated taint(s)"]),
     ("tainted, tolerated", {"tolerations": [{"key": "k", "value": "v"}]}, {"spec": TAINTED}, []),
     ("softly tainted", {}, {"spec": SOFT}, []),
     ("selected", {"nodeSelector": {"disk": "ssd"}}, {"disk": "ssd"}, []),
@@ -46,6 +55,12 @@ CASES: list[tuple[str, dict[str, Any], dict[str, Any], list[str]]] = [
     ("required Gt of no number", required(expression("cores", "Gt", "4")), {"cores": "many"}, AFFINITY),
     ("one of two terms", required(expression("a", "Exists"), expression("b", "Exists")), {"b": ""}, []),
     ("an empty term", required({}), {}, AFFINITY),
+    ("the node it names", required(by_name("n1")), {}, []),
+    ("another node's", required(by_name("n2")), {}, ["node(s) didn't satisfy plugin(s) [NodeAffinity]"]),
+    ("a name among terms", required(by_name("n2"), expression("zone", "Exists")), {"zone": ""}, []),
+    ("given a node", {"nodeName": "n2"}, {}, ["node(s) didn't match the requested node name"]),
+    ("an extended resource", {"containers": [gpu]}, {}, ["Insufficient example.com/gpu"]),
+    ("overhead", {"cpu": "2", "overhead": {"cpu": "1m"}}, {}, ["Insufficient cpu"]),
     ("enough cpu", {"cpu": "2"}, {}, []),
     ("too much cpu", {"cpu": "2001m"}, {}, ["Insufficient cpu"]),
     ("too much of both", {"cpu": "3", "memory": "5Gi"}, {}, ["Insufficient cpu", "Insufficient memory"]),
@@ -58,31 +73,35 @@ def test_one_node(
     asks: dict[str, Any],
     has: dict[str, Any],
     expected: list[str],
-    pod: Callable[..., Pod],
-    node: Callable[..., NodeInfo],
+    pod: Callable[..., PodInfo],
+    node_info: Callable[..., NodeInfo],
 ) -> None:
-    assert objections(pod(**asks), node(**has)) == expected
+    assert reasons(refuse(pod(**asks), node_info(**has))) == expected
 
 
-def test_the_largest_init_container_counts(pod: Callable[..., Pod], node: Callable[..., NodeInfo]) -> None:
+def test_the_largest_init_container_counts(
+    pod: Callable[..., PodInfo], node_info: Callable[..., NodeInfo]
+) -> None:
     """R-INIT-9: the scheduler uses effective resources."""
     init = [{"name": "i", "resources": {"requests": {"cpu": "3"}}}]
-    assert objections(pod(cpu="1", initContainers=init), node()) == ["Insufficient cpu"]
+    assert reasons(refuse(pod(cpu="1", initContainers=init), node_info())) == ["Insufficient cpu"]
 
 
-def test_what_runs_there_takes_room(pod: Callable[..., Pod], node: Callable[..., NodeInfo]) -> None:
-    info = node()
+def test_what_runs_there_takes_room(pod: Callable[..., PodInfo], node_info: Callable[..., NodeInfo]) -> None:
+    info = node_info()
     info.add(pod("one", cpu="1500m"))
-    assert objections(pod("two", cpu="600m"), info) == ["Insufficient cpu"]
-    info.remove(pod("one"))
-    assert objections(pod("two", cpu="600m"), info) == []
+    assert reasons(refuse(pod("two", cpu="600m"), info)) == ["Insufficient cpu"]
+    info.remove("one")
+    assert reasons(refuse(pod("two", cpu="600m"), info)) == []
 
 
-def test_a_node_takes_only_so_many_pods(pod: Callable[..., Pod], node: Callable[..., NodeInfo]) -> None:
-    info = node()
+def test_a_node_takes_only_so_many_pods(
+    pod: Callable[..., PodInfo], node_info: Callable[..., NodeInfo]
+) -> None:
+    info = node_info()
     for name in ("one", "two", "three"):
         info.add(pod(name))
-    assert objections(pod("four"), info) == ["Too many pods"]
+    assert reasons(refuse(pod("four"), info)) == ["Too many pods"]
 
 
 @pytest.mark.parametrize(
@@ -99,30 +118,37 @@ def test_host_ports(
     first: dict[str, Any],
     second: dict[str, Any],
     free: bool,
-    pod: Callable[..., Pod],
-    node: Callable[..., NodeInfo],
+    pod: Callable[..., PodInfo],
+    node_info: Callable[..., NodeInfo],
 ) -> None:
-    def with_port(name: str, port: dict[str, Any]) -> Pod:
+    def with_port(name: str, port: dict[str, Any]) -> PodInfo:
         return pod(name, containers=[{"name": "c", "ports": [{"containerPort": 80, **port}]}])
 
-    info = node()
+    info = node_info()
     info.add(with_port("one", first))
     expected = [] if free else ["node(s) didn't have free ports for the requested pod ports"]
-    assert objections(with_port("two", second), info) == expected
+    assert reasons(refuse(with_port("two", second), info)) == expected
 
 
 @pytest.mark.parametrize(
-    ("toleration", "expected"),
+    ("asks", "has", "final"),
     [
-        (Toleration(key="k", value="v", effect="NoExecute"), True),
-        (Toleration(key="k", value="v"), True),
-        (Toleration(key="k", operator="Exists"), True),
-        (Toleration(operator="Exists"), True),
-        (Toleration(key="k", value="w"), False),
-        (Toleration(key="other", operator="Exists"), False),
-        (Toleration(key="k", value="v", effect="NoSchedule"), False),
-        (Toleration(value="v"), False),
+        ({"cpu": "2"}, {}, False),
+        ({"cpu": "3"}, {}, True),
+        ({"cpu": "1"}, {"spec": TAINTED}, True),
+        ({"cpu": "1"}, {"spec": {"unschedulable": True}}, True),
+        ({"cpu": "1", "nodeSelector": {"disk": "ssd"}}, {}, True),
     ],
 )
-def test_tolerations(toleration: Toleration, expected: bool) -> None:
-    assert tolerated(Taint(key="k", value="v", effect="NoExecute"), [toleration]) is expected
+def test_preemption_helps_only_against_pods(
+    asks: dict[str, Any],
+    has: dict[str, Any],
+    final: bool,
+    pod: Callable[..., PodInfo],
+    node_info: Callable[..., NodeInfo],
+) -> None:
+    info = node_info(**has)
+    info.add(pod("there", cpu="1"))
+    refusal = refuse(pod(**asks), info)
+    assert refusal is not None
+    assert refusal.final is final

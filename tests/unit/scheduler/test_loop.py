@@ -1,25 +1,368 @@
+"""The scheduler on a real API server over memory storage (R-SYS-3)."""
+
 from __future__ import annotations
 
-from collections import Counter
+import asyncio
+from collections.abc import AsyncIterator, Callable, Coroutine
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime
+from typing import Any
 
 import pytest
 
-from podling.scheduler.loop import explanation
+from podling.apiserver.errors import failure
+from podling.apiserver.local import LocalTransport
+from podling.apiserver.registry.kinds import KINDS
+from podling.apiserver.request import Request, User
+from podling.apiserver.response import Response
+from podling.apiserver.server import ApiServer
+from podling.client.client import Client
+from podling.client.informers import Informers
+from podling.model.disruption_budget import PodDisruptionBudget
+from podling.model.errors import StatusError
+from podling.model.json import from_data
+from podling.model.meta import KubeObject
+from podling.model.namespace import Namespace
+from podling.model.node import Node
+from podling.model.pod import Pod
+from podling.model.pod_status import PodCondition
+from podling.model.priority_class import PriorityClass
+from podling.model.service_account import ServiceAccount
+from podling.scheduler.loop import Scheduler
+from podling.storage.memory import MemoryStorage
 
-NOT_HELPFUL = "preemption: 0/{n} nodes are available: {n} Preemption is not helpful for scheduling."
+InNoTime = Callable[[Coroutine[Any, Any, None]], None]
+
+NOT_HELPFUL = "Preemption is not helpful for scheduling"
+NO_VICTIMS = "No preemption victims found for incoming pod"
 
 
-@pytest.mark.parametrize(
-    ("nodes", "reasons", "expected"),
-    [
-        (0, {}, "no nodes available to schedule pods"),
-        (
-            3,
-            {"node(s) were unschedulable": 1, "Insufficient cpu": 2},
-            "0/3 nodes are available: 1 node(s) were unschedulable, 2 Insufficient cpu. "
-            + NOT_HELPFUL.format(n=3),
-        ),
-    ],
-)
-def test_why_no_node(nodes: int, reasons: dict[str, int], expected: str) -> None:
-    assert explanation(nodes, Counter(reasons)) == expected
+class Clock:
+    def now(self) -> datetime:
+        return datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
+
+
+class Said:
+    """What the scheduler said, and the means to wait until it says it."""
+
+    def __init__(self) -> None:
+        self.events: list[tuple[str, str, str]] = []
+        self._more = asyncio.Event()
+
+    def normal(self, obj: KubeObject, reason: str, message: str, *, field_path: str = "") -> None:
+        self.events.append((obj.metadata.name, reason, message))
+        self._more.set()
+
+    warning = normal
+
+    async def until(self, name: str, reason: str) -> str:
+        """The message of the first such event not asked for before."""
+        async with asyncio.timeout(30):
+            while True:
+                for event in self.events:
+                    if event[:2] == (name, reason):
+                        self.events.remove(event)
+                        return event[2]
+                self._more.clear()
+                await self._more.wait()
+
+
+class Refusing:
+    """The API server, but for what is `refused` (a method, or the end of a path) while `refuse` is set."""
+
+    def __init__(self, server: ApiServer) -> None:
+        self._server = server
+        self.refuse: StatusError | None = None
+        self.refused = "/binding"
+        self.bindings = 0
+
+    async def handle(self, request: Request) -> Response:
+        self.bindings += request.path.endswith("/binding")
+        if self.refuse is not None and (
+            request.method == self.refused or request.path.endswith(self.refused)
+        ):
+            return failure(self.refuse)
+        return await self._server.handle(request)
+
+
+class Cluster:
+    def __init__(self, client: Client, said: Said, api: Refusing, scheduler: Scheduler) -> None:
+        self.client, self.said, self.api = client, said, api
+        self.scheduler = scheduler
+
+    async def node(self, name: str, cpu: str = "2", **spec: Any) -> None:
+        room = {"cpu": cpu, "memory": "4Gi", "pods": "10"}
+        labels = {"kubernetes.io/hostname": name}
+        body = {"metadata": {"name": name, "labels": labels}, "spec": spec, "status": {"allocatable": room}}
+        await self.client.create(from_data(body, Node))
+
+    async def pod(self, name: str, cpu: str = "1", labels: dict[str, str] | None = None, **spec: Any) -> Pod:
+        containers = [{"name": "a", "image": "i", "resources": {"requests": {"cpu": cpu}}}]
+        metadata = {"name": name, "namespace": "ns", "labels": labels or {}}
+        body = {"metadata": metadata, "spec": {"containers": containers, **spec}}
+        return await self.client.create(from_data(body, Pod))
+
+    async def placed(self, name: str) -> str:
+        await self.said.until(name, "Scheduled")
+        return (await self.get(name)).spec.node_name
+
+    async def get(self, name: str) -> Pod:
+        return await self.client.get(Pod, name, "ns")
+
+    async def condition(self, name: str, type_: str = "PodScheduled") -> PodCondition | None:
+        return next((c for c in (await self.get(name)).status.conditions if c.type == type_), None)
+
+
+@pytest.fixture
+async def cluster() -> AsyncIterator[Cluster]:
+    async with living_cluster() as made:
+        yield made
+
+
+@asynccontextmanager
+async def living_cluster() -> AsyncIterator[Cluster]:
+    async def no_node(context: object, obj: object) -> Response:
+        raise NotImplementedError
+
+    server = ApiServer.build(MemoryStorage(), KINDS, clock=Clock(), connector=no_node)
+    await server.start()
+    api, said = Refusing(server), Said()
+    client = Client(LocalTransport(api.handle, User("root", ("system:masters",))))
+    await client.create(from_data({"metadata": {"name": "ns"}}, Namespace))
+    await client.create(from_data({"metadata": {"name": "default", "namespace": "ns"}}, ServiceAccount))
+    for name, value in (("high", 1000), ("low", -10)):
+        await client.create(from_data({"metadata": {"name": name}, "value": value}, PriorityClass))
+    informers = Informers(client)
+    scheduler = Scheduler(client, informers, said, Clock())  # type: ignore[arg-type]
+    running = asyncio.Event()
+
+    async def live() -> None:
+        async with asyncio.TaskGroup() as tasks:
+            await informers.start(tasks)
+            tasks.create_task(scheduler.run())
+            running.set()
+
+    async with asyncio.TaskGroup() as tasks:
+        living = tasks.create_task(live())
+        await running.wait()
+        yield Cluster(client, said, api, scheduler)
+        living.cancel()
+
+
+async def test_a_pod_gets_a_node(cluster: Cluster) -> None:
+    await cluster.node("one")
+    await cluster.pod("p")
+    assert await cluster.said.until("p", "Scheduled") == "Successfully assigned ns/p to one"
+    assert (await cluster.get("p")).spec.node_name == "one"
+    condition = await cluster.condition("p")
+    assert condition is not None
+    assert condition.status == "True"
+
+
+async def test_without_nodes_it_says_so_and_waits_for_one(cluster: Cluster) -> None:
+    await cluster.pod("p")
+    message = await cluster.said.until("p", "FailedScheduling")
+    assert message == "no nodes available to schedule pods"
+    await cluster.node("one")
+    assert await cluster.placed("p") == "one"
+
+
+async def test_its_work_is_counted(cluster: Cluster) -> None:
+    await cluster.node("one", cpu="1")
+    await cluster.pod("first")
+    assert await cluster.placed("first") == "one"
+    await cluster.pod("second")
+    await cluster.said.until("second", "FailedScheduling")
+    await cluster.pod("third", schedulingGates=[{"name": "example.com/wait"}])
+    cluster.api.refuse = StatusError(500, "InternalError", "no")
+    await cluster.client.delete(Pod, "first", "ns", grace_seconds=0)
+    await cluster.said.until("second", "FailedScheduling")
+    samples = [sample for metric in cluster.scheduler.metrics() for sample in metric.samples]
+    attempts = {s.labels["result"]: s.value for s in samples if s.name == "scheduler_schedule_attempts_total"}
+    assert attempts == {"scheduled": 1, "unschedulable": 1, "error": 1}
+    pending = {s.labels["queue"]: s.value for s in samples if s.name == "scheduler_pending_pods"}
+    assert pending["gated"] == 1
+
+
+async def test_why_no_node_is_in_event_and_condition(cluster: Cluster) -> None:
+    await cluster.node("small", cpu="1")
+    await cluster.node("cordoned", unschedulable=True)
+    await cluster.node("tainted", taints=[{"key": "k", "value": "v", "effect": "NoSchedule"}])
+    await cluster.pod("p", cpu="1500m")
+    message = await cluster.said.until("p", "FailedScheduling")
+    assert message == (
+        "0/3 nodes are available: 1 Insufficient cpu, 1 node(s) had untolerated taint(s), "
+        "1 node(s) were unschedulable. "
+        f"preemption: 0/3 nodes are available: 3 {NOT_HELPFUL}."
+    )
+    await cluster.node("large")
+    assert await cluster.placed("p") == "large"
+
+
+async def test_the_condition_of_a_pod_that_fits_nowhere(cluster: Cluster) -> None:
+    await cluster.node("one")
+    await cluster.pod("first", cpu="2")
+    assert await cluster.placed("first") == "one"
+    await cluster.pod("second", cpu="2")
+    message = await cluster.said.until("second", "FailedScheduling")
+    assert message == (
+        f"0/1 nodes are available: 1 Insufficient cpu. preemption: 0/1 nodes are available: 1 {NO_VICTIMS}."
+    )
+    await cluster.client.delete(Pod, "first", "ns", grace_seconds=0)
+    assert await cluster.placed("second") == "one"
+
+
+async def test_no_room_is_given_twice(cluster: Cluster) -> None:
+    """Bindings of many pods are under way at once; each is counted from the moment it is decided."""
+    for name in ("a", "b", "c"):
+        await cluster.node(name)
+    for number in range(6):
+        await cluster.pod(f"p{number}")
+    nodes = [await cluster.placed(f"p{number}") for number in range(6)]
+    assert sorted(nodes) == ["a", "a", "b", "b", "c", "c"]
+
+
+async def test_gates_hold_a_pod_until_they_are_gone(cluster: Cluster) -> None:
+    await cluster.node("one")
+    gated = await cluster.pod("gated", schedulingGates=[{"name": "example.com/wait"}])
+    await cluster.pod("other")
+    assert await cluster.placed("other") == "one"
+    assert not (await cluster.get("gated")).spec.node_name
+    gated.spec.scheduling_gates = []
+    gated.metadata.resource_version = ""
+    await cluster.client.update(gated)
+    assert await cluster.placed("gated") == "one"
+
+
+async def test_a_refused_binding_gives_the_room_back(cluster: Cluster) -> None:
+    cluster.api.refuse = StatusError(500, "InternalError", "the disk is full")
+    await cluster.node("one")
+    await cluster.pod("p", cpu="2")
+    message = await cluster.said.until("p", "FailedScheduling")
+    assert message == 'binding rejected: running Bind plugin "DefaultBinder": the disk is full'
+    condition = await cluster.condition("p")
+    assert condition is not None
+    assert condition.reason == "SchedulerError"
+    cluster.api.refuse = None
+    await cluster.pod("q", cpu="2")
+    assert await cluster.placed("q") == "one"
+    assert cluster.api.bindings == 2
+
+
+async def test_pods_of_another_scheduler_are_left_alone(cluster: Cluster) -> None:
+    await cluster.node("one")
+    await cluster.pod("theirs", schedulerName="other")
+    await cluster.pod("ours")
+    await cluster.placed("ours")
+    assert not (await cluster.get("theirs")).spec.node_name
+
+
+async def test_a_more_important_pod_preempts(cluster: Cluster) -> None:
+    """The victim is told who and why, and the preemptor is promised the node."""
+    await cluster.node("one")
+    await cluster.pod("victim", cpu="2", priorityClassName="low", terminationGracePeriodSeconds=600)
+    await cluster.placed("victim")
+    preemptor = await cluster.pod("preemptor", cpu="2", priorityClassName="high")
+    message = await cluster.said.until("preemptor", "FailedScheduling")
+    assert message == "0/1 nodes are available: 1 Insufficient cpu."
+    said = await cluster.said.until("victim", "Preempted")
+    assert said == f"Preempted by pod {preemptor.metadata.uid} on node one"
+    assert (await cluster.get("preemptor")).status.nominated_node_name == "one"
+    victim = await cluster.get("victim")
+    assert victim.metadata.deletion_timestamp
+    target = await cluster.condition("victim", "DisruptionTarget")
+    assert target is not None
+    assert (target.status, target.reason) == ("True", "PreemptionByScheduler")
+    assert target.message == "default-scheduler: preempting to accommodate a higher priority pod"
+    # What it was promised nobody less important gets meanwhile.
+    await cluster.pod("other", cpu="2")
+    await cluster.said.until("other", "FailedScheduling")
+    await cluster.client.delete(Pod, "victim", "ns", grace_seconds=0)
+    assert await cluster.placed("preemptor") == "one"
+    assert not (await cluster.get("preemptor")).status.nominated_node_name
+
+
+async def test_who_never_preempts_says_so(cluster: Cluster) -> None:
+    await cluster.client.create(
+        from_data({"metadata": {"name": "polite"}, "value": 5, "preemptionPolicy": "Never"}, PriorityClass)
+    )
+    await cluster.node("one")
+    await cluster.pod("there", cpu="2")
+    await cluster.placed("there")
+    await cluster.pod("p", cpu="2", priorityClassName="polite")
+    message = await cluster.said.until("p", "FailedScheduling")
+    assert message.endswith(" preemption: not eligible due to preemptionPolicy=Never.")
+
+
+async def test_a_budget_turns_preemption_elsewhere(cluster: Cluster) -> None:
+    await cluster.client.create(
+        from_data(
+            {
+                "metadata": {"name": "b", "namespace": "ns"},
+                "spec": {"minAvailable": 1, "selector": {"matchLabels": {"kept": ""}}},
+            },
+            PodDisruptionBudget,
+        )
+    )
+    await cluster.node("one")
+    await cluster.pod("kept", cpu="2", labels={"kept": ""}, priorityClassName="low")
+    await cluster.placed("kept")
+    await cluster.node("two")
+    await cluster.pod("plain", cpu="2", priorityClassName="low")
+    await cluster.placed("plain")
+    await cluster.pod("p", cpu="2", priorityClassName="high")
+    assert await cluster.said.until("plain", "Preempted")
+    assert not (await cluster.get("kept")).metadata.deletion_timestamp
+
+
+APART = {
+    "podAntiAffinity": {
+        "requiredDuringSchedulingIgnoredDuringExecution": [
+            {"topologyKey": "kubernetes.io/hostname", "labelSelector": {"matchLabels": {"app": "web"}}}
+        ]
+    }
+}
+
+
+async def test_pods_that_want_to_be_apart_are(cluster: Cluster) -> None:
+    for name in ("a", "b"):
+        await cluster.node(name)
+    pods = [f"web{number}" for number in range(3)]
+    for name in pods[:2]:
+        await cluster.pod(name, labels={"app": "web"}, affinity=APART)
+    assert sorted([await cluster.placed(name) for name in pods[:2]]) == ["a", "b"]
+    await cluster.pod(pods[2], labels={"app": "web"}, affinity=APART)
+    message = await cluster.said.until(pods[2], "FailedScheduling")
+    assert message.startswith("0/2 nodes are available: 2 node(s) didn't match pod anti-affinity rules.")
+    await cluster.client.delete(Pod, "web0", "ns", grace_seconds=0)
+    assert await cluster.placed(pods[2])
+
+
+def test_when_victims_cannot_be_told_to_go_it_is_tried_again(in_no_time: InNoTime) -> None:
+    async def story() -> None:
+        async with living_cluster() as cluster:
+            await cluster.node("one")
+            await cluster.pod("victim", cpu="2", priorityClassName="low")
+            await cluster.placed("victim")
+            cluster.api.refuse, cluster.api.refused = StatusError(500, "InternalError", "no"), "DELETE"
+            await cluster.pod("preemptor", cpu="2", priorityClassName="high")
+            for _ in range(3):
+                await cluster.said.until("preemptor", "FailedScheduling")
+            cluster.api.refuse = None
+            assert await cluster.said.until("victim", "Preempted")
+
+    in_no_time(story())
+
+
+def test_after_a_refused_binding_a_pod_is_tried_again(in_no_time: InNoTime) -> None:
+    async def story() -> None:
+        async with living_cluster() as cluster:
+            cluster.api.refuse = StatusError(500, "InternalError", "the disk is full")
+            await cluster.node("one")
+            await cluster.pod("p")
+            for _ in range(3):
+                await cluster.said.until("p", "FailedScheduling")
+            cluster.api.refuse = None
+            assert await cluster.placed("p") == "one"
+
+    in_no_time(story())

@@ -1,0 +1,125 @@
+"""All the scheduler knows of the cluster: nodes, the pods on them (assumed ones too), and what was promised.
+
+It is changed by the informers' events and by the scheduler's own decisions, always between two decisions and
+never during one.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+
+from podling.model.node import Node
+from podling.scheduler.node_info import NodeInfo
+from podling.scheduler.pod_counts import ByNode, PodCounts, holders_of_apart, holders_of_attraction
+from podling.scheduler.pod_info import PodInfo
+from podling.scheduler.pod_terms import Labels, PodSet
+
+
+class Cluster:
+    def __init__(self) -> None:
+        self.nodes: dict[str, NodeInfo] = {}
+        self.namespaces: dict[str, Labels] = {}
+        self.apart = holders_of_apart()
+        self.attraction = holders_of_attraction()
+        self._counts = PodCounts()
+        self._pods: dict[str, dict[str, PodInfo]] = {}
+        self._node_of: dict[str, str] = {}
+        self.nominated: dict[str, dict[str, PodInfo]] = {}
+        """Node → the pods it is promised to, by uid."""
+        self._nomination_of: dict[str, str] = {}
+        self.having: Counter[str] = Counter()
+        """Image → how many nodes have it."""
+
+    def put_node(self, node: Node) -> NodeInfo:
+        """A new node has the pods that were bound to it before it was heard of."""
+        name = node.metadata.name
+        info = self.nodes.get(name)
+        if info is not None:
+            self._have(info.images, -1)
+            info.set_node(node)
+            self._have(info.images, 1)
+            return info
+        info = self.nodes[name] = NodeInfo(node)
+        self._have(info.images, 1)
+        for pod in self._pods.get(name, {}).values():
+            info.add(pod)
+        return info
+
+    def drop_node(self, name: str) -> None:
+        gone = self.nodes.pop(name, None)
+        if gone is not None:
+            self._have(gone.images, -1)
+
+    def pod(self, uid: str) -> PodInfo | None:
+        """As it runs on its node, or is assumed to."""
+        return self._pods.get(self._node_of.get(uid, ""), {}).get(uid)
+
+    def node_of(self, uid: str) -> str:
+        return self._node_of.get(uid, "")
+
+    def put_pod(self, pod: PodInfo, node: str) -> None:
+        self.drop_pod(pod.uid)
+        self._node_of[pod.uid] = node
+        self._pods.setdefault(node, {})[pod.uid] = pod
+        self._moved(pod, node, 1)
+        if node in self.nodes:
+            self.nodes[node].add(pod)
+
+    def drop_pod(self, uid: str) -> None:
+        node = self._node_of.pop(uid, None)
+        if node is None:
+            return
+        pod = self._pods[node].pop(uid)
+        if not self._pods[node]:
+            del self._pods[node]
+        self._moved(pod, node, -1)
+        if node in self.nodes:
+            self.nodes[node].remove(uid)
+
+    def count(self, *sets: PodSet) -> ByNode:
+        """How many pods that are in all of `sets` run on each node."""
+        return self._counts.of(sets, self._placed())
+
+    def nominate(self, pod: PodInfo, node: str) -> None:
+        """`node` is promised to `pod`, which is waiting for room there; none of them when it is empty."""
+        before = self._nomination_of.pop(pod.uid, None)
+        if before is not None:
+            del self.nominated[before][pod.uid]
+            if not self.nominated[before]:
+                del self.nominated[before]
+        if node:
+            self._nomination_of[pod.uid] = node
+            self.nominated.setdefault(node, {})[pod.uid] = pod
+
+    def nomination_of(self, uid: str) -> str:
+        return self._nomination_of.get(uid, "")
+
+    def _have(self, images: Iterable[str], sign: int) -> None:
+        for image in images:
+            self.having[image] += sign
+            if not self.having[image]:
+                del self.having[image]
+
+    def _placed(self) -> Iterator[tuple[str, PodInfo]]:
+        for node, pods in self._pods.items():
+            for pod in pods.values():
+                yield node, pod
+
+    def _moved(self, pod: PodInfo, node: str, sign: int) -> None:
+        self._counts.moved(pod, node, sign)
+        self.apart.moved(pod, node, sign)
+        self.attraction.moved(pod, node, sign)
+
+
+def domains(counts: ByNode, nodes: Mapping[str, NodeInfo], key: str) -> dict[str, int]:
+    """The counts by the value nodes have for the topology key; nodes without the key are left out, and those
+    that are gone while their pods are still there.
+    """
+    found: dict[str, int] = {}
+    for name, count in counts.items():
+        node = nodes.get(name)
+        value = node.labels.get(key) if node is not None else None
+        if value is not None:
+            found[value] = found.get(value, 0) + count
+    return found

@@ -1,0 +1,63 @@
+"""What a pod says about nodes beside what `model.node_affinity` and `model.taints` answer. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from podling.model.node import Node, Taint
+from podling.model.node_affinity import matches
+from podling.model.pod import PodSpec
+from podling.model.scheduling import NodeAffinity, NodeSelector, Toleration
+from podling.model.taints import NO_EXECUTE, NO_SCHEDULE, tolerates
+
+REPELLING = (NO_SCHEDULE, NO_EXECUTE)
+AVOIDED = "PreferNoSchedule"
+
+
+def tolerated(taint: Taint, tolerations: Sequence[Toleration]) -> bool:
+    return any(tolerates(toleration, taint) for toleration in tolerations)
+
+
+def untolerated(taints: Iterable[Taint], tolerations: Sequence[Toleration]) -> bool:
+    """Whether one of `taints` keeps the pod from being scheduled there."""
+    return any(taint.effect in REPELLING and not tolerated(taint, tolerations) for taint in taints)
+
+
+def avoided(taints: Iterable[Taint], tolerations: Sequence[Toleration]) -> int:
+    """How many of `taints` speak against the pod without forbidding it."""
+    return sum(1 for taint in taints if taint.effect == AVOIDED and not tolerated(taint, tolerations))
+
+
+def node_affinity(spec: PodSpec) -> NodeAffinity | None:
+    return spec.affinity.node_affinity if spec.affinity else None
+
+
+def required_terms(spec: PodSpec) -> NodeSelector | None:
+    affinity = node_affinity(spec)
+    return affinity.required_during_scheduling_ignored_during_execution if affinity else None
+
+
+def asks_for_nodes(spec: PodSpec) -> bool:
+    """Whether some node may be none of those the pod asks for."""
+    return bool(spec.node_selector) or required_terms(spec) is not None
+
+
+def preferred_weight(spec: PodSpec, node: Node) -> int:
+    """The sum of the weights of the preferences the node meets."""
+    affinity = node_affinity(spec)
+    terms = affinity.preferred_during_scheduling_ignored_during_execution if affinity else ()
+    return sum(term.weight for term in terms if matches(term.preference, node))
+
+
+def named_nodes(spec: PodSpec) -> frozenset[str] | None:
+    """The only nodes every required term names (as daemons' pods do); None when they name none."""
+    required = required_terms(spec)
+    if required is None or not required.node_selector_terms:
+        return None
+    named: set[str] = set()
+    for term in required.node_selector_terms:
+        one = [set(field.values) for field in term.match_fields if field.operator == "In"]
+        if not one:
+            return None
+        named |= set.intersection(*one)
+    return frozenset(named)

@@ -1,0 +1,180 @@
+"""Which pods must go so that a more important one can run, and where. Pure.
+
+A node's victims are the fewest that make room: all less important pods are taken away, then given back, those
+a disruption budget protects first, as long as the pod still fits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from podling.model.disruption_budget import PodDisruptionBudget
+from podling.model.selector import from_label_selector
+from podling.scheduler.cluster import Cluster
+from podling.scheduler.decision import Cycle, WhatIf, cycle_of, promised_before
+from podling.scheduler.node_info import NodeInfo
+from podling.scheduler.pod_info import PodInfo
+from podling.scheduler.refusal import Refusal
+
+NOT_HELPFUL = "Preemption is not helpful for scheduling"
+NO_VICTIMS = Refusal("", ("No preemption victims found for incoming pod",), final=True)
+NEVER = "not eligible due to preemptionPolicy=Never."
+STILL_LEAVING = "not eligible due to a terminating pod on the nominated node."
+PREEMPTED = "PreemptionByScheduler"
+
+LEAST_SHARE, LEAST = 10, 100
+"""Nodes looked at: this percentage of those where preemption may help, and at least so many."""
+OFFSET = 1 << 31
+"""Makes every priority positive, so that one victim is always less than two."""
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """`victims` are ordered from the most important to the least."""
+
+    node: str
+    victims: tuple[PodInfo, ...]
+    violations: int
+
+
+def ineligible(pod: PodInfo, cluster: Cluster, refusals: Mapping[str, Refusal]) -> str:
+    """Why the pod may not preempt now; empty when it may."""
+    if pod.pod.spec.preemption_policy == "Never":
+        return NEVER
+    promised = cluster.nomination_of(pod.uid)
+    node = cluster.nodes.get(promised)
+    if node is None or (promised in refusals and refusals[promised].final):
+        return ""
+    leaving = (other for other in node.pods.values() if other.priority < pod.priority)
+    return STILL_LEAVING if any(map(is_being_preempted, leaving)) else ""
+
+
+def is_being_preempted(pod: PodInfo) -> bool:
+    if not pod.pod.metadata.deletion_timestamp:
+        return False
+    return any(
+        c.type == "DisruptionTarget" and c.status == "True" and c.reason == PREEMPTED
+        for c in pod.pod.status.conditions
+    )
+
+
+def candidates(
+    pod: PodInfo,
+    cluster: Cluster,
+    refusals: Mapping[str, Refusal],
+    budgets: Sequence[PodDisruptionBudget],
+    offset: int = 0,
+) -> tuple[list[Candidate], dict[str, Refusal]]:
+    """Nodes that can be freed, and why of those looked at the others cannot. `offset` says with which node to
+    begin, so that it is not the same ones every time.
+    """
+    hopeful = [cluster.nodes[name] for name, refusal in refusals.items() if not refusal.final]
+    enough = max(len(hopeful) * LEAST_SHARE // 100, LEAST)
+    start = offset % len(hopeful) if hopeful else 0
+    cycle = cycle_of(pod, cluster)
+    found: list[Candidate] = []
+    refused: dict[str, Refusal] = {}
+    for node in (*hopeful[start:], *hopeful[:start]):
+        result = free(cycle, node, cluster, budgets)
+        if isinstance(result, Refusal):
+            refused[node.name] = result
+            continue
+        found.append(result)
+        if len(found) >= enough:
+            break
+    return found, refused
+
+
+def free(
+    cycle: Cycle, node: NodeInfo, cluster: Cluster, budgets: Sequence[PodDisruptionBudget]
+) -> Candidate | Refusal:
+    """The fewest victims on one node, or why none would do."""
+    lesser = [other for other in node.pods.values() if other.priority < cycle.pod.priority]
+    if not lesser:
+        return NO_VICTIMS
+    what_if = WhatIf(cycle, node)
+    for promised in promised_before(cycle.pod, node, cluster):
+        what_if.add(promised)
+    for other in lesser:
+        what_if.remove(other)
+    refusal = what_if.refuse()
+    if refusal is not None:
+        return refusal
+    protected, others = protected_by(budgets, sorted(lesser, key=importance))
+    violating = [other for other in protected if not _reprieved(what_if, other)]
+    victims = violating + [other for other in others if not _reprieved(what_if, other)]
+    if not victims:
+        return NO_VICTIMS
+    return Candidate(node.name, tuple(sorted(victims, key=importance)), len(violating))
+
+
+def _reprieved(what_if: WhatIf, other: PodInfo) -> bool:
+    what_if.add(other)
+    if what_if.refuse() is None:
+        return True
+    what_if.remove(other)
+    return False
+
+
+def protected_by(
+    budgets: Sequence[PodDisruptionBudget], pods: Iterable[PodInfo]
+) -> tuple[list[PodInfo], list[PodInfo]]:
+    """(those whose going would violate a budget, the rest), when they go in this order."""
+    allowances = [_Allowance(budget) for budget in budgets]
+    violating: list[PodInfo] = []
+    others: list[PodInfo] = []
+    for pod in pods:
+        spent = [allowance.spend() for allowance in allowances if allowance.covers(pod)]
+        (others if all(spent) else violating).append(pod)
+    return violating, others
+
+
+class _Allowance:
+    """How many more of its pods a budget lets go."""
+
+    def __init__(self, budget: PodDisruptionBudget) -> None:
+        self._budget = budget
+        self._selector = from_label_selector(budget.spec.selector)
+        self._left = budget.status.disruptions_allowed
+
+    def covers(self, pod: PodInfo) -> bool:
+        """A budget with an empty selector protects nothing here; who is going already is counted already."""
+        meta = pod.pod.metadata
+        return (
+            meta.namespace == self._budget.metadata.namespace
+            and bool(meta.labels and self._selector)
+            and self._selector.matches(meta.labels)
+            and meta.name not in self._budget.status.disrupted_pods
+        )
+
+    def spend(self) -> bool:
+        self._left -= 1
+        return self._left >= 0
+
+
+def choose(found: Sequence[Candidate]) -> Candidate:
+    """The one that does the least harm; the first among equals."""
+    return max(found, key=_merit)
+
+
+def importance(pod: PodInfo) -> tuple[int, str]:
+    """Sorts the most important first: by priority, then who has run longer."""
+    return -pod.priority, started(pod)
+
+
+def started(pod: PodInfo) -> str:
+    """RFC 3339; a pod that has not started is younger than every other."""
+    return pod.pod.status.start_time or "9999"
+
+
+def _merit(candidate: Candidate) -> tuple[int, int, int, int, str]:
+    victims = candidate.victims
+    highest = victims[0].priority
+    return (
+        -candidate.violations,
+        -highest,
+        -sum(pod.priority + OFFSET for pod in victims),
+        -len(victims),
+        min(started(pod) for pod in victims if pod.priority == highest),
+    )

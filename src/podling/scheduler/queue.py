@@ -1,0 +1,182 @@
+"""The pods that wait to be scheduled. Pure: the time is told, in seconds of any clock that only goes forward.
+
+    put ──▶ active ──pop──▶ (being scheduled) ──park──▶ parked ──wake──▶ backing off ──▶ active
+                                     └───────fail──────────────────────────▲
+
+Active pods go by priority, then by who has waited longer. A pod woken before its backoff is over is taken
+only while nothing is active, so that those who fail again and again do not hold up the others; one that
+failed for an error waits its whole backoff.
+"""
+
+from __future__ import annotations
+
+import heapq
+import itertools
+from collections import Counter
+from collections.abc import Set
+from dataclasses import dataclass
+
+from podling.scheduler.pod_info import PodInfo
+from podling.scheduler.wakeup import Change
+
+FIRST_BACKOFF = 1.0
+LONGEST_BACKOFF = 10.0
+LONGEST_PARKING = 300.0
+"""Seconds after which a parked pod is tried again even if nothing has happened."""
+
+ACTIVE, BACKING_OFF, PARKED, TAKEN = "active", "backing off", "parked", "taken"
+
+
+@dataclass(slots=True, eq=False)
+class Waiting:
+    """A pod and its standing. `attempts` counts those that have failed."""
+
+    pod: PodInfo
+    place: str = ACTIVE
+    attempts: int = 0
+    refused_by: Set[str] = frozenset()
+    since: float = 0.0
+    """When it was parked."""
+    ticket: int = 0
+    """Its newest entry in a heap; older ones are void."""
+    failed: bool = False
+
+    def backoff_until(self) -> float:
+        return self.since + backoff(self.attempts)
+
+
+def backoff(attempts: int) -> float:
+    """Seconds: 1, 2, 4, 8, then 10."""
+    return min(FIRST_BACKOFF * 2.0 ** min(attempts - 1, 10), LONGEST_BACKOFF) if attempts else 0.0
+
+
+class SchedulingQueue:
+    def __init__(self) -> None:
+        self._waiting: dict[str, Waiting] = {}
+        self._parked: dict[str, Waiting] = {}
+        self._active: list[tuple[int, int, Waiting]] = []
+        self._backoffs: list[tuple[float, int, Waiting]] = []
+        self._tickets = itertools.count(1)
+
+    def __len__(self) -> int:
+        """Pods in any place, those being scheduled too."""
+        return len(self._waiting)
+
+    def places(self) -> Counter[str]:
+        """How many are where."""
+        return Counter(waiting.place for waiting in self._waiting.values())
+
+    def get(self, uid: str) -> Waiting | None:
+        return self._waiting.get(uid)
+
+    def put(self, pod: PodInfo, now: float) -> None:
+        """A new pod, or one that has changed in a way that may help it."""
+        known = self._waiting.get(pod.uid)
+        if known is None:
+            known = self._waiting[pod.uid] = Waiting(pod)
+            self._activate(known)
+        else:
+            known.pod = pod
+            self._wake(known, now)
+
+    def pop(self, now: float) -> Waiting | None:
+        """The next pod to try; it is nowhere until it is parked, failed or dropped."""
+        self._end_backoffs(now)
+        taken = _first(self._active) or self._first_not_failed()
+        if taken is not None:
+            taken.place, taken.ticket = TAKEN, 0
+        return taken
+
+    def park(self, waiting: Waiting, refused_by: Set[str], now: float) -> None:
+        """Nothing can be done for the pod until something changes."""
+        waiting.attempts += 1
+        waiting.refused_by, waiting.since, waiting.failed = refused_by, now, False
+        waiting.place = PARKED
+        self._parked[waiting.pod.uid] = waiting
+
+    def fail(self, waiting: Waiting, now: float) -> None:
+        """Something went wrong that has nothing to do with the pod's wishes; also after it was parked."""
+        if self._waiting.get(waiting.pod.uid) is not waiting:
+            return
+        if waiting.place == TAKEN:
+            waiting.attempts += 1
+        self._parked.pop(waiting.pod.uid, None)
+        waiting.since, waiting.failed = now, True
+        self._back_off(waiting)
+
+    def drop(self, uid: str) -> None:
+        waiting = self._waiting.pop(uid, None)
+        if waiting is not None:
+            waiting.ticket = 0
+            self._parked.pop(uid, None)
+
+    def wake(self, change: Change, now: float) -> None:
+        for waiting in [w for w in self._parked.values() if change.may_help(w.pod, w.refused_by)]:
+            self._wake(waiting, now)
+
+    def has_parked(self) -> bool:
+        return bool(self._parked)
+
+    def due(self) -> float | None:
+        """When `pop` may have something without anything happening before; None for never."""
+        while self._backoffs and not _is_valid(self._backoffs[0]):
+            heapq.heappop(self._backoffs)
+        times = [self._backoffs[0][0]] if self._backoffs else []
+        # Parked in the order of time: a dict keeps it.
+        times += [w.since + LONGEST_PARKING for w in itertools.islice(self._parked.values(), 1)]
+        return min(times, default=None)
+
+    def _wake(self, waiting: Waiting, now: float) -> None:
+        if waiting.place != PARKED:
+            return
+        del self._parked[waiting.pod.uid]
+        if waiting.backoff_until() > now:
+            self._back_off(waiting)
+        else:
+            self._activate(waiting)
+
+    def _activate(self, waiting: Waiting) -> None:
+        waiting.place, waiting.ticket = ACTIVE, next(self._tickets)
+        heapq.heappush(self._active, (-waiting.pod.priority, waiting.ticket, waiting))
+
+    def _back_off(self, waiting: Waiting) -> None:
+        waiting.place, waiting.ticket = BACKING_OFF, next(self._tickets)
+        heapq.heappush(self._backoffs, (waiting.backoff_until(), waiting.ticket, waiting))
+
+    def _end_backoffs(self, now: float) -> None:
+        while self._backoffs and self._backoffs[0][0] <= now:
+            entry = heapq.heappop(self._backoffs)
+            if _is_valid(entry):
+                self._activate(entry[2])
+        for waiting in list(itertools.takewhile(lambda w: _is_stale(w, now), self._parked.values())):
+            self._wake(waiting, now)
+
+    def _first_not_failed(self) -> Waiting | None:
+        failed = []
+        found = None
+        while self._backoffs and found is None:
+            entry = heapq.heappop(self._backoffs)
+            if _is_valid(entry):
+                if entry[2].failed:
+                    failed.append(entry)
+                else:
+                    found = entry[2]
+        for entry in failed:
+            heapq.heappush(self._backoffs, entry)
+        return found
+
+
+def _first(heap: list[tuple[int, int, Waiting]]) -> Waiting | None:
+    while heap:
+        entry = heapq.heappop(heap)
+        if _is_valid(entry):
+            return entry[2]
+    return None
+
+
+def _is_valid(entry: tuple[float, int, Waiting]) -> bool:
+    return entry[1] == entry[2].ticket
+
+
+def _is_stale(waiting: Waiting, now: float) -> bool:
+    return waiting.since + LONGEST_PARKING <= now

@@ -1,0 +1,23 @@
+"""Why a node does not take a pod, in Kubernetes' words."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class Refusal(NamedTuple):
+    """`filter` is the plugin's name upstream. `final` says that no preemption can help."""
+
+    filter: str
+    reasons: tuple[str, ...]
+    final: bool = False
+
+
+NODE_UNSCHEDULABLE = "NodeUnschedulable"
+NODE_NAME = "NodeName"
+TAINT_TOLERATION = "TaintToleration"
+NODE_AFFINITY = "NodeAffinity"
+NODE_PORTS = "NodePorts"
+NODE_RESOURCES = "NodeResourcesFit"
+TOPOLOGY_SPREAD = "PodTopologySpread"
+POD_AFFINITY = "InterPodAffinity"

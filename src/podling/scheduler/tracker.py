@@ -1,0 +1,182 @@
+"""Keeps the scheduler's view true: what the informers tell goes into the cluster, the queue, and the changes
+that may wake waiting pods. It decides nothing and waits for nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from msgspec.structs import replace
+
+from podling.model.namespace import Namespace
+from podling.model.node import Node
+from podling.model.pod import Pod, PodSpec
+from podling.scheduler.cluster import Cluster
+from podling.scheduler.pod_info import PodInfo, given, pod_info
+from podling.scheduler.queue import SchedulingQueue
+from podling.scheduler.wakeup import (
+    Change,
+    NamespaceChanged,
+    NodeCame,
+    NodeChanged,
+    NodeWent,
+    PodCame,
+    PodLeaving,
+    PodLeft,
+)
+
+FINISHED = ("Succeeded", "Failed")
+
+
+class Tracker:
+    """`now` tells the time of the queue; `changed` is called when there may be something to schedule."""
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        queue: SchedulingQueue,
+        scheduler_name: str,
+        now: Callable[[], float],
+        changed: Callable[[], None],
+    ) -> None:
+        self._cluster, self._queue = cluster, queue
+        self._name, self._now, self._changed = scheduler_name, now, changed
+
+    def wake(self, change: Change) -> None:
+        if self._queue.has_parked():
+            self._queue.wake(change, self._now())
+            self._changed()
+
+    def left(self, pod: PodInfo) -> None:
+        """Its room, which it had or was promised, is free."""
+        self.wake(PodLeft(pod, self._cluster.namespaces))
+
+    def namespace_changed(self, old: Namespace | None, new: Namespace | None) -> None:
+        if new is None:
+            if old is not None:
+                self._cluster.namespaces.pop(old.metadata.name, None)
+            return
+        self._cluster.namespaces[new.metadata.name] = new.metadata.labels
+        if old is None or old.metadata.labels != new.metadata.labels:
+            self.wake(NamespaceChanged())
+
+    def node_changed(self, old: Node | None, new: Node | None) -> None:
+        if new is None:
+            if old is not None:
+                self._cluster.drop_node(old.metadata.name)
+                self.wake(NodeWent())
+        elif old is None or new.metadata.name not in self._cluster.nodes:
+            self.wake(NodeCame(self._cluster.put_node(new)))
+        elif _matters(old, new):
+            before = self._cluster.nodes[new.metadata.name].clone()
+            self.wake(NodeChanged(before, self._cluster.put_node(new)))
+
+    def pod_changed(self, old: Pod | None, new: Pod | None) -> None:
+        if old is not None and (new is None or new.metadata.uid != old.metadata.uid):
+            self._gone(old)
+            old = None
+        if new is None:
+            return
+        if new.spec.node_name:
+            self._placed(new)
+        elif self._is_ours(new):
+            self._pending(old, new)
+        else:
+            self._gone(new)
+
+    def _is_ours(self, pod: Pod) -> bool:
+        return (
+            pod.spec.scheduler_name == self._name
+            and not pod.spec.scheduling_gates
+            and not pod.metadata.deletion_timestamp
+            and pod.status.phase not in FINISHED
+        )
+
+    def _pending(self, old: Pod | None, new: Pod) -> None:
+        uid = new.metadata.uid
+        waiting = self._queue.get(uid)
+        if waiting is not None and _asks_the_same(waiting.pod.pod, new):
+            waiting.pod.pod = new
+        else:
+            self._queue.put(pod_info(new), self._now())
+            self._changed()
+        self._nominate(old, new)
+
+    def _nominate(self, old: Pod | None, new: Pod) -> None:
+        """What the scheduler itself has promised meanwhile stands until the status says something else."""
+        waiting = self._queue.get(new.metadata.uid)
+        promised = new.status.nominated_node_name
+        if waiting is not None and (old is None or old.status.nominated_node_name != promised):
+            self._cluster.nominate(waiting.pod, promised)
+
+    def _placed(self, pod: Pod) -> None:
+        uid = pod.metadata.uid
+        waiting = self._queue.get(uid)
+        if waiting is not None:
+            self._cluster.nominate(waiting.pod, "")
+            self._queue.drop(uid)
+        if pod.status.phase in FINISHED:
+            self._gone(pod)
+            return
+        known = self._cluster.pod(uid)
+        here = self._cluster.node_of(uid) == pod.spec.node_name
+        if known is not None and here and _holds_the_same(known, pod):
+            first_seen = not known.pod.spec.node_name
+            known.pod = pod
+            if first_seen:
+                self.wake(PodCame(known, self._cluster.namespaces))
+            return
+        self._placed_anew(known, pod)
+
+    def _placed_anew(self, known: PodInfo | None, pod: Pod) -> None:
+        info = pod_info(pod)
+        self._cluster.put_pod(info, pod.spec.node_name)
+        if known is None:
+            self.wake(PodCame(info, self._cluster.namespaces))
+        elif pod.metadata.deletion_timestamp and not known.pod.metadata.deletion_timestamp:
+            self.wake(PodLeaving(known))
+        else:
+            self.left(known)
+            self.wake(PodCame(info, self._cluster.namespaces))
+
+    def _gone(self, pod: Pod) -> None:
+        """Its place, on a node or in the queue, is free."""
+        uid = pod.metadata.uid
+        waiting, placed = self._queue.get(uid), self._cluster.pod(uid)
+        promised = self._cluster.nomination_of(uid)
+        self._queue.drop(uid)
+        self._cluster.drop_pod(uid)
+        if waiting is not None and promised:
+            self._cluster.nominate(waiting.pod, "")
+        if placed is not None:
+            self.left(placed)
+        elif waiting is not None and promised:
+            self.left(waiting.pod)
+
+
+def _matters(old: Node, new: Node) -> bool:
+    return (
+        old.spec != new.spec
+        or old.metadata.labels != new.metadata.labels
+        or old.status.allocatable != new.status.allocatable
+        or old.status.images != new.status.images
+    )
+
+
+def _holds_the_same(known: PodInfo, pod: Pod) -> bool:
+    return _asks_the_same(known.pod, pod) and (
+        given(known.pod) == given(pod) or pod_info(pod).requests == known.requests
+    )
+
+
+def _asks_the_same(old: Pod, new: Pod) -> bool:
+    """`node_name` is not something a pod asks for here: it is what it got."""
+    return (
+        old.metadata.labels == new.metadata.labels
+        and bool(old.metadata.deletion_timestamp) == bool(new.metadata.deletion_timestamp)
+        and (old.spec == new.spec or _unbound(old) == _unbound(new))
+    )
+
+
+def _unbound(pod: Pod) -> PodSpec:
+    return replace(pod.spec, node_name="")
