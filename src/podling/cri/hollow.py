@@ -18,7 +18,7 @@ from podling.cri.hollow_log import write_log
 from podling.cri.hollow_records import HollowContainer, HollowSandbox, carries, new_container, new_sandbox
 from podling.cri.hollow_script import KILLED, HollowImage, Script
 from podling.cri.hollow_time import SystemTimers, Timers
-from podling.cri.interface import EventKind, RuntimeEvent, RuntimeFault
+from podling.cri.interface import EventKind, ImageMount, RuntimeEvent, RuntimeFault, RuntimeFeatures
 
 
 class HollowRuntime:
@@ -31,6 +31,8 @@ class HollowRuntime:
     def __init__(
         self, images: Mapping[str, HollowImage], timers: Timers | None = None, subnet: str = "10.88.0.0/16"
     ) -> None:
+        self.targets = True
+        """Whether a container can join the process namespace of another."""
         self.calls: list[str] = []
         self._images = HollowImages(images)
         self._timers = timers or SystemTimers()
@@ -75,6 +77,9 @@ class HollowRuntime:
         ready = [pb.RuntimeCondition(type=name, status=True) for name in ("RuntimeReady", "NetworkReady")]
         return pb.RuntimeStatus(conditions=ready)
 
+    async def features(self) -> RuntimeFeatures:
+        return RuntimeFeatures(frozenset({""}), mounts_images=True, groups_policy=True)
+
     async def run_pod_sandbox(self, config: pb.PodSandboxConfig, runtime_handler: str = "") -> str:
         on_node = config.linux.security_context.namespace_options.network == pb.NODE
         address = "" if on_node else str(next(self._addresses))
@@ -108,6 +113,8 @@ class HollowRuntime:
         self, sandbox_id: str, config: pb.ContainerConfig, sandbox_config: pb.PodSandboxConfig
     ) -> str:
         self._sandbox(sandbox_id)
+        if not self.targets and config.linux.security_context.namespace_options.pid == pb.TARGET:
+            raise RuntimeFault("UNIMPLEMENTED", "namespace mode TARGET is unsupported")
         script = self._images.script(config.image.image, config.metadata.attempt)
         container = new_container(sandbox_id, config, sandbox_config.log_directory, script, self._now())
         self.calls.append(f"create {container.label}")
@@ -133,9 +140,9 @@ class HollowRuntime:
         if script.exit_code is not None:
             self._timers.call_later(script.after, lambda: self._run_out(container_id, script))
 
-    async def stop_container(self, container_id: str, timeout: int) -> None:
+    async def stop_container(self, container_id: str, timeout: int, signal: str = "") -> None:
         container = self._container(container_id)
-        self.calls.append(f"stop {container.label}")
+        self.calls.append(f"stop {container.label} {signal}".rstrip())
         if container.runs:
             self._terminate(container, timeout)
             await container.ended.wait()
@@ -155,8 +162,17 @@ class HollowRuntime:
         status.CopyFrom(self._container(container_id).status)
         return status
 
+    async def update_container_resources(
+        self, container_id: str, resources: pb.LinuxContainerResources
+    ) -> None:
+        container = self._container(container_id)
+        self.calls.append(f"update {container.label}")
+        if container.script.update_fault is not None:
+            raise container.script.update_fault
+        container.resources = resources
+
     async def reopen_container_log(self, container_id: str) -> None:
-        self._running(container_id)
+        self.calls.append(f"reopen log of {self._running(container_id).label}")
 
     async def exec_sync(self, container_id: str, command: list[str], timeout: int) -> pb.ExecSyncResponse:
         container = self._running(container_id)
@@ -177,6 +193,9 @@ class HollowRuntime:
     async def port_forward(self, sandbox_id: str, ports: list[int]) -> str:
         raise _no_streams()
 
+    async def list_container_stats(self) -> list[pb.ContainerStats]:
+        return [container.stats(self._now()) for container in self._containers.values() if container.runs]
+
     async def image_status(self, image: str) -> pb.Image | None:
         return self._images.status(image)
 
@@ -190,7 +209,23 @@ class HollowRuntime:
         return self._images.pull(image)
 
     async def remove_image(self, image: str) -> None:
+        self.calls.append(f"remove image {image}")
         self._images.remove(image)
+
+    async def image_fs_info(self) -> pb.ImageFsInfoResponse:
+        place = pb.FilesystemIdentifier(mountpoint="/")
+        used = pb.UInt64Value(value=sum(image.size for image in self._images.all()))
+        usage = pb.FilesystemUsage(timestamp=self._now(), fs_id=place, used_bytes=used)
+        return pb.ImageFsInfoResponse(image_filesystems=[usage])
+
+    async def hold_image(self, name: str, image: str) -> list[ImageMount]:
+        raise RuntimeFault("UNIMPLEMENTED", "images are mounted by their name")
+
+    async def let_image_go(self, name: str) -> None:
+        """None is held."""
+
+    async def held_images(self) -> list[str]:
+        return []
 
     async def events(self) -> AsyncIterator[RuntimeEvent]:
         queue: asyncio.Queue[RuntimeEvent] = asyncio.Queue()

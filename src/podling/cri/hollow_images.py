@@ -35,7 +35,7 @@ class HollowImages:
         return image_id(name)
 
     def remove(self, name: str) -> None:
-        self._present.discard(name)
+        self._present = {known for known in self._present if name not in (known, image_id(known))}
 
     def script(self, name: str, attempt: int) -> Script:
         """What the container started `attempt` times before does. Raises RuntimeFault when the image is

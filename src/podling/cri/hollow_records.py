@@ -39,6 +39,7 @@ class HollowContainer:
     sandbox_id: str
     script: Script
     status: pb.ContainerStatus
+    resources: pb.LinuxContainerResources
     ended: asyncio.Event = field(default_factory=asyncio.Event)
 
     @property
@@ -72,6 +73,18 @@ class HollowContainer:
             labels=status.labels,
             annotations=status.annotations,
         )
+
+    def stats(self, now: int) -> pb.ContainerStats:
+        """It uses nothing but the room of what it wrote."""
+        attributes = pb.ContainerAttributes(
+            id=self.status.id, metadata=self.status.metadata, labels=self.status.labels
+        )
+        written = pb.FilesystemUsage(
+            timestamp=now,
+            used_bytes=pb.UInt64Value(value=self.script.written_bytes),
+            inodes_used=pb.UInt64Value(value=1),
+        )
+        return pb.ContainerStats(attributes=attributes, writable_layer=written)
 
 
 def new_sandbox(config: pb.PodSandboxConfig, runtime_handler: str, address: str, now: int) -> HollowSandbox:
@@ -107,7 +120,7 @@ def new_container(
         mounts=config.mounts,
         log_path=f"{log_directory}/{config.log_path}" if config.log_path else "",
     )
-    return HollowContainer(sandbox_id, script, status)
+    return HollowContainer(sandbox_id, script, status, config.linux.resources)
 
 
 def carries(labels: Mapping[str, str], wanted: Mapping[str, str] | None) -> bool:

@@ -28,8 +28,8 @@ class Script:
 
     `exit_code` is what it exits with by itself, `after` seconds (None: never); `term_code` what it exits with
     on TERM (None: it ignores TERM and has to be killed). `stdout` and `stderr` are lines it prints when it
-    starts. `executes` maps commands to what they do; any other is not found in the container. The faults are
-    raised by the calls.
+    starts; `written_bytes` are in its writable layer. `executes` maps commands to what they do; any other is
+    not found in the container. The faults are raised by the calls.
     """
 
     exit_code: int | None = None
@@ -38,9 +38,11 @@ class Script:
     out_of_memory: bool = False
     stdout: Sequence[str] = ()
     stderr: Sequence[str] = ()
+    written_bytes: int = 0
     executes: Mapping[tuple[str, ...], ExecOutcome] = field(default_factory=dict)
     create_fault: RuntimeFault | None = None
     start_fault: RuntimeFault | None = None
+    update_fault: RuntimeFault | None = None
 
 
 @dataclass(slots=True)

@@ -7,11 +7,24 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
 
+from podling.model.gates import DEFAULT_GATES, Gates
+from podling.model.quantity import Quantity
+
+EVICTION_HARD = {
+    "memory.available": "100Mi",
+    "nodefs.available": "10%",
+    "nodefs.inodesFree": "5%",
+    "imagefs.available": "15%",
+    "imagefs.inodesFree": "5%",
+}
+
 
 @dataclass(frozen=True, slots=True)
 class KubeletConfig:
     """`root_dir` holds pod directories, `log_dir` the pods' container logs; `cgroup_root` is the one cgroup
-    below which every pod of this kubelet lives, so several kubelets can share a machine."""
+    below which every pod of this kubelet lives, so several kubelets can share a machine. `debug_images` are
+    patterns of the images an ephemeral container may have; none for any. Without `register_node` the Node is
+    waited for until somebody creates it."""
 
     node_name: str
     root_dir: Path
@@ -25,14 +38,36 @@ class KubeletConfig:
     resolv_conf: Path = Path("/etc/resolv.conf")
     etc_hosts: Path = Path("/etc/hosts")
     max_pods: int = 110
+    pod_pids_limit: int | None = None
+    system_reserved: Mapping[str, Quantity] = field(default_factory=dict)
+    kube_reserved: Mapping[str, Quantity] = field(default_factory=dict)
+    single_process_oom_kill: bool = False
+    allowed_unsafe_sysctls: tuple[str, ...] = ()
+    manifests: Path | None = None
     pod_cidr: str = ""
     node_labels: Mapping[str, str] = field(default_factory=dict)
+    register_node: bool = True
     version: str = "v1.36.0"
     lease_duration: timedelta = timedelta(seconds=40)
     lease_renewal: timedelta = timedelta(seconds=10)
     status_interval: timedelta = timedelta(minutes=5)
     status_check: timedelta = timedelta(seconds=10)
     parallel_pulls: int = 0
+    sandbox_image: str = ""
+    image_gc_high: int = 85
+    image_gc_low: int = 80
+    eviction_hard: Mapping[str, str] = field(default_factory=lambda: EVICTION_HARD)
+    eviction_soft: Mapping[str, str] = field(default_factory=dict)
+    eviction_soft_grace: Mapping[str, timedelta] = field(default_factory=dict)
+    eviction_minimum_reclaim: Mapping[str, str] = field(default_factory=dict)
+    eviction_max_pod_grace: int = 0
+    eviction_pressure_transition: timedelta = timedelta(minutes=5)
+    eviction_period: timedelta = timedelta(seconds=10)
+    log_max_bytes: int = 10 << 20
+    log_max_files: int = 5
+    log_rotation_interval: timedelta = timedelta(seconds=10)
+    gates: Gates = DEFAULT_GATES
+    debug_images: tuple[str, ...] = ()
 
     @property
     def minor_version(self) -> str:

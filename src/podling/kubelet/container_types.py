@@ -10,7 +10,6 @@ from podling.model.container import Container, EphemeralContainer
 from podling.model.pod import Pod
 
 ALWAYS = "Always"
-ON_FAILURE = "OnFailure"
 NEVER = "Never"
 
 

@@ -9,29 +9,52 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import NoReturn
 
 from podling.client.client import Client
 from podling.client.events import EventRecorder
 from podling.client.informer import Informer
 from podling.cri.interface import EventKind, Runtime, RuntimeFault
+from podling.kubelet.cgroups.limits import limits_of_node
+from podling.kubelet.collecting.image_choice import Marks
+from podling.kubelet.collecting.images import ImageCollector
 from podling.kubelet.config import KubeletConfig
-from podling.kubelet.gates import DEFAULT_GATES, Gates
+from podling.kubelet.container_counts import ContainerCounts
+from podling.kubelet.eviction.manager import EvictionManager
+from podling.kubelet.eviction.node_pressure import NodePressure
+from podling.kubelet.eviction.pods import NodePods
+from podling.kubelet.eviction.readings import NodeReadings
+from podling.kubelet.log_rotation.rotator import LogRotator
+from podling.kubelet.metrics.operations import OperationCounts, counted
+from podling.kubelet.metrics.pod_counts import PodCounts
+from podling.kubelet.node.allocations import Allocations
 from podling.kubelet.node.cgroups import Cgroups
+from podling.kubelet.node.known_features import KnownFeatures
 from podling.kubelet.node.lease import LeaseKeeper
 from podling.kubelet.node.machine import Machine, this_machine
 from podling.kubelet.node.node import NodeReporter
 from podling.kubelet.node.node_context import NodeContext
 from podling.kubelet.node.node_facts import NodeFacts, Resolver
-from podling.kubelet.node.node_status import allocatable
+from podling.kubelet.node.node_status import allocatable, capacity, reserved
 from podling.kubelet.pod.object_source import ObjectSource
+from podling.kubelet.pod.observe import RuntimePod, observe_until_answered
 from podling.kubelet.pod.orphans import remove_leftovers
-from podling.kubelet.pod.pod_workers import PodWorkers, observe_until_answered
+from podling.kubelet.pod.pod_workers import PodWorkers
 from podling.kubelet.pod.shutdown import stop_everything, unmount_volumes
 from podling.kubelet.pod_worker import PodWorker
 from podling.kubelet.pulling.images import Images
+from podling.kubelet.pulling.pulled_images import PulledImages
 from podling.kubelet.runtime_config.dns import parse_resolv_conf
+from podling.kubelet.serving.node_pages import NodePages
+from podling.kubelet.serving.pod_host import Pages
+from podling.kubelet.static_pods.directory import ManifestDirectory
+from podling.kubelet.static_pods.mirror import is_mirror
+from podling.kubelet.static_pods.static_pods import StaticPods, is_of_static_pod
+from podling.kubelet.stats.collector import StatsCollector
+from podling.kubelet.stats.reading import CgroupReader
+from podling.kubelet.volumes.image_volumes import release_leftovers
+from podling.kubelet.volumes.watched_objects import WatchedObjects
 from podling.model.pod import Pod
 from podling.model.time import Clock
 
@@ -49,29 +72,42 @@ class Kubelet:
         events: EventRecorder,
         clock: Clock,
         config: KubeletConfig,
-        gates: Gates = DEFAULT_GATES,
     ) -> None:
         config.root_dir.mkdir(mode=0o750, parents=True, exist_ok=True)
         self._client = client
-        self._runtime = runtime
+        operations = OperationCounts()
+        self._runtime = runtime = counted(runtime, operations)
         self._events = events
         self._clock = clock
         self._config = config
-        self._gates = gates
         self._machine = this_machine(config.root_dir)
         self._cgroups = Cgroups(config.cgroup_mount, config.cgroup_root)
         self._informer = Informer(client, Pod, field_selector=f"spec.nodeName={config.node_name}")
         self._reporter = NodeReporter(client, runtime, clock, config, self._machine)
+        self._features = KnownFeatures(runtime)
         self._ready = asyncio.Event()
+        self.counts = ContainerCounts()
+        self._pod_counts = PodCounts()
+        self._stats = StatsCollector(self, config, self._cgroups, clock)
+        pages = NodePages(self, config, self._machine, self._stats, self.counts, self._pod_counts, operations)
+        self.pages: Pages = pages.by_path
         self.workers: PodWorkers | None = None
+        self._static = StaticPods(client, self._reporter, _manifests(config, clock))
 
     async def run(self) -> None:
+        self._set_up_cgroups()
         async with asyncio.TaskGroup() as tasks:
             node = self._node_context(tasks)
             workers = self.workers = PodWorkers(node, tasks)
-            self._informer.subscribe(workers.pod_changed)
+            tasks.create_task(self._static.run())
+            self._informer.subscribe(self._pod_changed)
             tasks.create_task(self._informer.run())
             tasks.create_task(self._reporter.run())
+            images = self._image_collector(node)
+            tasks.create_task(images.run())
+            tasks.create_task(self._evict(node, workers, images))
+            logs = LogRotator(self._config, self._runtime, self._clock, workers.written_logs)
+            tasks.create_task(logs.run())
             tasks.create_task(self._keep_lease())
             tasks.create_task(self._follow_runtime(workers))
 
@@ -94,10 +130,10 @@ class Kubelet:
         return self._runtime
 
     def pods(self) -> Sequence[Pod]:
-        return [self._newest(pod) for pod in self._informer.items()]
+        return [self._newest(pod) for pod in (*self._static.pods(), *self._objects())]
 
     def pod(self, namespace: str, name: str) -> Pod | None:
-        found = self._informer.get(namespace, name)
+        found = self._static.pod(namespace, name) or self._informer.get(namespace, name)
         return None if found is None else self._newest(found)
 
     def running_container(self, pod: Pod, name: str) -> str | None:
@@ -114,6 +150,16 @@ class Kubelet:
         worker = self.workers.owner(container_id) if self.workers else None
         if worker is not None:
             await worker.container_ended(container_id)
+
+    def _objects(self) -> list[Pod]:
+        """The pods the API tells of; mirrors only show what is here already."""
+        return [pod for pod in self._informer.items() if not is_mirror(pod)]
+
+    def _pod_changed(self, old: Pod | None, new: Pod | None) -> None:
+        if is_of_static_pod(old, new):
+            self._static.mirror_changed(old, new)
+        elif self.workers is not None:
+            self.workers.pod_changed(old, new)
 
     def _worker(self, pod: Pod) -> PodWorker | None:
         return self.workers.get(pod.metadata.uid) if self.workers else None
@@ -139,14 +185,40 @@ class Kubelet:
 
     async def _begin(self, workers: PodWorkers) -> None:
         found = await observe_until_answered(self._runtime)
+        static = await self._begin_static(workers, found)
         await self._informer.wait_synced()
-        pods = list(self._informer.items())
-        known = {pod.metadata.uid for pod in pods} | found.keys()
+        known = {pod.metadata.uid for pod in (*self._objects(), *static)} | found.keys()
         await asyncio.to_thread(remove_leftovers, self._config, self._cgroups, known)
-        workers.begin(self._informer.items(), found)
+        others = {uid: pod for uid, pod in found.items() if uid not in {p.metadata.uid for p in static}}
+        workers.begin(self._objects(), others)
+        self._static.mirrors_known()
         self._ready.set()
+        await self._let_images_go(known)
+
+    async def _begin_static(self, workers: PodWorkers, found: Mapping[str, RuntimePod]) -> Sequence[Pod]:
+        """They wait for no server."""
+        pods = await self._static.first()
+        for pod in pods:
+            workers.employ(pod, found.get(pod.metadata.uid))
+        self._static.begin(workers, pods)
+        return pods
+
+    async def _let_images_go(self, known: Collection[str]) -> None:
+        try:
+            if not (await self._features.get()).mounts_images:
+                await release_leftovers(self._runtime, known)
+        except RuntimeFault as fault:
+            log.warning("images that volumes have left are still held: %s", fault)
+
+    def _set_up_cgroups(self) -> None:
+        try:
+            whole = capacity(self._config, self._machine)
+            self._cgroups.set_up(limits_of_node(whole, reserved(self._config)))
+        except OSError as error:
+            log.warning("the cgroups of all pods are not limited: %s", error)
 
     async def _runtime_is_back(self, workers: PodWorkers) -> None:
+        self._features.forget()
         try:
             await workers.look_again()
         except RuntimeFault as fault:
@@ -154,22 +226,58 @@ class Kubelet:
             log.warning("the runtime cannot say what it runs: %s", fault)
         self._reporter.refresh()
 
+    def _images(self, tasks: asyncio.TaskGroup) -> Images:
+        config = self._config
+        verified = config.gates.enabled("KubeletEnsureSecretPulledImages")
+        pulled = PulledImages(config.root_dir / "image_manager" / "pulled.json") if verified else None
+        return Images(self._runtime, self._events, self._clock, tasks, pulled, config.parallel_pulls)
+
+    def _image_collector(self, node: NodeContext) -> ImageCollector:
+        return ImageCollector(
+            node.runtime,
+            node.clock,
+            node.events,
+            node.pod_counts,
+            lambda: self._reporter.node,
+            node.images.forget,
+            (node.config.sandbox_image,),
+            Marks(node.config.image_gc_high, node.config.image_gc_low),
+        )
+
+    async def _evict(self, node: NodeContext, workers: PodWorkers, images: ImageCollector) -> NoReturn:
+        """Once it is known what runs."""
+        await self._ready.wait()
+        reader = CgroupReader(self._cgroups.hierarchies)
+        readings = NodeReadings(node.config.root_dir, self._cgroups.root, reader)
+        pods = NodePods(workers, self._reporter, node.allocations)
+        await EvictionManager(node, readings, self._stats, images, pods).run()
+
     def _node_context(self, tasks: asyncio.TaskGroup) -> NodeContext:
         return NodeContext(
             config=self._config,
-            facts=node_facts(self._config, self._machine),
+            facts=node_facts(self._config, self._machine, self._cgroups),
             client=self._client,
             runtime=self._runtime,
-            images=Images(self._runtime, self._events, self._clock, tasks),
+            features=self._features,
+            images=self._images(tasks),
             objects=ObjectSource(self._client),
+            watched=WatchedObjects(self._client, tasks),
             events=self._events,
             cgroups=self._cgroups,
-            gates=self._gates,
+            allocations=Allocations(allocatable(self._config, self._machine)),
+            own_object=self._reporter,
+            counts=self.counts,
+            pod_counts=self._pod_counts,
+            pressure=NodePressure(),
             clock=self._clock,
         )
 
 
-def node_facts(config: KubeletConfig, machine: Machine) -> NodeFacts:
+def _manifests(config: KubeletConfig, clock: Clock) -> ManifestDirectory | None:
+    return ManifestDirectory(config.manifests, config.node_name, clock) if config.manifests else None
+
+
+def node_facts(config: KubeletConfig, machine: Machine, cgroups: Cgroups) -> NodeFacts:
     try:
         resolver = parse_resolv_conf(config.resolv_conf.read_text())
     except OSError as error:
@@ -184,4 +292,7 @@ def node_facts(config: KubeletConfig, machine: Machine) -> NodeFacts:
         cluster_dns=config.cluster_dns,
         cluster_domain=config.cluster_domain,
         resolver=resolver,
+        page_sizes=tuple(size for size, total in machine.huge_pages.items() if total),
+        swap_is_limited=cgroups.limits_swap,
+        cgroup2_settings=cgroups.container_settings(one_by_one=config.single_process_oom_kill),
     )

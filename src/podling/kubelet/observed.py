@@ -16,10 +16,13 @@ from enum import Enum
 from types import MappingProxyType
 from typing import TypeVar
 
+from podling.kubelet.cgroups.limits import CgroupLimits
 from podling.kubelet.container_types import ContainerType
 from podling.kubelet.pod_state import PodState
+from podling.model.container import ResourceRequirements
 
 V = TypeVar("V")
+_NO_RESOURCES = ResourceRequirements()
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -61,8 +64,11 @@ class ObservedSandbox:
 class ObservedContainer:
     """One instance of a container. `attempt`, `hash`, `crashes` and `type` come from the labels and
     annotations that `container_config.py` wrote; `crashes` counts the failures in a row that came before
-    this instance (`backoff.py`). `reason` and `message` are the runtime's, or the termination message once
-    it has exited. `user` is (uid, gid, supplemental groups) of the first process."""
+    this instance (`backoff.py`), `round` names the one it was made in (`rounds.py`). `reason` and
+    `message` are the runtime's, or the termination message once it has exited. `user` is (uid, gid,
+    supplemental groups) of the first process. `resources` is what the runtime was last told to give it;
+    nobody may change it. `sealed_mounts` are the paths of its mounts that are read-only with all mounts
+    below them."""
 
     id: str
     name: str
@@ -80,7 +86,10 @@ class ObservedContainer:
     image_id: str = ""
     hash: str = ""
     crashes: int = 0
+    round: str = ""
     user: tuple[int, int, tuple[int, ...]] | None = None
+    resources: ResourceRequirements = _NO_RESOURCES
+    sealed_mounts: frozenset[str] = frozenset()
 
     @property
     def running(self) -> bool:
@@ -144,24 +153,38 @@ UNPROBED = ProbeResult()
 @dataclass(frozen=True, slots=True)
 class Termination:
     """Why the pod as a whole must end although neither its object nor its containers say so: it was removed
-    from the API (`phase` ""), evicted, refused by the node (`phase` "Failed" with reason and message)."""
+    from the API (`phase` ""), evicted, refused by the node (`phase` "Failed" with reason and
+    message). `is_disruption`: it would have run on, had others not needed its room."""
 
     reason: str = ""
     message: str = ""
     phase: str = ""
     grace_seconds: int | None = None
+    is_disruption: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class PendingResize:
+    """The pod asks for resources the node cannot give now (Deferred) or ever (Infeasible)."""
+
+    reason: str
+    message: str
 
 
 @dataclass(frozen=True, slots=True)
 class ObservedPod:
-    """`sandboxes` and `containers` are newest first. `initialized_sandboxes`: the sandboxes in which
-    initialization is recorded as completed (R-INIT-4). `failures` by container name; `probes` by container
-    id. `in_flight`: keys of the actions being applied now. `restarting`: ids this kubelet stopped in order to
-    start them anew (changed definition, failed probe). `pre_stopped`: ids whose
-    preStop hook was begun, if there was time. `volumes_ready`: containers may be created;
-    `volumes_error` says why not, when it is known. `started_at`: when this kubelet first saw the pod, unless
-    the pod's status already has a startTime. `state`: how far in its life the pod has come here.
-    """
+    """`sandboxes` and `containers` are newest first. `initialized_sandboxes`: the sandboxes, or rounds of
+    one, in which initialization is recorded as completed (R-INIT-4). `failures` by container name;
+    `probes` by container id. `in_flight`: keys of the actions being applied now. `restarting`: ids this
+    kubelet stopped in order to start them anew (changed definition, failed probe), or to free their name
+    (an ephemeral one that was removed). `pre_stopped`: ids whose preStop hook was begun, if there was
+    time. `volumes_ready`: containers may be created; `volumes_error` says why not, when it is known.
+    `started_at`: when this kubelet first saw the pod, unless the pod's status already has a startTime.
+    `state`: how far in its life the pod has come here. `pending_resize`: what the spec asks for and the
+    pod does not get; `resize_failure`: the last of the failures in a row to actuate what it got, in
+    generation `resized_generation` of its object (0: not known). `pod_limits` is what was last written to
+    the pod's cgroup, `limits_settled` that nothing else is to be. `round` is the one that is to be
+    (`rounds.py`)."""
 
     sandboxes: tuple[ObservedSandbox, ...] = ()
     containers: tuple[ObservedContainer, ...] = ()
@@ -177,6 +200,12 @@ class ObservedPod:
     termination: Termination | None = None
     started_at: datetime | None = None
     state: PodState = PodState.SYNCING
+    pending_resize: PendingResize | None = None
+    resize_failure: StartFailure | None = None
+    resized_generation: int = 0
+    pod_limits: CgroupLimits | None = None
+    limits_settled: bool = True
+    round: str = ""
 
     @property
     def sandbox(self) -> ObservedSandbox | None:
@@ -191,9 +220,22 @@ class ObservedPod:
         return next((c for c in self.containers if c.name == name), None)
 
     def current(self, name: str) -> ObservedContainer | None:
-        """The newest instance that lives in the newest sandbox."""
+        """The newest instance that lives in the newest sandbox and its newest round."""
         newest = self.newest(name)
-        return newest if newest and self.sandboxes and newest.sandbox_id == self.sandboxes[0].id else None
+        return newest if newest and self.in_sandbox(newest) and not self.outdated(newest) else None
+
+    def in_sandbox(self, container: ObservedContainer) -> bool:
+        return bool(self.sandboxes) and container.sandbox_id == self.sandboxes[0].id
+
+    def outdated(self, container: ObservedContainer) -> bool:
+        """It is of the newest sandbox, but of an earlier round."""
+        return self.in_sandbox(container) and container.round != self.round
+
+    @property
+    def beginning(self) -> str:
+        """What initialization is recorded for: this sandbox, or this round of it."""
+        sandbox = self.sandboxes[0].id if self.sandboxes else ""
+        return f"{sandbox}@{self.round}" if self.round else sandbox
 
     def probe(self, container: ObservedContainer) -> ProbeResult:
         return self.probes.get(container.id, UNPROBED)

@@ -48,13 +48,14 @@ class RemoveSandbox:
 class StartContainer:
     """Bring up a new instance: ensure the image, create, start (and postStart). `attempt` is the restart
     count, `crashes` the failures in a row before it; `target_id` the instance whose process namespace it
-    joins, or ""."""
+    joins, or ""; `round` the one it is made in (`rounds.py`)."""
 
     name: str
     type: ContainerType
     attempt: int = 0
     crashes: int = 0
     target_id: str = ""
+    round: str = ""
 
     @property
     def key(self) -> str:
@@ -107,13 +108,24 @@ class RemoveContainer:
 
 @dataclass(frozen=True, slots=True)
 class RecordInitialized:
-    """Write down durably that every init container has done its work in this sandbox (R-INIT-4)."""
+    """Write down durably that every init container has done its work in this sandbox, or round of it
+    (R-INIT-4). `sandbox_id` is `ObservedPod.beginning`."""
 
     sandbox_id: str
 
     @property
     def key(self) -> str:
         return f"initialized:{self.sandbox_id}"
+
+
+@dataclass(frozen=True, slots=True)
+class ResizePod:
+    """Tell the pod's cgroup and its running containers what they may take now, as far as no container has to
+    restart for it."""
+
+    @property
+    def key(self) -> str:
+        return "resize"
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,6 +147,7 @@ Action = (
     | PreStop
     | RemoveContainer
     | RecordInitialized
+    | ResizePod
     | Finish
 )
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 from datetime import datetime
 
 from podling.kubelet.container_types import ContainerType
-from podling.kubelet.gates import DEFAULT_GATES, Gates
 from podling.kubelet.observed import ObservedPod
 from podling.kubelet.planning.container_plan import keep
 from podling.kubelet.planning.dead_containers import remove_dead
@@ -18,17 +17,21 @@ from podling.kubelet.planning.draft import Draft
 from podling.kubelet.planning.ending import Ending, deadline, ending
 from podling.kubelet.planning.ephemeral_plan import plan_ephemeral
 from podling.kubelet.planning.init_plan import initialize
+from podling.kubelet.planning.resize_plan import plan_resize
+from podling.kubelet.planning.rounds import end_earlier_round, in_round
 from podling.kubelet.planning.sandbox_plan import clear_old_sandboxes, needs_new_sandbox, replace_sandbox
 from podling.kubelet.planning.teardown import tear_down
 from podling.kubelet.pod_actions import Finish, Plan, RecordInitialized, RemoveContainer, RemoveSandbox
 from podling.kubelet.pod_state import PodState, furthest
 from podling.kubelet.reporting.waiting import status_changes_at
+from podling.model.gates import DEFAULT_GATES, Gates
 from podling.model.pod import Pod
 
 
 def plan(pod: Pod, observed: ObservedPod, now: datetime, gates: Gates = DEFAULT_GATES) -> Plan:
     """The actions that may start now. `pod.status` is the newest status known of the pod: what this kubelet
     last made of it, else what the API has."""
+    observed = in_round(pod, observed)
     draft = Draft(observed, now)
     end = ending(pod, observed, now)
     if end:
@@ -44,18 +47,22 @@ def plan(pod: Pod, observed: ObservedPod, now: datetime, gates: Gates = DEFAULT_
 
 def _run(draft: Draft, pod: Pod, gates: Gates) -> None:
     plan_ephemeral(draft, pod, gates)
+    if end_earlier_round(draft, pod):
+        return
     if initialize(draft, pod):
         _record_initialized(draft, pod)
         for container in pod.spec.containers:
             keep(draft, pod, ContainerType.REGULAR, container)
+    plan_resize(draft, pod)
     remove_dead(draft, pod)
     clear_old_sandboxes(draft)
 
 
 def _record_initialized(draft: Draft, pod: Pod) -> None:
     sandbox = draft.observed.sandbox
-    if sandbox and pod.spec.init_containers and sandbox.id not in draft.observed.initialized_sandboxes:
-        draft.add(RecordInitialized(sandbox.id))
+    beginning = draft.observed.beginning
+    if sandbox and pod.spec.init_containers and beginning not in draft.observed.initialized_sandboxes:
+        draft.add(RecordInitialized(beginning))
 
 
 def _end(draft: Draft, pod: Pod, end: Ending) -> Plan:

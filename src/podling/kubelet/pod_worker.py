@@ -26,14 +26,22 @@ import msgspec
 from podling.cri.interface import EventKind, RuntimeEvent
 from podling.kubelet.node.node_context import NodeContext
 from podling.kubelet.observed import ObservedPod, Termination
+from podling.kubelet.planning.admission import Refusal, is_static
+from podling.kubelet.planning.ending import FAILED, TERMINAL
 from podling.kubelet.pod.actions import PodActions
 from podling.kubelet.pod.observe import RuntimePod
-from podling.kubelet.pod.pod_changes import changed_images, with_foreign_conditions
+from podling.kubelet.pod.pod_changes import (
+    changed_images,
+    container_names,
+    with_foreign_conditions,
+    without_instance,
+)
 from podling.kubelet.pod.pod_directories import PodDirectory
 from podling.kubelet.pod.pod_ending import PodEnding
 from podling.kubelet.pod.pod_record import PodRecord
+from podling.kubelet.pod.pod_share import PodShare
 from podling.kubelet.pod.termination import termination_message
-from podling.kubelet.pod_actions import Action, Finish, Plan
+from podling.kubelet.pod_actions import Action, Finish, Plan, RemoveContainer, ResizePod
 from podling.kubelet.pod_plan import plan
 from podling.kubelet.pod_state import PodLife, PodState
 from podling.kubelet.probes.pod_probes import PodProbes
@@ -43,7 +51,9 @@ from podling.kubelet.status import pod_status
 from podling.kubelet.volumes.pod_volumes import PodVolumes
 from podling.model.pod import Pod
 from podling.model.pod_status import PodStatus
+from podling.model.volume_containers import with_volume_containers
 
+RUNNING = "Running"
 REMOVED_GRACE = 1
 """Seconds left to a pod that was deleted by force."""
 
@@ -53,7 +63,7 @@ class PodWorker:
     methods only note what happened and wake it. `claim` is told every runtime id that belongs to the pod."""
 
     def __init__(self, node: NodeContext, pod: Pod, claim: Callable[[str], None]) -> None:
-        self.pod = pod
+        pod = with_volume_containers(pod)
         self.record = PodRecord()
         self.record.started_at = node.clock.now()
         self._node = node
@@ -64,8 +74,9 @@ class PodWorker:
         self._volumes = PodVolumes(self._directory, node, self.record)
         self._probes = PodProbes(node, self._wake_up)
         self._actions = PodActions(node, self.record, self._directory, self._volumes, claim)
-        self._writer = StatusWriter(node.client, pod)
+        self._writer = StatusWriter(node.client, None if is_static(pod) else pod)
         self._ending = PodEnding(node, self._directory, self._volumes, self._writer)
+        self._share = PodShare(node, pod, self.record, self._directory.path, self._wake_up)
         self._wake = asyncio.Event()
         self._changed = asyncio.Event()
         self._finished = False
@@ -74,13 +85,33 @@ class PodWorker:
 
     def update(self, pod: Pod) -> None:
         """The API has a newer object of this pod."""
+        pod = with_volume_containers(pod)
         for name in changed_images(self.pod, pod):
             # Whatever kept the old image from starting says nothing about the new one.
             self.record.succeeded(name)
-        self.pod = pod
+        unwanted = self.record.unwanted | container_names(self.pod)
+        self.record.unwanted = unwanted - container_names(pod)
+        self._share.update(pod)
         self._status = with_foreign_conditions(self._status, pod.status)
         self._writer.learn(pod)
         self._wake.set()
+
+    def mirrored(self, mirror: Pod | None) -> None:
+        """The API shows this static pod by `mirror` now, or not at all."""
+        if mirror is None:
+            self._writer.lose()
+            return
+        self._status = with_foreign_conditions(self._status, mirror.status)
+        self._writer.learn(mirror)
+
+    def admitted(self) -> None:
+        """The node has taken the pod."""
+        self._share.admitted()
+
+    def refused(self, why: Refusal) -> None:
+        """The node has not: the pod fails without having begun."""
+        self._node.events.warning(self.pod, why.reason, why.message)
+        self.terminate(Termination(why.reason, f"Pod was rejected: {why.message}", FAILED))
 
     def removed(self) -> None:
         """The API no longer has the pod: whatever is left of it must go, and nobody waits for it."""
@@ -101,14 +132,32 @@ class PodWorker:
 
     def runtime_event(self, event: RuntimeEvent) -> None:
         if event.kind is EventKind.OOM:
-            self.record.out_of_memory(event.container_id)
+            self._out_of_memory(event.container_id)
         elif event.kind is EventKind.EXITED and self.record.exited(
             event.container_id, event.exit_code, event.finished_at, self._node.clock.now()
         ):
             self._read_message(event.container_id)
             self._wake.set()
 
+    def _out_of_memory(self, container_id: str) -> None:
+        """cgroup v1 tells everyone in a pod that has reached its limit; only the victim's own cgroup counts a
+        kill."""
+        if self._node.cgroups.oom_kills(self.pod, container_id) == 0:
+            self.record.spared(container_id)
+        else:
+            self.record.out_of_memory(container_id)
+
     # What others may ask about it
+
+    @property
+    def pod(self) -> Pod:
+        """The newest object, with the resources it was given."""
+        return self._share.pod
+
+    @property
+    def asks_for_room(self) -> bool:
+        """Whether the pod is to run."""
+        return self.record.termination is None and self._status.phase not in TERMINAL
 
     @property
     def observed(self) -> ObservedPod:
@@ -137,6 +186,7 @@ class PodWorker:
                     self._wake.clear()
                     await self._sleep_until(self._sync(tasks))
             writer.cancel()
+        self._node.pod_counts.forget(self.pod.metadata.uid)
 
     def _sync(self, tasks: asyncio.TaskGroup) -> datetime | None:
         """Observe, plan, begin what is to be done, publish. Returns when to look again at the latest."""
@@ -144,7 +194,7 @@ class PodWorker:
         self._changed.set()
         pod = self.pod_with_status
         self._probes.learn(pod, self.observed)
-        decided = plan(pod, self.observed, now, self._node.gates)
+        decided = plan(pod, self.observed, now, self._node.config.gates)
         self._life.move(decided.state)
         self._follow_life(decided, tasks)
         for action in decided.actions:
@@ -152,7 +202,11 @@ class PodWorker:
             tasks.create_task(self._apply(action))
         ending = decided.state is not PodState.SYNCING
         self._probes.follow(pod, self.observed, tasks, ending=ending)
-        self._publish(pod, pod_status(pod, self.observed, now, self._node.facts.ips))
+        status = pod_status(pod, self.observed, now, self._node.facts.ips)
+        if status.phase in TERMINAL:
+            # Before it is said: the scheduler gives the room away as soon as it hears of it.
+            self._share.release()
+        self._publish(pod, status)
         return decided.wake_at
 
     def _follow_life(self, decided: Plan, tasks: asyncio.TaskGroup) -> None:
@@ -164,6 +218,7 @@ class PodWorker:
         self._actions.give_up_starts()
         if decided.state is PodState.TERMINATED:
             self._ending.begin(self.pod, tasks)
+            self._share.release()
 
     async def _apply(self, action: Action) -> None:
         try:
@@ -172,6 +227,10 @@ class PodWorker:
                 self._finished = True
             else:
                 await self._actions.apply(self.pod, action)
+                if isinstance(action, ResizePod):
+                    self._share.save()
+                elif isinstance(action, RemoveContainer):
+                    self._publish(self.pod, without_instance(self._status, action.id))
         finally:
             self.record.in_flight.discard(action.key)
             self._wake.set()
@@ -182,6 +241,9 @@ class PodWorker:
         for event in status_events(pod, self._status, status):
             say = self._node.events.warning if event.warning else self._node.events.normal
             say(pod, event.reason, event.message, field_path=event.field_path)
+        if status.phase == RUNNING and self._status.phase != RUNNING and self.record.started_at:
+            took = self._node.clock.now() - self.record.started_at
+            self._node.pod_counts.start_seconds.observe(took.total_seconds())
         self._status = status
         self._writer.publish(status)
 

@@ -11,13 +11,17 @@ from datetime import datetime
 
 import msgspec
 
-from podling.kubelet.container_types import ContainerType, init_containers
+from podling.kubelet.container_types import ContainerType, all_containers, init_containers
 from podling.kubelet.observed import ObservedPod
 from podling.kubelet.planning.ending import FAILED, TERMINAL, Ending, ending
+from podling.kubelet.planning.rounds import in_round
 from podling.kubelet.reporting.conditions import Facts, pod_conditions
 from podling.kubelet.reporting.container_status import container_status, lose
 from podling.kubelet.reporting.pod_phase import PENDING, RUNNING, pod_phase
+from podling.kubelet.reporting.resize_conditions import resize_conditions
+from podling.kubelet.reporting.round_condition import round_condition
 from podling.kubelet.reporting.waiting import Moment
+from podling.model.container import EphemeralContainer
 from podling.model.pod import Pod
 from podling.model.pod_status import ContainerStatus, HostIP, PodIP, PodStatus
 from podling.model.resources import qos_class
@@ -25,6 +29,7 @@ from podling.model.time import rfc3339
 
 
 def pod_status(pod: Pod, observed: ObservedPod, now: datetime, host_ips: Sequence[str] = ()) -> PodStatus:
+    observed = in_round(pod, observed)
     end = ending(pod, observed, now)
     if end and end.phase and _never_begun(pod, observed):
         return _refusal(pod, observed, end, now)
@@ -32,13 +37,14 @@ def pod_status(pod: Pod, observed: ObservedPod, now: datetime, host_ips: Sequenc
     at = Moment(pod, observed, now, ending=end is not None)
     init = [container_status(at, kind, c) for kind, c in init_containers(pod)]
     apps = [container_status(at, ContainerType.REGULAR, c) for c in pod.spec.containers]
-    debug = [container_status(at, ContainerType.EPHEMERAL, c) for c in pod.spec.ephemeral_containers]
+    debug = [container_status(at, ContainerType.EPHEMERAL, c) for c in _ephemeral(pod, observed)]
     if over:
         _lose_the_unaccounted(pod, init, apps)
     statuses = {status.name: status for status in (*init, *apps)}
     begun = _begun_apps(pod, observed, apps, over=over)
     phase = _phase(pod, statuses, end, over=over, begun=begun)
-    facts = Facts(phase, statuses, _sandbox_ready(observed), begun, any(_has_started(s) for s in debug))
+    debugged = any(_has_started(s) for s in debug)
+    facts = Facts(phase, statuses, _sandbox_ready(observed), begun, debugged, _disruption(observed))
     pod_ips = _pod_ips(pod, observed, host_ips)
     reason, message = _why(pod.status, end, phase, over=over)
     return msgspec.structs.replace(
@@ -47,7 +53,11 @@ def pod_status(pod: Pod, observed: ObservedPod, now: datetime, host_ips: Sequenc
         phase=phase,
         reason=reason,
         message=message,
-        conditions=pod_conditions(pod, facts, now),
+        conditions=[
+            *pod_conditions(pod, facts, now),
+            *round_condition(pod, observed, now),
+            *resize_conditions(pod, observed, now),
+        ],
         host_ip=host_ips[0] if host_ips else pod.status.host_ip,
         host_ips=[HostIP(ip=ip) for ip in host_ips] or pod.status.host_ips,
         pod_ip=pod_ips[0] if pod_ips else "",
@@ -57,7 +67,27 @@ def pod_status(pod: Pod, observed: ObservedPod, now: datetime, host_ips: Sequenc
         container_statuses=sorted(apps, key=_name),
         ephemeral_container_statuses=sorted(debug, key=_name),
         qos_class=pod.status.qos_class or qos_class(pod),
+        resources=pod.spec.resources,
+        allocated_resources=pod.spec.resources.requests if pod.spec.resources else {},
     )
+
+
+def _disruption(observed: ObservedPod) -> str:
+    told = observed.termination
+    return told.message if told is not None and told.is_disruption else ""
+
+
+def _ephemeral(pod: Pod, observed: ObservedPod) -> list[EphemeralContainer]:
+    """Those of the spec, then those that were removed from it and of which something is still here: as long
+    as they are shown their names cannot be used again (R-EPH-11).
+    """
+    known = {container.name for _, container in all_containers(pod)}
+    starting = (key.removeprefix("start:") for key in observed.in_flight if key.startswith("start:"))
+    left = {name: EphemeralContainer(name=name) for name in starting if name not in known}
+    for instance in observed.containers:
+        if instance.type is ContainerType.EPHEMERAL and instance.name not in known:
+            left[instance.name] = EphemeralContainer(name=instance.name, image=instance.image)
+    return [*pod.spec.ephemeral_containers, *left.values()]
 
 
 def _never_begun(pod: Pod, observed: ObservedPod) -> bool:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
-from podling.cri.host_facts import has_capability
+from podling.cri.host_facts import cgroups_writable, has_capability
 
 
 @pytest.mark.parametrize(
@@ -15,3 +17,11 @@ def test_a_capability_is_read_from_the_effective_set(effective: str, has: bool) 
     """Without CAP_SYS_RESOURCE (24) runc cannot lower OOM scores and no container starts."""
     status = f"Name:\tpodling\nCapPrm:\t000001ffffffffff\nCapEff:\t{effective}\nCapBnd:\t000001ffffffffff\n"
     assert has_capability(status, 24) is has
+
+
+def test_cgroups_may_be_writable_although_their_mount_is_not(tmp_path: Path) -> None:
+    assert not cgroups_writable(tmp_path / "absent")
+    (tmp_path / "memory").mkdir()
+    assert not cgroups_writable(tmp_path)
+    (tmp_path / "memory" / "cgroup.procs").touch()
+    assert cgroups_writable(tmp_path)

@@ -1,8 +1,8 @@
 """Pods and what is observed of them, each written in a line, so that the tests of the planner read as tables.
 
-A pod is `init containers / app containers / ephemeral containers`: `i1 s1* i2 / a b / e1 e2>a`, where `*`
-marks a sidecar and `>` a target. What is observed is a list of instances, oldest first:
-`i1=exit1~3@20 a=run`:
+A pod is `init containers / app containers / ephemeral containers`: `v1+ i1 s1* i2 / a b / e1 e2>a`, where `+`
+marks a volume container, `*` a sidecar and `>` a target. What is observed is a list of instances, oldest
+first: `i1=exit1~3@20 a=run`:
 
     a=run a=created a=unknown a=exit0    its state, with its exit code
     ~3                                   three failures in a row came before it
@@ -39,6 +39,7 @@ from podling.kubelet.pod_actions import (
     RecordInitialized,
     RemoveContainer,
     RemoveSandbox,
+    ResizePod,
     StartContainer,
     StopContainer,
     StopSandbox,
@@ -46,6 +47,8 @@ from podling.kubelet.pod_actions import (
 from podling.model.container import Container, EphemeralContainer
 from podling.model.meta import ObjectMeta
 from podling.model.pod import Pod, PodSpec
+from podling.model.volume import Volume
+from podling.model.volume_containers import with_volume_containers
 
 NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 _INSTANCE = re.compile(r"(\w+)=(run|exit|created|unknown)(\d*)(?:~(\d+))?(?:@(\d+))?(\^?)(!?)")
@@ -57,16 +60,19 @@ def ago(seconds: float) -> datetime:
 
 def make_pod(text: str, restart: str = "Always", **spec: Any) -> Pod:
     init, apps, ephemeral = [*text.split("/"), "", ""][:3] if "/" in text else ["", text, ""]
-    return Pod(
+    volumes = [word.rstrip("+") for word in init.split() if word.endswith("+")]
+    made = Pod(
         metadata=ObjectMeta(name="p", namespace="ns", uid="u1", generation=1),
         spec=PodSpec(
-            init_containers=[_container(word) for word in init.split()],
+            volumes=[Volume(name=name, container=_container(name)) for name in volumes],
+            init_containers=[_container(word) for word in init.split() if not word.endswith("+")],
             containers=[_container(word) for word in apps.split()],
             ephemeral_containers=[_ephemeral(word) for word in ephemeral.split()],
             restart_policy=restart,
             **spec,
         ),
     )
+    return with_volume_containers(made)
 
 
 def _container(word: str) -> Container:
@@ -157,6 +163,8 @@ def say(action: Action) -> str:
             return f"remove {container_id}"
         case RecordInitialized():
             return "initialized"
+        case ResizePod():
+            return "resize"
         case Finish():
             return "finish"
 

@@ -11,11 +11,11 @@ from datetime import timedelta
 
 import pytest
 
-from podling.kubelet.gates import Gates
 from podling.kubelet.observed import ProbeResult, Termination
 from podling.kubelet.pod_plan import plan
 from podling.kubelet.pod_state import PodState
 from podling.model.container import ExecAction, Lifecycle, LifecycleHandler
+from podling.model.gates import Gates
 from podling.model.pod_status import ContainerState, ContainerStateRunning, ContainerStatus
 from podling.model.time import rfc3339
 
@@ -39,6 +39,16 @@ INITIALIZATION = [
     ("i1 i2 / a b",      "a=run",                             "ready",  "initialized, start b#0"),
     # all terminated and no record of initialization is left: once more from the start
     ("i1 i2 / a",        "a=exit1",                           "ready",  "start i1#0"),
+    # volume containers start together, each is tried again for itself, and all come before the rest (R-VOL-1)
+    ("v+ w+ i / a",      "",                                  "ready",  "start v#0, start w#0"),
+    ("v+ w+ i / a",      "w=exit0",                           "ready",  "start v#0"),
+    ("v+ w+ i / a",      "v=run w=exit0",                     "ready",  ""),
+    ("v+ w+ i / a",      "v=run w=exit1",                     "ready",  "start w#1~1"),
+    ("v+ w+ i / a",      "v=exit0 w=exit0",                   "ready",  "start i#0"),
+    ("v+ w+ i / a",      "v=exit0 w=exit0 i=exit0",           "ready",  "initialized, start a#0"),
+    ("v+ w+ i / a",      "i=exit0",                           "ready",  "initialized, start a#0"),
+    ("v+ w+ / a",        "v=exit0 w=exit0",                   "ready",  "initialized, start a#0"),
+    ("v+ w+ i / a",      "v=exit0^ w=exit0^ i=exit0^",        "ready",  "start v#1, start w#1"),
     # a new sandbox begins at the first init container, whatever the old one had reached
     ("i1 i2 / a",        "i1=exit0^ i2=exit0^ a=exit1^",      "ready",  "start i1#1"),
     ("i1 i2 / a",        "i1=exit0^ i2=exit0^ i1=exit0",      "ready",  "start i2#1, remove i1-0"),
@@ -339,12 +349,12 @@ def test_an_old_sandbox_is_removed_with_its_last_container(scene):
 
 
 GATES = [
-    (Gates(ephemeral_containers=False),        "/ a / e", "a=run",          ""),
-    (Gates(ephemeral_container_removal=True),  "/ a /",   "a=run e=run",    "stop e-0(30)"),
-    (Gates(ephemeral_container_removal=False), "/ a /",   "a=run e=run",    ""),
-    (Gates(init_container_image_restart=False), "i / a",  "i=exit0! a=run", "initialized"),
-    (Gates(init_container_image_restart=False), "i / a",  "i=run!",         ""),
-    (Gates(init_container_image_restart=False), "i / a",  "i=exit1~5!",     "start i#1"),
+    (Gates({"EphemeralContainers": False}),       "/ a / e", "a=run",          ""),
+    (Gates({"EphemeralContainerRemoval": True}),  "/ a /",   "a=run e=run",    "stop e-0(30)"),
+    (Gates({"EphemeralContainerRemoval": False}), "/ a /",   "a=run e=run",    ""),
+    (Gates({"InitContainerImageRestart": False}), "i / a",  "i=exit0! a=run", "initialized"),
+    (Gates({"InitContainerImageRestart": False}), "i / a",  "i=run!",         ""),
+    (Gates({"InitContainerImageRestart": False}), "i / a",  "i=exit1~5!",     "start i#1"),
 ]  # fmt: skip
 
 

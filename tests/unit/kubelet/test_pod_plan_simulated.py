@@ -12,6 +12,7 @@ from dataclasses import replace
 from datetime import timedelta
 from itertools import pairwise
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -37,15 +38,27 @@ from podling.kubelet.pod_actions import (
 from podling.kubelet.pod_plan import plan
 from podling.kubelet.pod_state import PodState
 from podling.kubelet.status import pod_status
+from podling.model.container import ContainerRestartRule, ContainerRestartRuleOnExitCodes
 from podling.model.time import rfc3339
+from podling.model.volume_containers import volume_container_names
 
 SHAPES = ["a", "i1 / a", "i1 i2 / a b", "s1* i1 / a", "i1 s1* i2 s2* / a", "/ a / e", "i1 i2 / a / e f>a"]
+SHAPES += ["v1+ v2+ / a", "v1+ v2+ s1* i1 / a b / e"]
 POLICIES = ["Always", "OnFailure", "Never"]
+ENDS_ROUND = 42
 
 
 class World:
-    def __init__(self, scene, shape, policy):
+    def __init__(self, scene, shape, policy, ender=None):
+        """`ender` is the container whose exit with ENDS_ROUND restarts all (RestartAllContainers)."""
         self.pod = scene.pod(shape, policy)
+        self.ender = ender
+        for container in (*self.pod.spec.init_containers, *self.pod.spec.containers):
+            if container.name == ender:
+                codes = ContainerRestartRuleOnExitCodes(operator="In", values=[ENDS_ROUND])
+                container.restart_policy_rules = [
+                    ContainerRestartRule(action="RestartAllContainers", exit_codes=codes)
+                ]
         self.specs = {container.name: (kind, container) for kind, container in all_containers(self.pod)}
         self.now = scene.NOW
         self.sandboxes, self.containers = [], []
@@ -137,6 +150,7 @@ class World:
             created_at=self.tick(),
             hash=definition_hash(spec),
             crashes=action.crashes,
+            round=action.round,
         )
         names = [(c.name, c.attempt) for c in self.containers if c.sandbox_id == made.sandbox_id]
         assert (made.name, made.attempt) not in names, "the runtime refuses an attempt twice"
@@ -148,7 +162,7 @@ class World:
         self.change(container.id, state=ContainerState.RUNNING, started_at=self.now)
         self.started.append(container)
         if container.type is ContainerType.SIDECAR:
-            self.passed.add((container.sandbox_id, container.name))
+            self.passed.add((*place(container), container.name))
 
     # What may happen to the runtime
 
@@ -157,7 +171,7 @@ class World:
             if container.id == container_id and container.running:
                 self.change(container_id, state=ContainerState.EXITED, exit_code=code, finished_at=self.now)
                 if code == 0:
-                    self.passed.add((container.sandbox_id, container.name))
+                    self.passed.add((*place(container), container.name))
 
     def stop_sandbox(self, sandbox_id):
         for container in self.containers:
@@ -179,6 +193,8 @@ class World:
     def collect(self, index):
         """Someone else collects a finished init container."""
         done = [c for c in self.containers if c.type is ContainerType.INIT and c.exited]
+        # The newest instance of a container is nobody's to collect as long as a round is named by it.
+        done = [c for c in done if c.name != self.ender]
         if done:
             self.containers.remove(done[index % len(done)])
 
@@ -201,19 +217,29 @@ class World:
         if new.type is ContainerType.EPHEMERAL:
             assert not before, "an ephemeral container was restarted"
             return
+        old = [c for c in self.containers if c.running and place(c) != place(new)]
+        assert all(c.type is ContainerType.EPHEMERAL for c in old), f"{new.name} beside an earlier round"
         alive = [c for c in self.containers if c.type is ContainerType.REGULAR and c.running]
         assert new.type is not ContainerType.INIT or not alive, f"{new.name} beside an app container"
+        together = volume_container_names(self.pod.spec)
         for spec in self.pod.spec.init_containers:
-            if spec.name == new.name:
+            if spec.name == new.name or {spec.name, new.name} <= together:
                 break
-            assert (new.sandbox_id, spec.name) in self.passed, f"{new.name} before {spec.name} was done"
+            assert (*place(new), spec.name) in self.passed, f"{new.name} before {spec.name} was done"
         if new.type is ContainerType.REGULAR:
             ended = [c for c in self.containers if c.name == new.name and c.exited]
-            policy = self.pod.spec.restart_policy
+            ended = [c for c in ended if place(c) == place(new)]
+            before = [c for c in before if c.round == new.round]
+            policy = self.specs[new.name][1].restart_policy or self.pod.spec.restart_policy
             assert policy != "Never" or not before, "restarted against the policy"
             assert policy != "OnFailure" or not any(c.exit_code == 0 for c in ended), (
                 "restarted after success"
             )
+
+
+def place(container):
+    """The sandbox, and the round of it, a container was made in."""
+    return container.sandbox_id, container.round
 
 
 def choose(world, number):
@@ -224,7 +250,9 @@ def choose(world, number):
     if kind <= 4 and flying:
         world.apply(flying[lot % len(flying)], fails=lot % 7 == 6)
     elif kind <= 6 and running:
-        world.exit(running[lot % len(running)].id, (0, 0, 1)[lot % 3])
+        chosen = running[lot % len(running)]
+        codes = (0, ENDS_ROUND, 1) if chosen.name == world.ender else (0, 0, 1)
+        world.exit(chosen.id, codes[lot % 3])
     elif kind == 7:
         world.now += timedelta(seconds=(1, 10, 400)[lot % 3])
     elif kind == 8:
@@ -285,6 +313,33 @@ def test_whatever_happens_the_order_holds_and_the_pod_comes_to_rest(scene, shape
         assert world.pod.status.phase == "Running"
 
 
+ENDERS = [
+    ("a", "a"),
+    ("i1 / a b", "b"),
+    ("i1 i2 / a", "i2"),
+    ("i1 s1* i2 / a", "s1"),
+    ("s1* i1 / a / e", "a"),
+]
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.sampled_from(ENDERS), st.sampled_from(POLICIES), tapes)
+def test_a_round_begins_anew_whatever_happens(scene, shape_and_ender, policy, tape):
+    """R-INIT-11: nothing of an earlier round runs beside the new one, which begins at the first container."""
+    shape, ender = shape_and_ender
+    world = World(scene, shape, policy, ender)
+    for number in tape:
+        world.sync()
+        choose(world, number)
+    made = settle(world)
+    if made.state is PodState.TERMINATED:
+        assert world.pod.status.phase in ("Succeeded", "Failed")
+    else:
+        assert world.pod.status.phase == "Running"
+        rounds = {c.round for c in world.containers if c.running and c.type is not ContainerType.EPHEMERAL}
+        assert len(rounds) == 1
+
+
 @settings(max_examples=150, deadline=None)
 @given(st.sampled_from(SHAPES), st.sampled_from(POLICIES), tapes, tapes)
 def test_a_deleted_pod_always_goes_and_starts_nothing_more(scene, shape, policy, tape, later):
@@ -325,3 +380,74 @@ def test_failures_are_tried_again_with_growing_delays(scene, shape, failures):
             world.now = made.wake_at
     delays = [(later - earlier).total_seconds() for earlier, later in pairwise(starts)]
     assert delays == [0, 10, 20, 40, 80, 160, 300, 300, 300, 300, 300, 300][:failures]
+
+
+OWN = [None, "Always", "OnFailure", "Never"]
+
+
+def outcome_of(policy, code):
+    """How one container ends for good whose first run ends with `code` and every later one well."""
+    if policy == "Always":
+        return "Running"
+    return "Failed" if code and policy == "Never" else "Succeeded"
+
+
+def live(world, codes, crash_at, done):
+    """Containers end as `codes` say, once, and well afterwards; the kubelet crashes once, at a step."""
+    for step in range(60):
+        made = world.sync()
+        if step == crash_at:
+            world.crash(done)
+            continue
+        if not world.in_flight and not made.wake_at and at_peace(world, made):
+            return
+        for action in list(world.in_flight.values()):
+            world.apply(action)
+        for container in [c for c in world.containers if c.running]:
+            first = is_first_run(world, container)
+            if first or not runs_on(world, container):
+                world.exit(container.id, codes[container.name] if first else 0)
+        if not made.actions and made.wake_at:
+            world.now = made.wake_at
+    raise AssertionError("never comes to rest")
+
+
+def is_first_run(world, container):
+    return next(c.id for c in world.started if c.name == container.name) == container.id
+
+
+def runs_on(world, container):
+    kind, spec = world.specs[container.name]
+    return kind is ContainerType.REGULAR and policy_of(world, spec) == "Always"
+
+
+def policy_of(world, spec):
+    return spec.restart_policy or world.pod.spec.restart_policy
+
+
+def at_peace(world, made):
+    running = [c for c in world.containers if c.running]
+    lasting = [c for c in running if runs_on(world, c) and not is_first_run(world, c)]
+    return made.state is PodState.TERMINATED or (bool(lasting) and running == lasting)
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+@pytest.mark.parametrize("own_of_init", [None, "OnFailure", "Never"])
+@pytest.mark.parametrize("own_of_app", OWN)
+@pytest.mark.parametrize("codes", [(0, 0), (0, 1), (1, 0), (1, 1)])
+def test_every_policy_with_every_outcome_and_a_crash_at_every_step(
+    scene, policy, own_of_init, own_of_app, codes
+):
+    """R-INIT-2, R-INIT-11: the pod comes to the same end wherever the kubelet was lost."""
+    code_of_init, code_of_app = codes
+    expected = outcome_of(own_of_app or policy, code_of_app)
+    if code_of_init and (own_of_init or policy) == "Never":
+        expected = "Failed"
+    for crash_at in range(-1, 10):
+        for done in (0, 0x1FF) if crash_at % 2 else (0, 0x0FF):
+            world = World(scene, "i / a", policy)
+            world.pod.spec.init_containers[0].restart_policy = own_of_init
+            world.pod.spec.containers[0].restart_policy = own_of_app
+            live(world, {"i": code_of_init, "a": code_of_app}, crash_at, done)
+            assert world.pod.status.phase == expected, (crash_at, done)
+            assert world.started[0].name == "i"

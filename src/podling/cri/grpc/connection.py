@@ -22,7 +22,8 @@ _MAX_ANSWER = 64 * 1024 * 1024
 _OPTIONS = (
     ("grpc.max_receive_message_length", _MAX_ANSWER),
     ("grpc.initial_reconnect_backoff_ms", 50),
-    ("grpc.min_reconnect_backoff_ms", 50),
+    # How long an attempt may take, by gRPC's strange name for it: a busy runtime is slow to greet.
+    ("grpc.min_reconnect_backoff_ms", 5000),
     ("grpc.max_reconnect_backoff_ms", 1000),
     ("grpc.enable_http_proxy", 0),
     # Sub-channels are shared in a process by address: a closed connection's backoff must not be the next
@@ -64,12 +65,14 @@ class Connection:
         assert isinstance(received, answer)
         return received
 
-    def stream(self, path: str, request: Message, answer: type[Answer]) -> Stream[Answer]:
+    def stream(
+        self, path: str, request: Message, answer: type[Answer], metadata: Metadata = ()
+    ) -> Stream[Answer]:
         """The answers of the streaming method at `path`: asked for now, or once the runtime is there."""
         method = self._channel.unary_stream(
             path, request_serializer=_serialize, response_deserializer=answer.FromString
         )
-        return Stream(method(request, wait_for_ready=True))
+        return Stream(method(request, metadata=metadata, wait_for_ready=True))
 
     async def close(self) -> None:
         await self._channel.close(None)

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import os
 import platform
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 
 _ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64", "armv7l": "arm", "i686": "386"}
+_HUGE_PAGES = Path("/sys/kernel/mm/hugepages")
 
 
 @dataclass(frozen=True, slots=True)
 class Machine:
-    """Sizes are bytes; `disk` is the file system the kubelet's root directory is on."""
+    """Sizes are bytes; `disk` is the file system the kubelet's root directory is on; `huge_pages` maps the
+    size of a page to what is reserved in pages of it."""
 
     hostname: str
     cpus: int
@@ -25,6 +28,7 @@ class Machine:
     kernel_version: str
     os_image: str
     architecture: str
+    huge_pages: Mapping[int, int] = field(default_factory=dict)
 
 
 def this_machine(root_dir: Path) -> Machine:
@@ -43,7 +47,17 @@ def this_machine(root_dir: Path) -> Machine:
         kernel_version=platform.release(),
         os_image=_os_image(_read("/etc/os-release")),
         architecture=_ARCHITECTURES.get(platform.machine(), platform.machine()),
+        huge_pages=_huge_pages(_HUGE_PAGES),
     )
+
+
+def _huge_pages(directory: Path) -> dict[int, int]:
+    """From directories named `hugepages-2048kB`."""
+    found = {}
+    for entry in sorted(directory.glob("hugepages-*kB")):
+        size = int(entry.name.removeprefix("hugepages-").removesuffix("kB")) * 1024
+        found[size] = size * int((entry / "nr_hugepages").read_text())
+    return found
 
 
 def _read(path: str) -> str:
@@ -65,3 +79,10 @@ def _os_image(release: str) -> str:
         if name == "PRETTY_NAME":
             return value.strip('"')
     return "Linux"
+
+
+def app_armor_enabled() -> bool:
+    try:
+        return Path("/sys/module/apparmor/parameters/enabled").read_text().startswith("Y")
+    except OSError:
+        return False

@@ -28,7 +28,8 @@ log = logging.getLogger(__name__)
 
 
 class NodeReporter:
-    """`run()` it; `refresh()` says that the runtime came or went. `node` is what the server last answered."""
+    """`run()` it; `refresh()` says that the runtime came or went. `node` is what the server last answered,
+    before that what this kubelet is going to say."""
 
     def __init__(
         self, client: Client, runtime: Runtime, clock: Clock, config: KubeletConfig, machine: Machine
@@ -40,7 +41,9 @@ class NodeReporter:
         self._machine = machine
         self._refresh = asyncio.Event()
         self._registered = asyncio.Event()
-        self.node = Node()
+        self.pressures: frozenset[str] = frozenset()
+        """The conditions that are true of the node, besides Ready."""
+        self.node = new_node(config, machine, NodeStatus())
 
     def refresh(self) -> None:
         self._refresh.set()
@@ -63,15 +66,16 @@ class NodeReporter:
                     await self._refresh.wait()
 
     async def _status(self) -> NodeStatus:
-        await self._look()
-        report = await _ask(self._runtime)
-        return node_status(self._config, self._machine, report, self.node.status, self._clock.now())
-
-    async def _look(self) -> None:
-        """What stands on the server, which is not this kubelet's word once it was silent for too long."""
         if self._registered.is_set():
-            with contextlib.suppress(StatusError, OSError):
-                self.node = await self._client.get(Node, self._config.node_name)
+            await self.look()
+        report = await _ask(self._runtime)
+        now, old = self._clock.now(), self.node.status
+        return node_status(self._config, self._machine, report, old, now, self.pressures)
+
+    async def look(self) -> None:
+        """What stands on the server, which is not this kubelet's word once it was silent for too long."""
+        with contextlib.suppress(StatusError, OSError):
+            self.node = await self._client.get(Node, self._config.node_name)
 
     async def _write(self, status: NodeStatus) -> None:
         """Until it is written: a kubelet nobody can see is of no use; the server may only be starting."""
@@ -91,6 +95,9 @@ class NodeReporter:
         """A node of this name that is there already is this one from before, and is made true."""
         fresh = new_node(self._config, self._machine, status)
         try:
+            if not self._config.register_node:
+                self.node = await self._client.get(Node, self._config.node_name)
+                return await self._patch(node_status_kept(self.node.status, status))
             self.node = await self._client.create(fresh)
         except StatusError as error:
             if error.reason != "AlreadyExists":

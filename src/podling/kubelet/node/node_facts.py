@@ -20,7 +20,9 @@ class Resolver:
 @dataclass(frozen=True, slots=True)
 class NodeFacts:
     """`allocatable` stands in for limits a container does not have (resourceFieldRef); `memory_bytes` is the
-    node's capacity; `seccomp_dir` is where Localhost profiles are; `resolver` is the node's own.
+    node's capacity; `seccomp_dir` is where Localhost profiles are; `resolver` is the node's own. `page_sizes`
+    are those of its huge pages, in bytes; `swap_is_limited` says that its cgroup v1 counts swap;
+    `cgroup2_settings` are files every container's cgroup v2 has, with their content.
     """
 
     name: str
@@ -31,3 +33,6 @@ class NodeFacts:
     cluster_dns: tuple[str, ...] = ()
     cluster_domain: str = "cluster.local"
     resolver: Resolver = Resolver()
+    page_sizes: tuple[int, ...] = ()
+    swap_is_limited: bool = False
+    cgroup2_settings: Mapping[str, str] = field(default_factory=dict)

@@ -1,16 +1,16 @@
 """The Node a kubelet reports: labels, capacity, conditions, in Kubernetes' words. Pure.
 
-The conditions' reasons and messages are those every client of Kubernetes knows. Pressure is reported as
-absent until eviction measures it.
+The conditions' reasons and messages are those every client of Kubernetes knows.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
 from podling.cri.grpc import cri_pb2 as pb
+from podling.kubelet.cgroups.limits import HUGE_PAGES
 from podling.kubelet.config import KubeletConfig
 from podling.kubelet.node.machine import Machine
 from podling.model.container import ResourceList
@@ -31,9 +31,25 @@ from podling.model.quantity import Quantity
 from podling.model.time import rfc3339
 
 RUNTIME_DOWN = "container runtime is down"
+PRESSURES = {
+    "MemoryPressure": (
+        ("KubeletHasSufficientMemory", "kubelet has sufficient memory available"),
+        ("KubeletHasInsufficientMemory", "kubelet has insufficient memory available"),
+    ),
+    "DiskPressure": (
+        ("KubeletHasNoDiskPressure", "kubelet has no disk pressure"),
+        ("KubeletHasDiskPressure", "kubelet has disk pressure"),
+    ),
+    "PIDPressure": (
+        ("KubeletHasSufficientPID", "kubelet has sufficient PID available"),
+        ("KubeletHasInsufficientPID", "kubelet has insufficient PID available"),
+    ),
+}
+"""Reason and message of each condition, while there is enough and while there is not."""
 IMAGES_REPORTED = 50
 _EVICTION_MEMORY = 100 * 1024 * 1024
 _EVICTION_DISK_PERCENT = 10
+_NOTHING = Quantity("0")
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,13 +86,18 @@ def node_labels(config: KubeletConfig, machine: Machine) -> dict[str, str]:
 
 
 def node_status(
-    config: KubeletConfig, machine: Machine, runtime: RuntimeReport, old: NodeStatus, now: datetime
+    config: KubeletConfig,
+    machine: Machine,
+    runtime: RuntimeReport,
+    old: NodeStatus,
+    now: datetime,
+    pressures: Collection[str] = (),
 ) -> NodeStatus:
-    """`old` keeps the transition times of conditions that stay as they are."""
+    """`old` keeps the transition times of conditions that stay as they are; `pressures` are true."""
     return NodeStatus(
         capacity=capacity(config, machine),
         allocatable=allocatable(config, machine),
-        conditions=[_since(condition, old, now) for condition in _conditions(runtime)],
+        conditions=[_since(condition, old, now) for condition in _conditions(runtime, pressures)],
         addresses=[
             NodeAddress(type="InternalIP", address=config.node_ip),
             NodeAddress(type="Hostname", address=machine.hostname),
@@ -99,47 +120,51 @@ def _timeless(status: NodeStatus) -> tuple[object, ...]:
 
 
 def capacity(config: KubeletConfig, machine: Machine) -> ResourceList:
+    pages = {2 << 20: 0, 1 << 30: 0, **machine.huge_pages}
     return {
         "cpu": Quantity(machine.cpus),
         "ephemeral-storage": _kibibytes(machine.disk),
-        "hugepages-1Gi": Quantity(0),
-        "hugepages-2Mi": Quantity(0),
+        **{
+            f"{HUGE_PAGES}{Quantity.of_bytes(size)}": Quantity.of_bytes(pages[size]) for size in sorted(pages)
+        },
         "memory": _kibibytes(machine.memory),
         "pods": Quantity(config.max_pods),
     }
 
 
 def allocatable(config: KubeletConfig, machine: Machine) -> ResourceList:
-    """What eviction keeps free is not for pods."""
-    disk = machine.disk * (100 - _EVICTION_DISK_PERCENT) // 100
-    memory = max(machine.memory - _EVICTION_MEMORY, 0)
-    total = capacity(config, machine)
-    return total | {"ephemeral-storage": Quantity(disk), "memory": _kibibytes(memory)}
+    """What is reserved for the system, and what eviction keeps free, is not for pods; huge pages are memory
+    nothing else can use."""
+    left = capacity(config, machine)
+    disk = machine.disk * _EVICTION_DISK_PERCENT // 100
+    kept = {
+        "memory": Quantity.of_bytes(_EVICTION_MEMORY + sum(machine.huge_pages.values())),
+        "ephemeral-storage": Quantity.of_bytes(disk),
+    }
+    for share in (kept, reserved(config)):
+        for name in left.keys() & share.keys():
+            left[name] = max(left[name] - share[name], _NOTHING)
+    return left
+
+
+def reserved(config: KubeletConfig) -> ResourceList:
+    """For the system's processes and Kubernetes' own."""
+    total = dict(config.system_reserved)
+    for name, amount in config.kube_reserved.items():
+        total[name] = total[name] + amount if name in total else amount
+    return total
 
 
 def _kibibytes(size: int) -> Quantity:
     return Quantity(f"{size // 1024}Ki")
 
 
-def _conditions(runtime: RuntimeReport) -> Iterable[NodeCondition]:
-    yield NodeCondition(
-        type="MemoryPressure",
-        status="False",
-        reason="KubeletHasSufficientMemory",
-        message="kubelet has sufficient memory available",
-    )
-    yield NodeCondition(
-        type="DiskPressure",
-        status="False",
-        reason="KubeletHasNoDiskPressure",
-        message="kubelet has no disk pressure",
-    )
-    yield NodeCondition(
-        type="PIDPressure",
-        status="False",
-        reason="KubeletHasSufficientPID",
-        message="kubelet has sufficient PID available",
-    )
+def _conditions(runtime: RuntimeReport, pressures: Collection[str]) -> Iterable[NodeCondition]:
+    for kind, ((well, all_is_well), (ill, what_is_ill)) in PRESSURES.items():
+        if kind in pressures:
+            yield NodeCondition(type=kind, status="True", reason=ill, message=what_is_ill)
+        else:
+            yield NodeCondition(type=kind, status="False", reason=well, message=all_is_well)
     yield _ready(runtime)
 
 

@@ -9,6 +9,7 @@ from podling.kubelet.observed import ContainerState, ObservedContainer, Observed
 from podling.kubelet.planning.backoff import crashes_after, restart_at, retry_at
 from podling.kubelet.planning.draft import Draft
 from podling.kubelet.planning.ending import DEFAULT_GRACE, MINIMUM_GRACE
+from podling.kubelet.planning.resize import restart_required
 from podling.kubelet.planning.restart import STATUS_UNKNOWN, changed, restarts
 from podling.kubelet.pod_actions import RemoveContainer, StartContainer, StopContainer
 from podling.model.container import Container
@@ -41,7 +42,7 @@ def _start_again(
         return
     if ended and not _must_run_again(draft.observed, pod, kind, container, ended):
         return
-    fresh = ended is None or changed(container, ended) or (kind is ContainerType.INIT and ended.succeeded)
+    fresh = ended is None or _begins_afresh(draft.observed, kind, container, ended)
     failure = draft.observed.failures.get(container.name)
     waits = [retry_at(failure)] if failure else []
     if ended and not fresh:
@@ -53,9 +54,21 @@ def _start_again(
     crashes = crashes_after(ended) if ended and not fresh else 0
     draft.add(
         StartContainer(
-            container.name, kind, next_attempt(pod.status, draft.observed, container.name), crashes
+            container.name,
+            kind,
+            next_attempt(pod.status, draft.observed, container.name),
+            crashes,
+            round=draft.observed.round,
         )
     )
+
+
+def _begins_afresh(
+    observed: ObservedPod, kind: ContainerType, container: Container, ended: ObservedContainer
+) -> bool:
+    """Whether its end says nothing of the next instance: of a round's, only its ender's does."""
+    taken_along = observed.outdated(ended) and ended.id != observed.round
+    return changed(container, ended) or taken_along or (kind is ContainerType.INIT and ended.succeeded)
 
 
 def _must_run_again(
@@ -76,6 +89,9 @@ def _replace_if_needed(
     if changed(container, running) and kind is not ContainerType.INIT:
         message = f"Container {running.name} definition changed, will be restarted"
         draft.add(_stop(pod, running, "Changed", message, restart=True))
+    elif restart_required(pod, container, running):
+        message = f"Container {running.name} resize requires restart"
+        draft.add(_stop(pod, running, "Resize", message, restart=True))
     elif not probe.alive:
         again = (
             kind is ContainerType.SIDECAR or (container.restart_policy or pod.spec.restart_policy) != NEVER

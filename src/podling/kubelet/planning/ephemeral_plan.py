@@ -1,38 +1,57 @@
-"""Ephemeral containers: each is started once, in whatever state the rest of the pod is, and never again
-(R-EPH-3)."""
+"""Ephemeral containers: each entry of the list is started once, in whatever state the rest of the pod is, and
+never again (R-EPH-3). Where entries may be removed (R-EPH-11, R-DBG-1), one that has gone is stopped and then
+let go, after which its name is free.
+
+An entry added under the name of one that was removed is a new one: it is told from the instances of the old
+by its definition, or by this kubelet having stopped them for it.
+"""
 
 from __future__ import annotations
 
 from datetime import datetime
 
 from podling.kubelet.container_types import ContainerType
-from podling.kubelet.gates import Gates
 from podling.kubelet.observed import ContainerState, ObservedContainer, ObservedPod
 from podling.kubelet.planning.backoff import retry_at
 from podling.kubelet.planning.container_plan import has_run, recorded
 from podling.kubelet.planning.draft import Draft
 from podling.kubelet.planning.ending import DEFAULT_GRACE, MINIMUM_GRACE
+from podling.kubelet.planning.restart import changed
 from podling.kubelet.pod_actions import RemoveContainer, StartContainer, StopContainer
 from podling.model.container import EphemeralContainer
+from podling.model.gates import Gates
 from podling.model.pod import Pod
+
+REMOVING = ("DebugSubresource", "EphemeralContainerRemoval", "ExecEphemeralContainer")
+"""The gates under which the API server lets an entry go."""
 
 
 def plan_ephemeral(draft: Draft, pod: Pod, gates: Gates) -> None:
-    if gates.ephemeral_containers:
+    removing = any(gates.enabled(name) for name in REMOVING)
+    if gates.enabled("EphemeralContainers"):
         for container in pod.spec.ephemeral_containers:
-            _start_once(draft, pod, container)
-    if gates.ephemeral_container_removal:
-        _stop_removed(draft, pod)
+            newest = draft.observed.newest(container.name)
+            if removing and newest and _of_earlier_entry(container, newest, draft.observed):
+                _succeed(draft, pod, container, newest)
+            else:
+                _start_once(draft, pod, container, newest)
+    if removing:
+        _end_removed(draft, pod)
 
 
-def _start_once(draft: Draft, pod: Pod, container: EphemeralContainer) -> None:
-    observed = draft.observed
-    newest = observed.newest(container.name)
-    if draft.starting(container.name) or not observed.volumes_ready or _spent(pod, newest, container.name):
-        return
-    if newest:
+def _start_once(
+    draft: Draft, pod: Pod, container: EphemeralContainer, newest: ObservedContainer | None
+) -> None:
+    if newest and newest.state is ContainerState.CREATED and not draft.starting(container.name):
         # Created and never started: whoever made it died before it ran, so its one start is still to come.
         draft.add(RemoveContainer(newest.id, newest.name))
+    elif not newest and not _has_been_started(pod, container.name):
+        _start(draft, container, attempt=0)
+
+
+def _start(draft: Draft, container: EphemeralContainer, attempt: int) -> None:
+    observed = draft.observed
+    if draft.starting(container.name) or not observed.volumes_ready:
         return
     target = target_of(container, observed)
     if container.target_container_name and target is None:
@@ -43,13 +62,11 @@ def _start_once(draft: Draft, pod: Pod, container: EphemeralContainer) -> None:
         draft.wake(at)
     else:
         joined = target.id if target else ""
-        draft.add(StartContainer(container.name, ContainerType.EPHEMERAL, target_id=joined))
+        draft.add(StartContainer(container.name, ContainerType.EPHEMERAL, attempt, target_id=joined))
 
 
-def _spent(pod: Pod, newest: ObservedContainer | None, name: str) -> bool:
-    """Whether it has had its one start, as the runtime or the pod's status remembers."""
-    if newest:
-        return newest.state is not ContainerState.CREATED
+def _has_been_started(pod: Pod, name: str) -> bool:
+    """Whether it has had its one start, as the pod's status remembers."""
     past = recorded(pod.status, name)
     return past is not None and has_run(past)
 
@@ -60,15 +77,43 @@ def target_of(container: EphemeralContainer, observed: ObservedPod) -> ObservedC
     return target if target and target.running else None
 
 
-def _stop_removed(draft: Draft, pod: Pod) -> None:
-    """Gate EphemeralContainerRemoval (R-EPH-11)."""
-    wanted = {c.name for c in pod.spec.ephemeral_containers}
+def _of_earlier_entry(
+    container: EphemeralContainer, newest: ObservedContainer, observed: ObservedPod
+) -> bool:
+    """An entry cannot be changed, so an instance with another definition was another entry's; and what was
+    stopped or is being let go was found without one.
+    """
+    ended = newest.id in observed.restarting or f"remove:{newest.id}" in observed.in_flight
+    return ended or changed(container, newest)
+
+
+def _succeed(draft: Draft, pod: Pod, container: EphemeralContainer, earlier: ObservedContainer) -> None:
+    """The one start of an entry whose name an instance still has, once that has ended."""
+    if earlier.exited:
+        _start(draft, container, attempt=earlier.attempt + 1)
+    else:
+        _end(draft, pod, earlier)
+
+
+def _end_removed(draft: Draft, pod: Pod) -> None:
+    wanted = {container.name for container in pod.spec.ephemeral_containers}
+    for instance in draft.observed.containers:
+        if instance.type is ContainerType.EPHEMERAL and instance.name not in wanted:
+            _end(draft, pod, instance)
+
+
+def _end(draft: Draft, pod: Pod, instance: ObservedContainer) -> None:
+    """A start under way is waited for: what it makes is ended next."""
+    if draft.starting(instance.name):
+        return
+    if not instance.alive:
+        draft.add(RemoveContainer(instance.id, instance.name))
+        return
     grace = pod.spec.termination_grace_period_seconds
     seconds = max(DEFAULT_GRACE if grace is None else grace, MINIMUM_GRACE)
-    for c in draft.observed.containers:
-        if c.type is ContainerType.EPHEMERAL and c.running and c.name not in wanted:
-            draft.add(
-                StopContainer(
-                    c.id, c.name, seconds, "Removed", f"Stopping container {c.name}", pod_grace=seconds
-                )
-            )
+    message = f"Stopping container {instance.name}"
+    draft.add(
+        StopContainer(
+            instance.id, instance.name, seconds, "Removed", message, restart=True, pod_grace=seconds
+        )
+    )

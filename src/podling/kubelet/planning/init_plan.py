@@ -1,5 +1,5 @@
 """Initialization: init containers one at a time in order, sidecars started in order and kept running
-(R-INIT-1, 4, 6).
+(R-INIT-1, 4, 6); before them the volume containers, all together (R-VOL-1).
 
 What has been done is read from the newest sandbox alone: a new sandbox begins at the first init container.
 Within it, initialization is known to be over by its record, by an app container that lives, or by every init
@@ -14,13 +14,17 @@ from podling.kubelet.planning.container_plan import keep
 from podling.kubelet.planning.draft import Draft
 from podling.model.container import Container
 from podling.model.pod import Pod
+from podling.model.volume_containers import volume_container_names
 
 
 def initialize(draft: Draft, pod: Pod) -> bool:
     """Whether app containers may run. Plans the next step of initialization, and what sidecars need, in any
     case."""
-    done = initialized(pod, draft.observed)
+    done, together = initialized(pod, draft.observed), volume_container_names(pod.spec)
+    waits = False
     for index, (kind, container) in enumerate(init_containers(pod)):
+        if waits and container.name not in together:
+            return False
         if kind is ContainerType.SIDECAR:
             keep(draft, pod, kind, container)
             passed = done or _sidecar_started(draft.observed, container)
@@ -29,15 +33,15 @@ def initialize(draft: Draft, pod: Pod) -> bool:
         if not passed and not _overtaken(draft, pod, index):
             if kind is ContainerType.INIT:
                 keep(draft, pod, kind, container)
-            return False
-    return True
+            waits = True
+    return not waits
 
 
 def initialized(pod: Pod, observed: ObservedPod) -> bool:
     """Whether it is already proven that initialization is over in the newest sandbox."""
     if not pod.spec.init_containers:
         return True
-    if observed.sandbox and _recorded(observed, observed.sandbox.id):
+    if observed.sandbox and _recorded(observed, observed.beginning):
         return True
     return any(_begun(observed, c) for c in pod.spec.containers)
 
@@ -78,4 +82,7 @@ def _overtaken(draft: Draft, pod: Pod, index: int) -> bool:
     if draft.observed.current(container.name) and container.restart_policy != "Always":
         return False
     later = [c.name for c in pod.spec.init_containers[index + 1 :]]
+    together = volume_container_names(pod.spec)
+    if container.name in together:
+        later = [name for name in later if name not in together]
     return any(draft.observed.current(name) or draft.starting(name) for name in later)

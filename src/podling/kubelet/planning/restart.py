@@ -4,18 +4,30 @@ from __future__ import annotations
 
 from zlib import crc32
 
+import msgspec
+
 from podling.kubelet.container_types import ALWAYS, NEVER, ContainerType
 from podling.kubelet.observed import ObservedContainer, ObservedPod
-from podling.model.container import Container, ContainerRestartRule, EphemeralContainerCommon
+from podling.model.container import (
+    Container,
+    ContainerRestartRule,
+    EphemeralContainer,
+    EphemeralContainerCommon,
+)
 from podling.model.pod import Pod
 
 LOST_EXIT_CODE = 137
+RESTART, RESTART_ALL = "Restart", "RestartAllContainers"
 STATUS_UNKNOWN = "ContainerStatusUnknown"
 """What an instance the runtime has lost is taken to have ended with."""
 
 
 def definition_hash(container: EphemeralContainerCommon) -> str:
-    """What an instance must be replaced for: only its image may be changed in place (R-INIT-5)."""
+    """What an instance must be replaced for: only its image may be changed in place (R-INIT-5). Of an
+    ephemeral container nothing may be, so all of it tells one from another of its name (R-EPH-11).
+    """
+    if isinstance(container, EphemeralContainer):
+        return f"{crc32(msgspec.json.encode(container)):x}"
     return f"{crc32(f'{container.name}/{container.image}'.encode()):x}"
 
 
@@ -34,7 +46,7 @@ def policy_restarts(pod: Pod, container: Container, kind: ContainerType, code: i
     policy, its policy before the pod's; an init container that succeeded has done its work."""
     if kind is ContainerType.SIDECAR:
         return True
-    if any(rule.action == "Restart" and _matches(rule, code) for rule in container.restart_policy_rules):
+    if any(rule_matches(rule, code) for rule in container.restart_policy_rules):
         return True
     if kind is ContainerType.INIT and code == 0:
         return False
@@ -44,8 +56,8 @@ def policy_restarts(pod: Pod, container: Container, kind: ContainerType, code: i
     return policy != NEVER and code != 0
 
 
-def _matches(rule: ContainerRestartRule, code: int) -> bool:
-    if rule.exit_codes is None:
+def rule_matches(rule: ContainerRestartRule, code: int) -> bool:
+    if rule.exit_codes is None or rule.action not in (RESTART, RESTART_ALL):
         return False
     listed = code in rule.exit_codes.values
     return listed if rule.exit_codes.operator == "In" else not listed
@@ -55,4 +67,6 @@ def restarts(
     pod: Pod, container: Container, kind: ContainerType, ended: ObservedContainer, observed: ObservedPod
 ) -> bool:
     """Whether a new instance follows this one, which has ended."""
-    return ended.id in observed.restarting or policy_restarts(pod, container, kind, exit_code(ended))
+    if ended.id in observed.restarting or observed.outdated(ended):
+        return True
+    return policy_restarts(pod, container, kind, exit_code(ended))

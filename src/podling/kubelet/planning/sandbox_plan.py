@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 from podling.kubelet.container_types import NEVER, ContainerType, init_containers
-from podling.kubelet.gates import Gates
 from podling.kubelet.observed import ObservedPod
 from podling.kubelet.planning.backoff import retry_at
 from podling.kubelet.planning.draft import Draft
@@ -12,6 +11,7 @@ from podling.kubelet.planning.ending import DEFAULT_GRACE, Ending
 from podling.kubelet.planning.restart import changed
 from podling.kubelet.planning.teardown import tear_down
 from podling.kubelet.pod_actions import CreateSandbox, RemoveSandbox, StopSandbox
+from podling.model.gates import Gates
 from podling.model.pod import Pod
 
 
@@ -19,7 +19,7 @@ def needs_new_sandbox(pod: Pod, observed: ObservedPod, gates: Gates) -> bool:
     sandbox = observed.sandbox
     if sandbox is None or not sandbox.usable:
         return True
-    return gates.init_container_image_restart and _init_image_changed(pod, observed)
+    return gates.enabled("InitContainerImageRestart") and _init_image_changed(pod, observed)
 
 
 def _init_image_changed(pod: Pod, observed: ObservedPod) -> bool:

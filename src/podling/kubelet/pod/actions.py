@@ -13,17 +13,19 @@ from collections.abc import Awaitable, Callable, Iterator
 
 from podling.cri.grpc import cri_pb2 as pb
 from podling.cri.interface import RuntimeFault
+from podling.kubelet.container_types import all_containers
 from podling.kubelet.hooks.pod_hooks import PodHooks
-from podling.kubelet.node.cgroups import pod_cgroup
 from podling.kubelet.node.node_context import NodeContext
 from podling.kubelet.observed import ObservedSandbox
 from podling.kubelet.planning.container_plan import stop_after_failed_hook
 from podling.kubelet.planning.ending import MINIMUM_GRACE
 from podling.kubelet.pod.container_start import ContainerStart
 from podling.kubelet.pod.faults import NOT_FOUND, StartError, rpc_text
-from podling.kubelet.pod.observe import observe, observed_container, observed_sandbox
+from podling.kubelet.pod.observe import observe_until_answered, observed_container, observed_sandbox
 from podling.kubelet.pod.pod_directories import PodDirectory
 from podling.kubelet.pod.pod_record import PodRecord
+from podling.kubelet.pod.pod_resize import PodResize
+from podling.kubelet.pod.runtime_handler import runtime_handler
 from podling.kubelet.pod_actions import (
     Action,
     CreateSandbox,
@@ -31,17 +33,19 @@ from podling.kubelet.pod_actions import (
     RecordInitialized,
     RemoveContainer,
     RemoveSandbox,
+    ResizePod,
     StartContainer,
     StopContainer,
     StopSandbox,
 )
-from podling.kubelet.runtime_config.dns import hostname_and_domain
+from podling.kubelet.runtime_config.dns import dns_warnings, hostname_and_domain
+from podling.kubelet.runtime_config.environment import ConfigError
 from podling.kubelet.runtime_config.field_path import field_paths
 from podling.kubelet.runtime_config.hosts_file import host_network_hosts_file, hosts_file
 from podling.kubelet.runtime_config.sandbox_config import sandbox_config
 from podling.kubelet.volumes.pod_volumes import PodVolumes
+from podling.model.errors import StatusError
 from podling.model.pod import Pod
-from podling.model.resources import qos_class
 
 FIRST_RETRY = 0.5
 LONGEST_RETRY = 30.0
@@ -66,6 +70,7 @@ class PodActions:
         self._volumes = volumes
         self._claim = claim
         self._hooks = PodHooks(node, record)
+        self._resize = PodResize(node, record)
         self._interruptible: set[asyncio.Task[object]] = set()
         self._ending = False
 
@@ -86,10 +91,14 @@ class PodActions:
             case RemoveSandbox(id):
                 await self._until_done(lambda: self._node.runtime.remove_pod_sandbox(id))
                 self._record.remove_sandbox(id)
-            case RemoveContainer(id):
+            case RemoveContainer(id, name):
                 await self._until_done(lambda: self._node.runtime.remove_container(id))
+                if gone := self._record.container(id):
+                    self._directory.remove_instance(name, gone.attempt)
                 self._record.remove_container(id)
                 self._hooks.forget(id)
+            case ResizePod():
+                await self._resize.apply(pod)
             case RecordInitialized(id):
                 self._directory.record_initialized(id)
                 self._record.initialized |= {id}
@@ -102,36 +111,59 @@ class PodActions:
             task.cancel()
 
     async def _create_sandbox(self, pod: Pod, attempt: int) -> None:
-        events = self._node.events
+        events, counts = self._node.events, self._node.pod_counts
+        counts.sandboxes += 1
         if attempt:
             events.normal(pod, "SandboxChanged", "Pod sandbox changed, it will be killed and re-created.")
         try:
-            id_ = await self._node.runtime.run_pod_sandbox(self._sandbox_config(pod, attempt))
-            self._claim(id_)
-            sandbox = observed_sandbox(await self._node.runtime.pod_sandbox_status(id_))
-        except RuntimeFault as fault:
-            message = f"Failed to create pod sandbox: {rpc_text(fault)}"
-            events.warning(pod, "FailedCreatePodSandBox", message)
-            self._record.sandbox_failed("FailedCreatePodSandBox", message, self._node.clock.now())
-            await self._look_again(pod)
+            sandbox = await self._run_sandbox(pod, attempt)
+        except StartError as error:
+            events.warning(pod, error.reason, error.message)
+            counts.sandbox_errors[error.reason] += 1
+            self._record.sandbox_failed(error.reason, error.message, self._node.clock.now())
             return
         self._record.put_sandbox(sandbox)
         self._record.sandbox_failure = None
         self._write_hosts_file(pod, sandbox.ips)
 
+    async def _run_sandbox(self, pod: Pod, attempt: int) -> ObservedSandbox:
+        """Raises StartError."""
+        try:
+            self._resize.make(pod)
+        except OSError as error:
+            made = "unable to ensure pod container exists: failed to create container for"
+            path = self._node.cgroups.path(pod)
+            raise StartError("FailedCreatePodContainer", f"{made} {path}: {error}") from error
+        try:
+            config = self._sandbox_config(pod, attempt)
+            handler = await runtime_handler(self._node.client, pod)
+        except (ConfigError, StatusError, OSError) as error:
+            raise _no_sandbox(str(error)) from error
+        for warning in dns_warnings(pod, self._node.facts):
+            self._node.events.warning(pod, "DNSConfigForming", warning)
+        try:
+            id_ = await self._node.runtime.run_pod_sandbox(config, handler)
+            self._claim(id_)
+            return observed_sandbox(await self._node.runtime.pod_sandbox_status(id_))
+        except RuntimeFault as fault:
+            await self._look_again(pod)
+            raise _no_sandbox(rpc_text(fault)) from fault
+
     async def _start_container(self, pod: Pod, action: StartContainer) -> None:
         sandbox = self._record.newest_sandbox()
         if sandbox is None:
             return
+        self._node.counts.start(action.type)
         attempt = ContainerStart(self._node, pod, action, self._sandbox_config(pod, sandbox.attempt))
         try:
             with self._giving_up_when_ending():
                 await attempt.prepare_image()
-            if not self._ending:
+            if not self._ending and action.name not in self._record.unwanted:
                 await self._run_container(attempt, sandbox)
                 self._record.succeeded(action.name)
         except StartError as error:
-            if self._sandbox_lives(sandbox):
+            self._node.counts.failure(action.type, error.reason)
+            if self._sandbox_lives(sandbox) and action.name not in self._record.unwanted:
                 # Else it failed only because its sandbox was dying, which says nothing about the container.
                 self._record.failed(action.name, error.reason, error.message, self._node.clock.now())
 
@@ -175,7 +207,8 @@ class PodActions:
         grace = min(action.grace_seconds, action.pod_grace)
         spent = await self._hooks.pre_stop(pod, action.name, action.id, grace)
         left = max(action.grace_seconds - spent, MINIMUM_GRACE)
-        await self._until_done(lambda: self._node.runtime.stop_container(action.id, left))
+        signal = stop_signal(pod, action.name)
+        await self._until_done(lambda: self._node.runtime.stop_container(action.id, left, signal))
         container = self._record.container(action.id)
         if container is not None and not container.exited:
             await self._learn_container(action.id, container.sandbox_id)
@@ -195,13 +228,10 @@ class PodActions:
             wait = min(wait * 2, LONGEST_RETRY)
 
     async def _look_again(self, pod: Pod) -> None:
-        """A call that failed may still have left something behind in the runtime."""
+        """A call that failed may still have left something behind in the runtime: nothing is made again
+        before it has said what."""
         uid, since = pod.metadata.uid, self._record.mark()
-        try:
-            found = (await observe(self._node.runtime, uid)).get(uid)
-        except RuntimeFault as fault:
-            log.warning("pod %s cannot be looked at: %s", uid, fault)
-            return
+        found = (await observe_until_answered(self._node.runtime, uid)).get(uid)
         if found is not None:
             for id_ in found.ids():
                 self._claim(id_)
@@ -222,13 +252,12 @@ class PodActions:
         return now is not None and now.usable
 
     def _sandbox_config(self, pod: Pod, attempt: int) -> pb.PodSandboxConfig:
-        parent = pod_cgroup(self._node.config.cgroup_root, qos_class(pod), pod.metadata.uid)
         return sandbox_config(
             pod,
             attempt,
             self._node.facts,
             log_directory=str(self._directory.logs),
-            cgroup_parent=parent,
+            cgroup_parent=self._node.cgroups.path(pod),
         )
 
     def _write_hosts_file(self, pod: Pod, ips: tuple[str, ...]) -> None:
@@ -242,3 +271,13 @@ class PodActions:
         # Written in place: containers have this very file mounted.
         self._directory.etc_hosts.write_text(text)
         self._directory.etc_hosts.chmod(0o644)
+
+
+def stop_signal(pod: Pod, name: str) -> str:
+    """The one the container asks for, "" for its image's."""
+    lifecycles = (c.lifecycle for _, c in all_containers(pod) if c.name == name)
+    return next((lifecycle.stop_signal or "" for lifecycle in lifecycles if lifecycle), "")
+
+
+def _no_sandbox(why: str) -> StartError:
+    return StartError("FailedCreatePodSandBox", f"Failed to create pod sandbox: {why}")

@@ -4,11 +4,14 @@ the reason its status shows, and an event.
 
 from __future__ import annotations
 
+from fnmatch import fnmatchcase
+
 from podling.cri.grpc import cri_pb2 as pb
 from podling.cri.interface import RuntimeFault
-from podling.kubelet.container_types import all_containers
+from podling.kubelet.container_types import ContainerType, all_containers
 from podling.kubelet.node.node_context import NodeContext
 from podling.kubelet.observed import ContainerState, ObservedContainer
+from podling.kubelet.planning.resize import told_of
 from podling.kubelet.planning.restart import definition_hash
 from podling.kubelet.pod.faults import NOT_FOUND, StartError
 from podling.kubelet.pod.pod_directories import PodDirectory
@@ -23,6 +26,7 @@ from podling.kubelet.runtime_config.environment import (
 )
 from podling.kubelet.runtime_config.field_path import field_path
 from podling.kubelet.volumes.container_mounts import container_mounts
+from podling.kubelet.volumes.image_volumes import as_container, image_volumes
 from podling.kubelet.volumes.pod_volumes import PodVolumes
 from podling.model.container import EphemeralContainerCommon
 from podling.model.errors import StatusError
@@ -43,14 +47,19 @@ class ContainerStart:
         self._path = field_path(action.type, action.name)
         self._container = _container_of(pod, action.name)
         self._image = PresentImage("")
+        self._volume_images: dict[str, str] = {}
 
     async def prepare_image(self) -> None:
         """May take as long as a pull takes; giving up is harmless."""
+        self._check_allowed()
         try:
             secrets = await self._node.objects.pull_secrets(self.pod)
             self._image = await self._node.images.ensure(
                 ImageRequest(self.pod, self._container, self._path, secrets, self._sandbox_config)
             )
+            for volume, source in image_volumes(self.pod, self._container):
+                request = ImageRequest(self.pod, as_container(source), "", secrets, self._sandbox_config)
+                self._volume_images[volume] = (await self._node.images.ensure(request)).id
         except StartError as error:
             self.warn("Failed", f"Error: {error.reason}")
             raise
@@ -63,11 +72,11 @@ class ContainerStart:
         """The new container's id."""
         try:
             config = await self._config(pod_ips, directory, volumes)
-        except (ConfigError, StatusError, OSError) as error:
+        except (ConfigError, StatusError, OSError, RuntimeFault) as error:
             self.warn("Failed", f"Error: {error}")
             raise StartError("CreateContainerConfigError", str(error)) from error
         try:
-            container_id = await self._node.runtime.create_container(sandbox_id, config, self._sandbox_config)
+            container_id = await self._create(sandbox_id, config)
         except RuntimeFault as fault:
             if fault.code == NOT_FOUND:
                 self._node.images.forget(self._image.id)
@@ -75,6 +84,26 @@ class ContainerStart:
             raise StartError("CreateContainerError", fault.message) from fault
         self.say("Created", "Container created")
         return container_id
+
+    async def _create(self, sandbox_id: str, config: pb.ContainerConfig) -> str:
+        """A runtime that cannot join a target's process namespace makes one of the container's own
+        (R-EPH-4).
+        """
+        create = self._node.runtime.create_container
+        try:
+            return await create(sandbox_id, config, self._sandbox_config)
+        except RuntimeFault as fault:
+            if not (_joins_target(config) and _is_unsupported(fault)):
+                raise
+        options = config.linux.security_context.namespace_options
+        options.pid, options.target_id = pb.CONTAINER, ""
+        target = getattr(self._container, "target_container_name", "")
+        self.warn(
+            "TargetNotSupported",
+            f'The runtime cannot join the process namespace of container "{target}": '
+            "the container gets one of its own",
+        )
+        return await create(sandbox_id, config, self._sandbox_config)
 
     async def start(self, container_id: str) -> None:
         try:
@@ -98,6 +127,8 @@ class ContainerStart:
             image_id=self._image.reference,
             hash=definition_hash(self._container),
             crashes=self._action.crashes,
+            round=self._action.round,
+            resources=told_of(self.pod, self._container),
         )
 
     async def _config(
@@ -108,10 +139,21 @@ class ContainerStart:
         objects = await self._node.objects.named(self.pod.metadata.namespace, config_maps, secrets)
         sources = EnvSources(facts, pod_ips, objects.config_maps, objects.secrets)
         values = environment(self.pod, self._container, sources)
-        mounts = container_mounts(self._container, self._action, directory, volumes.mounted, values)
+        mounted = await volumes.mount_sources(self._container, self._volume_images, values)
+        mounts = container_mounts(self._container, self._action, mounted)
         directory.container_logs(self._action.name).mkdir(mode=0o755, parents=True, exist_ok=True)
         inputs = ContainerInputs(self._image.id, self._image.user, values, mounts)
         return container_config(self.pod, self._container, self._action, inputs, facts)
+
+    def _check_allowed(self) -> None:
+        """Raises StartError for an ephemeral container whose image the kubelet was told to keep out."""
+        patterns, image = self._node.config.debug_images, self._container.image
+        if self._action.type is not ContainerType.EPHEMERAL or not patterns:
+            return
+        if not any(fnmatchcase(image, pattern) for pattern in patterns):
+            message = f'image "{image}" is not on the allowlist of debug images'
+            self.warn("Failed", f"Error: {message}")
+            raise StartError("ErrImageNotAllowed", message)
 
     def say(self, reason: str, message: str) -> None:
         self._node.events.normal(self.pod, reason, message, field_path=self._path)
@@ -122,3 +164,11 @@ class ContainerStart:
 
 def _container_of(pod: Pod, name: str) -> EphemeralContainerCommon:
     return next(container for _, container in all_containers(pod) if container.name == name)
+
+
+def _joins_target(config: pb.ContainerConfig) -> bool:
+    return config.linux.security_context.namespace_options.pid == pb.TARGET
+
+
+def _is_unsupported(fault: RuntimeFault) -> bool:
+    return fault.code == "UNIMPLEMENTED" or "unsupported" in fault.message.lower()

@@ -8,6 +8,7 @@ codes.
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Awaitable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TypeVar
@@ -30,12 +31,18 @@ from podling.kubelet.runtime_config.runtime_labels import (
     POD_NAME,
     POD_NAMESPACE,
     POD_UID,
+    ROUND,
     number,
+    resources_told,
 )
 
 T = TypeVar("T")
 
+log = logging.getLogger(__name__)
+
 AT_ONCE = 16
+FIRST_RETRY = 0.5
+LONGEST_RETRY = 30.0
 
 _STATES = {
     pb.CONTAINER_CREATED: ContainerState.CREATED,
@@ -78,6 +85,17 @@ async def observe(runtime: Runtime, uid: str = "") -> dict[str, RuntimePod]:
     return pods
 
 
+async def observe_until_answered(runtime: Runtime, uid: str = "") -> dict[str, RuntimePod]:
+    wait = FIRST_RETRY
+    while True:
+        try:
+            return await observe(runtime, uid)
+        except RuntimeFault as fault:
+            log.warning("the runtime cannot say what it runs: %s", fault)
+        await asyncio.sleep(wait)
+        wait = min(wait * 2, LONGEST_RETRY)
+
+
 def observed_sandbox(status: pb.PodSandboxStatus) -> ObservedSandbox:
     network = status.network
     ips = (network.ip, *(more.ip for more in network.additional_ips))
@@ -109,7 +127,10 @@ def observed_container(status: pb.ContainerStatus, sandbox_id: str) -> ObservedC
         image_id=status.image_ref,
         hash=annotations.get(HASH, ""),
         crashes=number(annotations, CRASHES),
+        round=annotations.get(ROUND, ""),
         user=_user(status),
+        resources=resources_told(annotations),
+        sealed_mounts=frozenset(m.container_path for m in status.mounts if m.recursive_read_only),
     )
 
 

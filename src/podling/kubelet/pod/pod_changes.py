@@ -1,4 +1,4 @@
-"""What a new object of a pod means to its worker. Pure."""
+"""What a new object of a pod, or the loss of an instance, means to its worker. Pure."""
 
 from __future__ import annotations
 
@@ -14,17 +14,34 @@ OWN_CONDITIONS = frozenset((*OWNED, EPHEMERAL_STARTED)) - {SCHEDULED}
 
 
 def changed_images(old: Pod, new: Pod) -> set[str]:
-    """The containers whose image is another now."""
-    before = {container.name: container.image for _, container in all_containers(old)}
+    """The containers that are gone, or whose image is another now."""
+    now = {container.name: container.image for _, container in all_containers(new)}
     return {
-        container.name
-        for _, container in all_containers(new)
-        if before.get(container.name, container.image) != container.image
+        container.name for _, container in all_containers(old) if now.get(container.name) != container.image
     }
 
 
+def container_names(pod: Pod) -> frozenset[str]:
+    return frozenset(container.name for _, container in all_containers(pod))
+
+
 def with_foreign_conditions(own: PodStatus, published: PodStatus) -> PodStatus:
-    """The kubelet's newest status, with the conditions others own as the server has them."""
+    """The kubelet's newest status, with what is not its own as the server has it."""
     kept = [c for c in own.conditions if c.type in OWN_CONDITIONS]
     foreign = [c for c in published.conditions if c.type not in OWN_CONDITIONS]
-    return msgspec.structs.replace(own, conditions=kept + foreign)
+    return msgspec.structs.replace(
+        own, conditions=kept + foreign, debug_container_statuses=published.debug_container_statuses
+    )
+
+
+def without_instance(status: PodStatus, container_id: str) -> PodStatus:
+    """An ephemeral container that was let go leaves its name to the next entry, which has yet to start
+    (R-EPH-11).
+    """
+    shown = status.ephemeral_container_statuses
+    kept = [c for c in shown if c.container_id.rpartition("/")[2] != container_id]
+    return (
+        status
+        if len(kept) == len(shown)
+        else msgspec.structs.replace(status, ephemeral_container_statuses=kept)
+    )

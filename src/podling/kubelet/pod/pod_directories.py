@@ -88,6 +88,12 @@ class PodDirectory:
             unmount_under(self.path)
             shutil.rmtree(self.path)
 
+    def remove_instance(self, container: str, attempt: int) -> None:
+        """What one instance of a container has left."""
+        for log in self.container_logs(container).glob(f"{attempt}.log*"):
+            log.unlink(missing_ok=True)
+        self.termination_message(container, attempt).unlink(missing_ok=True)
+
     def remove_logs(self) -> None:
         shutil.rmtree(self.logs, ignore_errors=True)
 

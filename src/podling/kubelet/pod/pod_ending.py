@@ -11,6 +11,7 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable
 
+from podling.cri.interface import RuntimeFault
 from podling.kubelet.node.node_context import NodeContext
 from podling.kubelet.pod.pod_directories import PodDirectory
 from podling.kubelet.reporting.status_writer import StatusWriter
@@ -85,7 +86,7 @@ class PodEnding:
             try:
                 await step()
                 return
-            except OSError as error:
+            except (OSError, RuntimeFault) as error:
                 log.warning("%s not given back: %s", what, error)
             await asyncio.sleep(wait)
             wait = min(wait * 2, LONGEST_RETRY)

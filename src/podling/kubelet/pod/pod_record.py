@@ -6,20 +6,23 @@ from an event is a fact: a runtime that still answers RUNNING for the container 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import TypeVar
 
+from podling.kubelet.cgroups.limits import CgroupLimits
 from podling.kubelet.observed import (
     ContainerState,
     ObservedContainer,
     ObservedPod,
     ObservedSandbox,
+    PendingResize,
     StartFailure,
     Termination,
     from_nanoseconds,
 )
+from podling.model.container import ResourceRequirements
 
 _Made = TypeVar("_Made", ObservedSandbox, ObservedContainer)
 
@@ -31,6 +34,10 @@ _PROGRESS = {
     ContainerState.EXITED: 2,
 }
 """A container never goes back; `UNKNOWN` and `RUNNING` may take turns while a runtime recovers."""
+
+
+OOM_KILLED = "OOMKilled"
+KILLED = 137
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,16 +57,25 @@ class PodRecord:
         self._born: dict[str, int] = {}
         self._moment = 0
         self._out_of_memory: set[str] = set()
+        self._spared: set[str] = set()
         self._failures: dict[str, StartFailure] = {}
         self.sandbox_failure: StartFailure | None = None
         self.initialized: frozenset[str] = frozenset()
         self.in_flight: set[str] = set()
         self.restarting: set[str] = set()
         self.pre_stopped: set[str] = set()
+        self.unwanted: frozenset[str] = frozenset()
+        """Containers that were removed from the pod's spec, so that a start under way comes to nothing."""
         self.termination: Termination | None = None
         self.volumes_ready = False
         self.volumes_error = ""
         self.started_at: datetime | None = None
+        self._told: dict[str, ResourceRequirements] = {}
+        self.pending_resize: PendingResize | None = None
+        self.resize_failure: StartFailure | None = None
+        self.resized_generation = 0
+        self.pod_limits: CgroupLimits | None = None
+        self.limits_settled = False
 
     def observed(self) -> ObservedPod:
         return ObservedPod(
@@ -75,6 +91,11 @@ class PodRecord:
             pre_stopped=frozenset(self.pre_stopped),
             termination=self.termination,
             started_at=self.started_at,
+            pending_resize=self.pending_resize,
+            resize_failure=self.resize_failure,
+            resized_generation=self.resized_generation,
+            pod_limits=self.pod_limits,
+            limits_settled=self.limits_settled,
         )
 
     def sandbox(self, sandbox_id: str) -> ObservedSandbox | None:
@@ -104,9 +125,13 @@ class PodRecord:
         if exit_ and container.state is not ContainerState.EXITED:
             container = _exited(container, exit_)
         elif container.id in self._out_of_memory and container.exited and not container.reason:
-            container = replace(container, reason="OOMKilled")
+            container = replace(container, reason=OOM_KILLED)
+        if self._was_spared(container.id, container.exit_code) and container.reason == OOM_KILLED:
+            container = replace(container, reason="")
         if known and known.message and not container.message:
             container = replace(container, message=known.message)
+        if told := self._told.get(container.id):
+            container = replace(container, resources=told)
         self._containers[container.id] = container
 
     def running(self, container_id: str, at: datetime) -> None:
@@ -120,7 +145,8 @@ class PodRecord:
         if id_ in self._exits:
             return False
         at = from_nanoseconds(nanoseconds) if nanoseconds else now
-        self._exits[id_] = exit_ = Exit(code, at, id_ in self._out_of_memory)
+        told = id_ in self._out_of_memory or id_ in self._spared
+        self._exits[id_] = exit_ = Exit(code, at, told and not self._was_spared(id_, code))
         if sandbox := self._sandboxes.get(id_):
             self._sandboxes[id_] = replace(sandbox, ready=False)
         container = self._containers.get(id_)
@@ -129,7 +155,18 @@ class PodRecord:
         return True
 
     def out_of_memory(self, container_id: str) -> None:
+        """Something of it was killed for want of memory."""
         self._out_of_memory.add(container_id)
+        self._spared.discard(container_id)
+
+    def spared(self, container_id: str) -> None:
+        """Memory ran out where it lives, and others were killed for it."""
+        if container_id not in self._out_of_memory:
+            self._spared.add(container_id)
+
+    def _was_spared(self, container_id: str, exit_code: int) -> bool:
+        """One that was killed all the same may have been the next."""
+        return container_id in self._spared and exit_code != KILLED
 
     def message(self, container_id: str, text: str) -> None:
         if container := self._containers.get(container_id):
@@ -152,6 +189,8 @@ class PodRecord:
         self._containers.pop(container_id, None)
         self._exits.pop(container_id, None)
         self._born.pop(container_id, None)
+        self._told.pop(container_id, None)
+        self._spared.discard(container_id)
         self._out_of_memory.discard(container_id)
         self.restarting.discard(container_id)
         self.pre_stopped.discard(container_id)
@@ -166,6 +205,20 @@ class PodRecord:
         count = self.sandbox_failure.count + 1 if self.sandbox_failure else 1
         failure = self.sandbox_failure = StartFailure(reason, message, count, now)
         return failure
+
+    def told(self, container_id: str, resources: ResourceRequirements) -> None:
+        """The runtime was told that the container has these resources now."""
+        self._told[container_id] = resources
+        if container := self._containers.get(container_id):
+            self._containers[container_id] = replace(container, resources=resources)
+
+    def resized(self) -> Mapping[str, ResourceRequirements]:
+        """What the runtime was told after a container was made, by container id."""
+        return self._told
+
+    def resize_failed(self, reason: str, message: str, now: datetime) -> None:
+        count = self.resize_failure.count + 1 if self.resize_failure else 1
+        self.resize_failure = StartFailure(reason, message, count, now)
 
     def succeeded(self, name: str) -> None:
         self._failures.pop(name, None)
@@ -219,7 +272,7 @@ def _exited(container: ObservedContainer, exit_: Exit) -> ObservedContainer:
         started_at=started_at,
         finished_at=exit_.at,
         exit_code=exit_.code,
-        reason="OOMKilled" if exit_.out_of_memory else container.reason,
+        reason=OOM_KILLED if exit_.out_of_memory else container.reason,
     )
 
 

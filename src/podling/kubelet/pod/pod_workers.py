@@ -8,17 +8,22 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 
-from podling.cri.interface import Runtime, RuntimeEvent, RuntimeFault
+from podling.cri.interface import RuntimeEvent
+from podling.kubelet.log_rotation.rotator import WrittenLog
 from podling.kubelet.node.node_context import NodeContext
-from podling.kubelet.pod.observe import RuntimePod, observe
+from podling.kubelet.observed import Termination
+from podling.kubelet.planning import preemption
+from podling.kubelet.planning.ending import FAILED
+from podling.kubelet.pod.admission import NodeAdmission
+from podling.kubelet.pod.observe import RuntimePod, observe, observe_until_answered
 from podling.kubelet.pod.orphans import orphan
+from podling.kubelet.pod.pod_directories import PodDirectory
 from podling.kubelet.pod_worker import PodWorker
 from podling.model.pod import Pod
 
 FIRST_RETRY = 0.5
-LONGEST_RETRY = 30.0
 
 log = logging.getLogger(__name__)
 
@@ -33,6 +38,8 @@ class PodWorkers:
         self._owners: dict[str, str] = {}
         self._done: set[str] = set()
         self._begun = False
+        self._one_ended = asyncio.Event()
+        self._admission = NodeAdmission(node, self._preempt)
 
     def get(self, uid: str) -> PodWorker | None:
         return self._workers.get(uid)
@@ -44,13 +51,40 @@ class PodWorkers:
     def __iter__(self) -> Iterator[PodWorker]:
         return iter(self._workers.values())
 
-    def begin(self, pods: Iterable[Pod], found: Mapping[str, RuntimePod]) -> None:
+    def employ(self, pod: Pod, found: RuntimePod | None = None) -> None:
+        """Give a pod a worker that the API does not tell of; `found` is what the runtime has of it."""
+        self._employ(pod, found)
+
+    def end(self, uid: str) -> None:
+        """The pod is not wanted any more; it has the grace it asked for."""
+        if worker := self._workers.get(uid):
+            worker.terminate(Termination())
+
+    async def ended(self, uid: str) -> None:
+        """Returns once the pod has no worker."""
+        while uid in self._workers:
+            self._one_ended.clear()
+            await self._one_ended.wait()
+
+    def written_logs(self) -> Iterator[WrittenLog]:
+        """Those of running containers."""
+        for worker in self._workers.values():
+            directory = PodDirectory.of(worker.pod, self._node.config)
+            for container in worker.observed.containers:
+                if container.running:
+                    path = directory.container_logs(container.name) / f"{container.attempt}.log"
+                    yield WrittenLog(container.id, path)
+
+    def begin(self, pods: Collection[Pod], found: Mapping[str, RuntimePod]) -> None:
         """The API's pods, and what the runtime has; what is only in the runtime is an orphan."""
         self._begun = True
-        wanted = {pod.metadata.uid: pod for pod in pods}
-        for uid, pod in wanted.items():
-            self._employ(pod, found.get(uid))
-        for uid in found.keys() - wanted.keys():
+        wanted = {pod.metadata.uid for pod in pods}
+        # Who runs keeps his place, whoever else has come meanwhile.
+        for pod in sorted(
+            pods, key=lambda pod: (pod.metadata.uid not in found, pod.metadata.creation_timestamp)
+        ):
+            self._employ(pod, found.get(pod.metadata.uid))
+        for uid in found.keys() - wanted:
             self._end_orphan(uid, found[uid])
 
     def pod_changed(self, old: Pod | None, new: Pod | None) -> None:
@@ -99,17 +133,39 @@ class PodWorkers:
         worker = self._workers[uid] = PodWorker(self._node, pod, lambda id_: self._claim(id_, uid))
         if found is not None:
             worker.replace(found, worker.record.mark())
-        self._tasks.create_task(self._run(worker), name=f"pod {pod.metadata.namespace}/{pod.metadata.name}")
+        running = self._run(worker, known=found is not None)
+        self._tasks.create_task(running, name=f"pod {pod.metadata.namespace}/{pod.metadata.name}")
         return worker
+
+    async def _admit(self, worker: PodWorker, *, again: bool) -> None:
+        if not worker.asks_for_room:
+            return
+        if worker.pod.metadata.deletion_timestamp:
+            # It is ending and nobody is to judge it, but what still runs of it takes room.
+            self._node.allocations.give(worker.pod)
+            return
+        refusal = await self._admission.admit(worker.pod, again=again)
+        if refusal is None:
+            worker.admitted()
+        else:
+            worker.refused(refusal)
+
+    async def _preempt(self, pod: Pod) -> None:
+        worker = self._workers.get(pod.metadata.uid)
+        if worker is not None:
+            self._node.events.warning(pod, preemption.REASON, preemption.MESSAGE)
+            worker.terminate(Termination(preemption.REASON, preemption.MESSAGE, FAILED, is_disruption=True))
+            await self._node.allocations.released(pod.metadata.uid)
 
     def _claim(self, runtime_id: str, uid: str) -> None:
         self._owners[runtime_id] = uid
 
-    async def _run(self, worker: PodWorker) -> None:
+    async def _run(self, worker: PodWorker, *, known: bool) -> None:
         """An error of the program itself costs its pod a new start of its worker, and no other pod
-        anything."""
+        anything. `known`: the runtime has something of the pod already."""
         uid = worker.pod.metadata.uid
         try:
+            await self._admit(worker, again=known)
             await worker.run()
         except Exception:
             log.exception("worker of pod %s", uid)
@@ -120,18 +176,8 @@ class PodWorkers:
                 again.terminate(worker.record.termination)
             return
         del self._workers[uid]
+        self._one_ended.set()
         self._owners = {id_: owner for id_, owner in self._owners.items() if owner != uid}
         if worker.record.termination is None:
             # The object may stay for a while, held by finalizers; its pod is over all the same.
             self._done.add(uid)
-
-
-async def observe_until_answered(runtime: Runtime, uid: str = "") -> dict[str, RuntimePod]:
-    wait = FIRST_RETRY
-    while True:
-        try:
-            return await observe(runtime, uid)
-        except RuntimeFault as fault:
-            log.warning("the runtime cannot say what it runs: %s", fault)
-        await asyncio.sleep(wait)
-        wait = min(wait * 2, LONGEST_RETRY)

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 
 from podling.kubelet.container_types import ContainerType, all_containers
+from podling.kubelet.metrics.pod_counts import ProbeLabels
 from podling.kubelet.node.node_context import NodeContext
 from podling.kubelet.observed import ObservedContainer, ObservedPod, ProbeResult
 from podling.kubelet.planning.container_plan import recorded
@@ -74,11 +75,17 @@ class PodProbes:
                 probe,
                 ask=partial(check, node.runtime, target=target, user_agent=agent),
                 say=partial(node.events.warning, pod, field_path=path),
+                count=partial(self._count, pod, container.name, kind),
                 told=partial(self._told, instance),
                 first=instance.healths[kind],
             )
             run = prober.run(node.clock, instance.started, container.started_at)
             instance.tasks[kind] = tasks.create_task(run, name=f"{kind.value} probe of {container.name}")
+
+    def _count(self, pod: Pod, container: str, kind: ProbeKind, success: bool) -> None:
+        meta, result = pod.metadata, "successful" if success else "failed"
+        labels = ProbeLabels(kind.value, result, container, meta.name, meta.namespace, meta.uid)
+        self._node.pod_counts.probes[labels] += 1
 
     def _told(self, instance: _Instance, kind: ProbeKind, health: Health) -> None:
         instance.learn(kind, health)

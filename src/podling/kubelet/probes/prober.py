@@ -25,6 +25,8 @@ class Ask(Protocol):
         ...
 
 
+Count = Callable[[bool], None]
+"""Of an answer: whether it was a yes."""
 Say = Callable[[str, str], None]
 """A warning event: reason and message."""
 
@@ -39,6 +41,7 @@ class Prober:
         probe: Probe,
         ask: Ask,
         say: Say,
+        count: Count,
         told: Callable[[ProbeKind, Health], None],
         first: Health,
     ) -> None:
@@ -46,6 +49,7 @@ class Prober:
         self._probe = probe
         self._ask = ask
         self._say = say
+        self._count = count
         self._told = told
         self._verdict = Verdict(first)
 
@@ -74,6 +78,7 @@ class Prober:
         outcome = await self._answer()
         if outcome is None:
             return
+        self._count(outcome.success)
         if not outcome.success:
             self._say("Unhealthy", f"{self._kind.value} probe failed: {outcome.message}")
         elif outcome.message:

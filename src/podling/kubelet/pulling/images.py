@@ -10,8 +10,11 @@ again.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import timedelta
+from typing import NamedTuple
 
 from podling.client.events import EventRecorder
 from podling.cri.grpc import cri_pb2 as pb
@@ -19,6 +22,8 @@ from podling.cri.interface import Runtime, RuntimeFault
 from podling.kubelet.pod.faults import StartError, rpc_text
 from podling.kubelet.pulling.credentials import credentials_for
 from podling.kubelet.pulling.image_reference import InvalidReference, with_default_tag
+from podling.kubelet.pulling.pull_errors import pull_error, pull_text
+from podling.kubelet.pulling.pulled_images import PulledImages
 from podling.kubelet.reporting.durations import milliseconds_text
 from podling.kubelet.runtime_config.security import ImageUser
 from podling.model.container import EphemeralContainerCommon
@@ -52,19 +57,36 @@ class ImageRequest:
     sandbox_config: pb.PodSandboxConfig | None = None
 
 
+class _Pulled(NamedTuple):
+    """`credential` is the one that was taken; `took` does not count the wait for a turn."""
+
+    image: str
+    credential: pb.AuthConfig | None
+    took: timedelta
+
+
 class Images:
     """The node's images. `tasks` owns the pulls: one goes on for the others when the pod that began it is
     gone."""
 
     def __init__(
-        self, runtime: Runtime, events: EventRecorder, clock: Clock, tasks: asyncio.TaskGroup
+        self,
+        runtime: Runtime,
+        events: EventRecorder,
+        clock: Clock,
+        tasks: asyncio.TaskGroup,
+        pulled: PulledImages | None = None,
+        at_once: int = 0,
     ) -> None:
+        """`pulled` says who may use what is there, None: everyone; `at_once` limits pulls, 0: not at all."""
         self._runtime = runtime
         self._events = events
         self._clock = clock
         self._tasks = tasks
         self._present: dict[str, PresentImage] = {}
-        self._pulls: dict[tuple[str, bytes], asyncio.Future[str]] = {}
+        self._pulls: dict[tuple[str, bytes], asyncio.Future[_Pulled]] = {}
+        self._pulled = pulled
+        self._turns = asyncio.Semaphore(at_once) if at_once else contextlib.nullcontext()
 
     async def ensure(self, request: ImageRequest) -> PresentImage:
         """Raises StartError with the reason the container's status shows."""
@@ -75,7 +97,7 @@ class Images:
             self._warn(request, "InspectFailed", str(error))
             raise StartError("InvalidImageName", str(error)) from error
         image = await self._find(request, reference)
-        if image is not None and container.image_pull_policy != ALWAYS:
+        if image is not None and container.image_pull_policy != ALWAYS and self._usable(request, image):
             present = "already present on machine and can be accessed by the pod"
             self._say(request, "Pulled", f'Container image "{container.image}" {present}')
             return image
@@ -90,9 +112,6 @@ class Images:
         self._present = {
             name: found for name, found in self._present.items() if image not in (name, found.id)
         }
-
-    def forget_all(self) -> None:
-        self._present.clear()
 
     async def _find(self, request: ImageRequest, reference: str) -> PresentImage | None:
         if found := self._present.get(reference):
@@ -114,6 +133,10 @@ class Images:
         )
         return present
 
+    def _usable(self, request: ImageRequest, image: PresentImage) -> bool:
+        credentials = credentials_for(request.container.image, request.secrets)
+        return self._pulled is None or self._pulled.usable(image.id, credentials)
+
     async def _pull(self, request: ImageRequest, reference: str) -> PresentImage:
         name = request.container.image
         self._say(request, "Pulling", f'Pulling image "{name}"')
@@ -122,14 +145,18 @@ class Images:
             pulled = await self._shared_pull(request, reference)
             image = await self._runtime.image_status(reference)
         except RuntimeFault as fault:
-            self._warn(request, "Failed", f'Failed to pull image "{name}": {rpc_text(fault)}')
-            raise StartError("ErrImagePull", rpc_text(fault)) from fault
-        took = milliseconds_text(self._clock.now() - began)
-        text = f'Successfully pulled image "{name}" in {took} ({took} including waiting).'
-        self._say(request, "Pulled", f"{text} Image size: {image.size if image else 0} bytes.")
-        return self._remember(reference, image) if image else PresentImage(pulled, pulled)
+            self._warn(request, "Failed", f'Failed to pull image "{name}": {pull_text(fault)}')
+            raise pull_error(name, fault) from fault
+        waited = milliseconds_text(self._clock.now() - began)
+        took = f"{milliseconds_text(pulled.took)} ({waited} including waiting)"
+        size = f"Image size: {image.size if image else 0} bytes."
+        self._say(request, "Pulled", f'Successfully pulled image "{name}" in {took}. {size}')
+        present = self._remember(reference, image) if image else PresentImage(pulled.image, pulled.image)
+        if self._pulled is not None:
+            self._pulled.pulled(present.id, pulled.credential)
+        return present
 
-    async def _shared_pull(self, request: ImageRequest, reference: str) -> str:
+    async def _shared_pull(self, request: ImageRequest, reference: str) -> _Pulled:
         """One pull at a time of one image with the same credentials; whoever asks meanwhile waits for it."""
         credentials = credentials_for(reference, request.secrets)
         key = reference, b"".join(auth.SerializeToString(deterministic=True) for auth in credentials)
@@ -144,7 +171,8 @@ class Images:
     ) -> None:
         pull = self._pulls[key]
         try:
-            image = await self._try_credentials(key[0], credentials, sandbox)
+            async with self._turns:
+                pulled = await self._try_credentials(key[0], credentials, sandbox)
         except RuntimeFault as fault:
             pull.set_exception(fault)
             # Whoever waited may be gone; the fault was still seen.
@@ -153,19 +181,23 @@ class Images:
             pull.cancel()
             raise
         else:
-            pull.set_result(image)
+            pull.set_result(pulled)
         finally:
             del self._pulls[key]
 
     async def _try_credentials(
         self, reference: str, credentials: list[pb.AuthConfig], sandbox: pb.PodSandboxConfig | None
-    ) -> str:
+    ) -> _Pulled:
+        began = self._clock.now()
         for auth in credentials[:-1]:
             try:
-                return await self._runtime.pull_image(reference, auth, sandbox)
+                image = await self._runtime.pull_image(reference, auth, sandbox)
             except RuntimeFault:
                 continue
-        return await self._runtime.pull_image(reference, credentials[-1] if credentials else None, sandbox)
+            return _Pulled(image, auth, self._clock.now() - began)
+        last = credentials[-1] if credentials else None
+        image = await self._runtime.pull_image(reference, last, sandbox)
+        return _Pulled(image, last, self._clock.now() - began)
 
     def _say(self, request: ImageRequest, reason: str, message: str) -> None:
         self._events.normal(request.pod, reason, message, field_path=request.field_path)

@@ -22,7 +22,21 @@ READY = "Ready"
 CONTAINERS_READY = "ContainersReady"
 SCHEDULED = "PodScheduled"
 EPHEMERAL_STARTED = "EphemeralContainersStarted"
-OWNED = (READY_TO_START, INITIALIZED, READY, CONTAINERS_READY, SCHEDULED, EPHEMERAL_STARTED)
+DISRUPTION_TARGET = "DisruptionTarget"
+RESTARTING = "AllContainersRestarting"
+RESIZE_PENDING = "PodResizePending"
+RESIZE_IN_PROGRESS = "PodResizeInProgress"
+OWNED = (
+    READY_TO_START,
+    INITIALIZED,
+    READY,
+    CONTAINERS_READY,
+    SCHEDULED,
+    EPHEMERAL_STARTED,
+    RESTARTING,
+    RESIZE_PENDING,
+    RESIZE_IN_PROGRESS,
+)
 
 
 class Judgement(NamedTuple):
@@ -33,7 +47,8 @@ class Judgement(NamedTuple):
 
 class Facts(NamedTuple):
     """`statuses` by container name; `begun`: app containers have been made in this sandbox, which is only
-    possible after initialization; `debugged`: an ephemeral container has been started.
+    possible after initialization; `debugged`: an ephemeral container has been started. `disruption` says why
+    the kubelet ends the pod for the sake of others.
     """
 
     phase: str
@@ -41,10 +56,10 @@ class Facts(NamedTuple):
     sandbox_ready: bool
     begun: bool
     debugged: bool
+    disruption: str = ""
 
 
 def pod_conditions(pod: Pod, facts: Facts, now: datetime) -> list[PodCondition]:
-    old = {condition.type: condition for condition in pod.status.conditions}
     kept = [condition for condition in pod.status.conditions if condition.type not in OWNED]
     judgements: dict[str, Judgement] = {
         READY_TO_START: Judgement(facts.sandbox_ready),
@@ -53,17 +68,19 @@ def pod_conditions(pod: Pod, facts: Facts, now: datetime) -> list[PodCondition]:
         CONTAINERS_READY: _containers_ready(pod, facts),
         SCHEDULED: Judgement(True),
     }
-    if facts.debugged or EPHEMERAL_STARTED in old:
+    if facts.debugged or any(c.type == EPHEMERAL_STARTED for c in pod.status.conditions):
         # Set with the first one and never cleared (R-EPH-10).
         judgements[EPHEMERAL_STARTED] = Judgement(True)
-    make = _maker(pod, old, now)
+    if facts.disruption:
+        kept = [condition for condition in kept if condition.type != DISRUPTION_TARGET]
+        judgements[DISRUPTION_TARGET] = Judgement(True, "TerminationByKubelet", facts.disruption)
+    make = condition_maker(pod, now)
     return [*map(msgspec.structs.replace, kept), *(make(kind, j) for kind, j in judgements.items())]
 
 
-def _maker(
-    pod: Pod, old: Mapping[str, PodCondition], now: datetime
-) -> Callable[[str, Judgement], PodCondition]:
+def condition_maker(pod: Pod, now: datetime) -> Callable[[str, Judgement], PodCondition]:
     """Makes conditions whose transition time is the old one while their status stays the same."""
+    old = {condition.type: condition for condition in pod.status.conditions}
 
     def make(kind: str, judgement: Judgement) -> PodCondition:
         status = "True" if judgement.status else "False"

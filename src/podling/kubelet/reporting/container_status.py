@@ -10,9 +10,15 @@ from podling.kubelet.container_types import ContainerType
 from podling.kubelet.observed import ObservedContainer
 from podling.kubelet.planning.container_plan import recorded
 from podling.kubelet.planning.init_plan import initialized
+from podling.kubelet.planning.resize import actuated
 from podling.kubelet.planning.restart import LOST_EXIT_CODE, STATUS_UNKNOWN
 from podling.kubelet.reporting.waiting import Moment, first_wait, waiting_for
-from podling.model.container import EphemeralContainerCommon
+from podling.model.container import (
+    Container,
+    EphemeralContainerCommon,
+    ResourceRequirements,
+    VolumeMount,
+)
 from podling.model.pod import Pod
 from podling.model.pod_status import (
     ContainerState,
@@ -66,14 +72,21 @@ def _of_instances(
         image_id=newest.image_id,
         container_id=container_id(newest),
         allocated_resources=container.resources.requests,
-        resources=container.resources,
-        volume_mounts=_mounts(container),
+        resources=_resources(container, newest),
+        volume_mounts=_mounts(container, newest.sealed_mounts),
     )
     if newest.user:
         uid, gid, groups = newest.user
         linux = LinuxContainerUser(uid=uid, gid=gid, supplemental_groups=list(groups))
         status.user = ContainerUser(linux=linux)
     return status
+
+
+def _resources(container: EphemeralContainerCommon, newest: ObservedContainer) -> ResourceRequirements:
+    """What a running container has, which while it is being resized is not what it was given."""
+    if isinstance(container, Container) and newest.running:
+        return actuated(container, newest)
+    return container.resources
 
 
 def _state(at: Moment, container: ObservedContainer, old: ContainerStatus | None) -> ContainerState:
@@ -173,13 +186,22 @@ def _unknown(message: str) -> ContainerState:
     return ContainerState(terminated=ended)
 
 
-def _mounts(container: EphemeralContainerCommon) -> list[VolumeMountStatus]:
+def _mounts(
+    container: EphemeralContainerCommon, sealed: frozenset[str] = frozenset()
+) -> list[VolumeMountStatus]:
     return [
         VolumeMountStatus(
             name=mount.name,
             mount_path=mount.mount_path,
             read_only=mount.read_only,
-            recursive_read_only="Disabled" if mount.read_only else None,
+            recursive_read_only=_how_far(mount, sealed),
         )
         for mount in container.volume_mounts
     ]
+
+
+def _how_far(mount: VolumeMount, sealed: frozenset[str]) -> str | None:
+    """Of a mount that is read-only, whether those below it are."""
+    if not mount.read_only:
+        return None
+    return "Enabled" if mount.mount_path in sealed else "Disabled"

@@ -3,24 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple
 
 from podling.kubelet.planning.ending import DEADLINE_EXCEEDED
+from podling.kubelet.reporting.resize_conditions import resize_events
+from podling.kubelet.reporting.status_event import StatusEvent
 from podling.kubelet.runtime_config.field_path import field_paths
 from podling.model.pod import Pod
 from podling.model.pod_status import ContainerStatus, PodStatus
 
 
-class StatusEvent(NamedTuple):
-    warning: bool
-    reason: str
-    message: str
-    field_path: str = ""
-
-
 def status_events(pod: Pod, old: PodStatus, new: PodStatus) -> Iterator[StatusEvent]:
     if new.reason == DEADLINE_EXCEEDED and old.reason != new.reason:
         yield StatusEvent(False, new.reason, new.message)
+    yield from resize_events(pod, old, new)
     before = {status.name: _waiting(status) for status in _all(old)}
     paths = field_paths(pod)
     for status in _all(new):

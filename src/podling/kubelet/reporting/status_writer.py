@@ -25,7 +25,8 @@ class StatusWriter:
     """One task runs `run()`; `publish` never waits; `flushed()` returns when the server has the newest
     status."""
 
-    def __init__(self, client: Client, pod: Pod) -> None:
+    def __init__(self, client: Client, pod: Pod | None) -> None:
+        """`pod` is None while the server has no object to write to."""
         self._client = client
         self._known = pod
         self._wanted: PodStatus | None = None
@@ -41,8 +42,16 @@ class StatusWriter:
     def learn(self, pod: Pod) -> None:
         """What the server has now. An answer to a later write of ours is newer than what a watch still
         brings."""
-        if _version(pod) >= _version(self._known):
+        known = self._known
+        if known is None or known.metadata.uid != pod.metadata.uid:
             self._known = pod
+            self._wake.set()
+        elif _version(pod) >= _version(known):
+            self._known = pod
+
+    def lose(self) -> None:
+        """The server has no object any more; what is published waits for another."""
+        self._known = None
 
     async def flushed(self) -> None:
         await self._idle.wait()
@@ -59,34 +68,40 @@ class StatusWriter:
         """Until the newest status is written; one that becomes newer meanwhile is taken up at the next
         try."""
         wait = FIRST_RETRY
-        while self._wanted is not None:
-            patch = status_patch(self._known.status, self._wanted, self._known.metadata.uid)
+        while self._wanted is not None and self._known is not None:
+            known = self._known
+            patch = status_patch(known.status, self._wanted, known.metadata.uid)
             if patch is None:
                 return
             self._wake.clear()
             try:
-                self.learn(await self._send(patch))
+                self._written(known, await self._send(known, patch))
                 return
             except StatusError as error:
                 if error.code in (404, 409):
-                    # The object is gone, or another pod has its name: there is nothing left to publish to.
-                    self._wanted = None
+                    # The object is gone, or another pod has its name: there is nothing to publish to.
+                    self._known = None if self._known is known else self._known
                     return
-                log.warning("status of pod %s not written: %s", self._name, error.message)
+                log.warning("status of pod %s not written: %s", _name(known), error.message)
             except OSError as error:
-                log.warning("status of pod %s not written: %s", self._name, error)
+                log.warning("status of pod %s not written: %s", _name(known), error)
             await asyncio.sleep(wait)
             wait = min(wait * 2, LONGEST_RETRY)
 
-    async def _send(self, patch: dict[str, object]) -> Pod:
-        meta = self._known.metadata
+    async def _send(self, known: Pod, patch: dict[str, object]) -> Pod:
+        meta = known.metadata
         return await self._client.patch(
             Pod, meta.name, meta.namespace, patch, subresource="status", patch_type=STRATEGIC_MERGE
         )
 
-    @property
-    def _name(self) -> str:
-        return f"{self._known.metadata.namespace}/{self._known.metadata.name}"
+    def _written(self, known: Pod, answer: Pod) -> None:
+        """Meanwhile the object may have been lost, or replaced."""
+        if self._known is not None and self._known.metadata.uid == known.metadata.uid:
+            self.learn(answer)
+
+
+def _name(pod: Pod) -> str:
+    return f"{pod.metadata.namespace}/{pod.metadata.name}"
 
 
 def _version(pod: Pod) -> int:

@@ -68,9 +68,11 @@ def _without_target(at: Moment, container: EphemeralContainer) -> ContainerState
 
 
 def _begins_anew(at: Moment, kind: ContainerType, container: Container, newest: ObservedContainer) -> bool:
-    """Whether it ended in an earlier sandbox and is still to run in this one (R-INIT-4)."""
+    """Whether it ended in an earlier sandbox, or round, and is still to run in this one (R-INIT-4)."""
     sandbox = at.observed.sandbox
-    if sandbox is None or not sandbox.usable or newest.sandbox_id == sandbox.id or not newest.exited:
+    if sandbox is None or not sandbox.usable or not newest.exited:
+        return False
+    if newest.sandbox_id == sandbox.id and not at.observed.outdated(newest):
         return False
     if kind is ContainerType.INIT:
         return not initialized(at.pod, at.observed)

@@ -52,13 +52,20 @@ def container_config(
         stdin=container.stdin,
         stdin_once=container.stdin_once,
         tty=container.tty,
+        stop_signal=stop_signal(container),
         linux=pb.LinuxContainerConfig(
-            resources=linux_resources(pod, container, start.type, node.memory_bytes),
+            resources=linux_resources(pod, container, start.type, node),
             security_context=container_security(
                 pod, container, inputs.image_user, start.target_id, node.seccomp_dir
             ),
         ),
     )
+
+
+def stop_signal(container: EphemeralContainerCommon) -> str:
+    """In CRI's spelling. A runtime that knows of none takes the image's."""
+    name = container.lifecycle.stop_signal if container.lifecycle else None
+    return name.replace("+", "PLUS").replace("-", "MINUS") if name else "RUNTIME_DEFAULT"
 
 
 def log_path(name: str, attempt: int) -> str:

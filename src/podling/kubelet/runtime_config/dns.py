@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from podling.kubelet.node.node_facts import NodeFacts, Resolver
+from podling.kubelet.runtime_config.environment import ConfigError
 from podling.model.pod import Pod, PodDNSConfig
 
 LONGEST_HOSTNAME = 63
+LONGEST_FQDN = 64
 MOST_SERVERS = 3
 MOST_SEARCHES = 32
+LONGEST_SEARCH = 253
+LONGEST_SEARCH_LINE = 2048
 
 
 def hostname_and_domain(pod: Pod, cluster_domain: str) -> tuple[str, str]:
@@ -21,11 +27,20 @@ def hostname_and_domain(pod: Pod, cluster_domain: str) -> tuple[str, str]:
 
 
 def sandbox_hostname(pod: Pod, cluster_domain: str) -> str:
-    """What the pod's processes see as host name; a pod in the node's network keeps the node's."""
+    """What the pod's processes see as host name; a pod in the node's network keeps the node's. Raises
+    ConfigError when it would be longer than a kernel takes."""
     if pod.spec.host_network and not pod.spec.hostname_override:
         return ""
     name, domain = hostname_and_domain(pod, cluster_domain)
-    return f"{name}.{domain}" if domain and pod.spec.set_hostname_as_fqdn else name
+    if not domain or not pod.spec.set_hostname_as_fqdn:
+        return name
+    fqdn = f"{name}.{domain}"
+    if len(fqdn) > LONGEST_FQDN:
+        raise ConfigError(
+            f"failed to construct FQDN from pod hostname and cluster domain, FQDN {fqdn} is too long "
+            f"({LONGEST_FQDN} is the max, {len(fqdn)} characters requested)"
+        )
+    return fqdn
 
 
 def parse_resolv_conf(text: str) -> Resolver:
@@ -45,10 +60,35 @@ def parse_resolv_conf(text: str) -> Resolver:
 
 
 def pod_resolver(pod: Pod, node: NodeFacts) -> Resolver:
+    """What of it every C library takes; `dns_warnings` says what was left out."""
+    wanted = _wanted(pod, node)
+    return Resolver(wanted.servers[:MOST_SERVERS], _searches_that_fit(wanted.searches), wanted.options)
+
+
+def dns_warnings(pod: Pod, node: NodeFacts) -> Iterator[str]:
+    wanted, applied = _wanted(pod, node), pod_resolver(pod, node)
+    if applied.servers != wanted.servers:
+        yield (
+            "Nameserver limits were exceeded, some nameservers have been omitted, "
+            f"the applied nameserver line is: {' '.join(applied.servers)}"
+        )
+    if applied.searches != wanted.searches:
+        yield (
+            "Search Line limits were exceeded, some search paths have been omitted, "
+            f"the applied search line is: {' '.join(applied.searches)}"
+        )
+
+
+def _searches_that_fit(wanted: tuple[str, ...]) -> tuple[str, ...]:
+    searches = [search for search in wanted[:MOST_SEARCHES] if len(search) <= LONGEST_SEARCH]
+    while len(" ".join(searches)) > LONGEST_SEARCH_LINE:
+        searches.pop()
+    return tuple(searches)
+
+
+def _wanted(pod: Pod, node: NodeFacts) -> Resolver:
     resolver = _by_policy(pod, node)
-    if pod.spec.dns_config:
-        resolver = _with_config(resolver, pod.spec.dns_config)
-    return Resolver(resolver.servers[:MOST_SERVERS], resolver.searches[:MOST_SEARCHES], resolver.options)
+    return _with_config(resolver, pod.spec.dns_config) if pod.spec.dns_config else resolver
 
 
 def _by_policy(pod: Pod, node: NodeFacts) -> Resolver:

@@ -23,3 +23,9 @@ def _replacement(match: re.Match[str], values: Mapping[str, str]) -> str:
     if name is None:
         return "$"
     return values.get(name, match[0])
+
+
+def undefined(text: str, values: Mapping[str, str]) -> list[str]:
+    """The names it refers to that have no value."""
+    names = (match[1] for match in _DOLLAR.finditer(text))
+    return [name for name in names if name is not None and name not in values]

@@ -1,16 +1,18 @@
 """What the kubelet writes on sandboxes and containers, by which it knows them again (R-INIT-11, R-DBG-3).
 
-Labels and annotations are upstream's names; two are podling's own: the container's type as a label, and the
-failures in a row that came before an instance (`backoff.py`).
+Labels and annotations are upstream's names; four are podling's own: the container's type as a label, the
+failures in a row that came before an instance (`backoff.py`), the round it was made in (`rounds.py`), and the
+resources it was made with.
 """
 
 from __future__ import annotations
 
 from podling.kubelet.container_types import ContainerType
+from podling.kubelet.planning.resize import told_of
 from podling.kubelet.planning.restart import definition_hash
 from podling.kubelet.pod_actions import StartContainer
-from podling.model.container import EphemeralContainerCommon
-from podling.model.json import encode
+from podling.model.container import EphemeralContainerCommon, ResourceRequirements
+from podling.model.json import decode, encode
 from podling.model.pod import Pod
 
 POD_NAME = "io.kubernetes.pod.name"
@@ -28,6 +30,8 @@ PORTS = "io.kubernetes.container.ports"
 DELETION_GRACE_PERIOD = "io.kubernetes.pod.deletionGracePeriod"
 TERMINATION_GRACE_PERIOD = "io.kubernetes.pod.terminationGracePeriod"
 CRASHES = "podling.io/container.crashes"
+RESOURCES = "podling.io/container.resources"
+ROUND = "podling.io/container.round"
 
 
 def pod_labels(pod: Pod) -> dict[str, str]:
@@ -59,15 +63,25 @@ def container_annotations(
         TERMINATION_MESSAGE_POLICY: container.termination_message_policy,
         CRASHES: str(start.crashes),
     }
+    if start.round:
+        written[ROUND] = start.round
     if pod.metadata.deletion_grace_period_seconds is not None:
         written[DELETION_GRACE_PERIOD] = str(pod.metadata.deletion_grace_period_seconds)
     if pod.spec.termination_grace_period_seconds is not None:
         written[TERMINATION_GRACE_PERIOD] = str(pod.spec.termination_grace_period_seconds)
     if container.lifecycle and container.lifecycle.pre_stop:
         written[PRE_STOP_HANDLER] = encode(container.lifecycle.pre_stop).decode()
+    if (told := told_of(pod, container)) and (told.requests or told.limits):
+        written[RESOURCES] = encode(told).decode()
     if container.ports:
         written[PORTS] = encode(container.ports).decode()
     return written
+
+
+def resources_told(annotations: dict[str, str]) -> ResourceRequirements:
+    """What the runtime was told when it made the container."""
+    written = annotations.get(RESOURCES)
+    return decode(written.encode(), ResourceRequirements) if written else ResourceRequirements()
 
 
 def number(values: dict[str, str], key: str) -> int:

@@ -3,13 +3,16 @@ understands.
 
 Ends differ and are kept apart. A client that closes its half of stdin sends end of input. A client that is
 lost sends nothing: the runtime's connection is dropped, and a shell attached to lives on (R-EPH-6). A runtime
-that is lost is a failure told to the client.
+that is lost is a failure told to the client. A client that does not read holds up the container, as a full
+pipe does, but not its end: containerd 1.6 stops and removes no container whose output somebody attached has
+not taken.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 
 import msgspec
@@ -18,10 +21,17 @@ from podling.model.errors import internal
 from podling.streaming.errors import Disconnected
 from podling.streaming.session import Session, Stream
 
+ContainerEnded = Callable[[], Awaitable[None]]
+"""Returns once the container does not run."""
 STREAMS_TIMEOUT = 30.0
 """Seconds a client has to open all its streams after the upgrade."""
+SUCCESS = b'{"metadata":{},"status":"Success"}'
+ANSWERS_TIMEOUT = 5.0
+"""Seconds a runtime that is to be left has to take the streams it was asked for."""
 LAST_WORDS = 5.0
 """Seconds a container has to take the input of a client that is gone."""
+STALLED = 5.0
+"""Seconds a client may take nothing of what is left for it once its container has ended."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,27 +63,46 @@ class Dialect:
     status: bool
 
 
-async def relay_command(client: Session, runtime: Session, wanted: CommandStreams, dialect: Dialect) -> None:
-    """Returns when it is over for both sides."""
-    try:
-        async with asyncio.timeout(STREAMS_TIMEOUT):
-            ours = await _opened_by(client, wanted.types(resize=dialect.resize))
-    except (Disconnected, TimeoutError):
-        runtime.drop()
-        await client.finish()
+async def relay_command(
+    client: Session,
+    runtime: Session,
+    wanted: CommandStreams,
+    dialect: Dialect,
+    container_ended: ContainerEnded | None = None,
+) -> None:
+    """Returns when it is over for both sides. `container_ended` is for an attach, whose client may hold up
+    the end of its container; an exec holds up nobody but its command.
+    """
+    ours = await opened_in_time(client, runtime, wanted.types(resize=dialect.resize))
+    if ours is None:
         return
     theirs = {name: runtime.open({"streamtype": name}) for name in wanted.types(resize=True)}
     async with asyncio.TaskGroup() as group:
         uploads = [
-            group.create_task(_upload(ours[name], theirs[name]))
+            group.create_task(upload(ours[name], theirs[name]))
             for name in ("stdin", "resize")
             if name in ours
         ]
-        group.create_task(_drop_with(client, runtime, uploads))
+        group.create_task(drop_with(client, runtime, uploads))
+        dropping = group.create_task(_drop_stalled(client, runtime, container_ended or _never))
         told = await _download(ours, theirs)
-        await _tell(ours["error"], told, dialect)
+        dropping.cancel()
+        await tell(ours["error"], told, dialect)
         await client.finish()
         runtime.drop()
+
+
+async def opened_in_time(
+    client: Session, runtime: Session, types: tuple[str, ...]
+) -> Mapping[str, Stream] | None:
+    """The client's streams by type; None for a client that does not open them all: then both are ended."""
+    try:
+        async with asyncio.timeout(STREAMS_TIMEOUT):
+            return await _opened_by(client, types)
+    except (Disconnected, TimeoutError):
+        runtime.drop()
+        await client.finish()
+        return None
 
 
 async def _opened_by(client: Session, types: tuple[str, ...]) -> Mapping[str, Stream]:
@@ -92,26 +121,51 @@ async def _opened_by(client: Session, types: tuple[str, ...]) -> Mapping[str, St
     return streams
 
 
-async def _drop_with(client: Session, runtime: Session, uploads: list[asyncio.Task[None]]) -> None:
+async def drop_with(client: Session, runtime: Session, uploads: list[asyncio.Task[None]]) -> None:
     """A client that is lost takes the runtime's connection with it, but what it had said is passed on
     first.
     """
     await client.wait_lost()
-    if uploads:
-        await asyncio.wait(uploads, timeout=LAST_WORDS)
-    runtime.close()
-    await runtime.gone()
+    with suppress(TimeoutError):
+        async with asyncio.timeout(LAST_WORDS):
+            if uploads:
+                await asyncio.wait(uploads)
+            await runtime.answered()
+            runtime.close()
+            await runtime.wait_lost()
+    await leave(runtime)
 
 
-async def _upload(ours: Stream, theirs: Stream) -> None:
-    """Passes on the end of input only if it was said."""
+async def leave(runtime: Session) -> None:
+    """Ends the runtime's connection, once it has taken all streams. A containerd that could not say that it
+    has taken one waits for ever to close it, and cannot stop the container.
+    """
+    with suppress(TimeoutError):
+        async with asyncio.timeout(ANSWERS_TIMEOUT):
+            await runtime.answered()
+    runtime.drop()
+
+
+async def _never() -> None:
+    await asyncio.Event().wait()
+
+
+async def _drop_stalled(client: Session, runtime: Session, container_ended: ContainerEnded) -> None:
+    await container_ended()
+    await client.stalled(STALLED)
+    client.drop()
+    await leave(runtime)
+
+
+async def upload(ours: Stream, theirs: Stream, *, passes_end: bool = True) -> None:
+    """Passes on the end of input only if it was said, and is to be."""
     try:
         while data := await ours.read():
             await theirs.write(data)
     except Disconnected:
         ours.ignore()
         return
-    if ours.ended:
+    if ours.ended and passes_end:
         theirs.end()
 
 
@@ -136,7 +190,7 @@ async def _copy(theirs: Stream, ours: Stream) -> None:
     ours.end()
 
 
-async def _tell(error: Stream, told: bytes, dialect: Dialect) -> None:
+async def tell(error: Stream, told: bytes, dialect: Dialect) -> None:
     told = told or _failure("the container runtime ended the stream")
     message = told if dialect.status else failure_text(told)
     try:
@@ -149,7 +203,7 @@ async def _tell(error: Stream, told: bytes, dialect: Dialect) -> None:
 async def tell_failure(client: Session, message: str, dialect: Dialect) -> None:
     """For a client with nothing to be joined to."""
     error = (await _opened_by(client, ("error",)))["error"]
-    await _tell(error, _failure(message), dialect)
+    await tell(error, _failure(message), dialect)
     await client.finish()
 
 

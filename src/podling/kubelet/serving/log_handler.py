@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from aiohttp import web
 
-from podling.cri.grpc import cri_pb2 as pb
 from podling.cri.interface import RuntimeFault
+from podling.kubelet.serving.container_log import ContainerLog, container_log
 from podling.kubelet.serving.log_directories import LogDirectories
 from podling.kubelet.serving.log_request import LogRequest, NoLog, has_container, log_of, parse_request
 from podling.kubelet.serving.logs import follow_log, send_log
@@ -34,48 +32,28 @@ class LogHandler:
         except (NoLog, ValueError) as error:
             raise Refusal(400, str(error)) from error
         container_id = api_id.partition("://")[2]
-        log = await self._log_path(api_id, container_id)
+        try:
+            log = await container_log(self._host, container_id)
+        except (RuntimeFault, OSError) as error:
+            raise Refusal(400, f"unable to retrieve container logs for {api_id}") from error
         response = web.StreamResponse(headers={"Content-Type": "text/plain"})
         await response.prepare(request)
         try:
-            await self._send(log, wanted, container_id, response)
+            await self._send(log, wanted, response)
         except* ConnectionError:
             # The client has seen enough.
             pass
         return response
 
-    async def _log_path(self, api_id: str, container_id: str) -> Path:
-        try:
-            log = Path((await self._host.runtime.container_status(container_id)).log_path)
-            log.stat()
-        except (RuntimeFault, OSError) as error:
-            raise Refusal(400, f"unable to retrieve container logs for {api_id}") from error
-        return log
-
-    async def _send(
-        self, log: Path, wanted: LogRequest, container_id: str, response: web.StreamResponse
-    ) -> None:
+    async def _send(self, log: ContainerLog, wanted: LogRequest, response: web.StreamResponse) -> None:
         if not wanted.follow:
-            await send_log(log, wanted.options, response.write, tail_lines=wanted.tail_lines)
+            await send_log(log.path, wanted.options, response.write, tail_lines=wanted.tail_lines)
             return
-
-        async def ended() -> bool:
-            await self._host.container_ended(container_id)
-            return await self._is_complete(container_id)
-
         await follow_log(
-            log,
+            log.path,
             wanted.options,
             response.write,
             directories=self._directories,
-            ended=ended,
+            ended=log.ended,
             tail_lines=wanted.tail_lines,
         )
-
-    async def _is_complete(self, container_id: str) -> bool:
-        """A runtime calls a container exited once it has written all of its log."""
-        try:
-            status = await self._host.runtime.container_status(container_id)
-        except RuntimeFault:
-            return True
-        return status.state != pb.CONTAINER_RUNNING

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Protocol
+
+from aiohttp import web
 
 from podling.cri.interface import Runtime
 from podling.model.pod import Pod
+
+Page = Callable[[web.Request], Awaitable[web.StreamResponse]]
+Pages = Mapping[str, Page]
+"""By path."""
 
 
 class PodHost(Protocol):
@@ -16,6 +22,11 @@ class PodHost(Protocol):
 
     @property
     def runtime(self) -> Runtime: ...
+
+    @property
+    def pages(self) -> Pages:
+        """What it tells of itself and its node."""
+        ...
 
     def pods(self) -> Sequence[Pod]: ...
 

@@ -7,8 +7,10 @@ Answers are plain text and status codes as the kubelet gives them; the API serve
 
 from __future__ import annotations
 
+import logging
+import socket
 import ssl
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -20,6 +22,7 @@ from podling.kubelet.serving.log_handler import LogHandler
 from podling.kubelet.serving.pod_host import PodHost
 from podling.kubelet.serving.refusal import Refusal
 from podling.kubelet.serving.stream_handlers import StreamHandlers
+from podling.model.errors import StatusError
 from podling.model.time import Clock
 from podling.streaming.errors import Disconnected
 from podling.streaming.negotiation import Unacceptable
@@ -27,15 +30,17 @@ from podling.streaming.negotiation import Unacceptable
 HEADER_LIMIT = 1 << 20
 """An exec names its command in the URL."""
 SHUTDOWN_GRACE = 1.0
+ALONE = {"stats": "stats", "metrics": "metrics", "logs": "log"}
+FINE = {"pods": "pods", "runningpods": "pods", "healthz": "healthz", "configz": "configz"}
+"""What RBAC calls that which a path begins with."""
 
-Allowed = Callable[[str, tuple[str, ...]], bool]
-"""Whether a user (the certificate's common name), with its groups (organizations), may use the kubelet."""
+Allowed = Callable[[str, tuple[str, ...], str, Sequence[str]], Awaitable[bool]]
+"""Whether a user (the certificate's common name), with its groups (organizations), may do this (a verb) with
+any of these subresources of the node. Raises StatusError or OSError when nobody can say."""
+
+log = logging.getLogger(__name__)
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
-
-
-def masters_only(user: str, groups: tuple[str, ...]) -> bool:
-    return "system:masters" in groups
 
 
 def server_tls(certificate: Path, key: Path, client_ca: Path) -> ssl.SSLContext:
@@ -50,20 +55,20 @@ def server_tls(certificate: Path, key: Path, client_ca: Path) -> ssl.SSLContext:
 
 
 class KubeletServer:
-    def __init__(self, host: PodHost, clock: Clock, allowed: Allowed = masters_only) -> None:
+    def __init__(self, host: PodHost, clock: Clock, allowed: Allowed) -> None:
         self._host = host
         self._allowed = allowed
         self._directories = LogDirectories()
         self._logs = LogHandler(host, clock, self._directories)
-        self._streams = StreamHandlers(host)
+        self._streams = StreamHandlers(host, self._directories)
 
     async def run(self) -> None:
         """Wakes those who follow logs; runs as long as the server listens."""
         await self._directories.run()
 
     @asynccontextmanager
-    async def listening(self, address: str, port: int, tls: ssl.SSLContext) -> AsyncIterator[int]:
-        """Serve while the block runs; gives the port. Raises OSError when the port cannot be had."""
+    async def listening(self, listener: socket.socket, tls: ssl.SSLContext) -> AsyncIterator[int]:
+        """Serve while the block runs, who connects to `listener`, which is closed then; gives its port."""
         runner = web.AppRunner(
             self._application(),
             handler_cancellation=True,
@@ -74,7 +79,7 @@ class KubeletServer:
         )
         await runner.setup()
         try:
-            site = web.TCPSite(runner, address, port, ssl_context=tls)
+            site = web.SockSite(runner, listener, ssl_context=tls)
             await site.start()
             yield runner.addresses[0][1]
         finally:
@@ -83,12 +88,16 @@ class KubeletServer:
     def _application(self) -> web.Application:
         @web.middleware
         async def guarded(request: web.Request, handler: Handler) -> web.StreamResponse:
-            return self._refusal(request) or await _answered(request, handler)
+            return await self._refusal(request) or await _answered(request, handler)
 
         application = web.Application(middlewares=[guarded])
         add = application.router.add_route
-        add("GET", "/healthz", _healthz)
-        add("GET", "/pods", self._pods)
+        for path in ("/healthz", "/healthz/ping", "/healthz/log", "/healthz/syncloop"):
+            add("GET", path, _healthz)
+        for path in ("/pods", "/pods/"):
+            add("GET", path, self._pods)
+        for path, page in self._host.pages.items():
+            add("GET", path, page)
         add("GET", "/containerLogs/{namespace}/{pod}/{container}", self._logs.container_logs)
         for method in ("GET", "POST"):
             for uid in ("", "/{uid}"):
@@ -97,23 +106,35 @@ class KubeletServer:
                 add(method, f"/portForward/{{namespace}}/{{pod}}{uid}", self._streams.port_forward)
         return application
 
-    def _refusal(self, request: web.Request) -> web.Response | None:
+    async def _refusal(self, request: web.Request) -> web.Response | None:
         certificate = request.get_extra_info("peercert")
         if not certificate:
             return web.Response(status=401, text="Unauthorized")
         said = [pair for names in certificate["subject"] for pair in names]
         user = next((value for kind, value in said if kind == "commonName"), "")
         groups = tuple(value for kind, value in said if kind == "organizationName")
-        if self._allowed(user, groups):
-            return None
         verb = {"GET": "get", "POST": "create"}.get(request.method, request.method.lower())
-        return web.Response(
-            status=403, text=f"Forbidden (user={user}, verb={verb}, resource=nodes, subresource(s)=[proxy])"
-        )
+        asked = subresources(request.path)
+        what = f"(user={user}, verb={verb}, resource=nodes, subresource(s)=[{' '.join(asked)}])"
+        try:
+            if await self._allowed(user, groups, verb, asked):
+                return None
+        except (StatusError, OSError) as error:
+            log.warning("nobody can say whether this is allowed: %s: %s", what, error)
+            return web.Response(status=500, text=f"Authorization error {what}")
+        return web.Response(status=403, text=f"Forbidden {what}")
 
     async def _pods(self, request: web.Request) -> web.StreamResponse:
         listed = {"kind": "PodList", "apiVersion": "v1", "metadata": {}, "items": self._host.pods()}
         return web.Response(body=msgspec.json.encode(listed), content_type="application/json")
+
+
+def subresources(path: str) -> tuple[str, ...]:
+    """Of the node, those that a path is about: who may use any of them may ask."""
+    first = path.split("/")[1]
+    if first in ALONE:
+        return (ALONE[first],)
+    return (FINE[first], "proxy") if first in FINE else ("proxy",)
 
 
 async def _healthz(request: web.Request) -> web.StreamResponse:

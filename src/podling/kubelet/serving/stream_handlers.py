@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from functools import partial
 
 from aiohttp import web
 
@@ -10,9 +11,12 @@ from podling.cri.grpc import cri_pb2 as pb
 from podling.cri.interface import RuntimeFault
 from podling.kubelet.serving import streams
 from podling.kubelet.serving.command_relay import CommandStreams
+from podling.kubelet.serving.log_directories import LogDirectories
 from podling.kubelet.serving.pod_host import PodHost
 from podling.kubelet.serving.refusal import Refusal, of_runtime, pod_of
+from podling.kubelet.serving.replays import Replays
 from podling.model.pod import Pod
+from podling.streaming.negotiation import Accepted
 from podling.streaming.session import Session
 
 AskUrl = Callable[[str, CommandStreams], Awaitable[str]]
@@ -20,8 +24,9 @@ AskUrl = Callable[[str, CommandStreams], Awaitable[str]]
 
 
 class StreamHandlers:
-    def __init__(self, host: PodHost) -> None:
+    def __init__(self, host: PodHost, directories: LogDirectories) -> None:
         self._host = host
+        self._replays = Replays(host, directories)
 
     async def exec(self, request: web.Request) -> web.StreamResponse:
         async def ask(container_id: str, wanted: CommandStreams) -> str:
@@ -50,24 +55,34 @@ class StreamHandlers:
                 )
             )
 
-        return await self._command(request, ask)
+        accepted, wanted = streams.negotiate_command(request.headers), _command_streams(request)
+        replay = None
+        try:
+            pod, name, container_id = self._container(request)
+            if self._replays.claim(pod, name, container_id, asked=request.query.get("replay") == "1"):
+                replay = await self._replays.of(pod, name, container_id)
+            runtime = await _reached(ask(container_id, wanted), streams.COMMAND_PROTOCOL)
+        except Refusal as refusal:
+            return await _refused(request, accepted, wanted, refusal)
+        ended = partial(self._host.container_ended, container_id)
+        return await streams.serve_command(request, accepted, runtime, wanted, ended, replay)
 
     async def _command(self, request: web.Request, ask: AskUrl) -> web.StreamResponse:
         accepted, wanted = streams.negotiate_command(request.headers), _command_streams(request)
         try:
-            runtime = await self._command_session(request, ask, wanted)
+            _, _, container_id = self._container(request)
+            runtime = await _reached(ask(container_id, wanted), streams.COMMAND_PROTOCOL)
         except Refusal as refusal:
-            if accepted.protocol not in streams.REFUSED_AFTER_UPGRADE:
-                raise
-            return await streams.refuse_command(request, accepted, wanted, refusal.text)
+            return await _refused(request, accepted, wanted, refusal)
         return await streams.serve_command(request, accepted, runtime, wanted)
 
-    async def _command_session(self, request: web.Request, ask: AskUrl, wanted: CommandStreams) -> Session:
+    def _container(self, request: web.Request) -> tuple[Pod, str, str]:
+        """The pod, the container's name and the id it runs under."""
         pod, name = self._pod(request), request.match_info["container"]
         container_id = self._host.running_container(pod, name)
         if container_id is None:
             raise Refusal(500, f'container not found ("{name}")')
-        return await _reached(ask(container_id, wanted), streams.COMMAND_PROTOCOL)
+        return pod, name, container_id
 
     async def port_forward(self, request: web.Request) -> web.StreamResponse:
         accepted = streams.negotiate_ports(request.headers)
@@ -85,6 +100,14 @@ class StreamHandlers:
         if pod is None:
             raise Refusal(404, "pod does not exist")
         return pod
+
+
+async def _refused(
+    request: web.Request, accepted: Accepted, wanted: CommandStreams, refusal: Refusal
+) -> web.StreamResponse:
+    if accepted.protocol not in streams.REFUSED_AFTER_UPGRADE:
+        raise refusal
+    return await streams.refuse_command(request, accepted, wanted, refusal.text)
 
 
 async def _reached(asked: Awaitable[str], protocol: str) -> Session:

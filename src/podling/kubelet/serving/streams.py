@@ -12,7 +12,15 @@ from urllib.parse import urlsplit
 
 from aiohttp import web
 
-from podling.kubelet.serving.command_relay import CommandStreams, Dialect, relay_command, tell_failure
+from podling.kubelet.serving.attach_replay import Replay, relay_replay
+from podling.kubelet.serving.command_relay import (
+    CommandStreams,
+    ContainerEnded,
+    Dialect,
+    leave,
+    relay_command,
+    tell_failure,
+)
 from podling.kubelet.serving.port_relay import relay_ports
 from podling.streaming import negotiation, upgrade
 from podling.streaming.negotiation import Accepted
@@ -50,17 +58,25 @@ def negotiate_ports(headers: negotiation.RequestHeaders) -> Accepted:
 
 
 async def serve_command(
-    request: web.BaseRequest, accepted: Accepted, runtime: Session, wanted: CommandStreams
+    request: web.BaseRequest,
+    accepted: Accepted,
+    runtime: Session,
+    wanted: CommandStreams,
+    container_ended: ContainerEnded | None = None,
+    replay: Replay | None = None,
 ) -> web.StreamResponse:
-    """Joins the client to an exec or attach."""
+    """Joins the client to an exec or attach; with `replay`, also to what was printed before."""
     wire, dialect = _command_wire(accepted, wanted)
     client = Session(wire)
     try:
         async with taken_over(request, accepted.headers, client) as response:
-            await relay_command(client, runtime, wanted, dialect)
+            if replay is None:
+                await relay_command(client, runtime, wanted, dialect, container_ended)
+            else:
+                await relay_replay(client, runtime, wanted, dialect, replay)
         return response
     finally:
-        runtime.drop()
+        await leave(runtime)
 
 
 async def refuse_command(

@@ -66,6 +66,8 @@ def _write_files(directory: Path, payload: Payload) -> None:
         target.write_bytes(file.data)
         # The umask must not take away what the pod asked for.
         target.chmod(file.mode)
+        if file.owner is not None:
+            os.chown(target, file.owner, -1)
 
 
 def _swap(volume: Path, name: str) -> None:

@@ -9,11 +9,13 @@ from __future__ import annotations
 import ctypes
 import errno
 import os
+from collections.abc import Iterable
 from pathlib import Path
 
 MS_RDONLY = 0x1
 MS_NOSUID = 0x2
 MS_NODEV = 0x4
+MS_NOEXEC = 0x8
 MS_REMOUNT = 0x20
 MS_BIND = 0x1000
 MS_REC = 0x4000
@@ -29,9 +31,16 @@ def _check(result: int, what: str, path: Path) -> None:
 
 
 def mount_tmpfs(path: Path, size_bytes: int | None = None) -> None:
-    """A fresh tmpfs at `path`; without a size the kernel's default limit (half of memory) holds."""
-    options = f"size={size_bytes}".encode() if size_bytes else None
-    _check(_libc.mount(b"tmpfs", os.fsencode(path), b"tmpfs", 0, options), "mount tmpfs", path)
+    """A fresh tmpfs at `path`, never swapped out where the kernel can promise it (since 6.4); without a size
+    the kernel's default limit (half of memory) holds."""
+    size = [f"size={size_bytes}"] if size_bytes else []
+    if _tmpfs(path, [*size, "noswap"]) != 0:
+        _check(_tmpfs(path, size), "mount tmpfs", path)
+
+
+def _tmpfs(path: Path, options: list[str]) -> int:
+    result: int = _libc.mount(b"tmpfs", os.fsencode(path), b"tmpfs", 0, ",".join(options).encode() or None)
+    return result
 
 
 def bind_mount(source: Path | str, target: Path, *, read_only: bool = False, recursive: bool = False) -> None:
@@ -41,6 +50,22 @@ def bind_mount(source: Path | str, target: Path, *, read_only: bool = False, rec
         # The kernel ignores MS_RDONLY when it makes a bind mount; only a remount sets it.
         flags = MS_BIND | MS_REMOUNT | MS_RDONLY
         _check(_libc.mount(None, os.fsencode(target), None, flags, None), "remount", target)
+
+
+def mount_image(kind: str, source: str, options: Iterable[str], target: Path) -> None:
+    """The files of an image: nothing in them can be written, and nothing in them is a program or a device.
+
+    Always an overlay, with no place to write to, whoever remounts it: one layer alone, which could be bound,
+    is laid over the empty target."""
+    data = ",".join(option for option in options if option not in _FLAGS)
+    if kind == "bind":
+        data = f"lowerdir={source}:{target}"
+    flags = MS_RDONLY | MS_NOSUID | MS_NODEV | MS_NOEXEC
+    result = _libc.mount(b"overlay", os.fsencode(target), b"overlay", flags, data.encode())
+    _check(result, "mount image", target)
+
+
+_FLAGS = frozenset(("ro", "rw"))
 
 
 def unmount(path: Path) -> None:

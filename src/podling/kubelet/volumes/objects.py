@@ -1,15 +1,25 @@
-"""The ConfigMaps and Secrets a pod's volumes are made of: which they are, and what was found of them.
-Pure.
+"""What must be fetched before a pod's volumes can be laid out: which ConfigMaps, Secrets and tokens they are
+made of, and what was found of them. Pure.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from podling.kubelet.volumes import secret
 from podling.model.config import ConfigMap, Secret
-from podling.model.volume import Volume
+from podling.model.volume import ServiceAccountTokenProjection, Volume, VolumeProjection
+
+DEFAULT_TOKEN_SECONDS = 3600
+
+
+class TokenKey(NamedTuple):
+    """Projections that ask for the same share a token. An empty audience is the API server's own."""
+
+    audience: str
+    seconds: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,6 +28,7 @@ class Objects:
 
     config_maps: dict[str, ConfigMap] = field(default_factory=dict)
     secrets: dict[str, Secret] = field(default_factory=dict)
+    tokens: dict[TokenKey, str] = field(default_factory=dict)
 
 
 def referenced_config_maps(volumes: Iterable[Volume]) -> set[str]:
@@ -28,10 +39,33 @@ def referenced_secrets(volumes: Iterable[Volume]) -> set[str]:
     return {name for volume in volumes for name in _secrets(volume)}
 
 
+def referenced_tokens(volumes: Iterable[Volume]) -> set[TokenKey]:
+    return {
+        token_key(source.service_account_token)
+        for volume in volumes
+        for source in _projections(volume)
+        if source.service_account_token is not None
+    }
+
+
+def token_key(source: ServiceAccountTokenProjection) -> TokenKey:
+    return TokenKey(source.audience, source.expiration_seconds or DEFAULT_TOKEN_SECONDS)
+
+
+def tells_of_pod(volume: Volume) -> bool:
+    """Whether the volume holds facts about the pod itself."""
+    joined = any(source.downward_api is not None for source in _projections(volume))
+    return joined or volume.downward_api is not None
+
+
+def _projections(volume: Volume) -> Iterable[VolumeProjection]:
+    return volume.projected.sources if volume.projected else ()
+
+
 def _config_maps(volume: Volume) -> Iterator[str]:
     if volume.config_map is not None:
         yield volume.config_map.name
-    for source in volume.projected.sources if volume.projected else ():
+    for source in _projections(volume):
         if source.config_map is not None:
             yield source.config_map.name
 
@@ -39,6 +73,6 @@ def _config_maps(volume: Volume) -> Iterator[str]:
 def _secrets(volume: Volume) -> Iterator[str]:
     if volume.secret is not None:
         yield secret.name_of(volume.secret)
-    for source in volume.projected.sources if volume.projected else ():
+    for source in _projections(volume):
         if source.secret is not None:
             yield secret.name_of(source.secret)

@@ -14,8 +14,11 @@ class VolumeError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class File:
+    """`owner` is the user it belongs to, where that is not root."""
+
     data: bytes
     mode: int
+    owner: int | None = None
 
 
 Payload = dict[str, File]

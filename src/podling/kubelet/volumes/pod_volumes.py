@@ -1,20 +1,34 @@
-"""A pod's volumes while it lives here: set up until they are there, and given back once.
+"""A pod's volumes while it lives here: set up until they are there, kept up to date, and given back once.
+
+    ConfigMap, Secret changed ──┐
+    labels, annotations changed ┼─▶ stale ─▶ read what they are made of ─▶ lay out (a thread) ─▶ wait
+    token to be renewed, retry ─┘
 
 They are laid out while the sandbox is being made; containers wait for both. A volume that cannot be had is
-said in an event and tried again, half a second later at first, at most every two minutes.
+said in an event and tried again when something changes, or half a second later at first, at most every two
+minutes: not all that can be wrong with a volume tells of its changes.
 """
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Callable, Mapping
 
 from podling.kubelet.node.node_context import NodeContext
 from podling.kubelet.pod.pod_directories import PodDirectory
 from podling.kubelet.pod.pod_record import PodRecord
+from podling.kubelet.pod.runtime_handler import runtime_handler
 from podling.kubelet.runtime_config.downward import resource_value
+from podling.kubelet.volumes.container_mounts import MountSources
+from podling.kubelet.volumes.image_volumes import ImageVolumes
+from podling.kubelet.volumes.objects import Objects, TokenKey, referenced_tokens, tells_of_pod
 from podling.kubelet.volumes.payload import VolumeError
-from podling.kubelet.volumes.set_up import Layout, MountedVolume, set_up_volumes
+from podling.kubelet.volumes.read_only import is_asked
+from podling.kubelet.volumes.set_up import Layout, MountedVolume, SetUpError, set_up_volumes, update_volumes
+from podling.kubelet.volumes.sources import Sources
+from podling.kubelet.volumes.tokens import PodTokens
+from podling.model.container import EphemeralContainerCommon
 from podling.model.errors import StatusError
 from podling.model.pod import Pod
 from podling.model.references import ResourceFieldSelector
@@ -30,61 +44,149 @@ class PodVolumes:
         self._directory = directory
         self._node = node
         self._record = record
+        self._pod: Pod | None = None
         self._task: asyncio.Task[None] | None = None
-        self._thread: asyncio.Future[dict[str, MountedVolume]] | None = None
+        self._thread: asyncio.Future[Mapping[str, MountedVolume]] | None = None
+        self._stale = asyncio.Event()
+        self._sources = Sources(node.watched, self._stale.set)
+        self._tokens = PodTokens(node.client, node.clock)
+        self._images = ImageVolumes(directory, node.runtime)
         self.mounted: Mapping[str, MountedVolume] = {}
 
     def begin(self, pod: Pod, tasks: asyncio.TaskGroup, done: Callable[[], None]) -> None:
-        """Set up once; `done` is called whenever the record says something new."""
+        """Set up and kept from now on, as the newest `pod` says; `done` is called whenever the record says
+        something new."""
+        if self._pod is not None and self._pod is not pod and _facts(pod) != _facts(self._pod):
+            self._stale.set()
+        self._pod = pod
         if self._record.volumes_ready or self._task is not None:
             return
         if not pod.spec.volumes:
             self._record.volumes_ready = True
             done()
             return
-        self._task = tasks.create_task(self._until_set_up(pod, done))
+        self._task = tasks.create_task(self._follow(done))
 
     def give_up(self) -> None:
-        if self._task is not None:
+        """The pod is ending: what is not there will not be. What is there is kept up to date while it is
+        used."""
+        if self._task is not None and not self._record.volumes_ready:
             self._task.cancel()
 
+    async def mount_sources(
+        self, container: EphemeralContainerCommon, images: Mapping[str, str], environment: Mapping[str, str]
+    ) -> MountSources:
+        """What the container's mounts are made of; `images` are those of its image volumes. Raises
+        RuntimeFault, StatusError and OSError."""
+        recursive = any(is_asked(mount) for mount in container.volume_mounts) and await self._can_be_sealed()
+        if not images or (await self._node.features.get()).mounts_images:
+            return MountSources(self._directory, self.mounted, environment, images, recursive)
+        here = {
+            name: MountedVolume(await self._images.mount(name, image), sealed=True)
+            for name, image in images.items()
+        }
+        mounted = {**self.mounted, **here}
+        return MountSources(self._directory, mounted, environment, recursive_read_only=recursive)
+
+    async def _can_be_sealed(self) -> bool:
+        """Whether the runtime can make mounts read-only all the way down for this pod."""
+        assert self._pod is not None
+        handler = await runtime_handler(self._node.client, self._pod)
+        return handler in (await self._node.features.get()).recursive_read_only
+
     async def tear_down(self) -> None:
-        """Unmount and delete them. Raises OSError."""
+        """Unmount and delete them. Raises OSError and RuntimeFault."""
+        if self._task is not None:
+            self._task.cancel()
         if self._thread is not None:
             # A thread cannot be cancelled; what it is still laying out must not be raced.
             await asyncio.wait((self._thread,))
         self.mounted = {}
         self._record.volumes_ready = False
+        await self._images.release()
         await asyncio.to_thread(self._directory.remove_volumes)
 
-    async def _until_set_up(self, pod: Pod, done: Callable[[], None]) -> None:
-        wait = FIRST_RETRY
+    async def _follow(self, done: Callable[[], None]) -> None:
+        try:
+            await self._keep(done)
+        finally:
+            self._sources.leave_all()
+
+    async def _keep(self, done: Callable[[], None]) -> None:
+        retry = FIRST_RETRY
         while True:
+            self._stale.clear()
+            pod = self._pod
+            assert pod is not None
             try:
-                self.mounted = await self._set_up(pod)
+                self.mounted = await self._lay_out(pod)
             except (VolumeError, StatusError, OSError) as error:
-                self._record.volumes_error = str(error)
-                self._node.events.warning(pod, "FailedMount", str(error))
+                self._failed(pod, str(error))
+                wait: float | None = retry
+                retry = min(retry * 2, LONGEST_RETRY)
             else:
                 self._record.volumes_ready = True
                 self._record.volumes_error = ""
-                done()
-                return
+                wait, retry = self._until_renewal(), FIRST_RETRY
             done()
-            await asyncio.sleep(wait)
-            wait = min(wait * 2, LONGEST_RETRY)
+            if self._record.volumes_ready and not self._may_change(pod):
+                return
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(wait):
+                    await self._stale.wait()
 
-    async def _set_up(self, pod: Pod) -> Mapping[str, MountedVolume]:
+    def _failed(self, pod: Pod, why: str) -> None:
+        """A volume that was there stays as it is."""
+        if not self._record.volumes_ready:
+            self._record.volumes_error = why
+        self._node.events.warning(pod, "FailedMount", why)
+
+    def _may_change(self, pod: Pod) -> bool:
+        renewed = self._tokens.renew_at is not None
+        return renewed or self._sources.followed or any(tells_of_pod(volume) for volume in pod.spec.volumes)
+
+    def _until_renewal(self) -> float | None:
+        at = self._tokens.renew_at
+        return None if at is None else max((at - self._node.clock.now()).total_seconds(), 0.0)
+
+    async def _lay_out(self, pod: Pod) -> Mapping[str, MountedVolume]:
         objects = await self._node.objects.for_volumes(pod)
+        self._sources.follow(pod, objects)
+        for volume in pod.spec.volumes:
+            for key in referenced_tokens((volume,)):
+                objects.tokens[key] = await self._token(pod, volume.name, key)
+        layout = self._layout(pod, objects)
+        if self._record.volumes_ready:
+            await self._in_thread(update_volumes, layout)
+            return self.mounted
+        return set_up_volumes(layout) if _is_quick(pod) else await self._in_thread(set_up_volumes, layout)
+
+    async def _token(self, pod: Pod, volume: str, key: TokenKey) -> str:
+        try:
+            return await self._tokens.get(pod, key)
+        except (StatusError, OSError) as error:
+            raise SetUpError(volume, f"failed to fetch token: {error}") from error
+
+    def _layout(self, pod: Pod, objects: Objects) -> Layout:
+        allocatable = self._node.facts.allocatable
 
         def resource(selector: ResourceFieldSelector) -> str:
-            return resource_value(pod, selector, "", self._node.facts.allocatable)
+            return resource_value(pod, selector, "", allocatable)
 
-        layout = Layout(pod, self._directory, objects, resource, self._node.clock.now())
-        if _is_quick(pod):
-            return set_up_volumes(layout)
-        self._thread = asyncio.get_running_loop().run_in_executor(None, set_up_volumes, layout)
+        memory = allocatable["memory"].value()
+        return Layout(pod, self._directory, objects, resource, self._node.clock.now(), memory)
+
+    async def _in_thread(
+        self, work: Callable[[Layout], Mapping[str, MountedVolume]], layout: Layout
+    ) -> Mapping[str, MountedVolume]:
+        self._thread = asyncio.get_running_loop().run_in_executor(None, work, layout)
         return await asyncio.shield(self._thread)
+
+
+def _facts(pod: Pod) -> object:
+    """What a volume can tell of its pod and may change."""
+    resources = [container.resources for container in (*pod.spec.init_containers, *pod.spec.containers)]
+    return pod.metadata.labels, pod.metadata.annotations, resources
 
 
 def _is_quick(pod: Pod) -> bool:

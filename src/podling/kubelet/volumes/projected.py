@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from podling.kubelet.volumes import config_map, downward_api, secret
+from podling.kubelet.volumes import config_map, downward_api, secret, service_account_token
 from podling.kubelet.volumes.downward_api import ResourceValue
 from podling.kubelet.volumes.objects import Objects
 from podling.kubelet.volumes.payload import Payload, VolumeError
@@ -12,7 +12,6 @@ from podling.model.pod import Pod
 from podling.model.volume import VolumeProjection
 
 _REFUSED = {
-    "service_account_token": "serviceAccountToken",
     "cluster_trust_bundle": "clusterTrustBundle",
     "pod_certificate": "podCertificate",
 }
@@ -37,6 +36,8 @@ def _one(
         return secret.payload(source.secret, objects.secrets.get(source.secret.name), mode)
     if source.downward_api is not None:
         return downward_api.payload(source.downward_api.items, pod, resource_value, mode)
+    if source.service_account_token is not None:
+        return service_account_token.payload(source.service_account_token, objects, pod, mode)
     for attribute, name in _REFUSED.items():
         if getattr(source, attribute) is not None:
             raise VolumeError(f"projected source {name} is not supported by this kubelet")

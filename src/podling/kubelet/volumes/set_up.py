@@ -11,8 +11,18 @@ from datetime import datetime
 from functools import partial
 from pathlib import Path
 
+from podling.kubelet.cgroups.limits import limits_of_pod
 from podling.kubelet.pod.pod_directories import PodDirectory
-from podling.kubelet.volumes import atomic, config_map, downward_api, empty_dir, host_path, projected, secret
+from podling.kubelet.volumes import (
+    atomic,
+    config_map,
+    downward_api,
+    empty_dir,
+    host_path,
+    image_volumes,
+    projected,
+    secret,
+)
 from podling.kubelet.volumes.downward_api import ResourceValue
 from podling.kubelet.volumes.mounts import mount_tmpfs
 from podling.kubelet.volumes.objects import Objects
@@ -27,10 +37,12 @@ _IN_MEMORY = frozenset(("secret", "downward-api", "projected"))
 
 @dataclass(frozen=True, slots=True)
 class MountedVolume:
-    """Where a volume is on the node. `read_only` volumes are mounted so whatever the container asks."""
+    """Where a volume is on the node. `read_only` volumes are mounted so whatever the container asks; one that
+    is `sealed` cannot be written in any way, and must not be mounted anew: it would lose what else it is."""
 
     path: Path
     read_only: bool = False
+    sealed: bool = False
 
 
 class SetUpError(VolumeError):
@@ -50,6 +62,13 @@ class Layout:
     objects: Objects
     resource_value: ResourceValue
     now: datetime
+    memory: int
+    """Bytes the node has for all pods."""
+
+    @property
+    def pod_memory(self) -> int:
+        limit = limits_of_pod(self.pod).memory
+        return self.memory if limit is None else min(limit, self.memory)
 
     @property
     def group(self) -> int | None:
@@ -60,6 +79,27 @@ class Layout:
 def set_up_volumes(layout: Layout) -> dict[str, MountedVolume]:
     """Raises SetUpError for the first volume that cannot be set up; calling again goes on from there."""
     return {volume.name: _set_up(volume, layout) for volume in layout.pod.spec.volumes}
+
+
+def update_volumes(layout: Layout) -> dict[str, MountedVolume]:
+    """Make those volumes that are made of files hold what they should now; what fails is left as it is and
+    keeps no other from its update. Raises SetUpError for the first that failed."""
+    updated: dict[str, MountedVolume] = {}
+    failures = []
+    for volume in layout.pod.spec.volumes:
+        if _is_of_files(volume):
+            try:
+                updated[volume.name] = _set_up(volume, layout)
+            except SetUpError as error:
+                failures.append(error)
+    if failures:
+        raise failures[0]
+    return updated
+
+
+def _is_of_files(volume: Volume) -> bool:
+    kinds = (volume.config_map, volume.secret, volume.downward_api, volume.projected)
+    return any(kind is not None for kind in kinds)
 
 
 def _set_up(volume: Volume, layout: Layout) -> MountedVolume:
@@ -74,6 +114,11 @@ def _by_kind(volume: Volume, layout: Layout) -> MountedVolume:
         return MountedVolume(host_path.set_up(volume.host_path))
     if volume.empty_dir is not None:
         return _empty_dir(volume.name, volume.empty_dir, layout)
+    if volume.container is not None:
+        return _empty_dir(volume.name, EmptyDirVolumeSource(), layout)
+    if volume.image is not None:
+        # Its files are there once a container that mounts it has seen to the image.
+        return MountedVolume(layout.directory.volume(image_volumes.PLUGIN, volume.name), read_only=True)
     plugin, payload = _payload(volume, layout)
     return _files(layout.directory.volume(plugin, volume.name), payload, layout, plugin in _IN_MEMORY)
 
@@ -102,7 +147,7 @@ def _mode(given: int | None) -> int:
 
 def _empty_dir(name: str, source: EmptyDirVolumeSource, layout: Layout) -> MountedVolume:
     path = layout.directory.volume(empty_dir.PLUGIN, name)
-    empty_dir.set_up(source, path)
+    empty_dir.set_up(source, path, layout.pod_memory)
     if layout.group is not None and not has_group(path, layout.group):
         set_group(path, layout.group)
     return MountedVolume(path)

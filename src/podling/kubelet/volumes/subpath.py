@@ -1,47 +1,55 @@
-"""`subPath` of a volume mount: one file or directory inside a volume, bound where no later link can move it.
-
-The path is resolved inside the volume before it is mounted; a link that leads out of it is refused.
-"""
+"""`subPath` of a volume mount: a file or directory of a volume, bound where no later link can move it."""
 
 from __future__ import annotations
 
+import os
+import stat
 from pathlib import Path
 
-from podling.kubelet.volumes.mounts import bind_mount
+from podling.kubelet.volumes.mounts import bind_mount, unmount
 from podling.kubelet.volumes.payload import VolumeError
+from podling.kubelet.volumes.within import opened
 
 
-def resolve(volume: Path, sub_path: str) -> Path:
-    """The real path of `sub_path` in the volume; a directory is made when nothing is there.
-
-    Raises VolumeError when it would leave the volume."""
-    root = volume.resolve()
-    target = (root / sub_path).resolve()
-    if target != root and root not in target.parents:
-        raise VolumeError(f"subpath {target} not within volume path {root}")
-    if not target.exists():
-        target.mkdir(mode=0o750, parents=True)
-        _open_as_volume(root, target)
-    return target
+def check(sub_path: str) -> None:
+    """What an expression may have become. Raises VolumeError."""
+    if sub_path.startswith("/"):
+        raise VolumeError(f"error SubPath `{sub_path}` must not be an absolute path")
+    if ".." in sub_path.split("/"):
+        raise VolumeError(f"unable to provision SubPath `{sub_path}`: must not contain '..'")
 
 
-def mount(volume: Path, sub_path: str, place: Path, mounted: bool) -> Path:
-    """Bind the resolved path at `place`; a file is bound on a file."""
-    target = resolve(volume, sub_path)
-    if mounted:
-        return place
-    place.parent.mkdir(mode=0o750, parents=True, exist_ok=True)
-    if target.is_dir():
-        place.mkdir(mode=0o750, exist_ok=True)
-    else:
-        place.touch(mode=0o640, exist_ok=True)
-    bind_mount(target, place, recursive=True)
+def mount(volume: Path, sub_path: str, place: Path) -> Path:
+    """Bind what is at the path now at `place`; what an earlier instance had there stays if it is the same.
+
+    Raises VolumeError when the path leaves the volume, and OSError."""
+    with opened(volume, sub_path) as source:
+        wanted = os.fstat(source)
+        if _is_at(place, wanted):
+            return place
+        _clear(place)
+        place.parent.mkdir(mode=0o750, parents=True, exist_ok=True)
+        if stat.S_ISDIR(wanted.st_mode):
+            place.mkdir(mode=0o750)
+        else:
+            place.touch(mode=0o640)
+        # By its descriptor: by now its name may be another's.
+        bind_mount(f"/proc/self/fd/{source}", place, recursive=True)
     return place
 
 
-def _open_as_volume(root: Path, target: Path) -> None:
-    """What was made for a pod that runs as some user is as open as its volume is."""
-    mode = root.stat().st_mode & 0o7777
-    while target != root:
-        target.chmod(mode)
-        target = target.parent
+def _is_at(place: Path, wanted: os.stat_result) -> bool:
+    try:
+        found = place.stat()
+    except OSError:
+        return False
+    return (found.st_dev, found.st_ino) == (wanted.st_dev, wanted.st_ino)
+
+
+def _clear(place: Path) -> None:
+    """An empty file or directory, once nothing is mounted on it any more."""
+    unmount(place)
+    if place.is_dir():
+        place.rmdir()
+    else:
+        place.unlink(missing_ok=True)

@@ -34,3 +34,21 @@ def test_a_pod_is_stored_until_its_directory_is_removed_and_its_logs_are_apart(t
     pod.remove_logs()
     pod.remove_logs()
     assert not pod.logs.exists()
+
+
+def test_an_instance_leaves_nothing_and_takes_nothing_of_the_others(tmp_path: Path) -> None:
+    """R-INIT-10"""
+    pod = directory(tmp_path)
+    pod.create()
+    logs = pod.container_logs("a")
+    logs.mkdir()
+    for name in ("0.log", "0.log.20260101-000000.gz", "1.log", "10.log"):
+        (logs / name).touch()
+    for attempt in (0, 1):
+        message = pod.termination_message("a", attempt)
+        message.parent.mkdir(parents=True, exist_ok=True)
+        message.touch()
+    pod.remove_instance("a", 0)
+    pod.remove_instance("a", 7)
+    assert sorted(path.name for path in logs.iterdir()) == ["1.log", "10.log"]
+    assert [path.name for path in pod.termination_message("a", 1).parent.iterdir()] == ["1"]

@@ -3,6 +3,8 @@
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
+import pytest
+
 from podling.kubelet.container_types import ContainerType
 from podling.kubelet.observed import ContainerState, ObservedContainer, ObservedSandbox
 from podling.kubelet.pod.pod_record import PodRecord
@@ -42,6 +44,28 @@ def test_a_kill_for_memory_is_the_reason_of_the_exit_that_follows() -> None:
     known = record()
     known.out_of_memory("c")
     known.exited("c", 137, NANOSECONDS, NOW)
+    assert known.observed().containers[0].reason == "OOMKilled"
+
+
+@pytest.mark.parametrize(("code", "reason"), [(0, ""), (143, ""), (137, "OOMKilled")])
+def test_one_that_was_spared_ends_as_it_likes_whatever_the_runtime_says(code: int, reason: str) -> None:
+    """R-EPH-12: only being killed after all is taken for the kernel's doing."""
+    known = record()
+    known.spared("c")
+    known.put_container(replace(RUNNING, reason="OOMKilled"))
+    known.exited("c", code, NANOSECONDS, NOW)
+    assert known.observed().containers[0].reason == reason
+    ended = replace(RUNNING, state=ContainerState.EXITED, exit_code=code, reason="OOMKilled")
+    known.put_container(ended)
+    assert known.observed().containers[0].reason == reason
+
+
+def test_one_that_was_spared_may_be_killed_for_memory_later() -> None:
+    known = record()
+    known.spared("c")
+    known.out_of_memory("c")
+    known.spared("c")
+    known.exited("c", 1, NANOSECONDS, NOW)
     assert known.observed().containers[0].reason == "OOMKilled"
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,6 +17,7 @@ from podling.cri.hollow_script import HollowImage
 from podling.cri.interface import RuntimeFault
 from podling.kubelet.pod.faults import StartError
 from podling.kubelet.pulling.images import ImageRequest, Images
+from podling.kubelet.pulling.pulled_images import PulledImages
 from podling.model.container import Container
 from podling.model.meta import ObjectMeta
 from podling.model.pod import Pod
@@ -35,10 +37,16 @@ class Said(EventRecorder):
 
 
 class Scene:
-    def __init__(self, tasks: asyncio.TaskGroup, **images: HollowImage) -> None:
+    def __init__(
+        self,
+        tasks: asyncio.TaskGroup,
+        pulled: PulledImages | None = None,
+        at_once: int = 0,
+        **images: HollowImage,
+    ) -> None:
         self.runtime = HollowRuntime({f"{name}:1": image for name, image in images.items()})
         self.said = Said()
-        self.images = Images(self.runtime, self.said, SystemClock(), tasks)
+        self.images = Images(self.runtime, self.said, SystemClock(), tasks, pulled, at_once)
 
     async def ensure(self, image: str, policy: str = "IfNotPresent", *secrets: dict[str, bytes]) -> str:
         pod = Pod(metadata=ObjectMeta(name="web"))
@@ -62,7 +70,7 @@ async def test_a_present_image_is_looked_for_once_and_never_pulled() -> None:
         scene.images.forget("a:1")
         await scene.runtime.remove_image("a:1")
         await scene.ensure("a:1")
-        assert scene.runtime.calls == ["pull a:1"]
+        assert scene.runtime.calls[-1] == "pull a:1"
 
 
 async def test_always_pulls_and_says_how_long_it_took() -> None:
@@ -117,10 +125,52 @@ async def test_pull_secrets_are_tried_in_turn() -> None:
             raise RuntimeFault("UNAUTHENTICATED", "no")
 
         scene.runtime.pull_image = private  # type: ignore[method-assign]
-        entries = {user: {"auth": base64.b64encode(f"{user}:x".encode()).decode()} for user in ("ann", "joe")}
-        secrets = [
-            {".dockerconfigjson": json.dumps({"auths": {"reg.io": entry}}).encode()}
-            for entry in entries.values()
-        ]
+        secrets = secret_of("ann"), secret_of("joe")
         assert await scene.ensure("reg.io/a:1", "IfNotPresent", *secrets) == "sha256:1"
         assert tried == ["ann", "joe"]
+
+
+def secret_of(user: str) -> dict[str, bytes]:
+    auth = base64.b64encode(f"{user}:x".encode()).decode()
+    return {".dockerconfigjson": json.dumps({"auths": {"reg.io": {"auth": auth}}}).encode()}
+
+
+async def test_no_more_are_pulled_at_a_time_than_is_said() -> None:
+    async with asyncio.TaskGroup() as tasks:
+        scene = Scene(tasks, at_once=2, a=HollowImage(), b=HollowImage(), c=HollowImage())
+        pulling: set[str] = set()
+        most, go = 0, asyncio.Event()
+        pull = scene.runtime.pull_image
+
+        async def slow(image: str, *more: Any) -> str:
+            nonlocal most
+            pulling.add(image)
+            most = max(most, len(pulling))
+            await go.wait()
+            pulling.discard(image)
+            return await pull(image, *more)
+
+        scene.runtime.pull_image = slow  # type: ignore[method-assign]
+        waiting = [tasks.create_task(scene.ensure(f"{name}:1")) for name in "abc"]
+        while len(pulling) < 2:  # noqa: ASYNC110
+            await asyncio.sleep(0)
+        go.set()
+        await asyncio.gather(*waiting)
+        assert most == 2
+        assert scene.runtime.calls == ["pull a:1", "pull b:1", "pull c:1"]
+
+
+async def test_what_was_pulled_with_a_secret_is_not_for_who_has_none(tmp_path: Path) -> None:
+    """Whoever has the image's secret uses what is there; others must show the registry theirs."""
+    async with asyncio.TaskGroup() as tasks:
+        name = "reg.io/a:1"
+        scene = Scene(tasks, PulledImages(tmp_path / "pulled.json"), **{"reg.io/a": HollowImage()})
+        await scene.ensure(name, "IfNotPresent", secret_of("joe"))
+        await scene.ensure(name, "IfNotPresent", secret_of("joe"))
+        await scene.ensure(name, "Never", secret_of("ann"), secret_of("joe"))
+        assert scene.runtime.calls == [f"pull {name}"]
+        never = f'Container image "{name}" is not present with pull policy of Never'
+        assert await scene.refused(name, "Never") == ("ErrImageNeverPull", never)
+        await scene.ensure(name, "IfNotPresent", secret_of("ann"))
+        assert scene.runtime.calls == [f"pull {name}", f"pull {name}"]
+        await scene.ensure(name, "Never", secret_of("ann"))

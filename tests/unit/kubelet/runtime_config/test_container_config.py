@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import pytest
 
+from podling.apiserver.registry.container.handler_signals import STOP_SIGNALS
 from podling.cri.grpc import cri_pb2 as pb
 from podling.kubelet.container_types import ContainerType
 from podling.kubelet.node.node_facts import NodeFacts
 from podling.kubelet.planning.restart import definition_hash
 from podling.kubelet.pod_actions import StartContainer
-from podling.kubelet.runtime_config.container_config import ContainerInputs, container_config
-from podling.model.container import ContainerPort, ExecAction, Lifecycle, LifecycleHandler
+from podling.kubelet.runtime_config.container_config import ContainerInputs, container_config, stop_signal
+from podling.model.container import Container, ContainerPort, ExecAction, Lifecycle, LifecycleHandler
 
 NODE = NodeFacts(name="n1", memory_bytes=1000)
 
@@ -76,3 +77,26 @@ def test_the_target_of_an_ephemeral_container_is_joined(scene):
     made = configured(pod, pod.spec.ephemeral_containers[0], ContainerType.EPHEMERAL, target_id="a-0")
     options = made.linux.security_context.namespace_options
     assert (options.pid, options.target_id) == (pb.TARGET, "a-0")
+
+
+SIGNALS = [
+    (None, pb.RUNTIME_DEFAULT),
+    ("SIGUSR1", pb.SIGUSR1),
+    ("SIGRTMIN+3", pb.SIGRTMINPLUS3),
+    ("SIGRTMAX-14", pb.SIGRTMAXMINUS14),
+    ("SIGRTMAX", 65),
+]
+
+
+@pytest.mark.parametrize(("named", "told"), SIGNALS)
+def test_the_signal_it_is_stopped_with(scene, named, told):
+    pod = scene.pod("a")
+    (container,) = pod.spec.containers
+    container.lifecycle = Lifecycle(stop_signal=named)
+    assert configured(pod, container).stop_signal == told
+
+
+def test_every_signal_the_api_takes_can_be_told():
+    for name in STOP_SIGNALS["linux"]:
+        container = Container(lifecycle=Lifecycle(stop_signal=name))
+        assert pb.Signal.Value(stop_signal(container))

@@ -4,11 +4,13 @@ import pytest
 
 from podling.kubelet.node.node_facts import NodeFacts, Resolver
 from podling.kubelet.runtime_config.dns import (
+    dns_warnings,
     hostname_and_domain,
     parse_resolv_conf,
     pod_resolver,
     sandbox_hostname,
 )
+from podling.kubelet.runtime_config.environment import ConfigError
 from podling.model.pod import PodDNSConfig, PodDNSConfigOption
 
 OWN = Resolver(("1.1.1.1",), ("home",), ("rotate",))
@@ -75,3 +77,48 @@ def test_a_long_name_is_cut_where_a_host_name_may_end(scene):
     pod = scene.pod("a")
     pod.metadata.name = "x" * 62 + "-more"
     assert hostname_and_domain(pod, "cluster.local")[0] == "x" * 62
+
+
+def test_a_name_no_kernel_takes_is_refused(scene):
+    """64 characters, `setHostnameAsFQDN` included."""
+    fits = {"hostname": "h", "set_hostname_as_fqdn": True, "subdomain": "s" * 41}
+    assert len(sandbox_hostname(scene.pod("a", **fits), "cluster.local")) == 64
+    too_long = scene.pod("a", **{**fits, "subdomain": "s" * 42})
+    with pytest.raises(ConfigError) as refused:
+        sandbox_hostname(too_long, "cluster.local")
+    assert str(refused.value) == (
+        "failed to construct FQDN from pod hostname and cluster domain, "
+        f"FQDN h.{'s' * 42}.ns.svc.cluster.local is too long (64 is the max, 65 characters requested)"
+    )
+    too_long.spec.set_hostname_as_fqdn = False
+    assert sandbox_hostname(too_long, "cluster.local") == "h"
+
+
+LIMITS = [
+    # servers  searches                                        applied: servers, searches
+    (3,        [f"d{i}" for i in range(32)],                   3, 32),
+    (4,        ["a"],                                          3, 1),
+    (1,        [f"d{i}" for i in range(33)],                   1, 32),
+    (1,        ["a", "b" * 254, "c"],                          1, 2),
+    (1,        [f"{i:0200}" for i in range(12)],               1, 10),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("servers", "searches", "servers_applied", "searches_applied"), LIMITS)
+def test_what_is_too_much_is_left_out_and_told(scene, servers, searches, servers_applied, searches_applied):
+    config = PodDNSConfig(nameservers=[f"10.0.0.{i}" for i in range(servers)], searches=searches)
+    pod = scene.pod("a", dns_policy="None", dns_config=config)
+    applied = pod_resolver(pod, NODE)
+    assert (len(applied.servers), len(applied.searches)) == (servers_applied, searches_applied)
+    told = []
+    if servers_applied < servers:
+        told.append(
+            "Nameserver limits were exceeded, some nameservers have been omitted, "
+            f"the applied nameserver line is: {' '.join(applied.servers)}"
+        )
+    if searches_applied < len(searches):
+        told.append(
+            "Search Line limits were exceeded, some search paths have been omitted, "
+            f"the applied search line is: {' '.join(applied.searches)}"
+        )
+    assert list(dns_warnings(pod, NODE)) == told

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from podling.kubelet.runtime_config.expansion import expand
+from podling.kubelet.runtime_config.expansion import expand, undefined
 
 VALUES = {"A": "1", "B": "$(A)", "EMPTY": ""}
 
@@ -39,3 +39,7 @@ def test_without_references_only_double_dollars_change(text):
 def test_what_has_no_dollar_is_itself_and_expansion_never_fails(text):
     assert expand(text.replace("$", ""), VALUES) == text.replace("$", "")
     assert isinstance(expand(text, VALUES), str)
+
+
+def test_names_without_a_value_are_told():
+    assert undefined("$(A)/$(NONE)/$$(ESCAPED)/$()/plain", VALUES) == ["NONE", ""]

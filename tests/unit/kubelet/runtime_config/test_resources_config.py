@@ -3,12 +3,14 @@ from __future__ import annotations
 import pytest
 
 from podling.kubelet.container_types import ContainerType, all_containers
+from podling.kubelet.node.node_facts import NodeFacts
 from podling.kubelet.runtime_config.resources_config import (
-    cpu_quota,
-    cpu_shares,
     linux_resources,
     oom_score_adj,
+    overhead_resources,
+    sandbox_resources,
 )
+from podling.model.container import ResourceRequirements
 from podling.model.quantity import Quantity
 
 NODE_MEMORY = 1000
@@ -21,22 +23,54 @@ def needs(container, requests="", limits=""):
     container.resources.requests, container.resources.limits = amounts(requests), amounts(limits)
 
 
-@pytest.mark.parametrize(("milli", "shares"), [(0, 2), (1, 2), (100, 102), (1000, 1024), (10**7, 262144)])
-def test_shares(milli, shares):
-    assert cpu_shares(milli) == shares
-
-
-@pytest.mark.parametrize(("milli", "quota"), [(0, 0), (1, 1000), (500, 50_000), (2000, 200_000)])
-def test_quota(milli, quota):
-    assert cpu_quota(milli) == quota
+NODE = NodeFacts("n1", memory_bytes=NODE_MEMORY)
 
 
 def test_a_containers_resources(scene):
     pod = scene.pod("a")
     needs(pod.spec.containers[0], limits="cpu=500m memory=64Mi")
-    made = linux_resources(pod, pod.spec.containers[0], ContainerType.REGULAR, NODE_MEMORY)
+    made = linux_resources(pod, pod.spec.containers[0], ContainerType.REGULAR, NODE)
     assert (made.cpu_shares, made.cpu_period, made.cpu_quota) == (512, 100_000, 50_000)
     assert made.memory_limit_in_bytes == 64 * 1024**2
+    assert (made.memory_swap_limit_in_bytes, dict(made.unified)) == (0, {})
+
+
+def test_a_container_without_limits_is_told_those_of_its_pod(scene):
+    pod = scene.pod("a b")
+    needs(pod.spec.containers[0], limits="memory=1Mi")
+    pod.spec.resources = ResourceRequirements(limits={"memory": Quantity("8Mi"), "cpu": Quantity("2")})
+    made = [linux_resources(pod, c, ContainerType.REGULAR, NODE) for c in pod.spec.containers]
+    assert [m.memory_limit_in_bytes for m in made] == [1024**2, 8 * 1024**2]
+    assert [m.cpu_quota for m in made] == [200_000, 200_000]
+
+
+def test_no_container_swaps_and_all_of_it_is_killed_together_on_v2(scene):
+    pod = scene.pod("a")
+    needs(pod.spec.containers[0], limits="memory=1Mi")
+    settings = {"memory.oom.group": "1", "memory.swap.max": "0"}
+    v1, v2 = NodeFacts("n1", swap_is_limited=True), NodeFacts("n1", cgroup2_settings=settings)
+    made = [linux_resources(pod, pod.spec.containers[0], ContainerType.REGULAR, node) for node in (v1, v2)]
+    assert [m.memory_swap_limit_in_bytes for m in made] == [1024**2, 0]
+    assert [dict(m.unified) for m in made] == [{}, settings]
+
+
+def test_a_container_has_the_huge_pages_it_asked_for_and_no_others(scene):
+    pod = scene.pod("a")
+    needs(pod.spec.containers[0], limits="hugepages-2Mi=4Mi")
+    node = NodeFacts("n1", page_sizes=(2 << 20, 1 << 30))
+    made = linux_resources(pod, pod.spec.containers[0], ContainerType.REGULAR, node)
+    assert {h.page_size: h.limit for h in made.hugepage_limits} == {"2MB": 4 << 20, "1GB": 0}
+
+
+def test_a_sandbox_is_told_its_pods_sum_and_overhead_apart(scene):
+    pod = scene.pod("i / a b", overhead={"cpu": Quantity("1"), "memory": Quantity("10")})
+    needs(pod.spec.init_containers[0], limits="cpu=4")
+    for container in pod.spec.containers:
+        needs(container, requests="cpu=500m", limits="cpu=1 memory=100")
+    made = sandbox_resources(pod)
+    assert (made.cpu_shares, made.cpu_quota, made.memory_limit_in_bytes) == (1024, 400_000, 200)
+    assert overhead_resources(pod).memory_limit_in_bytes == 10
+    assert overhead_resources(scene.pod("a")) is None
 
 
 OOM = [
@@ -59,9 +93,19 @@ def test_who_is_killed_first(scene, name, requests, score):
     assert oom_score_adj(pod, container, kind, NODE_MEMORY) == score
 
 
-def test_guaranteed_and_critical_pods_are_protected(scene):
+def test_what_a_pod_asks_for_beyond_its_containers_protects_them_evenly(scene):
+    pod = scene.pod("a b")
+    needs(pod.spec.containers[0], "memory=100")
+    pod.spec.resources = ResourceRequirements(requests={"memory": Quantity("500")})
+    scores = [oom_score_adj(pod, c, ContainerType.REGULAR, NODE_MEMORY) for c in pod.spec.containers]
+    assert scores == [700, 800]
+
+
+def test_guaranteed_and_node_critical_pods_are_protected(scene):
     pod = scene.pod("a")
     needs(pod.spec.containers[0], "cpu=1 memory=10", "cpu=1 memory=10")
     assert oom_score_adj(pod, pod.spec.containers[0], ContainerType.REGULAR, NODE_MEMORY) == -997
-    critical = scene.pod("a", priority=2_000_000_000)
-    assert oom_score_adj(critical, critical.spec.containers[0], ContainerType.REGULAR, NODE_MEMORY) == -997
+    for name, score in (("system-node-critical", -997), ("system-cluster-critical", 1000)):
+        critical = scene.pod("a", priority=2_000_000_000, priority_class_name=name)
+        container = critical.spec.containers[0]
+        assert oom_score_adj(critical, container, ContainerType.REGULAR, NODE_MEMORY) == score

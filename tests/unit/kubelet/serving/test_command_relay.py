@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 
 import pytest
 
+from podling.kubelet.serving import command_relay
 from podling.kubelet.serving.command_relay import CommandStreams, Dialect, failure_text, relay_command
 from podling.streaming.session import Session, Stream
 from podling.streaming.spdy.connection import SpdyWire
@@ -42,6 +43,7 @@ class Conversation:
     client: Session
     runtime: Session
     relay: asyncio.Task[None]
+    container_ended: asyncio.Event
     ours: dict[str, Stream] = field(default_factory=dict)
     theirs: dict[str, Stream] = field(default_factory=dict)
 
@@ -69,8 +71,13 @@ async def converse():
     async def begin(wanted: CommandStreams = ALL, dialect: Dialect = V4) -> Conversation:
         client, client_end = await pair()
         runtime_end, runtime = await pair()
-        relay = group.create_task(relay_command(client_end, runtime_end, wanted, dialect))
-        started.append(Conversation(client, runtime, relay))
+        ended = asyncio.Event()
+
+        async def container_ended() -> None:
+            await ended.wait()
+
+        relay = group.create_task(relay_command(client_end, runtime_end, wanted, dialect, container_ended))
+        started.append(Conversation(client, runtime, relay, ended))
         return started[-1]
 
     async with asyncio.TaskGroup() as group:
@@ -176,3 +183,42 @@ async def test_a_runtime_that_takes_no_input_any_more_does_not_hold_up_the_end(c
             talk.theirs[name].end()
         assert await all_of(talk.ours["error"]) == FAILURE
         talk.client.drop()
+
+
+async def test_a_client_that_does_not_read_is_dropped_once_its_container_has_ended(converse, monkeypatch):
+    """Else the runtime, whose output nobody takes, could not stop the container."""
+    monkeypatch.setattr(command_relay, "STALLED", 0.05)
+    talk = await converse()
+    talk.open("error", "stdin", "stdout", "stderr")
+    await talk.meet(4)
+    talk.client.hold_peer()
+
+    async def speak() -> None:
+        with pytest.raises(ConnectionError):
+            while True:
+                await talk.theirs["stdout"].write(bytes(100_000))
+
+    async with asyncio.TaskGroup() as group:
+        speaking = group.create_task(speak())
+        done, _ = await asyncio.wait([speaking], timeout=0.3)
+        assert not done, "a client may be slow while the container runs"
+        talk.container_ended.set()
+    await talk.relay
+
+
+async def test_a_client_that_reads_is_given_all_that_is_left_when_its_container_has_ended(
+    converse, monkeypatch
+):
+    monkeypatch.setattr(command_relay, "STALLED", 0.05)
+    talk = await converse()
+    talk.open("error", "stdin", "stdout", "stderr")
+    await talk.meet(4)
+    talk.container_ended.set()
+    async with asyncio.TaskGroup() as group:
+        heard = group.create_task(all_of(talk.ours["stdout"]))
+        for _ in range(100):
+            await talk.theirs["stdout"].write(bytes(100_000))
+        await talk.theirs["error"].write(SUCCESS)
+        await talk.runtime.finish()
+    assert len(heard.result()) == 10_000_000
+    assert await all_of(talk.ours["error"]) == SUCCESS

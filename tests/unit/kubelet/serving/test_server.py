@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import socket
 import ssl
 from collections.abc import AsyncIterator, Sequence
 from datetime import UTC, datetime
@@ -15,7 +16,8 @@ import pytest
 
 from podling.cri.hollow import HollowRuntime
 from podling.cri.interface import Runtime
-from podling.kubelet.serving.server import KubeletServer, server_tls
+from podling.kubelet.serving.pod_host import Pages
+from podling.kubelet.serving.server import KubeletServer, server_tls, subresources
 from podling.model.container import Container
 from podling.model.meta import ObjectMeta
 from podling.model.pod import Pod, PodSpec, PodStatus
@@ -32,6 +34,7 @@ class Host:
     """One pod, whose container waits."""
 
     runtime: Runtime = HollowRuntime({})
+    pages: Pages = {}
 
     def __init__(self) -> None:
         waiting = ContainerState(waiting=ContainerStateWaiting(reason="ContainerCreating"))
@@ -69,16 +72,25 @@ def tls_of(authority: Authority, user: str | None, *groups: str) -> ssl.SSLConte
     return context
 
 
+async def masters_only(user: str, groups: tuple[str, ...], verb: str, asked: Sequence[str]) -> bool:
+    if "unknown" in groups:
+        raise OSError("the API server is away")
+    return "system:masters" in groups
+
+
 @pytest.fixture
 async def ask(authority: Authority, tmp_path: Path) -> AsyncIterator[Any]:
     """Asks the server as an administrator, or as someone else: (status, text)."""
     pair = authority.server("kubelet", "system:node:n", ["127.0.0.1"])
-    server = KubeletServer(Host(), SystemClock())
+    server = KubeletServer(Host(), SystemClock(), masters_only)
     tls = server_tls(pair.certificate, pair.key, authority.ca.certificate)
     administrator = tls_of(authority, "admin", "system:masters")
     async with asyncio.TaskGroup() as group:
         running = group.create_task(server.run())
-        async with server.listening("127.0.0.1", 0, tls) as port, aiohttp.ClientSession() as session:
+        async with (
+            server.listening(socket.create_server(("127.0.0.1", 0)), tls) as port,
+            aiohttp.ClientSession() as session,
+        ):
 
             async def asked(
                 path: str, method: str = "GET", tls: ssl.SSLContext = administrator, **headers: str
@@ -102,9 +114,28 @@ async def test_a_client_without_a_certificate_is_not_answered(ask, authority):
     assert await ask("/pods", tls=tls_of(authority, None)) == (401, "Unauthorized")
 
 
+async def test_when_nobody_can_say_nobody_is_let_in(ask, authority):
+    why = "Authorization error (user=someone, verb=get, resource=nodes, subresource(s)=[pods proxy])"
+    assert await ask("/pods", tls=tls_of(authority, "someone", "unknown")) == (500, why)
+
+
 async def test_a_client_that_is_no_master_is_forbidden(ask, authority):
-    why = "Forbidden (user=eve, verb=get, resource=nodes, subresource(s)=[proxy])"
+    why = "Forbidden (user=eve, verb=get, resource=nodes, subresource(s)=[pods proxy])"
     assert await ask("/pods", tls=tls_of(authority, "eve", "system:nodes")) == (403, why)
+
+
+@pytest.mark.parametrize(
+    ("path", "asked"),
+    [
+        ("/stats/summary", ("stats",)),
+        ("/metrics/cadvisor", ("metrics",)),
+        ("/healthz", ("healthz", "proxy")),
+        ("/runningpods/", ("pods", "proxy")),
+        ("/exec/ns/pod/c", ("proxy",)),
+    ],
+)
+def test_what_a_path_is_about(path: str, asked: tuple[str, ...]):
+    assert subresources(path) == asked
 
 
 async def test_a_client_of_another_authority_gets_no_connection(ask, tmp_path: Path, authority):

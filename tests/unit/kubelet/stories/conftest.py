@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 
 from podling.apiserver.local import LocalTransport
-from podling.apiserver.registry.kinds import KINDS
+from podling.apiserver.registry.kinds import kinds
 from podling.apiserver.request import User
 from podling.apiserver.server import ApiServer
 from podling.client.client import Client
@@ -28,8 +28,11 @@ from podling.cri.hollow import HollowRuntime
 from podling.cri.hollow_script import HollowImage, Script
 from podling.kubelet.config import KubeletConfig
 from podling.kubelet.kubelet import Kubelet
+from podling.kubelet.node.machine import this_machine
+from podling.kubelet.node.node_status import allocatable
 from podling.model import json as model_json
 from podling.model.event import Event
+from podling.model.gates import DEFAULT_GATES, Gates
 from podling.model.meta import ObjectMeta
 from podling.model.namespace import Namespace
 from podling.model.pod import Pod
@@ -109,15 +112,25 @@ class Node:
         self,
         directory: Path,
         client: Client,
+        api: LocalTransport,
         runtime: HollowRuntime,
         time: LoopTime,
         tasks: asyncio.TaskGroup,
+        gates: Gates,
     ) -> None:
         self.client = client
+        self.api = api
         self.runtime = runtime
         self.time = time
         self.config = KubeletConfig(
-            NODE, directory / "kubelet", directory / "logs", node_ip="192.0.2.1", cgroup_root="/podling-unit"
+            NODE,
+            directory / "kubelet",
+            directory / "logs",
+            node_ip="192.0.2.1",
+            cgroup_mount=directory,
+            gates=gates,
+            image_gc_high=100,
+            eviction_hard={},
         )
         self._tasks = tasks
         self._pods = Informer(client, Pod)
@@ -208,6 +221,11 @@ class Node:
             if e.involved_object.name == name
         ]
 
+    def allocatable(self, resource: str) -> int:
+        """What all pods may have together, CPU in thousandths."""
+        amount = allocatable(self.config, this_machine(self.config.root_dir))[resource]
+        return amount.milli_value() if resource == "cpu" else amount.value()
+
     @staticmethod
     def is_ready(pod: Pod) -> bool:
         return any(c.type == "Ready" and c.status == "True" for c in pod.status.conditions)
@@ -233,18 +251,19 @@ Play = Callable[..., None]
 def play(tmp_path: Path) -> Play:
     """`play(story, image=HollowImage(...), ...)`: images not named here run until they are stopped."""
 
-    async def perform(story: Story, images: Mapping[str, HollowImage], boot: bool) -> None:
+    async def perform(story: Story, images: Mapping[str, HollowImage], boot: bool, gates: Gates) -> None:
         time = LoopTime()
-        server = ApiServer.build(MemoryStorage(), KINDS, clock=time, connector=no_streams)
+        server = ApiServer.build(MemoryStorage(), kinds(gates), clock=time, connector=no_streams)
         await server.start()
-        client = Client(LocalTransport(server.handle, User("root", ("system:masters",))))
+        api = LocalTransport(server.handle, User("root", ("system:masters",)))
+        client = Client(api)
         for namespace in ("default", "kube-node-lease"):
             await client.create(Namespace(metadata=ObjectMeta(name=namespace)))
         await client.create(ServiceAccount(metadata=ObjectMeta(name="default", namespace="default")))
         named = {f"{name}:1": image for name, image in images.items()}
         runtime = HollowRuntime(named, time)
         async with asyncio.TaskGroup() as tasks:
-            node = Node(tmp_path, client, runtime, time, tasks)
+            node = Node(tmp_path, client, api, runtime, time, tasks, gates)
             if boot:
                 await node.boot()
             try:
@@ -258,11 +277,11 @@ def play(tmp_path: Path) -> Play:
             raise _TheEnd
         server.close()
 
-    def run(story: Story, boot: bool = True, **images: HollowImage) -> None:
+    def run(story: Story, boot: bool = True, gates: Gates = DEFAULT_GATES, **images: HollowImage) -> None:
         images.setdefault("app", HollowImage(present=True))
         try:
             with asyncio.Runner(loop_factory=VirtualLoop) as runner:
-                runner.run(perform(story, images, boot))
+                runner.run(perform(story, images, boot, gates))
         except* _TheEnd:
             pass
 

@@ -4,6 +4,7 @@ shows."""
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 from collections.abc import Callable
 from itertools import pairwise
 
@@ -13,6 +14,7 @@ from podling.model.config import ConfigMap
 from podling.model.meta import ObjectMeta
 from podling.model.pod import Pod
 from podling.model.pod_status import ContainerStatus
+from podling.model.runtime_class import RuntimeClass
 
 Exits = Callable[..., HollowImage]
 
@@ -305,3 +307,100 @@ def test_the_termination_message_is_read_when_the_container_has_ended(play) -> N
 
     run = Script(exit_code=1, after=1, stdout=("it went wrong",))
     play(story, app=HollowImage((run,), present=True))
+
+
+def test_a_runtime_class_names_the_handler(play) -> None:
+    async def story(node) -> None:
+        strong = RuntimeClass(metadata=ObjectMeta(name="strong"), handler="kata")
+        await node.client.create(strong)
+        await node.create("p", runtimeClassName="strong")
+        await node.client.delete(RuntimeClass, "strong")
+        await node.boot()
+        await asyncio.sleep(1)
+        assert (
+            "Warning FailedCreatePodSandBox Failed to create pod sandbox: failed to get sandbox runtime: "
+            'RuntimeClass.node.k8s.io "strong" not found'
+        ) in await node.events("p")
+        await node.client.create(strong)
+        await node.until("p", node.is_ready)
+        (sandbox,) = await node.runtime.list_pod_sandbox()
+        assert sandbox.runtime_handler == "kata"
+
+    play(story, boot=False)
+
+
+def test_a_pod_with_users_of_its_own_is_not_run_as_users_of_the_node(play) -> None:
+    async def story(node) -> None:
+        await node.create("p", hostUsers=False)
+        event = (
+            "Warning FailedCreatePodSandBox Failed to create pod sandbox: can't set `spec.hostUsers: false`, "
+            "runtime does not support user namespaces"
+        )
+        await asyncio.sleep(1)
+        assert event in await node.events("p")
+        assert node.runtime.calls == []
+
+    play(story)
+
+
+def test_names_that_are_left_out_are_told(play) -> None:
+    async def story(node) -> None:
+        resolv_conf = node.config.root_dir.parent / "resolv.conf"
+        resolv_conf.write_text("".join(f"nameserver 10.0.0.{i}\n" for i in range(3)))
+        node.config = dataclasses.replace(node.config, resolv_conf=resolv_conf)
+        await node.boot()
+        await node.create("p", dnsPolicy="Default", dnsConfig={"nameservers": ["10.0.0.9"]})
+        await node.until("p", node.is_ready)
+        assert (
+            "Warning DNSConfigForming Nameserver limits were exceeded, some nameservers have been omitted, "
+            "the applied nameserver line is: 10.0.0.0 10.0.0.1 10.0.0.2"
+        ) in await node.events("p")
+
+    play(story, boot=False)
+
+
+def test_all_containers_begin_anew_in_the_same_sandbox(play) -> None:
+    """RestartAllContainers: init containers too, whatever the policy."""
+
+    async def story(node) -> None:
+        rule = {"action": "RestartAllContainers", "exitCodes": {"operator": "In", "values": [42]}}
+        first = node.container("first")
+        fickle = {"name": "fickle", "restartPolicy": "Never", "restartPolicyRules": [rule]}
+        await node.create("p", fickle, {}, initContainers=[first], restartPolicy="Never")
+        pod = await node.until(
+            "p", lambda pod: node.is_ready(pod) and pod.status.container_statuses[1].restart_count == 1
+        )
+        assert [call for call in node.runtime.calls if call.split()[0] in ("run", "start", "stop")] == [
+            "run default/p#0",
+            "start first#0",
+            "start fickle#0",
+            "start app#0",
+            "stop app#0",
+            "start first#1",
+            "start fickle#1",
+            "start app#1",
+        ]
+        (told,) = [c.status for c in pod.status.conditions if c.type == "AllContainersRestarting"]
+        assert told == "False"
+        assert pod.status.init_container_statuses[0].restart_count == 1
+
+    scripts = (Script(exit_code=42, after=5), Script())
+    play(
+        story,
+        first=HollowImage((Script(exit_code=0),), present=True),
+        fickle=HollowImage(scripts, present=True),
+    )
+
+
+def test_a_container_is_stopped_with_the_signal_it_asks_for(play) -> None:
+    async def story(node) -> None:
+        await node.create(
+            "p", {"lifecycle": {"stopSignal": "SIGUSR1"}}, {"name": "other"}, os={"name": "linux"}
+        )
+        await node.until("p", node.is_ready)
+        await node.client.delete(Pod, "p", "default")
+        await node.until_gone("p")
+        stops = {call for call in node.runtime.calls if call.startswith("stop ")}
+        assert {"stop app#0 SIGUSR1", "stop other#0"} <= stops
+
+    play(story, other=HollowImage(present=True))

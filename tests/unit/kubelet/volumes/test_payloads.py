@@ -2,14 +2,16 @@
 
 import pytest
 
-from podling.kubelet.volumes import config_map, downward_api, projected, secret
-from podling.kubelet.volumes.objects import Objects, referenced_config_maps, referenced_secrets
+from podling.kubelet.volumes import config_map, downward_api, projected, secret, service_account_token
+from podling.kubelet.volumes.objects import Objects, TokenKey, referenced_config_maps, referenced_secrets
 from podling.kubelet.volumes.payload import File, VolumeError
 from podling.model.config import ConfigMap, Secret
+from podling.model.container import Container, SecurityContext
 from podling.model.meta import ObjectMeta
-from podling.model.pod import Pod
+from podling.model.pod import Pod, PodSecurityContext, PodSpec
 from podling.model.references import ObjectFieldSelector, ResourceFieldSelector
 from podling.model.volume import (
+    ClusterTrustBundleProjection,
     ConfigMapProjection,
     ConfigMapVolumeSource,
     DownwardAPIProjection,
@@ -129,6 +131,28 @@ def test_a_projection_joins_its_sources_and_the_last_of_a_path_wins() -> None:
 
 
 def test_a_projection_this_kubelet_cannot_make_is_refused_by_name() -> None:
-    sources = [VolumeProjection(service_account_token=ServiceAccountTokenProjection(path="token"))]
-    with pytest.raises(VolumeError, match="serviceAccountToken is not supported"):
+    sources = [VolumeProjection(cluster_trust_bundle=ClusterTrustBundleProjection(path="bundle"))]
+    with pytest.raises(VolumeError, match="clusterTrustBundle is not supported"):
         projected.payload(sources, Objects(), POD, nothing, 0)
+
+
+@pytest.mark.parametrize(
+    ("pod_user", "container_users", "group", "expected"),
+    [
+        (None, [None], None, File(b"jwt", 0o644)),
+        (None, [7, None], None, File(b"jwt", 0o644)),
+        (None, [7, 8], None, File(b"jwt", 0o644)),
+        (7, [None, 7], None, File(b"jwt", 0o600, 7)),
+        (7, [8, 8], None, File(b"jwt", 0o600, 8)),
+        (None, [None], 9, File(b"jwt", 0o600)),
+    ],
+)
+def test_a_token_is_for_whom_the_pod_runs_as_alone(
+    pod_user: int | None, container_users: list[int | None], group: int | None, expected: File
+) -> None:
+    containers = [Container(security_context=SecurityContext(run_as_user=user)) for user in container_users]
+    context = PodSecurityContext(run_as_user=pod_user, fs_group=group)
+    pod = Pod(spec=PodSpec(containers=containers, security_context=context))
+    source = ServiceAccountTokenProjection(path="token")
+    objects = Objects(tokens={TokenKey("", 3600): "jwt"})
+    assert service_account_token.payload(source, objects, pod, 0o644) == {"token": expected}

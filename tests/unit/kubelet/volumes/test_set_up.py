@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 
 from podling.kubelet.pod.pod_directories import PodDirectory
+from podling.kubelet.volumes import empty_dir
 from podling.kubelet.volumes.objects import Objects
-from podling.kubelet.volumes.payload import VolumeError
-from podling.kubelet.volumes.set_up import Layout, MountedVolume, SetUpError, set_up_volumes
-from podling.kubelet.volumes.subpath import resolve
+from podling.kubelet.volumes.set_up import Layout, MountedVolume, SetUpError, set_up_volumes, update_volumes
 from podling.model.config import ConfigMap, Secret
+from podling.model.container import Container, ResourceRequirements
 from podling.model.meta import ObjectMeta
 from podling.model.pod import Pod, PodSecurityContext, PodSpec
 from podling.model.quantity import Quantity
@@ -28,6 +28,7 @@ from podling.model.volume import (
 
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="mounting and giving away files need root")
 NOW = datetime(2026, 11, 21, tzinfo=UTC)
+NODE_MEMORY = 8 << 20
 OBJECTS = Objects(
     {"cm": ConfigMap(metadata=ObjectMeta(name="cm"), data={"k": "v"})},
     {"s": Secret(metadata=ObjectMeta(name="s"), data={"k": b"v"})},
@@ -46,7 +47,7 @@ def set_up(
 ) -> dict[str, MountedVolume]:
     context = PodSecurityContext(fs_group=fs_group) if fs_group else None
     pod = Pod(metadata=ObjectMeta(name="web"), spec=PodSpec(volumes=list(volumes), security_context=context))
-    return set_up_volumes(Layout(pod, directory, OBJECTS, lambda selector: "", NOW))
+    return set_up_volumes(Layout(pod, directory, OBJECTS, lambda selector: "", NOW, NODE_MEMORY))
 
 
 def test_an_empty_dir_is_open_to_all_and_keeps_its_content(directory: PodDirectory) -> None:
@@ -138,20 +139,40 @@ def test_a_missing_object_and_an_unknown_kind_name_the_volume(directory: PodDire
             set_up(directory, volume)
 
 
-@pytest.mark.parametrize("escape", ["../outside", "link/file", "link"])
-def test_a_subpath_never_leaves_its_volume(tmp_path: Path, escape: str) -> None:
-    volume = tmp_path / "volume"
-    volume.mkdir()
-    (volume / "link").symlink_to("../outside")
-    with pytest.raises(VolumeError, match="not within volume path"):
-        resolve(volume, escape)
-    assert not (tmp_path / "outside").exists()
+@pytest.mark.parametrize(
+    ("limit", "pod_limit", "expected"),
+    [
+        (None, None, NODE_MEMORY),
+        (None, "2Mi", 2 << 20),
+        ("1Mi", "2Mi", 1 << 20),
+        ("4Mi", "2Mi", 2 << 20),
+        ("1Gi", None, NODE_MEMORY),
+        ("0", None, NODE_MEMORY),
+    ],
+)
+def test_memory_of_an_empty_dir_is_what_pod_and_node_allow(
+    directory: PodDirectory, limit: str | None, pod_limit: str | None, expected: int
+) -> None:
+    resources = ResourceRequirements(limits={"memory": Quantity(pod_limit)} if pod_limit else {})
+    pod = Pod(spec=PodSpec(containers=[Container(resources=resources)]))
+    layout = Layout(pod, directory, OBJECTS, lambda selector: "", NOW, NODE_MEMORY)
+    source = EmptyDirVolumeSource(medium="Memory", size_limit=Quantity(limit) if limit else None)
+    assert empty_dir.size(source, layout.pod_memory) == expected
 
 
-def test_a_subpath_follows_links_inside_and_is_made_as_open_as_the_volume(tmp_path: Path) -> None:
-    volume = tmp_path / "volume"
-    volume.mkdir()
-    volume.chmod(0o777)
-    (volume / "link").symlink_to("real")
-    assert resolve(volume, "link/a") == volume / "real/a"
-    assert stat.S_IMODE((volume / "real").stat().st_mode) == 0o777
+def test_an_empty_dir_of_huge_pages_is_refused_by_name(directory: PodDirectory) -> None:
+    volume = Volume(name="h", empty_dir=EmptyDirVolumeSource(medium="HugePages-2Mi"))
+    with pytest.raises(SetUpError, match='"HugePages-2Mi" is not supported by this kubelet'):
+        set_up(directory, volume)
+
+
+def test_one_volume_that_cannot_be_updated_keeps_no_other_from_its_update(directory: PodDirectory) -> None:
+    volumes = [
+        Volume(name="gone", config_map=ConfigMapVolumeSource(name="x")),
+        Volume(name="c", config_map=ConfigMapVolumeSource(name="cm")),
+        Volume(name="h", host_path=HostPathVolumeSource(path="/none", type="File")),
+    ]
+    pod = Pod(metadata=ObjectMeta(name="web"), spec=PodSpec(volumes=volumes))
+    with pytest.raises(SetUpError, match='volume "gone"'):
+        update_volumes(Layout(pod, directory, OBJECTS, lambda selector: "", NOW, NODE_MEMORY))
+    assert (directory.volume("configmap", "c") / "k").read_text() == "v"

@@ -1,0 +1,96 @@
+"""Files of images from containerd's own services, for a containerd whose CRI mounts no images (before 2.1).
+
+A view is a read-only snapshot of an image's layers, the same that the root filesystem of a container is made
+over. It is labelled as a root of containerd's garbage collection, so it outlives its image until it is let
+go.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+from google.protobuf.message import Message
+
+from podling.cri.grpc import containerd_snapshots_pb2 as pb
+from podling.cri.grpc import cri_pb2 as cri
+from podling.cri.grpc.connection import Answer, Connection
+from podling.cri.interface import ImageMount, RuntimeFault
+
+_SNAPSHOTS = "/containerd.services.snapshots.v1.Snapshots/"
+_METADATA = (("containerd-namespace", "k8s.io"),)
+_GC_ROOT = "containerd.io/gc.root"
+_OURS = "podling.dev/image-volume"
+_DEADLINE = 30.0
+DEFAULT_SNAPSHOTTER = "overlayfs"
+"""That of a containerd that does not say which it uses (2.0)."""
+
+
+class ContainerdImages:
+    """Every method raises RuntimeFault. Names are the caller's."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+        self._snapshotter = ""
+
+    async def hold(self, name: str, image: str) -> list[ImageMount]:
+        """How to mount the image's files. A view that is there already is given again."""
+        snapshotter = await self._find_snapshotter()
+        request = pb.ViewSnapshotRequest(
+            snapshotter=snapshotter,
+            key=name,
+            parent=await self._chain(image),
+            labels={_GC_ROOT: "true", _OURS: "true"},
+        )
+        try:
+            answer = await self._call("View", request, pb.MountsResponse)
+        except RuntimeFault as fault:
+            if fault.code != "ALREADY_EXISTS":
+                raise
+            known = pb.MountsRequest(snapshotter=snapshotter, key=name)
+            answer = await self._call("Mounts", known, pb.MountsResponse)
+        return [ImageMount(mount.type, mount.source, tuple(mount.options)) for mount in answer.mounts]
+
+    async def let_go(self, name: str) -> None:
+        """One that is not held is fine."""
+        request = pb.RemoveSnapshotRequest(snapshotter=await self._find_snapshotter(), key=name)
+        try:
+            await self._call("Remove", request, pb.RemoveSnapshotResponse)
+        except RuntimeFault as fault:
+            if fault.code != "NOT_FOUND":
+                raise
+
+    async def held(self) -> list[str]:
+        request = pb.ListSnapshotsRequest(
+            snapshotter=await self._find_snapshotter(), filters=[f'labels."{_OURS}"==true']
+        )
+        path = f"{_SNAPSHOTS}List"
+        with self._connection.stream(path, request, pb.ListSnapshotsResponse, _METADATA) as answers:
+            return [info.name async for answer in answers for info in answer.info]
+
+    async def _chain(self, image: str) -> str:
+        """The name of the snapshot of all the image's layers."""
+        request = cri.ImageStatusRequest(image=cri.ImageSpec(image=image), verbose=True)
+        path = "/runtime.v1.ImageService/ImageStatus"
+        answer = await self._connection.call(path, request, cri.ImageStatusResponse, _DEADLINE)
+        if not answer.HasField("image"):
+            raise RuntimeFault("NOT_FOUND", f'image "{image}" is not present')
+        chain: str = _told(answer.info["info"])["chainID"]
+        return chain
+
+    async def _find_snapshotter(self) -> str:
+        if not self._snapshotter:
+            request = cri.StatusRequest(verbose=True)
+            path = "/runtime.v1.RuntimeService/Status"
+            answer = await self._connection.call(path, request, cri.StatusResponse, _DEADLINE)
+            settings = _told(answer.info["config"]).get("containerd", {})
+            self._snapshotter = settings.get("snapshotter", DEFAULT_SNAPSHOTTER)
+        return self._snapshotter
+
+    async def _call(self, method: str, request: Message, answer: type[Answer]) -> Answer:
+        return await self._connection.call(f"{_SNAPSHOTS}{method}", request, answer, _DEADLINE, _METADATA)
+
+
+def _told(text: str) -> dict[str, Any]:
+    """What verbose answers say is JSON of containerd's own."""
+    return msgspec.json.decode(text.encode(), type=dict[str, Any])

@@ -1,0 +1,142 @@
+"""Removes images when their file system fills up: every five minutes it is looked at, as Kubernetes' kubelet
+does, and at once when eviction asks for room.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from datetime import timedelta
+from pathlib import Path
+from typing import NoReturn
+
+from podling.client.events import EventRecorder
+from podling.cri.interface import Runtime, RuntimeFault
+from podling.kubelet.collecting.image_choice import (
+    DEFAULT_MARKS,
+    MINIMUM_AGE,
+    Found,
+    KnownImage,
+    Marks,
+    candidates,
+    excess,
+    known_images,
+)
+from podling.kubelet.metrics.pod_counts import PodCounts
+from podling.kubelet.stats.disk import FileSystem, file_system
+from podling.model.meta import KubeObject
+from podling.model.time import Clock
+
+PERIOD = 300.0
+
+log = logging.getLogger(__name__)
+
+
+class ImageCollector:
+    """`run()` it. `kept` are images no pod names and that may not go all the same, such as the sandbox's.
+    `forget` is told the id of each that went; `node` is whom events are about."""
+
+    def __init__(
+        self,
+        runtime: Runtime,
+        clock: Clock,
+        events: EventRecorder,
+        counts: PodCounts,
+        node: Callable[[], KubeObject],
+        forget: Callable[[str], None],
+        kept: tuple[str, ...] = (),
+        marks: Marks = DEFAULT_MARKS,
+        measure: Callable[[Path], FileSystem] = file_system,
+    ) -> None:
+        self._runtime = runtime
+        self._clock = clock
+        self._events = events
+        self._counts = counts
+        self._node = node
+        self._forget = forget
+        self._kept = kept
+        self._marks = marks
+        self._measure = measure
+        self._known: dict[str, KnownImage] = {}
+        self._failed = False
+
+    async def run(self) -> NoReturn:
+        while True:
+            await asyncio.sleep(PERIOD)
+            await self.collect()
+
+    async def collect(self) -> None:
+        """Once; what goes wrong is said."""
+        try:
+            await self._collect()
+            self._failed = False
+        except (RuntimeFault, OSError, _NotEnough) as error:
+            self._say(error)
+
+    async def _collect(self) -> None:
+        """Raises RuntimeFault, OSError, and _NotEnough when there is nothing left to remove."""
+        in_use = await self._look()
+        told = await self._runtime.image_fs_info()
+        for usage in told.image_filesystems[:1]:
+            system = await asyncio.to_thread(self._measure, Path(usage.fs_id.mountpoint))
+            wanted = excess(system.capacity, system.available, self._marks)
+            freed = await self._remove(in_use, wanted, MINIMUM_AGE, "space") if wanted else 0
+            if freed < wanted:
+                raise _NotEnough(wanted, freed)
+
+    async def remove_unused(self) -> None:
+        """Every image nobody uses, whatever its age. Raises RuntimeFault."""
+        in_use = await self._look()
+        await self._remove(in_use, None, timedelta(), "space")
+
+    async def _look(self) -> set[str]:
+        """What images there are; the ids of those that containers were made from."""
+        containers, images = await asyncio.gather(
+            self._runtime.list_containers(), self._runtime.list_images()
+        )
+        named = {
+            name: image.id for image in images for name in (image.id, *image.repo_tags, *image.repo_digests)
+        }
+        used = {
+            named.get(name, name) for c in containers for name in (c.image_ref, c.image_id, c.image.image)
+        }
+        found = [
+            Found(image.id, image.size, image.pinned or not set(self._kept).isdisjoint(image.repo_tags))
+            for image in images
+        ]
+        self._known = known_images(self._known, found, used, self._clock.now())
+        return used
+
+    async def _remove(self, in_use: set[str], wanted: int | None, minimum_age: timedelta, reason: str) -> int:
+        """Bytes freed."""
+        freed = 0
+        for image in candidates(self._known.values(), in_use, self._clock.now(), minimum_age):
+            if wanted is not None and freed >= wanted:
+                break
+            try:
+                await self._runtime.remove_image(image.id)
+            except RuntimeFault as fault:
+                log.warning("image %s is not removed: %s", image.id, fault)
+                continue
+            log.info("removed image %s, %d bytes", image.id, image.size)
+            self._forget(image.id)
+            del self._known[image.id]
+            self._counts.images_collected[reason] += 1
+            freed += image.size
+        return freed
+
+    def _say(self, error: Exception) -> None:
+        """One failure may be of the moment; two in a row are an event."""
+        log.warning("images are not collected: %s", error)
+        if isinstance(error, _NotEnough):
+            self._events.warning(self._node(), "FreeDiskSpaceFailed", str(error))
+        if self._failed:
+            self._events.warning(self._node(), "ImageGCFailed", str(error))
+        self._failed = True
+
+
+class _NotEnough(Exception):
+    def __init__(self, wanted: int, freed: int) -> None:
+        attempted = f"Attempted to free {wanted} bytes, but only found {freed} bytes eligible to free."
+        super().__init__(f"Failed to garbage collect required amount of images. {attempted}")

@@ -1,0 +1,173 @@
+"""Looks every ten seconds whether the node has enough left; says so when not, and ends pods until it has.
+
+read ▸ pods over their own limits: evict those ▸ thresholds crossed? ▸ reclaim (images) ▸ rank ▸ evict one
+     ▸ wait until it is gone ▸ read again
+
+Room cannot be waited for as an event: no kernel tells that a file system is nearly full. A look costs some
+tens of microseconds; pods are only measured when there is something to decide about them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Iterable
+from contextlib import suppress
+from pathlib import Path
+from typing import NoReturn, Protocol
+
+from podling.cri.interface import RuntimeFault
+from podling.kubelet.collecting.images import ImageCollector
+from podling.kubelet.eviction import messages
+from podling.kubelet.eviction.local_storage import excess, is_limited
+from podling.kubelet.eviction.ranking import Candidate, ranked
+from podling.kubelet.eviction.readings import NodeReadings
+from podling.kubelet.eviction.thresholds import (
+    CONDITIONS,
+    DISK_PRESSURE,
+    RESOURCES,
+    Readings,
+    Threshold,
+    is_crossed,
+    thresholds,
+)
+from podling.kubelet.node.node_context import NodeContext
+from podling.kubelet.stats.collector import StatsCollector
+from podling.model.meta import KubeObject
+from podling.model.pod import Pod
+
+GRACE = 1
+"""Seconds a pod has that must go at once."""
+LONGEST_END = 30.0
+"""Seconds to wait for an evicted pod to be gone before looking again."""
+
+log = logging.getLogger(__name__)
+
+
+class Evictable(Protocol):
+    """The node's pods, to whoever ends them."""
+
+    def running(self) -> Iterable[Pod]: ...
+
+    async def evict(self, pod: Pod, message: str, grace_seconds: int) -> None:
+        """Returns when nothing of it runs any more."""
+        ...
+
+    def node(self) -> KubeObject:
+        """Whom the node's events are about."""
+        ...
+
+    def pressed(self, conditions: frozenset[str]) -> None:
+        """The node is under pressure in these ways now."""
+        ...
+
+
+class EvictionManager:
+    """`run()` it; it says what it sees to the pressure of `node`."""
+
+    def __init__(
+        self,
+        node: NodeContext,
+        readings: NodeReadings,
+        stats: StatsCollector,
+        images: ImageCollector,
+        pods: Evictable,
+    ) -> None:
+        self._node = node
+        self._thresholds = thresholds(node.config)
+        self._readings = readings
+        self._stats = stats
+        self._images = images
+        self._pods = pods
+
+    async def run(self) -> NoReturn:
+        while True:
+            try:
+                evicted = await self.look()
+            except (OSError, ValueError) as error:
+                # A file that cannot be read or understood now must not end the node.
+                log.warning("what the node has left is not known: %s", error)
+                evicted = False
+            if not evicted:
+                await asyncio.sleep(self._node.config.eviction_period.total_seconds())
+
+    async def look(self) -> bool:
+        """Once; whether a pod had to go."""
+        if self._readings.images is None:
+            await self._find_images()
+        readings = self._readings.read()
+        self._learn(readings)
+        if await self._evict_the_excessive():
+            return True
+        due = self._node.pressure.now.due(self._node.clock.now())
+        return bool(due) and await self._relieve(due[0], readings)
+
+    def _learn(self, readings: Readings) -> None:
+        before, stays = self._node.pressure.now, self._node.config.eviction_pressure_transition
+        now = self._node.pressure.now = before.next(self._thresholds, readings, self._node.clock.now(), stays)
+        if now.conditions != before.conditions:
+            self._pods.pressed(now.conditions)
+
+    async def _find_images(self) -> None:
+        with suppress(RuntimeFault):
+            for found in (await self._node.runtime.image_fs_info()).image_filesystems[:1]:
+                self._readings.images = Path(found.fs_id.mountpoint)
+
+    async def _evict_the_excessive(self) -> bool:
+        limited = {pod.metadata.uid: pod for pod in self._pods.running() if is_limited(pod)}
+        if not limited:
+            return False
+        summary = await self._stats.summary()
+        told = {
+            stats.pod_ref.uid: message
+            for stats in summary.pods
+            if (pod := limited.get(stats.pod_ref.uid)) and (message := excess(pod, stats))
+        }
+        async with asyncio.TaskGroup() as tasks:
+            for uid, message in told.items():
+                tasks.create_task(self._evict(limited[uid], message, GRACE, "ephemeralpodfs.limit"))
+        return bool(told)
+
+    async def _relieve(self, threshold: Threshold, readings: Readings) -> bool:
+        resource = RESOURCES[threshold.signal]
+        log.warning("the node is low on %s (%s)", resource, threshold.signal)
+        self._node.events.warning(
+            self._pods.node(), "EvictionThresholdMet", f"Attempting to reclaim {resource}"
+        )
+        if CONDITIONS[threshold.signal] == DISK_PRESSURE and await self._reclaimed(threshold):
+            return False
+        summary = await self._stats.summary()
+        known = {stats.pod_ref.uid: stats for stats in summary.pods}
+        candidates = [
+            Candidate(pod, known[pod.metadata.uid])
+            for pod in self._pods.running()
+            if pod.metadata.uid in known
+        ]
+        for first in ranked(resource, candidates)[:1]:
+            reading = readings.get(threshold.signal)
+            message = messages.node_is_low(threshold, reading, first.pod, first.stats)
+            await self._evict(first.pod, message, self._grace(first.pod, threshold), threshold.signal)
+            return True
+        return False
+
+    async def _reclaimed(self, threshold: Threshold) -> bool:
+        """Whether images nobody uses were enough."""
+        try:
+            await self._images.remove_unused()
+        except RuntimeFault as fault:
+            log.warning("images are not removed: %s", fault)
+        return not is_crossed(threshold, self._readings.read(), again=True)
+
+    def _grace(self, pod: Pod, threshold: Threshold) -> int:
+        if threshold.is_hard:
+            return GRACE
+        own = pod.spec.termination_grace_period_seconds
+        most = self._node.config.eviction_max_pod_grace
+        return most if own is None else min(own, most)
+
+    async def _evict(self, pod: Pod, message: str, grace_seconds: int, signal: str) -> None:
+        self._node.events.warning(pod, messages.REASON, message)
+        self._node.pod_counts.evictions[signal] += 1
+        with suppress(TimeoutError):
+            async with asyncio.timeout(LONGEST_END):
+                await self._pods.evict(pod, message, grace_seconds)

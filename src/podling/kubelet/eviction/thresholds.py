@@ -1,0 +1,166 @@
+"""What the node must have left, and which of it is not. Pure.
+
+A threshold is crossed when less is available than it says; a soft one counts once that has lasted for its
+grace period. One that was crossed is only over when its minimum reclaim is available on top.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+
+from podling.kubelet.config import KubeletConfig
+from podling.model.quantity import Quantity
+
+MEMORY, ALLOCATABLE_MEMORY = "memory.available", "allocatableMemory.available"
+NODEFS, NODEFS_INODES = "nodefs.available", "nodefs.inodesFree"
+IMAGEFS, IMAGEFS_INODES = "imagefs.available", "imagefs.inodesFree"
+PIDS = "pid.available"
+
+MEMORY_PRESSURE, DISK_PRESSURE, PID_PRESSURE = "MemoryPressure", "DiskPressure", "PIDPressure"
+STORAGE, INODES = "ephemeral-storage", "inodes"
+
+CONDITIONS = {
+    MEMORY: MEMORY_PRESSURE,
+    ALLOCATABLE_MEMORY: MEMORY_PRESSURE,
+    NODEFS: DISK_PRESSURE,
+    NODEFS_INODES: DISK_PRESSURE,
+    IMAGEFS: DISK_PRESSURE,
+    IMAGEFS_INODES: DISK_PRESSURE,
+    PIDS: PID_PRESSURE,
+}
+"""The node's condition while a signal's threshold is crossed."""
+RESOURCES = {
+    MEMORY: "memory",
+    ALLOCATABLE_MEMORY: "memory",
+    NODEFS: STORAGE,
+    NODEFS_INODES: INODES,
+    IMAGEFS: STORAGE,
+    IMAGEFS_INODES: INODES,
+    PIDS: "pids",
+}
+"""What pods are evicted for using."""
+AT_ONCE = timedelta()
+
+
+class ThresholdError(ValueError):
+    """A threshold that says nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Amount:
+    """So many, or so much of all there is."""
+
+    count: int = 0
+    share: float = 0.0
+
+    def of(self, capacity: int) -> int:
+        return self.count + int(capacity * self.share)
+
+
+NOTHING = Amount()
+
+
+@dataclass(frozen=True, slots=True)
+class Threshold:
+    signal: str
+    amount: Amount
+    grace: timedelta = AT_ONCE
+    reclaim: Amount = NOTHING
+
+    @property
+    def is_hard(self) -> bool:
+        return self.grace == AT_ONCE
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """Of one signal: bytes, inodes or process ids."""
+
+    available: int
+    capacity: int
+
+
+Readings = Mapping[str, Reading]
+"""By signal; one that cannot be read is absent, and none of its thresholds is crossed."""
+
+
+def parse_amount(text: str) -> Amount:
+    """`100Mi` or `10%`. Raises ThresholdError."""
+    try:
+        if text.endswith("%"):
+            amount = Amount(share=float(text[:-1]) / 100)
+        else:
+            amount = Amount(count=Quantity(text).value())
+    except ValueError as error:
+        raise ThresholdError(f"{text!r} is neither a quantity nor a percentage") from error
+    if amount.share < 0 or amount.count < 0:
+        raise ThresholdError(f"{text!r} is less than nothing")
+    return amount
+
+
+def thresholds(config: KubeletConfig) -> tuple[Threshold, ...]:
+    """Those of the configuration; of hard ones `0` and `0%` are none. Memory counts against what all pods
+    may have, too. Raises ThresholdError."""
+    reclaim = {signal: parse_amount(text) for signal, text in config.eviction_minimum_reclaim.items()}
+    found = []
+    for signal, text in config.eviction_hard.items():
+        amount = parse_amount(text)
+        if amount != NOTHING:
+            found.append(Threshold(_known(signal), amount, reclaim=reclaim.get(signal, NOTHING)))
+            if signal == MEMORY:
+                found.append(Threshold(ALLOCATABLE_MEMORY, amount, reclaim=reclaim.get(signal, NOTHING)))
+    for signal, text in config.eviction_soft.items():
+        if signal not in config.eviction_soft_grace:
+            raise ThresholdError(f"grace period must be specified for the soft eviction threshold {signal}")
+        grace = config.eviction_soft_grace[signal]
+        found.append(Threshold(_known(signal), parse_amount(text), grace, reclaim.get(signal, NOTHING)))
+    return tuple(found)
+
+
+def _known(signal: str) -> str:
+    if signal not in CONDITIONS or signal == ALLOCATABLE_MEMORY:
+        raise ThresholdError(f"unknown eviction signal {signal}")
+    return signal
+
+
+@dataclass(frozen=True, slots=True)
+class Pressure:
+    """`crossed` maps thresholds to when that was first seen, `seen` conditions to when they were last."""
+
+    crossed: Mapping[Threshold, datetime] = field(default_factory=dict)
+    seen: Mapping[str, datetime] = field(default_factory=dict)
+
+    def next(
+        self, all_: Iterable[Threshold], readings: Readings, now: datetime, stays: timedelta
+    ) -> Pressure:
+        """After these readings; a condition `stays` for so long after it was last seen."""
+        crossed = {
+            threshold: self.crossed.get(threshold, now)
+            for threshold in all_
+            if is_crossed(threshold, readings, again=threshold in self.crossed)
+        }
+        current = {CONDITIONS[threshold.signal]: now for threshold in crossed}
+        lately = {condition: at for condition, at in self.seen.items() if now - at < stays}
+        return Pressure(crossed, lately | current)
+
+    @property
+    def conditions(self) -> frozenset[str]:
+        return frozenset(self.seen)
+
+    def due(self, now: datetime) -> list[Threshold]:
+        """Crossed for long enough to act upon, memory first: it runs out fastest."""
+        lasting = [threshold for threshold, since in self.crossed.items() if now - since >= threshold.grace]
+        return sorted(lasting, key=lambda threshold: RESOURCES[threshold.signal] != "memory")
+
+
+def is_crossed(threshold: Threshold, readings: Readings, *, again: bool = False) -> bool:
+    """`again`: it was before, so that the minimum reclaim has to be there as well."""
+    reading = readings.get(threshold.signal)
+    if reading is None:
+        return False
+    least = threshold.amount.of(reading.capacity)
+    if again:
+        least += threshold.reclaim.of(reading.capacity)
+    return reading.available < least

@@ -1,0 +1,105 @@
+"""Looks at the logs of all running containers every ten seconds, as Kubernetes' kubelet does, and rotates
+those that have grown too long.
+
+rename the log ▸ the runtime opens a new one ▸ the next time: compress the part, remove the oldest
+
+Every write of a container could be heard of instead; asking for sizes now and then costs less than that.
+Between the renaming and the opening the runtime writes on into the renamed file, so nothing is lost.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import gzip
+import logging
+import os
+import shutil
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import NamedTuple, NoReturn
+
+from podling.cri.interface import Runtime, RuntimeFault
+from podling.kubelet.config import KubeletConfig
+from podling.kubelet.log_rotation.parts import COMPRESSED, UNFINISHED, chores, part_name
+from podling.model.time import Clock
+
+log = logging.getLogger(__name__)
+
+
+class WrittenLog(NamedTuple):
+    """The log of a container that runs."""
+
+    container_id: str
+    path: Path
+
+
+class LogRotator:
+    """`run()` it."""
+
+    def __init__(
+        self,
+        config: KubeletConfig,
+        runtime: Runtime,
+        clock: Clock,
+        written: Callable[[], Iterable[WrittenLog]],
+    ) -> None:
+        self._config = config
+        self._runtime = runtime
+        self._clock = clock
+        self._written = written
+
+    async def run(self) -> NoReturn:
+        while True:
+            await asyncio.sleep(self._config.log_rotation_interval.total_seconds())
+            await self.look()
+
+    async def look(self) -> None:
+        """Once. What goes wrong with one log is said and tried again."""
+        for written in list(self._written()):
+            if size(written.path) < self._config.log_max_bytes:
+                continue
+            try:
+                await self._rotate(written)
+            except (OSError, RuntimeFault) as error:
+                log.warning("log %s is not rotated: %s", written.path, error)
+
+    async def _rotate(self, written: WrittenLog) -> None:
+        path = written.path
+        await asyncio.to_thread(clean, path, self._config.log_max_files)
+        part = path.with_name(part_name(path.name, self._clock.now()))
+        if part.exists():
+            return
+        path.rename(part)
+        try:
+            await self._runtime.reopen_container_log(written.container_id)
+        except RuntimeFault:
+            if not path.exists():
+                part.rename(path)
+            raise
+
+
+def size(path: Path) -> int:
+    """0 of a log that is not there."""
+    try:
+        return path.stat().st_size
+    except OSError:
+        return 0
+
+
+def clean(path: Path, max_files: int) -> None:
+    """Remove the oldest parts and compress those that stay. Raises OSError."""
+    todo = chores(path.name, os.listdir(path.parent), max_files)
+    for name in todo.remove:
+        path.with_name(name).unlink(missing_ok=True)
+    for name in todo.compress:
+        compress(path.with_name(name))
+
+
+def compress(part: Path) -> None:
+    """The compressed part is there whole or not at all."""
+    unfinished = part.with_name(part.name + UNFINISHED)
+    with part.open("rb") as plain, gzip.open(unfinished, "wb") as compressed:
+        shutil.copyfileobj(plain, compressed)
+    shutil.copystat(part, unfinished)
+    unfinished.rename(part.with_name(part.name + COMPRESSED))
+    part.unlink()

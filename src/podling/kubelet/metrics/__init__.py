@@ -1,0 +1,1 @@
+"""The kubelet's numbers in Prometheus' text format, under the names Kubernetes gives them."""

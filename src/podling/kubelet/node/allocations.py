@@ -1,0 +1,104 @@
+"""What of the node is given to which pod: the pods it has taken, with the resources each was promised.
+
+A pod has what it was admitted with until it is resized; one that cannot be resized yet is tried again as soon
+as another gives something back. The only one who adds up; all that is decided about it is in `planning/`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from datetime import datetime
+
+from podling.kubelet.planning.admission import Amounts, Shortage, amounts, shortages
+from podling.kubelet.planning.resize import ResizeAnswer, first_to_be_resized, judge
+from podling.model.container import ResourceList
+from podling.model.pod import Pod
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """A resize nobody has agreed to yet."""
+
+    pod: Pod
+    since: datetime
+    answer: Callable[[ResizeAnswer], None]
+
+
+class Allocations:
+    """Pods are known by uid. `allocatable` is all there is to give."""
+
+    def __init__(self, allocatable: ResourceList) -> None:
+        self.allocatable = allocatable
+        self._pods: dict[str, Pod] = {}
+        self._amounts: dict[str, Amounts] = {}
+        self._used: Counter[str] = Counter()
+        self._asked: dict[str, _Asked] = {}
+        self._waiting: dict[str, asyncio.Event] = {}
+
+    def others(self, pod: Pod) -> Iterator[Pod]:
+        return (other for uid, other in self._pods.items() if uid != pod.metadata.uid)
+
+    def has(self, pod: Pod) -> bool:
+        return pod.metadata.uid in self._pods
+
+    def shortages(self, pod: Pod) -> list[Shortage]:
+        """What there is too little of for the pod beside all others."""
+        used = self._used - Counter(self._amounts.get(pod.metadata.uid, {}))
+        return list(shortages(amounts(pod), used, self.allocatable))
+
+    def give(self, pod: Pod) -> None:
+        """The pod has what it asks for, in place of whatever it had."""
+        uid = pod.metadata.uid
+        self._take_back(uid)
+        self._pods[uid] = pod
+        self._amounts[uid] = amounts(pod)
+        self._used.update(self._amounts[uid])
+
+    def release(self, uid: str) -> None:
+        """Nothing of the pod runs any more."""
+        self._asked.pop(uid, None)
+        if self._take_back(uid):
+            self._settle()
+        if waiting := self._waiting.pop(uid, None):
+            waiting.set()
+
+    async def released(self, uid: str) -> None:
+        """Returns once nothing of the pod runs."""
+        if uid in self._pods:
+            await self._waiting.setdefault(uid, asyncio.Event()).wait()
+
+    def resize(self, pod: Pod, now: datetime, answer: Callable[[ResizeAnswer], None]) -> None:
+        """`pod` asks for other resources than it has; `answer` is called at once, and again whenever there
+        is another answer than "Deferred"."""
+        known = self._asked.get(pod.metadata.uid)
+        self._asked[pod.metadata.uid] = _Asked(pod, known.since if known else now, answer)
+        self._settle()
+
+    def forget_resize(self, uid: str) -> None:
+        """It wants what it has after all."""
+        self._asked.pop(uid, None)
+
+    def _take_back(self, uid: str) -> bool:
+        if self._pods.pop(uid, None) is None:
+            return False
+        self._used.subtract(self._amounts.pop(uid))
+        return True
+
+    def _settle(self) -> None:
+        """Whoever can be given what he asked for is, the most important first; what one gives back another
+        may have."""
+        for asked in sorted(self._asked.values(), key=self._importance):
+            uid = asked.pod.metadata.uid
+            answer = judge(asked.pod, self.allocatable, self.shortages(asked.pod))
+            if answer.accepted:
+                self.give(asked.pod)
+            if not answer.may_change:
+                del self._asked[uid]
+            asked.answer(answer)
+
+    def _importance(self, asked: _Asked) -> tuple[object, ...]:
+        has = self._amounts.get(asked.pod.metadata.uid, {})
+        return (*first_to_be_resized(asked.pod, amounts(asked.pod), has), asked.since)

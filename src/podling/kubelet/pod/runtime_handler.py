@@ -1,0 +1,24 @@
+"""Which of the runtime's handlers runs a pod: that of its RuntimeClass."""
+
+from __future__ import annotations
+
+from podling.client.client import Client
+from podling.model.errors import StatusError
+from podling.model.pod import Pod
+from podling.model.runtime_class import RuntimeClass
+
+DEFAULT_HANDLER = ""
+
+
+async def runtime_handler(client: Client, pod: Pod) -> str:
+    """Raises StatusError, 404 when the pod names a class that there is not, or OSError."""
+    name = pod.spec.runtime_class_name
+    if not name:
+        return DEFAULT_HANDLER
+    try:
+        return (await client.get(RuntimeClass, name)).handler
+    except StatusError as error:
+        if error.code != 404:
+            raise
+        message = f'failed to get sandbox runtime: RuntimeClass.node.k8s.io "{name}" not found'
+        raise StatusError(error.code, error.reason, message) from error

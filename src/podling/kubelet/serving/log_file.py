@@ -1,0 +1,128 @@
+"""One log as it is read: its older parts, oldest first, then the file that is being written, and on into the
+next one when that is rotated. Whoever reads on misses nothing, however often it is rotated meanwhile.
+"""
+
+from __future__ import annotations
+
+import gzip
+import io
+import os
+from collections import deque
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import BinaryIO, cast
+
+from podling.kubelet.log_rotation.parts import COMPRESSED, moment_of, parts
+from podling.kubelet.serving.log_format import tail_offset
+
+READ = 256 * 1024
+NANO = 1_000_000_000
+
+
+class LogFile:
+    """`tail_lines` leaves out all but the last, `since` (ns since the epoch) parts that ended before. Raises
+    OSError when there is no log."""
+
+    def __init__(self, path: Path, tail_lines: int | None = None, since: int = 0) -> None:
+        self._path = path
+        self._file, older = self._open()
+        self._seen = {moment_of(part.name) for part in older}
+        self._older: deque[BinaryIO] = deque()
+        self._before: BinaryIO = io.BytesIO()
+        if tail_lines is None:
+            self._queue(part for part in older if _ended(part) >= since / NANO)
+        else:
+            self._seek_tail(older, tail_lines)
+
+    def rotated(self) -> bool:
+        """Whether another file has taken the name since."""
+        with suppress(FileNotFoundError):
+            return not os.path.samestat(self._path.stat(), os.fstat(self._file.fileno()))
+        return False
+
+    def reopen(self) -> None:
+        """What was open, and all that came between, is read before the next."""
+        self._older.append(cast(BinaryIO, self._file))
+        self._file, older = self._open()
+        fresh = [part for part in older if moment_of(part.name) not in self._seen]
+        self._seen.update(moment_of(part.name) for part in fresh)
+        # The first of them is the one that was open.
+        self._queue(iter(fresh[1:]))
+
+    def read(self) -> bytes:
+        """The next of it; empty at the end of what there is."""
+        while self._older:
+            if data := self._older[0].read(READ):
+                return data
+            self._leave(self._older.popleft())
+        late = self._before.read(READ)
+        if late:
+            return late
+        data = self._file.read(READ) or b""
+        return self._before.read() + data if data else data
+
+    def _leave(self, part: BinaryIO) -> None:
+        """It has been read. The last before the file stays open: a runtime makes the next file before it lets
+        go of this one, and may have a line left for it."""
+        self._before.close()
+        self._before = part
+
+    def close(self) -> None:
+        for part in (*self._older, self._before, self._file):
+            part.close()
+
+    def _open(self) -> tuple[io.FileIO, list[Path]]:
+        """The file that has the name now, and the parts before it. One that is renamed in between is both,
+        and counts as the file."""
+        file = self._path.open("rb", buffering=0)
+        names = parts(self._path.name, os.listdir(self._path.parent))
+        older = [self._path.with_name(name) for name in names]
+        return file, [part for part in older if not _is(part, file)]
+
+    def _queue(self, older: Iterator[Path]) -> None:
+        for part in older:
+            with suppress(FileNotFoundError):
+                self._older.append(_opened(part))
+
+    def _seek_tail(self, older: list[Path], lines: int) -> None:
+        """Back through the parts until there are enough lines."""
+        missing = _tail(cast(BinaryIO, self._file), lines)
+        for part in reversed(older):
+            if missing <= 0:
+                break
+            with suppress(FileNotFoundError):
+                opened = _opened(part)
+                if part.suffix == COMPRESSED:
+                    opened = io.BytesIO(opened.read())
+                missing = _tail(opened, missing)
+                self._older.appendleft(opened)
+
+
+def _tail(file: BinaryIO, lines: int) -> int:
+    """Go to where the last `lines` begin; how many more there would have to be."""
+    start = file.seek(tail_offset(file, lines))
+    if start:
+        return 0
+    found = sum(block.count(b"\n") for block in iter(lambda: file.read(READ), b""))
+    file.seek(0)
+    return lines - found
+
+
+def _opened(part: Path) -> BinaryIO:
+    if part.suffix == COMPRESSED:
+        return cast(BinaryIO, gzip.open(part, "rb"))
+    return part.open("rb", buffering=0)
+
+
+def _is(part: Path, file: io.FileIO) -> bool:
+    with suppress(FileNotFoundError):
+        return os.path.samestat(part.stat(), os.fstat(file.fileno()))
+    return False
+
+
+def _ended(part: Path) -> float:
+    """When it was last written, in seconds since the epoch."""
+    with suppress(FileNotFoundError):
+        return part.stat().st_mtime
+    return 0.0

@@ -1,0 +1,209 @@
+"""Keeps the static pods of a node: a worker for each pod of a file, and its mirror at the API server.
+
+    manifests ──┐                      ┌──▶ worker of the pod (one at a time of a name)
+                ├──▶ wake, by name ▶ keep
+    mirrors  ───┘                      └──▶ mirror created, deleted
+
+A pod whose file has changed is another pod; it begins when nothing is left of the one before it. The mirror
+follows: it is deleted when its pod is over, and made again when someone else deleted it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from podling.client.client import Client
+from podling.kubelet.node.node import NodeReporter
+from podling.kubelet.pod.pod_workers import PodWorkers
+from podling.kubelet.static_pods.directory import ManifestDirectory
+from podling.kubelet.static_pods.manifest import CONFIG_HASH
+from podling.kubelet.static_pods.mirror import MirrorStep, is_mirror, mirror_of, mirrors, next_step
+from podling.model.errors import StatusError
+from podling.model.pod import Pod
+
+RETRY = 10.0
+"""Seconds until a mirror that could not be made or deleted is tried again."""
+
+Name = tuple[str, str]
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(slots=True)
+class _Kept:
+    """`wanted` is the pod of the file, `running` the one that has a worker, `mirror` what the server has."""
+
+    wanted: Pod | None = None
+    running: Pod | None = None
+    mirror: Pod | None = None
+    wake: asyncio.Event = field(default_factory=asyncio.Event)
+
+    @property
+    def is_settled(self) -> bool:
+        return self.wanted is None and self.running is None and self.mirror is None
+
+
+class StaticPods:
+    """`run()` it. No worker is given before `begin`; without a directory there are only old mirrors to be
+    let go."""
+
+    def __init__(self, client: Client, node: NodeReporter, directory: ManifestDirectory | None) -> None:
+        self._client = client
+        self._node = node
+        self._directory = directory
+        self._kept: dict[Name, _Kept] = {}
+        self._read = asyncio.Event()
+        self._tasks = asyncio.TaskGroup()
+        self._workers: PodWorkers | None = None
+        self._knows_mirrors = False
+
+    async def run(self) -> None:
+        async with self._tasks:
+            if self._directory is None:
+                self._read.set()
+                # Whoever else keeps a pod still needs the group of tasks.
+                await asyncio.Event().wait()
+                return
+            async for pods in self._directory.follow():
+                self._wanted({_name(pod): pod for pod in pods})
+                self._read.set()
+
+    async def first(self) -> list[Pod]:
+        """The pods of the files as a kubelet finds them when it starts."""
+        await self._read.wait()
+        return [kept.wanted for kept in self._kept.values() if kept.wanted is not None]
+
+    def begin(self, workers: PodWorkers, begun: list[Pod]) -> None:
+        """`begun` are those of `first`: they have workers by now."""
+        self._workers = workers
+        for pod in begun:
+            self._of(_name(pod)).running = pod
+        for name, kept in self._kept.items():
+            self._tasks.create_task(self._keep(name, kept, workers))
+
+    def mirrors_known(self) -> None:
+        """The server has said which mirrors it has: until then none is made."""
+        self._knows_mirrors = True
+        for kept in self._kept.values():
+            kept.wake.set()
+
+    def mirror_changed(self, old: Pod | None, new: Pod | None) -> None:
+        """From the informer: an object that is, or was, a mirror."""
+        changed = new or old
+        assert changed is not None
+        kept = self._of(_name(changed))
+        if new is not None:
+            kept.mirror = new
+        elif kept.mirror is not None and kept.mirror.metadata.uid == changed.metadata.uid:
+            kept.mirror = None
+        self._tell_worker(kept)
+        kept.wake.set()
+
+    def pods(self) -> Iterator[Pod]:
+        """Those that have workers."""
+        return (kept.running for kept in self._kept.values() if kept.running is not None)
+
+    def pod(self, namespace: str, name: str) -> Pod | None:
+        kept = self._kept.get((namespace, name))
+        return kept.running if kept else None
+
+    def _wanted(self, pods: dict[Name, Pod]) -> None:
+        for name in self._kept.keys() - pods.keys():
+            self._kept[name].wanted = None
+            self._kept[name].wake.set()
+        for name, pod in pods.items():
+            kept = self._of(name)
+            if kept.wanted is None or kept.wanted.metadata.uid != pod.metadata.uid:
+                kept.wanted = pod
+                kept.wake.set()
+
+    def _of(self, name: Name) -> _Kept:
+        kept = self._kept.get(name)
+        if kept is None:
+            kept = self._kept[name] = _Kept()
+            if self._workers is not None:
+                self._tasks.create_task(self._keep(name, kept, self._workers))
+        return kept
+
+    async def _keep(self, name: Name, kept: _Kept, workers: PodWorkers) -> None:
+        while not kept.is_settled:
+            kept.wake.clear()
+            await self._keep_running(kept, workers)
+            again = None if await self._keep_mirror(name, kept) else RETRY
+            if kept.is_settled:
+                break
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(again):
+                    await kept.wake.wait()
+        del self._kept[name]
+
+    async def _keep_running(self, kept: _Kept, workers: PodWorkers) -> None:
+        if kept.running is None and kept.wanted is None and kept.mirror is not None:
+            # What an earlier kubelet ran of it is being ended as an orphan.
+            await workers.ended(kept.mirror.metadata.annotations.get(CONFIG_HASH, ""))
+        if kept.running is not None and not _same(kept.running, kept.wanted):
+            workers.end(kept.running.metadata.uid)
+            await workers.ended(kept.running.metadata.uid)
+            kept.running = None
+        if kept.running is None and kept.wanted is not None:
+            kept.running = kept.wanted
+            workers.employ(kept.wanted)
+            self._tell_worker(kept)
+
+    async def _keep_mirror(self, name: Name, kept: _Kept) -> bool:
+        """False when it has to be tried again."""
+        if not self._knows_mirrors:
+            return True
+        try:
+            match next_step(kept.wanted, kept.mirror):
+                case MirrorStep.CREATE:
+                    await self._create(kept)
+                case MirrorStep.DELETE:
+                    await self._delete(kept)
+        except (StatusError, OSError) as error:
+            log.warning("mirror of static pod %s/%s: %s", *name, error)
+            return False
+        return True
+
+    async def _create(self, kept: _Kept) -> None:
+        await self._node.wait_registered()
+        if kept.wanted is not None:
+            made = await self._client.create(mirror_of(kept.wanted, self._node.node))
+            kept.mirror = kept.mirror or made
+            self._tell_worker(kept)
+
+    async def _delete(self, kept: _Kept) -> None:
+        """Nothing of it runs that could need time: that is its pod's, whose grace is its own."""
+        if kept.mirror is None:
+            return
+        meta = kept.mirror.metadata
+        try:
+            await self._client.delete(Pod, meta.name, meta.namespace, grace_seconds=0, uid=meta.uid)
+        except StatusError as error:
+            if error.code not in (404, 409):
+                raise
+
+    def _tell_worker(self, kept: _Kept) -> None:
+        """Its status goes to the mirror that is there, if it is its own."""
+        if self._workers is None or kept.running is None:
+            return
+        if worker := self._workers.get(kept.running.metadata.uid):
+            own = kept.mirror is not None and mirrors(kept.mirror, kept.running)
+            worker.mirrored(kept.mirror if own else None)
+
+
+def is_of_static_pod(old: Pod | None, new: Pod | None) -> bool:
+    """Whether a change of a pod is one of a mirror."""
+    return any(pod is not None and is_mirror(pod) for pod in (old, new))
+
+
+def _name(pod: Pod) -> Name:
+    return pod.metadata.namespace, pod.metadata.name
+
+
+def _same(running: Pod, wanted: Pod | None) -> bool:
+    return wanted is not None and running.metadata.uid == wanted.metadata.uid

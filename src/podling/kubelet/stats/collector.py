@@ -1,0 +1,261 @@
+"""Looks at everything once and makes the summary of it: the runtime says what containers and images take of
+the disk, the kernel's files say the rest. Nothing is looked at unless somebody asks.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from pathlib import Path
+
+from msgspec.structs import asdict
+
+from podling.cri.grpc import cri_pb2 as pb
+from podling.cri.interface import RuntimeFault
+from podling.kubelet.config import KubeletConfig
+from podling.kubelet.container_types import all_containers
+from podling.kubelet.node.cgroups import Cgroups
+from podling.kubelet.pod.pod_directories import PodDirectory
+from podling.kubelet.serving.pod_host import PodHost
+from podling.kubelet.stats import parts, usage
+from podling.kubelet.stats.disk import NOTHING, FileSystem, Measured, Used, file_system
+from podling.kubelet.stats.rates import Rates
+from podling.kubelet.stats.reading import PROC, CgroupReader, process_ids
+from podling.kubelet.stats.summary import (
+    ContainerStats,
+    CPUStats,
+    FsStats,
+    NodeStats,
+    PodReference,
+    PodStats,
+    ProcessStats,
+    RlimitStats,
+    RuntimeStats,
+    Summary,
+    VolumeStats,
+)
+from podling.model.pod import Pod
+from podling.model.pod_status import ContainerStatus
+from podling.model.time import Clock, rfc3339
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class RuntimeDisk:
+    """`written` maps container ids to what they have in their writable layers; `images` is where images are,
+    and how much they take."""
+
+    written: Mapping[str, Used] = field(default_factory=dict)
+    images: Path | None = None
+    images_used: Used = NOTHING
+
+
+@dataclass(frozen=True, slots=True)
+class _Subject:
+    """A pod, and what is known of it on the event loop. `containers` maps names to ids of those that run."""
+
+    pod: Pod
+    containers: Mapping[str, str]
+    sandbox: str | None
+
+
+class StatsCollector:
+    def __init__(self, host: PodHost, config: KubeletConfig, cgroups: Cgroups, clock: Clock) -> None:
+        self._host = host
+        self._config = config
+        self._cgroups = cgroups
+        self._clock = clock
+        self._reader = CgroupReader(cgroups.hierarchies)
+        self._rates = Rates()
+        self._measured = Measured()
+
+    async def summary(self, *, disk: bool = True) -> Summary:
+        """Of the node and of all pods that have a running container; without `disk`, of CPU and memory
+        alone."""
+        known = await self.runtime_disk() if disk else None
+        subjects = [subject for pod in self._host.pods() if (subject := self._subject(pod)).containers]
+        return await asyncio.to_thread(self._look, self._clock.now(), subjects, known)
+
+    async def runtime_disk(self) -> RuntimeDisk:
+        """What the runtime does not say is not known."""
+        try:
+            listed, told = await asyncio.gather(
+                self._host.runtime.list_container_stats(), self._host.runtime.image_fs_info()
+            )
+        except RuntimeFault as fault:
+            log.warning("the runtime does not say what disk it uses: %s", fault)
+            return RuntimeDisk()
+        written = {stats.attributes.id: parts.used_of(stats.writable_layer) for stats in listed}
+        if not told.image_filesystems:
+            return RuntimeDisk(written)
+        images: pb.FilesystemUsage = told.image_filesystems[0]
+        return RuntimeDisk(written, Path(images.fs_id.mountpoint), parts.used_of(images))
+
+    def _subject(self, pod: Pod) -> _Subject:
+        found = {c.name: self._host.running_container(pod, c.name) for _, c in all_containers(pod)}
+        return _Subject(pod, {name: id_ for name, id_ in found.items() if id_}, self._host.ready_sandbox(pod))
+
+    def _look(self, now: datetime, subjects: list[_Subject], disk: RuntimeDisk | None) -> Summary:
+        look = _Look(now, self._config, self._cgroups, self._reader, self._rates, self._measured, disk)
+        summary = Summary(node=look.node(), pods=[look.pod(subject) for subject in subjects])
+        self._rates.keep(look.keys)
+        return summary
+
+
+class _Look:
+    """One look at everything, as of one moment. Blocking: it is run off the event loop."""
+
+    def __init__(
+        self,
+        now: datetime,
+        config: KubeletConfig,
+        cgroups: Cgroups,
+        reader: CgroupReader,
+        rates: Rates,
+        measured: Measured,
+        disk: RuntimeDisk | None,
+    ) -> None:
+        self.keys: set[str] = set()
+        self._at, self._time = now.timestamp(), rfc3339(now)
+        self._config = config
+        self._cgroups = cgroups
+        self._reader = reader
+        self._rates = rates
+        self._measured = measured
+        self._disk = disk
+        self._node_fs = _system(config.root_dir)
+        self._image_fs = _system(disk.images) if disk and disk.images else None
+
+    def node(self) -> NodeStats:
+        used = usage.node_memory((PROC / "meminfo").read_text(), (PROC / "vmstat").read_text())
+        stat = (PROC / "stat").read_text()
+        node = NodeStats(
+            node_name=self._config.node_name,
+            system_containers=[self._own(), self._all_pods()],
+            start_time=_boot_time(stat),
+            cpu=self._cpu("node", usage.node_cpu_nanoseconds(stat)),
+            memory=parts.memory_stats(used, self._time),
+            swap=parts.swap_stats(used, self._time),
+        )
+        if self._disk is not None:
+            node.network = parts.network_stats(usage.interfaces((PROC / "net/dev").read_text()), self._time)
+            node.fs = self._fs(self._node_fs, None)
+            images = self._fs(self._image_fs, self._disk.images_used)
+            node.runtime = RuntimeStats(image_fs=images, container_fs=images)
+            node.rlimit = self._processes()
+        return node
+
+    def pod(self, subject: _Subject) -> PodStats:
+        pod, cgroup = subject.pod, self._cgroups.path(subject.pod)
+        files = self._reader.read(cgroup)
+        used = usage.memory(files)
+        meta = pod.metadata
+        stats = PodStats(
+            PodReference(name=meta.name, namespace=meta.namespace, uid=meta.uid),
+            start_time=pod.status.start_time,
+            containers=[self._container(subject, name, cgroup) for name in subject.containers],
+            cpu=self._cpu(cgroup, usage.cpu_nanoseconds(files)),
+            memory=parts.memory_stats(used, self._time),
+            swap=parts.swap_stats(used, self._time),
+        )
+        if self._disk is not None:
+            if subject.sandbox and not pod.spec.host_network:
+                found = self._reader.network(f"{cgroup}/{subject.sandbox}")
+                stats.network = parts.network_stats(found, self._time)
+            stats.process_stats = ProcessStats(process_count=usage.processes(files))
+            stats.volume = list(self._volumes(pod))
+            stats.ephemeral_storage = self._ephemeral(pod, stats)
+        return stats
+
+    def _container(self, subject: _Subject, name: str, pod_cgroup: str) -> ContainerStats:
+        id_ = subject.containers[name]
+        cgroup = f"{pod_cgroup}/{id_}"
+        files = self._reader.read(cgroup)
+        used = usage.memory(files)
+        stats = ContainerStats(
+            name=name,
+            start_time=_started(subject.pod, name),
+            cpu=self._cpu(cgroup, usage.cpu_nanoseconds(files)),
+            memory=parts.memory_stats(used, self._time),
+            swap=parts.swap_stats(used, self._time),
+        )
+        if self._disk is not None:
+            stats.rootfs = self._fs(self._image_fs, self._disk.written.get(id_, NOTHING))
+            logs = PodDirectory.of(subject.pod, self._config).container_logs(name)
+            stats.logs = self._fs(self._node_fs, self._measured.used(logs))
+        return stats
+
+    def _volumes(self, pod: Pod) -> Iterator[VolumeStats]:
+        for path in sorted(PodDirectory.of(pod, self._config).volumes.glob("*/*")):
+            system = _system(path)
+            if system is not None:
+                stats = parts.fs_stats(system, self._measured.used(path), self._time)
+                yield VolumeStats(name=path.name, **asdict(stats))
+
+    def _ephemeral(self, pod: Pod, stats: PodStats) -> FsStats | None:
+        """All that the pod has on the node's disk: layers, logs, and volumes that are not memory."""
+        on_disk = {v.name for v in pod.spec.volumes if v.empty_dir is not None and not v.empty_dir.medium}
+        found: list[FsStats | None] = [v for v in stats.volume if v.name in on_disk]
+        for container in stats.containers:
+            found += [container.rootfs, container.logs]
+        known = [each for each in found if each is not None]
+        size, inodes = (sum(e.used_bytes or 0 for e in known), sum(e.inodes_used or 0 for e in known))
+        return self._fs(self._node_fs, Used(size, inodes))
+
+    def _own(self) -> ContainerStats:
+        """This process."""
+        pages = int((PROC / "self/statm").read_text().split()[1])
+        resident = pages * os.sysconf("SC_PAGE_SIZE")
+        return ContainerStats(
+            name="kubelet",
+            cpu=self._cpu("kubelet", time.process_time_ns()),
+            memory=parts.memory_stats(usage.Memory(resident, resident, resident, 0, 0), self._time),
+        )
+
+    def _all_pods(self) -> ContainerStats:
+        files = self._reader.read(self._cgroups.root)
+        return ContainerStats(
+            name="pods",
+            cpu=self._cpu(self._cgroups.root, usage.cpu_nanoseconds(files)),
+            memory=parts.memory_stats(usage.memory(files), self._time),
+        )
+
+    def _processes(self) -> RlimitStats:
+        running, most = process_ids()
+        return RlimitStats(time=self._time, maxpid=most, curproc=running)
+
+    def _cpu(self, key: str, nanoseconds: int | None) -> CPUStats | None:
+        self.keys.add(key)
+        return parts.cpu_stats(nanoseconds, self._rates, key, self._at, self._time)
+
+    def _fs(self, system: FileSystem | None, used: Used | None) -> FsStats | None:
+        return parts.fs_stats(system, used, self._time) if system else None
+
+
+def _system(path: Path) -> FileSystem | None:
+    try:
+        return file_system(path)
+    except OSError:
+        return None
+
+
+def _boot_time(stat: str) -> str:
+    seconds = usage.keyed(stat).get("btime", 0)
+    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(seconds))
+
+
+def _started(pod: Pod, name: str) -> str:
+    known = pod.status
+    statuses: list[ContainerStatus] = [
+        *known.init_container_statuses,
+        *known.container_statuses,
+        *known.ephemeral_container_statuses,
+    ]
+    running = next((status.state.running for status in statuses if status.name == name), None)
+    return running.started_at if running else ""

@@ -1,0 +1,129 @@
+"""From the kernel's files to numbers: cgroups of either version, /proc. Pure.
+
+A cgroup is given as its files, by name; what is missing is not known, and what nobody can read is 0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+Files = Mapping[str, str]
+
+FILES = {
+    ("cpuacct", 1): ("cpuacct.usage",),
+    ("cpu", 2): ("cpu.stat",),
+    ("memory", 1): ("memory.usage_in_bytes", "memory.limit_in_bytes", "memory.stat"),
+    ("memory", 2): ("memory.current", "memory.max", "memory.stat", "memory.swap.current"),
+    ("pids", 1): ("pids.current",),
+    ("pids", 2): ("pids.current",),
+}
+"""Which files say what is used, by controller and version of its hierarchy."""
+
+NO_LIMIT = 1 << 62
+"""v1 says that there is no limit by a number near the largest there is."""
+TICKS = 100
+"""The kernel's USER_HZ, the same on every machine Linux runs on today."""
+
+
+class Memory(NamedTuple):
+    """Bytes, but for the faults. `limit` is None when there is none; `swap` when it is not counted."""
+
+    usage: int
+    working_set: int
+    rss: int
+    page_faults: int
+    major_page_faults: int
+    limit: int | None = None
+    swap: int | None = None
+
+
+class Interface(NamedTuple):
+    name: str
+    rx_bytes: int
+    rx_errors: int
+    tx_bytes: int
+    tx_errors: int
+
+
+def cpu_nanoseconds(files: Files) -> int | None:
+    """Spent by all that has ever run in the cgroup."""
+    if "cpuacct.usage" in files:
+        return int(files["cpuacct.usage"])
+    if "cpu.stat" in files:
+        return keyed(files["cpu.stat"]).get("usage_usec", 0) * 1000
+    return None
+
+
+def memory(files: Files) -> Memory | None:
+    """The working set is what cannot be given back at once: all but file pages nobody has used of late."""
+    if "memory.usage_in_bytes" in files:
+        usage, limit = int(files["memory.usage_in_bytes"]), files.get("memory.limit_in_bytes", "")
+        stat, total = keyed(files.get("memory.stat", "")), "total_"
+        rss, swap = stat.get("total_rss", 0), stat.get("total_swap")
+    elif "memory.current" in files:
+        usage, limit = int(files["memory.current"]), files.get("memory.max", "")
+        stat, total = keyed(files.get("memory.stat", "")), ""
+        swapped = files.get("memory.swap.current")
+        rss, swap = stat.get("anon", 0), int(swapped) if swapped else None
+    else:
+        return None
+    return Memory(
+        usage=usage,
+        working_set=max(usage - stat.get(f"{total}inactive_file", 0), 0),
+        rss=rss,
+        page_faults=stat.get(f"{total}pgfault", 0),
+        major_page_faults=stat.get(f"{total}pgmajfault", 0),
+        limit=_limit(limit),
+        swap=swap,
+    )
+
+
+def processes(files: Files) -> int | None:
+    return int(files["pids.current"]) if "pids.current" in files else None
+
+
+def _limit(text: str) -> int | None:
+    number = int(text) if text.strip().isdigit() else NO_LIMIT
+    return number if number < NO_LIMIT else None
+
+
+def keyed(text: str) -> dict[str, int]:
+    """Of a file with a name and a number in each line."""
+    rows = (line.split() for line in text.splitlines())
+    return {row[0]: int(row[1]) for row in rows if len(row) == 2 and row[1].isdigit()}
+
+
+def node_memory(meminfo: str, vmstat: str) -> Memory:
+    """The whole machine's, the way that is the same for both versions of cgroups."""
+    rows = (line.split() for line in meminfo.splitlines())
+    sizes = {row[0].rstrip(":"): int(row[1]) * 1024 for row in rows if len(row) > 1}
+    faults = keyed(vmstat)
+    usage = sizes["MemTotal"] - sizes["MemFree"]
+    return Memory(
+        usage=usage,
+        working_set=max(usage - sizes.get("Inactive(file)", 0), 0),
+        rss=sizes.get("AnonPages", 0),
+        page_faults=faults.get("pgfault", 0),
+        major_page_faults=faults.get("pgmajfault", 0),
+        limit=sizes["MemTotal"],
+        swap=sizes.get("SwapTotal", 0) - sizes.get("SwapFree", 0),
+    )
+
+
+def node_cpu_nanoseconds(stat: str) -> int:
+    """Of all cores together, busy: all of /proc/stat's first line but idle, iowait and what is counted
+    twice."""
+    user, nice, system, _idle, _iowait, irq, softirq, steal = map(int, stat.splitlines()[0].split()[1:9])
+    return (user + nice + system + irq + softirq + steal) * (1_000_000_000 // TICKS)
+
+
+def interfaces(dev: str) -> list[Interface]:
+    """/proc/net/dev, without loopback."""
+    found = []
+    for line in dev.splitlines()[2:]:
+        name, _, numbers = line.partition(":")
+        fields = [int(number) for number in numbers.split()]
+        if name.strip() != "lo" and len(fields) >= 11:
+            found.append(Interface(name.strip(), fields[0], fields[2], fields[8], fields[10]))
+    return found

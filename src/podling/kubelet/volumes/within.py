@@ -1,0 +1,92 @@
+"""Opening what is inside a volume, and nothing else, whatever its containers do to the volume meanwhile.
+
+The path is walked one name at a time from the volume's own descriptor and no name is ever followed as a link
+by the kernel: what is opened is what was looked at. Links are read and walked in the same way, so they may
+lead about in the volume; an absolute one, or one that climbs above the volume, leads out of it and is
+refused.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path, PurePosixPath
+
+from podling.kubelet.volumes.payload import VolumeError
+
+LONGEST_CHAIN = 40
+"""Links on the way, after which the kernel too says that they go in circles."""
+_MADE = 0o750
+_LOOK = os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC
+
+
+@contextmanager
+def opened(volume: Path, sub_path: str) -> Iterator[int]:
+    """A descriptor (O_PATH) of the file or directory at `sub_path`; directories are made where nothing is.
+
+    Raises VolumeError when the path leads out of the volume, and OSError."""
+    walk = _Walk(volume, sub_path)
+    try:
+        yield walk.to_its_end()
+    finally:
+        walk.close()
+
+
+class _Walk:
+    """`_way` are the descriptors of the directories from the volume down to where the walk is."""
+
+    def __init__(self, volume: Path, sub_path: str) -> None:
+        self._volume = volume
+        self._sub_path = sub_path
+        self._names = list(reversed(PurePosixPath(sub_path).parts))
+        self._links = 0
+        # The volume itself may be reached over links: they are the node's.
+        self._way = [os.open(volume, os.O_PATH | os.O_CLOEXEC)]
+
+    def to_its_end(self) -> int:
+        while self._names:
+            self._step(self._names.pop())
+        return self._way[-1]
+
+    def close(self) -> None:
+        for descriptor in self._way:
+            os.close(descriptor)
+
+    def _step(self, name: str) -> None:
+        if name == "/":
+            raise self._outside()
+        if name == "..":
+            if len(self._way) == 1:
+                raise self._outside()
+            os.close(self._way.pop())
+            return
+        found = self._look(name)
+        if not stat.S_ISLNK(os.fstat(found).st_mode):
+            self._way.append(found)
+            return
+        try:
+            self._follow(os.readlink("", dir_fd=found))
+        finally:
+            os.close(found)
+
+    def _look(self, name: str) -> int:
+        here = self._way[-1]
+        try:
+            return os.open(name, _LOOK, dir_fd=here)
+        except FileNotFoundError:
+            os.mkdir(name, _MADE, dir_fd=here)
+        made = os.open(name, _LOOK | os.O_DIRECTORY, dir_fd=here)
+        # As open as the volume is: the pod may run as any user.
+        os.chmod(f"/proc/self/fd/{made}", stat.S_IMODE(os.fstat(self._way[0]).st_mode))
+        return made
+
+    def _follow(self, target: str) -> None:
+        self._links += 1
+        if self._links > LONGEST_CHAIN:
+            raise VolumeError(f"subpath {self._sub_path}: too many levels of symbolic links")
+        self._names.extend(reversed(PurePosixPath(target).parts))
+
+    def _outside(self) -> VolumeError:
+        return VolumeError(f"subpath {self._sub_path} not within volume path {self._volume}")

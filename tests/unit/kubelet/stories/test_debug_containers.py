@@ -1,0 +1,230 @@
+"""Debugging a running pod: what its kubelet starts, ends and keeps out."""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+import json
+from typing import Any
+
+import pytest
+
+from podling.cri.hollow_script import HollowImage
+from podling.cri.interface import RuntimeFault
+from podling.kubelet.container_counts import managed_ephemeral_containers
+from podling.model.errors import StatusError
+from podling.model.gates import Gates
+from podling.model.pod import Pod
+
+REMOVAL = Gates({"EphemeralContainerRemoval": True})
+DEBUG = {"name": "debug", "image": "debug:1"}
+
+
+async def set_debug(node: Any, *containers: dict[str, Any]) -> Pod:
+    """Makes these the pod's ephemeral containers."""
+    patch = {"spec": {"ephemeralContainers": list(containers)}}
+    kind = "application/merge-patch+json"
+    pod: Pod = await node.client.patch(
+        Pod, "web", "default", patch, subresource="ephemeralcontainers", patch_type=kind
+    )
+    return pod
+
+
+def state(pod: Pod, name: str = "debug") -> str:
+    found = next((s.state for s in pod.status.ephemeral_container_statuses if s.name == name), None)
+    if found is None:
+        return "none"
+    if found.waiting:
+        return found.waiting.reason
+    return "running" if found.running else "terminated"
+
+
+async def debugged(node: Any) -> None:
+    await node.create("web")
+    await node.until("web", node.is_ready)
+    await set_debug(node, DEBUG)
+    await node.until("web", lambda pod: state(pod) == "running")
+
+
+async def post_debug(node: Any, image: str) -> int:
+    """Asks for a container `debug` at the debug subresource; the status code of the answer."""
+    body = {"kind": "PodDebugContainer", "apiVersion": "v1", "container": {"image": image}}
+    path = "/api/v1/namespaces/default/pods/web/debug/debug"
+    status: int
+    status, _, _ = await node.api.request("POST", path, {}, json.dumps(body).encode())
+    return status
+
+
+def test_the_name_of_an_exited_one_goes_to_one_of_those_who_ask_for_it(play, exits) -> None:
+    """R-DBG-1: racing creations, through the planner to the runtime and back."""
+
+    async def story(node) -> None:
+        await node.create("web")
+        await node.until("web", node.is_ready)
+        for round_ in range(1, 4):
+            async with asyncio.TaskGroup() as tasks:
+                racing = [tasks.create_task(post_debug(node, "debug:1")) for _ in range(5)]
+            assert sorted(task.result() for task in racing) == [201, 409, 409, 409, 409]
+            await node.until("web", lambda pod: state(pod) == "running")
+            assert await post_debug(node, "debug:1") == 409
+            await node.until("web", lambda pod: state(pod) == "terminated")
+            assert node.runtime.calls.count("start debug#0") == round_
+
+    play(story, gates=Gates({"DebugSubresource": True}), debug=exits(0, after=5))
+
+
+def test_a_removed_one_is_killed_and_its_name_is_free_once_its_status_is_gone(play) -> None:
+    """R-EPH-11, R-EPH-10"""
+
+    async def story(node) -> None:
+        await debugged(node)
+        await set_debug(node)
+        with pytest.raises(StatusError, match="Forbidden"):
+            await set_debug(node, DEBUG)
+        pod = await node.until("web", lambda pod: state(pod) == "none")
+        assert "EphemeralContainersStarted" in [condition.type for condition in pod.status.conditions]
+        await set_debug(node, DEBUG)
+        await node.until("web", lambda pod: state(pod) == "running")
+        assert [call for call in node.runtime.calls if "debug" in call] == [
+            "create debug#0",
+            "start debug#0",
+            "stop debug#0",
+            "remove debug#0",
+            "create debug#0",
+            "start debug#0",
+        ]
+        assert "Normal Killing Stopping container debug" in await node.events("web")
+
+    play(story, gates=REMOVAL, debug=HollowImage(present=True))
+
+
+def test_one_removed_while_its_image_is_pulled_never_runs(play) -> None:
+    """R-EPH-11: deleted while starting."""
+
+    async def story(node) -> None:
+        await node.create("web")
+        await node.until("web", node.is_ready)
+        pulling, go_on = asyncio.Event(), asyncio.Event()
+        pull = node.runtime.pull_image
+
+        async def slow(*arguments: Any, **named: Any) -> Any:
+            pulling.set()
+            await go_on.wait()
+            return await pull(*arguments, **named)
+
+        node.runtime.pull_image = slow
+        await set_debug(node, DEBUG)
+        await pulling.wait()
+        await set_debug(node)
+        await node.until("web", lambda pod: state(pod) == "ContainerCreating")
+        go_on.set()
+        await node.until("web", lambda pod: state(pod) == "none")
+        await asyncio.sleep(60)
+        assert "create debug#0" not in node.runtime.calls
+
+    play(story, gates=REMOVAL, debug=HollowImage())
+
+
+def test_what_failed_under_a_name_says_nothing_about_the_next_of_that_name(play) -> None:
+    """R-EPH-11"""
+
+    async def story(node) -> None:
+        await node.create("web")
+        await node.until("web", node.is_ready)
+        await set_debug(node, {**DEBUG, "image": "missing:1"})
+        await node.until("web", lambda pod: state(pod) == "ImagePullBackOff")
+        await set_debug(node)
+        await node.until("web", lambda pod: state(pod) == "none")
+        before = asyncio.get_running_loop().time()
+        await set_debug(node, DEBUG)
+        await node.until("web", lambda pod: state(pod) == "running")
+        assert asyncio.get_running_loop().time() - before < 1
+        counts = node.kubelet.counts
+        assert counts.failed["ephemeral_container", "ErrImagePull"] >= 1
+        assert counts.started["ephemeral_container"] == 1 + counts.failed.total()
+        assert counts.started["container"] == 1
+        assert managed_ephemeral_containers(node.kubelet.pods()) == 1
+
+    play(story, gates=REMOVAL, debug=HollowImage(present=True))
+
+
+def test_gate_off_nothing_new_starts_and_what_runs_goes_on(play) -> None:
+    """R-EPH-8"""
+
+    async def story(node) -> None:
+        await debugged(node)
+        await node.crash()
+        await set_debug(node, DEBUG, {**DEBUG, "name": "later"})
+        on = node.config
+        node.config = dataclasses.replace(on, gates=Gates({"EphemeralContainers": False}))
+        await node.boot()
+        await asyncio.sleep(60)
+        assert (state(node.pod("web")), state(node.pod("web"), "later")) == ("running", "ContainerCreating")
+        await node.crash()
+        node.config = on
+        await node.boot()
+        await node.until("web", lambda pod: state(pod, "later") == "running")
+        assert node.runtime.calls.count("start debug#0") == 1
+
+    play(story, debug=HollowImage(present=True))
+
+
+def test_where_targets_cannot_be_joined_the_container_runs_alone_and_the_user_is_told(play) -> None:
+    """R-EPH-4"""
+
+    async def story(node) -> None:
+        node.runtime.targets = False
+        await node.create("web")
+        await node.until("web", node.is_ready)
+        await set_debug(node, {**DEBUG, "targetContainerName": "app"})
+        await node.until("web", lambda pod: state(pod) == "running")
+        assert (
+            "Warning TargetNotSupported spec.ephemeralContainers{debug} The runtime cannot join the process "
+            'namespace of container "app": the container gets one of its own'
+        ) in await node.events("web")
+
+    play(story, debug=HollowImage(present=True))
+
+
+def test_a_runtime_that_joins_targets_is_not_asked_twice(play) -> None:
+    """R-EPH-4: only what is unsupported is tried otherwise."""
+
+    async def story(node) -> None:
+        create, faults = node.runtime.create_container, [RuntimeFault("UNKNOWN", "no space left")]
+
+        async def once_failing(*arguments: Any) -> Any:
+            if arguments[1].metadata.name == "debug" and faults:
+                raise faults.pop()
+            return await create(*arguments)
+
+        node.runtime.create_container = once_failing
+        await node.create("web")
+        await node.until("web", node.is_ready)
+        await set_debug(node, {**DEBUG, "targetContainerName": "app"})
+        await node.until("web", lambda pod: state(pod) == "CreateContainerError")
+
+    play(story, debug=HollowImage(present=True))
+
+
+@pytest.mark.parametrize(
+    ("patterns", "seen"),
+    [
+        (("debug:1",), "running"),
+        (("tools/*", "debug:*"), "running"),
+        (("tools/*",), "ErrImageNotAllowed"),
+    ],
+)
+def test_only_images_on_the_allowlist_are_started(play, patterns, seen) -> None:
+    """R-DBG-2"""
+
+    async def story(node) -> None:
+        node.config = dataclasses.replace(node.config, debug_images=patterns)
+        await node.boot()
+        await node.create("web")
+        await node.until("web", node.is_ready)
+        await set_debug(node, DEBUG)
+        await node.until("web", lambda pod: state(pod) == seen)
+        refused = 'Warning Failed spec.ephemeralContainers{debug} Error: image "debug:1" is not on the'
+        assert any(event.startswith(refused) for event in await node.events("web")) == (seen != "running")
+
+    play(story, boot=False, debug=HollowImage(present=True))

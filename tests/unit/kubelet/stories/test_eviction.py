@@ -1,0 +1,74 @@
+"""Pods that take too much, told as stories: who has to go, what he is told, who is not let in meanwhile."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+from typing import Any
+
+from podling.cri.hollow_script import HollowImage, Script
+from podling.model.event import Event
+from podling.model.node import Node as ApiNode
+from podling.model.pod import Pod
+
+ALWAYS_LOW = {"nodefs.available": "100%"}
+
+
+def condition(pod: Pod, kind: str) -> tuple[str, str, str] | None:
+    found = next((c for c in pod.status.conditions if c.type == kind), None)
+    return (found.status, found.reason, found.message) if found else None
+
+
+def writes(size: int) -> HollowImage:
+    return HollowImage((Script(written_bytes=size),), present=True)
+
+
+def limited(size: str) -> dict[str, Any]:
+    return {"resources": {"limits": {"ephemeral-storage": size}}}
+
+
+def test_a_pod_that_writes_more_than_its_limit_is_evicted(play) -> None:
+    """R-EPH-12"""
+
+    async def story(node) -> None:
+        await node.create("greedy", {**limited("1Mi")})
+        await node.create("modest", {"name": "small", **limited("4Mi")})
+        pod = await node.until("greedy", node.has_phase("Failed"))
+        message = "Pod ephemeral local storage usage exceeds the total limit of containers 1Mi. "
+        assert (pod.status.reason, pod.status.message) == ("Evicted", message)
+        assert condition(pod, "DisruptionTarget") == ("True", "TerminationByKubelet", message)
+        assert f"Warning Evicted {message}" in await node.events("greedy")
+        await asyncio.sleep(60)
+        assert node.is_ready(node.pod("modest"))
+        assert condition(node.pod("modest"), "DisruptionTarget") is None
+
+    play(story, app=writes(2 << 20), small=writes(2 << 20))
+
+
+def test_a_node_that_is_low_on_disk_says_so_and_ends_pods_one_by_one(play) -> None:
+    async def story(node) -> None:
+        await node.create("first")
+        await node.create("saved", {"name": "small"}, priorityClassName="system-node-critical")
+        for name in ("first", "saved"):
+            await node.until(name, node.is_ready)
+        await node.crash()
+        node.config = replace(node.config, eviction_hard=ALWAYS_LOW)
+        await node.boot()
+        pod = await node.until("first", node.has_phase("Failed"))
+        assert pod.status.reason == "Evicted"
+        assert pod.status.message.startswith("The node was low on resource: ephemeral-storage. ")
+        assert node.pod("saved").status.phase == "Running"
+        await node.create("late")
+        late = await node.until("late", node.has_phase("Failed"))
+        refused = "Pod was rejected: The node had condition: [DiskPressure]. "
+        assert (late.status.reason, late.status.message) == ("Evicted", refused)
+        said = [e.reason for e in (await node.client.list(Event, "default")).items]
+        assert "EvictionThresholdMet" in said
+        [pressure] = [
+            c for c in (await node.client.get(ApiNode, "n1")).status.conditions if c.type == "DiskPressure"
+        ]
+        assert (pressure.status, pressure.reason) == ("True", "KubeletHasDiskPressure")
+        assert pressure.message == "kubelet has disk pressure"
+        assert [call for call in node.runtime.calls if call.startswith("remove image")]
+
+    play(story, app=writes(1 << 20), small=writes(1), unused=HollowImage(present=True))

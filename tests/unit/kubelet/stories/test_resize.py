@@ -1,0 +1,207 @@
+"""Resizing pods in place, as stories: from the spec to the runtime, the status and the events (R-SYS-5)."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from podling.cri.hollow_script import HollowImage, Script
+from podling.cri.interface import RuntimeFault
+from podling.model.pod import Pod
+from podling.model.pod_status import PodCondition
+
+MANY = "1000000"
+
+
+def resources(requests: str, limits: str = "") -> dict[str, Any]:
+    def amounts(text: str) -> dict[str, str]:
+        return dict(word.split("=") for word in text.split())
+
+    return {"resources": {"requests": amounts(requests), "limits": amounts(limits)}}
+
+
+async def resize(node: Any, name: str, requests: str, limits: str = "") -> int:
+    """The generation it made."""
+    body = {"spec": {"containers": [{"name": "app", **resources(requests, limits)}]}}
+    pod: Pod = await node.client.patch(
+        Pod,
+        name,
+        "default",
+        body,
+        subresource="resize",
+        patch_type="application/strategic-merge-patch+json",
+    )
+    return pod.metadata.generation
+
+
+def condition(pod: Pod, kind: str) -> PodCondition | None:
+    return next((c for c in pod.status.conditions if c.type == kind), None)
+
+
+def has(pod: Pod, request: str) -> bool:
+    """Whether the container is said to have this much CPU."""
+    shown = pod.status.container_statuses[0].resources if pod.status.container_statuses else None
+    return shown is not None and str(shown.requests.get("cpu")) == request
+
+
+def resize_events(events: list[str]) -> list[str]:
+    return [event.partition(":")[0] for event in events if "Resize" in event]
+
+
+def test_a_running_container_is_given_what_its_spec_says_now(play) -> None:
+    async def story(node) -> None:
+        await node.create("web", resources("cpu=100m memory=10Mi", "memory=20Mi"))
+        await node.until("web", node.is_ready)
+        generation = await resize(node, "web", "cpu=200m memory=10Mi", "memory=40Mi")
+        pod = await node.until("web", lambda pod: has(pod, "200m"))
+
+        assert node.runtime.calls[-1] == "update app#0"
+        told = next(iter(node.runtime._containers.values())).resources
+        assert (told.cpu_shares, told.memory_limit_in_bytes) == (204, 40 << 20)
+        status = pod.status.container_statuses[0]
+        assert (status.restart_count, str(status.allocated_resources["cpu"])) == (0, "200m")
+        assert condition(pod, "PodResizeInProgress") is condition(pod, "PodResizePending") is None
+        assert pod.status.observed_generation == generation
+        events = await node.events("web")
+        assert resize_events(events) == [
+            "Normal ResizeStarted Pod resize started",
+            "Normal ResizeCompleted Pod resize completed",
+        ]
+        summary = json.loads(events[-1].partition(": ")[2])
+        assert summary["generation"] == generation
+        assert summary["containers"][0]["resources"]["requests"]["cpu"] == "200m"
+
+    play(story)
+
+
+def test_what_the_node_can_never_give_is_infeasible(play) -> None:
+    async def story(node) -> None:
+        await node.create("web", resources("cpu=100m"))
+        await node.until("web", node.is_ready)
+        generation = await resize(node, "web", f"cpu={MANY}")
+        pod = await node.until("web", lambda pod: condition(pod, "PodResizePending") is not None)
+        pending = condition(pod, "PodResizePending")
+        assert pending is not None
+        assert (pending.status, pending.reason) == ("True", "Infeasible")
+        assert pending.message.startswith(
+            f"Node didn't have enough capacity: cpu, requested: {MANY}000, capacity: "
+        )
+        assert pending.observed_generation == generation
+        assert has(pod, "100m")
+        assert "update app#0" not in node.runtime.calls
+        assert resize_events(await node.events("web")) == ["Warning ResizeInfeasible Pod resize Infeasible"]
+        await resize(node, "web", "cpu=100m")
+        await node.until("web", lambda pod: condition(pod, "PodResizePending") is None)
+
+    play(story)
+
+
+def test_what_others_have_is_deferred_until_they_give_it_back(play) -> None:
+    async def story(node) -> None:
+        whole = node.allocatable("cpu")
+        await node.create("other", resources(f"cpu={whole - 200}m"))
+        await node.until("other", node.is_ready)
+        await node.create("web", resources("cpu=100m"))
+        await node.until("web", node.is_ready)
+        await resize(node, "web", "cpu=300m")
+        pod = await node.until("web", lambda pod: condition(pod, "PodResizePending") is not None)
+        pending = condition(pod, "PodResizePending")
+        assert pending is not None
+        assert (pending.reason, pending.message) == (
+            "Deferred",
+            f"Node didn't have enough resource: cpu, requested: 300, used: {whole - 200}, capacity: {whole}",
+        )
+        await node.client.delete(Pod, "other", "default")
+        pod = await node.until("web", lambda pod: has(pod, "300m"))
+        assert condition(pod, "PodResizePending") is None
+        assert resize_events(await node.events("web"))[0] == "Warning ResizeDeferred Pod resize Deferred"
+
+    play(story)
+
+
+def test_another_pods_resize_makes_room_too(play) -> None:
+    async def story(node) -> None:
+        whole = node.allocatable("cpu")
+        for name, cpu in (("other", whole - 200), ("web", 100)):
+            await node.create(name, resources(f"cpu={cpu}m"))
+            await node.until(name, node.is_ready)
+        await resize(node, "web", "cpu=300m")
+        await node.until("web", lambda pod: condition(pod, "PodResizePending") is not None)
+        await resize(node, "other", "cpu=100m")
+        await node.until("web", lambda pod: has(pod, "300m"))
+
+    play(story)
+
+
+def test_a_container_restarts_where_its_resize_policy_says_so(play) -> None:
+    async def story(node) -> None:
+        policy = [{"resourceName": "memory", "restartPolicy": "RestartContainer"}]
+        await node.create("web", {**resources("cpu=100m memory=10Mi"), "resizePolicy": policy})
+        await node.until("web", node.is_ready)
+        await resize(node, "web", "cpu=200m memory=10Mi")
+        await node.until("web", lambda pod: has(pod, "200m"))
+        assert node.runtime.calls[-1] == "update app#0"
+
+        await resize(node, "web", "cpu=200m memory=20Mi")
+        pod = await node.until("web", lambda pod: pod.status.container_statuses[0].restart_count == 1)
+        pod = await node.until("web", node.is_ready)
+        assert node.runtime.calls[-3:] == ["stop app#0", "create app#1", "start app#1"]
+        assert str(pod.status.container_statuses[0].resources.requests["memory"]) == "20Mi"
+        assert [event for event in await node.events("web") if "Killing" in event] == [
+            "Normal Killing spec.containers{app} Container app resize requires restart"
+        ]
+
+    play(story)
+
+
+def test_a_runtime_that_refuses_is_asked_again_and_the_condition_says_why(play) -> None:
+    fault = RuntimeFault("UNKNOWN", "device or resource busy")
+
+    async def story(node) -> None:
+        await node.create("web", resources("cpu=100m"))
+        await node.until("web", node.is_ready)
+        await resize(node, "web", "cpu=200m")
+        pod = await node.until("web", lambda pod: _in_progress(pod) == "Error")
+        shown = condition(pod, "PodResizeInProgress")
+        assert shown is not None
+        assert shown.message == "rpc error: code = Unknown desc = device or resource busy"
+        assert has(pod, "100m")
+        assert str(pod.status.container_statuses[0].allocated_resources["cpu"]) == "200m"
+        image.runs = (Script(),)
+        next(iter(node.runtime._containers.values())).script = Script()
+        await node.until("web", lambda pod: has(pod, "200m"))
+        assert resize_events(await node.events("web")) == [
+            "Normal ResizeStarted Pod resize started",
+            "Warning ResizeError Pod resize error",
+            "Normal ResizeCompleted Pod resize completed",
+        ]
+
+    image = HollowImage(runs=(Script(update_fault=fault),))
+    play(story, app=image)
+
+
+def _in_progress(pod: Pod) -> str | None:
+    found = condition(pod, "PodResizeInProgress")
+    return found.reason if found else None
+
+
+def test_a_kubelet_that_starts_again_knows_what_it_gave(play) -> None:
+    """R-INIT-11: nothing is actuated twice, and a spec changed meanwhile is a resize."""
+
+    async def story(node) -> None:
+        await node.create("web", resources("cpu=100m"))
+        await node.until("web", node.is_ready)
+        await resize(node, "web", "cpu=200m")
+        await node.until("web", lambda pod: has(pod, "200m"))
+        await node.crash()
+        await node.boot()
+        assert node.runtime.calls.count("update app#0") == 1
+
+        await node.crash()
+        await resize(node, "web", f"cpu={MANY}")
+        await node.boot()
+        pod = await node.until("web", lambda pod: condition(pod, "PodResizePending") is not None)
+        assert has(pod, "200m")
+        assert node.runtime.calls.count("update app#0") == 1
+
+    play(story)

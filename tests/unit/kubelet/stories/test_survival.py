@@ -1,0 +1,155 @@
+"""A runtime that answers errors, or late, or nothing: pods come to the state they should be in all the same,
+nothing is started out of order (R-INIT-1, R-INIT-11), and nothing is left behind.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from podling.cri.hollow_script import HollowImage
+from podling.cri.interface import RuntimeFault
+from podling.model.node import Node as ApiNode
+from podling.model.pod import Pod
+
+Exits = Callable[..., HollowImage]
+DEADLINE = 120.0
+"""Seconds after which a call that is not answered is given up."""
+STARTING = (
+    "list_pod_sandbox",
+    "list_containers",
+    "run_pod_sandbox",
+    "pod_sandbox_status",
+    "image_status",
+    "create_container",
+    "start_container",
+    "container_status",
+)
+ENDING = ("stop_container", "stop_pod_sandbox", "remove_container", "remove_pod_sandbox")
+
+
+class Refused:
+    """The call is not made."""
+
+    def __init__(self, node: Any, name: str, times: int) -> None:
+        self._call = getattr(node.runtime, name)
+        self._left = times
+        setattr(node.runtime, name, self)
+
+    async def __call__(self, *args: Any, **more: Any) -> Any:
+        if self._left == 0:
+            return await self._call(*args, **more)
+        self._left -= 1
+        return await self._fail(*args, **more)
+
+    async def _fail(self, *args: Any, **more: Any) -> Any:
+        raise RuntimeFault("UNKNOWN", "no such luck")
+
+
+class Unanswered(Refused):
+    """The call is never made, and nobody is told."""
+
+    async def _fail(self, *args: Any, **more: Any) -> Any:
+        await asyncio.sleep(DEADLINE)
+        raise RuntimeFault("DEADLINE_EXCEEDED", "context deadline exceeded")
+
+
+class AnswerLost(Refused):
+    """The call is made, and nobody is told."""
+
+    async def _fail(self, *args: Any, **more: Any) -> Any:
+        await self._call(*args, **more)
+        await asyncio.sleep(DEADLINE)
+        raise RuntimeFault("DEADLINE_EXCEEDED", "context deadline exceeded")
+
+
+FAULTS = (Refused, Unanswered, AnswerLost)
+
+
+def started(calls: list[str]) -> list[str]:
+    """The names of what was started, in order."""
+    return [call.split()[1].partition("#")[0] for call in calls if call.startswith("start")]
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+@pytest.mark.parametrize("name", STARTING)
+def test_a_pod_starts_on_a_runtime_that_fails_now_and_then(
+    play, exits: Exits, name: str, fault: type[Refused]
+) -> None:
+    async def story(node) -> None:
+        fault(node, name, 2)
+        await node.boot()
+        await node.create("web", initContainers=[node.container("one"), node.container("two")])
+        await node.until("web", node.is_ready)
+        order = list(dict.fromkeys(started(node.runtime.calls)))
+        assert order == ["one", "two", "app"]
+        assert started(node.runtime.calls).count("app") == 1
+        await node.client.delete(Pod, "web", "default")
+        await node.until_gone("web")
+        await node.until_idle("web")
+        assert await node.runtime.list_containers() == []
+        assert await node.runtime.list_pod_sandbox() == []
+
+    play(story, boot=False, one=exits(0), two=exits(0))
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+@pytest.mark.parametrize("name", ENDING)
+def test_a_pod_ends_on_a_runtime_that_fails_now_and_then(play, name: str, fault: type[Refused]) -> None:
+    async def story(node) -> None:
+        await node.create("web")
+        await node.until("web", node.is_ready)
+        fault(node, name, 2)
+        await node.client.delete(Pod, "web", "default", grace_seconds=5)
+        await node.until_gone("web")
+        await node.until_idle("web")
+        assert await node.runtime.list_containers() == []
+        assert await node.runtime.list_pod_sandbox() == []
+
+    play(story)
+
+
+def ready_condition(node: ApiNode) -> tuple[str, str, str]:
+    (ready,) = [c for c in node.status.conditions if c.type == "Ready"]
+    return ready.status, ready.reason, ready.message
+
+
+def test_a_silent_runtime_makes_the_node_not_ready_and_pods_wait_for_its_return(play) -> None:
+    """Pods that run keep their status, as Kubernetes' kubelet leaves it; new ones start afterwards."""
+
+    async def story(node) -> None:
+        await node.create("old")
+        before = await node.until("old", node.is_ready)
+        for name in ("version", "status", "list_images", *STARTING):
+            Unanswered(node, name, 4)
+        await node.create("new")
+        await asyncio.sleep(150)
+        down = ("False", "KubeletNotReady", "container runtime is down")
+        assert ready_condition(await node.client.get(ApiNode, "n1")) == down
+        assert not node.is_ready(node.pod("new"))
+        await node.until("new", node.is_ready)
+        await asyncio.sleep(DEADLINE)
+        assert ready_condition(await node.client.get(ApiNode, "n1"))[0] == "True"
+        assert node.pod("old").status.container_statuses == before.status.container_statuses
+
+    play(story)
+
+
+def test_a_pull_that_hangs_holds_up_nobody_else(play) -> None:
+    """The pod says what it waits for, and can be deleted."""
+
+    async def story(node) -> None:
+        Unanswered(node, "pull_image", 1)
+        await node.create("stuck", {"image": "slow:1"})
+        await node.until("stuck", node.waits_for("ContainerCreating"))
+        await node.create("web", {"image": "quick:1"})
+        await node.until("web", node.is_ready)
+        assert 'Normal Pulling spec.containers{app} Pulling image "slow:1"' in await node.events("stuck")
+        await node.client.delete(Pod, "stuck", "default")
+        await node.until_gone("stuck")
+        assert asyncio.get_running_loop().time() < DEADLINE
+
+    play(story, slow=HollowImage(), quick=HollowImage())
