@@ -9,6 +9,7 @@ import asyncio
 from collections.abc import Iterable
 
 from podling.streaming.errors import Disconnected
+from podling.streaming.hang_up import HangUpWatch
 
 WRITE_HIGH = 256 * 1024
 """Bytes the transport may hold unsent before writers wait."""
@@ -17,13 +18,20 @@ LINGER_SECONDS = 5.0
 
 
 class Driver(asyncio.Protocol):
-    """Is given its transport by a listener, or by whoever opened the connection for another protocol."""
+    """Is given its transport by a listener, or by whoever opened the connection for another protocol.
+
+    `serves_client`: when the peer leaves, what it had said has lost its purpose. Of others, such as a runtime
+    whose command is done, the last words are to be read, however late.
+    """
 
     def __init__(self) -> None:
         self._transport: asyncio.Transport | None = None
         self._room = asyncio.Event()
         self._room.set()
+        self._full = asyncio.Event()
         self._lost = asyncio.Event()
+        self.serves_client = False
+        self._held: HangUpWatch | None = None
 
     @property
     def lost(self) -> bool:
@@ -43,18 +51,34 @@ class Driver(asyncio.Protocol):
     def connection_lost(self, exc: Exception | None) -> None:
         self._lost.set()
         self._room.set()
+        self._full.set()
+        self._end_watch()
 
     def pause_writing(self) -> None:
         self._room.clear()
+        self._full.set()
 
     def resume_writing(self) -> None:
         self._room.set()
+        self._full.clear()
 
     async def room(self) -> None:
         """Returns once there is room to write. Raises Disconnected."""
         await self._room.wait()
         if self.lost:
             raise Disconnected("connection lost")
+
+    async def stalled(self, seconds: float) -> None:
+        """Returns once the peer has made no room for that long, or is lost."""
+        while True:
+            await self._full.wait()
+            try:
+                async with asyncio.timeout(seconds):
+                    await self._room.wait()
+            except TimeoutError:
+                return
+            if self.lost:
+                return
 
     def say(self, data: bytes) -> None:
         """Writes at once, if there is still someone to write to."""
@@ -66,13 +90,21 @@ class Driver(asyncio.Protocol):
             self._transport.writelines(chunks)
 
     def hold_peer(self) -> None:
-        """Stops reading, which the peer feels as a full socket."""
+        """Stops reading, which the peer feels as a full socket. A client that leaves meanwhile is dropped."""
         if self._transport is not None and self.usable:
             self._transport.pause_reading()
+            if self.serves_client and self._held is None:
+                self._held = HangUpWatch(self._transport, self.drop)
 
     def release_peer(self) -> None:
+        self._end_watch()
         if self._transport is not None and self.usable:
             self._transport.resume_reading()
+
+    def _end_watch(self) -> None:
+        if self._held is not None:
+            self._held.end()
+            self._held = None
 
     def close(self) -> None:
         """Closes once everything written is sent."""

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 
 from podling.streaming.driver import Driver
 from podling.streaming.errors import Disconnected, ProtocolError
-from podling.streaming.wire import Answer, Chunks, Data, Ended, Event, Farewell, Opened, Reset, Wire
+from podling.streaming.wire import Answer, Answered, Chunks, Data, Ended, Event, Farewell, Opened, Reset, Wire
 
 UNREAD_HIGH = 256 * 1024
 UNREAD_LOW = 64 * 1024
@@ -103,6 +103,8 @@ class Session(Driver):
         self._reading = True
         self._deaf = False
         self._peer_leaves = False
+        self._unanswered: set[int] = set()
+        self._answers = asyncio.Event()
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         super().connection_made(transport)
@@ -127,6 +129,8 @@ class Session(Driver):
             self._all_over()
 
     def _all_over(self) -> None:
+        self._unanswered.clear()
+        self._answers.set()
         for stream in self._streams.values():
             stream.over()
         self._news.set()
@@ -142,6 +146,8 @@ class Session(Driver):
                         self._unread += stream.arrived(data)
                 case Answer(data):
                     self.say(data)
+                case Answered(number):
+                    self._was_answered(number)
                 case Opened(number, headers):
                     self._streams[number] = stream = Stream(self, number, headers)
                     self._opened.append(stream)
@@ -151,6 +157,7 @@ class Session(Driver):
                         stream.over(ended=True)
                         self.forget_if_done(stream)
                 case Reset(number):
+                    self._was_answered(number)
                     if stream := self._streams.get(number):
                         stream.over()
                         self._forget(stream)
@@ -199,9 +206,21 @@ class Session(Driver):
         number, announced = self.wire.open(headers)
         stream = self._streams.setdefault(number, Stream(self, number, headers))
         self.say(announced)
+        if announced:
+            self._unanswered.add(number)
         if self.lost or self._deaf:
             stream.over()
         return stream
+
+    def _was_answered(self, number: int) -> None:
+        self._unanswered.discard(number)
+        self._answers.set()
+
+    async def answered(self) -> None:
+        """Returns once the peer has taken or refused every stream opened here, or is lost."""
+        while self._unanswered and not self.lost:
+            self._answers.clear()
+            await self._answers.wait()
 
     async def send(self, chunks: Chunks) -> None:
         """Raises Disconnected."""

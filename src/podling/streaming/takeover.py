@@ -41,6 +41,7 @@ async def taken_over(
         raise Disconnected("the client is gone")
     tail = _Tail()
     request.protocol.set_parser(cast(Any, tail))
+    driver.serves_client = True
     transport.set_protocol(driver)
     driver.connection_made(transport)
     if tail.data:

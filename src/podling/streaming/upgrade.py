@@ -20,8 +20,6 @@ MAX_HEAD = 64 * 1024
 MAX_BODY = 1024 * 1024
 HEAD_END = b"\r\n\r\n"
 
-Headers = list[tuple[str, str]]
-
 
 class Refused(Exception):
     """The server answered, but did not upgrade."""

@@ -21,6 +21,12 @@ class Opened(NamedTuple):
     headers: Mapping[str, str]
 
 
+class Answered(NamedTuple):
+    """The peer has taken a stream that was opened here."""
+
+    stream: int
+
+
 class Data(NamedTuple):
     stream: int
     data: bytes
@@ -50,7 +56,7 @@ class Farewell(NamedTuple):
     final: bool
 
 
-Event = Opened | Data | Ended | Reset | Answer | Farewell
+Event = Opened | Answered | Data | Ended | Reset | Answer | Farewell
 
 
 class Wire(Protocol):

@@ -49,6 +49,29 @@ async def stdin_of(session):
     raise AssertionError("no stdin")
 
 
+@pytest.mark.parametrize("wires", [spdy, tunnel])
+async def test_whoever_opens_streams_learns_when_they_are_taken(connect, wires):
+    ends = await connect(*wires())
+    ends.server.hold_peer()
+    for _ in range(3):
+        ends.client.open(STDIN)
+    async with asyncio.timeout(10), asyncio.TaskGroup() as tasks:
+        waiting = tasks.create_task(ends.client.answered())
+        await asyncio.sleep(0)
+        assert not waiting.done()
+        ends.server.release_peer()
+
+
+@every_wire
+async def test_nobody_waits_for_a_peer_that_is_lost_to_take_a_stream(connect, wires):
+    ends = await connect(*wires())
+    ends.server.hold_peer()
+    ends.client.open(STDIN)
+    ends.client.drop()
+    async with asyncio.timeout(10):
+        await ends.client.answered()
+
+
 @every_wire
 async def test_what_is_written_is_read_until_the_half_close(connect, wires):
     ends = await connect(*wires())

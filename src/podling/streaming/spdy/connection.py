@@ -14,7 +14,7 @@ from podling.streaming.errors import ProtocolError
 from podling.streaming.spdy import frames
 from podling.streaming.spdy.frames import Control, DataPiece, FrameReader, ResetStatus, Type
 from podling.streaming.spdy.headers import HeaderReader, HeaderWriter
-from podling.streaming.wire import Answer, Chunks, Data, Ended, Event, Farewell, Opened, Reset
+from podling.streaming.wire import Answer, Answered, Chunks, Data, Ended, Event, Farewell, Opened, Reset
 
 MAX_STREAMS = 2000
 """Streams the peer may have open at once; more are refused (a port-forward needs two a connection)."""
@@ -101,10 +101,11 @@ class SpdyWire:
         return self._ended(frame.first) if frame.flags & frames.FLAG_FIN else []
 
     def _replied(self, frame: Control) -> list[Event]:
+        return [Answered(frame.first), *self._more_headers(frame)]
+
+    def _more_headers(self, frame: Control) -> list[Event]:
         self._header_reader.read(frame.body[4:])
         return self._finned(frame)
-
-    _more_headers = _replied
 
     def _reset(self, frame: Control) -> list[Event]:
         return [Reset(frame.first)] if self._streams.pop(frame.first, None) else []

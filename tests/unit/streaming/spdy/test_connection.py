@@ -13,7 +13,7 @@ from podling.streaming.spdy import frames
 from podling.streaming.spdy.connection import MAX_STREAMS, SpdyWire
 from podling.streaming.spdy.frames import ResetStatus, Type
 from podling.streaming.spdy.headers import HeaderWriter
-from podling.streaming.wire import Answer, Data, Ended, Event, Farewell, Opened, Reset
+from podling.streaming.wire import Answer, Answered, Data, Ended, Event, Farewell, Opened, Reset
 
 STDIN = {"streamtype": "stdin"}
 
@@ -37,7 +37,7 @@ def test_a_conversation(feed):
 
     heard = feed(server, said)
     assert without_answers(heard) == [Opened(1, STDIN), Data(1, b"hello"), Ended(1)]
-    assert feed(client, answers(heard)) == []
+    assert feed(client, answers(heard)) == [Answered(1)]
 
     back = b"".join(server.data(1, b"world")) + server.end(1)
     assert feed(client, back) == [Data(1, b"world"), Ended(1)]

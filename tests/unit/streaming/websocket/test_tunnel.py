@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from podling.streaming.errors import ProtocolError
 from podling.streaming.websocket.tunnel import TunnelWire
-from podling.streaming.wire import Answer, Data, Ended, Farewell, Opened
+from podling.streaming.wire import Answer, Answered, Data, Ended, Farewell, Opened
 
 HEADERS = {"streamtype": "data", "port": "80", "requestid": "0"}
 
@@ -24,7 +24,7 @@ def test_a_conversation(feed):
         Data(1, b"GET /"),
         Ended(1),
     ]
-    assert feed(client, reply) == []
+    assert feed(client, reply) == [Answered(1)]
     assert feed(client, b"".join(server.data(1, b"200")) + server.end(1)) == [Data(1, b"200"), Ended(1)]
 
 
