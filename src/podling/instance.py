@@ -21,6 +21,7 @@ import msgspec
 
 LAYOUT_VERSION = 1
 DEFAULT_DATA_DIR = Path("/var/lib/podling")
+DEFAULT_NODE_DIR = Path("/var/lib/podling-kubelet")
 DEFAULT_PORT = 6443
 RUN_ROOT = Path("/run/podling")
 SUBNETS = [f"10.{64 + n // 256}.{n % 256}.0/24" for n in range(1024)]
@@ -82,6 +83,10 @@ class Instance:
     @property
     def log_file(self) -> Path:
         return self.data_dir / "podling.log"
+
+    @property
+    def audit_log(self) -> Path:
+        return self.data_dir / "audit.log"
 
     @property
     def kubelet_dir(self) -> Path:

@@ -28,7 +28,7 @@ from podling.doctor import CNI_BIN_DIRS, CNI_PLUGINS
 from podling.instance import Instance
 from podling.kubelet.node.cgroups import Cgroups
 from podling.network import cni, masquerade
-from podling.prepare import StartError
+from podling.starting import StartError
 
 PAUSE_IMAGE = "podling.local/pause:1"
 CGROUP_MOUNT = Path("/sys/fs/cgroup")

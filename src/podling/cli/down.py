@@ -6,7 +6,7 @@ import sys
 
 import click
 
-from podling.assemble import StartError, stop
+from podling.assemble.down import StartError, stop
 from podling.cli import options
 from podling.instance import Instance
 

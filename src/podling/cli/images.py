@@ -10,9 +10,10 @@ from typing import TypeVar
 
 import click
 
-from podling.assemble import ImageStore, StartError, open_images
 from podling.cli import options
 from podling.instance import Instance
+from podling.node_runtime import ImageStore, open_images
+from podling.starting import StartError
 
 T = TypeVar("T")
 

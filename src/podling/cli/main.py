@@ -10,11 +10,23 @@ import click
 
 from podling import __version__
 
-COMMANDS = ("doctor", "down", "images", "status", "up")
+COMMANDS = (
+    "apiserver",
+    "controllers",
+    "doctor",
+    "down",
+    "feature-gates",
+    "images",
+    "kubeconfig",
+    "kubelet",
+    "scheduler",
+    "status",
+    "up",
+)
 
 
 class Commands(click.Group):
-    """The command NAME is the object of that name in `podling.cli.NAME`."""
+    """The command NAME is the object of that name in `podling.cli.NAME`, with `_` for `-`."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(COMMANDS)
@@ -22,7 +34,8 @@ class Commands(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in COMMANDS:
             return None
-        command: click.Command = getattr(import_module(f"podling.cli.{cmd_name}"), cmd_name)
+        name = cmd_name.replace("-", "_")
+        command: click.Command = getattr(import_module(f"podling.cli.{name}"), name)
         return command
 
 

@@ -2,15 +2,40 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import click
 
-from podling.instance import DEFAULT_DATA_DIR, Instance
+from podling.instance import DEFAULT_DATA_DIR, DEFAULT_NODE_DIR, Instance
+from podling.model.gates import Gates
+
+Command = Callable[..., Any]
 
 
 def _instance(context: click.Context, parameter: click.Parameter, value: Path) -> Instance:
     return Instance.at(value)
+
+
+def _mirrors(context: click.Context, parameter: click.Parameter, given: tuple[str, ...]) -> dict[str, str]:
+    mirrors = {}
+    for text in given:
+        registry, separator, url = text.partition("=")
+        if not (registry and separator and url.startswith(("http://", "https://"))):
+            raise click.BadParameter(
+                f"{text!r} is not REGISTRY=URL, such as docker.io=http://127.0.0.1:5000",
+                param_hint="--registry-mirror",
+            )
+        mirrors[registry] = url
+    return mirrors
+
+
+def _gates(context: click.Context, parameter: click.Parameter, text: str) -> Gates:
+    try:
+        return Gates.parse(text)
+    except ValueError as error:
+        raise click.UsageError(f'invalid argument "{text}" for "--feature-gates" flag: {error}') from error
 
 
 data_dir = click.option(
@@ -22,4 +47,131 @@ data_dir = click.option(
     envvar="PODLING_DATA_DIR",
     callback=_instance,
     help="Where this podling keeps everything; podlings with different directories live side by side.",
+)
+
+node_dir = click.option(
+    "--data-dir",
+    "instance",
+    type=click.Path(path_type=Path, file_okay=False),
+    default=DEFAULT_NODE_DIR,
+    show_default=True,
+    callback=_instance,
+    help="Where the node keeps its pods' files and its runtime; not an API server's directory.",
+)
+
+mirrors = click.option(
+    "--registry-mirror",
+    "registry_mirrors",
+    multiple=True,
+    metavar="REGISTRY=URL",
+    callback=_mirrors,
+    help="Pull images of REGISTRY from URL, such as docker.io=http://127.0.0.1:5000. May be repeated.",
+)
+
+max_pods = click.option(
+    "--max-pods", type=click.IntRange(1), default=110, show_default=True, help="How many pods the node takes."
+)
+
+cri_endpoint = click.option(
+    "--cri-endpoint", default="", help="Use this CRI v1 socket instead of a private containerd."
+)
+
+gates = click.option(
+    "--feature-gates",
+    "gates",
+    default="",
+    metavar="NAME=true|false,...",
+    callback=_gates,
+    help="Switch gates on or off; `podling feature-gates` lists them.",
+)
+
+debug_images = click.option(
+    "--debug-image-allowlist",
+    "debug_images",
+    multiple=True,
+    metavar="PATTERN",
+    help="Start ephemeral containers only from images like PATTERN, such as registry:5000/tools/*. "
+    "May be repeated.",
+)
+
+manifests = click.option(
+    "--pod-manifest-path",
+    "manifests",
+    type=click.Path(path_type=Path),
+    callback=lambda context, parameter, path: path.absolute() if path else None,
+    help="Directory of manifests the kubelet runs as static pods, or one such file.",
+)
+
+unsafe_sysctls = click.option(
+    "--allowed-unsafe-sysctls",
+    "unsafe_sysctls",
+    default="",
+    metavar="NAME,...",
+    callback=lambda context, parameter, text: tuple(filter(None, text.split(","))),
+    help="Sysctls pods may set beside the safe ones; NAME may end in *.",
+)
+
+
+def _thresholds(
+    context: click.Context, parameter: click.Parameter, text: str | None
+) -> dict[str, str] | None:
+    if text is None:
+        return None
+    pairs = [part.partition("<") for part in text.split(",") if part]
+    if any(not sign or not amount for _, sign, amount in pairs):
+        raise click.BadParameter("expected SIGNAL<AMOUNT,...")
+    return {signal: amount for signal, _, amount in pairs}
+
+
+eviction_hard = click.option(
+    "--eviction-hard",
+    metavar="SIGNAL<AMOUNT,...",
+    callback=_thresholds,
+    help="Pods are evicted when the node has less left. [default: memory.available<100Mi,"
+    "nodefs.available<10%,nodefs.inodesFree<5%,imagefs.available<15%,imagefs.inodesFree<5%]",
+)
+
+parallel_pulls = click.option(
+    "--max-parallel-image-pulls",
+    "parallel_pulls",
+    type=click.IntRange(1),
+    callback=lambda context, parameter, number: number or 0,
+    help="Images pulled at a time.  [default: as many as are asked for]",
+)
+
+node_name = click.option("--node-name", default="", help="Name of the node.  [default: the host's name]")
+
+NODE = (
+    node_name,
+    mirrors,
+    cri_endpoint,
+    max_pods,
+    gates,
+    debug_images,
+    manifests,
+    unsafe_sysctls,
+    parallel_pulls,
+    eviction_hard,
+)
+
+
+def node(command: Command) -> Command:
+    """All options of a node; the command is given them as `NodeOptions` has them."""
+    for option in reversed(NODE):
+        command = option(command)
+    return command
+
+
+audit_log = click.option(
+    "--audit-log",
+    default="",
+    metavar="PATH|-|off",
+    help="File of the audit log, - for standard output.  [default: audit.log in the data directory]",
+)
+
+kubeconfig = click.option(
+    "--kubeconfig",
+    type=click.Path(path_type=Path, exists=True, dir_okay=False),
+    required=True,
+    help="Which API server, whom to trust, who we are.",
 )

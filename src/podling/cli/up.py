@@ -6,7 +6,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable
-from typing import IO
+from typing import IO, Any
 
 import click
 
@@ -20,39 +20,26 @@ READY = "ready"
 @options.data_dir
 @click.option("--port", type=click.IntRange(1, 65535), help=f"API server port.  [default: {DEFAULT_PORT}]")
 @click.option("--detach", "-d", is_flag=True, help="Return when the node is ready; stop with `podling down`.")
-@click.option("--node-name", default="", help="Name of the node.  [default: the host's name]")
-@click.option(
-    "--registry-mirror",
-    "mirrors",
-    multiple=True,
-    metavar="REGISTRY=URL",
-    help="Pull images of REGISTRY from URL, such as docker.io=http://127.0.0.1:5000. May be repeated.",
-)
-@click.option("--cri-endpoint", default="", help="Use this CRI v1 socket instead of a private containerd.")
+@options.node
+@options.audit_log
 @click.option("--report-fd", type=int, hidden=True)
 def up(
     instance: Instance,
     port: int | None,
     detach: bool,
-    node_name: str,
-    mirrors: tuple[str, ...],
-    cri_endpoint: str,
+    audit_log: str,
     report_fd: int | None,
+    **node: Any,
 ) -> None:
     """Start API server, scheduler, controllers and kubelet in one process, and a containerd beside it."""
     if detach:
         _detach(instance)
         return
     # Not needed to start one that is left running, and half of what a start takes is importing it.
-    from podling.assemble import StartError, UpOptions, run
+    from podling.assemble.node_options import NodeOptions
+    from podling.assemble.up import StartError, UpOptions, run
 
-    chosen = UpOptions(
-        instance=instance,
-        port=port,
-        node_name=node_name,
-        registry_mirrors=_mirrors(mirrors),
-        cri_endpoint=cri_endpoint,
-    )
+    chosen = UpOptions(instance, port, NodeOptions(**node), audit_log)
     report = click.echo if report_fd is None else _reporter(report_fd)
     try:
         run(chosen, report, lambda: _ready(report, report_fd, instance))
@@ -60,19 +47,6 @@ def up(
         message = f"Error: {error}"
         click.echo(message, err=True) if report_fd is None else report(message)
         sys.exit(1)
-
-
-def _mirrors(given: tuple[str, ...]) -> dict[str, str]:
-    mirrors = {}
-    for text in given:
-        registry, separator, url = text.partition("=")
-        if not (registry and separator and url.startswith(("http://", "https://"))):
-            raise click.BadParameter(
-                f"{text!r} is not REGISTRY=URL, such as docker.io=http://127.0.0.1:5000",
-                param_hint="--registry-mirror",
-            )
-        mirrors[registry] = url
-    return mirrors
 
 
 def _ready(report: Callable[[str], None], report_fd: int | None, instance: Instance) -> None:

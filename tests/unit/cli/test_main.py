@@ -48,3 +48,13 @@ def test_help_needs_none_of_the_parts() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "[]\n"
+
+
+@pytest.mark.parametrize(
+    ("given", "why"),
+    [("Nothing=true", "unrecognized feature gate: Nothing"), ("DebugSubresource", "missing bool value for")],
+)
+def test_a_gate_that_is_none_is_refused_as_kubernetes_does(given: str, why: str) -> None:
+    refused = CliRunner().invoke(main, ["up", "--data-dir", "/nonexistent", "--feature-gates", given])
+    assert refused.exit_code == 2
+    assert f'invalid argument "{given}" for "--feature-gates" flag: {why}' in refused.output

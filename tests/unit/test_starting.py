@@ -1,4 +1,4 @@
-"""What a start settles: certificates' names, ports, and what is said when it cannot."""
+"""What any start asks of the machine, and what is said when it cannot go on."""
 
 from __future__ import annotations
 
@@ -7,30 +7,21 @@ from pathlib import Path
 
 import pytest
 
-from podling import doctor, prepare
+from podling import doctor
 from podling.doctor import Finding, Verdict
 from podling.instance import Instance
-from podling.prepare import StartError, api_server_hosts, check_machine, free_port
-
-
-def test_the_api_server_is_known_by_every_name_clients_use() -> None:
-    assert api_server_hosts("192.0.2.7") == [
-        "localhost",
-        "kubernetes",
-        "kubernetes.default",
-        "kubernetes.default.svc",
-        "kubernetes.default.svc.cluster.local",
-        "127.0.0.1",
-        "192.0.2.7",
-    ]
-    assert api_server_hosts("127.0.0.1").count("127.0.0.1") == 1
+from podling.starting import StartError, check_machine, hold, listener
 
 
 def test_a_port_that_is_taken_is_passed_over() -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         taken = server.getsockname()[1]
-        assert free_port("127.0.0.1", taken) not in (0, taken)
-    assert free_port("127.0.0.1", taken) == taken
+        with listener("127.0.0.1", taken, 0) as other:
+            assert other.getsockname()[1] not in (0, taken)
+    with listener("127.0.0.1", taken, 0) as wanted:
+        assert wanted.getsockname()[1] == taken
+        with pytest.raises(StartError, match=f"cannot listen on 127.0.0.1, port {taken}: .*in use"):
+            listener("127.0.0.1", taken)
 
 
 def test_a_machine_that_lacks_something_is_told_all_of_it(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -52,4 +43,4 @@ def test_a_running_podling_is_not_started_again(tmp_path: Path, monkeypatch: pyt
     lock = instance.lock()
     assert lock is not None
     with lock, pytest.raises(StartError, match="already running"):
-        prepare._lock(instance)
+        hold(instance)

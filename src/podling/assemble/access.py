@@ -1,0 +1,16 @@
+"""The way of a part that runs alone to its API server: what its kubeconfig says."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from podling.client import kubeconfig
+from podling.starting import StartError
+
+
+def access_from(file: Path) -> kubeconfig.Access:
+    """Raises StartError."""
+    try:
+        return kubeconfig.read(file)
+    except kubeconfig.KubeconfigError as error:
+        raise StartError(str(error)) from error

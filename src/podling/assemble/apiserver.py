@@ -1,0 +1,83 @@
+"""The API server alone, with its storage and the controllers that belong to it."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from podling.apiserver.event_expiry import expire_events
+from podling.assemble import process
+from podling.assemble.acting import CONTROLLERS, run_own
+from podling.assemble.control_plane import control_plane
+from podling.assemble.prepare_server import (
+    LOOPBACK,
+    ServerSettings,
+    check_port,
+    server_settings,
+    write_admin,
+    write_node,
+    write_parts,
+)
+from podling.assemble.process import Report
+from podling.instance import DEFAULT_PORT, Instance
+from podling.model.gates import DEFAULT_GATES, Gates
+from podling.model.time import Clock, SystemClock
+from podling.pki import Authority
+from podling.starting import StartError, hold, machine_address
+from podling.storage.compactor import compact_forever
+
+__all__ = ["ServerOptions", "StartError", "grant_node", "run"]
+
+
+@dataclass(frozen=True, slots=True)
+class ServerOptions:
+    """What the command line asks for. `address` is where pods and nodes reach the server, this machine's own
+    when empty; `kubelet_ca` is as in `ServerSettings`."""
+
+    instance: Instance
+    port: int = DEFAULT_PORT
+    address: str = ""
+    kubelet_ca: Path | None = None
+    gates: Gates = DEFAULT_GATES
+    audit_log: str = ""
+
+
+def run(options: ServerOptions, report: Report) -> None:
+    """Serve until told to stop. Raises StartError."""
+    process.run(lambda told_to_stop: _run(options, report, told_to_stop))
+
+
+def grant_node(instance: Instance, node: str, server: str, file: Path) -> None:
+    """Write a kubeconfig for the kubelet of `node`."""
+    write_node(instance, server, node, file, SystemClock().now())
+
+
+async def _run(options: ServerOptions, report: Report, told_to_stop: asyncio.Event) -> None:
+    clock = SystemClock()
+    with hold(options.instance):
+        settings = _settings(options, clock)
+        async with control_plane(settings, clock) as plane, asyncio.TaskGroup() as tasks:
+            own = plane.client(CONTROLLERS)
+            acting = [
+                tasks.create_task(compact_forever(plane.storage)),
+                tasks.create_task(expire_events(plane.storage, clock)),
+                tasks.create_task(run_own(own, settings.address, settings.port)),
+            ]
+            report(f"API server on https://{LOOPBACK}:{settings.port}")
+            await told_to_stop.wait()
+            plane.server.drain()
+            for task in acting:
+                task.cancel()
+
+
+def _settings(options: ServerOptions, clock: Clock) -> ServerSettings:
+    instance, port = options.instance, options.port
+    instance.data_dir.mkdir(parents=True, exist_ok=True, mode=0o711)
+    check_port(port)
+    authority = Authority(instance.pki_dir, clock.now())
+    address = options.address or machine_address()
+    settings = server_settings(instance, port, address, authority, options.gates, options.audit_log)
+    write_admin(instance, port, authority)
+    write_parts(instance, port, authority)
+    return replace(settings, kubelet_ca=options.kubelet_ca)

@@ -1,0 +1,103 @@
+"""The kubelet alone: a node of whatever API server its kubeconfig names.
+
+Told to stop, it leaves its pods and its runtime running, as Kubernetes' kubelet does, and the next one
+carries on with them; `podling down` ends them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from podling.assemble import process
+from podling.assemble.access import access_from
+from podling.assemble.node import RunningNode, start_runtime
+from podling.assemble.node_options import NodeOptions
+from podling.assemble.prepare_node import KUBELET_PORT, NodeSettings, choose, port_before, port_of
+from podling.assemble.process import Report
+from podling.client.client import Client
+from podling.client.kubeconfig import Access
+from podling.instance import Instance
+from podling.kubelet.kubelet import Kubelet
+from podling.model.time import Clock, SystemClock
+from podling.pki import Authority, KeyPair
+from podling.starting import StartError, check_machine, hold, listener, machine_address
+
+__all__ = ["KubeletOptions", "StartError", "run"]
+
+
+@dataclass(frozen=True, slots=True)
+class KubeletOptions:
+    """What the command line asks for; what is empty is found out. `client_ca` is the authority of those who
+    may ask the kubelet, the kubeconfig's when None; `serving` is made by an authority of the kubelet's own
+    when None. `pod_cidr` is one no other podling of the machine has, when empty."""
+
+    instance: Instance
+    kubeconfig: Path
+    node: NodeOptions = field(default_factory=NodeOptions)
+    node_ip: str = ""
+    port: int | None = None
+    pod_cidr: str = ""
+    client_ca: Path | None = None
+    serving: KeyPair | None = None
+
+
+def run(options: KubeletOptions, report: Report) -> None:
+    """Run the node until told to stop. Raises StartError."""
+    process.run(lambda told_to_stop: _run(options, report, told_to_stop))
+
+
+async def _run(options: KubeletOptions, report: Report, told_to_stop: asyncio.Event) -> None:
+    access, clock = access_from(options.kubeconfig), SystemClock()
+    check_machine()
+    with hold(options.instance):
+        settings = _settings(options, access, clock)
+        containerd = await start_runtime(settings, report)
+        client = Client(access.transport())
+        node = RunningNode(settings, client, clock, containerd)
+        try:
+            async with asyncio.TaskGroup() as tasks:
+                saying = _say_ready(node.kubelet, f"Node {settings.name} of {access.server}", report)
+                acting = [tasks.create_task(node.run()), tasks.create_task(saying)]
+                await told_to_stop.wait()
+                for task in acting:
+                    task.cancel()
+        finally:
+            await node.close()
+            await client.close()
+
+
+async def _say_ready(kubelet: Kubelet, what: str, report: Report) -> None:
+    await kubelet.wait_ready()
+    report(f"{what} takes pods")
+
+
+def _settings(options: KubeletOptions, access: Access, clock: Clock) -> NodeSettings:
+    instance, ip = options.instance, options.node_ip or machine_address()
+    instance.data_dir.mkdir(parents=True, exist_ok=True, mode=0o711)
+    wanted = (options.port,) if options.port else (port_before(instance) or KUBELET_PORT, 0)
+    listening = listener(ip, *wanted)
+    return NodeSettings(
+        instance=instance,
+        options=options.node,
+        ip=ip,
+        listener=listening,
+        subnet=choose(instance, port_of(listening), options.pod_cidr).subnet,
+        serving=options.serving or _own_serving(instance, options.node.name, ip, clock),
+        client_ca=options.client_ca or _client_ca(instance, access),
+    )
+
+
+def _own_serving(instance: Instance, name: str, ip: str, clock: Clock) -> KeyPair:
+    return Authority(instance.pki_dir, clock.now()).server("kubelet", f"system:node:{name}", [name, ip])
+
+
+def _client_ca(instance: Instance, access: Access) -> Path:
+    """The kubeconfig's authority, in a file of its own. Raises StartError when it names none."""
+    if not access.certificate_authority:
+        raise StartError("the kubeconfig names no certificate authority: give one with --client-ca-file")
+    file = instance.pki_dir / "client-ca.crt"
+    file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    file.write_bytes(access.certificate_authority)
+    return file

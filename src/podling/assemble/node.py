@@ -1,0 +1,67 @@
+"""A node: a runtime, the kubelet that drives it, and the kubelet's own server. All it knows of the API server
+is a client.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+
+from podling import node_runtime
+from podling.assemble.prepare_node import NodeSettings
+from podling.assemble.process import Report
+from podling.client.client import Client
+from podling.client.events import EventRecorder
+from podling.cri.containerd import Containerd
+from podling.cri.grpc.client import GrpcRuntime
+from podling.kubelet.kubelet import Kubelet
+from podling.kubelet.serving.access import NodeAccess
+from podling.kubelet.serving.server import KubeletServer, server_tls
+from podling.model.time import Clock
+
+log = logging.getLogger(__name__)
+
+
+async def start_runtime(settings: NodeSettings, report: Report) -> Containerd | None:
+    """A private containerd that serves; None when another runtime is to be used. Raises StartError."""
+    if settings.options.cri_endpoint:
+        return None
+    report("Starting containerd")
+    return await node_runtime.start(settings.instance, settings.subnet, settings.options.registry_mirrors)
+
+
+class RunningNode:
+    """`run()` it; then `stop_pods()` or leave them running; then `close()`."""
+
+    def __init__(
+        self, settings: NodeSettings, client: Client, clock: Clock, containerd: Containerd | None
+    ) -> None:
+        self._settings = settings
+        self._clock = clock
+        self._containerd = containerd
+        socket = str(containerd.settings.socket) if containerd else settings.options.cri_endpoint
+        self._runtime = GrpcRuntime(socket)
+        self._events = EventRecorder(client, clock, "kubelet", settings.name)
+        self._access = NodeAccess(client, settings.name, clock)
+        self.kubelet = Kubelet(client, self._runtime, self._events, clock, settings.kubelet_config())
+
+    async def run(self) -> None:
+        async with asyncio.TaskGroup() as tasks:
+            if self._containerd is not None:
+                tasks.create_task(self._containerd.supervise(log.error))
+            tasks.create_task(self._events.run())
+            tasks.create_task(self.kubelet.run())
+            tasks.create_task(self._serve())
+
+    async def stop_pods(self) -> None:
+        await self.kubelet.stop_all()
+
+    async def close(self) -> None:
+        await self._runtime.close()
+
+    async def _serve(self) -> None:
+        settings = self._settings
+        server = KubeletServer(self.kubelet, self._clock, self._access.allows)
+        tls = server_tls(settings.serving.certificate, settings.serving.key, settings.client_ca)
+        async with server.listening(settings.listener, tls):
+            await server.run()

@@ -1,0 +1,37 @@
+"""What a command line may say of a node, whether its kubelet runs alone or with everything else."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from podling.model.gates import DEFAULT_GATES, Gates
+
+
+@dataclass(frozen=True, slots=True)
+class NodeOptions:
+    node_name: str = ""
+    """The host's when empty."""
+    cri_endpoint: str = ""
+    """Another runtime's socket; a private containerd when empty."""
+    registry_mirrors: Mapping[str, str] = field(default_factory=dict)
+    gates: Gates = DEFAULT_GATES
+    debug_images: tuple[str, ...] = ()
+    """Patterns of the images an ephemeral container may have; none for any."""
+    max_pods: int = 110
+    manifests: Path | None = None
+    unsafe_sysctls: tuple[str, ...] = ()
+    parallel_pulls: int = 0
+    """How many images may be pulled at a time; 0 for any number."""
+    eviction_hard: Mapping[str, str] | None = None
+    """What the node must have left, by signal; None for what Kubernetes keeps."""
+    node_labels: Mapping[str, str] = field(default_factory=dict)
+    cluster_dns: tuple[str, ...] = ()
+    cluster_domain: str = "cluster.local"
+    register_node: bool = True
+
+    @property
+    def name(self) -> str:
+        return self.node_name or socket.gethostname().lower()

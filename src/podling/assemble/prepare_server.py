@@ -1,0 +1,108 @@
+"""What an API server's start settles before it is built: its port, its certificates, and the kubeconfigs by
+which users and the other parts reach it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+
+from podling import doctor
+from podling.client import kubeconfig
+from podling.controllers.system_objects import ADDRESS as SERVICE_ADDRESS
+from podling.instance import Instance
+from podling.model.gates import DEFAULT_GATES, Gates
+from podling.pki import Authority, KeyPair
+from podling.starting import StartError
+
+LOOPBACK = "127.0.0.1"
+CLUSTER_NAME = "podling"
+MASTERS = "system:masters"
+PARTS = {"scheduler": "system:kube-scheduler", "controller-manager": "system:kube-controller-manager"}
+"""The files, without `.conf`, in which parts that run alone find who they are."""
+
+
+@dataclass(frozen=True, slots=True)
+class ServerSettings:
+    """`hosts` are listened on, the first for users; pods and nodes reach the server at `address`. Kubelets
+    show certificates of `kubelet_ca`; without one they are believed, as Kubernetes does by default."""
+
+    instance: Instance
+    port: int
+    hosts: tuple[str, ...]
+    address: str
+    ca: Path
+    serving: KeyPair
+    kubelet_client: KeyPair
+    signing_key: Path
+    kubelet_ca: Path | None = None
+    gates: Gates = DEFAULT_GATES
+    audit_log: str = ""
+    """A path, `-` for standard output, `off`; the data directory's `audit.log` when empty."""
+
+
+def server_settings(
+    instance: Instance, port: int, address: str, authority: Authority, gates: Gates, audit_log: str
+) -> ServerSettings:
+    """Makes what is missing of certificates and keys."""
+    return ServerSettings(
+        instance=instance,
+        port=port,
+        hosts=tuple(dict.fromkeys([LOOPBACK, address])),
+        address=address,
+        ca=authority.ca.certificate,
+        serving=authority.server("apiserver", "kube-apiserver", api_server_hosts(address)),
+        kubelet_client=authority.client(
+            "apiserver-kubelet-client", "kube-apiserver-kubelet-client", [MASTERS]
+        ),
+        signing_key=authority.signing_key("service-accounts"),
+        gates=gates,
+        audit_log=audit_log,
+    )
+
+
+def api_server_hosts(address: str) -> list[str]:
+    """The names and addresses the API server's certificate is for."""
+    service = "kubernetes.default.svc.cluster.local"
+    parts = service.split(".")
+    names = [".".join(parts[:count]) for count in (1, 2, 3, 5)]
+    return list(dict.fromkeys(["localhost", *names, LOOPBACK, SERVICE_ADDRESS, address]))
+
+
+def check_port(port: int) -> None:
+    """Raises StartError when something listens there."""
+    finding = doctor.port("API server", port)
+    if finding.verdict is doctor.Verdict.FAILED:
+        raise StartError(f"port {port} is in use: {finding.remedy}")
+
+
+def write_admin(instance: Instance, port: int, authority: Authority) -> None:
+    admin = authority.client("admin", "kubernetes-admin", [MASTERS])
+    kubeconfig.write(instance.kubeconfig, CLUSTER_NAME, _access(port, authority, admin))
+
+
+def write_parts(instance: Instance, port: int, authority: Authority) -> None:
+    for name, user in PARTS.items():
+        pair = authority.client(name, user)
+        kubeconfig.write(instance.data_dir / f"{name}.conf", CLUSTER_NAME, _access(port, authority, pair))
+
+
+def write_node(instance: Instance, server: str, node: str, file: Path, now: datetime) -> None:
+    """A kubeconfig for the kubelet of `node`, signed by the authority of this API server."""
+    authority = Authority(instance.pki_dir, now)
+    pair = authority.client(f"node-{node}", f"system:node:{node}", ["system:nodes"])
+    kubeconfig.write(file, CLUSTER_NAME, _reached_at(server, authority, pair))
+
+
+def _access(port: int, authority: Authority, client: KeyPair) -> kubeconfig.Access:
+    return _reached_at(f"https://{LOOPBACK}:{port}", authority, client)
+
+
+def _reached_at(server: str, authority: Authority, client: KeyPair) -> kubeconfig.Access:
+    return kubeconfig.Access(
+        server=server,
+        certificate_authority=authority.ca.certificate.read_bytes(),
+        client_certificate=client.certificate.read_bytes(),
+        client_key=client.key.read_bytes(),
+    )

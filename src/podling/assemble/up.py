@@ -1,0 +1,199 @@
+"""Everything in one process, from the first reconciliation to the last pod stopped.
+
+Ending goes the other way than starting: pods are stopped while the API server still takes what the kubelet
+has to say, then the runtime and the network, then the API server and the store. What `run` starts is ended by
+`run`, however it ends, short of being killed; what was killed is found by the next start, or ended by `stop`
+(`down.py`).
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from typing import IO
+
+from podling import node_runtime
+from podling.apiserver.event_expiry import expire_events
+from podling.assemble import process
+from podling.assemble.acting import CONTROLLERS, SCHEDULER, run_all
+from podling.assemble.control_plane import Plane, control_plane
+from podling.assemble.node import RunningNode, start_runtime
+from podling.assemble.node_options import NodeOptions
+from podling.assemble.prepare_node import KUBELET_PORT, NodeSettings, choose, port_before
+from podling.assemble.prepare_server import LOOPBACK, ServerSettings, check_port, server_settings, write_admin
+from podling.assemble.process import Report
+from podling.client.client import Client
+from podling.client.informer import Informer
+from podling.controllers.service_accounts import DEFAULT as DEFAULT_ACCOUNT
+from podling.cri.containerd import Containerd
+from podling.instance import DEFAULT_PORT, Instance
+from podling.kubelet.kubelet import Kubelet
+from podling.model.node import Node
+from podling.model.service_account import ServiceAccount
+from podling.model.time import Clock, SystemClock
+from podling.pki import Authority
+from podling.starting import StartError, check_machine, hold, listener, machine_address
+from podling.storage.compactor import compact_forever
+
+__all__ = ["StartError", "UpOptions", "run"]
+
+
+@dataclass(frozen=True, slots=True)
+class UpOptions:
+    """What the command line asks for. `port` None is the port of the last start, or the default."""
+
+    instance: Instance
+    port: int | None = None
+    node: NodeOptions = field(default_factory=NodeOptions)
+    audit_log: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class _Prepared:
+    """`lock` is held while podling runs."""
+
+    lock: IO[str]
+    server: ServerSettings
+    node: NodeSettings
+
+
+def run(options: UpOptions, report: Report, ready: Callable[[], None]) -> None:
+    """Run podling until it is told to stop by SIGTERM or SIGINT; `ready` is called once pods can run.
+
+    Raises StartError.
+    """
+    process.run(lambda told_to_stop: _run(options, report, ready, told_to_stop))
+
+
+async def _run(
+    options: UpOptions, report: Report, ready: Callable[[], None], told_to_stop: asyncio.Event
+) -> None:
+    clock = SystemClock()
+    prepared = _prepare(options, clock.now())
+    with prepared.lock:
+        try:
+            async with asyncio.TaskGroup() as tasks:
+                starting = tasks.create_task(start_runtime(prepared.node, report))
+                async with control_plane(prepared.server, clock) as plane:
+                    await _live(prepared, clock, plane, starting, ready, told_to_stop, report)
+        except* StartError:
+            await node_runtime.end(options.instance)
+            raise
+        if not options.node.cri_endpoint:
+            await node_runtime.end(options.instance)
+
+
+def _prepare(options: UpOptions, now: datetime) -> _Prepared:
+    check_machine()
+    lock = hold(options.instance)
+    try:
+        return _prepared(options, now, lock)
+    except BaseException:
+        lock.close()
+        raise
+
+
+def _prepared(options: UpOptions, now: datetime, lock: IO[str]) -> _Prepared:
+    instance, address = options.instance, machine_address()
+    instance.data_dir.mkdir(parents=True, exist_ok=True, mode=0o711)
+    port = options.port or port_before(instance) or DEFAULT_PORT
+    check_port(port)
+    subnet = choose(instance, port).subnet
+    authority = Authority(instance.pki_dir, now)
+    server = server_settings(instance, port, address, authority, options.node.gates, options.audit_log)
+    name = options.node.name
+    node = NodeSettings(
+        instance=instance,
+        options=options.node,
+        ip=address,
+        listener=listener(address, KUBELET_PORT, 0),
+        subnet=subnet,
+        serving=authority.server("kubelet", f"system:node:{name}", [name, address, "localhost", LOOPBACK]),
+        client_ca=server.ca,
+    )
+    write_admin(instance, port, authority)
+    return _Prepared(lock, replace(server, kubelet_ca=server.ca), node)
+
+
+async def _live(
+    prepared: _Prepared,
+    clock: Clock,
+    plane: Plane,
+    starting: asyncio.Task[Containerd | None],
+    ready: Callable[[], None],
+    told_to_stop: asyncio.Event,
+    report: Report,
+) -> None:
+    """Everything that acts on objects."""
+    server, name = prepared.server, prepared.node.name
+    report(f"API server on https://{LOOPBACK}:{server.port}")
+    started = asyncio.Event()
+
+    def is_ready() -> None:
+        ready()
+        started.set()
+
+    async with asyncio.TaskGroup() as tasks:
+        acting = [
+            tasks.create_task(compact_forever(plane.storage)),
+            tasks.create_task(expire_events(plane.storage, clock)),
+            tasks.create_task(_act(server, plane, clock, started)),
+        ]
+        containerd = await starting
+        report(f"Starting node {name}")
+        client = plane.client(f"system:node:{name}", "system:nodes")
+        node = RunningNode(prepared.node, client, clock, containerd)
+        acting.append(tasks.create_task(node.run()))
+        acting.append(tasks.create_task(_say_ready(plane.own_client(), name, node.kubelet, is_ready)))
+        await told_to_stop.wait()
+        plane.server.drain()
+        for task in acting:
+            task.cancel()
+    report("Stopping pods")
+    await node.stop_pods()
+    await node.close()
+
+
+async def _act(server: ServerSettings, plane: Plane, clock: Clock, started: asyncio.Event) -> None:
+    await run_all(
+        plane.client(CONTROLLERS),
+        plane.client(SCHEDULER),
+        server.ca.read_text(),
+        server.address,
+        server.port,
+        clock,
+        started=started,
+        measure=plane.server.metrics.add,
+    )
+
+
+async def _say_ready(client: Client, name: str, kubelet: Kubelet, ready: Callable[[], None]) -> None:
+    """Once the node is Ready and a pod can be created in the default namespace."""
+    # The status of a node that was here before is only true once this kubelet has looked.
+    await kubelet.wait_ready()
+    node_ready, account_there = asyncio.Event(), asyncio.Event()
+
+    def node_seen(old: Node | None, new: Node | None) -> None:
+        if new is not None and new.metadata.name == name and _is_ready(new):
+            node_ready.set()
+
+    def account_seen(old: ServiceAccount | None, new: ServiceAccount | None) -> None:
+        if new is not None and new.metadata.name == DEFAULT_ACCOUNT:
+            account_there.set()
+
+    nodes, accounts = Informer(client, Node), Informer(client, ServiceAccount, "default")
+    nodes.subscribe(node_seen)
+    accounts.subscribe(account_seen)
+    async with asyncio.TaskGroup() as tasks:
+        following = [tasks.create_task(nodes.run()), tasks.create_task(accounts.run())]
+        await node_ready.wait()
+        await account_there.wait()
+        for task in following:
+            task.cancel()
+    ready()
+
+
+def _is_ready(node: Node) -> bool:
+    return any(c.type == "Ready" and c.status == "True" for c in node.status.conditions)

@@ -1,0 +1,44 @@
+"""`podling apiserver`: the API server alone."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import click
+
+from podling.cli import options
+from podling.instance import DEFAULT_PORT, Instance
+from podling.model.gates import Gates
+
+
+@click.command()
+@options.data_dir
+@click.option("--port", type=click.IntRange(1, 65535), default=DEFAULT_PORT, show_default=True)
+@click.option(
+    "--advertise-address",
+    "address",
+    default="",
+    help="Where pods and nodes reach it; it listens there and on loopback.  [default: this machine's]",
+)
+@click.option(
+    "--kubelet-certificate-authority",
+    "kubelet_ca",
+    type=click.Path(path_type=Path, exists=True, dir_okay=False),
+    help="Believe only kubelets that show a certificate of this authority.  [default: believe all]",
+)
+@options.gates
+@options.audit_log
+def apiserver(
+    instance: Instance, port: int, address: str, kubelet_ca: Path | None, gates: Gates, audit_log: str
+) -> None:
+    """Serve the Kubernetes API from a data directory. Kubeconfigs for users and parts are written there:
+    admin.conf, scheduler.conf and controller-manager.conf; `podling kubeconfig` makes those of nodes."""
+    from podling.assemble.apiserver import ServerOptions, StartError, run
+
+    chosen = ServerOptions(instance, port, address, kubelet_ca, gates, audit_log)
+    try:
+        run(chosen, click.echo)
+    except StartError as error:
+        click.echo(f"Error: {error}", err=True)
+        sys.exit(1)

@@ -1,0 +1,29 @@
+"""`podling controllers`: the controllers alone."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import click
+
+from podling.cli import options
+
+
+@click.command()
+@options.kubeconfig
+@click.option(
+    "--root-ca-file",
+    "root_ca",
+    type=click.Path(path_type=Path, exists=True, dir_okay=False),
+    help="The authority pods are given to trust.  [default: the kubeconfig's]",
+)
+def controllers(kubeconfig: Path, root_ca: Path | None) -> None:
+    """Reconcile objects, on the API server that the kubeconfig names."""
+    from podling.assemble.control import StartError, control
+
+    try:
+        control(kubeconfig, root_ca, click.echo)
+    except StartError as error:
+        click.echo(f"Error: {error}", err=True)
+        sys.exit(1)

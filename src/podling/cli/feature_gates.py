@@ -1,0 +1,27 @@
+"""`podling feature-gates`: every switch of podling, as a table or for programs."""
+
+from __future__ import annotations
+
+import click
+import msgspec
+from rich.console import Console
+from rich.table import Table
+
+from podling.model.gates import GATES
+
+
+@click.command("feature-gates")
+@click.option("--output", "-o", type=click.Choice(["table", "json"]), default="table", show_default=True)
+def feature_gates(output: str) -> None:
+    """List the feature gates: stage, default, the requirement each answers, and what it switches."""
+    gates = sorted(GATES.values(), key=lambda gate: gate.name)
+    if output == "json":
+        click.echo(msgspec.json.format(msgspec.json.encode(gates)).decode())
+        return
+    table = Table(box=None, pad_edge=False)
+    for heading in ("NAME", "STAGE", "DEFAULT", "REQUIREMENT"):
+        table.add_column(heading, no_wrap=True)
+    table.add_column("WHAT IT SWITCHES", overflow="fold")
+    for gate in gates:
+        table.add_row(gate.name, gate.stage, str(gate.default).lower(), gate.requirement, gate.summary)
+    Console().print(table)

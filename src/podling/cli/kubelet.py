@@ -1,0 +1,70 @@
+"""`podling kubelet`: the kubelet alone, a node of any API server."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+
+from podling.cli import options
+from podling.instance import Instance
+from podling.pki import KeyPair
+
+FILE = click.Path(path_type=Path, exists=True, dir_okay=False)
+
+
+def _labels(context: click.Context, parameter: click.Parameter, text: str) -> dict[str, str]:
+    pairs = [pair.partition("=") for pair in text.split(",") if pair]
+    if any(not name or not separator for name, separator, _ in pairs):
+        raise click.BadParameter(f"{text!r} is not NAME=VALUE,...", param_hint="--node-labels")
+    return {name: value for name, _, value in pairs}
+
+
+@click.command()
+@options.kubeconfig
+@options.node_dir
+@click.option("--node-ip", default="", help="Address of the node.  [default: this machine's]")
+@click.option("--port", type=click.IntRange(1, 65535), help="Port of the kubelet's server.  [default: 10250]")
+@click.option("--pod-cidr", default="", help="Subnet of the pods.  [default: one that is free here]")
+@click.option("--register-node/--no-register-node", default=True, help="Create the Node if it is missing.")
+@click.option("--node-labels", default="", metavar="NAME=VALUE,...", callback=_labels)
+@click.option(
+    "--client-ca-file",
+    "client_ca",
+    type=FILE,
+    help="Authority of those who may ask the kubelet.  [default: the kubeconfig's]",
+)
+@click.option("--tls-cert-file", type=FILE, help="What its server shows.  [default: made by itself]")
+@click.option("--tls-private-key-file", type=FILE)
+@click.option("--cluster-dns", multiple=True, metavar="ADDRESS", help="Resolver of pods. May be repeated.")
+@click.option("--cluster-domain", default="cluster.local", show_default=True)
+@options.node
+def kubelet(
+    kubeconfig: Path,
+    instance: Instance,
+    node_ip: str,
+    port: int | None,
+    pod_cidr: str,
+    client_ca: Path | None,
+    tls_cert_file: Path | None,
+    tls_private_key_file: Path | None,
+    **node: Any,
+) -> None:
+    """Run a node of the API server that the kubeconfig names. Its pods go on when it is stopped; `podling
+    down` with its data directory ends them."""
+    if (tls_cert_file is None) != (tls_private_key_file is None):
+        raise click.UsageError("--tls-cert-file and --tls-private-key-file go together")
+    from podling.assemble.kubelet import KubeletOptions, StartError, run
+    from podling.assemble.node_options import NodeOptions
+
+    serving = KeyPair(tls_cert_file, tls_private_key_file) if tls_cert_file and tls_private_key_file else None
+    chosen = KubeletOptions(
+        instance, kubeconfig, NodeOptions(**node), node_ip, port, pod_cidr, client_ca, serving
+    )
+    try:
+        run(chosen, click.echo)
+    except StartError as error:
+        click.echo(f"Error: {error}", err=True)
+        sys.exit(1)

@@ -1,0 +1,23 @@
+"""`podling scheduler`: the scheduler alone."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import click
+
+from podling.cli import options
+
+
+@click.command()
+@options.kubeconfig
+def scheduler(kubeconfig: Path) -> None:
+    """Give pods their nodes, on the API server that the kubeconfig names."""
+    from podling.assemble.control import StartError, schedule
+
+    try:
+        schedule(kubeconfig, click.echo)
+    except StartError as error:
+        click.echo(f"Error: {error}", err=True)
+        sys.exit(1)

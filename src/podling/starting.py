@@ -1,0 +1,68 @@
+"""What any start may ask of the machine, and how it says that it cannot go on.
+
+Beside the rooms because every command that starts something needs it and none of the parts does.
+"""
+
+from __future__ import annotations
+
+import socket
+from typing import IO
+
+from podling import doctor
+from podling.instance import Instance
+
+
+class StartError(Exception):
+    """podling cannot start, or not go on; the message is for the user and says what to do."""
+
+
+def check_machine() -> None:
+    """Raises StartError with everything that is missing, and how to get it."""
+    findings = doctor.examine({})
+    failed = [finding for finding in findings if finding.verdict is doctor.Verdict.FAILED]
+    if not failed:
+        return
+    lines = [f"  {finding.what}: {finding.found} ({finding.remedy})" for finding in failed]
+    if packages := doctor.missing_packages(findings):
+        lines.append(f"Install what is missing with: apt-get install {' '.join(packages)}")
+    raise StartError("\n".join(["this machine lacks what podling needs:", *lines]))
+
+
+def machine_address() -> str:
+    """The address this machine would use to reach others; loopback where it has no network."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        try:
+            # Connecting a datagram socket only asks the routing table; nothing is sent.
+            probe.connect(("192.0.2.1", 9))
+        except OSError:
+            return "127.0.0.1"
+        address: str = probe.getsockname()[0]
+        return address
+
+
+def listener(address: str, *ports: int) -> socket.socket:
+    """A socket that listens on the first of `ports` that can be had; 0 is any. It listens from now on: a port
+    that was only seen to be free may be another's a moment later. Raises StartError."""
+    for port in ports:
+        listening = socket.socket(socket.AF_INET6 if ":" in address else socket.AF_INET)
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            listening.bind((address, port))
+            listening.listen()
+        except OSError as error:
+            listening.close()
+            fault = error
+            continue
+        return listening
+    raise StartError(f"cannot listen on {address}, port {ports[-1]}: {fault}")
+
+
+def hold(instance: Instance) -> IO[str]:
+    """The lock of a data directory nobody else uses. Raises StartError."""
+    lock = instance.lock()
+    if lock is None:
+        raise StartError(
+            f"podling is already running for {instance.data_dir} (process {instance.running()}): "
+            "stop it with `podling down`, or start another with another --data-dir and --port"
+        )
+    return lock
