@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import signal
 import socket
 import subprocess
 import sys
@@ -12,10 +13,14 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from urllib.error import HTTPError
+from urllib.request import Request, urlopen
 
 import pytest
+import yaml
 
 from podling.instance import Instance
+from podling.model.scheme import by_kind
 
 PODLING = [sys.executable, "-m", "podling"]
 VENV_BIN = Path(sys.executable).parent
@@ -138,3 +143,63 @@ def namespace(podling: Podling, request: pytest.FixtureRequest) -> Iterator[str]
     yield name
     podling.kubectl("delete", "pods", "--all", "-n", name, "--grace-period=1", "--wait=false", check=False)
     podling.kubectl("delete", "namespace", name, "--wait=false")
+
+
+@dataclass(frozen=True)
+class Plain:
+    """An API server that takes whoever comes for an administrator, over HTTP."""
+
+    url: str
+
+    def ask(self, method: str, target: str, body: Any = None, **headers: str) -> tuple[int, Any]:
+        """The code and what was answered. A body is data, or bytes as they are."""
+        data = body if isinstance(body, bytes) or body is None else json.dumps(body).encode()
+        named = {name.replace("_", "-"): value for name, value in headers.items()}
+        sent = {"Content-Type": "application/json", **named}
+        asked = Request(self.url + target, data, sent, method=method)
+        try:
+            with urlopen(asked, timeout=10) as answer:
+                return answer.status, json.load(answer)
+        except HTTPError as refused:
+            return refused.code, json.load(refused)
+
+
+HISTORY = 20
+"""Changes of each resource that an API server alone remembers: few, so that it can be made to forget."""
+
+
+@pytest.fixture(scope="module")
+def api_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Plain]:
+    """Storage and API server alone, with an object named `sample` of every kind that is stored."""
+    program = [sys.executable, Path(__file__).with_name("api_server.py")]
+    data = tmp_path_factory.mktemp("api") / "podling.db"
+    running = subprocess.Popen(
+        [*program, data, str(HISTORY)], stdout=subprocess.PIPE, text=True, start_new_session=True
+    )
+    assert running.stdout
+    with running.stdout as said:
+        try:
+            words = [said.readline().split() for _ in ("started", "serving")]
+            server = Plain(f"http://127.0.0.1:{words[1][1]}")
+            fill(server)
+            yield server
+            assert server.ask("GET", "/version")[0] == 200, "the server is dead"
+        finally:
+            os.killpg(running.pid, signal.SIGKILL)
+            running.wait()
+
+
+def fill(server: Plain) -> None:
+    """Create what is in `samples.yaml`, and change one of it more often than is remembered."""
+    server.ask("POST", "/api/v1/namespaces", {"metadata": {"name": "default"}})
+    for sample in yaml.safe_load(Path(__file__).with_name("samples.yaml").read_text()):
+        resource = by_kind(sample["apiVersion"], sample["kind"])
+        assert resource
+        base = f"/apis/{resource.api_version}" if resource.group else f"/api/{resource.version}"
+        within = "namespaces/default/" if resource.namespaced else ""
+        code, said = server.ask("POST", f"{base}/{within}{resource.plural}", sample)
+        assert code == 201, said
+    for i in range(2 * HISTORY):
+        label = {"metadata": {"labels": {"change": str(i)}}}
+        config = "/api/v1/namespaces/default/configmaps/sample"
+        server.ask("PATCH", config, label, Content_Type="application/merge-patch+json")

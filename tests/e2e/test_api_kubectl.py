@@ -18,7 +18,6 @@ import pytest
 from podling import __version__
 from podling.apiserver.context import RequestContext
 from podling.apiserver.discovery import Discovery
-from podling.apiserver.health import HealthPaths
 from podling.apiserver.http import listening, tls_context
 from podling.apiserver.openapi.documents import OpenAPI
 from podling.apiserver.registry.kinds import KINDS
@@ -104,7 +103,7 @@ async def kubectl(tmp_path: Path, authority: Authority) -> AsyncIterator[Kubectl
         KINDS,
         clock=SystemClock(),
         connector=no_node,
-        paths=(Discovery(KINDS, __version__), OpenAPI(KINDS, __version__), HealthPaths({}, {})),
+        paths=(Discovery(KINDS, __version__), OpenAPI(KINDS, __version__)),
     )
     await server.start()
     await furnish(server)

@@ -1,37 +1,51 @@
-"""Debugging a running pod with an unmodified kubectl: the user stories."""
+"""Debugging a running pod with an unmodified kubectl: nothing printed is lost, and the user stories."""
 
 from __future__ import annotations
 
 import json
+import os
+import re
+import shutil
+import subprocess
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from podling.cri.image_build import ImageConfig, Symlink, build_image
+
 BUSYBOX = "podling.test/busybox:1"
+STRACE = "podling.test/strace:1"
+DOCUMENT = Path(__file__).parents[2] / "docs" / "debugging.md"
+PATH = "PATH=/bin:/usr/bin"
+AT_ONCE = 4
 
 
 @pytest.fixture
 def pod(podling: Any, namespace: str) -> str:
     """A web server whose process a debugger may look at; gives its namespace."""
     script = "mkdir /www; echo page > /www/index.html; exec httpd -f -p 8080 -h /www"
-    container = {"name": "neato", "image": BUSYBOX, "command": ["sh", "-c", script]}
+    make_pod(podling, namespace, [{"name": "neato", "image": BUSYBOX, "command": ["sh", "-c", script]}])
+    return namespace
+
+
+def make_pod(podling: Any, namespace: str, containers: list[Any], name: str = "neato", **spec: Any) -> None:
     podling.apply(
         {
             "apiVersion": "v1",
             "kind": "Pod",
-            "metadata": {"name": "neato", "namespace": namespace},
-            "spec": {"terminationGracePeriodSeconds": 1, "containers": [container]},
+            "metadata": {"name": name, "namespace": namespace},
+            "spec": {"terminationGracePeriodSeconds": 1, "containers": containers, **spec},
         }
     )
-    ready = ("wait", "--for=condition=Ready", "pod/neato", "-n", namespace, "--timeout=60s")
+    ready = ("wait", "--for=condition=Ready", f"pod/{name}", "-n", namespace, "--timeout=60s")
     podling.kubectl(*ready, timeout=70)
-    return namespace
 
 
-def debug(podling: Any, namespace: str, *arguments: str) -> str:
+def debug(podling: Any, namespace: str, *arguments: str, image: str = BUSYBOX) -> str:
     """Run a debug container to its end; what it printed."""
-    flags = ("-n", namespace, f"--image={BUSYBOX}", "--profile=general", "-c", "debugger", "-q")
+    flags = ("-n", namespace, f"--image={image}", "--profile=general", "-c", "debugger", "-q")
     podling.kubectl("debug", "neato", *flags, *arguments)
     ended = "jsonpath={.status.ephemeralContainerStatuses[0].state.terminated.reason}=Completed"
     podling.kubectl("wait", f"--for={ended}", "pod/neato", "-n", namespace, "--timeout=45s")
@@ -39,12 +53,59 @@ def debug(podling: Any, namespace: str, *arguments: str) -> str:
     return printed
 
 
+def interactive(podling: Any, namespace: str, *arguments: str, input: str = "") -> str:
+    """What a debug container and its client print until both have ended, a terminal's line ends aside."""
+    flags = ("-n", namespace, f"--image={BUSYBOX}", "--profile=general", "-q", "-i")
+    done = podling.kubectl("debug", "neato", *flags, *arguments, timeout=120, input=input)
+    return str(done.stdout).replace("\r", "")
+
+
+@pytest.mark.parametrize(("flags", "runs"), [((), 100), (("-t",), 20)], ids=["pipe", "terminal"])
+def test_no_output_of_a_one_shot_is_lost(podling: Any, pod: str, flags: tuple[str, ...], runs: int) -> None:
+    """R-CLI-3: a stock cluster loses what is printed before the attach."""
+
+    def one(number: int) -> str:
+        script = f"echo first {number}; echo last {number}"
+        return interactive(podling, pod, *flags, "--", "sh", "-c", script)
+
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        printed = list(pool.map(one, range(runs)))
+    assert printed == [f"first {number}\nlast {number}\n" for number in range(runs)]
+
+
+def test_commands_piped_into_a_shell_answer_all(podling: Any, pod: str) -> None:
+    typed = "echo first; sleep 1; echo last; exit\n"
+    assert interactive(podling, pod, "--target=neato", "--", "sh", input=typed) == "first\nlast\n"
+
+
 def test_operations_looks_at_processes_files_and_network(podling: Any, pod: str) -> None:
     """R-CLI-5: the target's process, its files through /proc/PID/root, and a request from its network."""
-    script = "ps; cat /proc/1/root/www/index.html; wget -q -O - http://127.0.0.1:8080/"
+    script = "ps; cat /proc/1/root/www/index.html; wget -q -O - http://neato:8080/"
     printed = debug(podling, pod, "--target=neato", "--", "sh", "-c", script)
     assert "httpd -f -p 8080" in printed
-    assert printed.endswith("page\npage\n")
+    assert printed.endswith("page\npage\n"), "its name is known, and answers"
+
+
+def test_operations_sees_all_of_a_pod_that_shares_its_processes(podling: Any, namespace: str) -> None:
+    """R-CLI-5, R-EPH-4: no target is needed, nor does one hide the others."""
+    containers = [
+        {"name": name, "image": BUSYBOX, "command": ["sleep", seconds]}
+        for name, seconds in (("one", "1001"), ("two", "1002"))
+    ]
+    make_pod(podling, namespace, containers, shareProcessNamespace=True)
+    printed = debug(podling, namespace, "--", "ps")
+    assert "sleep 1001" in printed and "sleep 1002" in printed
+
+
+def test_operations_sees_only_the_target_of_a_pod_that_does_not(podling: Any, namespace: str) -> None:
+    """R-CLI-5, R-EPH-4."""
+    containers = [
+        {"name": name, "image": BUSYBOX, "command": ["sleep", seconds]}
+        for name, seconds in (("one", "1001"), ("two", "1002"))
+    ]
+    make_pod(podling, namespace, containers)
+    printed = debug(podling, namespace, "--target=two", "--", "ps")
+    assert "sleep 1002" in printed and "sleep 1001" not in printed
 
 
 def test_debugging_enters_the_target_with_a_busybox_of_its_own(
@@ -64,3 +125,85 @@ def test_a_debugger_may_be_privileged_in_a_pod_that_is_not(podling: Any, pod: st
     """R-EPH-2."""
     script = "mkdir -p /mnt; mount -t tmpfs none /mnt && echo mounted"
     assert debug(podling, pod, "--profile=sysadmin", "--", "sh", "-c", script) == "mounted\n"
+
+
+def test_what_the_documentation_shows_works(podling: Any, pod: str) -> None:
+    """The commands of docs/debugging.md, as they stand there."""
+    shown = re.findall(r"```console\n(.+?)\n```", DOCUMENT.read_text(), re.DOTALL)
+    assert len(shown) == 2
+    environment = {**os.environ, "KUBECONFIG": kubeconfig_of(podling, pod)}
+    for command in shown:
+        words = {"POD": "neato", "=IMAGE": f"={BUSYBOX}", "=CONTAINER": "=neato"}
+        for placeholder, word in words.items():
+            command = command.replace(placeholder, word)
+        done = subprocess.run(
+            ["script", "-qec", command, "/dev/null"],
+            env=environment,
+            capture_output=True,
+            text=True,
+            check=True,
+            timeout=60,
+            input="ps; exit\n",
+        )
+        assert "httpd -f -p 8080" in done.stdout
+
+
+@pytest.fixture(scope="module")
+def strace_image(podling: Any, tmp_path_factory: pytest.TempPathFactory) -> str:
+    """A debug image of a real debugger, with the libraries it needs."""
+    program = shutil.which("strace")
+    assert program, "scripts/setup.sh test installs it"
+    linked = subprocess.run(["ldd", program], check=True, capture_output=True, text=True).stdout
+    files = [program, *(word for word in linked.split() if word.startswith("/"))]
+    busybox = Path(shutil.which("busybox") or "/bin/busybox")
+    tools = {f"bin/{name}": Symlink("busybox") for name in ("sh", "grep", "wget", "kill", "sleep")}
+    content = {file.lstrip("/"): Path(file).resolve() for file in files}
+    archive = tmp_path_factory.mktemp("strace") / "strace.tar"
+    archive.write_bytes(
+        build_image(STRACE, {**content, **tools, "bin/busybox": busybox}, ImageConfig(env=[PATH]))
+    )
+    podling.command("images", "load", str(archive))
+    return STRACE
+
+
+def test_debugging_attaches_a_debugger_to_the_target(podling: Any, pod: str, strace_image: str) -> None:
+    """R-CLI-5."""
+    traced = "until grep -q 'TracerPid:.[1-9]' /proc/1/status; do sleep 0.01; done"
+    script = f"strace -p 1 & {traced}; wget -q -O - http://127.0.0.1:8080/; kill -INT $!; wait"
+    printed = debug(podling, pod, "--target=neato", "--", "sh", "-c", script, image=strace_image)
+    assert "accept" in printed and "page\n" in printed
+
+
+def test_automation_audits_every_pod_in_a_loop(podling: Any, namespace: str) -> None:
+    """R-CLI-5."""
+    for name in ("first", "second", "third"):
+        container = {
+            "name": "app",
+            "image": BUSYBOX,
+            "command": ["sleep", "1000"],
+            "env": [{"name": "A", "value": name}],
+        }
+        make_pod(podling, namespace, [container], name)
+    audit = "tr '\\0' '\\n' < /proc/1/environ | grep ^A="
+    flags = f"-q -i --image={BUSYBOX} --target=app --profile=general"
+    loop = f'for pod in $(kubectl get pods -o name); do kubectl debug $pod {flags} -- sh -c "{audit}"; done'
+    environment = {**os.environ, "KUBECONFIG": kubeconfig_of(podling, namespace)}
+    done = subprocess.run(
+        ["bash", "-euc", loop],
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=60,
+        stdin=subprocess.DEVNULL,
+    )
+    assert done.stdout.split() == ["A=first", "A=second", "A=third"]
+
+
+def kubeconfig_of(podling: Any, namespace: str) -> str:
+    """A kubeconfig whose namespace is this."""
+    path = podling.instance.data_dir / f"{namespace}.kubeconfig"
+    shutil.copyfile(podling.instance.kubeconfig, path)
+    context = ("config", "set-context", "--current", f"--namespace={namespace}", "--kubeconfig", str(path))
+    subprocess.run(["kubectl", *context], check=True, capture_output=True)
+    return str(path)

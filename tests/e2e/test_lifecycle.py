@@ -128,7 +128,7 @@ def test_a_data_directory_of_another_version_is_refused(make_podling: Callable[[
 def test_without_root_it_says_so(make_podling: Callable[[], Any]) -> None:
     podling = make_podling()
     # Imported first: nobody may not be allowed to read this Python.
-    code = "from podling import assemble; from podling.cli import main, up; import os; os.setuid(65534); "
+    code = "import podling.assemble.up; from podling.cli import main, up; import os; os.setuid(65534); "
     code += "main.main()"
     refused = subprocess.run(
         [sys.executable, "-c", code, "up", "--data-dir", str(podling.instance.data_dir)],

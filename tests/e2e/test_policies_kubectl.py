@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+import re
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 pytestmark = pytest.mark.containerd
 
+README = Path(__file__).parents[2] / "README.md"
 BUSYBOX = "podling.test/busybox:1"
 
 
@@ -51,6 +54,25 @@ def test_what_every_cluster_has(podling: Any) -> None:
     podling.kubectl("wait", "--for=create", "endpointslice/kubernetes", "--timeout=30s")
     assert podling.get("service", "kubernetes")["spec"]["clusterIP"] == "10.96.0.1"
     assert podling.get("priorityclass", "system-node-critical")["value"] == 2_000_001_000
+
+
+def test_the_roles_every_cluster_has(podling: Any) -> None:
+    """R-SYS-4"""
+    podling.kubectl("wait", "--for=create", "clusterrolebinding/system:node", "--timeout=30s")
+    lines = podling.kubectl("describe", "clusterrole", "cluster-admin").stdout.splitlines()
+    assert [line.split() for line in lines if line.endswith("[*]")] == [
+        ["*.*", "[]", "[]", "[*]"],
+        ["[*]", "[]", "[*]"],
+    ]
+    podling.kubectl("wait", "--for=jsonpath={.rules[0].verbs}", "clusterrole/admin", "--timeout=30s")
+    assert (
+        "Group  system:masters" in podling.kubectl("describe", "clusterrolebinding", "cluster-admin").stdout
+    )
+
+
+@pytest.mark.parametrize("path", re.findall(r"`kubectl get --raw (\S+)`", README.read_text()))
+def test_what_it_says_of_itself(podling: Any, path: str) -> None:
+    assert podling.kubectl("get", "--raw", path).stdout
 
 
 def test_a_service_finds_its_pods_and_a_drain_keeps_them(podling: Any, namespace: str) -> None:

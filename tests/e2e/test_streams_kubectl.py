@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import os
+import random
 import subprocess
 import urllib.request
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -133,3 +135,84 @@ def test_a_bad_log_option_is_refused(podling: Any, pod: str) -> None:
     path = f"/api/v1/namespaces/{pod}/pods/streams/log?container=web&limitBytes=0"
     done = podling.kubectl("get", "--raw", path, check=False)
     assert "limitBytes: Invalid value: 0: must be greater than 0" in done.stderr
+
+
+@both_commands
+def test_files_are_copied_both_ways_unchanged(
+    podling: Any, pod: str, websockets: str, tmp_path: Path
+) -> None:
+    """64 MiB; `bench/streams.py` passes a gigabyte each way."""
+    there, back = tmp_path / "there", tmp_path / "back"
+    there.write_bytes(random.Random(1).randbytes(1 << 20) * 64)
+    env = {"KUBECTL_REMOTE_COMMAND_WEBSOCKETS": websockets}
+    copy = ("cp", "-n", pod, "-c", "web")
+    podling.kubectl(*copy, str(there), "streams:/tmp/file", **env)
+    podling.kubectl(*copy, "streams:/tmp/file", str(back), **env)
+    with there.open("rb") as one, back.open("rb") as other:
+        assert hashlib.file_digest(one, "sha256").digest() == hashlib.file_digest(other, "sha256").digest()
+
+
+@both_commands
+def test_clients_that_do_not_read_cost_no_memory(podling: Any, pod: str, websockets: str) -> None:
+    """What they do not take waits in the container."""
+    before = resident(podling)
+    with ExitStack() as stack:
+        idle = [stack.enter_context(started(podling, pod, websockets, "cat", "/dev/zero")) for _ in range(8)]
+        for client in idle:
+            assert client.stdout.read(1) == b"\0"
+        # By the time another has read this much, they have filled whatever there is to fill.
+        with started(podling, pod, websockets, "head", "-c", str(64 << 20), "/dev/zero") as reader:
+            assert len(reader.stdout.read()) == 64 << 20
+        assert resident(podling) - before < 64 << 20
+
+
+@both_commands
+def test_streams_end_with_their_pod(podling: Any, pod: str, websockets: str) -> None:
+    with (
+        started(podling, pod, websockets, "sh", "-c", "echo in; sleep 1000") as inside,
+        attached(podling, pod, websockets) as shell,
+    ):
+        assert inside.stdout.read(3) == b"in\n"
+        podling.kubectl("delete", "pod", "streams", "-n", pod, "--wait=false")
+        assert inside.wait(timeout=30) != 0
+        shell.wait(timeout=30)
+
+
+def test_a_client_that_does_not_read_keeps_no_pod_from_going(podling: Any, namespace: str) -> None:
+    """containerd 1.6 alone would wait for it."""
+    spam = "trap 'exit 0' TERM; yes $(head -c 4000 /dev/zero | tr '\\0' x) & wait"
+    container = {"name": "shell", "image": BUSYBOX, "command": ["sh", "-c", spam], "stdin": True}
+    spec = {"terminationGracePeriodSeconds": 1, "containers": [container]}
+    meta = {"name": "streams", "namespace": namespace}
+    podling.apply({"apiVersion": "v1", "kind": "Pod", "metadata": meta, "spec": spec})
+    ready = ("wait", "--for=condition=Ready", "pod/streams", "--timeout=60s", "-n", namespace)
+    podling.kubectl(*ready, timeout=70)
+    with attached(podling, namespace, "true") as idle:
+        assert idle.stdout.read(1) == b"x"
+        written = "$(grep wchar /proc/$(pidof yes)/io)"
+        held_up = f'until [ "$was" = "{written}" ]; do was="{written}"; sleep 1; done'
+        podling.kubectl("exec", "streams", "-n", namespace, "--", "sh", "-c", held_up)
+        podling.kubectl("delete", "pod", "streams", "-n", namespace, "--timeout=40s")
+
+
+@contextmanager
+def started(podling: Any, namespace: str, websockets: str, *command: str) -> Iterator[Any]:
+    """A kubectl exec that is killed at the end."""
+    kubectl = ["kubectl", "--kubeconfig", str(podling.instance.kubeconfig), "-n", namespace]
+    client = subprocess.Popen(
+        [*kubectl, "exec", "streams", "-c", "web", "--", *command],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        env={**os.environ, "KUBECTL_REMOTE_COMMAND_WEBSOCKETS": websockets},
+    )
+    try:
+        yield client
+    finally:
+        client.kill()
+        client.communicate()
+
+
+def resident(podling: Any) -> int:
+    """Bytes of memory podling has now."""
+    statm = Path(f"/proc/{podling.instance.running()}/statm").read_text()
+    return int(statm.split()[1]) * os.sysconf("SC_PAGE_SIZE")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -102,3 +103,21 @@ def test_it_works_on_uvloop(containerd: Any) -> None:
         return version
 
     assert uvloop.run(conversation()).runtime_name == "containerd"
+
+
+async def test_an_image_is_held_under_a_name_until_it_is_let_go(containerd_kit: Any) -> None:
+    """R-VOL-2: what a runtime that mounts no images is asked for instead."""
+    runtime = containerd_kit.runtime
+    assert not (await runtime.features()).mounts_images
+    image = (await runtime.image_status(containerd_kit.container_config("runs").image.image)).id
+    held = await runtime.hold_image("podling/u/v/1", image)
+    assert held == await runtime.hold_image("podling/u/v/1", image)
+    assert [mount.type for mount in held] == ["bind"] and "ro" in held[0].options
+    assert (Path(held[0].source) / "bin/busybox").exists()
+    assert await runtime.held_images() == ["podling/u/v/1"]
+    await runtime.let_image_go("podling/u/v/1")
+    await runtime.let_image_go("podling/u/v/1")
+    assert await runtime.held_images() == []
+    with pytest.raises(RuntimeFault) as fault:
+        await runtime.hold_image("podling/u/v/2", "podling.test/none:1")
+    assert fault.value.code == "NOT_FOUND"

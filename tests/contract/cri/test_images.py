@@ -25,6 +25,11 @@ async def test_a_present_image_is_listed(kit: Any) -> None:
     assert image.id in {listed.id for listed in await kit.runtime.list_images()}
 
 
+async def test_a_runtime_says_where_its_images_are(kit: Any) -> None:
+    told = await kit.runtime.image_fs_info()
+    assert Path(told.image_filesystems[0].fs_id.mountpoint).is_absolute()
+
+
 @pytest.fixture
 def archive(tmp_path: Path) -> Path:
     """An image with one static program, which prints what it is."""

@@ -293,3 +293,10 @@ async def test_a_closed_store_refuses_everything(storage: Storage) -> None:
             await refused
     with pytest.raises(StorageClosedError):
         storage.watch("", lambda *_: None)
+
+
+async def test_a_probe_fails_when_writes_would(storage: Storage) -> None:
+    await storage.probe()
+    await storage.close()
+    with pytest.raises(StorageClosedError):
+        await storage.probe()

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import socket
 import ssl
-from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from collections import Counter
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -17,6 +19,7 @@ import pytest
 
 from podling.cri.grpc import cri_pb2 as pb
 from podling.cri.interface import EventKind, Runtime
+from podling.kubelet.serving.pod_host import Pages
 from podling.kubelet.serving.server import KubeletServer, server_tls
 from podling.model.container import Container
 from podling.model.meta import ObjectMeta
@@ -48,6 +51,10 @@ class Host:
 
     def pod(self, namespace: str, name: str) -> Pod | None:
         return self.shown if (namespace, name) == ("default", "pod") else None
+
+    @property
+    def pages(self) -> Pages:
+        return {}
 
     def running_container(self, pod: Pod, name: str) -> str | None:
         return self.containers.get(name)
@@ -137,16 +144,29 @@ class Node:
         upgraded.hand_to(session)
         return session
 
+    async def ask(self, target: str, headers: Mapping[str, str]) -> None:
+        """A GET that is to be refused. Raises Refused."""
+        told = [("Host", "kubelet"), ("Content-Length", "0"), *headers.items()]
+        (await upgrade(self.address, request_head("GET", target, told))).drop()
+
     @asynccontextmanager
     async def command(
-        self, protocol: str, verb: str, container: str, *command: str, stdin: bool = False, tty: bool = False
+        self,
+        protocol: str,
+        verb: str,
+        container: str,
+        *command: str,
+        stdin: bool = False,
+        tty: bool = False,
+        replay: bool = False,
+        patience: float = 30,
     ) -> AsyncIterator[Remote]:
         query = [("output", "1"), ("error", "1"), *(("command", word) for word in command)]
-        query += [("input", "1")] * stdin + [("tty", "1")] * tty
+        query += [("input", "1")] * stdin + [("tty", "1")] * tty + [("replay", "1")] * replay
         session = await self.connect(protocol, f"/{verb}/default/pod/{container}", query)
         types = ["error", *(["stdin"] * stdin), "stdout", *(["resize"] if tty else ["stderr"])]
         try:
-            async with asyncio.timeout(30):
+            async with asyncio.timeout(patience):
                 yield Remote(session).open(*types)
         finally:
             session.drop()
@@ -185,6 +205,10 @@ def certificates(tmp_path_factory: pytest.TempPathFactory) -> Certificates:
     return Certificates(server_tls(server.certificate, server.key, authority.ca.certificate), trusting)
 
 
+async def masters_only(user: str, groups: tuple[str, ...], verb: str, asked: Sequence[str]) -> bool:
+    return "system:masters" in groups
+
+
 @pytest.fixture
 async def node(
     containerd: Any, containerd_runtime: Runtime, tmp_path: Path, certificates: Certificates, until_done: Any
@@ -199,14 +223,39 @@ async def node(
         metadata=ObjectMeta(name="pod", namespace="default", uid="u"), spec=PodSpec(), status=PodStatus()
     )
     host = Host(containerd_runtime, sandbox, pod)
-    server = KubeletServer(host, SystemClock())
+    server = KubeletServer(host, SystemClock(), masters_only)
     try:
         async with asyncio.TaskGroup() as group:
             running = [group.create_task(server.run()), group.create_task(host.follow_events())]
-            async with server.listening("127.0.0.1", 0, certificates.server) as port:
+            async with server.listening(socket.create_server(("127.0.0.1", 0)), certificates.server) as port:
                 yield Node(host, Address("127.0.0.1", port, certificates.client), config, containerd.busybox)
             for task in running:
                 task.cancel()
     finally:
         await until_done(lambda: containerd_runtime.stop_pod_sandbox(sandbox))
         await until_done(lambda: containerd_runtime.remove_pod_sandbox(sandbox))
+
+
+@pytest.fixture
+async def leaves_nothing(node: Node, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[None]:
+    """File descriptors and tasks at the end are those of the beginning, in this process of client and server.
+    What a test has patched holds until then.
+    """
+    tasks, files = asyncio.all_tasks(), open_files()
+    yield
+    if left := asyncio.all_tasks() - tasks - {asyncio.current_task()}:
+        _, left = await asyncio.wait(left, timeout=10)
+    assert not left
+    for _ in range(5):
+        # A transport that was dropped closes its socket in the next rounds of the loop.
+        await asyncio.sleep(0)
+    assert not open_files() - files
+
+
+def open_files() -> Counter[str]:
+    """What is open, a socket as `socket`: its number says nothing."""
+    found: Counter[str] = Counter()
+    for entry in Path("/proc/self/fd").iterdir():
+        with suppress(OSError):
+            found[str(entry.readlink()).partition(":")[0]] += 1
+    return found

@@ -5,9 +5,14 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import json
+from contextlib import suppress
+from pathlib import Path
 
 import pytest
 
+from podling.kubelet.serving import command_relay
+from podling.kubelet.serving.log_directories import LogDirectories
+from podling.streaming import hang_up
 from podling.streaming.upgrade import Refused
 
 pytestmark = pytest.mark.containerd
@@ -139,6 +144,25 @@ async def test_several_clients_share_a_terminal_and_one_may_leave(node):
 
 
 @every_half_closing_protocol
+async def test_a_client_that_reads_late_misses_nothing(node, protocol, monkeypatch):
+    """Its command ended long ago, and the runtime has closed the connection."""
+    monkeypatch.setattr(hang_up, "HELD", 0)
+    monkeypatch.setattr(hang_up, "GRACE", 0)
+    await node.make("c", *SLEEP)
+    script = "echo up; head -c 6000000 /dev/zero; touch /done"
+    async with node.command(protocol, "exec", "c", "sh", "-c", script) as remote:
+        heard = await remote.until("stdout", b"up\n")
+        remote.session.hold_peer()
+        wait = "until [ -e /done ]; do sleep 0.1; done; sleep 1"
+        async with node.command(protocol, "exec", "c", "sh", "-c", wait) as other:
+            await other.all("error")
+        remote.session.release_peer()
+        heard += await remote.all("stdout")
+        assert json.loads(await remote.all("error"))["status"] == "Success"
+    assert len(heard) == 6_000_003
+
+
+@every_half_closing_protocol
 async def test_a_client_that_never_reads_stops_the_container_and_costs_no_memory(node, protocol):
     await node.make("c", *SLEEP)
     loop_held = asyncio.Event()
@@ -159,6 +183,36 @@ async def test_a_container_killed_during_exec_ends_the_client_with_a_status(node
         assert json.loads(await remote.all("error"))["status"] == "Failure"
 
 
+@pytest.mark.parametrize("tty", [False, True], ids=["pipes", "terminal"])
+async def test_a_client_that_does_not_read_does_not_keep_a_container_from_being_stopped(
+    node, until_done, monkeypatch, tmp_path, tty
+):
+    """containerd 1.6 stops no container whose attached output nobody takes."""
+    monkeypatch.setattr(command_relay, "STALLED", 0.1)
+    spam = "exec yes $(head -c 4000 /dev/zero | tr '\\0' x)"
+    container = await node.make("c", "sh", "-c", spam, tty=tty)
+    async with node.command(HALF_CLOSE[0], "attach", "c", tty=tty) as idle:
+        await idle.until("stdout", b"x")
+        idle.session.hold_peer()
+        await until_quiet(tmp_path / "logs" / "c.log")
+        async with asyncio.timeout(20):
+            await until_done(lambda: node.host.runtime.stop_container(container, 0))
+            await until_done(lambda: node.host.runtime.remove_container(container))
+
+
+async def until_quiet(log: Path) -> None:
+    """Returns once the container is held up: what it says is logged as it is read."""
+    directories = LogDirectories()
+    async with asyncio.TaskGroup() as group:
+        watching = group.create_task(directories.run())
+        with directories.changes(log) as changes, suppress(TimeoutError):
+            while True:
+                changes.changed.clear()
+                async with asyncio.timeout(0.5):
+                    await changes.changed.wait()
+        watching.cancel()
+
+
 @pytest.mark.parametrize("protocol", ["spdy:v4.channel.k8s.io", "v4.channel.k8s.io"])
 async def test_a_container_that_is_not_there_is_said_before_the_upgrade(node, protocol):
     with pytest.raises(Refused) as refused:
@@ -172,6 +226,27 @@ async def test_a_v5_client_is_told_on_the_error_stream_as_kubernetes_api_server_
         status = json.loads(await remote.all("error"))
     why = 'Internal error occurred: unable to upgrade connection: container not found ("missing")'
     assert (status["reason"], status["message"]) == ("InternalError", why)
+
+
+async def test_200_sessions_at_once(node):
+    """All are open before any is spoken in."""
+    await node.make("c", *SLEEP)
+    everybody = asyncio.Barrier(200)
+
+    async def one(number: int) -> None:
+        protocol = HALF_CLOSE[number % 2]
+        async with node.command(protocol, "exec", "c", "cat", stdin=True, patience=120) as remote:
+            await remote["stdin"].write(b"up\n")
+            await remote.until("stdout", b"up\n")
+            await everybody.wait()
+            await remote["stdin"].write(b"%d\n" % number)
+            remote["stdin"].end()
+            assert await remote.all("stdout") == b"%d\n" % number
+            assert json.loads(await remote.all("error"))["status"] == "Success"
+
+    async with asyncio.TaskGroup() as group:
+        for number in range(200):
+            group.create_task(one(number))
 
 
 async def test_many_execs_at_once(node):

@@ -1,0 +1,130 @@
+"""An attach that shows what was printed before it, with a real containerd at the other end (R-CLI-3)."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+
+import pytest
+
+from podling.kubelet.serving import attach_replay
+from podling.model.container import EphemeralContainer
+
+pytestmark = pytest.mark.containerd
+
+PROTOCOLS = ("spdy:v4.channel.k8s.io", "v5.channel.k8s.io")
+every_protocol = pytest.mark.parametrize("protocol", PROTOCOLS)
+
+
+async def make(node, name: str, script: str, **fields) -> str:
+    """An ephemeral container that runs `script`."""
+    container_id = await node.make(name, "sh", "-c", script, **fields)
+    once = fields.get("stdin_once", False)
+    node.host.shown.spec.ephemeral_containers.append(EphemeralContainer(name=name, stdin_once=once))
+    return container_id
+
+
+@every_protocol
+async def test_the_first_attach_shows_everything_from_the_start(node, protocol):
+    await make(node, "debug", "echo before; read line; echo heard $line >&2; echo last", stdin=True)
+    async with node.command(protocol, "attach", "debug", stdin=True) as remote:
+        await remote.until("stdout", b"before\n")
+        await remote["stdin"].write(b"it\n")
+        assert await remote.all("stdout") == b"last\n"
+        assert await remote.all("stderr") == b"heard it\n"
+        assert json.loads(await remote.all("error"))["status"] == "Success"
+
+
+@every_protocol
+async def test_a_client_that_has_no_more_to_say_still_hears_all(node, protocol):
+    """kubectl ends its stdin at once when commands are piped into it."""
+    await make(node, "debug", "exec sh", stdin=True)
+    async with node.command(protocol, "attach", "debug", stdin=True) as remote:
+        await remote["stdin"].write(b"echo first; sleep 0.3; echo last; exit\n")
+        remote["stdin"].end()
+        assert await remote.all("stdout") == b"first\nlast\n"
+
+
+async def test_a_client_that_has_no_more_to_say_is_let_go_when_the_container_is_silent(node, monkeypatch):
+    """R-EPH-6: the shell lives on."""
+    monkeypatch.setattr(attach_replay, "SILENCE", 0.1)
+    container_id = await make(node, "debug", "exec sh", stdin=True)
+    async with node.command(PROTOCOLS[0], "attach", "debug", stdin=True) as remote:
+        await remote["stdin"].write(b"echo one\n")
+        remote["stdin"].end()
+        assert await remote.all("stdout") == b"one\n"
+    async with node.command(PROTOCOLS[0], "attach", "debug", stdin=True) as remote:
+        await remote["stdin"].write(b"echo two\n")
+        assert await remote.until("stdout", b"two\n") == b"two\n"
+    assert not node.host.ended.get(container_id, asyncio.Event()).is_set()
+
+
+@every_protocol
+async def test_a_terminal_is_live_after_what_it_showed_before(node, protocol):
+    await make(node, "debug", "echo hello; exec sh", stdin=True, tty=True)
+    async with node.command(protocol, "attach", "debug", stdin=True, tty=True) as remote:
+        await remote.until("stdout", b"hello\r\n")
+        await remote["stdin"].write(b"echo $((40+2))\n")
+        await remote.until("stdout", b"\r\n42\r\n")
+
+
+async def test_a_question_without_a_line_end_is_shown(node):
+    await make(node, "debug", "read a; echo got $a; printf 'more? '; read b; echo $a$b", stdin=True)
+    async with node.command(PROTOCOLS[0], "attach", "debug", stdin=True) as remote:
+        await remote["stdin"].write(b"x\n")
+        assert await remote.until("stdout", b"more? ") == b"got x\nmore? "
+        await remote["stdin"].write(b"y\n")
+        assert await remote.all("stdout") == b"xy\n"
+
+
+async def test_a_later_attach_asks_for_what_came_before_or_joins_what_is_going_on(node):
+    await make(node, "debug", "echo before; while read line; do echo $line; done", stdin=True)
+    async with node.command(PROTOCOLS[0], "attach", "debug", stdin=True) as remote:
+        await remote.until("stdout", b"before\n")
+    async with node.command(PROTOCOLS[0], "attach", "debug", stdin=True) as remote:
+        await remote["stdin"].write(b"live\n")
+        assert await remote.until("stdout", b"live\n") == b"live\n"
+    async with node.command(PROTOCOLS[0], "attach", "debug", stdin=True, replay=True) as remote:
+        assert await remote.until("stdout", b"live\n") == b"before\nlive\n"
+
+
+async def test_stdin_once_still_ends_with_its_first_client(node):
+    await make(node, "debug", "cat; echo over", stdin=True, stdin_once=True)
+    async with node.command(PROTOCOLS[0], "attach", "debug", stdin=True) as remote:
+        await remote["stdin"].write(b"only\n")
+        remote["stdin"].end()
+        assert await remote.all("stdout") == b"only\nover\n"
+
+
+async def test_megabytes_are_neither_cut_nor_doubled(node):
+    """The container waits at the end: of one that ends with its pipe full, containerd 1.6 loses the rest."""
+    await make(node, "debug", "seq 300000; echo end; read line", stdin=True)
+    async with node.command(PROTOCOLS[0], "attach", "debug", stdin=True) as remote:
+        heard = await remote.until("stdout", b"\nend\n")
+    assert heard == b"".join(b"%d\n" % number for number in range(1, 300001)) + b"end\n"
+
+
+async def test_a_client_that_does_not_read_holds_up_nobody(node, until_done):
+    """R-EPH-6: the container goes on, can be stopped, and is shown whole to one that reads."""
+    script = "echo begin; seq 400000 1>&2; seq 400000; echo end; read line"
+    container_id = await make(node, "debug", script, stdin=True)
+    async with node.command(PROTOCOLS[0], "attach", "debug", stdin=True) as idle:
+        idle.session.hold_peer()
+        async with node.command(PROTOCOLS[0], "attach", "debug", stdin=True, replay=True) as reader:
+            reader["stderr"].ignore()
+            await reader.until("stdout", b"\nend\n")
+        await until_done(lambda: node.host.runtime.stop_container(container_id, 1))
+
+
+async def test_a_terminal_that_does_not_read_for_a_while_misses_nothing(node):
+    await make(node, "debug", "stty -echo; echo begin; read line; seq 200000; exec sh", stdin=True, tty=True)
+    async with node.command(PROTOCOLS[0], "attach", "debug", stdin=True, tty=True) as slow:
+        heard = await slow.until("stdout", b"begin\r\n")
+        slow.session.hold_peer()
+        await slow["stdin"].write(b"go\n")
+        async with node.command(PROTOCOLS[0], "attach", "debug", tty=True, replay=True) as reader:
+            await reader.until("stdout", b"\r\n200000\r\n")
+        slow.session.release_peer()
+        heard += await slow.until("stdout", b"\r\n200000\r\n")
+    numbers = b"".join(b"%d\r\n" % number for number in range(1, 200001))
+    assert heard.startswith(b"begin\r\n" + numbers)

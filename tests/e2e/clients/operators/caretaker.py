@@ -1,0 +1,65 @@
+"""An operator as its users write them: it takes care of pods with the label `care`, whose value it is given.
+
+It says hello to each with an annotation and an event, follows changes of its labels, keeps count of how often
+it looked, and lets no pod go before it has written its last will into a config map.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import kopf
+from kubernetes import client, config
+
+CARE = {"care": os.environ["CARE"]}
+config.load_kube_config()
+
+
+@kopf.on.startup()
+def configure(settings: kopf.OperatorSettings, **_: Any) -> None:
+    settings.posting.level = 20
+    settings.persistence.finalizer = f"tests.podling.dev/{CARE['care']}"
+    settings.watching.server_timeout = 60
+
+
+@kopf.index("pods", labels=CARE)
+def cared_for(name: str, namespace: str, **_: Any) -> dict[str, str]:
+    return {namespace: name}
+
+
+@kopf.on.create("pods", labels=CARE)
+@kopf.on.resume("pods", labels=CARE)
+def greet(patch: kopf.Patch, body: kopf.Body, cared_for: kopf.Index, namespace: str, **_: Any) -> None:
+    patch.metadata.annotations["caretaker/neighbours"] = str(len(cared_for[namespace]))
+    kopf.event(body, type="Normal", reason="Greeted", message=f"Hello {body.metadata.name}")
+
+
+@kopf.on.field("pods", labels=CARE, field="metadata.labels.mood")
+def follow(old: str | None, new: str | None, patch: kopf.Patch, **_: Any) -> None:
+    patch.metadata.annotations["caretaker/mood"] = f"{old} then {new}"
+
+
+@kopf.on.create("pods", labels={**CARE, "shy": "yes"})
+def approach(retry: int, patch: kopf.Patch, **_: Any) -> None:
+    if retry < 2:
+        raise kopf.TemporaryError("not yet", delay=0.1)
+    patch.metadata.annotations["caretaker/approached"] = f"after {retry} tries"
+
+
+@kopf.daemon("pods", labels={**CARE, "guarded": "yes"})
+async def guard(stopped: kopf.DaemonStopped, patch: kopf.Patch, **_: Any) -> None:
+    patch.metadata.annotations["caretaker/guarded"] = "yes"
+
+
+@kopf.on.delete("pods", labels=CARE)
+def bury(name: str, namespace: str, **_: Any) -> None:
+    will = {"metadata": {"name": f"will-of-{name}"}, "data": {"said": "goodbye"}}
+    client.CoreV1Api().create_namespaced_config_map(namespace, will)
+
+
+@kopf.on.create("configmaps", annotations={"caretaker/child": kopf.PRESENT})
+def raise_child(body: kopf.Body, namespace: str, **_: Any) -> None:
+    child = {"metadata": {"name": "child"}}
+    kopf.adopt(child)
+    client.CoreV1Api().create_namespaced_secret(namespace, child)

@@ -1,0 +1,82 @@
+"""What an operator finds on a running podling: health, metrics, the audit log, tokens."""
+
+from __future__ import annotations
+
+import json
+import ssl
+from typing import Any
+from urllib.error import HTTPError
+from urllib.request import Request, urlopen
+
+BUSYBOX = "podling.test/busybox:1"
+
+
+def audited(podling: Any) -> list[Any]:
+    return [json.loads(line) for line in podling.instance.audit_log.read_text().splitlines()]
+
+
+def ask(podling: Any, url: str, token: str) -> Any:
+    """As a pod does, that trusts the cluster's authority and has a token."""
+    trust = ssl.create_default_context(cafile=str(podling.instance.pki_dir / "ca.crt"))
+    request = Request(url, headers={"Authorization": f"Bearer {token}"})
+    try:
+        with urlopen(request, timeout=20, context=trust) as answer:
+            return json.load(answer)
+    except HTTPError as refusal:
+        return json.load(refusal)
+
+
+def test_it_is_ready(podling: Any) -> None:
+    told = podling.kubectl("get", "--raw", "/readyz?verbose").stdout
+    assert told.startswith("[+]ping ok\n") and told.endswith("readyz check passed\n")
+    assert "[+]etcd ok" in told and "[-]" not in told
+
+
+def test_an_ephemeral_container_is_counted_and_audited(podling: Any, namespace: str) -> None:
+    """R-EPH-7, R-EPH-9."""
+    container = {"name": "main", "image": BUSYBOX, "command": ["sleep", "1000"]}
+    metadata = {"name": "watched", "namespace": namespace}
+    podling.apply(
+        {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": {"containers": [container]}}
+    )
+    patch = {"spec": {"ephemeralContainers": [{"name": "eye", "image": BUSYBOX}]}}
+    podling.kubectl(
+        "patch",
+        "pod",
+        "watched",
+        "-n",
+        namespace,
+        "--subresource=ephemeralcontainers",
+        "-p",
+        json.dumps(patch),
+    )
+    metrics = podling.kubectl("get", "--raw", "/metrics").stdout.splitlines()
+    counted = [line for line in metrics if 'subresource="ephemeralcontainers"' in line and "_total" in line]
+    assert any('code="200"' in line and 'resource="pods"' in line for line in counted)
+    assert any(line.startswith('workqueue_adds_total{name="') for line in metrics)
+    (event,) = [
+        event
+        for event in audited(podling)
+        if event["verb"] == "patch"
+        and event.get("objectRef", {}).get("subresource") == "ephemeralcontainers"
+        and event["objectRef"]["namespace"] == namespace
+    ]
+    assert event["user"]["username"] == "kubernetes-admin"
+    assert event["responseStatus"]["code"] == 200
+
+
+def test_a_token_is_an_identity_where_pods_ask(podling: Any, namespace: str) -> None:
+    token = podling.kubectl("create", "token", "default", "-n", namespace, "--duration=10m").stdout.strip()
+    (subset,) = podling.get("endpoints", "kubernetes")["subsets"]
+    host, port = subset["addresses"][0]["ip"], subset["ports"][0]["port"]
+    pods = ask(podling, f"https://{host}:{port}/api/v1/namespaces/{namespace}/pods", token)
+    assert pods["code"] == 403
+    assert f'User "system:serviceaccount:{namespace}:default" cannot list' in pods["message"]
+    found = ask(podling, f"https://{host}:{port}/.well-known/openid-configuration", token)
+    assert found["jwks_uri"] == f"https://{host}:{port}/openid/v1/jwks"
+
+
+def test_the_older_watch(podling: Any) -> None:
+    path = "/api/v1/watch/namespaces/default/endpoints/kubernetes"
+    answer = podling.kubectl("get", "--raw", f"{path}?timeoutSeconds=1").stdout
+    assert json.loads(answer.splitlines()[0])["object"]["metadata"]["name"] == "kubernetes"

@@ -1,0 +1,239 @@
+"""API server, scheduler, controllers and kubelet as four processes, each with credentials of its own.
+
+The seam is the Kubernetes API: the kubelet knows no more of the server than its kubeconfig says.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import ssl
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+from urllib.error import HTTPError
+from urllib.request import urlopen
+
+import pytest
+import yaml
+
+BUSYBOX = "podling.test/busybox:1"
+NODE = "apart"
+FOREVER = "trap exit TERM; sleep 3600 & wait"
+ROLE = Path(__file__).parents[2] / "examples/kubelet-role.yaml"
+READY = {
+    "apiserver": "API server on ",
+    "scheduler": "Scheduling for ",
+    "controllers": "Controlling for ",
+    "kubelet": f"Node {NODE} of ",
+}
+"""What each says once it is at work."""
+
+
+@dataclass
+class Part:
+    """A `podling` command that runs until it is told to stop."""
+
+    arguments: list[str]
+    log: Path
+    process: subprocess.Popen[str] | None = None
+
+    def start(self, ready: str) -> None:
+        """Returns when it has said `ready`."""
+        with self.log.open("a") as log:
+            command = [sys.executable, "-m", "podling", *self.arguments]
+            self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, text=True)
+        assert self.process.stdout
+        said = []
+        for line in self.process.stdout:
+            said.append(line)
+            if line.startswith(ready):
+                return
+        pytest.fail(f"{self.arguments[0]} ended: {said} {self.log.read_text()}")
+
+    def end(self, number: signal.Signals = signal.SIGTERM) -> None:
+        if self.process is None:
+            return
+        self.process.send_signal(number)
+        self.process.wait(30)
+        assert self.process.stdout
+        self.process.stdout.close()
+        self.process = None
+
+
+@dataclass
+class Apart:
+    """A cluster of four processes. `podling` has kubectl and the server's directory, `node` the kubelet's."""
+
+    podling: Any
+    node: Any
+    parts: dict[str, Part] = field(default_factory=dict)
+
+    def start(self, name: str) -> None:
+        self.parts[name].start(READY[name])
+
+    def end(self, name: str, number: signal.Signals) -> None:
+        self.parts[name].end(number)
+
+    def run_pod(self, name: str, script: str, **spec: Any) -> dict[str, Any]:
+        """A pod whose app has begun."""
+        self.podling.apply(pod(name, script, **spec))
+        self.podling.wait("condition=Ready", f"pod/{name}")
+        found: dict[str, Any] = self.podling.get("pod", name)
+        return found
+
+
+@pytest.fixture(scope="module")
+def apart(make_podling: Callable[[], Any], image_archives: dict[str, Path]) -> Iterator[Apart]:
+    server, node = make_podling(), make_podling()
+    directory = server.instance.data_dir
+    directory.mkdir()
+    at = ["--data-dir", str(directory), "--port", str(server.port)]
+    own = ["--data-dir", str(node.instance.data_dir), "--node-name", NODE, "--node-labels", "seam=https"]
+    arguments = {
+        "apiserver": at,
+        "scheduler": ["--kubeconfig", str(directory / "scheduler.conf")],
+        "controllers": ["--kubeconfig", str(directory / "controller-manager.conf")],
+        "kubelet": ["--kubeconfig", str(directory / "kubelet.conf"), *own],
+    }
+    log = directory / "parts.log"
+    cluster = Apart(server, node, {name: Part([name, *given], log) for name, given in arguments.items()})
+    try:
+        cluster.start("apiserver")
+        url = f"https://127.0.0.1:{server.port}"
+        server.command("kubeconfig", "--node", NODE, "--server", url, str(directory / "kubelet.conf"))
+        for name in ("scheduler", "controllers", "kubelet"):
+            cluster.start(name)
+        for archive in image_archives.values():
+            node.command("images", "load", str(archive))
+        server.kubectl("wait", "--for=create", "serviceaccount/default", "--timeout=30s")
+        yield cluster
+    finally:
+        for part in cluster.parts.values():
+            part.end()
+        node.command("down")
+
+
+def pod(name: str, script: str, **spec: Any) -> dict[str, Any]:
+    def shell(container: str, words: str) -> dict[str, Any]:
+        return {"name": container, "image": BUSYBOX, "command": ["sh", "-c", words]}
+
+    app = {**shell("app", script), "volumeMounts": [{"name": "shared", "mountPath": "/shared"}]}
+    volumes = spec.pop("volumes", [{"name": "shared", "emptyDir": {}}])
+    spec = {"initContainers": [shell("first", "echo first")], "containers": [app], "volumes": volumes, **spec}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name}, "spec": spec}
+
+
+def running(found: dict[str, Any]) -> tuple[str, int]:
+    status = found["status"]["containerStatuses"][0]
+    return status["containerID"], status["restartCount"]
+
+
+def test_a_pod_lives_between_four_processes(apart: Apart) -> None:
+    """R-SYS-2: it is scheduled, run, read from, entered and deleted."""
+    found = apart.run_pod("whole", f"echo up; {FOREVER}")
+    assert found["spec"]["nodeName"] == NODE
+    assert apart.podling.kubectl("logs", "whole", "-c", "first").stdout == "first\n"
+    assert apart.podling.kubectl("logs", "whole").stdout == "up\n"
+    said = apart.podling.kubectl("exec", "-i", "whole", "--", "cat", input="over the seam")
+    assert said.stdout == "over the seam"
+    apart.podling.kubectl("delete", "pod", "whole", "--grace-period=2")
+    assert apart.podling.get("pods")["items"] == []
+    assert apart.podling.get("node", NODE)["metadata"]["labels"]["seam"] == "https"
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
+def test_pods_outlive_their_kubelet(apart: Apart, number: signal.Signals) -> None:
+    """R-INIT-11: the next kubelet takes over what runs, and begins what came meanwhile."""
+    name = f"outlives-{number.name.lower()}"
+    before = apart.run_pod(name, FOREVER)
+    apart.end("kubelet", number)
+    apart.podling.apply(pod(f"{name}-meanwhile", FOREVER))
+    apart.start("kubelet")
+    apart.podling.wait("condition=Ready", f"pod/{name}-meanwhile")
+    assert apart.podling.kubectl("exec", name, "--", "echo", "here").stdout == "here\n"
+    assert running(apart.podling.get("pod", name)) == running(before)
+
+
+def test_the_kubelet_goes_on_without_its_server(apart: Apart, tmp_path: Path) -> None:
+    """A container that ends is begun again while nobody can be told; the server hears of it afterwards."""
+    os.mkfifo(tmp_path / "begun")
+    shared = [{"name": "shared", "hostPath": {"path": str(tmp_path)}}]
+    script = "echo begin > /shared/begun; until [ -e /shared/end ]; do sleep 0.1; done; rm /shared/end"
+    apart.podling.apply(pod("alone", script, volumes=shared))
+    assert (tmp_path / "begun").read_text() == "begin\n"
+    apart.end("apiserver", signal.SIGKILL)
+    (tmp_path / "end").touch()
+    assert (tmp_path / "begun").read_text() == "begin\n"
+    apart.start("apiserver")
+    once = "jsonpath={.status.containerStatuses[0].restartCount}=1"
+    apart.podling.kubectl("wait", f"--for={once}", "pod/alone", "--timeout=60s", timeout=70)
+    apart.run_pod("afterwards", FOREVER)
+
+
+def test_the_kubelet_serves_with_a_certificate_of_its_own(apart: Apart) -> None:
+    """Who has none of the cluster's is answered 401; the API server's gets through."""
+    status = apart.podling.get("node", NODE)["status"]
+    address = next(a["address"] for a in status["addresses"] if a["type"] == "InternalIP")
+    url = f"https://{address}:{status['daemonEndpoints']['kubeletEndpoint']['Port']}/pods"
+    trusted = ssl.create_default_context(cafile=str(apart.node.instance.pki_dir / "ca.crt"))
+    with pytest.raises(HTTPError) as refused:
+        urlopen(url, timeout=10, context=trusted)
+    with refused.value as answer:
+        assert answer.code == 401
+    pki = apart.podling.instance.pki_dir
+    trusted.load_cert_chain(pki / "apiserver-kubelet-client.crt", pki / "apiserver-kubelet-client.key")
+    with urlopen(url, timeout=10, context=trusted) as answer:
+        assert json.load(answer)["kind"] == "PodList"
+
+
+def test_another_kubelet_drives_a_runtime_it_did_not_start(
+    apart: Apart, make_podling: Callable[[], Any], containerd: Any
+) -> None:
+    """R-SYS-2: any CRI v1 socket will do. What runs there stays when the kubelet goes."""
+    guest, server = make_podling(), apart.podling
+    credentials = server.instance.data_dir / "guest.conf"
+    url = f"https://127.0.0.1:{server.port}"
+    server.command("kubeconfig", "--node", "guest", "--server", url, str(credentials))
+    own = ["--data-dir", str(guest.instance.data_dir), "--node-name", "guest"]
+    given = ["kubelet", "--kubeconfig", str(credentials), *own, "--cri-endpoint", containerd.socket]
+    part = Part(given, server.instance.data_dir / "guest.log")
+    try:
+        part.start("Node guest of ")
+        found = apart.run_pod("visiting", f"echo up; {FOREVER}", nodeName="guest")
+        assert found["spec"]["nodeName"] == "guest"
+        assert apart.podling.kubectl("logs", "visiting").stdout == "up\n"
+        part.end()
+        part.start("Node guest of ")
+        said = apart.podling.kubectl("exec", "-i", "visiting", "--", "cat", input="still here")
+        assert said.stdout == "still here"
+        apart.podling.kubectl("delete", "pod", "visiting", "--grace-period=2")
+    finally:
+        part.end()
+    apart.podling.kubectl("delete", "node", "guest")
+
+
+def test_the_kubelet_asks_for_no_more_than_its_role_allows(apart: Apart) -> None:
+    """The role of the documentation can be applied, and covers all that this kubelet has written."""
+    apart.podling.kubectl("apply", "-f", str(ROLE))
+    role, _ = yaml.safe_load_all(ROLE.read_text())
+    allowed = {
+        (verb, group, resource)
+        for rule in role["rules"]
+        for verb in rule["verbs"]
+        for group in rule["apiGroups"]
+        for resource in rule["resources"]
+    }
+    used = set()
+    for line in apart.podling.instance.audit_log.read_text().splitlines():
+        event = json.loads(line)
+        if event["user"]["username"] == f"system:node:{NODE}":
+            about = event["objectRef"]
+            resource = "/".join(filter(None, [about["resource"], about.get("subresource", "")]))
+            used.add((event["verb"], about.get("apiGroup", ""), resource))
+    assert used <= allowed
+    assert ("create", "", "nodes") in used

@@ -1,0 +1,61 @@
+"""R-SYS-1: Schemathesis, which knows podling only by its OpenAPI, finds nothing it cannot answer.
+
+It sends what the descriptions allow, and what they do not, to every path for a bounded time. Only its answers
+are judged here: none may be a server's fault, and what succeeds must look as it is described.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+SCHEMATHESIS = Path(sys.executable).with_name("schemathesis")
+SECONDS = 40
+# A watch would keep it waiting; 504 is a revision that is yet to come. A deletion that is held is answered
+# with the object, of which Kubernetes' own description of DELETE says nothing either.
+CONFIG = """
+warnings = false
+[parameters]
+name = "sample"
+namespace = "default"
+watch = false
+[checks]
+enabled = false
+[checks.not_a_server_error]
+enabled = true
+expected-statuses = ["2xx", "4xx", "504"]
+[checks.content_type_conformance]
+enabled = true
+[checks.response_schema_conformance]
+enabled = true
+[[operations]]
+include-method = "DELETE"
+[operations.checks.response_schema_conformance]
+enabled = false
+"""
+
+
+def described(server: Any) -> dict[str, Any]:
+    """All groups in one document."""
+    _, index = server.ask("GET", "/openapi/v3")
+    documents = [server.ask("GET", entry["serverRelativeURL"])[1] for entry in index["paths"].values()]
+    paths = {path: item for document in documents for path, item in document["paths"].items()}
+    schemas = {
+        name: schema for document in documents for name, schema in document["components"]["schemas"].items()
+    }
+    return {**documents[0], "paths": paths, "components": {"schemas": schemas}}
+
+
+def test_nothing_is_answered_with_an_error_of_the_server(api_server: Any, tmp_path: Path) -> None:
+    document, config = tmp_path / "openapi.json", tmp_path / "schemathesis.toml"
+    document.write_text(json.dumps(described(api_server)))
+    config.write_text(CONFIG)
+    command = [SCHEMATHESIS, "--config-file", config, "run", document, "--url", api_server.url]
+    options = ["--max-time", str(SECONDS), "--phases", "coverage,fuzzing", "--no-color"]
+    done = subprocess.run(
+        [*command, *options], cwd=tmp_path, capture_output=True, text=True, check=False, timeout=2 * SECONDS
+    )
+    assert done.returncode == 0, "\n".join(done.stdout.splitlines()[-200:]) + done.stderr

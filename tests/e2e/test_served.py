@@ -1,0 +1,53 @@
+"""R-SYS-1: what docs/served.md calls served is served, and what it calls refused is refused just so."""
+
+from __future__ import annotations
+
+import runpy
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+SERVED = runpy.run_path(str(Path(__file__).parents[2] / "scripts/served.py"))
+CELLS = [cell for kind in SERVED["KINDS"] for cell in SERVED["cells"](kind)] + [
+    cell for kind in SERVED["KINDS"] for _, asked in SERVED["subresource_cells"](kind) for cell in asked
+]
+QUERY = {
+    "watch": "watch=1&resourceVersion=999999999",
+    "delete": "dryRun=All",
+    "deletecollection": "dryRun=All",
+}
+"""A watch from what is yet to come ends at once."""
+EMPTY = "customresourcedefinitions"
+"""Read only, so nothing is there to be found by name."""
+
+
+@pytest.mark.parametrize("cell", CELLS, ids=lambda cell: f"{cell.verb} {cell.path}")
+def test_verbs(api_server: Any, cell: Any) -> None:
+    kind = {"Content_Type": "application/merge-patch+json"} if cell.verb == "patch" else {}
+    body = {} if cell.method in ("POST", "PUT", "PATCH") else None
+    code, said = api_server.ask(cell.method, f"{cell.path}?{QUERY.get(cell.verb, '')}", body, **kind)
+    assert (code == SERVED["NOT_ALLOWED"]) != cell.served, said
+    assert code != 404 or not cell.served or EMPTY in cell.path, said
+
+
+@pytest.mark.parametrize("refusal", SERVED["REFUSALS"], ids=lambda refusal: refusal["what"])
+def test_refusals(api_server: Any, refusal: dict[str, Any]) -> None:
+    body = b" " * refusal["size"] if "size" in refusal else refusal.get("body")
+    headers = {
+        "Content_Type": refusal.get("type", "application/json"),
+        "Accept": refusal.get("accept", "application/json"),
+    }
+    body = body.encode() if isinstance(body, str) else body
+    code, said = api_server.ask(refusal.get("method", "GET"), refusal["target"], body, **headers)
+    assert (code, said["reason"]) == (refusal["code"], refusal["reason"]), said
+    assert said["kind"] == "Status" and said["code"] == code
+
+
+@pytest.mark.parametrize("kind", SERVED["KINDS"], ids=lambda kind: kind.resource.qualified)
+def test_field_selectors(api_server: Any, kind: Any) -> None:
+    listed = next(cell for cell in SERVED["cells"](kind) if cell.verb == "list")
+    if listed.served:
+        for field in ("metadata.name", *kind.selectable_fields):
+            code, said = api_server.ask("GET", f"{listed.path}?fieldSelector={field}%21%3Dx")
+            assert code == 200, said

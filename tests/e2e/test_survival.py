@@ -1,0 +1,179 @@
+"""What a node lives through: its runtime killed, its containers killed from outside, its disk full.
+
+Each time pods that run go on, and what was lost comes back to the state Kubernetes would show.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from podling.cri.process import command_line, processes
+from podling.instance import Instance
+from podling.node_runtime import settings
+
+BUSYBOX = "podling.test/busybox:1"
+FOREVER = "trap exit TERM; sleep 3600 & wait"
+MARK = "the-one-that-is-struck"
+DISK = 256 << 20
+
+
+def shell(name: str, script: str, **fields: Any) -> dict[str, Any]:
+    return {"name": name, "image": BUSYBOX, "command": ["sh", "-c", script], **fields}
+
+
+def pod(name: str, *inits: dict[str, Any], script: str = FOREVER, **spec: Any) -> dict[str, Any]:
+    containers = [shell("app", script)]
+    spec = {"initContainers": inits, "containers": containers, "terminationGracePeriodSeconds": 2, **spec}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name}, "spec": spec}
+
+
+def running(podling: Any, name: str) -> tuple[str, int]:
+    status = podling.get("pod", name)["status"]["containerStatuses"][0]
+    return status["containerID"], status["restartCount"]
+
+
+def restarted(podling: Any, name: str, count: int = 1) -> dict[str, Any]:
+    """The pod's status once its app has been begun again, and is ready."""
+    again = f"jsonpath={{.status.containerStatuses[0].restartCount}}={count}"
+    podling.wait(again, f"pod/{name}")
+    podling.wait("condition=Ready", f"pod/{name}")
+    status: dict[str, Any] = podling.get("pod", name)["status"]
+    return status
+
+
+def process_of(word: str) -> int:
+    """The process that has `word` in its arguments."""
+    (found,) = [pid for pid in processes() if word in " ".join(command_line(pid))]
+    return found
+
+
+def kill_containerd(podling: Any) -> None:
+    os.kill(int(settings(podling.instance).pid_file.read_text()), signal.SIGKILL)
+
+
+@pytest.fixture(scope="module")
+def survivor(make_podling: Callable[[], Any], image_archives: dict[str, Path]) -> Iterator[Any]:
+    """A podling of these tests' own."""
+    podling = make_podling()
+    podling.up()
+    for archive in image_archives.values():
+        podling.command("images", "load", str(archive))
+    yield podling
+    podling.command("down")
+
+
+def test_pods_do_not_notice_that_containerd_was_killed(survivor: Any) -> None:
+    survivor.apply(pod("steady"))
+    survivor.wait("condition=Ready", "pod/steady")
+    before = running(survivor, "steady")
+    kill_containerd(survivor)
+    survivor.apply(pod("later", shell("first", "true")))
+    survivor.wait("condition=Ready", "pod/later")
+    assert survivor.kubectl("exec", "steady", "--", "echo", "here").stdout == "here\n"
+    assert running(survivor, "steady") == before
+    (node,) = survivor.get("nodes")["items"]
+    survivor.wait("condition=Ready", f"node/{node['metadata']['name']}")
+
+
+def test_containerd_killed_while_pods_start_costs_them_nothing_but_time(
+    survivor: Any, tmp_path: Path
+) -> None:
+    """R-INIT-1: the order holds, whatever call was under way."""
+    names = [f"crowd{n}" for n in range(4)]
+    volumes = [{"name": "diary", "hostPath": {"path": str(tmp_path)}}]
+    mounts = [{"name": "diary", "mountPath": "/diary"}]
+    for name in names:
+        note = f"echo begin >> /diary/{name}; sleep 0.3; echo end >> /diary/{name}"
+        inits = [shell(f"i{n}", note, volumeMounts=mounts) for n in range(2)]
+        survivor.apply(pod(name, *inits, volumes=volumes))
+    kill_containerd(survivor)
+    for name in names:
+        survivor.wait("condition=Ready", f"pod/{name}")
+        diary = (tmp_path / name).read_text().split()
+        assert diary.count("end") >= 2 and diary[-1] == "end", diary
+
+
+def test_a_container_killed_from_outside_is_begun_again(survivor: Any) -> None:
+    """Init containers are not: they have done their work."""
+    survivor.apply(pod("struck", shell("first", "echo first"), script=f": {MARK}; {FOREVER}"))
+    survivor.wait("condition=Ready", "pod/struck")
+    os.kill(process_of(MARK), signal.SIGKILL)
+    status = restarted(survivor, "struck")
+    ended = status["containerStatuses"][0]["lastState"]["terminated"]
+    assert (ended["exitCode"], ended["reason"]) == (137, "Error")
+    assert status["initContainerStatuses"][0]["restartCount"] == 0
+
+
+def test_a_sandbox_killed_from_outside_begins_the_whole_pod_again(survivor: Any) -> None:
+    """R-INIT-4"""
+    survivor.apply(pod("uprooted", shell("first", "echo first")))
+    survivor.wait("condition=Ready", "pod/uprooted")
+    before = survivor.get("pod", "uprooted")
+    os.kill(sandbox_process(survivor.instance, before["metadata"]["uid"]), signal.SIGKILL)
+    status = restarted(survivor, "uprooted")
+    assert status["initContainerStatuses"][0]["restartCount"] == 1
+    events = survivor.kubectl("get", "events", "--field-selector=involvedObject.name=uprooted").stdout
+    assert "SandboxChanged" in events
+
+
+def sandbox_process(instance: Instance, uid: str) -> int:
+    """The pause process, by its cgroup."""
+    for pid in processes():
+        words = command_line(pid)
+        if words and "pause" in words[0] and uid in Path(f"/proc/{pid}/cgroup").read_text():
+            return pid
+    raise AssertionError("no pause process")
+
+
+@pytest.fixture
+def cramped(
+    make_podling: Callable[[], Any], image_archives: dict[str, Path], tmp_path: Path
+) -> Iterator[Any]:
+    """A podling whose data directory is a disk of its own, and small."""
+    podling = make_podling()
+    directory = podling.instance.data_dir
+    directory.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={DISK}", "tmpfs", directory], check=True)
+    try:
+        podling.up()
+        for archive in image_archives.values():
+            podling.command("images", "load", str(archive))
+        yield podling
+    finally:
+        podling.command("down")
+        subprocess.run(["umount", directory], check=True)
+
+
+def fill(file: Path) -> None:
+    """Write until the disk is full."""
+    with file.open("wb", buffering=0) as out:
+        try:
+            while True:
+                out.write(bytes(1 << 20))
+        except OSError:
+            return
+
+
+def test_a_full_disk_stops_writes_and_nothing_else(cramped: Any) -> None:
+    """Whoever writes is told; pods run on and can be read from; with room again everything goes on."""
+    cramped.apply(pod("before"))
+    cramped.wait("condition=Ready", "pod/before")
+    before = running(cramped, "before")
+    filler = cramped.instance.data_dir / "filler"
+    fill(filler)
+    refused = cramped.kubectl("create", "configmap", "big", f"--from-literal=a={'x' * 100_000}", check=False)
+    assert refused.returncode == 1
+    assert "disk is full" in refused.stderr
+    assert cramped.kubectl("exec", "before", "--", "echo", "here").stdout == "here\n"
+    assert cramped.get("pod", "before")["status"]["phase"] == "Running"
+    filler.unlink()
+    cramped.apply(pod("after", shell("first", "true")))
+    cramped.wait("condition=Ready", "pod/after")
+    assert running(cramped, "before") == before
