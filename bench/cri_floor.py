@@ -1,8 +1,8 @@
 """The floor under what users wait for: the same CRI calls from one asyncio client, with nothing else in
 between.
 
-`measure(runtime, ...)` is for other benchmarks, which compare with the floor of the same run on the same
-machine. Alone (`python bench/cri_floor.py`) it runs on a private containerd with podling's own network.
+`measuring(runtime, ...)` is for other benchmarks, which take turns with the floor on the same machine. Alone
+(`python bench/cri_floor.py`) it runs on a private containerd with podling's own network.
 """
 
 from __future__ import annotations
@@ -30,6 +30,11 @@ from podling.instance import SUBNETS, Instance
 
 IMAGE = "podling.local/bench:1"
 AT_ONCE = 30
+INITS = (0, 1, 2, 5)
+"""How many init containers the measured pods have."""
+DELETED = 2
+"""The pod whose deletion is measured has as many."""
+ROUNDS = 10
 _names = count()
 _APP = ["sh", "-c", "trap 'exit 0' TERM; sleep 1000 & wait"]
 _NAMESPACES = pb.NamespaceOption(network=pb.POD, pid=pb.CONTAINER, ipc=pb.POD)
@@ -42,8 +47,8 @@ class Floor:
     run_sandbox: list[float] = field(default_factory=list)
     create: list[float] = field(default_factory=list)
     start: list[float] = field(default_factory=list)
-    one_container: list[float] = field(default_factory=list)
-    two_init: list[float] = field(default_factory=list)
+    ready: dict[int, list[float]] = field(default_factory=lambda: {inits: [] for inits in INITS})
+    """By the number of init containers."""
     ephemeral: list[float] = field(default_factory=list)
     delete: list[float] = field(default_factory=list)
     burst: list[float] = field(default_factory=list)
@@ -53,8 +58,7 @@ class Floor:
             "run sandbox": self.run_sandbox,
             "create container": self.create,
             "start container": self.start,
-            "pod, 1 container: start returned": self.one_container,
-            "pod, 2 init + 1 app: start returned": self.two_init,
+            **{f"pod, {inits} init + 1 app: start returned": self.ready[inits] for inits in INITS},
             "ephemeral container with target": self.ephemeral,
             "stop, stop sandbox, remove": self.delete,
         }
@@ -130,42 +134,46 @@ class Pods:
         return self._exits.setdefault(container_id, asyncio.Event())
 
 
-async def measure(runtime: Runtime, image: str, cgroup_parent: str, logs: Path, rounds: int = 10) -> Floor:
+@asynccontextmanager
+async def measuring(runtime: Runtime, image: str, cgroup_parent: str, logs: Path) -> AsyncIterator[Measuring]:
     """`image` has `sh`, `sleep` and `true`, and is present. What was made is removed again."""
-    floor = Floor()
-    pods = Pods(runtime, image, cgroup_parent, logs, floor)
+    measured = Measuring(runtime, image, cgroup_parent, logs)
     async with asyncio.TaskGroup() as group:
         listening = asyncio.Event()
-        listener = group.create_task(pods.listen(listening))
+        listener = group.create_task(measured.pods.listen(listening))
         await listening.wait()
-        for _ in range(rounds):
-            await _one_container(pods, floor)
-            await _two_init(pods, floor)
-        # The calls of a burst wait for each other: they say nothing of a single call.
-        pods = Pods(runtime, image, cgroup_parent, logs, Floor())
-        for _ in range(max(1, rounds // 4)):
-            await _at_once(pods, floor)
+        yield measured
         listener.cancel()
-    return floor
 
 
-async def _one_container(pods: Pods, floor: Floor) -> None:
-    async with _timed(floor.one_container):
+class Measuring:
+    """One round after the other, into `floor`."""
+
+    def __init__(self, runtime: Runtime, image: str, cgroup_parent: str, logs: Path) -> None:
+        self.floor = Floor()
+        self.pods = Pods(runtime, image, cgroup_parent, logs, self.floor)
+        # The calls of a burst wait for each other: they say nothing of a single call.
+        self._crowd = Pods(runtime, image, cgroup_parent, logs, Floor())
+
+    async def round(self) -> None:
+        for inits in INITS:
+            await _pod(self.pods, self.floor, inits)
+
+    async def burst(self) -> None:
+        await _at_once(self._crowd, self.floor)
+
+
+async def _pod(pods: Pods, floor: Floor, inits: int) -> None:
+    async with _timed(floor.ready[inits]):
         sandbox = await pods.sandbox()
-        app = await pods.container(sandbox, "app", _APP)
-    async with _timed(floor.ephemeral):
-        debugger = await pods.container(sandbox, "debugger", _APP, target=app)
-    await pods.delete(sandbox[0], [debugger, app])
-
-
-async def _two_init(pods: Pods, floor: Floor) -> None:
-    async with _timed(floor.two_init):
-        sandbox = await pods.sandbox()
-        await pods.init(sandbox, "first")
-        await pods.init(sandbox, "second")
-        app = await pods.container(sandbox, "app", _APP)
-    async with _timed(floor.delete):
-        await pods.delete(sandbox[0], [app])
+        for number in range(inits):
+            await pods.init(sandbox, f"i{number}")
+        containers = [await pods.container(sandbox, "app", _APP)]
+    if inits == 0:
+        async with _timed(floor.ephemeral):
+            containers.append(await pods.container(sandbox, "debugger", _APP, target=containers[0]))
+    async with _timed(floor.delete if inits == DELETED else []):
+        await pods.delete(sandbox[0], containers)
 
 
 async def _at_once(pods: Pods, floor: Floor) -> None:
@@ -205,11 +213,15 @@ async def main() -> None:
             archive.write_bytes(bench_image())
             await load_images(containerd.settings.socket, archive)
             runtime = GrpcRuntime(str(containerd.settings.socket))
-            floor = await measure(runtime, IMAGE, instance.cgroup, Path(name) / "logs")
+            async with measuring(runtime, IMAGE, instance.cgroup, Path(name) / "logs") as measured:
+                for _ in range(ROUNDS):
+                    await measured.round()
+                for _ in range(max(1, ROUNDS // 4)):
+                    await measured.burst()
             await runtime.close()
         finally:
             await node_runtime.end(instance)
-    report("cri_floor", floor.measurements())
+    report("cri_floor", measured.floor.measurements())
 
 
 if __name__ == "__main__":

@@ -22,6 +22,7 @@ from podling.storage.interface import Event, Storage
 from podling.storage.memory import MemoryStorage
 from podling.storage.sqlite.log import Log
 from podling.watch.cache import ResourceCache
+from podling.watch.entry import items
 from podling.watch.subscription import Subscription
 
 PODS = "/registry/pods/"
@@ -127,7 +128,10 @@ async def reads() -> list[Measurement]:
     return [
         Measurement("get", "/s", timed(lambda: cache.get(key).data, 20_000)),  # type: ignore[union-attr]
         Measurement(
-            "list of 1,000, joined", "/s", timed(lambda: cache.select(PODS).items, 100), goal="≥ 400/s"
+            "list of 1,000, joined",
+            "/s",
+            timed(lambda: b"".join(items(cache.select(PODS).entries)), 100),
+            goal="≥ 400/s",
         ),
     ]
 

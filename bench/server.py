@@ -1,0 +1,185 @@
+"""The servers the benchmarks of the API talk to, each in a process of its own, and wrk to ask them.
+
+`podling` is the API server over SQLite, as `podling up` runs it. `floor` is what aiohttp alone can do: it
+reads what is sent and answers as many bytes as podling would, and nothing else. Both serve TLS on uvloop.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import gc
+import json
+import os
+import re
+import signal
+import ssl
+import subprocess
+import sys
+import tempfile
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+
+import uvloop
+from aiohttp import web
+
+from podling.apiserver.http import listening, tls_context
+from podling.apiserver.registry.kinds import KINDS
+from podling.apiserver.request import Request, User
+from podling.apiserver.response import Response
+from podling.apiserver.server import ApiServer
+from podling.assemble.process import COLLECT_AFTER
+from podling.model.time import SystemClock
+from podling.pki import Authority
+from podling.storage.sqlite.store import open as open_sqlite
+
+LISTED = 1000
+"""Pods that are there from the beginning."""
+TOKEN = "Bearer bench"
+PODS = "/api/v1/namespaces/default/pods"
+LISTED_PODS = "/api/v1/namespaces/listed/pods"
+CONFIGS = "/api/v1/namespaces/default/configmaps"
+ROOT = User("bench", ("system:masters", "system:authenticated"))
+
+
+class TokenAuthenticator:
+    """wrk has no client certificates."""
+
+    def authenticate(self, request: Request) -> User | None:
+        return ROOT if request.headers.get("Authorization") == TOKEN else None
+
+
+def pod(metadata: dict[str, object]) -> bytes:
+    container = {"name": "app", "image": "busybox:1", "command": ["sleep", "1000"]}
+    return json.dumps({"metadata": metadata, "spec": {"containers": [container]}}).encode()
+
+
+async def no_node(context: object, obj: object) -> Response:
+    raise NotImplementedError
+
+
+async def post(server: ApiServer, path: str, body: bytes) -> None:
+    response = await server.handle(Request("POST", path, body=body, user=ROOT))
+    assert response.status == 201, response.body
+
+
+@asynccontextmanager
+async def api_server(directory: Path) -> AsyncIterator[ApiServer]:
+    """Over SQLite, with two namespaces."""
+    storage = await open_sqlite(directory / "state.db")
+    server = ApiServer.build(
+        storage, KINDS, clock=SystemClock(), connector=no_node, authenticators=[TokenAuthenticator()]
+    )
+    await server.start()
+    for namespace in ("default", "listed"):
+        metadata = json.dumps({"metadata": {"name": namespace}}).encode()
+        await post(server, "/api/v1/namespaces", metadata)
+        account = b'{"metadata":{"name":"default"}}'
+        await post(server, f"/api/v1/namespaces/{namespace}/serviceaccounts", account)
+    yield server
+    server.close()
+    await storage.close()
+
+
+async def serve_podling(directory: Path) -> None:
+    async with api_server(directory) as server:
+        await post(server, PODS, pod({"name": "one"}))
+        for number in range(LISTED):
+            await post(server, LISTED_PODS, pod({"name": f"pod-{number}"}))
+        async with listening(server.handle, "127.0.0.1", 0, tls(directory), end_streams=server.close) as port:
+            await until_stopped(port)
+
+
+async def serve_floor(directory: Path) -> None:
+    """The path begins with the number of bytes to answer with."""
+    body_of = functools.cache(lambda size: bytes(int(size)))
+
+    async def handle(request: web.BaseRequest) -> web.StreamResponse:
+        if request.can_read_body:
+            await request.read()
+        size = request.path.split("/")[1]
+        return web.Response(body=body_of(size), content_type="application/json")
+
+    server = await asyncio.get_running_loop().create_server(
+        web.Server(handle, access_log=None), "127.0.0.1", 0, ssl=tls(directory)
+    )
+    async with server:
+        await until_stopped(server.sockets[0].getsockname()[1])
+
+
+def tls(directory: Path) -> ssl.SSLContext:
+    authority = Authority(directory / "pki", datetime.now(UTC))
+    pair = authority.server("server", "server", ["127.0.0.1"])
+    return tls_context(pair.certificate, pair.key, authority.ca.certificate)
+
+
+async def until_stopped(port: int) -> None:
+    print(port, flush=True)
+    stopped = asyncio.Event()
+    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stopped.set)
+    await stopped.wait()
+
+
+@contextmanager
+def running(which: str, directory: Path) -> Iterator[tuple[str, int]]:
+    """URL and process id of `podling` or `floor`."""
+    command = [sys.executable, __file__, which, str(directory)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        try:
+            yield f"https://127.0.0.1:{process.stdout.readline().strip()}", process.pid
+        finally:
+            process.terminate()
+
+
+def cpu_seconds(pid: int) -> float:
+    """What a process has used so far, in user and kernel mode."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def curl(url: str) -> bytes:
+    return subprocess.run(
+        ["curl", "-sk", "-H", f"Authorization: {TOKEN}", url], capture_output=True, check=True
+    ).stdout
+
+
+def wrk(url: str, connections: int, seconds: int, script: str = "") -> float:
+    """Requests a second; none of them may fail."""
+    with tempfile.NamedTemporaryFile("w", suffix=".lua") as lua:
+        lua.write(script)
+        lua.flush()
+        command = ["wrk", "-t1", f"-c{connections}", f"-d{seconds}s", "-H", f"Authorization: {TOKEN}"]
+        out = subprocess.run(
+            [*command, "-s", lua.name, url], check=True, capture_output=True, text=True
+        ).stdout
+    assert "Non-2xx" not in out, out
+    match = re.search(r"Requests/sec:\s*([\d.]+)", out)
+    assert match is not None, out
+    return float(match[1])
+
+
+def posting(body: bytes) -> str:
+    """A script; wrk sends no content type of its own, and JSON is the default."""
+    return f"wrk.method = 'POST'\nwrk.body = [[{body.decode()}]]\n"
+
+
+def labelling(spread: int = 0) -> str:
+    """A script that patches one object, or `spread` pods in turn."""
+    return f"""\
+wrk.method = 'PATCH'
+wrk.headers['Content-Type'] = 'application/merge-patch+json'
+local n, spread = 0, {spread}
+request = function()
+  n = n + 1
+  local path = wrk.path .. (spread > 0 and ('/pod-' .. n % spread) or '')
+  return wrk.format(nil, path, nil, '{{"metadata":{{"labels":{{"n":"' .. n .. '"}}}}}}')
+end
+"""
+
+
+if __name__ == "__main__":
+    gc.set_threshold(COLLECT_AFTER)
+    uvloop.run({"podling": serve_podling, "floor": serve_floor}[sys.argv[1]](Path(sys.argv[2])))

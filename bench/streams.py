@@ -1,0 +1,219 @@
+"""What streams cost: a command beside the raw CRI call, a debug one-shot, many sessions, a gigabyte.
+
+`python bench/streams.py [ROUNDS]` starts a podling of its own in a temporary directory and ends it. The round
+trip goes over a TLS connection of its own each time, as kubectl's does; its floor, `ExecSync` on the same
+container, takes turns with it. The gigabyte and the one-shot are a real kubectl's, start of kubectl included.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import hashlib
+import os
+import shutil
+import ssl
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from urllib.parse import urlencode, urlsplit
+
+import uvloop
+from pods import Watcher, memory_mb, podling, ready
+from table import Measurement, report
+
+from podling import node_runtime
+from podling.client import kubeconfig
+from podling.client.client import Client
+from podling.cri.grpc.client import GrpcRuntime
+from podling.cri.image_build import ImageConfig, Symlink, build_image
+from podling.instance import Instance
+from podling.model import json
+from podling.model.pod import Pod
+from podling.streaming.session import Session
+from podling.streaming.upgrade import Address, request_head, upgrade
+from podling.streaming.websocket.channels import SUBPROTOCOLS, ChannelWire
+
+IMAGE = "podling.local/bench-streams:1"
+APPLETS = ("sh", "sleep", "true", "cat", "head", "sha256sum")
+PORT = 16998
+PROTOCOL = "v5.channel.k8s.io"
+SESSIONS = 200
+BULK = 1 << 30
+BLOCK = bytes(range(256)) * 4096
+EXEC = "/api/v1/namespaces/default/pods/app/exec"
+
+
+class Remote:
+    """Commands in the pod, each over a connection of its own."""
+
+    def __init__(self, access: kubeconfig.Access) -> None:
+        server = urlsplit(access.server)
+        tls = ssl.create_default_context(cadata=access.certificate_authority.decode())
+        with tempfile.NamedTemporaryFile() as pem:
+            pem.write(access.client_certificate + b"\n" + access.client_key)
+            pem.flush()
+            tls.load_cert_chain(pem.name)
+        self._address = Address(str(server.hostname), server.port or 443, tls)
+
+    async def start(self, *command: str, stdin: bool = False) -> Session:
+        query = [("stdout", "true"), ("stdin", str(stdin).lower()), *(("command", word) for word in command)]
+        headers = [
+            ("Host", self._address.host),
+            ("Connection", "Upgrade"),
+            ("Upgrade", "websocket"),
+            ("Sec-WebSocket-Version", "13"),
+            ("Sec-WebSocket-Key", base64.b64encode(os.urandom(16)).decode()),
+            ("Sec-WebSocket-Protocol", PROTOCOL),
+        ]
+        upgraded = await upgrade(self._address, request_head("GET", f"{EXEC}?{urlencode(query)}", headers))
+        session = Session(ChannelWire(SUBPROTOCOLS[PROTOCOL], client=True))
+        upgraded.hand_to(session)
+        return session
+
+    async def run(self, *command: str) -> float:
+        """The milliseconds until its status is known."""
+        began = time.perf_counter()
+        session = await self.start(*command)
+        said = await session.open({"streamtype": "error"}).read()
+        took = (time.perf_counter() - began) * 1000
+        assert b"Success" in said, said
+        await session.finish()
+        return took
+
+
+async def round_trips(remote: Remote, runtime: GrpcRuntime, container: str, rounds: int) -> Measurement:
+    samples, floor = [], []
+    for _ in range(rounds):
+        began = time.perf_counter()
+        await runtime.exec_sync(container, ["true"], 10)
+        floor.append((time.perf_counter() - began) * 1000)
+        samples.append(await remote.run("true"))
+    return Measurement("exec `true`, beside ExecSync", "ms", samples, floor, "≤ 1.3 x")
+
+
+async def crowd(remote: Remote, pid: int) -> list[Measurement]:
+    """All open at once, each with a `cat` that answers."""
+    before, began = memory_mb(pid), time.perf_counter()
+
+    async def one() -> Session:
+        session = await remote.start("cat", stdin=True)
+        await session.open({"streamtype": "stdin"}).write(b"ping")
+        assert await session.open({"streamtype": "stdout"}).read() == b"ping"
+        return session
+
+    async with asyncio.TaskGroup() as group:
+        tasks = [group.create_task(one()) for _ in range(SESSIONS)]
+    seconds, grown = time.perf_counter() - began, memory_mb(pid) - before
+    for task in tasks:
+        task.result().drop()
+    return [
+        Measurement(f"{SESSIONS} exec sessions at once: opened", "/s", [SESSIONS / seconds]),
+        Measurement("memory of each of them", "kB", [grown * 1024 / SESSIONS]),
+    ]
+
+
+class Kubectl:
+    def __init__(self, instance: Instance) -> None:
+        self._command = [shutil.which("kubectl") or "kubectl", "--kubeconfig", str(instance.kubeconfig)]
+
+    def seconds(self, *arguments: str) -> float:
+        began = time.perf_counter()
+        subprocess.run([*self._command, *arguments], check=True, capture_output=True)
+        return time.perf_counter() - began
+
+    def upload(self) -> float:
+        """MB/s into a `sha256sum`, whose answer must be right."""
+        command = [*self._command, "exec", "-i", "app", "-c", "app", "--", "sha256sum"]
+        digest, began = hashlib.sha256(), time.perf_counter()
+        with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as running:
+            assert running.stdin is not None and running.stdout is not None
+            for _ in range(BULK // len(BLOCK)):
+                running.stdin.write(BLOCK)
+                digest.update(BLOCK)
+            running.stdin.close()
+            assert running.stdout.read().split()[0].decode() == digest.hexdigest()
+        return BULK / 1e6 / (time.perf_counter() - began)
+
+    def download(self) -> float:
+        """MB/s of zeros."""
+        command = [*self._command, "exec", "app", "-c", "app", "--", "head", "-c", str(BULK), "/dev/zero"]
+        digest, began = hashlib.sha256(), time.perf_counter()
+        with subprocess.Popen(command, stdout=subprocess.PIPE) as running:
+            assert running.stdout is not None
+            while data := running.stdout.read(1 << 20):
+                digest.update(data)
+        took = time.perf_counter() - began
+        wanted = hashlib.sha256()
+        for _ in range(BULK >> 20):
+            wanted.update(bytes(1 << 20))
+        assert digest.digest() == wanted.digest()
+        return BULK / 1e6 / took
+
+
+async def with_api(instance: Instance, pid: int, rounds: int) -> list[Measurement]:
+    access = kubeconfig.read(instance.kubeconfig)
+    client, runtime = Client(access.transport()), GrpcRuntime(str(node_runtime.settings(instance).socket))
+    watcher = Watcher(client)
+    version = (await client.list(Pod, "default")).resource_version
+    async with asyncio.TaskGroup() as tasks:
+        watching = tasks.create_task(watcher.run(version))
+        await client.create(json.from_data(POD, Pod))
+        await watcher.until("app", ready)
+        watching.cancel()
+    container = (await runtime.list_containers())[0].id
+    remote = Remote(access)
+    await remote.run("true")
+    rows = [await round_trips(remote, runtime, container, rounds * 5), *await crowd(remote, pid)]
+    await runtime.close()
+    await client.close()
+    return rows
+
+
+POD = {
+    "metadata": {"name": "app", "namespace": "default"},
+    "spec": {"containers": [{"name": "app", "image": IMAGE, "command": ["sleep", "100000"]}]},
+}
+
+
+def image() -> bytes:
+    busybox = Path(shutil.which("busybox") or "/bin/busybox")
+    links = {f"bin/{name}": Symlink("busybox") for name in APPLETS}
+    return build_image(IMAGE, {"bin/busybox": busybox, **links}, ImageConfig(env=["PATH=/bin"]))
+
+
+def main(rounds: int) -> None:
+    with tempfile.TemporaryDirectory(prefix="podling-bench-") as name:
+        directory = Path(name)
+        archive, data = directory / "bench.tar", directory / "data"
+        archive.write_bytes(image())
+        instance = Instance.at(data)
+        try:
+            podling("up", "--detach", "--port", str(PORT), directory=data)
+            podling("images", "load", str(archive), directory=data)
+            pid = instance.running()
+            assert pid is not None
+            rows = uvloop.run(with_api(instance, pid, rounds))
+            kubectl = Kubectl(instance)
+            debug = ["debug", "-q", "-i", "app", f"--image={IMAGE}", "--profile=general", "--", "true"]
+            shots = [kubectl.seconds(*debug) * 1000 for _ in range(rounds + 1)][1:]
+            version = [kubectl.seconds("get", "pod", "app") * 1000 for _ in range(rounds)]
+            rows += [
+                Measurement("kubectl debug -i, one shot", "ms", shots, goal="≤ 500 ms"),
+                Measurement("kubectl get pod, for comparison", "ms", version),
+            ]
+            before = memory_mb(pid)
+            rows += [
+                Measurement("1 GiB in: kubectl exec -i … sha256sum", "MB/s", [kubectl.upload()]),
+                Measurement("1 GiB out: kubectl exec … head /dev/zero", "MB/s", [kubectl.download()]),
+                Measurement("memory grown by them", "MB", [max(memory_mb(pid) - before, 0.0)]),
+            ]
+        finally:
+            podling("down", directory=data)
+    report("streams", rows)
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]) if len(sys.argv) > 1 else 10)
