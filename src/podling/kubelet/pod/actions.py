@@ -178,7 +178,7 @@ class PodActions:
         try:
             await attempt.start(id_)
         finally:
-            await self._learn_container(id_, sandbox.id)
+            await self._learn_container(attempt.pod, id_, sandbox.id)
         await self._post_start(attempt.pod, attempt.name, id_)
 
     async def _post_start(self, pod: Pod, name: str, id_: str) -> None:
@@ -190,12 +190,13 @@ class PodActions:
         if not done:
             await self._stop_container(pod, stop_after_failed_hook(pod, name, id_))
 
-    async def _learn_container(self, id_: str, sandbox_id: str) -> None:
+    async def _learn_container(self, pod: Pod, id_: str, sandbox_id: str) -> None:
+        """Only the runtime knows what a call it did not answer came to."""
         try:
             status = await self._node.runtime.container_status(id_)
         except RuntimeFault as fault:
             log.warning("container %s cannot be looked at: %s", id_, fault)
-            self._record.running(id_, self._node.clock.now())
+            await self._look_again(pod)
             return
         self._record.put_container(observed_container(status, sandbox_id))
 
@@ -211,7 +212,7 @@ class PodActions:
         await self._until_done(lambda: self._node.runtime.stop_container(action.id, left, signal))
         container = self._record.container(action.id)
         if container is not None and not container.exited:
-            await self._learn_container(action.id, container.sandbox_id)
+            await self._learn_container(pod, action.id, container.sandbox_id)
 
     async def _until_done(self, call: Callable[[], Awaitable[None]]) -> None:
         """What is gone already is done."""

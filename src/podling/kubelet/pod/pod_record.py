@@ -134,12 +134,6 @@ class PodRecord:
             container = replace(container, resources=told)
         self._containers[container.id] = container
 
-    def running(self, container_id: str, at: datetime) -> None:
-        """The runtime has started it; its exit may already have been told."""
-        container = self._containers[container_id]
-        if container.state is ContainerState.CREATED:
-            self.put_container(replace(container, state=ContainerState.RUNNING, started_at=at))
-
     def exited(self, id_: str, code: int, nanoseconds: int, now: datetime) -> bool:
         """An EXITED event. False when it says nothing new."""
         if id_ in self._exits:

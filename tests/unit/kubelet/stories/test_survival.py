@@ -97,6 +97,24 @@ def test_a_pod_starts_on_a_runtime_that_fails_now_and_then(
 
 
 @pytest.mark.parametrize("fault", FAULTS)
+def test_a_runtime_that_dies_in_a_start_is_asked_what_became_of_it(
+    play, exits: Exits, fault: type[Refused]
+) -> None:
+    """A container that nobody knows to have begun is not taken for one that runs."""
+
+    async def story(node) -> None:
+        fault(node, "start_container", 1)
+        Refused(node, "container_status", 1)
+        await node.create("web", initContainers=[node.container("one")])
+        await node.until("web", node.is_ready)
+        order = list(dict.fromkeys(started(node.runtime.calls)))
+        assert order == ["one", "app"]
+        assert started(node.runtime.calls).count("app") == 1
+
+    play(story, one=exits(0))
+
+
+@pytest.mark.parametrize("fault", FAULTS)
 @pytest.mark.parametrize("name", ENDING)
 def test_a_pod_ends_on_a_runtime_that_fails_now_and_then(play, name: str, fault: type[Refused]) -> None:
     async def story(node) -> None:
