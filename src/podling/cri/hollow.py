@@ -39,6 +39,7 @@ class HollowRuntime:
         self._sandboxes: dict[str, HollowSandbox] = {}
         self._containers: dict[str, HollowContainer] = {}
         self._listeners: set[asyncio.Queue[RuntimeEvent]] = set()
+        self._connected = True
         self._addresses = IPv4Network(subnet).hosts()
 
     # What happens to it, by the hand of a test
@@ -62,8 +63,13 @@ class HollowRuntime:
             status.ClearField("network")
             self._tell(RuntimeEvent(EventKind.EXITED, sandbox_id, KILLED, self._now()))
 
+    def disconnect(self) -> None:
+        """The event stream breaks: what happens now is told to nobody."""
+        self._connected = False
+
     def reconnect(self) -> None:
-        """The event stream breaks and comes back."""
+        """The event stream is back."""
+        self._connected = True
         self._tell(RuntimeEvent(EventKind.RELIST))
 
     # The promise
@@ -269,7 +275,7 @@ class HollowRuntime:
             raise RuntimeFault("DEADLINE_EXCEEDED", f"timeout {timeout}s exceeded: context deadline exceeded")
 
     def _tell(self, event: RuntimeEvent) -> None:
-        for queue in self._listeners:
+        for queue in self._listeners if self._connected else ():
             queue.put_nowait(event)
 
     def _now(self) -> int:

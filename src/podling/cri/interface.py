@@ -13,6 +13,9 @@ from typing import Protocol
 
 from podling.cri.grpc import cri_pb2 as pb
 
+NOT_FOUND = "NOT_FOUND"
+UNAVAILABLE = "UNAVAILABLE"
+
 
 class RuntimeFault(Exception):
     """The runtime refused or failed a call. `code` is gRPC's name of it: NOT_FOUND, UNAVAILABLE ..."""

@@ -219,11 +219,7 @@ class Kubelet:
 
     async def _runtime_is_back(self, workers: PodWorkers) -> None:
         self._features.forget()
-        try:
-            await workers.look_again()
-        except RuntimeFault as fault:
-            # It went away again; its stream says RELIST once more when it returns.
-            log.warning("the runtime cannot say what it runs: %s", fault)
+        await workers.look_again()
         self._reporter.refresh()
 
     def _images(self, tasks: asyncio.TaskGroup) -> Images:

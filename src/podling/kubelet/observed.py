@@ -121,10 +121,10 @@ class ObservedContainer:
 
 @dataclass(frozen=True, slots=True)
 class StartFailure:
-    """The last of `count` failures in a row to bring a container (or the sandbox) to life. `reason` is the
-    waiting reason Kubernetes shows: ErrImagePull, InvalidImageName, ErrImageNeverPull,
-    CreateContainerConfigError, CreateContainerError, RunContainerError ... Forgotten as soon as the thing
-    starts."""
+    """The last of some failures in a row to bring a container (or the sandbox) to life, of which `count`
+    count against it (`faults.py`). `reason` is the waiting reason Kubernetes shows: ErrImagePull,
+    InvalidImageName, ErrImageNeverPull, CreateContainerConfigError, CreateContainerError,
+    RunContainerError ... Forgotten as soon as the thing starts."""
 
     reason: str
     message: str

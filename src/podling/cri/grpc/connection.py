@@ -13,7 +13,7 @@ import grpc
 import grpc.aio
 from google.protobuf.message import Message
 
-from podling.cri.interface import RuntimeFault
+from podling.cri.interface import UNAVAILABLE, RuntimeFault
 
 Answer = TypeVar("Answer", bound=Message)
 Metadata = tuple[tuple[str, str], ...]
@@ -106,5 +106,10 @@ def _serialize(message: Message) -> bytes:
     return message.SerializeToString()
 
 
+_NOT_YET = "server is not initialized yet"
+"""containerd's answer, with no code of its own, while it takes stock after its start."""
+
+
 def _fault(error: grpc.aio.AioRpcError) -> RuntimeFault:
-    return RuntimeFault(error.code().name, error.details() or "")
+    details = error.details() or ""
+    return RuntimeFault(UNAVAILABLE if _NOT_YET in details else error.code().name, details)

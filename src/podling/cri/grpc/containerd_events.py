@@ -20,7 +20,7 @@ from google.protobuf.any_pb2 import Any
 
 from podling.cri.grpc import containerd_events_pb2 as pb
 from podling.cri.grpc.connection import Connection, Stream
-from podling.cri.interface import EventKind, RuntimeEvent, RuntimeFault
+from podling.cri.interface import UNAVAILABLE, EventKind, RuntimeEvent, RuntimeFault
 
 _SERVICE = "/containerd.services.events.v1.Events/"
 _NAMESPACE = "k8s.io"
@@ -68,7 +68,7 @@ async def _hear(stream: Stream[pb.Envelope], token: bytes) -> None:
     async for envelope in stream:
         if envelope.event.value == token:
             return
-    raise RuntimeFault("UNAVAILABLE", "the stream of events ended before it began")
+    raise RuntimeFault(UNAVAILABLE, "the stream of events ended before it began")
 
 
 def event_of(envelope: pb.Envelope) -> RuntimeEvent | None:

@@ -19,6 +19,8 @@ FORGIVEN_AFTER = timedelta(minutes=10)
 _DOUBLINGS = 5
 """10 s doubled five times is over the maximum: no need to compute further."""
 
+SOON = timedelta(seconds=1)
+
 SHOWN = timedelta(seconds=2)
 """How long an exit or a failed pull is itself the status before its back-off is (Error, then
 CrashLoopBackOff)."""
@@ -45,4 +47,5 @@ def restart_at(ended: ObservedContainer) -> datetime:
 
 
 def retry_at(failure: StartFailure) -> datetime:
-    return failure.at + delay(failure.count)
+    """Failures that do not count are no reason to wait longer, only not to be tried at once."""
+    return failure.at + max(delay(failure.count), SOON)

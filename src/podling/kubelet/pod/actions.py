@@ -12,7 +12,7 @@ import logging
 from collections.abc import Awaitable, Callable, Iterator
 
 from podling.cri.grpc import cri_pb2 as pb
-from podling.cri.interface import RuntimeFault
+from podling.cri.interface import NOT_FOUND, RuntimeFault
 from podling.kubelet.container_types import all_containers
 from podling.kubelet.hooks.pod_hooks import PodHooks
 from podling.kubelet.node.node_context import NodeContext
@@ -20,7 +20,7 @@ from podling.kubelet.observed import ObservedSandbox
 from podling.kubelet.planning.container_plan import stop_after_failed_hook
 from podling.kubelet.planning.ending import MINIMUM_GRACE
 from podling.kubelet.pod.container_start import ContainerStart
-from podling.kubelet.pod.faults import NOT_FOUND, StartError, rpc_text
+from podling.kubelet.pod.faults import StartError, refused, rpc_text
 from podling.kubelet.pod.observe import observe_until_answered, observed_container, observed_sandbox
 from podling.kubelet.pod.pod_directories import PodDirectory
 from podling.kubelet.pod.pod_record import PodRecord
@@ -49,6 +49,8 @@ from podling.model.pod import Pod
 
 FIRST_RETRY = 0.5
 LONGEST_RETRY = 30.0
+_NO_SANDBOX = "FailedCreatePodSandBox"
+_NO_SANDBOX_BECAUSE = "Failed to create pod sandbox: "
 
 log = logging.getLogger(__name__)
 
@@ -120,7 +122,7 @@ class PodActions:
         except StartError as error:
             events.warning(pod, error.reason, error.message)
             counts.sandbox_errors[error.reason] += 1
-            self._record.sandbox_failed(error.reason, error.message, self._node.clock.now())
+            self._record.sandbox_failed(error, self._node.clock.now())
             return
         self._record.put_sandbox(sandbox)
         self._record.sandbox_failure = None
@@ -138,7 +140,7 @@ class PodActions:
             config = self._sandbox_config(pod, attempt)
             handler = await runtime_handler(self._node.client, pod)
         except (ConfigError, StatusError, OSError) as error:
-            raise _no_sandbox(str(error)) from error
+            raise StartError(_NO_SANDBOX, f"{_NO_SANDBOX_BECAUSE}{error}") from error
         for warning in dns_warnings(pod, self._node.facts):
             self._node.events.warning(pod, "DNSConfigForming", warning)
         try:
@@ -147,7 +149,7 @@ class PodActions:
             return observed_sandbox(await self._node.runtime.pod_sandbox_status(id_))
         except RuntimeFault as fault:
             await self._look_again(pod)
-            raise _no_sandbox(rpc_text(fault)) from fault
+            raise refused(_NO_SANDBOX, f"{_NO_SANDBOX_BECAUSE}{rpc_text(fault)}", fault) from fault
 
     async def _start_container(self, pod: Pod, action: StartContainer) -> None:
         sandbox = self._record.newest_sandbox()
@@ -165,7 +167,7 @@ class PodActions:
             self._node.counts.failure(action.type, error.reason)
             if self._sandbox_lives(sandbox) and action.name not in self._record.unwanted:
                 # Else it failed only because its sandbox was dying, which says nothing about the container.
-                self._record.failed(action.name, error.reason, error.message, self._node.clock.now())
+                self._record.failed(action.name, error, self._node.clock.now())
 
     async def _run_container(self, attempt: ContainerStart, sandbox: ObservedSandbox) -> None:
         try:
@@ -278,7 +280,3 @@ def stop_signal(pod: Pod, name: str) -> str:
     """The one the container asks for, "" for its image's."""
     lifecycles = (c.lifecycle for _, c in all_containers(pod) if c.name == name)
     return next((lifecycle.stop_signal or "" for lifecycle in lifecycles if lifecycle), "")
-
-
-def _no_sandbox(why: str) -> StartError:
-    return StartError("FailedCreatePodSandBox", f"Failed to create pod sandbox: {why}")

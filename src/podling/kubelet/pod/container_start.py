@@ -7,13 +7,13 @@ from __future__ import annotations
 from fnmatch import fnmatchcase
 
 from podling.cri.grpc import cri_pb2 as pb
-from podling.cri.interface import RuntimeFault
+from podling.cri.interface import NOT_FOUND, RuntimeFault
 from podling.kubelet.container_types import ContainerType, all_containers
 from podling.kubelet.node.node_context import NodeContext
 from podling.kubelet.observed import ContainerState, ObservedContainer
 from podling.kubelet.planning.resize import told_of
 from podling.kubelet.planning.restart import definition_hash
-from podling.kubelet.pod.faults import NOT_FOUND, StartError
+from podling.kubelet.pod.faults import StartError, refused
 from podling.kubelet.pod.pod_directories import PodDirectory
 from podling.kubelet.pod_actions import StartContainer
 from podling.kubelet.pulling.images import ImageRequest, PresentImage
@@ -81,7 +81,7 @@ class ContainerStart:
             if fault.code == NOT_FOUND:
                 self._node.images.forget(self._image.id)
             self.warn("Failed", f"Error: {fault.message}")
-            raise StartError("CreateContainerError", fault.message) from fault
+            raise refused("CreateContainerError", fault.message, fault) from fault
         self.say("Created", "Container created")
         return container_id
 
@@ -110,7 +110,7 @@ class ContainerStart:
             await self._node.runtime.start_container(container_id)
         except RuntimeFault as fault:
             self.warn("Failed", f"Error: {fault.message}")
-            raise StartError("RunContainerError", fault.message) from fault
+            raise refused("RunContainerError", fault.message, fault) from fault
         self.say("Started", "Container started")
 
     def created(self, container_id: str, sandbox_id: str) -> ObservedContainer:

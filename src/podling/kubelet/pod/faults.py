@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
-from podling.cri.interface import RuntimeFault
-
-NOT_FOUND = "NOT_FOUND"
+from podling.cri.interface import UNAVAILABLE, RuntimeFault
 
 
 class StartError(Exception):
-    """A container or sandbox could not be brought up. `reason` is the waiting reason its status shows."""
+    """A container or sandbox could not be brought up. `reason` is the waiting reason its status shows. One
+    that does not count says nothing about the pod: its runtime went away."""
 
-    def __init__(self, reason: str, message: str) -> None:
+    def __init__(self, reason: str, message: str, *, counts: bool = True) -> None:
         super().__init__(message)
         self.reason = reason
         self.message = message
+        self.counts = counts
+
+
+def refused(reason: str, message: str, fault: RuntimeFault) -> StartError:
+    """By the runtime, in a call that makes or starts something."""
+    return StartError(reason, message, counts=fault.code != UNAVAILABLE)
 
 
 def rpc_text(fault: RuntimeFault) -> str:

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import TypeVar
 
 from podling.cri.grpc import cri_pb2 as pb
-from podling.cri.interface import Runtime, RuntimeFault
+from podling.cri.interface import NOT_FOUND, Runtime, RuntimeFault
 from podling.kubelet.container_types import type_of_label
 from podling.kubelet.observed import (
     ContainerState,
@@ -22,7 +22,6 @@ from podling.kubelet.observed import (
     ObservedSandbox,
     from_nanoseconds,
 )
-from podling.kubelet.pod.faults import NOT_FOUND
 from podling.kubelet.runtime_config.runtime_labels import (
     CONTAINER_NAME,
     CONTAINER_TYPE,
@@ -41,8 +40,8 @@ T = TypeVar("T")
 log = logging.getLogger(__name__)
 
 AT_ONCE = 16
-FIRST_RETRY = 0.5
-LONGEST_RETRY = 30.0
+FIRST_RETRY = 0.1
+LONGEST_RETRY = 5.0
 
 _STATES = {
     pb.CONTAINER_CREATED: ContainerState.CREATED,

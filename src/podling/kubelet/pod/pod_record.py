@@ -22,6 +22,7 @@ from podling.kubelet.observed import (
     Termination,
     from_nanoseconds,
 )
+from podling.kubelet.pod.faults import StartError
 from podling.model.container import ResourceRequirements
 
 _Made = TypeVar("_Made", ObservedSandbox, ObservedContainer)
@@ -189,16 +190,11 @@ class PodRecord:
         self.restarting.discard(container_id)
         self.pre_stopped.discard(container_id)
 
-    def failed(self, name: str, reason: str, message: str, now: datetime) -> StartFailure:
-        known = self._failures.get(name)
-        count = known.count + 1 if known else 1
-        failure = self._failures[name] = StartFailure(reason, message, count, now)
-        return failure
+    def failed(self, name: str, error: StartError, now: datetime) -> None:
+        self._failures[name] = _failure(error, self._failures.get(name), now)
 
-    def sandbox_failed(self, reason: str, message: str, now: datetime) -> StartFailure:
-        count = self.sandbox_failure.count + 1 if self.sandbox_failure else 1
-        failure = self.sandbox_failure = StartFailure(reason, message, count, now)
-        return failure
+    def sandbox_failed(self, error: StartError, now: datetime) -> None:
+        self.sandbox_failure = _failure(error, self.sandbox_failure, now)
 
     def told(self, container_id: str, resources: ResourceRequirements) -> None:
         """The runtime was told that the container has these resources now."""
@@ -211,8 +207,7 @@ class PodRecord:
         return self._told
 
     def resize_failed(self, reason: str, message: str, now: datetime) -> None:
-        count = self.resize_failure.count + 1 if self.resize_failure else 1
-        self.resize_failure = StartFailure(reason, message, count, now)
+        self.resize_failure = _failure(StartError(reason, message), self.resize_failure, now)
 
     def succeeded(self, name: str) -> None:
         self._failures.pop(name, None)
@@ -238,6 +233,11 @@ class PodRecord:
             self.put_sandbox(sandbox)
         for container in containers:
             self.put_container(container)
+
+
+def _failure(error: StartError, known: StartFailure | None, now: datetime) -> StartFailure:
+    count = known.count if known else 0
+    return StartFailure(error.reason, error.message, count + error.counts, now)
 
 
 def _ahead(container: ObservedContainer, known: ObservedContainer) -> ObservedContainer:

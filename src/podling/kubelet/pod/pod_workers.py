@@ -17,7 +17,7 @@ from podling.kubelet.observed import Termination
 from podling.kubelet.planning import preemption
 from podling.kubelet.planning.ending import FAILED
 from podling.kubelet.pod.admission import NodeAdmission
-from podling.kubelet.pod.observe import RuntimePod, observe, observe_until_answered
+from podling.kubelet.pod.observe import RuntimePod, observe_until_answered
 from podling.kubelet.pod.orphans import orphan
 from podling.kubelet.pod.pod_directories import PodDirectory
 from podling.kubelet.pod_worker import PodWorker
@@ -103,9 +103,10 @@ class PodWorkers:
             owner.runtime_event(event)
 
     async def look_again(self) -> None:
-        """Events may have been missed. Raises RuntimeFault."""
+        """Events may have been missed. A runtime that has just come back may answer nothing but events for a
+        while; nobody would ask again if this gave up then."""
         marks = {uid: worker.record.mark() for uid, worker in self._workers.items()}
-        found = await observe(self._node.runtime)
+        found = await observe_until_answered(self._node.runtime)
         for uid, since in marks.items():
             if worker := self._workers.get(uid):
                 worker.replace(found.get(uid) or RuntimePod("", ""), since)

@@ -19,7 +19,7 @@ from typing import NamedTuple
 from podling.client.events import EventRecorder
 from podling.cri.grpc import cri_pb2 as pb
 from podling.cri.interface import Runtime, RuntimeFault
-from podling.kubelet.pod.faults import StartError, rpc_text
+from podling.kubelet.pod.faults import StartError, refused, rpc_text
 from podling.kubelet.pulling.credentials import credentials_for
 from podling.kubelet.pulling.image_reference import InvalidReference, with_default_tag
 from podling.kubelet.pulling.pull_errors import pull_error, pull_text
@@ -121,7 +121,7 @@ class Images:
         except RuntimeFault as fault:
             text = f'Failed to inspect image "{request.container.image}": {rpc_text(fault)}'
             self._warn(request, "InspectFailed", text)
-            raise StartError("ImageInspectError", text) from fault
+            raise refused("ImageInspectError", text, fault) from fault
         if image is None:
             return None
         return self._remember(reference, image)

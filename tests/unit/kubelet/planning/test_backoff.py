@@ -32,3 +32,4 @@ def test_delays_count_from_the_end(scene):
     (ended,) = scene.observed(scene.pod("a"), "a=exit1~2@5").containers
     assert restart_at(ended) == scene.ago(5) + timedelta(seconds=20)
     assert retry_at(scene.failure("ErrImagePull", 5, count=2)) == scene.ago(5) + timedelta(seconds=20)
+    assert retry_at(scene.failure("RunContainerError", 5, count=0)) == scene.ago(4)

@@ -5,8 +5,10 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from podling.cri.interface import RuntimeFault
 from podling.kubelet.container_types import ContainerType
-from podling.kubelet.observed import ContainerState, ObservedContainer, ObservedSandbox
+from podling.kubelet.observed import ContainerState, ObservedContainer, ObservedSandbox, StartFailure
+from podling.kubelet.pod.faults import StartError, refused
 from podling.kubelet.pod.pod_record import PodRecord
 
 NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
@@ -93,7 +95,19 @@ def test_a_late_list_neither_forgets_what_is_new_nor_takes_anything_back() -> No
 
 def test_failures_are_counted_until_the_container_starts() -> None:
     known = PodRecord()
-    known.failed("app", "ErrImagePull", "m", NOW)
-    assert known.failed("app", "ErrImagePull", "m", NOW).count == 2
+    for count in (1, 2):
+        known.failed("app", StartError("ErrImagePull", "m"), NOW)
+        assert known.observed().failures["app"].count == count
     known.succeeded("app")
-    assert known.failed("app", "ErrImagePull", "m", NOW).count == 1
+    known.failed("app", StartError("ErrImagePull", "m"), NOW)
+    assert known.observed().failures["app"].count == 1
+
+
+def test_what_a_runtime_that_went_away_failed_at_does_not_count() -> None:
+    known = PodRecord()
+    away = refused("RunContainerError", "Socket closed", RuntimeFault("UNAVAILABLE", "Socket closed"))
+    known.failed("app", away, NOW)
+    assert known.observed().failures["app"] == StartFailure("RunContainerError", "Socket closed", 0, NOW)
+    known.failed("app", refused("RunContainerError", "no", RuntimeFault("UNKNOWN", "no")), NOW)
+    known.failed("app", away, NOW)
+    assert known.observed().failures["app"].count == 1

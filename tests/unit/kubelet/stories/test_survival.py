@@ -34,7 +34,8 @@ ENDING = ("stop_container", "stop_pod_sandbox", "remove_container", "remove_pod_
 class Refused:
     """The call is not made."""
 
-    def __init__(self, node: Any, name: str, times: int) -> None:
+    def __init__(self, node: Any, name: str, times: int, code: str = "UNKNOWN") -> None:
+        self._code = code
         self._call = getattr(node.runtime, name)
         self._left = times
         setattr(node.runtime, name, self)
@@ -46,7 +47,7 @@ class Refused:
         return await self._fail(*args, **more)
 
     async def _fail(self, *args: Any, **more: Any) -> Any:
-        raise RuntimeFault("UNKNOWN", "no such luck")
+        raise RuntimeFault(self._code, "no such luck")
 
 
 class Unanswered(Refused):
@@ -112,6 +113,42 @@ def test_a_runtime_that_dies_in_a_start_is_asked_what_became_of_it(
         assert started(node.runtime.calls).count("app") == 1
 
     play(story, one=exits(0))
+
+
+def first_runs(pod: Pod) -> bool:
+    return any(one.state.running for one in pod.status.init_container_statuses)
+
+
+def test_an_exit_nobody_was_told_of_is_found_once_the_runtime_answers(play) -> None:
+    """Its events may come back before its answers do."""
+
+    async def story(node) -> None:
+        await node.create("web", initContainers=[node.container("one")])
+        await node.until("web", first_runs)
+        node.runtime.disconnect()
+        (one,) = await node.runtime.list_containers()
+        node.runtime.exit(one.id, 0)
+        Refused(node, "list_containers", 3)
+        node.runtime.reconnect()
+        began = asyncio.get_running_loop().time()
+        await node.until("web", node.is_ready)
+        assert asyncio.get_running_loop().time() - began < 2
+
+    play(story, one=HollowImage())
+
+
+def test_what_fails_because_the_runtime_went_away_is_tried_again_soon(play) -> None:
+    """It says nothing about the pod, so there is no back-off of ten seconds and more."""
+
+    async def story(node) -> None:
+        Refused(node, "run_pod_sandbox", 2, "UNAVAILABLE")
+        Refused(node, "create_container", 2, "UNAVAILABLE")
+        Refused(node, "start_container", 2, "UNAVAILABLE")
+        await node.create("web")
+        await node.until("web", node.is_ready)
+        assert 5 < asyncio.get_running_loop().time() < 8
+
+    play(story)
 
 
 @pytest.mark.parametrize("fault", FAULTS)
