@@ -58,6 +58,11 @@ from podling.kubelet.volumes.watched_objects import WatchedObjects
 from podling.model.pod import Pod
 from podling.model.time import Clock
 
+SETTLING = (1.0, 5.0)
+"""Seconds after a runtime is back, or found, until it is asked once more. What ended while it was away is
+told as running until the runtime has looked at all it has, and its event may be lost: containerd's shims give
+up those they could not deliver."""
+
 log = logging.getLogger(__name__)
 
 
@@ -109,7 +114,7 @@ class Kubelet:
             logs = LogRotator(self._config, self._runtime, self._clock, workers.written_logs)
             tasks.create_task(logs.run())
             tasks.create_task(self._keep_lease())
-            tasks.create_task(self._follow_runtime(workers))
+            tasks.create_task(self._follow_runtime(workers, tasks))
 
     async def wait_ready(self) -> None:
         """The node is registered, and every pod has a worker."""
@@ -172,16 +177,23 @@ class Kubelet:
         await self._reporter.wait_registered()
         await LeaseKeeper(self._client, self._clock, self._config).run(self._reporter.node)
 
-    async def _follow_runtime(self, workers: PodWorkers) -> None:
+    async def _follow_runtime(self, workers: PodWorkers, tasks: asyncio.TaskGroup) -> None:
         """Events wait in their stream while the runtime is being asked, so none is overtaken by the
         answer."""
+        settling: asyncio.Task[None] | None = None
         async for event in self._runtime.events():
             if event.kind is not EventKind.RELIST:
                 workers.runtime_event(event)
-            elif self._ready.is_set():
-                await self._runtime_is_back(workers)
-            else:
-                await self._begin(workers)
+                continue
+            if settling is not None:
+                settling.cancel()
+            await (self._runtime_is_back(workers) if self._ready.is_set() else self._begin(workers))
+            settling = tasks.create_task(self._settle(workers))
+
+    async def _settle(self, workers: PodWorkers) -> None:
+        for seconds in SETTLING:
+            await asyncio.sleep(seconds)
+            await workers.look_again()
 
     async def _begin(self, workers: PodWorkers) -> None:
         found = await observe_until_answered(self._runtime)

@@ -137,6 +137,23 @@ def test_an_exit_nobody_was_told_of_is_found_once_the_runtime_answers(play) -> N
     play(story, one=HollowImage())
 
 
+def test_an_exit_the_runtime_finds_late_is_found_too(play) -> None:
+    """Right after its return it still says that what ended meanwhile runs."""
+
+    async def story(node) -> None:
+        await node.create("web", initContainers=[node.container("one")])
+        await node.until("web", first_runs)
+        node.runtime.disconnect()
+        node.runtime.reconnect()
+        await asyncio.sleep(0.5)
+        node.runtime.disconnect()
+        (one,) = await node.runtime.list_containers()
+        node.runtime.exit(one.id, 0)
+        await node.until("web", node.is_ready)
+
+    play(story, one=HollowImage())
+
+
 def test_what_fails_because_the_runtime_went_away_is_tried_again_soon(play) -> None:
     """It says nothing about the pod, so there is no back-off of ten seconds and more."""
 
