@@ -17,7 +17,7 @@ import aiohttp
 import pytest
 from aiohttp import web
 
-from podling.apiserver.http import LARGE, LONGEST_REST, listening, rest_after, tls_context
+from podling.apiserver.http import LARGE, LONGEST_REST, head_of, listening, rest_after, tls_context
 from podling.apiserver.request import Request
 from podling.apiserver.response import Response
 from podling.pki import Authority
@@ -259,3 +259,27 @@ async def test_a_port_in_use(session: aiohttp.ClientSession) -> None:
                 Echo().handle, "127.0.0.1", int(url.rpartition(":")[2]), None, end_streams=lambda: None
             ):
                 pass
+
+
+@pytest.mark.parametrize("value", ["a\r\nSet-Cookie: b", "a\nb", "a\rb", "a\0b"])
+def test_no_header_begins_another_line(value: str) -> None:
+    assert head_of(404, {"A": "b", "Warning": "é"}).decode() == (
+        "HTTP/1.1 404 Not Found\r\nA: b\r\nWarning: é\r\n\r\n"
+    )
+    with pytest.raises(ValueError, match="line break"):
+        head_of(200, {"A": value, "B": "c"})
+
+
+async def test_who_does_not_read_is_waited_for() -> None:
+    """A client that asks and asks without reading an answer makes the server hold a few of them, not all."""
+    echo = Echo()
+    async with serving(echo) as url:
+        reader, writer = await asyncio.open_connection("127.0.0.1", int(url.rpartition(":")[2]), limit=1)
+        asked = 300
+        writer.write(b"GET /large HTTP/1.1\r\nHost: x\r\n\r\n" * asked)
+        async with asyncio.timeout(10):
+            await reader.readexactly(1)
+            for _ in range(10_000):
+                await asyncio.sleep(0)
+        assert 0 < len(echo.requests) < asked / 2
+        writer.transport.abort()
