@@ -252,6 +252,29 @@ async def test_client_certificates(session: aiohttp.ClientSession, authority: An
     assert stranger.certificate is None
 
 
+async def test_a_client_is_given_one_ticket_to_come_back_with(authority: Any) -> None:
+    ours = authority("ours")
+    pair = ours.server("server", "server", ["127.0.0.1"])
+    tls = tls_context(pair.certificate, pair.key, ours.ca.certificate)
+    assert tickets(tls, client_tls(ours, "alice")) == 1
+
+
+def tickets(server: ssl.SSLContext, client: ssl.SSLContext) -> int:
+    """How many a server sends after the handshake: each is a record of its own."""
+    to_server, to_client = ssl.MemoryBIO(), ssl.MemoryBIO()
+    asking = client.wrap_bio(to_client, to_server, server_hostname="127.0.0.1")
+    answering = server.wrap_bio(to_server, to_client, server_side=True)
+    for end in (asking, answering, asking):
+        with suppress(ssl.SSLWantReadError):
+            end.do_handshake()
+    assert not to_client.pending
+    answering.do_handshake()
+    sent, records = to_client.read(), 0
+    while sent:
+        sent, records = sent[5 + int.from_bytes(sent[3:5], "big") :], records + 1
+    return records
+
+
 async def test_a_port_in_use(session: aiohttp.ClientSession) -> None:
     async with serving(Echo()) as url:
         with pytest.raises(OSError, match="address already in use"):

@@ -51,6 +51,8 @@ def server_tls(certificate: Path, key: Path, client_ca: Path) -> ssl.SSLContext:
     context.load_cert_chain(certificate, key)
     context.verify_mode = ssl.CERT_OPTIONAL
     context.set_alpn_protocols(["http/1.1"])
+    # No API server comes back with a ticket, and those OpenSSL makes unasked cost as much as the handshake.
+    context.num_tickets = 0
     return context
 
 

@@ -58,6 +58,10 @@ class Host:
 
     async def container_ended(self, container_id: str) -> None: ...
 
+    async def container_stopping(self, container_id: str) -> None: ...
+
+    async def sandbox_ended(self, sandbox_id: str) -> None: ...
+
 
 @pytest.fixture(scope="module")
 def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
@@ -144,6 +148,26 @@ async def test_a_client_of_another_authority_gets_no_connection(ask, tmp_path: P
     tls.load_cert_chain(other.certificate, other.key)
     with pytest.raises(aiohttp.ClientError):
         await ask("/pods", tls=tls)
+
+
+async def test_nobody_pays_for_tickets_to_come_back_with(authority):
+    pair = authority.server("kubelet", "system:node:n", ["127.0.0.1"])
+    server = KubeletServer(Host(), SystemClock(), masters_only)
+    tls = server_tls(pair.certificate, pair.key, authority.ca.certificate)
+    async with server.listening(socket.create_server(("127.0.0.1", 0)), tls) as port:
+        session = await said_and_session(port, tls_of(authority, "admin", "system:masters"))
+    assert not session.has_ticket
+
+
+async def said_and_session(port: int, tls: ssl.SSLContext) -> ssl.SSLSession:
+    """The TLS session of a connection that has brought an answer, and with it whatever came before."""
+    reader, writer = await asyncio.open_connection("127.0.0.1", port, ssl=tls)
+    connection: ssl.SSLObject = writer.get_extra_info("ssl_object")
+    writer.write(b"GET /healthz HTTP/1.1\r\nHost: kubelet\r\nConnection: close\r\n\r\n")
+    assert (await reader.read()).endswith(b"ok")
+    writer.close()
+    assert connection.session is not None
+    return connection.session
 
 
 @pytest.mark.parametrize(
