@@ -18,7 +18,14 @@ from podling.cri.hollow_log import write_log
 from podling.cri.hollow_records import HollowContainer, HollowSandbox, carries, new_container, new_sandbox
 from podling.cri.hollow_script import KILLED, HollowImage, Script
 from podling.cri.hollow_time import SystemTimers, Timers
-from podling.cri.interface import EventKind, ImageMount, RuntimeEvent, RuntimeFault, RuntimeFeatures
+from podling.cri.interface import (
+    EventKind,
+    ImageMount,
+    PullProgress,
+    RuntimeEvent,
+    RuntimeFault,
+    RuntimeFeatures,
+)
 
 
 class HollowRuntime:
@@ -34,12 +41,12 @@ class HollowRuntime:
         self.targets = True
         """Whether a container can join the process namespace of another."""
         self.calls: list[str] = []
-        self._images = HollowImages(images)
         self._timers = timers or SystemTimers()
         self._sandboxes: dict[str, HollowSandbox] = {}
         self._containers: dict[str, HollowContainer] = {}
         self._listeners: set[asyncio.Queue[RuntimeEvent]] = set()
         self._connected = True
+        self._images = HollowImages(images, self._timers)
         self._addresses = IPv4Network(subnet).hosts()
 
     # What happens to it, by the hand of a test
@@ -220,8 +227,16 @@ class HollowRuntime:
 
     async def image_fs_info(self) -> pb.ImageFsInfoResponse:
         place = pb.FilesystemIdentifier(mountpoint="/")
+        try:
+            await self._images.fetch(image)
+        except asyncio.CancelledError:
+            self.calls.append(f"cancel pull {image}")
+            raise
         used = pb.UInt64Value(value=sum(image.size for image in self._images.all()))
         usage = pb.FilesystemUsage(timestamp=self._now(), fs_id=place, used_bytes=used)
+    async def pull_progress(self) -> PullProgress | None:
+        return self._images.progress()
+
         return pb.ImageFsInfoResponse(image_filesystems=[usage])
 
     async def hold_image(self, name: str, image: str) -> list[ImageMount]:

@@ -48,12 +48,15 @@ class Script:
 @dataclass(slots=True)
 class HollowImage:
     """`runs[n]` is the script of attempt n, the last one of all that follow. `pull_faults` are raised by the
-    first pulls, one each; `present` says that it need not be pulled."""
+    first pulls, one each; `present` says that it need not be pulled. A pull gets on for `pull_seconds`; of
+    one that is `stuck` nothing ever comes."""
 
     runs: Sequence[Script] = (Script(),)
     present: bool = False
     pull_faults: list[RuntimeFault] = field(default_factory=list)
     user: int | None = None
+    pull_seconds: float = 0.0
+    stuck: bool = False
 
     def run(self, attempt: int) -> Script:
         return self.runs[min(attempt, len(self.runs) - 1)]

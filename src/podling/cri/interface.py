@@ -15,6 +15,7 @@ from podling.cri.grpc import cri_pb2 as pb
 
 NOT_FOUND = "NOT_FOUND"
 UNAVAILABLE = "UNAVAILABLE"
+CANCELLED = "CANCELLED"
 
 
 class RuntimeFault(Exception):
@@ -71,6 +72,10 @@ class ImageMount:
 class Runtime(Protocol):
     """CRI v1. Every call raises RuntimeFault; times are ns since the epoch, timeouts are seconds."""
 
+PullProgress = frozenset[tuple[str, int]]
+"""What is being fetched, and how many bytes of each are there."""
+
+
     async def version(self) -> pb.VersionResponse: ...
     async def status(self) -> pb.RuntimeStatus: ...
     async def features(self) -> RuntimeFeatures: ...
@@ -112,7 +117,11 @@ class Runtime(Protocol):
     async def pull_image(
         self, image: str, auth: pb.AuthConfig | None = None, sandbox_config: pb.PodSandboxConfig | None = None
     ) -> str:
-        """The pulled image's reference."""
+        """The pulled image's reference. Whoever cancels it has the runtime stop."""
+        ...
+
+    async def pull_progress(self) -> PullProgress | None:
+        """Of all pulls together; None while something is unpacked, and from a runtime that does not tell."""
         ...
 
     async def remove_image(self, image: str) -> None: ...

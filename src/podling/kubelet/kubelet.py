@@ -46,6 +46,7 @@ from podling.kubelet.pod_worker import PodWorker
 from podling.kubelet.pulling.images import Images
 from podling.kubelet.pulling.pulled_images import PulledImages
 from podling.kubelet.runtime_config.dns import parse_resolv_conf
+from podling.kubelet.pulling.pulls import Pulls
 from podling.kubelet.serving.node_pages import NodePages
 from podling.kubelet.serving.pod_host import Pages
 from podling.kubelet.static_pods.directory import ManifestDirectory
@@ -238,7 +239,8 @@ class Kubelet:
         config = self._config
         verified = config.gates.enabled("KubeletEnsureSecretPulledImages")
         pulled = PulledImages(config.root_dir / "image_manager" / "pulled.json") if verified else None
-        return Images(self._runtime, self._events, self._clock, tasks, pulled, config.parallel_pulls)
+        pulls = Pulls(self._runtime, self._clock, tasks, config.parallel_pulls, config.pull_deadline)
+        return Images(self._runtime, self._events, self._clock, pulls, pulled)
 
     def _image_collector(self, node: NodeContext) -> ImageCollector:
         return ImageCollector(

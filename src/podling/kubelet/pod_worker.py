@@ -91,6 +91,7 @@ class PodWorker:
             self.record.succeeded(name)
         unwanted = self.record.unwanted | container_names(self.pod)
         self.record.unwanted = unwanted - container_names(pod)
+            self._actions.give_up_image(name)
         self._share.update(pod)
         self._status = with_foreign_conditions(self._status, pod.status)
         self._writer.learn(pod)

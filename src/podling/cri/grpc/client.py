@@ -2,8 +2,7 @@
 
 Nothing is decided here. A call that changes something is given two minutes, as Kubernetes' kubelet gives it
 (a sandbox four: networks may be slow), a question half a minute; a call told how long to take gets that on
-top; pulling an image takes as long as it takes, because only the runtime knows whether it still makes
-progress.
+top; pulling an image takes as long as it takes: whoever asked gives it up when it makes no progress.
 """
 
 from __future__ import annotations
@@ -17,9 +16,10 @@ from google.protobuf.message import Message
 from podling.cri.grpc import cri_pb2 as pb
 from podling.cri.grpc.connection import Answer, Connection
 from podling.cri.grpc.containerd_images import ContainerdImages
+from podling.cri.grpc.containerd_pulls import ContainerdPulls
 from podling.cri.grpc.containerd_tasks import ContainerdTasks
 from podling.cri.grpc.events import Sleep, runtime_events
-from podling.cri.interface import ImageMount, RuntimeEvent, RuntimeFeatures
+from podling.cri.interface import ImageMount, PullProgress, RuntimeEvent, RuntimeFeatures
 
 FIRST_WITH_IMAGES = (2, 1)
 """The containerd whose CRI mounts images."""
@@ -35,6 +35,7 @@ class GrpcRuntime:
     """
 
     def __init__(self, endpoint: str, *, sleep: Sleep = asyncio.sleep) -> None:
+        self._containerd_pulls = ContainerdPulls(self._connection, self._containerd_images)
         self._connection = Connection(endpoint)
         self._containerd_images = ContainerdImages(self._connection)
         self._containerd_tasks = ContainerdTasks(self._connection)
@@ -150,6 +151,9 @@ class GrpcRuntime:
         return list((await self._image(pb.ListImagesRequest(), pb.ListImagesResponse, _QUESTION)).images)
 
     async def pull_image(
+    async def pull_progress(self) -> PullProgress | None:
+        return await self._containerd_pulls.progress()
+
         self, image: str, auth: pb.AuthConfig | None = None, sandbox_config: pb.PodSandboxConfig | None = None
     ) -> str:
         request = pb.PullImageRequest(

@@ -61,9 +61,14 @@ class ContainerdImages:
                 raise
 
     async def held(self) -> list[str]:
-        request = pb.ListSnapshotsRequest(
-            snapshotter=await self._find_snapshotter(), filters=[f'labels."{_OURS}"==true']
-        )
+        return await self._named(f'labels."{_OURS}"==true')
+
+    async def unpacking(self) -> bool:
+        """Whether a layer of an image is being unpacked."""
+        return bool(await self._named("name~=/^extract-/"))
+
+    async def _named(self, filter: str) -> list[str]:
+        request = pb.ListSnapshotsRequest(snapshotter=await self._find_snapshotter(), filters=[filter])
         path = f"{_SNAPSHOTS}List"
         with self._connection.stream(path, request, pb.ListSnapshotsResponse, _METADATA) as answers:
             return [info.name async for answer in answers for info in answer.info]

@@ -77,6 +77,7 @@ class PodActions:
         self._ending = False
 
     async def apply(self, pod: Pod, action: Action) -> None:
+        self._preparing: dict[str, asyncio.Task[object]] = {}
         """Returns when the action is done or its failure is recorded. Raises nothing a runtime can cause."""
         match action:
             case CreateSandbox(attempt):
@@ -115,6 +116,11 @@ class PodActions:
     async def _create_sandbox(self, pod: Pod, attempt: int) -> None:
         events, counts = self._node.events, self._node.pod_counts
         counts.sandboxes += 1
+    def give_up_image(self, name: str) -> None:
+        """The container is gone from the pod, or is to have another image."""
+        if task := self._preparing.get(name):
+            task.cancel()
+
         if attempt:
             events.normal(pod, "SandboxChanged", "Pod sandbox changed, it will be killed and re-created.")
         try:
@@ -158,8 +164,12 @@ class PodActions:
         self._node.counts.start(action.type)
         attempt = ContainerStart(self._node, pod, action, self._sandbox_config(pod, sandbox.attempt))
         try:
-            with self._giving_up_when_ending():
-                await attempt.prepare_image()
+            with self._giving_up_when_ending() as task:
+                self._preparing[action.name] = task
+                try:
+                    await attempt.prepare_image()
+                finally:
+                    del self._preparing[action.name]
             if not self._ending and action.name not in self._record.unwanted:
                 await self._run_container(attempt, sandbox)
                 self._record.succeeded(action.name)
@@ -241,12 +251,12 @@ class PodActions:
             self._record.replace_all(found.sandboxes, found.containers, since)
 
     @contextlib.contextmanager
-    def _giving_up_when_ending(self) -> Iterator[None]:
+    def _giving_up_when_ending(self) -> Iterator[asyncio.Task[object]]:
         task = asyncio.current_task()
         assert task is not None
         self._interruptible.add(task)
         try:
-            yield
+            yield task
         finally:
             self._interruptible.discard(task)
 

@@ -9,12 +9,8 @@ again.
 
 from __future__ import annotations
 
-import asyncio
-import contextlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import timedelta
-from typing import NamedTuple
 
 from podling.client.events import EventRecorder
 from podling.cri.grpc import cri_pb2 as pb
@@ -24,6 +20,7 @@ from podling.kubelet.pulling.credentials import credentials_for
 from podling.kubelet.pulling.image_reference import InvalidReference, with_default_tag
 from podling.kubelet.pulling.pull_errors import pull_error, pull_text
 from podling.kubelet.pulling.pulled_images import PulledImages
+from podling.kubelet.pulling.pulls import Pulls
 from podling.kubelet.reporting.durations import milliseconds_text
 from podling.kubelet.runtime_config.security import ImageUser
 from podling.model.container import EphemeralContainerCommon
@@ -57,36 +54,24 @@ class ImageRequest:
     sandbox_config: pb.PodSandboxConfig | None = None
 
 
-class _Pulled(NamedTuple):
-    """`credential` is the one that was taken; `took` does not count the wait for a turn."""
-
-    image: str
-    credential: pb.AuthConfig | None
-    took: timedelta
-
-
 class Images:
-    """The node's images. `tasks` owns the pulls: one goes on for the others when the pod that began it is
-    gone."""
+    """The node's images."""
 
     def __init__(
         self,
         runtime: Runtime,
         events: EventRecorder,
         clock: Clock,
-        tasks: asyncio.TaskGroup,
+        pulls: Pulls,
         pulled: PulledImages | None = None,
-        at_once: int = 0,
     ) -> None:
-        """`pulled` says who may use what is there, None: everyone; `at_once` limits pulls, 0: not at all."""
+        """`pulled` says who may use what is there, None: everyone."""
         self._runtime = runtime
         self._events = events
         self._clock = clock
-        self._tasks = tasks
         self._present: dict[str, PresentImage] = {}
-        self._pulls: dict[tuple[str, bytes], asyncio.Future[_Pulled]] = {}
+        self._pulls = pulls
         self._pulled = pulled
-        self._turns = asyncio.Semaphore(at_once) if at_once else contextlib.nullcontext()
 
     async def ensure(self, request: ImageRequest) -> PresentImage:
         """Raises StartError with the reason the container's status shows."""
@@ -142,7 +127,8 @@ class Images:
         self._say(request, "Pulling", f'Pulling image "{name}"')
         began = self._clock.now()
         try:
-            pulled = await self._shared_pull(request, reference)
+            credentials = credentials_for(reference, request.secrets)
+            pulled = await self._pulls.pull(reference, credentials, request.sandbox_config)
             image = await self._runtime.image_status(reference)
         except RuntimeFault as fault:
             self._warn(request, "Failed", f'Failed to pull image "{name}": {pull_text(fault)}')
@@ -155,49 +141,6 @@ class Images:
         if self._pulled is not None:
             self._pulled.pulled(present.id, pulled.credential)
         return present
-
-    async def _shared_pull(self, request: ImageRequest, reference: str) -> _Pulled:
-        """One pull at a time of one image with the same credentials; whoever asks meanwhile waits for it."""
-        credentials = credentials_for(reference, request.secrets)
-        key = reference, b"".join(auth.SerializeToString(deterministic=True) for auth in credentials)
-        pull = self._pulls.get(key)
-        if pull is None:
-            pull = self._pulls[key] = asyncio.get_running_loop().create_future()
-            self._tasks.create_task(self._run_pull(key, credentials, request.sandbox_config))
-        return await asyncio.shield(pull)
-
-    async def _run_pull(
-        self, key: tuple[str, bytes], credentials: list[pb.AuthConfig], sandbox: pb.PodSandboxConfig | None
-    ) -> None:
-        pull = self._pulls[key]
-        try:
-            async with self._turns:
-                pulled = await self._try_credentials(key[0], credentials, sandbox)
-        except RuntimeFault as fault:
-            pull.set_exception(fault)
-            # Whoever waited may be gone; the fault was still seen.
-            pull.exception()
-        except asyncio.CancelledError:
-            pull.cancel()
-            raise
-        else:
-            pull.set_result(pulled)
-        finally:
-            del self._pulls[key]
-
-    async def _try_credentials(
-        self, reference: str, credentials: list[pb.AuthConfig], sandbox: pb.PodSandboxConfig | None
-    ) -> _Pulled:
-        began = self._clock.now()
-        for auth in credentials[:-1]:
-            try:
-                image = await self._runtime.pull_image(reference, auth, sandbox)
-            except RuntimeFault:
-                continue
-            return _Pulled(image, auth, self._clock.now() - began)
-        last = credentials[-1] if credentials else None
-        image = await self._runtime.pull_image(reference, last, sandbox)
-        return _Pulled(image, last, self._clock.now() - began)
 
     def _say(self, request: ImageRequest, reason: str, message: str) -> None:
         self._events.normal(request.pod, reason, message, field_path=request.field_path)

@@ -18,6 +18,7 @@ from podling.cri.interface import RuntimeFault
 from podling.kubelet.pod.faults import StartError
 from podling.kubelet.pulling.images import ImageRequest, Images
 from podling.kubelet.pulling.pulled_images import PulledImages
+from podling.kubelet.pulling.pulls import Pulls
 from podling.model.container import Container
 from podling.model.meta import ObjectMeta
 from podling.model.pod import Pod
@@ -46,7 +47,8 @@ class Scene:
     ) -> None:
         self.runtime = HollowRuntime({f"{name}:1": image for name, image in images.items()})
         self.said = Said()
-        self.images = Images(self.runtime, self.said, SystemClock(), tasks, pulled, at_once)
+        pulls = Pulls(self.runtime, SystemClock(), tasks, at_once)
+        self.images = Images(self.runtime, self.said, SystemClock(), pulls, pulled)
 
     async def ensure(self, image: str, policy: str = "IfNotPresent", *secrets: dict[str, bytes]) -> str:
         pod = Pod(metadata=ObjectMeta(name="web"))
