@@ -42,11 +42,11 @@ class HollowRuntime:
         """Whether a container can join the process namespace of another."""
         self.calls: list[str] = []
         self._timers = timers or SystemTimers()
+        self._images = HollowImages(images, self._timers)
         self._sandboxes: dict[str, HollowSandbox] = {}
         self._containers: dict[str, HollowContainer] = {}
         self._listeners: set[asyncio.Queue[RuntimeEvent]] = set()
         self._connected = True
-        self._images = HollowImages(images, self._timers)
         self._addresses = IPv4Network(subnet).hosts()
 
     # What happens to it, by the hand of a test
@@ -219,7 +219,15 @@ class HollowRuntime:
         self, image: str, auth: pb.AuthConfig | None = None, sandbox_config: pb.PodSandboxConfig | None = None
     ) -> str:
         self.calls.append(f"pull {image}")
+        try:
+            await self._images.fetch(image)
+        except asyncio.CancelledError:
+            self.calls.append(f"cancel pull {image}")
+            raise
         return self._images.pull(image)
+
+    async def pull_progress(self) -> PullProgress | None:
+        return self._images.progress()
 
     async def remove_image(self, image: str) -> None:
         self.calls.append(f"remove image {image}")
@@ -227,16 +235,8 @@ class HollowRuntime:
 
     async def image_fs_info(self) -> pb.ImageFsInfoResponse:
         place = pb.FilesystemIdentifier(mountpoint="/")
-        try:
-            await self._images.fetch(image)
-        except asyncio.CancelledError:
-            self.calls.append(f"cancel pull {image}")
-            raise
         used = pb.UInt64Value(value=sum(image.size for image in self._images.all()))
         usage = pb.FilesystemUsage(timestamp=self._now(), fs_id=place, used_bytes=used)
-    async def pull_progress(self) -> PullProgress | None:
-        return self._images.progress()
-
         return pb.ImageFsInfoResponse(image_filesystems=[usage])
 
     async def hold_image(self, name: str, image: str) -> list[ImageMount]:

@@ -69,12 +69,12 @@ class ImageMount:
     options: tuple[str, ...]
 
 
-class Runtime(Protocol):
-    """CRI v1. Every call raises RuntimeFault; times are ns since the epoch, timeouts are seconds."""
-
 PullProgress = frozenset[tuple[str, int]]
 """What is being fetched, and how many bytes of each are there."""
 
+
+class Runtime(Protocol):
+    """CRI v1. Every call raises RuntimeFault; times are ns since the epoch, timeouts are seconds."""
 
     async def version(self) -> pb.VersionResponse: ...
     async def status(self) -> pb.RuntimeStatus: ...

@@ -53,9 +53,9 @@ class KubeletConfig:
     status_interval: timedelta = timedelta(minutes=5)
     status_check: timedelta = timedelta(seconds=10)
     parallel_pulls: int = 0
+    pull_deadline: timedelta = timedelta(minutes=5)
     sandbox_image: str = ""
     image_gc_high: int = 85
-    pull_deadline: timedelta = timedelta(minutes=5)
     image_gc_low: int = 80
     eviction_hard: Mapping[str, str] = field(default_factory=lambda: EVICTION_HARD)
     eviction_soft: Mapping[str, str] = field(default_factory=dict)

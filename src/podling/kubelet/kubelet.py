@@ -45,8 +45,8 @@ from podling.kubelet.pod.shutdown import stop_everything, unmount_volumes
 from podling.kubelet.pod_worker import PodWorker
 from podling.kubelet.pulling.images import Images
 from podling.kubelet.pulling.pulled_images import PulledImages
-from podling.kubelet.runtime_config.dns import parse_resolv_conf
 from podling.kubelet.pulling.pulls import Pulls
+from podling.kubelet.runtime_config.dns import parse_resolv_conf
 from podling.kubelet.serving.node_pages import NodePages
 from podling.kubelet.serving.pod_host import Pages
 from podling.kubelet.static_pods.directory import ManifestDirectory

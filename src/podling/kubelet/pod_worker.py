@@ -89,9 +89,9 @@ class PodWorker:
         for name in changed_images(self.pod, pod):
             # Whatever kept the old image from starting says nothing about the new one.
             self.record.succeeded(name)
+            self._actions.give_up_image(name)
         unwanted = self.record.unwanted | container_names(self.pod)
         self.record.unwanted = unwanted - container_names(pod)
-            self._actions.give_up_image(name)
         self._share.update(pod)
         self._status = with_foreign_conditions(self._status, pod.status)
         self._writer.learn(pod)

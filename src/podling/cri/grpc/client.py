@@ -35,9 +35,9 @@ class GrpcRuntime:
     """
 
     def __init__(self, endpoint: str, *, sleep: Sleep = asyncio.sleep) -> None:
-        self._containerd_pulls = ContainerdPulls(self._connection, self._containerd_images)
         self._connection = Connection(endpoint)
         self._containerd_images = ContainerdImages(self._connection)
+        self._containerd_pulls = ContainerdPulls(self._connection, self._containerd_images)
         self._containerd_tasks = ContainerdTasks(self._connection)
         self._sleep = sleep
 
@@ -151,15 +151,15 @@ class GrpcRuntime:
         return list((await self._image(pb.ListImagesRequest(), pb.ListImagesResponse, _QUESTION)).images)
 
     async def pull_image(
-    async def pull_progress(self) -> PullProgress | None:
-        return await self._containerd_pulls.progress()
-
         self, image: str, auth: pb.AuthConfig | None = None, sandbox_config: pb.PodSandboxConfig | None = None
     ) -> str:
         request = pb.PullImageRequest(
             image=pb.ImageSpec(image=image), auth=auth, sandbox_config=sandbox_config
         )
         return (await self._image(request, pb.PullImageResponse, None)).image_ref
+
+    async def pull_progress(self) -> PullProgress | None:
+        return await self._containerd_pulls.progress()
 
     async def remove_image(self, image: str) -> None:
         request = pb.RemoveImageRequest(image=pb.ImageSpec(image=image))

@@ -74,10 +74,10 @@ class PodActions:
         self._hooks = PodHooks(node, record)
         self._resize = PodResize(node, record)
         self._interruptible: set[asyncio.Task[object]] = set()
+        self._preparing: dict[str, asyncio.Task[object]] = {}
         self._ending = False
 
     async def apply(self, pod: Pod, action: Action) -> None:
-        self._preparing: dict[str, asyncio.Task[object]] = {}
         """Returns when the action is done or its failure is recorded. Raises nothing a runtime can cause."""
         match action:
             case CreateSandbox(attempt):
@@ -113,14 +113,14 @@ class PodActions:
         for task in self._interruptible:
             task.cancel()
 
-    async def _create_sandbox(self, pod: Pod, attempt: int) -> None:
-        events, counts = self._node.events, self._node.pod_counts
-        counts.sandboxes += 1
     def give_up_image(self, name: str) -> None:
         """The container is gone from the pod, or is to have another image."""
         if task := self._preparing.get(name):
             task.cancel()
 
+    async def _create_sandbox(self, pod: Pod, attempt: int) -> None:
+        events, counts = self._node.events, self._node.pod_counts
+        counts.sandboxes += 1
         if attempt:
             events.normal(pod, "SandboxChanged", "Pod sandbox changed, it will be killed and re-created.")
         try:
