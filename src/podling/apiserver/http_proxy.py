@@ -11,6 +11,7 @@ import aiohttp
 from yarl import URL
 
 from podling.apiserver.context import RequestContext
+from podling.apiserver.kubelets import Kubelets, http_connector
 from podling.apiserver.proxy_target import (
     Target,
     asked_of,
@@ -55,12 +56,11 @@ class _Head:
 
 
 class HttpProxy:
-    """`tls` is how kubelets are spoken to; whoever else is behind https shows a certificate nobody can
-    judge."""
+    """Whoever is behind https and no kubelet shows a certificate nobody can judge."""
 
-    def __init__(self, find_endpoints: FindEndpoints, tls: ssl.SSLContext) -> None:
+    def __init__(self, find_endpoints: FindEndpoints, kubelets: Kubelets) -> None:
         self._find_endpoints = find_endpoints
-        self._tls = tls
+        self._kubelets = kubelets
         self._unverified = ssl.create_default_context()
         self._unverified.check_hostname = False
         self._unverified.verify_mode = ssl.CERT_NONE
@@ -68,10 +68,13 @@ class HttpProxy:
     async def target(self, context: RequestContext, obj: Any) -> tuple[Address, str]:
         """Whom, and what of it, with the query. Raises StatusError."""
         found = await self._target(context, obj)
-        tls = self._tls if found.kubelet else self._unverified
-        address = Address(found.host, found.port, tls if found.scheme == "https" else None)
         below, query = path_below(context.request.path) or "/", context.request.query
-        return address, f"{below}?{query}" if query else below
+        return self._address(found), f"{below}?{query}" if query else below
+
+    def _address(self, target: Target) -> Address:
+        if target.kubelet:
+            return self._kubelets.at(target.host, target.port)
+        return Address(target.host, target.port, self._unverified if target.scheme == "https" else None)
 
     async def relayed(self, context: RequestContext, obj: Any) -> Response:
         """Raises StatusError."""
@@ -117,7 +120,7 @@ async def _relay(
     host = f"[{address.host}]" if ":" in address.host else address.host
     url = URL(f"{'https' if address.tls else 'http'}://{host}:{address.port}{target}", encoded=True)
     headers = {name: value for name, value in request.headers.items() if name.lower() not in OURS}
-    connector = aiohttp.TCPConnector(ssl=address.tls or True)
+    connector = http_connector(address)
     timeout = aiohttp.ClientTimeout(total=None)
     async with aiohttp.ClientSession(
         connector=connector, timeout=timeout, auto_decompress=False, skip_auto_headers=NOT_ADDED

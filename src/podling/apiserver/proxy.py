@@ -8,7 +8,6 @@ answers instead of 101 is the client's answer, as in Kubernetes.
 
 from __future__ import annotations
 
-import ssl
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from typing import Any
 
@@ -20,6 +19,7 @@ from podling.apiserver.context import RequestContext
 from podling.apiserver.errors import failure
 from podling.apiserver.http_proxy import FindEndpoints, HttpProxy
 from podling.apiserver.kubelet_location import kubelet_address, kubelet_target
+from podling.apiserver.kubelets import Kubelets, http_connector
 from podling.apiserver.response import TEXT, Response
 from podling.model.errors import StatusError, bad_request, internal
 from podling.model.node import Node
@@ -46,12 +46,12 @@ FindNode = Callable[[str], Awaitable[Node]]
 
 
 class KubeletProxy:
-    """The API server's connector. `tls` carries the certificate that kubelets know the API server by."""
+    """The API server's connector."""
 
-    def __init__(self, find_node: FindNode, find_endpoints: FindEndpoints, tls: ssl.SSLContext) -> None:
+    def __init__(self, find_node: FindNode, find_endpoints: FindEndpoints, kubelets: Kubelets) -> None:
         self._find_node = find_node
-        self._http = HttpProxy(find_endpoints, tls)
-        self._tls = tls
+        self._http = HttpProxy(find_endpoints, kubelets)
+        self._kubelets = kubelets
 
     async def __call__(self, context: RequestContext, obj: Any) -> Response:
         if context.info.subresource != "proxy":
@@ -65,8 +65,7 @@ class KubeletProxy:
         target = kubelet_target(pod, subresource, context.query)
         if not pod.spec.node_name:
             return _unscheduled(pod, subresource)
-        host, port = kubelet_address(await self._find_node(pod.spec.node_name))
-        address = Address(host, port, self._tls)
+        address = self._kubelets.at(*kubelet_address(await self._find_node(pod.spec.node_name)))
         if subresource == "log":
             body = _log(address, target, pod.metadata.name)
             # Its first, empty piece comes with the kubelet's consent: refusals are still answered as errors.
@@ -86,7 +85,7 @@ def _unscheduled(pod: Pod, subresource: str) -> Response:
 async def _log(address: Address, target: str, pod: str) -> AsyncGenerator[bytes, None]:
     url = f"https://{_authority(address)}{target}"
     timeout = aiohttp.ClientTimeout(total=None)
-    connector = aiohttp.TCPConnector(ssl=address.tls or True)
+    connector = http_connector(address)
     async with aiohttp.ClientSession(connector=connector, timeout=timeout, auto_decompress=False) as session:
         try:
             response = await session.get(URL(url, encoded=True))

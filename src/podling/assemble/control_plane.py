@@ -15,6 +15,7 @@ from podling.apiserver.authn.signing import SigningKey
 from podling.apiserver.authz.interim import MASTERS
 from podling.apiserver.discovery import Discovery
 from podling.apiserver.http import listening, tls_context
+from podling.apiserver.kubelets import Kubelets
 from podling.apiserver.local import LocalTransport
 from podling.apiserver.openapi.documents import OpenAPI
 from podling.apiserver.proxy import KubeletProxy
@@ -41,6 +42,7 @@ class Plane:
 
     server: ApiServer
     storage: Storage
+    kubelets: Kubelets
 
     def client(self, user: str, *groups: str) -> Client:
         """A client in this process, in the name of `user`."""
@@ -60,28 +62,29 @@ async def control_plane(settings: ServerSettings, clock: Clock) -> AsyncIterator
     try:
 
         async def find_node(name: str) -> Node:
-            return await Plane(server, storage).own_client().get(Node, name)
+            return await plane.own_client().get(Node, name)
 
         async def find_endpoints(namespace: str, name: str) -> Endpoints:
-            return await Plane(server, storage).own_client().get(Endpoints, name, namespace)
+            return await plane.own_client().get(Endpoints, name, namespace)
 
-        tls = kubelet_tls(settings.kubelet_client, settings.kubelet_ca)
+        kubelets = Kubelets(kubelet_tls(settings.kubelet_client, settings.kubelet_ca))
         served = kinds(settings.gates)
         async with _audit_log(settings) as audit:
             server = ApiServer.build(
                 storage,
                 served,
                 clock=clock,
-                connector=KubeletProxy(find_node, find_endpoints, tls),
+                connector=KubeletProxy(find_node, find_endpoints, kubelets),
                 paths=(Discovery(served, __version__), OpenAPI(served, __version__)),
                 audit=audit,
                 signing_key=SigningKey.of_pem(settings.signing_key.read_bytes()),
                 address=f"{settings.address}:{settings.port}",
                 mount_tokens=True,
             )
+            plane = Plane(server, storage, kubelets)
             await server.start()
             async with _listening(server, settings):
-                yield Plane(server, storage)
+                yield plane
     finally:
         await storage.close()
 

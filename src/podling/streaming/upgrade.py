@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from email.message import Message
 
 from podling.streaming.errors import Disconnected, ProtocolError
+from podling.streaming.within import Connect, Factory
 
 MAX_HEAD = 64 * 1024
 MAX_BODY = 1024 * 1024
@@ -33,10 +34,22 @@ class Refused(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Address:
+    """`within` is the way to a server of this process, which needs no network."""
+
     host: str
     port: int
     tls: ssl.SSLContext | None = None
     server_name: str | None = None
+    within: Connect | None = None
+
+    async def connect(self, client: Factory) -> asyncio.Transport:
+        """Raises OSError when there is no connection."""
+        if self.within is not None:
+            return await self.within(client)
+        transport, _ = await asyncio.get_running_loop().create_connection(
+            client, self.host, self.port, ssl=self.tls, server_hostname=self.server_name
+        )
+        return transport
 
 
 class Upgraded:
@@ -70,10 +83,8 @@ def request_head(method: str, target: str, headers: Iterable[tuple[str, str]]) -
 
 async def upgrade(address: Address, request: bytes) -> Upgraded:
     """Raises Refused, ProtocolError for an answer that is not HTTP, OSError when there is no connection."""
-    loop = asyncio.get_running_loop()
-    transport, answer = await loop.create_connection(
-        _Answer, address.host, address.port, ssl=address.tls, server_hostname=address.server_name
-    )
+    answer = _Answer()
+    transport = await address.connect(lambda: answer)
     try:
         transport.write(request)
         return await answer.done

@@ -1,13 +1,13 @@
-"""From the API server to a kubelet: logs passed on, upgrades spliced, every failure as Kubernetes tells
-it.
+"""From the API server to a kubelet, over the network and within one process: logs passed on, upgrades
+spliced, every failure as Kubernetes tells it.
 """
 
 from __future__ import annotations
 
 import asyncio
 import ssl
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import aclosing
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import ExitStack, aclosing
 from datetime import UTC, datetime
 from typing import Any
 
@@ -16,6 +16,7 @@ from aiohttp import web
 
 from podling.apiserver.context import RequestContext
 from podling.apiserver.http import tls_context
+from podling.apiserver.kubelets import Kubelets
 from podling.apiserver.proxy import KubeletProxy
 from podling.apiserver.request import Request, parse_query, request_info
 from podling.apiserver.response import Response
@@ -30,6 +31,7 @@ from podling.streaming.session import Session
 from podling.streaming.spdy.connection import SpdyWire
 from podling.streaming.takeover import taken_over
 from podling.streaming.upgrade import Address, Refused, request_head, upgrade
+from podling.streaming.within import Factory, connect_within
 
 POD = Pod(
     metadata=ObjectMeta(name="p", namespace="ns"),
@@ -56,14 +58,21 @@ class Kubelet:
         self.asked = ""
         self.headers: Any = {}
         self.handler: Handler = self._nothing
+        self.server = web.Server(self.serve, handler_cancellation=True)
         self.port = 1
+        self.encrypted = False
 
     async def _nothing(self, request: web.BaseRequest) -> web.StreamResponse:
         return web.Response(status=500, text="nothing to say")
 
     async def serve(self, request: web.BaseRequest) -> web.StreamResponse:
         self.asked, self.headers = request.raw_path, request.headers
+        assert request.transport is not None
+        self.encrypted = request.transport.get_extra_info("sslcontext") is not None
         return await self.handler(request)
+
+    async def connect(self, client: Factory) -> asyncio.Transport:
+        return await connect_within(self.server, client)
 
     async def node(self, name: str) -> Node:
         endpoint = NodeDaemonEndpoints(kubelet_endpoint=DaemonEndpoint(port=self.port))
@@ -79,21 +88,28 @@ async def kubelet(authority: Authority) -> AsyncIterator[Kubelet]:
     pair = authority.server("kubelet", "system:node:n", ["127.0.0.1"])
     tls = tls_context(pair.certificate, pair.key, authority.ca.certificate)
     kubelet = Kubelet()
-    server = web.Server(kubelet.serve, handler_cancellation=True)
-    listener = await asyncio.get_running_loop().create_server(server, "127.0.0.1", 0, ssl=tls)
+    listener = await asyncio.get_running_loop().create_server(kubelet.server, "127.0.0.1", 0, ssl=tls)
     kubelet.port = listener.sockets[0].getsockname()[1]
     yield kubelet
     listener.close()
-    await server.shutdown(1)
-    assert server.connections == []
+    await kubelet.server.shutdown(1)
+    assert kubelet.server.connections == []
 
 
 @pytest.fixture
-def proxy(kubelet: Kubelet, authority: Authority) -> KubeletProxy:
+def kubelets(authority: Authority) -> Kubelets:
     pair = authority.client("apiserver", "kube-apiserver", ["system:masters"])
     tls = ssl.create_default_context(cafile=str(authority.ca.certificate))
     tls.load_cert_chain(pair.certificate, pair.key)
-    return KubeletProxy(kubelet.node, kubelet.endpoints, tls)
+    return Kubelets(tls)
+
+
+@pytest.fixture(params=["network", "within"])
+def proxy(request: pytest.FixtureRequest, kubelet: Kubelet, kubelets: Kubelets) -> Iterator[KubeletProxy]:
+    with ExitStack() as joined:
+        if request.param == "within":
+            joined.enter_context(kubelets.join("127.0.0.1", kubelet.port, kubelet.connect))
+        yield KubeletProxy(kubelet.node, kubelet.endpoints, kubelets)
 
 
 def asked(subresource: str, query: str = "", **headers: str) -> RequestContext:
@@ -117,6 +133,29 @@ async def test_a_log_is_passed_on(kubelet: Kubelet, proxy: KubeletProxy):
     assert (response.status, response.content_type) == (200, "text/plain")
     assert await body_of(response) == b"one\ntwo\n"
     assert kubelet.asked == "/containerLogs/ns/p/c?tailLines=2"
+
+
+async def test_a_kubelet_of_this_process_is_reached_directly_while_it_serves(kubelet, kubelets):
+    async def log(request: web.BaseRequest) -> web.StreamResponse:
+        return web.Response(text="here")
+
+    kubelet.handler = log
+    proxy = KubeletProxy(kubelet.node, kubelet.endpoints, kubelets)
+    encrypted = []
+    with kubelets.join("127.0.0.1", kubelet.port, kubelet.connect):
+        for context, obj in ((asked("log"), POD), (proxied("nodes", "n/proxy/x"), await kubelet.node("n"))):
+            assert await body_of(await proxy(context, obj)) == b"here"
+            encrypted.append(kubelet.encrypted)
+    assert await body_of(await proxy(asked("log"), POD)) == b"here"
+    assert [*encrypted, kubelet.encrypted] == [False, False, True]
+
+
+async def test_a_node_at_another_address_is_no_kubelet_of_this_process(kubelet, kubelets):
+    proxy = KubeletProxy(kubelet.node, kubelet.endpoints, kubelets)
+    elsewhere = kubelets.join("127.0.0.2", kubelet.port, kubelet.connect)
+    with elsewhere, pytest.raises(StatusError, match="nothing to say"):
+        await proxy(asked("log"), POD)
+    assert kubelet.encrypted
 
 
 @pytest.mark.parametrize(
