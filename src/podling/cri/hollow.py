@@ -12,6 +12,7 @@ import asyncio
 from collections.abc import AsyncIterator, Mapping
 from ipaddress import IPv4Network
 
+from podling.cri.features import told_features
 from podling.cri.grpc import cri_pb2 as pb
 from podling.cri.hollow_images import HollowImages
 from podling.cri.hollow_log import write_log
@@ -40,6 +41,9 @@ class HollowRuntime:
     ) -> None:
         self.targets = True
         """Whether a container can join the process namespace of another."""
+        can = pb.RuntimeHandlerFeatures(recursive_read_only_mounts=True, user_namespaces=True)
+        self.handlers = [pb.RuntimeHandler(name="", features=can)]
+        """What it says of its handlers; nothing, like an old runtime, when there are none."""
         self.calls: list[str] = []
         self._timers = timers or SystemTimers()
         self._images = HollowImages(images, self._timers)
@@ -86,12 +90,16 @@ class HollowRuntime:
             version="0.1.0", runtime_name="hollow", runtime_version="1.0.0", runtime_api_version="v1"
         )
 
-    async def status(self) -> pb.RuntimeStatus:
+    async def status(self) -> pb.StatusResponse:
         ready = [pb.RuntimeCondition(type=name, status=True) for name in ("RuntimeReady", "NetworkReady")]
-        return pb.RuntimeStatus(conditions=ready)
+        return pb.StatusResponse(
+            status=pb.RuntimeStatus(conditions=ready),
+            runtime_handlers=self.handlers,
+            features=pb.RuntimeFeatures(supplemental_groups_policy=True),
+        )
 
     async def features(self) -> RuntimeFeatures:
-        return RuntimeFeatures(frozenset({""}), mounts_images=True, groups_policy=True)
+        return told_features(await self.version(), await self.status())
 
     async def run_pod_sandbox(self, config: pb.PodSandboxConfig, runtime_handler: str = "") -> str:
         on_node = config.linux.security_context.namespace_options.network == pb.NODE

@@ -51,11 +51,14 @@ class RuntimeEvent:
 
 @dataclass(frozen=True, slots=True)
 class RuntimeFeatures:
-    """What not every CRI v1 runtime can. `recursive_read_only`: the handlers ("" is the default one) whose
-    mounts can be read-only with all mounts below them; `mounts_images`: a mount may name an image;
-    `groups_policy`: it keeps to supplementalGroupsPolicy."""
+    """What not every CRI v1 runtime can. `handlers` are those it tells of ("" is the default one), of which
+    `recursive_read_only` can make mounts read-only with all mounts below them, and `user_namespaces` can
+    give a pod users of its own; `mounts_images`: a mount may name an image; `groups_policy`: it keeps to
+    supplementalGroupsPolicy."""
 
+    handlers: frozenset[str] = frozenset()
     recursive_read_only: frozenset[str] = frozenset()
+    user_namespaces: frozenset[str] = frozenset()
     mounts_images: bool = False
     groups_policy: bool = False
 
@@ -77,7 +80,7 @@ class Runtime(Protocol):
     """CRI v1. Every call raises RuntimeFault; times are ns since the epoch, timeouts are seconds."""
 
     async def version(self) -> pb.VersionResponse: ...
-    async def status(self) -> pb.RuntimeStatus: ...
+    async def status(self) -> pb.StatusResponse: ...
     async def features(self) -> RuntimeFeatures: ...
 
     async def run_pod_sandbox(self, config: pb.PodSandboxConfig, runtime_handler: str = "") -> str: ...

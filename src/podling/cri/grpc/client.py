@@ -8,11 +8,11 @@ top; pulling an image takes as long as it takes: whoever asked gives it up when 
 from __future__ import annotations
 
 import asyncio
-import re
 from collections.abc import AsyncIterator, Mapping
 
 from google.protobuf.message import Message
 
+from podling.cri.features import told_features
 from podling.cri.grpc import cri_pb2 as pb
 from podling.cri.grpc.connection import Answer, Connection
 from podling.cri.grpc.containerd_images import ContainerdImages
@@ -21,8 +21,6 @@ from podling.cri.grpc.containerd_tasks import ContainerdTasks
 from podling.cri.grpc.events import Sleep, runtime_events
 from podling.cri.interface import ImageMount, PullProgress, RuntimeEvent, RuntimeFeatures
 
-FIRST_WITH_IMAGES = (2, 1)
-"""The containerd whose CRI mounts images."""
 _CHANGE = 120.0
 _SANDBOX = 240.0
 _QUESTION = 30.0
@@ -52,16 +50,11 @@ class GrpcRuntime:
     async def version(self) -> pb.VersionResponse:
         return await self._runtime(pb.VersionRequest(version="v1"), pb.VersionResponse, _QUESTION)
 
-    async def status(self) -> pb.RuntimeStatus:
-        return (await self._runtime(pb.StatusRequest(), pb.StatusResponse, _QUESTION)).status
+    async def status(self) -> pb.StatusResponse:
+        return await self._runtime(pb.StatusRequest(), pb.StatusResponse, _QUESTION)
 
     async def features(self) -> RuntimeFeatures:
-        version = await self.version()
-        status = await self._runtime(pb.StatusRequest(), pb.StatusResponse, _QUESTION)
-        recursive = (h.name for h in status.runtime_handlers if h.features.recursive_read_only_mounts)
-        return RuntimeFeatures(
-            frozenset(recursive), mounts_images(version), status.features.supplemental_groups_policy
-        )
+        return told_features(await self.version(), await self.status())
 
     async def run_pod_sandbox(self, config: pb.PodSandboxConfig, runtime_handler: str = "") -> str:
         request = pb.RunPodSandboxRequest(config=config, runtime_handler=runtime_handler)
@@ -182,12 +175,6 @@ class GrpcRuntime:
 
     async def close(self) -> None:
         await self._connection.close()
-
-
-def mounts_images(version: pb.VersionResponse) -> bool:
-    """Nothing in CRI says so; containerd is the one that learnt it last."""
-    numbers = tuple(int(number) for number in re.findall(r"\d+", version.runtime_version)[:2])
-    return version.runtime_name != "containerd" or numbers >= FIRST_WITH_IMAGES
 
 
 def _method_of(request: Message) -> str:

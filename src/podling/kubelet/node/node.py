@@ -14,10 +14,9 @@ from podling.client.client import Client
 from podling.cri.interface import Runtime, RuntimeFault
 from podling.kubelet.config import KubeletConfig
 from podling.kubelet.node.machine import Machine
-from podling.kubelet.node.node_status import RuntimeReport, differs, new_node, node_status
+from podling.kubelet.node.node_status import RuntimeReport, differs, new_node, node_status, status_patch
 from podling.kubelet.reporting.status_patch import STRATEGIC_MERGE
 from podling.model.errors import StatusError
-from podling.model.json import to_data
 from podling.model.node import Node, NodeStatus
 from podling.model.time import Clock
 
@@ -108,9 +107,9 @@ class NodeReporter:
         return await self._patch(status) if differs(self.node.status, status) else self.node
 
     async def _patch(self, status: NodeStatus) -> Node:
-        body = {"status": to_data(status)}
+        body, name = status_patch(status), self._config.node_name
         return await self._client.patch(
-            Node, self._config.node_name, "", body, subresource="status", patch_type=STRATEGIC_MERGE
+            Node, name, "", body, subresource="status", patch_type=STRATEGIC_MERGE
         )
 
 
@@ -133,4 +132,4 @@ async def _ask(runtime: Runtime) -> RuntimeReport:
     except RuntimeFault as fault:
         log.warning("the container runtime does not answer: %s", fault)
         return RuntimeReport()
-    return RuntimeReport(version.runtime_name, version.runtime_version, list(status.conditions), images)
+    return RuntimeReport(version.runtime_name, version.runtime_version, status, images)

@@ -6,14 +6,16 @@ The conditions' reasons and messages are those every client of Kubernetes knows.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 
 from podling.cri.grpc import cri_pb2 as pb
 from podling.kubelet.cgroups.limits import HUGE_PAGES
 from podling.kubelet.config import KubeletConfig
+from podling.kubelet.node.declared_features import declared_features
 from podling.kubelet.node.machine import Machine
 from podling.model.container import ResourceList
+from podling.model.json import to_data
 from podling.model.meta import ObjectMeta
 from podling.model.node import (
     ContainerImage,
@@ -22,6 +24,9 @@ from podling.model.node import (
     NodeAddress,
     NodeCondition,
     NodeDaemonEndpoints,
+    NodeFeatures,
+    NodeRuntimeHandler,
+    NodeRuntimeHandlerFeatures,
     NodeSpec,
     NodeStatus,
     NodeSwapStatus,
@@ -47,6 +52,8 @@ PRESSURES = {
 }
 """Reason and message of each condition, while there is enough and while there is not."""
 IMAGES_REPORTED = 50
+_MAY_GO = ("images", "runtimeHandlers", "features", "declaredFeatures")
+"""The kubelet's fields that are left out when they are empty."""
 _EVICTION_MEMORY = 100 * 1024 * 1024
 _EVICTION_DISK_PERCENT = 10
 _NOTHING = Quantity("0")
@@ -54,11 +61,11 @@ _NOTHING = Quantity("0")
 
 @dataclass(frozen=True, slots=True)
 class RuntimeReport:
-    """What the runtime said of itself; no conditions at all when it does not answer."""
+    """What the runtime said of itself; no name at all when it does not answer."""
 
     name: str = ""
     version: str = ""
-    conditions: Sequence[pb.RuntimeCondition] = ()
+    status: pb.StatusResponse = field(default_factory=pb.StatusResponse)
     images: Sequence[pb.Image] = ()
 
 
@@ -97,15 +104,25 @@ def node_status(
     return NodeStatus(
         capacity=capacity(config, machine),
         allocatable=allocatable(config, machine),
-        conditions=[_since(condition, old, now) for condition in _conditions(runtime, pressures)],
+        conditions=[_since(c, old, now) for c in _conditions(runtime.status.status, pressures)],
         addresses=[
             NodeAddress(type="InternalIP", address=config.node_ip),
             NodeAddress(type="Hostname", address=machine.hostname),
         ],
         daemon_endpoints=NodeDaemonEndpoints(kubelet_endpoint=DaemonEndpoint(port=config.kubelet_port)),
-        node_info=_node_info(config, machine, runtime),
+        node_info=_node_info(config, machine, _runtime_version(runtime, old)),
         images=_images(runtime.images),
+        runtime_handlers=_handlers(runtime.status) if runtime.name else old.runtime_handlers,
+        features=_features(runtime.status) if runtime.name else old.features,
+        declared_features=declared_features(config.gates),
     )
+
+
+def status_patch(status: NodeStatus) -> dict[str, object]:
+    """As the body of a patch: what is no longer so is taken back."""
+    told = {**dict.fromkeys(_MAY_GO), **to_data(status)}
+    told["nodeInfo"] = {"swap": None, **told["nodeInfo"]}
+    return {"status": told}
 
 
 def differs(old: NodeStatus, new: NodeStatus) -> bool:
@@ -115,8 +132,9 @@ def differs(old: NodeStatus, new: NodeStatus) -> bool:
 
 def _timeless(status: NodeStatus) -> tuple[object, ...]:
     conditions = [(c.type, c.status, c.reason, c.message) for c in status.conditions]
-    rest = status.capacity, status.allocatable, status.addresses, status.daemon_endpoints, status.node_info
-    return (conditions, *rest, status.images)
+    place = status.addresses, status.daemon_endpoints, status.node_info
+    can = status.runtime_handlers, status.features, status.declared_features
+    return (conditions, status.capacity, status.allocatable, *place, status.images, *can)
 
 
 def capacity(config: KubeletConfig, machine: Machine) -> ResourceList:
@@ -159,7 +177,7 @@ def _kibibytes(size: int) -> Quantity:
     return Quantity(f"{size // 1024}Ki")
 
 
-def _conditions(runtime: RuntimeReport, pressures: Collection[str]) -> Iterable[NodeCondition]:
+def _conditions(runtime: pb.RuntimeStatus, pressures: Collection[str]) -> Iterable[NodeCondition]:
     for kind, ((well, all_is_well), (ill, what_is_ill)) in PRESSURES.items():
         if kind in pressures:
             yield NodeCondition(type=kind, status="True", reason=ill, message=what_is_ill)
@@ -168,7 +186,7 @@ def _conditions(runtime: RuntimeReport, pressures: Collection[str]) -> Iterable[
     yield _ready(runtime)
 
 
-def _ready(runtime: RuntimeReport) -> NodeCondition:
+def _ready(runtime: pb.RuntimeStatus) -> NodeCondition:
     faults = list(_faults(runtime))
     if faults:
         message = faults[0] if len(faults) == 1 else f"[{', '.join(faults)}]"
@@ -178,7 +196,7 @@ def _ready(runtime: RuntimeReport) -> NodeCondition:
     )
 
 
-def _faults(runtime: RuntimeReport) -> Iterable[str]:
+def _faults(runtime: pb.RuntimeStatus) -> Iterable[str]:
     if not runtime.conditions:
         yield RUNTIME_DOWN
     subjects = {"RuntimeReady": "container runtime", "NetworkReady": "container runtime network"}
@@ -198,14 +216,20 @@ def _since(condition: NodeCondition, old: NodeStatus, now: datetime) -> NodeCond
     return condition
 
 
-def _node_info(config: KubeletConfig, machine: Machine, runtime: RuntimeReport) -> NodeSystemInfo:
+def _runtime_version(runtime: RuntimeReport, old: NodeStatus) -> str:
+    """Which runtime it is remains known while it does not answer."""
+    name = runtime.name or old.node_info.container_runtime_version.partition("://")[0]
+    return f"{name}://{runtime.version or 'Unknown'}"
+
+
+def _node_info(config: KubeletConfig, machine: Machine, runtime_version: str) -> NodeSystemInfo:
     return NodeSystemInfo(
         machine_id=machine.machine_id,
         system_uuid=machine.system_uuid,
         boot_id=machine.boot_id,
         kernel_version=machine.kernel_version,
         os_image=machine.os_image,
-        container_runtime_version=f"{runtime.name}://{runtime.version}",
+        container_runtime_version=runtime_version,
         kubelet_version=config.version,
         operating_system="linux",
         architecture=machine.architecture,
@@ -219,3 +243,23 @@ def _images(images: Sequence[pb.Image]) -> list[ContainerImage]:
         ContainerImage(names=[*image.repo_digests, *image.repo_tags], size_bytes=image.size)
         for image in largest
     ]
+
+
+def _handlers(status: pb.StatusResponse) -> list[NodeRuntimeHandler]:
+    return [
+        NodeRuntimeHandler(
+            name=handler.name,
+            features=NodeRuntimeHandlerFeatures(
+                recursive_read_only_mounts=handler.features.recursive_read_only_mounts,
+                user_namespaces=handler.features.user_namespaces,
+            ),
+        )
+        for handler in status.runtime_handlers
+    ]
+
+
+def _features(status: pb.StatusResponse) -> NodeFeatures | None:
+    """None of a runtime that does not say."""
+    if not status.HasField("features"):
+        return None
+    return NodeFeatures(supplemental_groups_policy=status.features.supplemental_groups_policy)

@@ -3,11 +3,33 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
+
+import pytest
 
 from podling.kubelet.config import KubeletConfig
+from podling.kubelet.node.declared_features import declared_features
 from podling.kubelet.node.machine import this_machine
-from podling.kubelet.node.node_status import allocatable, capacity, reserved
+from podling.kubelet.node.node_status import (
+    RuntimeReport,
+    allocatable,
+    capacity,
+    differs,
+    node_status,
+    reserved,
+    status_patch,
+)
+from podling.model.gates import Gates
+from podling.model.node import (
+    ContainerImage,
+    NodeFeatures,
+    NodeRuntimeHandler,
+    NodeStatus,
+    NodeSwapStatus,
+    NodeSystemInfo,
+)
 from podling.model.quantity import Quantity
 
 GIB = 1 << 30
@@ -51,3 +73,45 @@ def test_pods_do_not_get_what_is_reserved() -> None:
     found = allocatable(made, MACHINE)
     assert (str(found["cpu"]), str(found["ephemeral-storage"])) == ("3", "0")
     assert found["memory"] == Quantity.of_bytes(6 * GIB - 100 * 1024**2)
+
+
+def test_a_patch_takes_back_what_is_no_longer_so() -> None:
+    swap = NodeSwapStatus(capacity=GIB)
+    full = NodeStatus(
+        node_info=NodeSystemInfo(swap=swap),
+        runtime_handlers=[NodeRuntimeHandler(name="")],
+        features=NodeFeatures(supplemental_groups_policy=True),
+    )
+    bare = NodeStatus(images=[ContainerImage(names=["a:1"])])
+    told, taken_back = (status_patch(status)["status"] for status in (full, bare))
+    assert (told["features"], told["images"]) == ({"supplementalGroupsPolicy": True}, None)
+    assert told["nodeInfo"]["swap"] == {"capacity": GIB}
+    assert (taken_back["features"], taken_back["runtimeHandlers"]) == (None, None)
+    assert taken_back["nodeInfo"]["swap"] is None
+    assert taken_back["images"] == [{"names": ["a:1"]}]
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"runtime_handlers": [NodeRuntimeHandler(name="kata")]},
+        {"features": NodeFeatures(supplemental_groups_policy=False)},
+        {"declared_features": ["SomethingNew"]},
+    ],
+)
+def test_news_of_what_the_node_can_are_written(other: dict[str, Any]) -> None:
+    assert differs(NodeStatus(), NodeStatus(**other))
+
+
+def test_swap_is_told_when_there_is_some() -> None:
+    def told(swap: int) -> NodeSwapStatus | None:
+        machine, now = replace(MACHINE, swap=swap), datetime(2026, 1, 1, tzinfo=UTC)
+        return node_status(config(), machine, RuntimeReport(), NodeStatus(), now).node_info.swap
+
+    assert told(0) is None
+    assert told(GIB) == NodeSwapStatus(capacity=GIB)
+
+
+def test_a_kubelet_that_does_not_resize_does_not_say_it_could() -> None:
+    declared = declared_features(Gates({"InPlacePodVerticalScaling": False}))
+    assert declared == ["ExtendWebSocketsToKubelet", "RestartAllContainersOnContainerExits"]

@@ -1,0 +1,78 @@
+"""What the Node says the runtime and the kubelet can, and that it is taken back when it is no longer so."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from podling.cri.grpc import cri_pb2 as pb
+from podling.cri.interface import RuntimeFault
+from podling.model.json import to_data
+from podling.model.node import Node as ApiNode
+
+CAN_ALL = [{"name": "", "features": {"recursiveReadOnlyMounts": True, "userNamespaces": True}}]
+NEXT_CHECK = 11
+
+
+async def told(node: Any) -> dict[str, Any]:
+    return to_data((await node.client.get(ApiNode, "n1")).status)  # type: ignore[no-any-return]
+
+
+def test_the_node_says_what_its_runtime_can(play) -> None:
+    async def story(node) -> None:
+        status = await told(node)
+        assert status["runtimeHandlers"] == CAN_ALL
+        assert status["features"] == {"supplementalGroupsPolicy": True}
+        kata = pb.RuntimeHandlerFeatures(user_namespaces=True)
+        node.runtime.handlers = [
+            pb.RuntimeHandler(name="kata", features=kata),
+            pb.RuntimeHandler(name="runc"),
+        ]
+        await asyncio.sleep(NEXT_CHECK)
+        assert (await told(node))["runtimeHandlers"] == [
+            {"name": "kata", "features": {"recursiveReadOnlyMounts": False, "userNamespaces": True}},
+            {"name": "runc", "features": {"recursiveReadOnlyMounts": False, "userNamespaces": False}},
+        ]
+
+    play(story)
+
+
+def test_a_runtime_that_came_back_older_is_not_said_to_do_what_the_newer_could(play) -> None:
+    async def story(node) -> None:
+        async def old() -> pb.StatusResponse:
+            ready = [pb.RuntimeCondition(type=name, status=True) for name in ("RuntimeReady", "NetworkReady")]
+            return pb.StatusResponse(status=pb.RuntimeStatus(conditions=ready))
+
+        node.runtime.status = old
+        await asyncio.sleep(NEXT_CHECK)
+        status = await told(node)
+        assert "runtimeHandlers" not in status
+        assert "features" not in status
+
+    play(story)
+
+
+def test_of_a_runtime_that_is_away_the_node_says_what_is_known(play) -> None:
+    async def story(node) -> None:
+        async def nothing() -> Any:
+            raise RuntimeFault("UNAVAILABLE", "connection refused")
+
+        node.runtime.status = nothing
+        await asyncio.sleep(NEXT_CHECK)
+        status = await told(node)
+        assert status["runtimeHandlers"] == CAN_ALL
+        assert status["nodeInfo"]["containerRuntimeVersion"] == "hollow://Unknown"
+
+    play(story)
+
+
+def test_the_node_declares_what_is_new_in_its_version(play) -> None:
+    async def story(node) -> None:
+        assert (await told(node))["declaredFeatures"] == [
+            "ExtendWebSocketsToKubelet",
+            "InPlacePodLevelResourcesVerticalScaling",
+            "InPlacePodVerticalScalingInitContainers",
+            "RestartAllContainersOnContainerExits",
+        ]
+
+    play(story)
