@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from datetime import datetime
+
+import msgspec
 
 from podling.apiserver.authn.authenticator import ANONYMOUS
 from podling.apiserver.negotiation import Wanted
@@ -13,8 +14,7 @@ UNREAD = RequestInfo("", "")
 AS_IT_IS = Wanted()
 
 
-@dataclass(slots=True)
-class RequestContext:
+class RequestContext(msgspec.Struct):
     """What is not yet known, or never will be since the request is refused before, stays at its default."""
 
     request: Request
@@ -24,6 +24,6 @@ class RequestContext:
     info: RequestInfo = UNREAD
     user: User = ANONYMOUS
     wanted: Wanted = AS_IT_IS
-    warnings: list[str] = field(default_factory=list)
+    warnings: list[str] = []
     began: float = 0.0
     """When it arrived, by the clock that metrics measure durations with."""

@@ -28,14 +28,13 @@ PARSED_AS_TRUE = frozenset({"1", "t", "T", "TRUE", "true", "True"})
 
 def finish(context: RequestContext, response: Response) -> bool:
     """Whether the body is to be rewritten as well."""
-    headers = response.headers
+    headers, body = response.headers, response.body
     headers["Audit-Id"] = context.audit_id
-    headers.setdefault("Cache-Control", "no-cache, private")
+    if "Cache-Control" not in headers:
+        headers["Cache-Control"] = "no-cache, private"
     if context.warnings:
         headers["Warning"] = ", ".join(map(warning, context.warnings))
-    if not isinstance(response.body, bytes):
-        return False
-    return is_restyled(context, response) or is_compressed(context, response.body)
+    return isinstance(body, bytes) and (is_restyled(context, response) or is_compressed(context, body))
 
 
 async def rewrite(context: RequestContext, response: Response) -> None:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import ssl
 import time
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from contextlib import aclosing, asynccontextmanager
 from email.utils import formatdate
 from functools import lru_cache
@@ -132,13 +132,11 @@ async def _rest(seconds: float) -> None:
 
 def _whole(arrived: web.BaseRequest, response: Response, body: bytes) -> web.StreamResponse:
     headers = response.headers
-    headers["Content-Type"] = response.content_type
     if arrived.method == "HEAD" or arrived.version != HttpVersion11 or not arrived.keep_alive:
+        headers["Content-Type"] = response.content_type
         return web.Response(status=response.status, headers=headers, body=body)
-    headers["Content-Length"] = str(len(body))
-    headers["Date"] = _date(int(time.time()))
     # aiohttp wants no more of an answer than this one has.
-    return cast(web.StreamResponse, _Whole(head_of(response.status, headers), body))
+    return cast(web.StreamResponse, _Whole(head_of(response, len(body)), body))
 
 
 class _Whole:
@@ -171,21 +169,21 @@ class _Whole:
         """It has been written."""
 
 
-def head_of(status: int, headers: Mapping[str, str]) -> bytes:
+def head_of(response: Response, length: int) -> bytes:
     """Status line and headers, with the empty line that ends them. Raises ValueError for a header that would
     begin another line."""
-    lines = [f"{name}: {value}\r\n" for name, value in headers.items()]
+    lines = [f"{name}: {value}\r\n" for name, value in response.headers.items()]
     text = "".join(lines)
     if text.count("\n") != len(lines) or text.count("\r") != len(lines) or "\0" in text:
         raise ValueError("a header has a line break in it")
-    return f"{_status_line(status)}{text}\r\n".encode()
+    opening = _opening(response.status, response.content_type, int(time.time()))
+    return f"{opening}Content-Length: {length}\r\n{text}\r\n".encode()
 
 
-@lru_cache(maxsize=128)
-def _status_line(status: int) -> str:
-    return f"HTTP/1.1 {status} {responses.get(status, '')}\r\n"
-
-
-@lru_cache(maxsize=1)
-def _date(second: int) -> str:
-    return formatdate(second, usegmt=True)
+@lru_cache(maxsize=64)
+def _opening(status: int, content_type: str, second: int) -> str:
+    """What many answers of one second begin with."""
+    date = formatdate(second, usegmt=True)
+    return (
+        f"HTTP/1.1 {status} {responses.get(status, '')}\r\nContent-Type: {content_type}\r\nDate: {date}\r\n"
+    )

@@ -8,10 +8,11 @@ are remembered. Pure: the server's HTTP library appears in `http.py` and `arriva
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import NamedTuple
 from urllib.parse import parse_qs, unquote
+
+import msgspec
 
 from podling.model.errors import bad_request
 
@@ -42,8 +43,7 @@ Subject = tuple[tuple[tuple[str, str], ...], ...]
 """The subject of a verified certificate as `ssl.SSLSocket.getpeercert` gives it: tuples of (type, value)."""
 
 
-@dataclass(slots=True)
-class Request:
+class Request(msgspec.Struct):
     """One request. `path` is still percent-encoded; `headers` is looked up by names such as `Content-Type`.
 
     `user` is set only by callers inside the process, who need no authentication; `certificate` is the subject
@@ -53,7 +53,7 @@ class Request:
     method: str
     path: str
     query: str = ""
-    headers: Mapping[str, str] = field(default_factory=dict)
+    headers: Mapping[str, str] = {}
     body: bytes = b""
     user: User | None = None
     certificate: Subject | None = None

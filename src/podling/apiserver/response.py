@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Awaitable, Callable
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
+
+import msgspec
 
 from podling.apiserver.request import Request
 
@@ -24,14 +25,13 @@ class Upgrade(Protocol):
 Body = bytes | AsyncGenerator[bytes, None] | Upgrade
 
 
-@dataclass(slots=True)
-class Response:
+class Response(msgspec.Struct):
     """One answer. A generator's pieces are sent as they come; it is closed when the client goes away."""
 
     status: int
     body: Body = b""
     content_type: str = JSON
-    headers: dict[str, str] = field(default_factory=dict)
+    headers: dict[str, str] = {}
 
 
 Handle = Callable[[Request], Awaitable[Response]]

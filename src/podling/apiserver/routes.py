@@ -8,6 +8,7 @@ path is the older way to ask for a watch; only there one is of a single object.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from functools import lru_cache
 from typing import NamedTuple
 
 from podling.apiserver.context import RequestContext
@@ -63,6 +64,7 @@ METHODS = {
     "delete": "DELETE",
     "deletecollection": "DELETE",
 }
+REMEMBERED = 4096
 EVERYWHERE = frozenset({"list", "watch"})
 """What a namespaced resource may be asked without naming a namespace."""
 
@@ -75,19 +77,40 @@ class Route(NamedTuple):
     unnamed: Mapping[str, Verb]
 
 
+class Way(NamedTuple):
+    """Where a request goes. The endpoints do not change, so neither does the way of the same request."""
+
+    verb: Verb
+    scope: Scope
+    deprecation: str
+    is_shaped: bool
+    """Whether its answer comes in the shape the client asks for; a node's comes as it is."""
+
+
 class Routes:
     def __init__(self, scopes: Sequence[Scope]) -> None:
         self._routes = {endpoint(scope): _route(scope) for scope in scopes}
         self._versions = {(group, version) for group, version, _, _ in self._routes}
+        self._way = lru_cache(maxsize=REMEMBERED)(self._found)
 
     async def serve(self, context: RequestContext) -> Response:
         """Raises StatusError."""
-        info = context.info
+        way = self._way(context.info, context.request.method)
+        if way is None:
+            return no_such_page()
+        if way.deprecation:
+            context.warnings.append(way.deprecation)
+        if way.is_shaped:
+            context.wanted = negotiate(context.request.headers.get("Accept", ""), OBJECT_SHAPES)
+        return await way.verb(context, way.scope)
+
+    def _found(self, info: RequestInfo, method: str) -> Way | None:
+        """None when there is nothing of this group and version. Raises StatusError."""
         route = self._routes.get((info.api_group, info.api_version, info.resource, info.subresource))
         if route is None:
             if (info.api_group, info.api_version) in self._versions:
                 raise page_not_found()
-            return no_such_page()
+            return None
         _check_place(info, route.scope)
         subresource = route.scope.subresource
         is_passed_on = isinstance(subresource, Connect) and subresource.has_path
@@ -96,13 +119,9 @@ class Routes:
         verbs = route.named if info.name else route.unnamed
         verb = verbs.get(info.verb)
         # HEAD reads as get, and POST to /watch/ as watch, but neither is served; a proxy takes all.
-        if verb is None or (METHODS[info.verb] != context.request.method and not is_passed_on):
+        if verb is None or (METHODS[info.verb] != method and not is_passed_on):
             raise not_among(verbs)
-        if route.scope.store.kind.deprecation:
-            context.warnings.append(route.scope.store.kind.deprecation)
-        if verb is not connect:
-            context.wanted = negotiate(context.request.headers.get("Accept", ""), OBJECT_SHAPES)
-        return await verb(context, route.scope)
+        return Way(verb, route.scope, route.scope.store.kind.deprecation, verb is not connect)
 
 
 def endpoint(scope: Scope) -> tuple[str, str, str, str]:

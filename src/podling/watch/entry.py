@@ -20,8 +20,7 @@ _EMPTY = ord("}")
 
 def splice(value: bytes, revision: int) -> bytes:
     """Stored bytes as they are read: with `revision` as resourceVersion."""
-    seam = _seam(value)
-    return value[:seam] + _resource_version(value, seam, revision) + value[seam:]
+    return _spliced(value, _seam(value), revision)
 
 
 class Entry:
@@ -40,7 +39,7 @@ class Entry:
     @property
     def data(self) -> bytes:
         """The object as a GET answers it, with its resourceVersion."""
-        return self.at(self.revision)
+        return _spliced(self.value, self._seam, self.revision)
 
     def item(self) -> tuple[bytes, memoryview]:
         """The object as it stands in a list, without kind and apiVersion: two pieces, to be joined."""
@@ -55,8 +54,7 @@ class Entry:
 
     def at(self, revision: int) -> bytes:
         """The object with another resourceVersion: that of its deletion."""
-        value, seam = self.value, self._seam
-        return value[:seam] + _resource_version(value, seam, revision) + value[seam:]
+        return _spliced(self.value, self._seam, revision)
 
     def know_object(self, obj: Any) -> None:
         """Spare decoding: `obj` is what `data` was encoded from, and will not be modified."""
@@ -83,6 +81,11 @@ def items(entries: Iterable[Entry]) -> list[bytes | memoryview]:
 
 def _seam(value: bytes) -> int:
     return value.index(_METADATA) + len(_METADATA)
+
+
+def _spliced(value: bytes, seam: int, revision: int) -> bytes:
+    comma = b"" if value[seam] == _EMPTY else b","
+    return b'%b"resourceVersion":"%d"%b%b' % (value[:seam], revision, comma, value[seam:])
 
 
 def _resource_version(value: bytes, seam: int, revision: int) -> bytes:

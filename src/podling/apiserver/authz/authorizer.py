@@ -37,7 +37,7 @@ def opinion_of(authorizers: Sequence[Authorizer], user: User, info: RequestInfo)
     reasons = []
     for authorizer in authorizers:
         opinion = authorizer.authorize(user, info)
-        if opinion.decision is Decision.ALLOW:
+        if opinion is ALLOW or opinion.decision is Decision.ALLOW:
             return opinion
         if opinion.reason:
             reasons.append(opinion.reason)
@@ -49,7 +49,7 @@ def opinion_of(authorizers: Sequence[Authorizer], user: User, info: RequestInfo)
 def authorize(authorizers: Sequence[Authorizer], user: User, info: RequestInfo) -> None:
     """Raises StatusError 403."""
     opinion = opinion_of(authorizers, user, info)
-    if opinion.decision is not Decision.ALLOW:
+    if opinion is not ALLOW and opinion.decision is not Decision.ALLOW:
         raise refusal(user, info, opinion.reason)
 
 

@@ -7,9 +7,10 @@ the kubelet like any other, and the connection that asked for it becomes an atta
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable
 from typing import Any
+
+import msgspec
 
 from podling.apiserver.context import RequestContext
 from podling.apiserver.registry.field import required
@@ -103,7 +104,9 @@ def _attach(context: RequestContext, name: str) -> RequestContext:
     """From the container's first word on: it has run for a moment already."""
     query: dict[str, Any] = {stream: context.query[stream] for stream in STREAMS if stream in context.query}
     info = context.info._replace(subresource="attach")
-    return dataclasses.replace(context, info=info, query={**query, "container": (name,), "replay": ("true",)})
+    return msgspec.structs.replace(
+        context, info=info, query={**query, "container": (name,), "replay": ("true",)}
+    )
 
 
 def _first(query: Query, name: str) -> str:
