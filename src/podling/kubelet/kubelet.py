@@ -36,6 +36,7 @@ from podling.kubelet.node.machine import Machine, this_machine
 from podling.kubelet.node.node import NodeReporter
 from podling.kubelet.node.node_context import NodeContext
 from podling.kubelet.node.node_facts import NodeFacts, Resolver
+from podling.kubelet.node.node_services import NodeServices
 from podling.kubelet.node.node_status import allocatable, capacity, reserved
 from podling.kubelet.pod.object_source import ObjectSource
 from podling.kubelet.pod.observe import RuntimePod, observe_until_answered
@@ -89,6 +90,7 @@ class Kubelet:
         self._machine = this_machine(config.root_dir)
         self._cgroups = Cgroups(config.cgroup_mount, config.cgroup_root)
         self._informer = Informer(client, Pod, field_selector=f"spec.nodeName={config.node_name}")
+        self._services = NodeServices(client, config.api_server)
         self._reporter = NodeReporter(client, runtime, clock, config, self._machine)
         self._features = KnownFeatures(runtime)
         self._ready = asyncio.Event()
@@ -106,12 +108,14 @@ class Kubelet:
             node = self._node_context(tasks)
             workers = self.workers = PodWorkers(node, tasks)
             tasks.create_task(self._static.run())
+            tasks.create_task(self._services.run())
             self._informer.subscribe(self._pod_changed)
             tasks.create_task(self._informer.run())
             tasks.create_task(self._reporter.run())
-            images = self._image_collector(node)
+            pods = NodePods(workers, self._reporter, node.allocations)
+            images = self._image_collector(node, pods)
             tasks.create_task(images.run())
-            tasks.create_task(self._evict(node, workers, images))
+            tasks.create_task(self._evict(node, pods, images))
             logs = LogRotator(self._config, self._runtime, self._clock, workers.written_logs)
             tasks.create_task(logs.run())
             tasks.create_task(self._keep_lease())
@@ -156,6 +160,16 @@ class Kubelet:
         worker = self.workers.owner(container_id) if self.workers else None
         if worker is not None:
             await worker.container_ended(container_id)
+
+    async def container_stopping(self, container_id: str) -> None:
+        worker = self.workers.owner(container_id) if self.workers else None
+        if worker is not None:
+            await worker.container_stopping(container_id)
+
+    async def sandbox_ended(self, sandbox_id: str) -> None:
+        worker = self.workers.owner(sandbox_id) if self.workers else None
+        if worker is not None:
+            await worker.sandbox_ended(sandbox_id)
 
     def _objects(self) -> list[Pod]:
         """The pods the API tells of; mirrors only show what is here already."""
@@ -242,7 +256,7 @@ class Kubelet:
         pulls = Pulls(self._runtime, self._clock, tasks, config.parallel_pulls, config.pull_deadline)
         return Images(self._runtime, self._events, self._clock, pulls, pulled)
 
-    def _image_collector(self, node: NodeContext) -> ImageCollector:
+    def _image_collector(self, node: NodeContext, pods: NodePods) -> ImageCollector:
         return ImageCollector(
             node.runtime,
             node.clock,
@@ -250,16 +264,16 @@ class Kubelet:
             node.pod_counts,
             lambda: self._reporter.node,
             node.images.forget,
+            pods.running,
             (node.config.sandbox_image,),
             Marks(node.config.image_gc_high, node.config.image_gc_low),
         )
 
-    async def _evict(self, node: NodeContext, workers: PodWorkers, images: ImageCollector) -> NoReturn:
+    async def _evict(self, node: NodeContext, pods: NodePods, images: ImageCollector) -> NoReturn:
         """Once it is known what runs."""
         await self._ready.wait()
         reader = CgroupReader(self._cgroups.hierarchies)
         readings = NodeReadings(node.config.root_dir, self._cgroups.root, reader)
-        pods = NodePods(workers, self._reporter, node.allocations)
         await EvictionManager(node, readings, self._stats, images, pods).run()
 
     def _node_context(self, tasks: asyncio.TaskGroup) -> NodeContext:
@@ -271,6 +285,7 @@ class Kubelet:
             features=self._features,
             images=self._images(tasks),
             objects=ObjectSource(self._client),
+            services=self._services,
             watched=WatchedObjects(self._client, tasks),
             events=self._events,
             cgroups=self._cgroups,

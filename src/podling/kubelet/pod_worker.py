@@ -73,12 +73,14 @@ class PodWorker:
         self._directory = PodDirectory.of(pod, node.config)
         self._volumes = PodVolumes(self._directory, node, self.record)
         self._probes = PodProbes(node, self._wake_up)
-        self._actions = PodActions(node, self.record, self._directory, self._volumes, claim)
+        self._changed = asyncio.Event()
+        self._actions = PodActions(
+            node, self.record, self._directory, self._volumes, claim, self._changed.set
+        )
         self._writer = StatusWriter(node.client, None if is_static(pod) else pod)
         self._ending = PodEnding(node, self._directory, self._volumes, self._writer)
         self._share = PodShare(node, pod, self.record, self._directory.path, self._wake_up)
         self._wake = asyncio.Event()
-        self._changed = asyncio.Event()
         self._finished = False
 
     # What may happen to a pod
@@ -121,6 +123,13 @@ class PodWorker:
     def terminate(self, why: Termination) -> None:
         self.record.termination = why
         self._wake.set()
+
+    async def clear(self) -> None:
+        """Nothing is to be kept of the pod, if it is over; returns when nothing is."""
+        if self._status.phase in TERMINAL:
+            self.record.cleared = True
+            self._wake.set()
+            await self._until(lambda: not (self.observed.containers or self.observed.sandboxes))
 
     def replace(self, found: RuntimePod, since: int) -> None:
         """What the runtime has of this pod, all of it; asked for when the record's `mark()` was `since`."""
@@ -171,7 +180,23 @@ class PodWorker:
 
     async def container_ended(self, container_id: str) -> None:
         """Returns once that container does not run; at once if it is not known."""
-        while (container := self.record.container(container_id)) is not None and not container.exited:
+        await self._until(lambda: not self._lives(container_id))
+
+    async def container_stopping(self, container_id: str) -> None:
+        """Returns once the stop of that container has begun, or it does not run."""
+        stopping = self.record.stopping
+        await self._until(lambda: container_id in stopping or not self._lives(container_id))
+
+    async def sandbox_ended(self, sandbox_id: str) -> None:
+        """Returns once that sandbox is of no use any more; at once if it is not known."""
+        await self._until(lambda: (found := self.record.sandbox(sandbox_id)) is None or not found.usable)
+
+    def _lives(self, container_id: str) -> bool:
+        container = self.record.container(container_id)
+        return container is not None and not container.exited
+
+    async def _until(self, holds: Callable[[], bool]) -> None:
+        while not holds():
             self._changed.clear()
             await self._changed.wait()
 
@@ -230,7 +255,7 @@ class PodWorker:
                 await self._actions.apply(self.pod, action)
                 if isinstance(action, ResizePod):
                     self._share.save()
-                elif isinstance(action, RemoveContainer):
+                elif isinstance(action, RemoveContainer) and not self.record.cleared:
                     self._publish(self.pod, without_instance(self._status, action.id))
         finally:
             self.record.in_flight.discard(action.key)

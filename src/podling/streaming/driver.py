@@ -6,7 +6,11 @@ lost.
 from __future__ import annotations
 
 import asyncio
+import fcntl
+import sys
+import termios
 from collections.abc import Iterable
+from contextlib import suppress
 
 from podling.streaming.errors import Disconnected
 from podling.streaming.hang_up import HangUpWatch
@@ -69,16 +73,23 @@ class Driver(asyncio.Protocol):
             raise Disconnected("connection lost")
 
     async def stalled(self, seconds: float) -> None:
-        """Returns once the peer has made no room for that long, or is lost."""
-        while True:
+        """Returns once the peer has taken nothing for that long of what waits for it, or is lost."""
+        while not self.lost:
             await self._full.wait()
-            try:
+            waiting = self._untaken()
+            with suppress(TimeoutError):
                 async with asyncio.timeout(seconds):
                     await self._room.wait()
-            except TimeoutError:
+                continue
+            if self._untaken() >= waiting:
                 return
-            if self.lost:
-                return
+
+    def _untaken(self) -> int:
+        """Bytes said to the peer that have not reached it: the transport's, and the kernel's."""
+        if self._transport is None or not self.usable:
+            return 0
+        queued = fcntl.ioctl(self._transport.get_extra_info("socket").fileno(), termios.TIOCOUTQ, bytes(4))
+        return self._transport.get_write_buffer_size() + int.from_bytes(queued, sys.byteorder)
 
     def say(self, data: bytes) -> None:
         """Writes at once, if there is still someone to write to."""

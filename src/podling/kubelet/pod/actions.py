@@ -56,7 +56,8 @@ log = logging.getLogger(__name__)
 
 
 class PodActions:
-    """The actions of one pod. `claim` is told every new runtime id before anything can happen to it."""
+    """The actions of one pod. `claim` is told every new runtime id before anything can happen to it,
+    `stop_begins` whenever a container's stop has begun."""
 
     def __init__(
         self,
@@ -65,12 +66,14 @@ class PodActions:
         directory: PodDirectory,
         volumes: PodVolumes,
         claim: Callable[[str], None],
+        stop_begins: Callable[[], None],
     ) -> None:
         self._node = node
         self._record = record
         self._directory = directory
         self._volumes = volumes
         self._claim = claim
+        self._stop_begins = stop_begins
         self._hooks = PodHooks(node, record)
         self._resize = PodResize(node, record)
         self._interruptible: set[asyncio.Task[object]] = set()
@@ -215,6 +218,8 @@ class PodActions:
     async def _stop_container(self, pod: Pod, action: StopContainer) -> None:
         if action.restart:
             self._record.restarting.add(action.id)
+        self._record.stopping.add(action.id)
+        self._stop_begins()
         path = field_paths(pod).get(action.name, "")
         self._node.events.normal(pod, "Killing", action.message, field_path=path)
         grace = min(action.grace_seconds, action.pod_grace)

@@ -65,9 +65,13 @@ class PodRecord:
         self.in_flight: set[str] = set()
         self.restarting: set[str] = set()
         self.pre_stopped: set[str] = set()
+        self.stopping: set[str] = set()
+        """Containers whose stop has begun, be it with their preStop hook."""
         self.unwanted: frozenset[str] = frozenset()
         """Containers that were removed from the pod's spec, so that a start under way comes to nothing."""
         self.termination: Termination | None = None
+        self.cleared = False
+        """The node is short of disk: once the pod is over, nothing of it is kept."""
         self.volumes_ready = False
         self.volumes_error = ""
         self.started_at: datetime | None = None
@@ -77,6 +81,7 @@ class PodRecord:
         self.resized_generation = 0
         self.pod_limits: CgroupLimits | None = None
         self.limits_settled = False
+        self.actuated: ResourceRequirements | None = None
 
     def observed(self) -> ObservedPod:
         return ObservedPod(
@@ -92,11 +97,13 @@ class PodRecord:
             pre_stopped=frozenset(self.pre_stopped),
             termination=self.termination,
             started_at=self.started_at,
+            cleared=self.cleared,
             pending_resize=self.pending_resize,
             resize_failure=self.resize_failure,
             resized_generation=self.resized_generation,
             pod_limits=self.pod_limits,
             limits_settled=self.limits_settled,
+            actuated=self.actuated,
         )
 
     def sandbox(self, sandbox_id: str) -> ObservedSandbox | None:
@@ -189,6 +196,7 @@ class PodRecord:
         self._out_of_memory.discard(container_id)
         self.restarting.discard(container_id)
         self.pre_stopped.discard(container_id)
+        self.stopping.discard(container_id)
 
     def failed(self, name: str, error: StartError, now: datetime) -> None:
         self._failures[name] = _failure(error, self._failures.get(name), now)

@@ -4,25 +4,24 @@ understands.
 Ends differ and are kept apart. A client that closes its half of stdin sends end of input. A client that is
 lost sends nothing: the runtime's connection is dropped, and a shell attached to lives on (R-EPH-6). A runtime
 that is lost is a failure told to the client. A client that does not read holds up the container, as a full
-pipe does, but not its end: containerd 1.6 stops and removes no container whose output somebody attached has
-not taken.
+pipe does, but not its end: it is let go as soon as the container's stop has begun. The command can take its
+leave then, and containerd 1.6 stops and removes no container whose output somebody attached has not taken.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 
 import msgspec
 
+from podling.kubelet.serving.pod_host import Moment
 from podling.model.errors import internal
 from podling.streaming.errors import Disconnected
 from podling.streaming.session import Session, Stream
 
-ContainerEnded = Callable[[], Awaitable[None]]
-"""Returns once the container does not run."""
 STREAMS_TIMEOUT = 30.0
 """Seconds a client has to open all its streams after the upgrade."""
 SUCCESS = b'{"metadata":{},"status":"Success"}'
@@ -30,8 +29,8 @@ ANSWERS_TIMEOUT = 5.0
 """Seconds a runtime that is to be left has to take the streams it was asked for."""
 LAST_WORDS = 5.0
 """Seconds a container has to take the input of a client that is gone."""
-STALLED = 5.0
-"""Seconds a client may take nothing of what is left for it once its container has ended."""
+STALLED = 10.0
+"""Seconds a client may take nothing of what is there for it once its container is being stopped."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,10 +67,10 @@ async def relay_command(
     runtime: Session,
     wanted: CommandStreams,
     dialect: Dialect,
-    container_ended: ContainerEnded | None = None,
+    stopping: Moment | None = None,
 ) -> None:
-    """Returns when it is over for both sides. `container_ended` is for an attach, whose client may hold up
-    the end of its container; an exec holds up nobody but its command.
+    """Returns when it is over for both sides. `stopping`, the moment the container is to end, is for an
+    attach, whose client may hold that up; an exec holds up nobody but its command.
     """
     ours = await opened_in_time(client, runtime, wanted.types(resize=dialect.resize))
     if ours is None:
@@ -84,7 +83,7 @@ async def relay_command(
             if name in ours
         ]
         group.create_task(drop_with(client, runtime, uploads))
-        dropping = group.create_task(_drop_stalled(client, runtime, container_ended or _never))
+        dropping = group.create_task(_drop_stalled(client, runtime, stopping or _never))
         told = await _download(ours, theirs)
         dropping.cancel()
         await tell(ours["error"], told, dialect)
@@ -150,8 +149,8 @@ async def _never() -> None:
     await asyncio.Event().wait()
 
 
-async def _drop_stalled(client: Session, runtime: Session, container_ended: ContainerEnded) -> None:
-    await container_ended()
+async def _drop_stalled(client: Session, runtime: Session, stopping: Moment) -> None:
+    await stopping()
     await client.stalled(STALLED)
     client.drop()
     await leave(runtime)

@@ -13,6 +13,8 @@ from podling.model.pod import Pod
 Page = Callable[[web.Request], Awaitable[web.StreamResponse]]
 Pages = Mapping[str, Page]
 """By path."""
+Moment = Callable[[], Awaitable[None]]
+"""Returns once it has come."""
 
 
 class PodHost(Protocol):
@@ -40,4 +42,12 @@ class PodHost(Protocol):
 
     async def container_ended(self, container_id: str) -> None:
         """Returns once that container does not run any more; at once if it is not known."""
+        ...
+
+    async def container_stopping(self, container_id: str) -> None:
+        """Returns once the kubelet has begun to stop that container, or it does not run any more."""
+        ...
+
+    async def sandbox_ended(self, sandbox_id: str) -> None:
+        """Returns once that sandbox is of no use any more; at once if it is not known."""
         ...

@@ -1,8 +1,9 @@
 """The kubelet's HTTPS server: logs, exec, attach, port-forward, as Kubernetes' API server asks a kubelet for
 them.
 
-Only clients with a certificate of the cluster's authority are answered, and `allowed` decides which of those.
-Answers are plain text and status codes as the kubelet gives them; the API server makes a Status of them.
+Only clients with a certificate of the cluster's authority are answered, and whom this process itself connects
+(`joined`); `allowed` decides which of those. Answers are plain text and status codes as the kubelet gives
+them; the API server makes a Status of them.
 """
 
 from __future__ import annotations
@@ -12,7 +13,9 @@ import socket
 import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
+from typing import NamedTuple
 
 import msgspec
 from aiohttp import web
@@ -26,6 +29,7 @@ from podling.model.errors import StatusError
 from podling.model.time import Clock
 from podling.streaming.errors import Disconnected
 from podling.streaming.negotiation import Unacceptable
+from podling.streaming.within import Connect, connect_within
 
 HEADER_LIMIT = 1 << 20
 """An exec names its command in the URL."""
@@ -34,13 +38,22 @@ ALONE = {"stats": "stats", "metrics": "metrics", "logs": "log"}
 FINE = {"pods": "pods", "runningpods": "pods", "healthz": "healthz", "configz": "configz"}
 """What RBAC calls that which a path begins with."""
 
+
+class Peer(NamedTuple):
+    """Who asks, as a certificate names its owner: the common name, and the organizations."""
+
+    user: str
+    groups: tuple[str, ...]
+
+
 Allowed = Callable[[str, tuple[str, ...], str, Sequence[str]], Awaitable[bool]]
-"""Whether a user (the certificate's common name), with its groups (organizations), may do this (a verb) with
-any of these subresources of the node. Raises StatusError or OSError when nobody can say."""
+"""Whether a user, with its groups, may do this (a verb) with any of these subresources of the node. Raises
+StatusError or OSError when nobody can say."""
 
 log = logging.getLogger(__name__)
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+PeerOf = Callable[[web.Request], Peer | None]
 
 
 def server_tls(certificate: Path, key: Path, client_ca: Path) -> ssl.SSLContext:
@@ -71,8 +84,22 @@ class KubeletServer:
     @asynccontextmanager
     async def listening(self, listener: socket.socket, tls: ssl.SSLContext) -> AsyncIterator[int]:
         """Serve while the block runs, who connects to `listener`, which is closed then; gives its port."""
+        async with self._answering(_certified) as runner:
+            site = web.SockSite(runner, listener, ssl_context=tls)
+            await site.start()
+            yield runner.addresses[0][1]
+
+    @asynccontextmanager
+    async def joined(self, peer: Peer) -> AsyncIterator[Connect]:
+        """Serve while the block runs, who is connected in this process, as `peer`."""
+        async with self._answering(lambda request: peer) as runner:
+            assert runner.server is not None
+            yield partial(connect_within, runner.server)
+
+    @asynccontextmanager
+    async def _answering(self, peer_of: PeerOf) -> AsyncIterator[web.AppRunner]:
         runner = web.AppRunner(
-            self._application(),
+            self._application(peer_of),
             handler_cancellation=True,
             access_log=None,
             shutdown_timeout=SHUTDOWN_GRACE,
@@ -81,16 +108,14 @@ class KubeletServer:
         )
         await runner.setup()
         try:
-            site = web.SockSite(runner, listener, ssl_context=tls)
-            await site.start()
-            yield runner.addresses[0][1]
+            yield runner
         finally:
             await runner.cleanup()
 
-    def _application(self) -> web.Application:
+    def _application(self, peer_of: PeerOf) -> web.Application:
         @web.middleware
         async def guarded(request: web.Request, handler: Handler) -> web.StreamResponse:
-            return await self._refusal(request) or await _answered(request, handler)
+            return await self._refusal(request, peer_of(request)) or await _answered(request, handler)
 
         application = web.Application(middlewares=[guarded])
         add = application.router.add_route
@@ -108,18 +133,14 @@ class KubeletServer:
                 add(method, f"/portForward/{{namespace}}/{{pod}}{uid}", self._streams.port_forward)
         return application
 
-    async def _refusal(self, request: web.Request) -> web.Response | None:
-        certificate = request.get_extra_info("peercert")
-        if not certificate:
+    async def _refusal(self, request: web.Request, peer: Peer | None) -> web.Response | None:
+        if peer is None:
             return web.Response(status=401, text="Unauthorized")
-        said = [pair for names in certificate["subject"] for pair in names]
-        user = next((value for kind, value in said if kind == "commonName"), "")
-        groups = tuple(value for kind, value in said if kind == "organizationName")
         verb = {"GET": "get", "POST": "create"}.get(request.method, request.method.lower())
         asked = subresources(request.path)
-        what = f"(user={user}, verb={verb}, resource=nodes, subresource(s)=[{' '.join(asked)}])"
+        what = f"(user={peer.user}, verb={verb}, resource=nodes, subresource(s)=[{' '.join(asked)}])"
         try:
-            if await self._allowed(user, groups, verb, asked):
+            if await self._allowed(peer.user, peer.groups, verb, asked):
                 return None
         except (StatusError, OSError) as error:
             log.warning("nobody can say whether this is allowed: %s: %s", what, error)
@@ -129,6 +150,15 @@ class KubeletServer:
     async def _pods(self, request: web.Request) -> web.StreamResponse:
         listed = {"kind": "PodList", "apiVersion": "v1", "metadata": {}, "items": self._host.pods()}
         return web.Response(body=msgspec.json.encode(listed), content_type="application/json")
+
+
+def _certified(request: web.Request) -> Peer | None:
+    certificate = request.get_extra_info("peercert")
+    if not certificate:
+        return None
+    said = [pair for names in certificate["subject"] for pair in names]
+    user = next((value for kind, value in said if kind == "commonName"), "")
+    return Peer(user, tuple(value for kind, value in said if kind == "organizationName"))
 
 
 def subresources(path: str) -> tuple[str, ...]:

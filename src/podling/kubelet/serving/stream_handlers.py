@@ -64,8 +64,8 @@ class StreamHandlers:
             runtime = await _reached(ask(container_id, wanted), streams.COMMAND_PROTOCOL)
         except Refusal as refusal:
             return await _refused(request, accepted, wanted, refusal)
-        ended = partial(self._host.container_ended, container_id)
-        return await streams.serve_command(request, accepted, runtime, wanted, ended, replay)
+        stopping = partial(self._host.container_stopping, container_id)
+        return await streams.serve_command(request, accepted, runtime, wanted, stopping, replay)
 
     async def _command(self, request: web.Request, ask: AskUrl) -> web.StreamResponse:
         accepted, wanted = streams.negotiate_command(request.headers), _command_streams(request)
@@ -93,7 +93,8 @@ class StreamHandlers:
             raise Refusal(500, f'pod not found ("{pod.metadata.name}_{pod.metadata.namespace}")')
         asked = self._host.runtime.port_forward(sandbox, ports)
         runtime = await _reached(asked, streams.PORT_PROTOCOL)
-        return await streams.serve_ports(request, accepted, runtime, ports)
+        ended = partial(self._host.sandbox_ended, sandbox)
+        return await streams.serve_ports(request, accepted, runtime, ports, ended)
 
     def _pod(self, request: web.Request) -> Pod:
         pod = pod_of(self._host, request)

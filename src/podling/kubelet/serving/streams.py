@@ -15,12 +15,12 @@ from aiohttp import web
 from podling.kubelet.serving.attach_replay import Replay, relay_replay
 from podling.kubelet.serving.command_relay import (
     CommandStreams,
-    ContainerEnded,
     Dialect,
     leave,
     relay_command,
     tell_failure,
 )
+from podling.kubelet.serving.pod_host import Moment
 from podling.kubelet.serving.port_relay import relay_ports
 from podling.streaming import negotiation, upgrade
 from podling.streaming.negotiation import Accepted
@@ -62,7 +62,7 @@ async def serve_command(
     accepted: Accepted,
     runtime: Session,
     wanted: CommandStreams,
-    container_ended: ContainerEnded | None = None,
+    stopping: Moment | None = None,
     replay: Replay | None = None,
 ) -> web.StreamResponse:
     """Joins the client to an exec or attach; with `replay`, also to what was printed before."""
@@ -71,7 +71,7 @@ async def serve_command(
     try:
         async with taken_over(request, accepted.headers, client) as response:
             if replay is None:
-                await relay_command(client, runtime, wanted, dialect, container_ended)
+                await relay_command(client, runtime, wanted, dialect, stopping)
             else:
                 await relay_replay(client, runtime, wanted, dialect, replay)
         return response
@@ -91,7 +91,11 @@ async def refuse_command(
 
 
 async def serve_ports(
-    request: web.BaseRequest, accepted: Accepted, runtime: Session, forwarded: Sequence[int]
+    request: web.BaseRequest,
+    accepted: Accepted,
+    runtime: Session,
+    forwarded: Sequence[int],
+    sandbox_ended: Moment,
 ) -> web.StreamResponse:
     """Joins the client to a port-forward. `forwarded` matters only to clients that speak WebSocket
     channels.
@@ -100,7 +104,7 @@ async def serve_ports(
     client = Session(wire)
     try:
         async with taken_over(request, accepted.headers, client) as response:
-            await relay_ports(client, runtime, streams)
+            await relay_ports(client, runtime, sandbox_ended, streams)
         return response
     finally:
         runtime.drop()

@@ -43,7 +43,7 @@ class Conversation:
     client: Session
     runtime: Session
     relay: asyncio.Task[None]
-    container_ended: asyncio.Event
+    stopping: asyncio.Event
     ours: dict[str, Stream] = field(default_factory=dict)
     theirs: dict[str, Stream] = field(default_factory=dict)
 
@@ -71,13 +71,13 @@ async def converse():
     async def begin(wanted: CommandStreams = ALL, dialect: Dialect = V4) -> Conversation:
         client, client_end = await pair()
         runtime_end, runtime = await pair()
-        ended = asyncio.Event()
+        stopping = asyncio.Event()
 
-        async def container_ended() -> None:
-            await ended.wait()
+        async def stop_begins() -> None:
+            await stopping.wait()
 
-        relay = group.create_task(relay_command(client_end, runtime_end, wanted, dialect, container_ended))
-        started.append(Conversation(client, runtime, relay, ended))
+        relay = group.create_task(relay_command(client_end, runtime_end, wanted, dialect, stop_begins))
+        started.append(Conversation(client, runtime, relay, stopping))
         return started[-1]
 
     async with asyncio.TaskGroup() as group:
@@ -185,8 +185,8 @@ async def test_a_runtime_that_takes_no_input_any_more_does_not_hold_up_the_end(c
         talk.client.drop()
 
 
-async def test_a_client_that_does_not_read_is_dropped_once_its_container_has_ended(converse, monkeypatch):
-    """Else the runtime, whose output nobody takes, could not stop the container."""
+async def test_a_client_that_does_not_read_is_dropped_once_its_container_stops(converse, monkeypatch):
+    """Else the command could not end by itself, nor the runtime stop it."""
     monkeypatch.setattr(command_relay, "STALLED", 0.05)
     talk = await converse()
     talk.open("error", "stdin", "stdout", "stderr")
@@ -202,18 +202,16 @@ async def test_a_client_that_does_not_read_is_dropped_once_its_container_has_end
         speaking = group.create_task(speak())
         done, _ = await asyncio.wait([speaking], timeout=0.3)
         assert not done, "a client may be slow while the container runs"
-        talk.container_ended.set()
+        talk.stopping.set()
     await talk.relay
 
 
-async def test_a_client_that_reads_is_given_all_that_is_left_when_its_container_has_ended(
-    converse, monkeypatch
-):
+async def test_a_client_that_reads_is_given_all_that_is_left_when_its_container_stops(converse, monkeypatch):
     monkeypatch.setattr(command_relay, "STALLED", 0.05)
     talk = await converse()
     talk.open("error", "stdin", "stdout", "stderr")
     await talk.meet(4)
-    talk.container_ended.set()
+    talk.stopping.set()
     async with asyncio.TaskGroup() as group:
         heard = group.create_task(all_of(talk.ours["stdout"]))
         for _ in range(100):
@@ -222,3 +220,29 @@ async def test_a_client_that_reads_is_given_all_that_is_left_when_its_container_
         await talk.runtime.finish()
     assert len(heard.result()) == 10_000_000
     assert await all_of(talk.ours["error"]) == SUCCESS
+
+
+async def test_a_client_that_reads_slowly_is_given_all_that_is_left(converse, monkeypatch):
+    """It makes no room for the next bytes in a whole period, but takes some of those it has."""
+    monkeypatch.setattr(command_relay, "STALLED", 0.2)
+    talk = await converse()
+    talk.open("error", "stdin", "stdout", "stderr")
+    await talk.meet(4)
+    talk.stopping.set()
+    async with asyncio.TaskGroup() as group:
+        speaking = group.create_task(_speak(talk, 4_000_000))
+        heard = 0
+        while heard < 4_000_000:
+            heard += len(await talk.ours["stdout"].read())
+            talk.client.hold_peer()
+            if not speaking.done():
+                await asyncio.wait([speaking], timeout=0.1)
+            talk.client.release_peer()
+    assert await all_of(talk.ours["error"]) == SUCCESS
+
+
+async def _speak(talk, size: int) -> None:
+    for _ in range(size // 100_000):
+        await talk.theirs["stdout"].write(bytes(100_000))
+    await talk.theirs["error"].write(SUCCESS)
+    await talk.runtime.finish()

@@ -17,13 +17,15 @@ import pytest
 from podling.cri.hollow import HollowRuntime
 from podling.cri.interface import Runtime
 from podling.kubelet.serving.pod_host import Pages
-from podling.kubelet.serving.server import KubeletServer, server_tls, subresources
+from podling.kubelet.serving.server import KubeletServer, Peer, server_tls, subresources
 from podling.model.container import Container
 from podling.model.meta import ObjectMeta
 from podling.model.pod import Pod, PodSpec, PodStatus
 from podling.model.pod_status import ContainerState, ContainerStateWaiting, ContainerStatus
 from podling.model.time import SystemClock
 from podling.pki import Authority
+from podling.streaming.driver import Driver
+from podling.streaming.upgrade import Address, Refused, request_head, upgrade
 
 UPGRADE = {"Connection": "Upgrade", "Upgrade": "SPDY/3.1", "X-Stream-Protocol-Version": "v4.channel.k8s.io"}
 NO_UPGRADE = "unable to upgrade: missing upgrade headers in request"
@@ -126,6 +128,36 @@ async def test_when_nobody_can_say_nobody_is_let_in(ask, authority):
 async def test_a_client_that_is_no_master_is_forbidden(ask, authority):
     why = "Forbidden (user=eve, verb=get, resource=nodes, subresource(s)=[pods proxy])"
     assert await ask("/pods", tls=tls_of(authority, "eve", "system:nodes")) == (403, why)
+
+
+@pytest.mark.parametrize(
+    ("peer", "path", "answer"),
+    [
+        (Peer("apiserver", ("system:masters",)), "/healthz", (200, b"ok")),
+        (
+            Peer("eve", ("system:nodes",)),
+            "/pods",
+            (403, b"Forbidden (user=eve, verb=get, resource=nodes, subresource(s)=[pods proxy])"),
+        ),
+    ],
+)
+async def test_whom_this_process_connects_is_who_it_says(peer: Peer, path: str, answer: tuple[int, bytes]):
+    server = KubeletServer(Host(), SystemClock(), masters_only)
+    async with server.joined(peer) as connect:
+        # An upgrade that is refused: the answer of a server, whatever it is.
+        head = request_head("GET", path, [("Host", "kubelet")])
+        with pytest.raises(Refused) as refused:
+            await upgrade(Address("", 0, within=connect), head)
+        assert (refused.value.status, refused.value.body) == answer
+
+
+async def test_connections_of_this_process_end_with_the_server():
+    server, client = KubeletServer(Host(), SystemClock(), masters_only), Driver()
+    async with server.joined(Peer("apiserver", ("system:masters",))) as connect:
+        await connect(lambda: client)
+        assert client.usable
+    async with asyncio.timeout(5):
+        await client.wait_lost()
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from podling.cri.hollow_script import HollowImage, Script
+from podling.cri.hollow_script import ExecOutcome, HollowImage, Script
 from podling.cri.interface import RuntimeFault
 from podling.model.lease import Lease
 from podling.model.node import Node as ApiNode
@@ -286,3 +286,66 @@ def test_the_server_finds_containers_of_every_kind_and_learns_of_their_end(play,
         assert kubelet.pod("default", "other") is None
 
     play(story, one=exits(0, after=5))
+
+
+LONG = HollowImage((Script(executes={("hook",): ExecOutcome(seconds=5)}, term_code=None),), present=True)
+"""Its preStop hook takes 5 seconds, and then it ignores the TERM."""
+
+
+def test_the_server_learns_that_a_stop_begins_before_the_container_ends(play) -> None:
+    async def story(node) -> None:
+        loop, kubelet = asyncio.get_running_loop(), node.kubelet
+        hook = {"preStop": {"exec": {"command": ["hook"]}}}
+        await node.create("web", {"lifecycle": hook}, terminationGracePeriodSeconds=20)
+        pod = await node.until("web", node.is_ready)
+        app, sandbox = kubelet.running_container(pod, "app"), kubelet.ready_sandbox(pod)
+        async with asyncio.TaskGroup() as tasks:
+            moments = (kubelet.container_stopping(app), kubelet.container_ended(app))
+            stopping, ended = [tasks.create_task(moment) for moment in moments]
+            gone = tasks.create_task(kubelet.sandbox_ended(sandbox))
+            await asyncio.sleep(5)
+            assert not stopping.done()
+            began = loop.time()
+            await node.client.delete(Pod, "web", "default")
+            await stopping
+            assert loop.time() - began == 0
+            await ended
+            assert loop.time() - began == 20
+            assert not gone.done()
+            await gone
+        await kubelet.sandbox_ended("nobody's")
+        await kubelet.container_stopping("nobody's")
+
+    play(story, app=LONG)
+
+
+def test_the_server_learns_that_a_container_is_stopped_for_its_failed_hook(play) -> None:
+    async def story(node) -> None:
+        loop, kubelet = asyncio.get_running_loop(), node.kubelet
+        hook = {"postStart": {"exec": {"command": ["bad"]}}}
+        await node.create("web", {"lifecycle": hook}, terminationGracePeriodSeconds=20)
+        await asyncio.sleep(1)
+        began = loop.time()
+        app = kubelet.running_container(kubelet.pod("default", "web"), "app")
+        await kubelet.container_stopping(app)
+        stopped = loop.time()
+        await kubelet.container_ended(app)
+        assert (stopped - began, loop.time() - began) == (4, 24)
+
+    bad = {("bad",): ExecOutcome(1, seconds=5)}
+    play(story, app=HollowImage((Script(executes=bad, term_code=None),), present=True))
+
+
+def test_the_server_learns_that_a_sandbox_was_lost(play) -> None:
+    async def story(node) -> None:
+        await node.create("web")
+        pod = await node.until("web", node.is_ready)
+        sandbox = node.kubelet.ready_sandbox(pod)
+        async with asyncio.TaskGroup() as tasks:
+            gone = tasks.create_task(node.kubelet.sandbox_ended(sandbox))
+            await asyncio.sleep(5)
+            assert not gone.done()
+            node.runtime.lose_sandbox(sandbox)
+            await gone
+
+    play(story)
