@@ -180,10 +180,11 @@ class ObservedPod:
     (an ephemeral one that was removed). `pre_stopped`: ids whose preStop hook was begun, if there was
     time. `volumes_ready`: containers may be created; `volumes_error` says why not, when it is known.
     `started_at`: when this kubelet first saw the pod, unless the pod's status already has a startTime.
-    `state`: how far in its life the pod has come here. `pending_resize`: what the spec asks for and the
-    pod does not get; `resize_failure`: the last of the failures in a row to actuate what it got, in
+    `cleared`: nothing is to be kept of it once it is over. `state`: how far in its life the pod has come
+    here. `pending_resize`: what the spec asks for and the pod does not get; `resize_failure`: the last of the failures in a row to actuate what it got, in
     generation `resized_generation` of its object (0: not known). `pod_limits` is what was last written to
-    the pod's cgroup, `limits_settled` that nothing else is to be. `round` is the one that is to be
+    the pod's cgroup, `limits_settled` that nothing else is to be, `actuated` what the pod asked for as a
+    whole when that was last so. `round` is the one that is to be
     (`rounds.py`)."""
 
     sandboxes: tuple[ObservedSandbox, ...] = ()
@@ -199,12 +200,14 @@ class ObservedPod:
     pre_stopped: frozenset[str] = frozenset()
     termination: Termination | None = None
     started_at: datetime | None = None
+    cleared: bool = False
     state: PodState = PodState.SYNCING
     pending_resize: PendingResize | None = None
     resize_failure: StartFailure | None = None
     resized_generation: int = 0
     pod_limits: CgroupLimits | None = None
     limits_settled: bool = True
+    actuated: ResourceRequirements | None = None
     round: str = ""
 
     @property

@@ -14,6 +14,7 @@ import msgspec
 from podling.kubelet.container_types import ContainerType, all_containers, init_containers
 from podling.kubelet.observed import ObservedPod
 from podling.kubelet.planning.ending import FAILED, TERMINAL, Ending, ending
+from podling.kubelet.planning.resize import actuated_whole
 from podling.kubelet.planning.rounds import in_round
 from podling.kubelet.reporting.conditions import Facts, pod_conditions
 from podling.kubelet.reporting.container_status import container_status, lose
@@ -67,7 +68,7 @@ def pod_status(pod: Pod, observed: ObservedPod, now: datetime, host_ips: Sequenc
         container_statuses=sorted(apps, key=_name),
         ephemeral_container_statuses=sorted(debug, key=_name),
         qos_class=pod.status.qos_class or qos_class(pod),
-        resources=pod.spec.resources,
+        resources=actuated_whole(pod, observed),
         allocated_resources=pod.spec.resources.requests if pod.spec.resources else {},
     )
 

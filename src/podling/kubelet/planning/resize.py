@@ -6,19 +6,19 @@ Pure.
       └ PodResizePending while they       └ PodResizeInProgress while they differ
         differ: Deferred, Infeasible
 
-Only CPU and memory can be resized, of the pod as a whole and of containers that stay: the app containers and
-the sidecars.
+Only CPU and memory can be resized, of the pod as a whole and of all containers but the ephemeral ones; one
+that does not run yet, or no more, has nothing to be told.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 
 import msgspec
 
 from podling.kubelet.cgroups.limits import CgroupLimits, limits_of_pod
-from podling.kubelet.container_types import ContainerType, init_containers
 from podling.kubelet.observed import ObservedContainer, ObservedPod
 from podling.kubelet.planning.admission import Amounts, Shortage, amounts, amounts_of, is_static
 from podling.model.container import (
@@ -84,15 +84,14 @@ def first_to_be_resized(pod: Pod, wanted: Amounts, has: Amounts) -> tuple[bool, 
     return increases, -(pod.spec.priority or 0), qos_class(pod) != GUARANTEED
 
 
-def resizable(pod: Pod) -> Iterator[tuple[ContainerType, Container]]:
-    yield from ((kind, c) for kind, c in init_containers(pod) if kind is ContainerType.SIDECAR)
-    yield from ((ContainerType.REGULAR, c) for c in pod.spec.containers)
-
-
 def allocation_of(pod: Pod) -> Allocation:
     return Allocation(
-        {container.name: container.resources for _, container in resizable(pod)}, pod.spec.resources
+        {container.name: container.resources for container in _resizable(pod)}, pod.spec.resources
     )
+
+
+def _resizable(pod: Pod) -> Iterator[Container]:
+    return chain(pod.spec.init_containers, pod.spec.containers)
 
 
 def with_allocation(pod: Pod, allocation: Allocation) -> Pod:
@@ -116,10 +115,25 @@ def with_allocation(pod: Pod, allocation: Allocation) -> Pod:
 
 def unactuated(pod: Pod, observed: ObservedPod) -> Iterator[tuple[Container, ObservedContainer]]:
     """Running containers that do not have yet what the pod was given for them."""
-    for _, container in resizable(pod):
+    for container in _resizable(pod):
         running = observed.current(container.name)
         if running is not None and running.running and _changes(pod, container, running):
             yield container, running
+
+
+def is_in_progress(pod: Pod, observed: ObservedPod) -> bool:
+    """Whether a resize was accepted and is not all done."""
+    return _is_unsettled(observed) or any(unactuated(pod, observed))
+
+
+def actuated_whole(pod: Pod, observed: ObservedPod) -> ResourceRequirements | None:
+    """What the pod as a whole has."""
+    return observed.actuated if _is_unsettled(observed) else pod.spec.resources
+
+
+def _is_unsettled(observed: ObservedPod) -> bool:
+    """What a pod asks for as a whole only its cgroup is told, so that no container differs for it."""
+    return observed.resized_generation > 0 and not observed.limits_settled
 
 
 def restart_required(pod: Pod, container: Container, running: ObservedContainer) -> bool:

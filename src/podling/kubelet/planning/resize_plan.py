@@ -12,9 +12,11 @@ from podling.model.pod import Pod
 
 def plan_resize(draft: Draft, pod: Pod) -> None:
     observed = draft.observed
-    in_place = any(not restart_required(pod, c, running) for c, running in unactuated(pod, observed))
-    if not in_place and (observed.limits_settled or limits_meanwhile(pod, observed) == observed.pod_limits):
-        return
+    differing = list(unactuated(pod, observed))
+    if not any(not restart_required(pod, container, running) for container, running in differing):
+        restart_awaited = differing and limits_meanwhile(pod, observed) == observed.pod_limits
+        if observed.limits_settled or restart_awaited:
+            return
     failure = observed.resize_failure
     at = retry_at(failure) if failure else draft.now
     if draft.now < at:

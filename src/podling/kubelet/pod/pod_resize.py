@@ -35,6 +35,7 @@ class PodResize:
         self._node.cgroups.weigh(pod)
         self._write(pod, limits_of_pod(pod))
         self._record.limits_settled = True
+        self._record.actuated = pod.spec.resources
 
     async def apply(self, pod: Pod) -> None:
         """One step: the cgroup takes what is needed meanwhile, then the containers what they are given. What
@@ -53,6 +54,8 @@ class PodResize:
             self._record.resize_failure = None
             settled = limits_of_pod(pod) == self._record.pod_limits
             self._record.limits_settled = settled and not any(unactuated(pod, self._record.observed()))
+            if self._record.limits_settled:
+                self._record.actuated = pod.spec.resources
 
     def _write(self, pod: Pod, limits: CgroupLimits) -> None:
         before = self._record.pod_limits

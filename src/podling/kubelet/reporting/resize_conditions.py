@@ -10,7 +10,7 @@ from datetime import datetime
 import msgspec
 
 from podling.kubelet.observed import ObservedPod
-from podling.kubelet.planning.resize import unactuated
+from podling.kubelet.planning.resize import is_in_progress
 from podling.kubelet.reporting.conditions import (
     RESIZE_IN_PROGRESS,
     RESIZE_PENDING,
@@ -30,7 +30,7 @@ def resize_conditions(pod: Pod, observed: ObservedPod, now: datetime) -> Iterato
     make = condition_maker(pod, now)
     if pending := observed.pending_resize:
         yield make(RESIZE_PENDING, Judgement(True, pending.reason, pending.message))
-    if any(unactuated(pod, observed)):
+    if is_in_progress(pod, observed):
         failure = observed.resize_failure
         why = Judgement(True, failure.reason, failure.message) if failure else Judgement(True)
         made = make(RESIZE_IN_PROGRESS, why)

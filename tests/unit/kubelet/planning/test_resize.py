@@ -10,12 +10,13 @@ from podling.kubelet.cgroups.limits import CgroupLimits, limits_of_pod
 from podling.kubelet.planning.admission import Shortage
 from podling.kubelet.planning.resize import (
     actuated,
+    actuated_whole,
     allocation_of,
     first_to_be_resized,
     highest,
+    is_in_progress,
     judge,
     limits_meanwhile,
-    resizable,
     restart_required,
     told_of,
     unactuated,
@@ -86,9 +87,9 @@ def test_those_who_give_back_come_first_then_the_important_then_the_guaranteed(s
     assert sorted([other, guaranteed, important, giving]) == [giving, important, guaranteed, other]
 
 
-def test_only_what_stays_can_be_resized(scene):
+def test_all_but_ephemeral_containers_can_be_resized(scene):
     pod = pod_of(scene, "i s* / a / e")
-    assert [container.name for _, container in resizable(pod)] == ["s", "a"]
+    assert list(allocation_of(pod).containers) == ["i", "s", "a"]
 
 
 def test_a_pod_is_seen_with_what_it_was_given(scene):
@@ -96,7 +97,7 @@ def test_a_pod_is_seen_with_what_it_was_given(scene):
     asks = pod_of(scene, "i s* / a b", i="cpu=9", a="cpu=5", s="cpu=2", b="cpu=7")
     seen = with_allocation(asks, given)
     assert allocation_of(seen) == given
-    assert seen.spec.init_containers[0].resources == resources("cpu=9")
+    assert seen.spec.init_containers[0].resources == resources("")
     assert with_allocation(seen, given) is seen
     assert asks.spec.containers[0].resources == resources("cpu=5")
 
@@ -104,7 +105,34 @@ def test_a_pod_is_seen_with_what_it_was_given(scene):
 def test_only_running_containers_of_this_sandbox_have_anything_to_be_told(scene):
     pod = pod_of(scene, "i s* / a b c d", **dict.fromkeys("isabcd", "cpu=1"))
     observed = observed_with(scene, pod, "i=run s=run a=run b=exit0 c=run^ d=run", d="cpu=1")
-    assert [container.name for container, _ in unactuated(pod, observed)] == ["s", "a"]
+    assert [container.name for container, _ in unactuated(pod, observed)] == ["i", "s", "a"]
+
+
+IN_PROGRESS = [
+    # given     has        accepted  settled   in progress
+    ("cpu=1",   "cpu=1",   True,     True,     False),
+    ("cpu=1",   "cpu=1",   True,     False,    True),
+    ("cpu=1",   "cpu=1",   False,    False,    False),
+    ("cpu=2",   "cpu=1",   False,    True,     True),
+    ("cpu=2",   "cpu=1",   True,     False,    True),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("given", "has", "accepted", "settled", "expected"), IN_PROGRESS)
+def test_a_resize_is_in_progress_until_cgroup_and_containers_have_it(
+    scene, given, has, accepted, settled, expected
+):
+    observed = observed_with(scene, pod_of(scene, "a"), "a=run", a=has)
+    observed = replace(observed, resized_generation=2 * accepted, limits_settled=settled)
+    assert is_in_progress(pod_of(scene, "a", a=given), observed) is expected
+
+
+def test_a_pod_has_what_it_had_until_its_cgroup_was_told(scene):
+    pod = pod_of(scene, "a")
+    pod.spec.resources, before = resources("cpu=2"), resources("cpu=1")
+    observed = replace(scene.observed(pod, "a=run"), resized_generation=2, actuated=before)
+    assert actuated_whole(pod, replace(observed, limits_settled=False)) == before
+    assert actuated_whole(pod, observed) == resources("cpu=2")
 
 
 DIFFERENCES = [
@@ -158,7 +186,7 @@ PLANS = [
     ("cpu=2",     "cpu=1",     True,    None,         "resize"),
     ("cpu=1",     "cpu=1",     False,   None,         "resize"),
     ("cpu=1",     "cpu=1",     False,   "cpu=2",      "resize"),
-    ("cpu=1",     "cpu=1",     False,   "cpu=1",      ""),
+    ("cpu=1",     "cpu=1",     False,   "cpu=1",      "resize"),
 ]  # fmt: skip
 
 

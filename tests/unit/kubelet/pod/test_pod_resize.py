@@ -111,6 +111,20 @@ async def test_the_pod_falls_last(case: Case) -> None:
     assert record.limits_settled
 
 
+async def test_a_pod_has_what_it_asks_for_as_a_whole_when_its_cgroup_has(case: Case) -> None:
+    world, record, resize, pod = case({"a": limits("1", "100")}, {"a": limits("1", "100")})
+    pod.spec.resources = limits("4", "400")
+    world.usage = {"": 50}
+    await resize.apply(pod)
+    assert world.told == ["pod 4096 400000 400"]
+    assert (record.limits_settled, record.actuated) == (True, limits("4", "400"))
+    pod.spec.resources = limits("4", "40")
+    record.limits_settled = False
+    await resize.apply(pod)
+    assert record.resize_failure is not None
+    assert record.actuated == limits("4", "400")
+
+
 async def test_one_rises_while_another_falls(case: Case) -> None:
     world, _, resize, pod = case(
         {"a": limits("1", "100"), "b": limits("2", "300")}, {"a": limits("2", "300"), "b": limits("1", "200")}

@@ -21,8 +21,12 @@ def resources(requests: str, limits: str = "") -> dict[str, Any]:
 
 
 async def resize(node: Any, name: str, requests: str, limits: str = "") -> int:
+    return await change(node, name, {"containers": [{"name": "app", **resources(requests, limits)}]})
+
+
+async def change(node: Any, name: str, spec: dict[str, Any]) -> int:
     """The generation it made."""
-    body = {"spec": {"containers": [{"name": "app", **resources(requests, limits)}]}}
+    body = {"spec": spec}
     pod: Pod = await node.client.patch(
         Pod,
         name,
@@ -205,3 +209,81 @@ def test_a_kubelet_that_starts_again_knows_what_it_gave(play) -> None:
         assert node.runtime.calls.count("update app#0") == 1
 
     play(story)
+
+
+def test_a_pod_resized_only_as_a_whole_shows_it_and_is_told_when_it_is_done(play) -> None:
+    """Its container has limits of its own, so that only the pod's cgroup changes."""
+
+    async def story(node) -> None:
+        await node.create("web", resources("cpu=100m", "cpu=200m"), **resources("cpu=200m", "cpu=300m"))
+        await node.until("web", node.is_ready)
+        generation = await change(node, "web", resources("cpu=250m", "cpu=300m"))
+        pod = await node.until("web", lambda pod: _whole(pod) == "250m")
+        assert condition(pod, "PodResizeInProgress") is None
+        assert str(pod.status.allocated_resources["cpu"]) == "250m"
+        assert "update app#0" not in node.runtime.calls
+        events = await node.events("web")
+        assert resize_events(events) == [
+            "Normal ResizeStarted Pod resize started",
+            "Normal ResizeCompleted Pod resize completed",
+        ]
+        assert json.loads(events[-1].partition(": ")[2])["generation"] == generation
+
+    play(story)
+
+
+def test_a_pod_that_cannot_be_given_less_as_a_whole_says_why_and_what_it_still_has(play) -> None:
+    async def story(node) -> None:
+        await node.create(
+            "web", resources("memory=1Mi", "memory=8Mi"), **resources("memory=9Mi", "memory=9Mi")
+        )
+        await node.until("web", node.is_ready)
+        cgroups = node.kubelet._cgroups
+        cgroups.memory_usage = lambda pod, container_id="": 9 << 20
+        await change(node, "web", resources("memory=8Mi", "memory=8Mi"))
+        pod = await node.until("web", lambda pod: _in_progress(pod) == "Error")
+        shown = condition(pod, "PodResizeInProgress")
+        assert shown is not None
+        assert shown.message.startswith("attempting to set pod memory limit (8388608) below current usage")
+        assert str(pod.status.resources.limits["memory"]) == "9Mi"
+        assert str(pod.status.allocated_resources["memory"]) == "8Mi"
+        cgroups.memory_usage = lambda pod, container_id="": 0
+        pod = await node.until("web", lambda pod: condition(pod, "PodResizeInProgress") is None)
+        assert str(pod.status.resources.limits["memory"]) == "8Mi"
+
+    play(story)
+
+
+def _whole(pod: Pod) -> str:
+    shown = pod.status.resources
+    return str(shown.requests["cpu"]) if shown is not None else ""
+
+
+def test_an_init_container_that_runs_is_resized_and_one_that_waits_starts_with_it(play) -> None:
+    async def story(node) -> None:
+        first = node.container("first", **resources("cpu=100m"))
+        second = node.container("second", **resources("cpu=100m"))
+        await node.create("web", initContainers=[first, second])
+        await node.until("web", lambda pod: _runs(pod, 0))
+        names = ("first", "second")
+        wanted = [{"name": name, **resources("cpu=200m")} for name in names]
+        await change(node, "web", {"initContainers": wanted})
+        pod = await node.until("web", lambda pod: _cpu(pod, 0) == "200m")
+        assert node.runtime.calls[-1] == "update first#0"
+        await node.until("web", lambda pod: _runs(pod, 1) and _cpu(pod, 1) == "200m")
+        assert "update second#0" not in node.runtime.calls
+        pod = await node.until("web", node.is_ready)
+        assert condition(pod, "PodResizeInProgress") is None
+
+    ends = HollowImage((Script(exit_code=0, after=60),), present=True)
+    play(story, first=ends, second=ends)
+
+
+def _runs(pod: Pod, index: int) -> bool:
+    statuses = pod.status.init_container_statuses
+    return bool(statuses) and statuses[index].state.running is not None
+
+
+def _cpu(pod: Pod, index: int) -> str:
+    shown = pod.status.init_container_statuses[index].resources
+    return str(shown.requests.get("cpu")) if shown is not None else ""

@@ -60,6 +60,10 @@ class Resize(Part[Pod]):
             causes.append(invalid("spec", new.status.qos_class, why))
         if not _is_supported(old):
             causes.append(forbidden("spec", "Pod running on node without support for resize"))
+        causes.extend(_validate_whole(new.spec.resources, old.spec.resources))
+        if old.status.node_allocatable_resource_claim_statuses:
+            why = "pods with node allocatable resource claims cannot be resized"
+            causes.append(forbidden("spec", why))
         moved = [*_validate_order(new.spec, old.spec)]
         return causes + (moved or [*_validate_changes(new.spec, old.spec)])
 
@@ -104,33 +108,52 @@ def _validate_order(new: PodSpec, old: PodSpec) -> Iterator[Cause]:
                 yield forbidden(f"spec.{wire}[{i}].name", why)
 
 
+def _validate_whole(new: ResourceRequirements | None, old: ResourceRequirements | None) -> Iterator[Cause]:
+    """What the pod asks for as a whole."""
+    if new is None:
+        if old is not None:
+            yield forbidden("spec.resources", "pod-level resources cannot be removed")
+        return
+    before = old or ResourceRequirements()
+    yield from _validate_kept(new, before, "spec.resources", "pod-level resource")
+    if _without_resizable(new, before) != before:
+        yield forbidden("spec", "only cpu and memory resources are mutable at pod-level")
+
+
 def _validate_changes(new: PodSpec, old: PodSpec) -> Iterator[Cause]:
-    none = ResourceRequirements()
-    yield from _validate_kept(new.resources or none, old.resources or none, "spec.resources")
-    for i, (after, before) in enumerate(zip(new.init_containers, old.init_containers, strict=True)):
-        if is_sidecar(before):
-            yield from _validate_kept(
-                after.resources, before.resources, f"spec.initContainers[{i}].resources"
-            )
-            if _apart_from_resizable(after, before) != before:
-                yield forbidden("spec", "only cpu and memory resources for sidecar containers are mutable")
-        elif after != before:
-            yield forbidden("spec", "resources for non-sidecar init containers are immutable")
-    for i, (after, before) in enumerate(zip(new.containers, old.containers, strict=True)):
-        yield from _validate_kept(after.resources, before.resources, f"spec.containers[{i}].resources")
+    init, apps = "spec.initContainers", "spec.containers"
+    for path, ours, theirs in (
+        (init, new.init_containers, old.init_containers),
+        (apps, new.containers, old.containers),
+    ):
+        for i, (after, before) in enumerate(zip(ours, theirs, strict=True)):
+            where = f"{path}[{i}].resources"
+            yield from _validate_kept(after.resources, before.resources, where, "resource")
+    for after, before in zip(new.containers, old.containers, strict=True):
         if _apart_from_resizable(after, before) != before:
             yield forbidden("spec", "only cpu and memory resources are mutable")
-    if _without_resizable(new.resources or none, old.resources or none) != (old.resources or none):
-        yield forbidden("spec", "only cpu and memory resources are mutable")
+    for i, (after, before) in enumerate(zip(new.init_containers, old.init_containers, strict=True)):
+        yield from _validate_init(after, before, f"{init}[{i}]")
 
 
-def _validate_kept(new: ResourceRequirements, old: ResourceRequirements, path: str) -> Iterator[Cause]:
+def _validate_init(new: Container, old: Container, path: str) -> Iterator[Cause]:
+    if _apart_from_resizable(new, old) != old:
+        yield forbidden(path, "only cpu and memory resources for init or sidecar containers are mutable")
+    restarts = any(policy.restart_policy == "RestartContainer" for policy in new.resize_policy)
+    if new != old and restarts and not is_sidecar(new):
+        why = "non-sidecar init containers with a resize policy of RestartContainer cannot be resized"
+        yield forbidden(path, why)
+
+
+def _validate_kept(
+    new: ResourceRequirements, old: ResourceRequirements, path: str, what: str
+) -> Iterator[Cause]:
     for wire, after, before in (
         ("requests", new.requests, old.requests),
         ("limits", new.limits, old.limits),
     ):
         if before.keys() - after.keys():
-            yield forbidden(f"{path}.{wire}", f"resource {wire} cannot be removed")
+            yield forbidden(f"{path}.{wire}", f"{what} {wire} cannot be removed")
 
 
 def _apart_from_resizable(new: Container, old: Container) -> Container:
