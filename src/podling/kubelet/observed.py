@@ -181,8 +181,9 @@ class ObservedPod:
     time. `volumes_ready`: containers may be created; `volumes_error` says why not, when it is known.
     `started_at`: when this kubelet first saw the pod, unless the pod's status already has a startTime.
     `cleared`: nothing is to be kept of it once it is over. `state`: how far in its life the pod has come
-    here. `pending_resize`: what the spec asks for and the pod does not get; `resize_failure`: the last of the failures in a row to actuate what it got, in
-    generation `resized_generation` of its object (0: not known). `pod_limits` is what was last written to
+    here. `pending_resize`: what the spec asks for and the pod does not get; `resize_failure`: the last of
+    the failures in a row to actuate what it got, in generation `resized_generation` of its object (0: not
+    known). `pod_limits` is what was last written to
     the pod's cgroup, `limits_settled` that nothing else is to be, `actuated` what the pod asked for as a
     whole when that was last so. `round` is the one that is to be
     (`rounds.py`)."""

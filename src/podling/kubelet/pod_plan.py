@@ -12,7 +12,7 @@ from datetime import datetime
 from podling.kubelet.container_types import ContainerType
 from podling.kubelet.observed import ObservedPod
 from podling.kubelet.planning.container_plan import keep
-from podling.kubelet.planning.dead_containers import remove_dead
+from podling.kubelet.planning.dead_containers import remove_all_dead, remove_dead
 from podling.kubelet.planning.draft import Draft
 from podling.kubelet.planning.ending import Ending, deadline, ending
 from podling.kubelet.planning.ephemeral_plan import plan_ephemeral
@@ -68,7 +68,9 @@ def _record_initialized(draft: Draft, pod: Pod) -> None:
 def _end(draft: Draft, pod: Pod, end: Ending) -> Plan:
     if not tear_down(draft, pod, end):
         return draft.plan(furthest(PodState.TERMINATING, draft.observed.state))
-    if not end.deleted:
+    if not end.deleted and draft.observed.cleared:
+        remove_all_dead(draft)
+    elif not end.deleted:
         remove_dead(draft, pod)
         clear_old_sandboxes(draft)
     elif not _remove_all(draft):

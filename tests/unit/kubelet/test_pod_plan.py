@@ -340,6 +340,33 @@ def test_old_instances_are_pruned_init_containers_first(scene):
     )
 
 
+@pytest.mark.parametrize(
+    ("seen", "removed"),
+    [
+        ("a=exit1 a=run", ""),
+        ("a=exit1 a=exit1 a=run", "remove a-0"),
+        ("a=exit1 a=exit1~1", "remove a-0"),
+        ("a=exit1~1", ""),
+    ],
+)
+def test_one_dead_instance_of_a_container_is_kept(scene, seen, removed):
+    """R-INIT-10: the one `logs --previous` shows, whether or not another runs."""
+    pod = scene.pod("a")
+    assert scene.say(plan(pod, scene.observed(pod, seen), scene.NOW)) == removed
+
+
+def test_of_a_pod_that_is_over_nothing_is_kept_when_the_node_is_short_of_disk(scene):
+    pod = scene.pod("i / a", restart="Never")
+    pod.status.phase = "Succeeded"
+    seen = "i=exit0 a=exit0"
+    over = {"state": PodState.TERMINATED, "sandbox": "stopped"}
+    assert scene.say(plan(pod, scene.observed(pod, seen, **over), scene.NOW)) == ""
+    cleared = scene.observed(pod, seen, **over, cleared=True)
+    assert scene.say(plan(pod, cleared, scene.NOW)) == "remove a-0, remove i-0"
+    empty = scene.observed(pod, "", **over, cleared=True)
+    assert scene.say(plan(pod, empty, scene.NOW)) == "remove-sandbox new"
+
+
 def test_an_old_sandbox_is_removed_with_its_last_container(scene):
     pod = scene.pod("a")
     kept = scene.observed(pod, "a=exit1^ a=run")

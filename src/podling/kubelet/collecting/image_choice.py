@@ -1,14 +1,19 @@
 """Which images go, and when: decided from what is known of them. Pure.
 
 Above the high mark of the file system images are removed until it is down at the low mark: those nobody has
-used for longest first, and never one that a container was made from, that is pinned, or that is new here.
+used for longest first, and never one that a container was made from or a volume is, that is pinned, or that
+is new here.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+
+from podling.kubelet.pulling.image_reference import InvalidReference, with_default_tag
+from podling.model.pod import Pod
 
 MINIMUM_AGE = timedelta(minutes=2)
 
@@ -42,6 +47,17 @@ class Found:
     id: str
     size: int
     pinned: bool = False
+
+
+def volume_images(pods: Iterable[Pod]) -> set[str]:
+    """The references of all images that are volumes of these pods."""
+    found = set()
+    for pod in pods:
+        for volume in pod.spec.volumes:
+            if volume.image is not None:
+                with suppress(InvalidReference):
+                    found.add(with_default_tag(volume.image.reference))
+    return found
 
 
 def known_images(

@@ -6,8 +6,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
-from datetime import timedelta
+from collections.abc import Callable, Iterable
+from contextlib import suppress
 from pathlib import Path
 from typing import NoReturn
 
@@ -15,17 +15,18 @@ from podling.client.events import EventRecorder
 from podling.cri.interface import Runtime, RuntimeFault
 from podling.kubelet.collecting.image_choice import (
     DEFAULT_MARKS,
-    MINIMUM_AGE,
     Found,
     KnownImage,
     Marks,
     candidates,
     excess,
     known_images,
+    volume_images,
 )
 from podling.kubelet.metrics.pod_counts import PodCounts
 from podling.kubelet.stats.disk import FileSystem, file_system
 from podling.model.meta import KubeObject
+from podling.model.pod import Pod
 from podling.model.time import Clock
 
 PERIOD = 300.0
@@ -34,8 +35,9 @@ log = logging.getLogger(__name__)
 
 
 class ImageCollector:
-    """`run()` it. `kept` are images no pod names and that may not go all the same, such as the sandbox's.
-    `forget` is told the id of each that went; `node` is whom events are about."""
+    """`run()` it. `pods` are those whose volumes may be images; `kept` are images no pod names and that may
+    not go all the same, such as the sandbox's. `forget` is told the id of each that went; `node` is whom
+    events are about."""
 
     def __init__(
         self,
@@ -45,6 +47,7 @@ class ImageCollector:
         counts: PodCounts,
         node: Callable[[], KubeObject],
         forget: Callable[[str], None],
+        pods: Callable[[], Iterable[Pod]],
         kept: tuple[str, ...] = (),
         marks: Marks = DEFAULT_MARKS,
         measure: Callable[[Path], FileSystem] = file_system,
@@ -55,6 +58,7 @@ class ImageCollector:
         self._counts = counts
         self._node = node
         self._forget = forget
+        self._pods = pods
         self._kept = kept
         self._marks = marks
         self._measure = measure
@@ -62,6 +66,9 @@ class ImageCollector:
         self._failed = False
 
     async def run(self) -> NoReturn:
+        with suppress(RuntimeFault):
+            # How long an image has been here counts from now.
+            await self._look()
         while True:
             await asyncio.sleep(PERIOD)
             await self.collect()
@@ -81,17 +88,18 @@ class ImageCollector:
         for usage in told.image_filesystems[:1]:
             system = await asyncio.to_thread(self._measure, Path(usage.fs_id.mountpoint))
             wanted = excess(system.capacity, system.available, self._marks)
-            freed = await self._remove(in_use, wanted, MINIMUM_AGE, "space") if wanted else 0
+            freed = await self._remove(in_use, wanted, "space") if wanted else 0
             if freed < wanted:
                 raise _NotEnough(wanted, freed)
 
     async def remove_unused(self) -> None:
-        """Every image nobody uses, whatever its age. Raises RuntimeFault."""
+        """Every image nobody uses, but those that were pulled just now: somebody wants them. Raises
+        RuntimeFault."""
         in_use = await self._look()
-        await self._remove(in_use, None, timedelta(), "space")
+        await self._remove(in_use, None, "space")
 
     async def _look(self) -> set[str]:
-        """What images there are; the ids of those that containers were made from."""
+        """What images there are; the ids of those that containers were made from, or volumes are."""
         containers, images = await asyncio.gather(
             self._runtime.list_containers(), self._runtime.list_images()
         )
@@ -101,6 +109,7 @@ class ImageCollector:
         used = {
             named.get(name, name) for c in containers for name in (c.image_ref, c.image_id, c.image.image)
         }
+        used |= await self._mounted()
         found = [
             Found(image.id, image.size, image.pinned or not set(self._kept).isdisjoint(image.repo_tags))
             for image in images
@@ -108,10 +117,15 @@ class ImageCollector:
         self._known = known_images(self._known, found, used, self._clock.now())
         return used
 
-    async def _remove(self, in_use: set[str], wanted: int | None, minimum_age: timedelta, reason: str) -> int:
+    async def _mounted(self) -> set[str]:
+        """The ids of images that are volumes: no container names them, and some runtimes do not hold them."""
+        found = [await self._runtime.image_status(name) for name in volume_images(self._pods())]
+        return {image.id for image in found if image is not None}
+
+    async def _remove(self, in_use: set[str], wanted: int | None, reason: str) -> int:
         """Bytes freed."""
         freed = 0
-        for image in candidates(self._known.values(), in_use, self._clock.now(), minimum_age):
+        for image in candidates(self._known.values(), in_use, self._clock.now()):
             if wanted is not None and freed >= wanted:
                 break
             try:

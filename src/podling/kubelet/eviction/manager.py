@@ -1,7 +1,7 @@
 """Looks every ten seconds whether the node has enough left; says so when not, and ends pods until it has.
 
-read ▸ pods over their own limits: evict those ▸ thresholds crossed? ▸ reclaim (images) ▸ rank ▸ evict one
-     ▸ wait until it is gone ▸ read again
+read ▸ pods over their own limits: evict those ▸ thresholds crossed? ▸ reclaim (dead containers, images)
+     ▸ rank ▸ evict one ▸ wait until it is gone ▸ read again
 
 Room cannot be waited for as an event: no kernel tells that a file system is nearly full. A look costs some
 tens of microseconds; pods are only measured when there is something to decide about them.
@@ -25,6 +25,8 @@ from podling.kubelet.eviction.readings import NodeReadings
 from podling.kubelet.eviction.thresholds import (
     CONDITIONS,
     DISK_PRESSURE,
+    NODEFS,
+    NODEFS_INODES,
     RESOURCES,
     Readings,
     Threshold,
@@ -51,6 +53,10 @@ class Evictable(Protocol):
 
     async def evict(self, pod: Pod, message: str, grace_seconds: int) -> None:
         """Returns when nothing of it runs any more."""
+        ...
+
+    async def clear_ended(self) -> None:
+        """Returns when of pods that are over nothing is left in the runtime, nor of their logs."""
         ...
 
     def node(self) -> KubeObject:
@@ -134,7 +140,7 @@ class EvictionManager:
         self._node.events.warning(
             self._pods.node(), "EvictionThresholdMet", f"Attempting to reclaim {resource}"
         )
-        if CONDITIONS[threshold.signal] == DISK_PRESSURE and await self._reclaimed(threshold):
+        if self._can_reclaim(threshold) and await self._reclaimed(threshold):
             return False
         summary = await self._stats.summary()
         known = {stats.pod_ref.uid: stats for stats in summary.pods}
@@ -150,8 +156,18 @@ class EvictionManager:
             return True
         return False
 
+    def _can_reclaim(self, threshold: Threshold) -> bool:
+        """What is removed lies where the images are."""
+        if threshold.signal in (NODEFS, NODEFS_INODES) and self._readings.images_apart:
+            return False
+        return CONDITIONS[threshold.signal] == DISK_PRESSURE
+
     async def _reclaimed(self, threshold: Threshold) -> bool:
-        """Whether images nobody uses were enough."""
+        """Whether it was enough to remove dead containers of pods that are over, then the images nobody uses
+        now."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(LONGEST_END):
+                await self._pods.clear_ended()
         try:
             await self._images.remove_unused()
         except RuntimeFault as fault:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterable
 
 from podling.kubelet.eviction.messages import REASON
@@ -30,6 +31,11 @@ class NodePods:
         if worker is not None:
             worker.terminate(Termination(REASON, message, FAILED, grace_seconds, is_disruption=True))
             await self._allocations.released(pod.metadata.uid)
+
+    async def clear_ended(self) -> None:
+        async with asyncio.TaskGroup() as tasks:
+            for worker in self._workers:
+                tasks.create_task(worker.clear())
 
     def node(self) -> KubeObject:
         return self._reporter.node

@@ -33,6 +33,14 @@ class NodeReadings:
         self._proc = proc
         self.images: Path | None = None
 
+    @property
+    def images_apart(self) -> bool:
+        """Whether images have a file system of their own."""
+        try:
+            return self.images is not None and self.images.stat().st_dev != self._root_dir.stat().st_dev
+        except OSError:
+            return False
+
     def read(self) -> Readings:
         """What cannot be read is left out."""
         found = dict(self._memory())

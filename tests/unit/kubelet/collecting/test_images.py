@@ -13,6 +13,8 @@ from podling.kubelet.metrics.pod_counts import PodCounts
 from podling.kubelet.stats.disk import FileSystem
 from podling.model.meta import KubeObject
 from podling.model.node import Node
+from podling.model.pod import Pod, PodSpec
+from podling.model.volume import ImageVolumeSource, Volume
 
 
 class Disk:
@@ -25,6 +27,7 @@ class Disk:
         self.said: list[str] = []
         self.forgotten: list[str] = []
         self.counts = PodCounts()
+        self.pods: list[Pod] = []
         self.collector = ImageCollector(
             self.runtime,
             self,
@@ -32,6 +35,7 @@ class Disk:
             self.counts,
             Node,
             self.forgotten.append,
+            lambda: self.pods,
             kept,
             measure=lambda path: FileSystem(100, self.available, 0, 0),
         )
@@ -90,8 +94,30 @@ async def test_a_second_failure_in_a_row_is_an_event_of_its_own() -> None:
     assert [said.split()[0] for said in disk.said[1:]] == ["FreeDiskSpaceFailed", "ImageGCFailed"]
 
 
-async def test_eviction_gets_every_image_nobody_uses_however_new() -> None:
+async def test_an_image_that_is_a_volume_of_a_pod_stays() -> None:
+    """R-VOL-2: no container names it."""
+    disk = Disk("data:latest", "other:1")
+    volumes = [
+        Volume(name="data", image=ImageVolumeSource(reference="data")),
+        Volume(name="odd", image=ImageVolumeSource(reference="A B")),
+        Volume(name="gone", image=ImageVolumeSource(reference="gone:1")),
+    ]
+    disk.pods = [Pod(spec=PodSpec(volumes=volumes))]
+    await disk.collect()
+    disk.available = 5
+    await disk.collect()
+    assert await disk.images() == ["data:latest"]
+    disk.pods = []
+    await disk.collect()
+    assert await disk.images() == []
+
+
+async def test_eviction_gets_every_image_nobody_uses_but_those_pulled_just_now() -> None:
+    """Those are wanted by a pod whose container is not made yet."""
     disk = Disk("used", "other")
     await disk.use("used")
+    await disk.collector.remove_unused()
+    assert await disk.images() == ["other", "used"]
+    disk.time += timedelta(minutes=2)
     await disk.collector.remove_unused()
     assert await disk.images() == ["used"]

@@ -30,6 +30,14 @@ def readings(tmp_path: Path) -> NodeReadings:
     return NodeReadings(tmp_path, "/pods", reader, proc)
 
 
+def test_images_may_have_a_file_system_of_their_own(readings: NodeReadings, tmp_path: Path) -> None:
+    assert not readings.images_apart, "nobody has said yet where images are"
+    readings.images = tmp_path / "cgroup"
+    assert not readings.images_apart
+    readings.images = Path("/proc")
+    assert readings.images_apart
+
+
 def test_what_is_left(readings: NodeReadings) -> None:
     found = readings.read()
     assert found[MEMORY] == Reading(400 * 1024, 1000 * 1024)

@@ -6,6 +6,7 @@ import asyncio
 from dataclasses import replace
 from typing import Any
 
+from podling.cri.hollow_images import image_id
 from podling.cri.hollow_script import HollowImage, Script
 from podling.model.event import Event
 from podling.model.node import Node as ApiNode
@@ -69,6 +70,65 @@ def test_a_node_that_is_low_on_disk_says_so_and_ends_pods_one_by_one(play) -> No
         ]
         assert (pressure.status, pressure.reason) == ("True", "KubeletHasDiskPressure")
         assert pressure.message == "kubelet has disk pressure"
+        await asyncio.sleep(121)
         assert [call for call in node.runtime.calls if call.startswith("remove image")]
 
     play(story, app=writes(1 << 20), small=writes(1), unused=HollowImage(present=True))
+
+
+def test_dead_containers_of_pods_that_are_over_go_before_images_and_before_pods(play, exits) -> None:
+    """Their status stays; what runs keeps its last dead instance."""
+
+    async def story(node) -> None:
+        critical = {"priorityClassName": "system-node-critical"}
+        await node.create("over", {"name": "job"}, restartPolicy="Never")
+        await node.until("over", node.has_phase("Succeeded"))
+        await node.create("lives", {"name": "small"}, **critical)
+        await node.create("again", {"name": "crash"}, **critical)
+        await node.until("lives", node.is_ready)
+        await node.until("again", node.is_ready)
+        await asyncio.sleep(300)
+        over = node.pod("over")
+        log = node.config.log_dir / f"default_over_{over.metadata.uid}" / "job" / "0.log"
+        assert log.exists()
+        await node.crash()
+        node.config = replace(node.config, eviction_hard=ALWAYS_LOW)
+        await node.boot()
+        await asyncio.sleep(200)
+        calls = [call for call in node.runtime.calls if call.startswith("remove")]
+        assert calls[:2] == ["remove job#0", "remove default/over#0"]
+        job, unused = (f"remove image {image_id(f'{name}:1')}" for name in ("job", "unused"))
+        assert {job, unused} <= set(calls[2:])
+        left = {
+            container.labels["io.kubernetes.container.name"]
+            for container in await node.runtime.list_containers()
+        }
+        assert left == {"small", "crash"}
+        assert len(await node.runtime.list_containers()) == 3
+        assert not log.exists()
+        assert node.pod("over").status == over.status
+
+    images = {"job": exits(0), "crash": HollowImage((Script(exit_code=1, after=1), Script()), present=True)}
+    play(story, small=writes(1), unused=HollowImage(present=True), **images)
+
+
+def test_the_image_of_a_volume_survives_pressure(play) -> None:
+    """R-VOL-2"""
+
+    async def story(node) -> None:
+        volume = {"name": "data", "image": {"reference": "files:1"}}
+        mount = {"volumeMounts": [{"name": "data", "mountPath": "/data"}]}
+        spec = {"volumes": [volume], "priorityClassName": "system-node-critical"}
+        await node.create("reader", {"name": "small", **mount}, **spec)
+        await node.until("reader", node.is_ready)
+        await node.crash()
+        node.config = replace(node.config, eviction_hard=ALWAYS_LOW)
+        await node.boot()
+        await asyncio.sleep(200)
+        assert {tag for image in await node.runtime.list_images() for tag in image.repo_tags} == {
+            "small:1",
+            "files:1",
+        }
+
+    files = HollowImage(present=True)
+    play(story, small=writes(1), files=files, unused=HollowImage(present=True))
