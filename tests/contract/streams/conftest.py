@@ -45,6 +45,7 @@ class Host:
     shown: Pod
     containers: dict[str, str] = field(default_factory=dict)
     ended: dict[str, asyncio.Event] = field(default_factory=dict)
+    stopping: dict[str, asyncio.Event] = field(default_factory=dict)
 
     def pods(self) -> Sequence[Pod]:
         return [self.shown]
@@ -65,10 +66,20 @@ class Host:
     async def container_ended(self, container_id: str) -> None:
         await self.ended.setdefault(container_id, asyncio.Event()).wait()
 
+    async def container_stopping(self, container_id: str) -> None:
+        await self.stopping.setdefault(container_id, asyncio.Event()).wait()
+
+    async def sandbox_ended(self, sandbox_id: str) -> None:
+        await self.container_ended(sandbox_id)
+
+    def stop_begins(self, container_id: str) -> None:
+        self.stopping.setdefault(container_id, asyncio.Event()).set()
+
     async def follow_events(self) -> None:
         async for event in self.runtime.events():
             if event.kind is EventKind.EXITED:
                 self.ended.setdefault(event.container_id, asyncio.Event()).set()
+                self.stop_begins(event.container_id)
 
     def show(self, name: str, container_id: str) -> None:
         self.containers[name] = container_id

@@ -200,6 +200,36 @@ async def test_a_client_that_does_not_read_does_not_keep_a_container_from_being_
             await until_done(lambda: node.host.runtime.remove_container(container))
 
 
+async def test_a_client_that_does_not_read_lets_a_command_take_its_leave(node, monkeypatch, tmp_path):
+    """It is let go when the container's stop begins, so that what waits for it does not use up the grace."""
+    monkeypatch.setattr(command_relay, "STALLED", 0.1)
+    script = "trap 'echo bye; exit 7' TERM; while true; do head -c 100000 /dev/zero | tr '\\0' x; done"
+    container = await node.make("c", "sh", "-c", script)
+    async with node.command(HALF_CLOSE[0], "attach", "c") as idle:
+        await idle.until("stdout", b"x")
+        idle.session.hold_peer()
+        await until_quiet(tmp_path / "logs" / "c.log")
+        node.host.stop_begins(container)
+        async with asyncio.timeout(20):
+            await node.host.runtime.stop_container(container, 600)
+    assert (await node.host.runtime.container_status(container)).exit_code == 7
+    assert (tmp_path / "logs" / "c.log").read_bytes().endswith(b"bye\n")
+
+
+async def test_a_client_that_reads_hears_all_from_a_container_that_is_stopped(node, monkeypatch):
+    monkeypatch.setattr(command_relay, "STALLED", 0.1)
+    script = "trap 'head -c 3000000 /dev/zero; exit' TERM; echo up; while true; do sleep 0.01; done"
+    container = await node.make("c", "sh", "-c", f"read go; {script}", stdin=True)
+    async with node.command(HALF_CLOSE[0], "attach", "c", stdin=True) as remote:
+        await remote["stdin"].write(b"go\n")
+        heard = await remote.until("stdout", b"up\n")
+        node.host.stop_begins(container)
+        async with asyncio.TaskGroup() as group:
+            group.create_task(node.host.runtime.stop_container(container, 600))
+            heard += await remote.all("stdout")
+    assert len(heard) == 3_000_003
+
+
 async def until_quiet(log: Path) -> None:
     """Returns once the container is held up: what it says is logged as it is read."""
     directories = LogDirectories()

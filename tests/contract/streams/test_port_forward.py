@@ -66,3 +66,21 @@ async def test_channels_say_their_port_and_carry_one_connection(node, protocol):
         assert await data.read() == (8080).to_bytes(2, "little")
         assert (await answer(data)).endswith(b"page\n")
     session.drop()
+
+
+@pytest.mark.parametrize("protocol", [SPDY, TUNNEL, "v4.channel.k8s.io"])
+async def test_it_ends_with_its_sandbox(node, protocol):
+    """Idle or with a connection open: nothing is left that it could lead to."""
+    await listening(node)
+    session = await node.connect(protocol, "/portForward/default/pod", [("port", "8080")])
+    if protocol != "v4.channel.k8s.io":
+        open_connection(session)
+    async with asyncio.timeout(20):
+        await node.host.runtime.stop_pod_sandbox(node.host.sandbox)
+        await session.wait_lost()
+
+
+def open_connection(session) -> None:
+    port = {"port": "8080", "requestid": "0"}
+    session.open({"streamtype": "error", **port}).end()
+    session.open({"streamtype": "data", **port})
