@@ -137,7 +137,8 @@ class ContainerStart:
         facts = self._node.facts
         config_maps, secrets = referenced_objects(self._container)
         objects = await self._node.objects.named(self.pod.metadata.namespace, config_maps, secrets)
-        sources = EnvSources(facts, pod_ips, objects.config_maps, objects.secrets)
+        services = await self._node.services.variables(self.pod)
+        sources = EnvSources(facts, pod_ips, objects.config_maps, objects.secrets, services)
         values = environment(self.pod, self._container, sources)
         mounted = await volumes.mount_sources(self._container, self._volume_images, values)
         mounts = container_mounts(self._container, self._action, mounted)
