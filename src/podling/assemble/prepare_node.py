@@ -22,7 +22,7 @@ KUBELET_PORT = 10250
 @dataclass(frozen=True, slots=True)
 class NodeSettings:
     """`serving` is what the kubelet's server, on `listener`, shows; it answers clients with a certificate of
-    `client_ca`."""
+    `client_ca`. `api_server` is as in `KubeletConfig`."""
 
     instance: Instance
     options: NodeOptions
@@ -31,6 +31,7 @@ class NodeSettings:
     subnet: str
     serving: KeyPair
     client_ca: Path
+    api_server: tuple[str, int] | None = None
 
     @property
     def name(self) -> str:
@@ -45,6 +46,7 @@ class NodeSettings:
             log_dir=instance.pod_logs_dir,
             node_ip=self.ip,
             kubelet_port=port_of(self.listener),
+            api_server=self.api_server,
             cgroup_root=instance.cgroup,
             cluster_dns=options.cluster_dns,
             cluster_domain=options.cluster_domain,

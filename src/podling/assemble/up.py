@@ -112,6 +112,7 @@ def _prepared(options: UpOptions, now: datetime, lock: IO[str]) -> _Prepared:
         subnet=subnet,
         serving=authority.server("kubelet", f"system:node:{name}", [name, address, "localhost", LOOPBACK]),
         client_ca=server.ca,
+        api_server=(server.address, server.port),
     )
     write_admin(instance, port, authority)
     return _Prepared(lock, replace(server, kubelet_ca=server.ca), node)

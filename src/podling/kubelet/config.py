@@ -24,7 +24,8 @@ class KubeletConfig:
     """`root_dir` holds pod directories, `log_dir` the pods' container logs; `cgroup_root` is the one cgroup
     below which every pod of this kubelet lives, so several kubelets can share a machine. `debug_images` are
     patterns of the images an ephemeral container may have; none for any. Without `register_node` the Node is
-    waited for until somebody creates it."""
+    waited for until somebody creates it. `api_server` is where pods reach the API server while nothing
+    answers at the cluster address of its service; None when something does."""
 
     node_name: str
     root_dir: Path
@@ -33,6 +34,7 @@ class KubeletConfig:
     kubelet_port: int = 10250
     cgroup_root: str = "/kubepods"
     cgroup_mount: Path = Path("/sys/fs/cgroup")
+    api_server: tuple[str, int] | None = None
     cluster_dns: tuple[str, ...] = ()
     cluster_domain: str = "cluster.local"
     resolv_conf: Path = Path("/etc/resolv.conf")

@@ -16,6 +16,7 @@ from podling.kubelet.node.cgroups import Cgroups
 from podling.kubelet.node.known_features import KnownFeatures
 from podling.kubelet.node.node import NodeReporter
 from podling.kubelet.node.node_facts import NodeFacts
+from podling.kubelet.node.node_services import NodeServices
 from podling.kubelet.pod.object_source import ObjectSource
 from podling.kubelet.pulling.images import Images
 from podling.kubelet.volumes.watched_objects import WatchedObjects
@@ -31,6 +32,7 @@ class NodeContext:
     features: KnownFeatures
     images: Images
     objects: ObjectSource
+    services: NodeServices
     watched: WatchedObjects
     events: EventRecorder
     cgroups: Cgroups
