@@ -23,7 +23,7 @@ from podling.controllers.root_ca import RootCA
 from podling.controllers.service_accounts import ServiceAccounts
 from podling.controllers.system_namespaces import SystemNamespaces
 from podling.controllers.system_objects import KubernetesService, SystemPriorityClasses
-from podling.controllers.system_roles import ClusterRoleAggregation, SystemRoles
+from podling.controllers.system_roles import ClusterRoleAggregation, NamespaceRoles, SystemRoles
 from podling.controllers.taint_eviction import TaintEviction
 from podling.model.config import ConfigMap
 from podling.model.disruption_budget import PodDisruptionBudget
@@ -32,7 +32,7 @@ from podling.model.lease import Lease
 from podling.model.namespace import Namespace
 from podling.model.node import Node
 from podling.model.pod import Pod
-from podling.model.rbac import ClusterRole, ClusterRoleBinding
+from podling.model.rbac import ClusterRole, ClusterRoleBinding, Role, RoleBinding
 from podling.model.service import Endpoints, Service
 from podling.model.service_account import ServiceAccount
 from podling.model.time import Clock
@@ -53,6 +53,7 @@ def roles(client: Client, informers: Informers) -> list[Controller[Any]]:
     every = informers.of(ClusterRole)
     return [
         SystemRoles(client, every, informers.of(ClusterRoleBinding)),
+        NamespaceRoles(client, informers.of(Namespace), informers.of(Role), informers.of(RoleBinding)),
         ClusterRoleAggregation(client, every),
     ]
 

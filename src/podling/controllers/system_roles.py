@@ -1,4 +1,4 @@
-"""The cluster roles and bindings every cluster has, and those that are made of others."""
+"""The roles and bindings every cluster has, and those that are made of others."""
 
 from __future__ import annotations
 
@@ -12,7 +12,10 @@ from podling.client.client import Client
 from podling.client.informer import Informer
 from podling.client.workqueue import WorkQueue
 from podling.controllers.controller import Key, gone_is_done
-from podling.model.rbac import ClusterRole, ClusterRoleBinding, PolicyRule
+from podling.model.controller_roles import controller_bindings, controller_roles
+from podling.model.namespace import Namespace
+from podling.model.namespace_roles import PUBLIC, SYSTEM, namespace_bindings, namespace_roles
+from podling.model.rbac import ClusterRole, ClusterRoleBinding, PolicyRule, Role, RoleBinding
 from podling.model.selector import from_label_selector
 from podling.model.system_roles import system_bindings, system_roles
 
@@ -29,7 +32,12 @@ class SystemRoles:
         self.queue: WorkQueue[Key] = WorkQueue()
         self._client = client
         self._there: dict[str, Informer[Any]] = {ClusterRole.KIND: roles, ClusterRoleBinding.KIND: bindings}
-        made: list[ClusterRole | ClusterRoleBinding] = [*system_roles(), *system_bindings()]
+        made: list[ClusterRole | ClusterRoleBinding] = [
+            *system_roles(),
+            *controller_roles(),
+            *system_bindings(),
+            *controller_bindings(),
+        ]
         self._made = {(obj.kind, obj.metadata.name): obj for obj in made}
         for key in self._made:
             self.queue.add(key)
@@ -38,6 +46,35 @@ class SystemRoles:
         kind, name = key
         if self._there[kind].get("", name) is None:
             await self._client.create(self._made[key])
+
+
+class NamespaceRoles:
+    """Those of the system's namespaces, once the namespace is there; for the rest as `SystemRoles`."""
+
+    name = "namespace-roles"
+
+    def __init__(
+        self,
+        client: Client,
+        namespaces: Informer[Namespace],
+        roles: Informer[Role],
+        bindings: Informer[RoleBinding],
+    ) -> None:
+        """Keys are namespaces."""
+        self.queue: WorkQueue[str] = WorkQueue()
+        self._client, self._roles, self._bindings = client, roles, bindings
+        namespaces.subscribe(self._changed)
+
+    async def reconcile(self, key: str) -> None:
+        there: Informer[Any]
+        for there, made in ((self._roles, namespace_roles()), (self._bindings, namespace_bindings())):
+            for obj in made:
+                if obj.metadata.namespace == key and there.get(key, obj.metadata.name) is None:
+                    await self._client.create(obj)
+
+    def _changed(self, old: Namespace | None, new: Namespace | None) -> None:
+        if old is None and new is not None and new.metadata.name in (SYSTEM, PUBLIC):
+            self.queue.add(new.metadata.name)
 
 
 class ClusterRoleAggregation:

@@ -7,8 +7,18 @@ from typing import Any
 from podling.controllers import all as controllers
 from podling.controllers.system_roles import aggregated
 from podling.model.meta import LabelSelector, ObjectMeta
-from podling.model.rbac import AggregationRule, ClusterRole, ClusterRoleBinding, PolicyRule
-from podling.model.system_roles import SUBJECTS, system_bindings, system_roles
+from podling.model.namespace import Namespace
+from podling.model.namespace_roles import PUBLIC, SYSTEM
+from podling.model.rbac import (
+    AggregationRule,
+    ClusterRole,
+    ClusterRoleBinding,
+    PolicyRule,
+    Role,
+    RoleBinding,
+    Subject,
+)
+from podling.model.system_roles import SUBJECTS
 
 SEES, EDITS = PolicyRule(verbs=["get"]), PolicyRule(verbs=["update"])
 
@@ -29,14 +39,21 @@ def test_a_role_is_made_of_those_it_selects_each_rule_once() -> None:
     assert aggregated(parts[0], parts) == [EDITS, SEES]
 
 
-def test_every_binding_has_its_role() -> None:
-    named = {one.metadata.name for one in system_roles()}
-    assert {binding.role_ref.name for binding in system_bindings()} <= named
+async def test_every_binding_has_its_role(cluster: Any) -> None:
+    for namespace in (SYSTEM, PUBLIC):
+        await cluster.make(Namespace, namespace, "")
+    await cluster.run(*controllers.roles(cluster.client, cluster.informers))
+    for roles, bindings in ((ClusterRole, ClusterRoleBinding), (Role, RoleBinding)):
+        named = {(one.metadata.namespace, one.metadata.name) for one in cluster.informers.of(roles).items()}
+        bound = cluster.informers.of(bindings).items()
+        assert {(one.metadata.namespace, one.role_ref.name) for one in bound} <= named
+        assert {one.role_ref.kind for one in bound} == {roles.KIND}
 
 
 async def test_what_every_cluster_has(cluster: Any) -> None:
     await cluster.run(*controllers.roles(cluster.client, cluster.informers))
-    assert await cluster.names(ClusterRoleBinding) == sorted(SUBJECTS)
+    bound = await cluster.names(ClusterRoleBinding)
+    assert [name for name in bound if not name.startswith("system:controller:")] == sorted(SUBJECTS)
     root = await cluster.client.get(ClusterRole, "cluster-admin")
     assert root.rules == [
         PolicyRule(verbs=["*"], api_groups=["*"], resources=["*"]),
@@ -79,3 +96,43 @@ async def test_what_was_changed_stays(cluster: Any) -> None:
     await cluster.make(ClusterRole, "system:discovery", "", rules=[])
     await cluster.run(*controllers.roles(cluster.client, cluster.informers))
     assert (await cluster.client.get(ClusterRole, "system:discovery")).rules == []
+
+
+async def test_a_controller_may_do_what_its_work_takes(cluster: Any) -> None:
+    await cluster.run(*controllers.roles(cluster.client, cluster.informers))
+    name = "system:controller:pod-garbage-collector"
+    role = await cluster.client.get(ClusterRole, name)
+    assert role.rules == [
+        PolicyRule(verbs=["delete", "list", "watch"], api_groups=[""], resources=["pods"]),
+        PolicyRule(verbs=["get", "list", "watch"], api_groups=[""], resources=["nodes"]),
+        PolicyRule(verbs=["patch"], api_groups=[""], resources=["pods/status"]),
+    ]
+    binding = await cluster.client.get(ClusterRoleBinding, name)
+    account = Subject(kind="ServiceAccount", name="pod-garbage-collector", namespace=SYSTEM)
+    assert (binding.subjects, binding.role_ref.name) == ([account], name)
+    assert role.metadata.labels == binding.metadata.labels == {"kubernetes.io/bootstrapping": "rbac-defaults"}
+    ours = [found for found in await cluster.names(ClusterRole) if found.startswith("system:controller:")]
+    assert len(ours) == 38
+
+
+async def test_the_namespaces_of_the_system_have_roles_once_they_are_there(cluster: Any) -> None:
+    await cluster.run(*controllers.roles(cluster.client, cluster.informers))
+    assert await cluster.names(Role) == await cluster.names(RoleBinding) == []
+    await cluster.make(Namespace, PUBLIC, "")
+    await cluster.make(Namespace, "other", "")
+    await cluster.settle()
+    assert (
+        await cluster.names(Role)
+        == await cluster.names(RoleBinding)
+        == ["system:controller:bootstrap-signer"]
+    )
+    await cluster.make(Namespace, SYSTEM, "")
+    await cluster.settle()
+    assert len(await cluster.names(Role)) == len(await cluster.names(RoleBinding)) == 7
+    leading = await cluster.client.get(RoleBinding, "system::leader-locking-kube-scheduler", SYSTEM)
+    assert [(one.kind, one.name) for one in leading.subjects] == [
+        ("User", "system:kube-scheduler"),
+        ("ServiceAccount", "kube-scheduler"),
+    ]
+    reader = await cluster.client.get(Role, "extension-apiserver-authentication-reader", SYSTEM)
+    assert reader.rules[0].resource_names == ["extension-apiserver-authentication"]
