@@ -30,9 +30,8 @@ PREFIX = "system:controller:"
 WORKLOADS = (APPS, EXTENSIONS)
 OWN_PODS = may("create delete list patch watch", CORE, "pods")
 REVISIONS = may(f"{READ} create delete patch update", APPS, "controllerrevisions")
-SIGNERS = (
-    "kubernetes.io/{0} kubernetes.io/{0}-kubelet kubernetes.io/kubelet-serving kubernetes.io/legacy-unknown"
-)
+CLIENT = "kubernetes.io/kube-apiserver-client"
+SIGNERS = f"{CLIENT} {CLIENT}-kubelet kubernetes.io/kubelet-serving kubernetes.io/legacy-unknown"
 
 RULES: dict[str, tuple[PolicyRule, ...]] = {
     "attachdetach-controller": (
