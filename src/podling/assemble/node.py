@@ -1,14 +1,17 @@
 """A node: a runtime, the kubelet that drives it, and the kubelet's own server. All it knows of the API server
-is a client.
+is a client, and, of one in the same process, whom to tell that it serves.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractContextManager, asynccontextmanager
+from dataclasses import dataclass
 
 from podling import node_runtime
-from podling.assemble.prepare_node import NodeSettings
+from podling.assemble.prepare_node import NodeSettings, port_of
 from podling.assemble.process import Report
 from podling.client.client import Client
 from podling.client.events import EventRecorder
@@ -16,8 +19,9 @@ from podling.cri.containerd import Containerd
 from podling.cri.grpc.client import GrpcRuntime
 from podling.kubelet.kubelet import Kubelet
 from podling.kubelet.serving.access import NodeAccess
-from podling.kubelet.serving.server import KubeletServer, server_tls
+from podling.kubelet.serving.server import KubeletServer, Peer, server_tls
 from podling.model.time import Clock
+from podling.streaming.within import Connect
 
 log = logging.getLogger(__name__)
 
@@ -27,16 +31,32 @@ async def start_runtime(settings: NodeSettings, report: Report) -> Containerd | 
     if settings.options.cri_endpoint:
         return None
     report("Starting containerd")
-    return await node_runtime.start(settings.instance, settings.subnet, settings.options.registry_mirrors)
+    mirrors, deadline = settings.options.registry_mirrors, settings.kubelet_config().pull_deadline
+    return await node_runtime.start(settings.instance, settings.subnet, mirrors, deadline)
+
+
+@dataclass(frozen=True, slots=True)
+class Neighbour:
+    """An API server of the same process: who it is to the kubelet, and how it is told, for as long as a
+    kubelet serves there, how to connect to the one at an address and port."""
+
+    peer: Peer
+    join: Callable[[str, int, Connect], AbstractContextManager[None]]
 
 
 class RunningNode:
     """`run()` it; then `stop_pods()` or leave them running; then `close()`."""
 
     def __init__(
-        self, settings: NodeSettings, client: Client, clock: Clock, containerd: Containerd | None
+        self,
+        settings: NodeSettings,
+        client: Client,
+        clock: Clock,
+        containerd: Containerd | None,
+        neighbour: Neighbour | None = None,
     ) -> None:
         self._settings = settings
+        self._neighbour = neighbour
         self._clock = clock
         self._containerd = containerd
         socket = str(containerd.settings.socket) if containerd else settings.options.cri_endpoint
@@ -63,5 +83,15 @@ class RunningNode:
         settings = self._settings
         server = KubeletServer(self.kubelet, self._clock, self._access.allows)
         tls = server_tls(settings.serving.certificate, settings.serving.key, settings.client_ca)
-        async with server.listening(settings.listener, tls):
+        async with server.listening(settings.listener, tls), self._joined(server):
             await server.run()
+
+    @asynccontextmanager
+    async def _joined(self, server: KubeletServer) -> AsyncIterator[None]:
+        if self._neighbour is None:
+            yield
+            return
+        ip, port = self._settings.ip, port_of(self._settings.listener)
+        async with server.joined(self._neighbour.peer) as connect:
+            with self._neighbour.join(ip, port, connect):
+                yield

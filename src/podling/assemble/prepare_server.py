@@ -19,6 +19,8 @@ from podling.starting import StartError
 LOOPBACK = "127.0.0.1"
 CLUSTER_NAME = "podling"
 MASTERS = "system:masters"
+KUBELET_CLIENT = "kube-apiserver-kubelet-client"
+"""Who the API server is to kubelets; one of the masters."""
 PARTS = {"scheduler": "system:kube-scheduler", "controller-manager": "system:kube-controller-manager"}
 """The files, without `.conf`, in which parts that run alone find who they are."""
 
@@ -53,9 +55,7 @@ def server_settings(
         address=address,
         ca=authority.ca.certificate,
         serving=authority.server("apiserver", "kube-apiserver", api_server_hosts(address)),
-        kubelet_client=authority.client(
-            "apiserver-kubelet-client", "kube-apiserver-kubelet-client", [MASTERS]
-        ),
+        kubelet_client=authority.client("apiserver-kubelet-client", KUBELET_CLIENT, [MASTERS]),
         signing_key=authority.signing_key("service-accounts"),
         gates=gates,
         audit_log=audit_log,

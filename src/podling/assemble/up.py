@@ -19,10 +19,18 @@ from podling.apiserver.event_expiry import expire_events
 from podling.assemble import process
 from podling.assemble.acting import CONTROLLERS, SCHEDULER, run_all
 from podling.assemble.control_plane import Plane, control_plane
-from podling.assemble.node import RunningNode, start_runtime
+from podling.assemble.node import Neighbour, RunningNode, start_runtime
 from podling.assemble.node_options import NodeOptions
 from podling.assemble.prepare_node import KUBELET_PORT, NodeSettings, choose, port_before
-from podling.assemble.prepare_server import LOOPBACK, ServerSettings, check_port, server_settings, write_admin
+from podling.assemble.prepare_server import (
+    KUBELET_CLIENT,
+    LOOPBACK,
+    MASTERS,
+    ServerSettings,
+    check_port,
+    server_settings,
+    write_admin,
+)
 from podling.assemble.process import Report
 from podling.client.client import Client
 from podling.client.informer import Informer
@@ -30,6 +38,7 @@ from podling.controllers.service_accounts import DEFAULT as DEFAULT_ACCOUNT
 from podling.cri.containerd import Containerd
 from podling.instance import DEFAULT_PORT, Instance
 from podling.kubelet.kubelet import Kubelet
+from podling.kubelet.serving.server import Peer
 from podling.model.node import Node
 from podling.model.service_account import ServiceAccount
 from podling.model.time import Clock, SystemClock
@@ -145,7 +154,8 @@ async def _live(
         containerd = await starting
         report(f"Starting node {name}")
         client = plane.client(f"system:node:{name}", "system:nodes")
-        node = RunningNode(prepared.node, client, clock, containerd)
+        api_server = Neighbour(Peer(KUBELET_CLIENT, (MASTERS,)), plane.kubelets.join)
+        node = RunningNode(prepared.node, client, clock, containerd, api_server)
         acting.append(tasks.create_task(node.run()))
         acting.append(tasks.create_task(_say_ready(plane.own_client(), name, node.kubelet, is_ready)))
         await told_to_stop.wait()
