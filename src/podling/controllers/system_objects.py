@@ -9,6 +9,7 @@ from podling.client.informer import Informer
 from podling.client.workqueue import WorkQueue
 from podling.controllers.controller import Key
 from podling.controllers.service_keys import SERVICE_LABEL
+from podling.model import json
 from podling.model.endpoint_slice import Endpoint, EndpointConditions, EndpointSlice, SlicePort
 from podling.model.errors import StatusError
 from podling.model.meta import KubeObject, ObjectMeta
@@ -49,7 +50,7 @@ class SystemPriorityClasses:
 
 class KubernetesService:
     """The API server's own service, once its namespace is there. `host` and `port` are where the server can
-    be reached."""
+    be reached; what an earlier one, or anybody, has written there is put right."""
 
     name = "kubernetes-service"
 
@@ -69,8 +70,13 @@ class KubernetesService:
         services.subscribe(self._changed)
 
     async def reconcile(self, key: Key) -> None:
-        if self._services.get(*key) is None:
+        known = self._services.get(*key)
+        if known is None:
             await _create(self._client, service(self._port))
+        elif not self._is_right(known):
+            await self._client.patch(
+                Service, NAME, NAMESPACE, {"spec": json.to_data(service(self._port).spec)}
+            )
         await self._put(endpoints(self._host, self._port))
         await self._put(endpoint_slice(self._host, self._port))
 
@@ -88,8 +94,15 @@ class KubernetesService:
             self.queue.add((NAMESPACE, NAME))
 
     def _changed(self, old: Service | None, new: Service | None) -> None:
-        if new is None and old is not None and _key(old) == (NAMESPACE, NAME):
+        changed = new or old
+        if changed is None or _key(changed) != (NAMESPACE, NAME):
+            return
+        if new is None or not self._is_right(new):
             self.queue.add((NAMESPACE, NAME))
+
+    def _is_right(self, found: Service) -> bool:
+        wanted = service(self._port).spec
+        return (found.spec.type, found.spec.ports) == (wanted.type, wanted.ports)
 
 
 async def _create(client: Client, obj: KubeObject) -> None:
@@ -108,7 +121,9 @@ def service(port: int) -> Service:
     return Service(
         metadata=ObjectMeta(name=NAME, namespace=NAMESPACE, labels=COMPONENT),
         spec=ServiceSpec(
-            cluster_ip=ADDRESS, ports=[ServicePort(name="https", protocol="TCP", port=PORT, target_port=port)]
+            type="ClusterIP",
+            cluster_ip=ADDRESS,
+            ports=[ServicePort(name="https", protocol="TCP", port=PORT, target_port=port)],
         ),
     )
 

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
+from podling.controllers.system_namespaces import SystemNamespaces
 from podling.controllers.system_objects import KubernetesService, SystemPriorityClasses
 from podling.model.endpoint_slice import EndpointSlice
 from podling.model.namespace import Namespace
@@ -41,3 +44,24 @@ async def test_it_comes_back_and_moves_with_the_server(cluster: Any) -> None:
     await cluster.run(KubernetesService(cluster.client, namespaces, services, "192.0.2.2", 6443))
     (subset,) = (await cluster.client.get(Endpoints, "kubernetes", "default")).subsets
     assert [address.ip for address in subset.addresses] == ["192.0.2.2"]
+
+
+@pytest.mark.parametrize("changed", [{"type": "NodePort"}, {"ports": [{"name": "https", "port": 8443}]}])
+async def test_what_was_written_into_the_service_is_put_right(cluster: Any, changed: Any) -> None:
+    """An earlier server's port, or anybody's change."""
+    namespaces, services = cluster.informers.of(Namespace), cluster.informers.of(Service)
+    await cluster.run(KubernetesService(cluster.client, namespaces, services, "192.0.2.1", 6443))
+    before = await cluster.client.get(Service, "kubernetes", "default")
+    await cluster.client.patch(Service, "kubernetes", "default", {"spec": changed})
+    await cluster.settle()
+    assert (await cluster.client.get(Service, "kubernetes", "default")).spec == before.spec
+
+
+async def test_the_service_follows_the_port_of_the_server(cluster: Any) -> None:
+    await cluster.run(SystemNamespaces(cluster.client, cluster.informers.of(Namespace)))
+    stale = {"clusterIP": "10.96.0.1", "ports": [{"name": "https", "port": 443, "targetPort": 6443}]}
+    await cluster.make(Service, "kubernetes", "default", spec=stale)
+    namespaces, services = cluster.informers.of(Namespace), cluster.informers.of(Service)
+    await cluster.run(KubernetesService(cluster.client, namespaces, services, "192.0.2.1", 7443))
+    (port,) = (await cluster.client.get(Service, "kubernetes", "default")).spec.ports
+    assert (port.port, port.target_port) == (443, 7443)
