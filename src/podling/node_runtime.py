@@ -13,6 +13,7 @@ import shutil
 import tempfile
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
+from datetime import timedelta
 from pathlib import Path
 
 from podling.cri.containerd import Containerd, ContainerdError, running
@@ -26,6 +27,7 @@ from podling.cri.leftovers import remove_leftovers
 from podling.cri.mounts import mounts_under, unmount
 from podling.doctor import CNI_BIN_DIRS, CNI_PLUGINS
 from podling.instance import Instance
+from podling.kubelet.config import NO_PROGRESS_FOR
 from podling.kubelet.node.cgroups import Cgroups
 from podling.network import cni, masquerade
 from podling.starting import StartError
@@ -36,7 +38,9 @@ CGROUP_MOUNT = Path("/sys/fs/cgroup")
 log = logging.getLogger(__name__)
 
 
-def settings(instance: Instance, mirrors: Mapping[str, str] | None = None) -> ContainerdSettings:
+def settings(
+    instance: Instance, mirrors: Mapping[str, str] | None = None, pull_deadline: timedelta = NO_PROGRESS_FOR
+) -> ContainerdSettings:
     """What this podling's containerd is told; `mirrors` maps a registry to the URL asked in its place."""
     plugins = next((d for d in CNI_BIN_DIRS if all((d / plugin).exists() for plugin in CNI_PLUGINS)), None)
     return ContainerdSettings(
@@ -47,15 +51,18 @@ def settings(instance: Instance, mirrors: Mapping[str, str] | None = None) -> Co
         cni_conf_dir=instance.cni_dir,
         cni_bin_dir=plugins or CNI_BIN_DIRS[0],
         registries={registry: [url] for registry, url in (mirrors or {}).items()},
+        pull_deadline=pull_deadline,
     )
 
 
-async def start(instance: Instance, subnet: str, mirrors: Mapping[str, str]) -> Containerd:
+async def start(
+    instance: Instance, subnet: str, mirrors: Mapping[str, str], pull_deadline: timedelta = NO_PROGRESS_FOR
+) -> Containerd:
     """A containerd that serves, in a network that works, with the pause image. Raises StartError."""
     instance.cni_dir.mkdir(parents=True, exist_ok=True)
     conflist = cni.conflist(instance.bridge, subnet, instance.run_dir / "addresses")
     (instance.cni_dir / "podling.conflist").write_text(conflist)
-    containerd = Containerd(settings(instance, mirrors))
+    containerd = Containerd(settings(instance, mirrors, pull_deadline))
     try:
         await asyncio.gather(masquerade.set_up(instance.bridge, subnet), containerd.start())
         await _have_pause_image(containerd.settings.socket)

@@ -6,6 +6,7 @@ import socket
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from podling.model.gates import DEFAULT_GATES, Gates
 
@@ -20,13 +21,10 @@ class NodeOptions:
     gates: Gates = DEFAULT_GATES
     debug_images: tuple[str, ...] = ()
     """Patterns of the images an ephemeral container may have; none for any."""
-    max_pods: int = 110
     manifests: Path | None = None
     unsafe_sysctls: tuple[str, ...] = ()
-    parallel_pulls: int = 0
-    """How many images may be pulled at a time; 0 for any number."""
-    eviction_hard: Mapping[str, str] | None = None
-    """What the node must have left, by signal; None for what Kubernetes keeps."""
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    """Limits that differ from the defaults of `KubeletConfig`, by its names (`kubelet_settings.py`)."""
     node_labels: Mapping[str, str] = field(default_factory=dict)
     cluster_dns: tuple[str, ...] = ()
     cluster_domain: str = "cluster.local"

@@ -10,8 +10,7 @@ from pathlib import Path
 
 from podling.assemble.node_options import NodeOptions
 from podling.instance import LAYOUT_VERSION, Choices, Instance, LayoutError, routed
-from podling.kubelet.config import EVICTION_HARD, KubeletConfig
-from podling.kubelet.eviction.thresholds import ThresholdError, thresholds
+from podling.kubelet.config import KubeletConfig
 from podling.node_runtime import PAUSE_IMAGE
 from podling.pki import KeyPair
 from podling.starting import StartError
@@ -38,9 +37,8 @@ class NodeSettings:
         return self.options.name
 
     def kubelet_config(self) -> KubeletConfig:
-        """Raises StartError."""
         instance, options = self.instance, self.options
-        config = KubeletConfig(
+        return KubeletConfig(
             node_name=self.name,
             root_dir=instance.kubelet_dir,
             log_dir=instance.pod_logs_dir,
@@ -53,20 +51,13 @@ class NodeSettings:
             pod_cidr=self.subnet,
             node_labels=options.node_labels,
             register_node=options.register_node,
-            max_pods=options.max_pods,
             gates=options.gates,
             debug_images=options.debug_images,
             manifests=options.manifests,
             allowed_unsafe_sysctls=options.unsafe_sysctls,
-            parallel_pulls=options.parallel_pulls,
             sandbox_image=PAUSE_IMAGE,
-            eviction_hard=EVICTION_HARD if options.eviction_hard is None else options.eviction_hard,
+            **options.settings,
         )
-        try:
-            thresholds(config)
-        except ThresholdError as error:
-            raise StartError(f"--eviction-hard: {error}") from error
-        return config
 
 
 def port_of(listener: socket.socket) -> int:

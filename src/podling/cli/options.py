@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 
+from podling.cli.node_limits import limits
 from podling.instance import DEFAULT_DATA_DIR, DEFAULT_NODE_DIR, Instance
 from podling.model.gates import Gates
 
@@ -68,10 +69,6 @@ mirrors = click.option(
     help="Pull images of REGISTRY from URL, such as docker.io=http://127.0.0.1:5000. May be repeated.",
 )
 
-max_pods = click.option(
-    "--max-pods", type=click.IntRange(1), default=110, show_default=True, help="How many pods the node takes."
-)
-
 cri_endpoint = click.option(
     "--cri-endpoint", default="", help="Use this CRI v1 socket instead of a private containerd."
 )
@@ -112,51 +109,22 @@ unsafe_sysctls = click.option(
 )
 
 
-def _thresholds(
-    context: click.Context, parameter: click.Parameter, text: str | None
-) -> dict[str, str] | None:
-    if text is None:
-        return None
-    pairs = [part.partition("<") for part in text.split(",") if part]
-    if any(not sign or not amount for _, sign, amount in pairs):
-        raise click.BadParameter("expected SIGNAL<AMOUNT,...")
-    return {signal: amount for signal, _, amount in pairs}
-
-
-eviction_hard = click.option(
-    "--eviction-hard",
-    metavar="SIGNAL<AMOUNT,...",
-    callback=_thresholds,
-    help="Pods are evicted when the node has less left. [default: memory.available<100Mi,"
-    "nodefs.available<10%,nodefs.inodesFree<5%,imagefs.available<15%,imagefs.inodesFree<5%]",
-)
-
-parallel_pulls = click.option(
-    "--max-parallel-image-pulls",
-    "parallel_pulls",
-    type=click.IntRange(1),
-    callback=lambda context, parameter, number: number or 0,
-    help="Images pulled at a time.  [default: as many as are asked for]",
-)
-
 node_name = click.option("--node-name", default="", help="Name of the node.  [default: the host's name]")
 
 NODE = (
     node_name,
     mirrors,
     cri_endpoint,
-    max_pods,
     gates,
     debug_images,
     manifests,
     unsafe_sysctls,
-    parallel_pulls,
-    eviction_hard,
 )
 
 
 def node(command: Command) -> Command:
     """All options of a node; the command is given them as `NodeOptions` has them."""
+    command = limits(command)
     for option in reversed(NODE):
         command = option(command)
     return command

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import timedelta
 from pathlib import Path
 
 # runtime.v1.linux looks as needless, but containerd 1.6 as Debian builds it serves no tasks without it.
@@ -44,7 +45,8 @@ class HostFacts:
 class ContainerdSettings:
     """`root` keeps images and container metadata, `state` what ends with the machine's uptime; both are
     containerd's alone. `log` gets its output. `registries` maps a registry (`docker.io`, `127.0.0.1:5000`) to
-    the URLs asked in its place, in order. Raises ValueError when a path is not absolute or too long for a
+    the URLs asked in its place, in order; a pull without progress for `pull_deadline` is given up by a
+    containerd that can (1.7). Raises ValueError when a path is not absolute or too long for a
     socket."""
 
     root: Path
@@ -54,6 +56,7 @@ class ContainerdSettings:
     cni_conf_dir: Path
     cni_bin_dir: Path = Path("/usr/lib/cni")
     registries: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    pull_deadline: timedelta = timedelta(minutes=5)
     binary: str = "containerd"
 
     def __post_init__(self) -> None:
@@ -110,6 +113,7 @@ def render_config(settings: ContainerdSettings, host: HostFacts) -> str:
             "disable_cgroup": host.disable_cgroup,
             "stream_server_address": "127.0.0.1",
             "stream_server_port": "0",
+            "image_pull_progress_timeout": f"{settings.pull_deadline.total_seconds():g}s",
         },
         f"{cri}.cni": {"bin_dir": str(settings.cni_bin_dir), "conf_dir": str(settings.cni_conf_dir)},
         f"{cri}.containerd": {"snapshotter": host.snapshotter, "default_runtime_name": "runc"},

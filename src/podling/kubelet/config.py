@@ -18,6 +18,9 @@ EVICTION_HARD = {
     "imagefs.inodesFree": "5%",
 }
 
+NO_PROGRESS_FOR = timedelta(minutes=5)
+"""How long a pull may stand still: as long as containerd has patience by itself."""
+
 
 @dataclass(frozen=True, slots=True)
 class KubeletConfig:
@@ -55,7 +58,7 @@ class KubeletConfig:
     status_interval: timedelta = timedelta(minutes=5)
     status_check: timedelta = timedelta(seconds=10)
     parallel_pulls: int = 0
-    pull_deadline: timedelta = timedelta(minutes=5)
+    pull_deadline: timedelta = NO_PROGRESS_FOR
     sandbox_image: str = ""
     image_gc_high: int = 85
     image_gc_low: int = 80

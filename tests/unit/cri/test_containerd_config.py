@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tomllib
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -49,6 +50,12 @@ def test_everything_lies_in_its_own_directories() -> None:
 def test_streams_are_served_to_this_machine_alone() -> None:
     cri = _config()["plugins"][_CRI]
     assert (cri["stream_server_address"], cri["stream_server_port"]) == ("127.0.0.1", "0")
+
+
+def test_a_pull_is_given_up_when_the_kubelet_would() -> None:
+    assert _config()["plugins"][_CRI]["image_pull_progress_timeout"] == "300s"
+    patient = _config(_settings(pull_deadline=timedelta(minutes=30)))
+    assert patient["plugins"][_CRI]["image_pull_progress_timeout"] == "1800s"
 
 
 @pytest.mark.parametrize("restrict", [True, False])

@@ -108,18 +108,19 @@ def thresholds(config: KubeletConfig) -> tuple[Threshold, ...]:
     for signal, text in config.eviction_hard.items():
         amount = parse_amount(text)
         if amount != NOTHING:
-            found.append(Threshold(_known(signal), amount, reclaim=reclaim.get(signal, NOTHING)))
+            found.append(Threshold(known_signal(signal), amount, reclaim=reclaim.get(signal, NOTHING)))
             if signal == MEMORY:
                 found.append(Threshold(ALLOCATABLE_MEMORY, amount, reclaim=reclaim.get(signal, NOTHING)))
     for signal, text in config.eviction_soft.items():
         if signal not in config.eviction_soft_grace:
             raise ThresholdError(f"grace period must be specified for the soft eviction threshold {signal}")
         grace = config.eviction_soft_grace[signal]
-        found.append(Threshold(_known(signal), parse_amount(text), grace, reclaim.get(signal, NOTHING)))
+        found.append(Threshold(known_signal(signal), parse_amount(text), grace, reclaim.get(signal, NOTHING)))
     return tuple(found)
 
 
-def _known(signal: str) -> str:
+def known_signal(signal: str) -> str:
+    """The signal, if it is one that thresholds are set for. Raises ThresholdError."""
     if signal not in CONDITIONS or signal == ALLOCATABLE_MEMORY:
         raise ThresholdError(f"unknown eviction signal {signal}")
     return signal

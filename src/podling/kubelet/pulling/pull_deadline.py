@@ -16,8 +16,6 @@ from typing import NoReturn
 from podling.cri.interface import CANCELLED, Runtime, RuntimeFault
 from podling.kubelet.pulling.pull_errors import given_up_by_runtime, stuck
 
-NO_PROGRESS_FOR = timedelta(minutes=5)
-"""As long as containerd has patience by itself."""
 LOOKS = 4
 """How often the runtime is asked within the deadline: that many times in a row nothing has changed."""
 

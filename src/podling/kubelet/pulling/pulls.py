@@ -16,7 +16,8 @@ from typing import NamedTuple
 
 from podling.cri.grpc import cri_pb2 as pb
 from podling.cri.interface import Runtime, RuntimeFault
-from podling.kubelet.pulling.pull_deadline import NO_PROGRESS_FOR, until_stuck
+from podling.kubelet.config import NO_PROGRESS_FOR
+from podling.kubelet.pulling.pull_deadline import until_stuck
 from podling.model.time import Clock
 
 

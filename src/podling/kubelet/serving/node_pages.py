@@ -24,9 +24,11 @@ from podling.kubelet.metrics.operations import OperationCounts
 from podling.kubelet.metrics.pod_counts import PodCounts
 from podling.kubelet.metrics.usage_metrics import cadvisor_metrics, resource_metrics
 from podling.kubelet.node.machine import Machine
+from podling.kubelet.reporting.durations import milliseconds_text
 from podling.kubelet.serving.pod_host import Pages, PodHost
 from podling.kubelet.stats.collector import StatsCollector
 from podling.model.pod import Pod
+from podling.model.quantity import Quantity
 
 
 class NodePages:
@@ -130,6 +132,19 @@ def configuration(config: KubeletConfig) -> dict[str, Any]:
         "kubeReserved": {name: str(amount) for name, amount in config.kube_reserved.items()},
         "singleProcessOOMKill": config.single_process_oom_kill,
         "allowedUnsafeSysctls": list(config.allowed_unsafe_sysctls),
+        "maxParallelImagePulls": config.parallel_pulls or None,
+        "imageGCHighThresholdPercent": config.image_gc_high,
+        "imageGCLowThresholdPercent": config.image_gc_low,
+        "containerLogMaxSize": str(Quantity.of_bytes(config.log_max_bytes)),
+        "containerLogMaxFiles": config.log_max_files,
+        "evictionHard": dict(config.eviction_hard),
+        "evictionSoft": dict(config.eviction_soft),
+        "evictionSoftGracePeriod": {
+            signal: milliseconds_text(grace) for signal, grace in config.eviction_soft_grace.items()
+        },
+        "evictionMinimumReclaim": dict(config.eviction_minimum_reclaim),
+        "evictionMaxPodGracePeriod": config.eviction_max_pod_grace,
+        "evictionPressureTransitionPeriod": milliseconds_text(config.eviction_pressure_transition),
     }
 
 

@@ -120,5 +120,6 @@ def test_the_configuration_is_told(play) -> None:
         told = json.loads(await page(node, "/configz"))["kubeletconfig"]
         assert told == configuration(node.config)
         assert (told["kind"], told["maxPods"]) == ("KubeletConfiguration", 110)
+        assert (told["containerLogMaxSize"], told["evictionPressureTransitionPeriod"]) == ("10Mi", "5m0s")
 
     play(story)

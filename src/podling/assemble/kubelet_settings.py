@@ -1,0 +1,130 @@
+"""Limits of a node that a user may set: by flags, or by a file of Kubernetes' own form.
+
+    apiVersion: kubelet.config.k8s.io/v1beta1
+    kind: KubeletConfiguration
+    evictionSoft: {nodefs.available: 15%}
+    evictionSoftGracePeriod: {nodefs.available: 1m30s}
+
+Flags and fields are named as Kubernetes' kubelet names them; a flag wins over the file. Whatever is wrong is
+refused before anything starts, by both its names.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import yaml
+
+from podling.assemble.setting_values import (
+    amounts,
+    duration,
+    grace_periods,
+    reclaimed,
+    size,
+    some_time,
+    whole_number,
+)
+from podling.kubelet.config import KubeletConfig
+
+API_VERSION, KIND = "kubelet.config.k8s.io/v1beta1", "KubeletConfiguration"
+
+
+class SettingError(ValueError):
+    """A setting that cannot be; names it."""
+
+
+class Setting(NamedTuple):
+    """`field` is the file's, "" when Kubernetes has none; `name` is that of `KubeletConfig`."""
+
+    flag: str
+    field: str
+    name: str
+    read: Callable[[object], Any]
+
+    @property
+    def both(self) -> str:
+        return f"{self.field} ({self.flag})" if self.field else self.flag
+
+
+SETTINGS = (
+    Setting("--max-pods", "maxPods", "max_pods", whole_number(1)),
+    Setting("--max-parallel-image-pulls", "maxParallelImagePulls", "parallel_pulls", whole_number(1)),
+    Setting("--image-pull-progress-deadline", "", "pull_deadline", some_time),
+    Setting(
+        "--image-gc-high-threshold", "imageGCHighThresholdPercent", "image_gc_high", whole_number(0, 100)
+    ),
+    Setting("--image-gc-low-threshold", "imageGCLowThresholdPercent", "image_gc_low", whole_number(0, 100)),
+    Setting("--container-log-max-size", "containerLogMaxSize", "log_max_bytes", size),
+    Setting("--container-log-max-files", "containerLogMaxFiles", "log_max_files", whole_number(2)),
+    Setting("--eviction-hard", "evictionHard", "eviction_hard", amounts),
+    Setting("--eviction-soft", "evictionSoft", "eviction_soft", amounts),
+    Setting("--eviction-soft-grace-period", "evictionSoftGracePeriod", "eviction_soft_grace", grace_periods),
+    Setting(
+        "--eviction-max-pod-grace-period",
+        "evictionMaxPodGracePeriod",
+        "eviction_max_pod_grace",
+        whole_number(0),
+    ),
+    Setting("--eviction-minimum-reclaim", "evictionMinimumReclaim", "eviction_minimum_reclaim", reclaimed),
+    Setting(
+        "--eviction-pressure-transition-period",
+        "evictionPressureTransitionPeriod",
+        "eviction_pressure_transition",
+        duration,
+    ),
+)
+_BY_FLAG = {setting.flag: setting for setting in SETTINGS}
+_BY_FIELD = {setting.field: setting for setting in SETTINGS if setting.field}
+
+
+def chosen(file: Path | None, flags: Mapping[str, str]) -> Mapping[str, Any]:
+    """What differs from the defaults of `KubeletConfig`, by its names. Raises SettingError."""
+    given = dict(_of_file(file)) if file else {}
+    given.update((_BY_FLAG[flag], text) for flag, text in flags.items())
+    values = {setting.name: _read(setting, value) for setting, value in given.items()}
+    _check(values)
+    return values
+
+
+def _read(setting: Setting, value: object) -> Any:
+    try:
+        return setting.read(value)
+    except ValueError as error:
+        raise SettingError(f"{setting.both}: {error}") from error
+
+
+def _check(values: Mapping[str, Any]) -> None:
+    """What settings say of each other."""
+    high = values.get("image_gc_high", _default("image_gc_high"))
+    low = values.get("image_gc_low", _default("image_gc_low"))
+    if low >= high:
+        names = [_BY_FIELD[f"imageGC{which}ThresholdPercent"].both for which in ("Low", "High")]
+        raise SettingError(f"{names[0]}: {low} must be less than {names[1]} {high}")
+    for signal in values.get("eviction_soft", ()):
+        if signal not in values.get("eviction_soft_grace", ()):
+            needed = f"grace period must be specified for the soft eviction threshold {signal}"
+            raise SettingError(f"{_BY_FIELD['evictionSoftGracePeriod'].both}: {needed}")
+
+
+def _default(name: str) -> Any:
+    return KubeletConfig.__dataclass_fields__[name].default
+
+
+def _of_file(file: Path) -> Iterator[tuple[Setting, object]]:
+    try:
+        told = yaml.safe_load(file.read_text())
+    except (OSError, yaml.YAMLError, UnicodeDecodeError) as error:
+        raise SettingError(f"--config: {file} cannot be read: {error}") from error
+    if not isinstance(told, dict) or (told.pop("apiVersion", ""), told.pop("kind", "")) != (
+        API_VERSION,
+        KIND,
+    ):
+        raise SettingError(f"--config: {file} is not a {KIND} of {API_VERSION}")
+    for field, value in told.items():
+        if field not in _BY_FIELD:
+            raise SettingError(
+                f"--config: {field} cannot be set in {file}; these can: {', '.join(_BY_FIELD)}"
+            )
+        yield _BY_FIELD[field], value
