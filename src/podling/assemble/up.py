@@ -12,7 +12,7 @@ import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import IO
+from typing import IO, TypeVar
 
 from podling import node_runtime
 from podling.apiserver.event_expiry import expire_events
@@ -35,11 +35,15 @@ from podling.assemble.process import Report
 from podling.client.client import Client
 from podling.client.informer import Informer
 from podling.controllers.service_accounts import DEFAULT as DEFAULT_ACCOUNT
+from podling.controllers.system_objects import NAME as API_SERVICE
+from podling.controllers.system_objects import NAMESPACE as API_NAMESPACE
 from podling.cri.containerd import Containerd
 from podling.instance import DEFAULT_PORT, Instance
 from podling.kubelet.kubelet import Kubelet
 from podling.kubelet.serving.server import Peer
+from podling.model.meta import KubeObject
 from podling.model.node import Node
+from podling.model.service import Service
 from podling.model.service_account import ServiceAccount
 from podling.model.time import Clock, SystemClock
 from podling.pki import Authority
@@ -47,6 +51,8 @@ from podling.starting import StartError, check_machine, hold, listener, machine_
 from podling.storage.compactor import compact_forever
 
 __all__ = ["StartError", "UpOptions", "run"]
+
+T = TypeVar("T", bound=KubeObject)
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,29 +187,32 @@ async def _act(server: ServerSettings, plane: Plane, clock: Clock, started: asyn
 
 
 async def _say_ready(client: Client, name: str, kubelet: Kubelet, ready: Callable[[], None]) -> None:
-    """Once the node is Ready and a pod can be created in the default namespace."""
+    """Once the node is Ready, and a pod can be created in the default namespace and find the API server."""
     # The status of a node that was here before is only true once this kubelet has looked.
     await kubelet.wait_ready()
-    node_ready, account_there = asyncio.Event(), asyncio.Event()
-
-    def node_seen(old: Node | None, new: Node | None) -> None:
-        if new is not None and new.metadata.name == name and _is_ready(new):
-            node_ready.set()
-
-    def account_seen(old: ServiceAccount | None, new: ServiceAccount | None) -> None:
-        if new is not None and new.metadata.name == DEFAULT_ACCOUNT:
-            account_there.set()
-
-    nodes, accounts = Informer(client, Node), Informer(client, ServiceAccount, "default")
-    nodes.subscribe(node_seen)
-    accounts.subscribe(account_seen)
     async with asyncio.TaskGroup() as tasks:
-        following = [tasks.create_task(nodes.run()), tasks.create_task(accounts.run())]
-        await node_ready.wait()
-        await account_there.wait()
-        for task in following:
-            task.cancel()
+        tasks.create_task(_until(client, Node, name, "", _is_ready))
+        tasks.create_task(_until(client, ServiceAccount, DEFAULT_ACCOUNT, API_NAMESPACE))
+        tasks.create_task(_until(client, Service, API_SERVICE, API_NAMESPACE))
     ready()
+
+
+async def _until(
+    client: Client, type_: type[T], name: str, namespace: str, holds: Callable[[T], bool] = lambda obj: True
+) -> None:
+    """Returns when there is such an object and it is so."""
+    found = asyncio.Event()
+
+    def seen(old: T | None, new: T | None) -> None:
+        if new is not None and new.metadata.name == name and holds(new):
+            found.set()
+
+    informer = Informer(client, type_, namespace)
+    informer.subscribe(seen)
+    async with asyncio.TaskGroup() as tasks:
+        following = tasks.create_task(informer.run())
+        await found.wait()
+        following.cancel()
 
 
 def _is_ready(node: Node) -> bool:
