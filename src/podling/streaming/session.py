@@ -203,14 +203,22 @@ class Session(Driver):
 
     def open(self, headers: Mapping[str, str]) -> Stream:
         """A new stream; where all streams are open from the start, the one of these headers."""
-        number, announced = self.wire.open(headers)
-        stream = self._streams.setdefault(number, Stream(self, number, headers))
-        self.say(announced)
-        if announced:
-            self._unanswered.add(number)
+        return self.open_all(headers)[0]
+
+    def open_all(self, *headers: Mapping[str, str]) -> list[Stream]:
+        """New streams, announced at once: a peer that waits for all of them is woken but once."""
+        opened, said = [], []
+        for named in headers:
+            number, announced = self.wire.open(named)
+            opened.append(self._streams.setdefault(number, Stream(self, number, named)))
+            if announced:
+                said.append(announced)
+                self._unanswered.add(number)
+        self.say(b"".join(said))
         if self.lost or self._deaf:
-            stream.over()
-        return stream
+            for stream in opened:
+                stream.over()
+        return opened
 
     def _was_answered(self, number: int) -> None:
         self._unanswered.discard(number)

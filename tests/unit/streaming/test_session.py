@@ -62,6 +62,20 @@ async def test_whoever_opens_streams_learns_when_they_are_taken(connect, wires):
         ends.server.release_peer()
 
 
+@pytest.mark.parametrize("wires", [spdy, tunnel])
+async def test_streams_opened_together_are_announced_together(connect, wires):
+    ends = await connect(*wires())
+    written: list[bytes] = []
+    ends.client.say = lambda data: written.append(data)
+    names = ["error", "stdin", "stdout"]
+    opened = ends.client.open_all(*({"streamtype": name} for name in names))
+    (announced,) = written
+    ends.server.data_received(announced)
+    taken = [await ends.server.accept() for _ in names]
+    assert [stream.headers["streamtype"] for stream in taken] == names
+    assert [stream.number for stream in taken] == [stream.number for stream in opened]
+
+
 @every_wire
 async def test_nobody_waits_for_a_peer_that_is_lost_to_take_a_stream(connect, wires):
     ends = await connect(*wires())

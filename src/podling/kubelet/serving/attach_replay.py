@@ -23,6 +23,7 @@ from podling.kubelet.serving.command_relay import (
     Dialect,
     drop_with,
     leave,
+    open_streams,
     opened_in_time,
     tell,
     upload,
@@ -63,7 +64,7 @@ async def relay_replay(
     ours = await opened_in_time(client, runtime, wanted.types(resize=dialect.resize))
     if ours is None:
         return
-    theirs = {name: runtime.open({"streamtype": name}) for name in wanted.types(resize=True)}
+    theirs = open_streams(runtime, wanted)
     async with asyncio.TaskGroup() as group:
         uploads = [
             group.create_task(upload(ours[name], theirs[name], passes_end=replay.passes_end))

@@ -75,7 +75,7 @@ async def relay_command(
     ours = await opened_in_time(client, runtime, wanted.types(resize=dialect.resize))
     if ours is None:
         return
-    theirs = {name: runtime.open({"streamtype": name}) for name in wanted.types(resize=True)}
+    theirs = open_streams(runtime, wanted)
     async with asyncio.TaskGroup() as group:
         uploads = [
             group.create_task(upload(ours[name], theirs[name]))
@@ -118,6 +118,12 @@ async def _opened_by(client: Session, types: tuple[str, ...]) -> Mapping[str, St
         if not wanted or name not in ("stdin", "resize"):
             stream.ignore()
     return streams
+
+
+def open_streams(runtime: Session, wanted: CommandStreams) -> Mapping[str, Stream]:
+    """The runtime's streams by type."""
+    types = wanted.types(resize=True)
+    return dict(zip(types, runtime.open_all(*({"streamtype": name} for name in types)), strict=True))
 
 
 async def drop_with(client: Session, runtime: Session, uploads: list[asyncio.Task[None]]) -> None:
