@@ -24,6 +24,7 @@ from aiohttp.abc import AbstractStreamWriter
 
 from podling.apiserver.arrival import arrival, log, read_request
 from podling.apiserver.response import Handle, Response
+from podling.streaming.errors import Disconnected
 
 HEADER_LIMIT = 1 << 20
 """An exec names its command in the URL, so lines may be long; this is what Go's server takes, too."""
@@ -105,6 +106,10 @@ class _Server:
                     await answer.write(piece)
                     await _rest(rest_after(piece, self._streams))
             await answer.write_eof()
+        except Disconnected:
+            # Who has the rest of it is gone: the client must not take what it has for the whole.
+            if arrived.transport is not None:
+                arrived.transport.close()
         finally:
             self._streams -= 1
         return answer

@@ -23,6 +23,7 @@ from podling.apiserver.proxy_target import (
 from podling.apiserver.response import TEXT, Response
 from podling.model.errors import StatusError
 from podling.model.service import Endpoints
+from podling.streaming.errors import Disconnected
 from podling.streaming.upgrade import Address
 
 FindEndpoints = Callable[[str, str], Awaitable[Endpoints]]
@@ -142,6 +143,5 @@ async def _relay(
             try:
                 async for piece in answer.content.iter_any():
                     yield piece
-            except aiohttp.ClientError:
-                # Who answered is gone; what there was has been sent.
-                return
+            except aiohttp.ClientError as error:
+                raise Disconnected(str(error)) from error

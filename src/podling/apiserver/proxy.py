@@ -98,9 +98,8 @@ async def _log(address: Address, target: str, pod: str) -> AsyncGenerator[bytes,
             try:
                 async for piece in response.content.iter_any():
                     yield piece
-            except aiohttp.ClientError:
-                # The kubelet is gone; what there was has been sent.
-                return
+            except aiohttp.ClientError as error:
+                raise Disconnected(str(error)) from error
 
 
 def log_refusal(status: int, body: bytes, pod: str) -> StatusError:

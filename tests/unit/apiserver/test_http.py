@@ -21,6 +21,7 @@ from podling.apiserver.http import LARGE, LONGEST_REST, head_of, listening, rest
 from podling.apiserver.request import Request
 from podling.apiserver.response import Response
 from podling.pki import Authority
+from podling.streaming.errors import Disconnected
 
 
 class Echo:
@@ -36,6 +37,8 @@ class Echo:
         match request.path:
             case "/stream":
                 return Response(200, self._stream())
+            case "/half":
+                return Response(200, self._half())
             case "/upgrade":
                 return Response(101, Takeover())
             case "/large":
@@ -49,6 +52,10 @@ class Echo:
             yield b"last\n"
         finally:
             self.closed.set()
+
+    async def _half(self) -> AsyncGenerator[bytes, None]:
+        yield b"first\n"
+        raise Disconnected("the one who has the rest is gone")
 
 
 class Takeover:
@@ -214,6 +221,13 @@ async def test_a_stream_is_closed_when_its_reader_goes(session: aiohttp.ClientSe
         await answer.content.readline()
         answer.close()
         await echo.closed.wait()
+
+
+async def test_what_breaks_off_is_not_taken_for_the_whole(session: aiohttp.ClientSession) -> None:
+    async with serving(Echo()) as url, session.get(f"{url}/half") as answer:
+        assert await answer.content.readline() == b"first\n"
+        with pytest.raises(aiohttp.ClientPayloadError):
+            await answer.content.read()
 
 
 async def test_a_connection_is_handed_on(session: aiohttp.ClientSession) -> None:

@@ -27,6 +27,7 @@ from podling.model.node import DaemonEndpoint, Node, NodeAddress, NodeDaemonEndp
 from podling.model.pod import Pod, PodSpec
 from podling.model.service import Endpoints, Service
 from podling.pki import Authority
+from podling.streaming.errors import Disconnected
 from podling.streaming.session import Session
 from podling.streaming.spdy.connection import SpdyWire
 from podling.streaming.takeover import taken_over
@@ -195,6 +196,27 @@ async def test_a_follower_that_leaves_leaves_the_kubelet(kubelet: Kubelet, proxy
         assert await anext(pieces) == b"first\n"
     async with asyncio.timeout(5):
         await left.wait()
+
+
+@pytest.mark.parametrize("what", ["log", "proxy"])
+async def test_what_a_kubelet_that_is_lost_had_still_to_say_is_missed(
+    kubelet: Kubelet, proxy: KubeletProxy, what: str
+):
+    async def break_off(request: web.BaseRequest) -> web.StreamResponse:
+        response = web.StreamResponse()
+        await response.prepare(request)
+        await response.write(b"one\n")
+        assert request.transport is not None
+        request.transport.close()
+        return response
+
+    kubelet.handler = break_off
+    if what == "log":
+        response = await proxy(asked("log", "follow=true"), POD)
+    else:
+        response = await proxy(proxied("nodes", "n/proxy/logs/"), await kubelet.node("n"))
+    with pytest.raises(Disconnected):
+        await body_of(response)
 
 
 async def test_a_pod_on_no_node_has_an_empty_log_and_nothing_to_exec_in(proxy: KubeletProxy):

@@ -18,10 +18,13 @@ from dataclasses import dataclass
 from itertools import groupby
 
 from podling.kubelet.serving.command_relay import (
+    KUBELET_STOPS,
+    RUNTIME_LOST,
     SUCCESS,
     CommandStreams,
     Dialect,
     drop_with,
+    failure,
     leave,
     open_streams,
     opened_in_time,
@@ -34,6 +37,7 @@ from podling.kubelet.serving.log_file import LogFile
 from podling.kubelet.serving.log_format import LogLine, nanoseconds, parse_line
 from podling.kubelet.serving.logs import wait_complete
 from podling.kubelet.serving.output_joint import OutputJoint
+from podling.kubelet.serving.pod_host import Moment
 from podling.streaming.errors import Disconnected
 from podling.streaming.session import Session, Stream
 
@@ -58,7 +62,12 @@ class Replay:
 
 
 async def relay_replay(
-    client: Session, runtime: Session, wanted: CommandStreams, dialect: Dialect, replay: Replay
+    client: Session,
+    runtime: Session,
+    wanted: CommandStreams,
+    dialect: Dialect,
+    kubelet_stops: Moment,
+    replay: Replay,
 ) -> None:
     """Returns when it is over for both sides. Raises OSError when the log cannot be read."""
     ours = await opened_in_time(client, runtime, wanted.types(resize=dialect.resize))
@@ -74,19 +83,38 @@ async def relay_replay(
         leaving = group.create_task(drop_with(client, runtime, uploads))
         with replay.directories.changes(replay.log.path) as changes:
             output = _Output(ours, theirs, changes, terminal=wanted.tty)
+            stopping = group.create_task(_come(kubelet_stops))
+            losing = group.create_task(_lost(theirs["error"]))
             ending = [
                 group.create_task(_show(output, replay, changes)),
                 group.create_task(_until_silent(ours.get("stdin"), uploads, output)),
                 group.create_task(client.wait_lost()),
+                stopping,
+                losing,
             ]
-            await asyncio.wait(ending, return_when=asyncio.FIRST_COMPLETED)
+            done, _ = await asyncio.wait(ending, return_when=asyncio.FIRST_COMPLETED)
             for task in ending:
                 task.cancel()
         output.end()
-        await tell(ours["error"], SUCCESS, dialect)
+        told = SUCCESS
+        if stopping in done:
+            told = failure(KUBELET_STOPS)
+        elif done == {losing}:
+            told = failure(RUNTIME_LOST)
+        await tell(ours["error"], told, dialect)
         await client.finish()
         await leave(runtime)
         await leaving
+
+
+async def _come(moment: Moment) -> None:
+    await moment()
+
+
+async def _lost(error: Stream) -> None:
+    """Returns when the runtime is gone without having said why: what it ends, it says something about."""
+    if await error.read():
+        await asyncio.Event().wait()
 
 
 class _Output:

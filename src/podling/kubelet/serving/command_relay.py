@@ -25,6 +25,8 @@ from podling.streaming.session import Session, Stream
 STREAMS_TIMEOUT = 30.0
 """Seconds a client has to open all its streams after the upgrade."""
 SUCCESS = b'{"metadata":{},"status":"Success"}'
+RUNTIME_LOST = "the container runtime ended the stream"
+KUBELET_STOPS = "the kubelet is being stopped"
 ANSWERS_TIMEOUT = 5.0
 """Seconds a runtime that is to be left has to take the streams it was asked for."""
 LAST_WORDS = 5.0
@@ -67,6 +69,7 @@ async def relay_command(
     runtime: Session,
     wanted: CommandStreams,
     dialect: Dialect,
+    kubelet_stops: Moment,
     stopping: Moment | None = None,
 ) -> None:
     """Returns when it is over for both sides. `stopping`, the moment the container is to end, is for an
@@ -84,8 +87,10 @@ async def relay_command(
         ]
         group.create_task(drop_with(client, runtime, uploads))
         dropping = group.create_task(_drop_stalled(client, runtime, stopping or _never))
-        told = await _download(ours, theirs)
+        cutting = group.create_task(_cut(runtime, kubelet_stops))
+        told = await _download(ours, theirs) or failure(KUBELET_STOPS if cutting.done() else RUNTIME_LOST)
         dropping.cancel()
+        cutting.cancel()
         await tell(ours["error"], told, dialect)
         await client.finish()
         runtime.drop()
@@ -151,6 +156,11 @@ async def leave(runtime: Session) -> None:
     runtime.drop()
 
 
+async def _cut(runtime: Session, kubelet_stops: Moment) -> None:
+    await kubelet_stops()
+    await leave(runtime)
+
+
 async def _never() -> None:
     await asyncio.Event().wait()
 
@@ -196,7 +206,6 @@ async def _copy(theirs: Stream, ours: Stream) -> None:
 
 
 async def tell(error: Stream, told: bytes, dialect: Dialect) -> None:
-    told = told or _failure("the container runtime ended the stream")
     message = told if dialect.status else failure_text(told)
     try:
         await error.write(message)
@@ -208,11 +217,11 @@ async def tell(error: Stream, told: bytes, dialect: Dialect) -> None:
 async def tell_failure(client: Session, message: str, dialect: Dialect) -> None:
     """For a client with nothing to be joined to."""
     error = (await _opened_by(client, ("error",)))["error"]
-    await tell(error, _failure(message), dialect)
+    await tell(error, failure(message), dialect)
     await client.finish()
 
 
-def _failure(message: str) -> bytes:
+def failure(message: str) -> bytes:
     return msgspec.json.encode(internal(message).status())
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+
 from aiohttp import web
 
 from podling.cri.interface import RuntimeFault
@@ -9,16 +11,19 @@ from podling.kubelet.serving.container_log import ContainerLog, container_log
 from podling.kubelet.serving.log_directories import LogDirectories
 from podling.kubelet.serving.log_request import LogRequest, NoLog, has_container, log_of, parse_request
 from podling.kubelet.serving.logs import follow_log, send_log
-from podling.kubelet.serving.pod_host import PodHost
+from podling.kubelet.serving.pod_host import Moment, PodHost
 from podling.kubelet.serving.refusal import Refusal, pod_of
 from podling.model.time import Clock
 
 
 class LogHandler:
-    def __init__(self, host: PodHost, clock: Clock, directories: LogDirectories) -> None:
+    """`stops`: the moment at which the kubelet itself is to end."""
+
+    def __init__(self, host: PodHost, clock: Clock, directories: LogDirectories, stops: Moment) -> None:
         self._host = host
         self._clock = clock
         self._directories = directories
+        self._stops = stops
 
     async def container_logs(self, request: web.Request) -> web.StreamResponse:
         pod, name = pod_of(self._host, request), request.match_info["container"]
@@ -39,7 +44,10 @@ class LogHandler:
         response = web.StreamResponse(headers={"Content-Type": "text/plain"})
         await response.prepare(request)
         try:
-            await self._send(log, wanted, response)
+            async with asyncio.TaskGroup() as group:
+                cutting = group.create_task(_cut(request, self._stops))
+                await self._send(log, wanted, response)
+                cutting.cancel()
         except* ConnectionError:
             # The client has seen enough.
             pass
@@ -57,3 +65,10 @@ class LogHandler:
             ended=log.ended,
             tail_lines=wanted.tail_lines,
         )
+
+
+async def _cut(request: web.Request, stops: Moment) -> None:
+    """Ends the connection in the middle of the answer, as there would be more to say."""
+    await stops()
+    if request.transport is not None:
+        request.transport.close()

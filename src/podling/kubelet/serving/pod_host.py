@@ -13,7 +13,7 @@ from podling.model.pod import Pod
 Page = Callable[[web.Request], Awaitable[web.StreamResponse]]
 Pages = Mapping[str, Page]
 """By path."""
-Moment = Callable[[], Awaitable[None]]
+Moment = Callable[[], Awaitable[object]]
 """Returns once it has come."""
 
 

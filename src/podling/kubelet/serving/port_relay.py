@@ -14,16 +14,15 @@ from podling.streaming.errors import Disconnected
 from podling.streaming.session import Session, Stream
 
 
-async def relay_ports(
-    client: Session, runtime: Session, sandbox_ended: Moment, streams: int | None = None
-) -> None:
-    """Returns when either side or the sandbox is gone. `streams` is how many a client has whose protocol has
+async def relay_ports(client: Session, runtime: Session, *ends: Moment, streams: int | None = None) -> None:
+    """Returns when either side is gone or one of `ends` has come: a runtime keeps the connection, though
+    nothing may be there any more that it could lead to. `streams` is how many a client has whose protocol has
     no half close: then it is over, too, when the runtime has ended them all.
     """
     async with asyncio.TaskGroup() as group:
         group.create_task(_drop_with(client, runtime))
         group.create_task(_finish_with(runtime, client))
-        ending = group.create_task(_end_with(sandbox_ended, runtime))
+        ending = [group.create_task(_end_with(moment, runtime)) for moment in ends]
         async with asyncio.TaskGroup() as joins:
             accepted = 0
             while accepted != streams and (ours := await client.accept()) is not None:
@@ -31,14 +30,14 @@ async def relay_ports(
                 joins.create_task(
                     _join(ours, runtime.open(runtime_headers(ours)), half_close=streams is None)
                 )
-        ending.cancel()
+        for task in ending:
+            task.cancel()
         runtime.drop()
         await client.finish()
 
 
-async def _end_with(sandbox_ended: Moment, runtime: Session) -> None:
-    """A runtime keeps the connection, though nothing is there any more that it could lead to."""
-    await sandbox_ended()
+async def _end_with(moment: Moment, runtime: Session) -> None:
+    await moment()
     runtime.drop()
 
 

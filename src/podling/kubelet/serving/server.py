@@ -8,6 +8,7 @@ them; the API server makes a Status of them.
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import socket
 import ssl
@@ -34,6 +35,7 @@ from podling.streaming.within import Connect, connect_within
 HEADER_LIMIT = 1 << 20
 """An exec names its command in the URL."""
 SHUTDOWN_GRACE = 1.0
+"""Seconds streams have to take leave of their clients."""
 ALONE = {"stats": "stats", "metrics": "metrics", "logs": "log"}
 FINE = {"pods": "pods", "runningpods": "pods", "healthz": "healthz", "configz": "configz"}
 """What RBAC calls that which a path begins with."""
@@ -74,8 +76,9 @@ class KubeletServer:
         self._host = host
         self._allowed = allowed
         self._directories = LogDirectories()
-        self._logs = LogHandler(host, clock, self._directories)
-        self._streams = StreamHandlers(host, self._directories)
+        self._stops = asyncio.Event()
+        self._logs = LogHandler(host, clock, self._directories, self._stops.wait)
+        self._streams = StreamHandlers(host, self._directories, self._stops.wait)
 
     async def run(self) -> None:
         """Wakes those who follow logs; runs as long as the server listens."""
@@ -117,7 +120,11 @@ class KubeletServer:
         async def guarded(request: web.Request, handler: Handler) -> web.StreamResponse:
             return await self._refusal(request, peer_of(request)) or await _answered(request, handler)
 
+        async def say_that_it_stops(application: web.Application) -> None:
+            self._stops.set()
+
         application = web.Application(middlewares=[guarded])
+        application.on_shutdown.append(say_that_it_stops)
         add = application.router.add_route
         for path in ("/healthz", "/healthz/ping", "/healthz/log", "/healthz/syncloop"):
             add("GET", path, _healthz)

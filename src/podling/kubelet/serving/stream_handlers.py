@@ -12,7 +12,7 @@ from podling.cri.interface import RuntimeFault
 from podling.kubelet.serving import streams
 from podling.kubelet.serving.command_relay import CommandStreams
 from podling.kubelet.serving.log_directories import LogDirectories
-from podling.kubelet.serving.pod_host import PodHost
+from podling.kubelet.serving.pod_host import Moment, PodHost
 from podling.kubelet.serving.refusal import Refusal, of_runtime, pod_of
 from podling.kubelet.serving.replays import Replays
 from podling.model.pod import Pod
@@ -24,8 +24,11 @@ AskUrl = Callable[[str, CommandStreams], Awaitable[str]]
 
 
 class StreamHandlers:
-    def __init__(self, host: PodHost, directories: LogDirectories) -> None:
+    """`stops`: the moment at which the kubelet itself is to end."""
+
+    def __init__(self, host: PodHost, directories: LogDirectories, stops: Moment) -> None:
         self._host = host
+        self._stops = stops
         self._replays = Replays(host, directories)
 
     async def exec(self, request: web.Request) -> web.StreamResponse:
@@ -65,7 +68,7 @@ class StreamHandlers:
         except Refusal as refusal:
             return await _refused(request, accepted, wanted, refusal)
         stopping = partial(self._host.container_stopping, container_id)
-        return await streams.serve_command(request, accepted, runtime, wanted, stopping, replay)
+        return await streams.serve_command(request, accepted, runtime, wanted, self._stops, stopping, replay)
 
     async def _command(self, request: web.Request, ask: AskUrl) -> web.StreamResponse:
         accepted, wanted = streams.negotiate_command(request.headers), _command_streams(request)
@@ -74,7 +77,7 @@ class StreamHandlers:
             runtime = await _reached(ask(container_id, wanted), streams.COMMAND_PROTOCOL)
         except Refusal as refusal:
             return await _refused(request, accepted, wanted, refusal)
-        return await streams.serve_command(request, accepted, runtime, wanted)
+        return await streams.serve_command(request, accepted, runtime, wanted, self._stops)
 
     def _container(self, request: web.Request) -> tuple[Pod, str, str]:
         """The pod, the container's name and the id it runs under."""
@@ -94,7 +97,7 @@ class StreamHandlers:
         asked = self._host.runtime.port_forward(sandbox, ports)
         runtime = await _reached(asked, streams.PORT_PROTOCOL)
         ended = partial(self._host.sandbox_ended, sandbox)
-        return await streams.serve_ports(request, accepted, runtime, ports, ended)
+        return await streams.serve_ports(request, accepted, runtime, ports, ended, self._stops)
 
     def _pod(self, request: web.Request) -> Pod:
         pod = pod_of(self._host, request)

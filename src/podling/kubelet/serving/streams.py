@@ -62,6 +62,7 @@ async def serve_command(
     accepted: Accepted,
     runtime: Session,
     wanted: CommandStreams,
+    kubelet_stops: Moment,
     stopping: Moment | None = None,
     replay: Replay | None = None,
 ) -> web.StreamResponse:
@@ -71,9 +72,9 @@ async def serve_command(
     try:
         async with taken_over(request, accepted.headers, client) as response:
             if replay is None:
-                await relay_command(client, runtime, wanted, dialect, stopping)
+                await relay_command(client, runtime, wanted, dialect, kubelet_stops, stopping)
             else:
-                await relay_replay(client, runtime, wanted, dialect, replay)
+                await relay_replay(client, runtime, wanted, dialect, kubelet_stops, replay)
         return response
     finally:
         await leave(runtime)
@@ -95,16 +96,16 @@ async def serve_ports(
     accepted: Accepted,
     runtime: Session,
     forwarded: Sequence[int],
-    sandbox_ended: Moment,
+    *ends: Moment,
 ) -> web.StreamResponse:
     """Joins the client to a port-forward. `forwarded` matters only to clients that speak WebSocket
-    channels.
+    channels. It is over when one of `ends` has come.
     """
     wire, streams = _port_wire(accepted, forwarded)
     client = Session(wire)
     try:
         async with taken_over(request, accepted.headers, client) as response:
-            await relay_ports(client, runtime, sandbox_ended, streams)
+            await relay_ports(client, runtime, *ends, streams=streams)
         return response
     finally:
         runtime.drop()

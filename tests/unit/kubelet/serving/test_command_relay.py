@@ -44,6 +44,7 @@ class Conversation:
     runtime: Session
     relay: asyncio.Task[None]
     stopping: asyncio.Event
+    kubelet_stops: asyncio.Event
     ours: dict[str, Stream] = field(default_factory=dict)
     theirs: dict[str, Stream] = field(default_factory=dict)
 
@@ -71,13 +72,9 @@ async def converse():
     async def begin(wanted: CommandStreams = ALL, dialect: Dialect = V4) -> Conversation:
         client, client_end = await pair()
         runtime_end, runtime = await pair()
-        stopping = asyncio.Event()
-
-        async def stop_begins() -> None:
-            await stopping.wait()
-
-        relay = group.create_task(relay_command(client_end, runtime_end, wanted, dialect, stop_begins))
-        started.append(Conversation(client, runtime, relay, stopping))
+        stopping, kubelet_stops = asyncio.Event(), asyncio.Event()
+        relay = relay_command(client_end, runtime_end, wanted, dialect, kubelet_stops.wait, stopping.wait)
+        started.append(Conversation(client, runtime, group.create_task(relay), stopping, kubelet_stops))
         return started[-1]
 
     async with asyncio.TaskGroup() as group:
@@ -133,6 +130,22 @@ async def test_a_lost_runtime_is_a_failure_told_to_the_client(converse):
     assert await all_of(talk.ours["stdout"]) == b"half"
     status = json.loads(await all_of(talk.ours["error"]))
     assert (status["status"], status["reason"]) == ("Failure", "InternalError")
+
+
+async def test_a_kubelet_that_stops_says_so_and_leaves_the_runtime_once_it_has_taken_all_streams(converse):
+    talk = await converse()
+    talk.open("error", "stdin", "stdout", "stderr")
+    await talk.meet(4)
+    await talk.theirs["stdout"].write(b"half")
+    talk.kubelet_stops.set()
+    assert await all_of(talk.ours["stdout"]) == b"half"
+    status = json.loads(await all_of(talk.ours["error"]))
+    assert (status["reason"], status["message"]) == (
+        "InternalError",
+        "Internal error occurred: the kubelet is being stopped",
+    )
+    await talk.runtime.wait_lost()
+    await talk.relay
 
 
 @pytest.mark.parametrize(
