@@ -31,7 +31,8 @@ __all__ = ["KubeletOptions", "StartError", "run"]
 class KubeletOptions:
     """What the command line asks for; what is empty is found out. `client_ca` is the authority of those who
     may ask the kubelet, the kubeconfig's when None; `serving` is made by an authority of the kubelet's own
-    when None. `pod_cidr` is one no other podling of the machine has, when empty."""
+    when None. `pod_cidr` is one no other podling of the machine has, when empty. `api_server` is as in
+    `KubeletConfig`."""
 
     instance: Instance
     kubeconfig: Path
@@ -41,6 +42,7 @@ class KubeletOptions:
     pod_cidr: str = ""
     client_ca: Path | None = None
     serving: KeyPair | None = None
+    api_server: tuple[str, int] | None = None
 
 
 def run(options: KubeletOptions, report: Report) -> None:
@@ -86,6 +88,7 @@ def _settings(options: KubeletOptions, access: Access, clock: Clock) -> NodeSett
         subnet=choose(instance, port_of(listening), options.pod_cidr).subnet,
         serving=options.serving or _own_serving(instance, options.node.name, ip, clock),
         client_ca=options.client_ca or _client_ca(instance, access),
+        api_server=options.api_server,
     )
 
 

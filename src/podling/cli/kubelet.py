@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import click
 
@@ -20,6 +21,19 @@ def _labels(context: click.Context, parameter: click.Parameter, text: str) -> di
     if any(not name or not separator for name, separator, _ in pairs):
         raise click.BadParameter(f"{text!r} is not NAME=VALUE,...", param_hint="--node-labels")
     return {name: value for name, _, value in pairs}
+
+
+def place(context: click.Context, parameter: click.Parameter, text: str | None) -> tuple[str, int] | None:
+    """`ADDRESS:PORT`, an IPv6 address in brackets."""
+    if text is None:
+        return None
+    try:
+        split = urlsplit(f"//{text}")
+        if split.hostname and split.port and split.netloc == text and "@" not in text:
+            return split.hostname, split.port
+    except ValueError:
+        pass
+    raise click.BadParameter(f"{text!r} is not ADDRESS:PORT", param_hint="--api-server-for-pods")
 
 
 @click.command()
@@ -40,6 +54,13 @@ def _labels(context: click.Context, parameter: click.Parameter, text: str) -> di
 @click.option("--tls-private-key-file", type=FILE)
 @click.option("--cluster-dns", multiple=True, metavar="ADDRESS", help="Resolver of pods. May be repeated.")
 @click.option("--cluster-domain", default="cluster.local", show_default=True)
+@click.option(
+    "--api-server-for-pods",
+    "api_server",
+    metavar="ADDRESS:PORT",
+    callback=place,
+    help="Where pods are told to find the API server.  [default: at its service's cluster address]",
+)
 @options.node
 def kubelet(
     kubeconfig: Path,
@@ -50,6 +71,7 @@ def kubelet(
     client_ca: Path | None,
     tls_cert_file: Path | None,
     tls_private_key_file: Path | None,
+    api_server: tuple[str, int] | None,
     **node: Any,
 ) -> None:
     """Run a node of the API server that the kubeconfig names. Its pods go on when it is stopped; `podling
@@ -61,7 +83,7 @@ def kubelet(
 
     serving = KeyPair(tls_cert_file, tls_private_key_file) if tls_cert_file and tls_private_key_file else None
     chosen = KubeletOptions(
-        instance, kubeconfig, NodeOptions(**node), node_ip, port, pod_cidr, client_ca, serving
+        instance, kubeconfig, NodeOptions(**node), node_ip, port, pod_cidr, client_ca, serving, api_server
     )
     try:
         run(chosen, click.echo)
