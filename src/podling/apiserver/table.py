@@ -19,8 +19,9 @@ from podling.model.errors import bad_request
 from podling.model.meta import ListMeta
 from podling.model.time import Clock
 from podling.watch.change import Sight
-from podling.watch.entry import Entry
+from podling.watch.entry import Decoder, Entry
 
+INITIAL_EVENTS_END = {"k8s.io/initial-events-end": "true"}
 NOTHING, METADATA, OBJECT = "None", "Metadata", "Object"
 
 _HEAD = b'{"kind":"Table","apiVersion":"meta.k8s.io/v1","metadata":'
@@ -39,6 +40,7 @@ class Tables:
 
     def __init__(self, kind: Kind[Any]) -> None:
         self._kind = kind
+        self._decoder = Decoder(json.decoder_of(kind.resource.type).decode, keep=1)
         columns = [column._asdict() for column in kind.columns]
         self._columns = b',"columnDefinitions":' + msgspec.json.encode(columns) + b',"rows":['
 
@@ -50,8 +52,12 @@ class Tables:
         metadata = b'{"resourceVersion":"%d"}' % revision
         return _HEAD + metadata + self._columns + self._row(entry, revision, now, include) + b"]}"
 
-    def empty(self, revision: int) -> bytes:
-        return _HEAD + b'{"resourceVersion":"%d"}' % revision + self._columns + b"]}"
+    def of_none(self, revision: int, now: datetime, include: str, annotations: dict[str, str]) -> bytes:
+        """What a bookmark is in: as in Kubernetes, the row of an object that has nothing else."""
+        obj = self._kind.resource.type()
+        obj.metadata.annotations = annotations
+        nothing = Entry("", revision, json.encode(obj), self._decoder)
+        return self.of_one(nothing, revision, now, include)
 
     def _row(self, entry: Entry, revision: int, now: datetime, include: str) -> bytes:
         cells = msgspec.json.encode(self._kind.row(entry.object, now))
@@ -77,4 +83,6 @@ class TableFrames:
         return b'{"type":"%b","object":%b}\n' % (sight.type.encode(), table)
 
     def bookmark(self, revision: int, *, initial_events_end: bool = False) -> bytes:
-        return b'{"type":"BOOKMARK","object":%b}\n' % self._tables.empty(revision)
+        annotations = INITIAL_EVENTS_END if initial_events_end else {}
+        table = self._tables.of_none(revision, self._clock.now(), self._include, annotations)
+        return b'{"type":"BOOKMARK","object":%b}\n' % table

@@ -6,6 +6,7 @@ never go to the store, nor decode an object unless someone asks for it decoded.
 
 from __future__ import annotations
 
+import asyncio
 import heapq
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -59,6 +60,7 @@ class ResourceCache:
         self._revision = 0
         self._subscriptions: dict[str, dict[Subscription, None]] = {}
         self._end_watch: Callable[[], None] = lambda: None
+        self._awaited: dict[asyncio.Future[None], int] = {}
         self._sent_to_ended = 0
         self._closed = False
 
@@ -167,6 +169,17 @@ class ResourceCache:
             subscription.close()
         return subscription
 
+    async def reached(self, revision: int) -> None:
+        """Returns once the cache is as new as `revision`."""
+        if self._revision >= revision:
+            return
+        reached = asyncio.get_running_loop().create_future()
+        self._awaited[reached] = revision
+        try:
+            await reached
+        finally:
+            del self._awaited[reached]
+
     def bookmark(self) -> None:
         """Send a bookmark to every watcher that takes them."""
         for subscription in self._all_subscriptions():
@@ -182,6 +195,8 @@ class ResourceCache:
 
     def _hear(self, revision: int, events: Sequence[Event]) -> None:
         self._revision = revision
+        if self._awaited:
+            self._wake()
         if not events:
             return
         changes = [self._apply(event) for event in events]
@@ -191,6 +206,11 @@ class ResourceCache:
             if near := [change for change in changes if change.key.startswith(prefix)]:
                 for subscription in tuple(subscriptions):
                     subscription.offer(near, shared)
+
+    def _wake(self) -> None:
+        for reached, revision in self._awaited.items():
+            if revision <= self._revision and not reached.done():
+                reached.set_result(None)
 
     def _apply(self, event: Event) -> Change:
         old = self.get(event.key)

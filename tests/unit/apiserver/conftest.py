@@ -15,6 +15,7 @@ from podling.apiserver.registry.kinds import KINDS
 from podling.apiserver.request import Request, User
 from podling.apiserver.response import Response
 from podling.apiserver.server import ApiServer
+from podling.apiserver.verbs import freshness
 from podling.apiserver.verbs.scope import Connector
 from podling.storage.memory import MemoryStorage
 
@@ -126,6 +127,12 @@ class Watched:
         """Type and name of the next events: `ADDED a`."""
         events = [await self.next() for _ in range(count)]
         return [f"{event['type']} {event['object']['metadata']['name']}" for event in events]
+
+
+@pytest.fixture(autouse=True)
+def nothing_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What no write of the test brings about does not come."""
+    monkeypatch.setattr(freshness, "LONGEST_WAIT", 0.05)
 
 
 async def answers_itself(context: RequestContext, obj: Any) -> Response:

@@ -10,7 +10,9 @@ import pytest
 
 from podling.apiserver.partial_metadata import MetadataFrames, partial_metadata_list
 from podling.apiserver.registry.config_maps import ConfigMaps
-from podling.apiserver.table import TableFrames, Tables, include_object
+from podling.apiserver.registry.kind import Kind
+from podling.apiserver.registry.kinds import KINDS
+from podling.apiserver.table import METADATA, NOTHING, OBJECT, TableFrames, Tables, include_object
 from podling.model import json
 from podling.model.config import ConfigMap
 from podling.model.errors import StatusError
@@ -77,7 +79,9 @@ def test_a_watch_of_tables() -> None:
     assert event["object"]["metadata"] == {"resourceVersion": "8"}
     assert event["object"]["rows"][0]["object"]["metadata"]["resourceVersion"] == "8"
     bookmark = decoded(frames.bookmark(9))
-    assert (bookmark["type"], bookmark["object"]["rows"]) == ("BOOKMARK", [])
+    (row,) = bookmark["object"]["rows"]
+    assert (bookmark["type"], row["object"]["metadata"]) == ("BOOKMARK", {"resourceVersion": "9"})
+    assert bookmark["object"]["metadata"] == {"resourceVersion": "9"}
 
 
 def test_a_watch_of_metadata() -> None:
@@ -102,3 +106,16 @@ def test_frames_end_with_a_newline() -> None:
     for frames in (TableFrames(TABLES, "None", Clock()), MetadataFrames()):
         assert frames.event(Sight("ADDED", entry(), 7)).endswith(b"}\n")
         assert frames.bookmark(1).endswith(b"}\n")
+
+
+WATCHED = [kind for kind in KINDS if "watch" in kind.verbs]
+
+
+@pytest.mark.parametrize("kind", WATCHED, ids=lambda kind: str(kind.resource.plural))
+def test_every_kind_has_a_row_for_a_bookmark(kind: Kind[Any]) -> None:
+    for include in (NOTHING, METADATA, OBJECT):
+        frame = decoded(TableFrames(Tables(kind), include, Clock()).bookmark(9, initial_events_end=True))
+        (row,) = frame["object"]["rows"]
+        assert len(row["cells"]) == len(kind.columns)
+    assert row["object"]["metadata"]["annotations"] == {"k8s.io/initial-events-end": "true"}
+    assert row["object"]["kind"] == kind.resource.kind

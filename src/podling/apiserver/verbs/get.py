@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from podling.apiserver.context import RequestContext
 from podling.apiserver.response import Response
-from podling.apiserver.verbs.list_options import check_not_ahead, revision
+from podling.apiserver.verbs.freshness import until_fresh
+from podling.apiserver.verbs.list_options import revision
 from podling.apiserver.verbs.scope import Scope
 from podling.apiserver.verbs.show import show
 
 
 async def get(context: RequestContext, scope: Scope) -> Response:
-    """Raises StatusError 504 for a state that is yet to come."""
+    """Raises StatusError 504 for a state that does not come."""
     if "resourceVersion" in context.query:
-        check_not_ahead(revision(context.query["resourceVersion"][0]), scope.store.cache.revision)
+        await until_fresh(scope.store.cache, revision(context.query["resourceVersion"][0]))
     return show(context, scope, scope.store.find(scope.namespace(context), context.info.name))

@@ -8,7 +8,8 @@ from typing import NamedTuple
 from podling.apiserver.context import RequestContext
 from podling.apiserver.response import Response
 from podling.apiserver.verbs.continuation import Continuation, decode_continue, encode_continue
-from podling.apiserver.verbs.list_options import check_list, check_not_ahead, is_exact, revision
+from podling.apiserver.verbs.freshness import until_fresh
+from podling.apiserver.verbs.list_options import check_list, is_exact, limit_of, revision
 from podling.apiserver.verbs.options import options
 from podling.apiserver.verbs.scope import Scope
 from podling.apiserver.verbs.selection import matcher
@@ -26,7 +27,7 @@ class Page(NamedTuple):
 
 
 async def list_(context: RequestContext, scope: Scope) -> Response:
-    page = select(context, scope, list_options(context))
+    page = await select(context, scope, list_options(context))
     return show_list(context, scope, page.entries, page.metadata)
 
 
@@ -37,14 +38,15 @@ def list_options(context: RequestContext) -> ListOptions:
     return wanted
 
 
-def select(context: RequestContext, scope: Scope, wanted: ListOptions) -> Page:
-    """Raises StatusError 410 for a state that is no longer known, 504 for one that is yet to come."""
+async def select(context: RequestContext, scope: Scope, wanted: ListOptions) -> Page:
+    """Raises StatusError 410 for a state that is no longer known, 504 for one that does not come."""
     cache, prefix = scope.store.cache, scope.store.prefix(scope.namespace(context))
+    await until_fresh(cache, revision(wanted.resource_version))
     start = _start(wanted, cache.revision)
     match = matcher(scope, wanted)
     after = prefix + start.after if start.after else ""
     try:
-        found = cache.select(prefix, after, wanted.limit, match, start.revision)
+        found = cache.select(prefix, after, limit_of(wanted), match, start.revision)
     except CompactedError as error:
         raise _too_old(start) from error
     metadata = ListMeta(resource_version=str(found.revision))
@@ -57,12 +59,11 @@ def select(context: RequestContext, scope: Scope, wanted: ListOptions) -> Page:
 
 
 def _start(wanted: ListOptions, current: int) -> Continuation:
-    """Which state to list, and from where on. Raises StatusError 400, 504."""
+    """Which state to list, and from where on. Raises StatusError 400."""
     if wanted.continue_:
         start = decode_continue(wanted.continue_)
         return start._replace(revision=min(start.revision, current)) if start.revision else start
     asked = revision(wanted.resource_version)
-    check_not_ahead(asked, current)
     return Continuation(asked if asked and is_exact(wanted) else None, "")
 
 

@@ -38,6 +38,12 @@ def is_exact(wanted: ListOptions) -> bool:
     return match == EXACT or bool(not match and wanted.limit)
 
 
+def limit_of(wanted: ListOptions) -> int:
+    """How many to list at most, 0 for all: Kubernetes lists what it has at hand (`0`) in one piece."""
+    in_one = wanted.resource_version == "0" and not wanted.continue_
+    return 0 if in_one else wanted.limit
+
+
 def revision(text: str) -> int:
     """The revision a resourceVersion names, 0 for none. Raises StatusError 422."""
     if not text:
@@ -53,19 +59,6 @@ def _no_revision(text: str, why: str) -> StatusError:
     message = f'Invalid value: "{text}": strconv.ParseUint: parsing "{text}": {why}'
     cause = Cause("FieldValueInvalid", message, "resourceVersion")
     return invalid("ListOptions", "", [cause], "meta.k8s.io")
-
-
-def check_not_ahead(wanted: int, current: int) -> None:
-    """Raises StatusError 504."""
-    if wanted > current:
-        raise too_large(wanted, current)
-
-
-def too_large(wanted: int, current: int) -> StatusError:
-    """504 for a revision that does not exist yet: the client may be ahead of this server, and retries."""
-    cause = Cause("ResourceVersionTooLarge", "Too large resource version")
-    message = f"Too large resource version: {wanted}, current: {current}"
-    return StatusError(504, "Timeout", message, causes=[cause], retry_after_seconds=1)
 
 
 def _match_faults(wanted: ListOptions) -> list[Cause]:

@@ -13,7 +13,8 @@ import msgspec
 from podling.apiserver.context import RequestContext
 from podling.apiserver.negotiation import JSON, YAML
 from podling.apiserver.response import Response
-from podling.apiserver.verbs.list_options import check_not_ahead, check_watch, revision
+from podling.apiserver.verbs.freshness import until_fresh
+from podling.apiserver.verbs.list_options import check_watch, revision
 from podling.apiserver.verbs.options import options
 from podling.apiserver.verbs.scope import Scope
 from podling.apiserver.verbs.selection import matcher
@@ -38,7 +39,7 @@ async def watch(context: RequestContext, scope: Scope) -> Response:
     if name := context.info.name:
         wanted.field_selector = one_name(wanted.field_selector, name)
     try:
-        subscription = _subscribe(context, scope, wanted)
+        subscription = await _subscribe(context, scope, wanted)
     except StatusError as error:
         if error.code not in (410, 504):
             raise
@@ -46,10 +47,13 @@ async def watch(context: RequestContext, scope: Scope) -> Response:
     return Response(200, batches(subscription, _timeout(wanted)))
 
 
-def _subscribe(context: RequestContext, scope: Scope, wanted: ListOptions) -> Subscription:
-    """Raises StatusError 410 when the revision is too old, 504 when it is yet to come."""
+async def _subscribe(context: RequestContext, scope: Scope, wanted: ListOptions) -> Subscription:
+    """From a revision that is yet to come nothing is sent until it is past, unless the objects there are were
+    asked for. Raises StatusError 410 when the revision is too old, 504 when it does not come.
+    """
     cache, start = scope.store.cache, revision(wanted.resource_version)
-    check_not_ahead(start, cache.revision)
+    if wanted.send_initial_events:
+        await until_fresh(cache, start)
     try:
         return cache.watch(
             scope.store.prefix(scope.namespace(context)),

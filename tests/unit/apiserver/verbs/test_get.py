@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 CONFIGS = "/api/v1/namespaces/default/configmaps"
@@ -38,9 +39,28 @@ async def test_a_state_that_is_yet_to_come(api: Any) -> None:
     known = int(made.body["metadata"]["resourceVersion"])
     assert (await api.get(f"{CONFIGS}/a?resourceVersion={known}")).status == 200
     ahead = await api.get(f"{CONFIGS}/a?resourceVersion={known + 1}")
-    assert ahead.message == f"Too large resource version: {known + 1}, current: {known}"
-    assert ahead.status == 504 and ahead.body["details"]["retryAfterSeconds"] == 1
+    assert ahead.message == f"Timeout: Too large resource version: {known + 1}, current: {known}"
+    assert (ahead.status, ahead.body["reason"], ahead.headers["Retry-After"]) == (504, "Timeout", "1")
+    assert ahead.body["details"] == {
+        "causes": [{"reason": "ResourceVersionTooLarge", "message": "Too large resource version"}],
+        "retryAfterSeconds": 1,
+    }
     assert (await api.get(f"{CONFIGS}/a?resourceVersion=x")).status == 422
+
+
+async def test_a_state_that_comes_while_it_is_waited_for(api: Any) -> None:
+    ahead = api.storage.revision + 2
+    async with asyncio.timeout(5), asyncio.TaskGroup() as asked:
+        early = asked.create_task(api.get(f"{CONFIGS}/a?resourceVersion={ahead - 1}"))
+        both = asked.create_task(api.get(f"{CONFIGS}?resourceVersion={ahead}"))
+        left = asked.create_task(api.get(f"{CONFIGS}?resourceVersion={ahead}"))
+        await asyncio.sleep(0)
+        left.cancel()
+        await api.post(CONFIGS, {"metadata": {"name": "a"}})
+        await api.post(CONFIGS, {"metadata": {"name": "b"}})
+    assert early.result().status == 200
+    assert [one["metadata"]["name"] for one in both.result().body["items"]] == ["a", "b"]
+    assert left.cancelled()
 
 
 async def test_what_is_deprecated_says_so_to_all(api: Any) -> None:

@@ -135,6 +135,15 @@ async def test_refusals(api: Any, configs: None, query: str, status: int, messag
     assert answer.status == status and message in answer.message
 
 
+async def test_what_is_at_hand_comes_in_one_piece(api: Any, configs: None) -> None:
+    """Kubernetes' cache has no pages of what it has at revision 0."""
+    every = (await api.get(ALL)).body["items"]
+    answer = await api.get(f"{ALL}?limit=1&resourceVersion=0")
+    assert answer.body["items"] == every and len(every) > 1
+    assert list(answer.body["metadata"]) == ["resourceVersion"]
+    assert len((await api.get(f"{ALL}?limit=1")).body["items"]) == 1
+
+
 async def forget_history(api: Any) -> None:
     await api.storage.compact(api.storage.revision)
     await api.restart()

@@ -81,11 +81,42 @@ async def test_a_revision_that_is_too_old(api: Any) -> None:
         assert await watch.next() is None
 
 
-async def test_a_revision_that_is_yet_to_come(api: Any) -> None:
-    async with await api.watch(f"{WATCH}&resourceVersion=99999") as watch:
+async def test_nothing_is_told_before_the_revision_asked_for(api: Any) -> None:
+    """As Kubernetes has it: the watch waits for what is yet to come, however long."""
+    await make(api, "a")
+    ahead = api.storage.revision + 1
+    async with await api.watch(f"{WATCH}&resourceVersion={ahead}") as watch:
+        await make(api, "b")
+        await make(api, "c")
+        seen = await watch.next()
+        assert (seen["type"], seen["object"]["metadata"]["name"]) == ("ADDED", "c")
+
+
+INITIAL = f"{WATCH}&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true"
+
+
+async def test_the_objects_there_are_at_a_revision_that_does_not_come(api: Any) -> None:
+    async with await api.watch(f"{INITIAL}&resourceVersion=99999") as watch:
         error = await watch.next()
         assert error["type"] == "ERROR" and error["object"]["code"] == 504
+        assert error["object"]["message"].startswith("Timeout: Too large resource version: 99999, current: ")
         assert await watch.next() is None
+
+
+TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io,application/json"
+
+
+async def test_a_table_says_where_the_objects_there_are_end(api: Any) -> None:
+    await make(api, "a")
+    async with await api.watch(INITIAL, Accept=TABLE) as watch:
+        assert [row["cells"][0] for row in (await watch.next())["object"]["rows"]] == ["a"]
+        end = await watch.next()
+    (row,) = end["object"]["rows"]
+    assert (end["type"], end["object"]["kind"], row["cells"]) == ("BOOKMARK", "Table", ["", 0, "<unknown>"])
+    assert row["object"]["metadata"] == {
+        "annotations": {"k8s.io/initial-events-end": "true"},
+        "resourceVersion": end["object"]["metadata"]["resourceVersion"],
+    }
 
 
 async def test_it_ends_when_the_server_does(api: Any) -> None:
