@@ -20,7 +20,7 @@ import pytest
 from podling.cri.grpc import cri_pb2 as pb
 from podling.cri.interface import EventKind, Runtime
 from podling.kubelet.serving.pod_host import Pages
-from podling.kubelet.serving.server import KubeletServer, server_tls
+from podling.kubelet.serving.server import KubeletServer, Peer, server_tls
 from podling.model.container import Container
 from podling.model.meta import ObjectMeta
 from podling.model.pod import Pod, PodSpec, PodStatus
@@ -220,9 +220,21 @@ async def masters_only(user: str, groups: tuple[str, ...], verb: str, asked: Seq
     return "system:masters" in groups
 
 
+@pytest.fixture(params=["network", "process"])
+def seam(request: pytest.FixtureRequest) -> str:
+    """Every test comes to the kubelet's server over the network, and from within its process."""
+    seam: str = request.param
+    return seam
+
+
 @pytest.fixture
 async def node(
-    containerd: Any, containerd_runtime: Runtime, tmp_path: Path, certificates: Certificates, until_done: Any
+    seam: str,
+    containerd: Any,
+    containerd_runtime: Runtime,
+    tmp_path: Path,
+    certificates: Certificates,
+    until_done: Any,
 ) -> AsyncIterator[Node]:
     config = pb.PodSandboxConfig(
         metadata=pb.PodSandboxMetadata(name="pod", uid=str(tmp_path), namespace="default"),
@@ -238,13 +250,23 @@ async def node(
     try:
         async with asyncio.TaskGroup() as group:
             running = [group.create_task(server.run()), group.create_task(host.follow_events())]
-            async with server.listening(socket.create_server(("127.0.0.1", 0)), certificates.server) as port:
-                yield Node(host, Address("127.0.0.1", port, certificates.client), config, containerd.busybox)
+            async with _address(server, seam, certificates) as address:
+                yield Node(host, address, config, containerd.busybox)
             for task in running:
                 task.cancel()
     finally:
         await until_done(lambda: containerd_runtime.stop_pod_sandbox(sandbox))
         await until_done(lambda: containerd_runtime.remove_pod_sandbox(sandbox))
+
+
+@asynccontextmanager
+async def _address(server: KubeletServer, seam: str, certificates: Certificates) -> AsyncIterator[Address]:
+    if seam == "process":
+        async with server.joined(Peer("kube-apiserver", ("system:masters",))) as connect:
+            yield Address("127.0.0.1", 0, within=connect)
+        return
+    async with server.listening(socket.create_server(("127.0.0.1", 0)), certificates.server) as port:
+        yield Address("127.0.0.1", port, certificates.client)
 
 
 @pytest.fixture

@@ -7,13 +7,15 @@ import asyncio
 import aiohttp
 import pytest
 
+from podling.apiserver.kubelets import http_connector
+
 pytestmark = pytest.mark.containerd
 
 
 @pytest.fixture
 async def logs(node):
     """Asks for the log of a container of the pod."""
-    connector = aiohttp.TCPConnector(ssl=node.address.tls)
+    connector = http_connector(node.address)
     async with aiohttp.ClientSession(
         f"https://127.0.0.1:{node.address.port}", connector=connector
     ) as session:
