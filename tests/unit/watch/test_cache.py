@@ -310,13 +310,14 @@ class _SlowStorage(MemoryStorage):
 
 async def test_a_revision_is_waited_for_by_whoever_needs_it(cluster: Any) -> None:
     start = cluster.cache.revision
-    waiting = [asyncio.create_task(cluster.cache.reached(start + more)) for more in (0, 1, 2)]
-    left = asyncio.create_task(cluster.cache.reached(start + 1))
-    await asyncio.sleep(0)
-    assert [one.done() for one in waiting] == [True, False, False]
-    left.cancel()
-    for number, expected in enumerate(([True, True, False], [True, True, True])):
-        await cluster.apply(f"pod-{number}")
+    async with asyncio.timeout(5), asyncio.TaskGroup() as tasks:
+        waiting = [tasks.create_task(cluster.cache.reached(start + more)) for more in (0, 1, 2)]
+        left = tasks.create_task(cluster.cache.reached(start + 1))
         await asyncio.sleep(0)
-        await asyncio.sleep(0)
-        assert [one.done() for one in waiting] == expected
+        assert [one.done() for one in waiting] == [True, False, False]
+        left.cancel()
+        for number, expected in enumerate(([True, True, False], [True, True, True])):
+            await cluster.apply(f"pod-{number}")
+            await asyncio.sleep(0)
+            await asyncio.sleep(0)
+            assert [one.done() for one in waiting] == expected
