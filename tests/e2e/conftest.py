@@ -124,6 +124,43 @@ def make_podling(
     assert not any(left.values()), left
 
 
+@dataclass
+class Part:
+    """A `podling` command that runs until it is told to stop."""
+
+    arguments: list[str]
+    log: Path
+    process: subprocess.Popen[str] | None = None
+
+    def start(self, ready: str) -> None:
+        """Returns when it has said `ready`."""
+        with self.log.open("a") as log:
+            command = [sys.executable, "-m", "podling", *self.arguments]
+            self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, text=True)
+        assert self.process.stdout
+        said = []
+        for line in self.process.stdout:
+            said.append(line)
+            if line.startswith(ready):
+                return
+        pytest.fail(f"{self.arguments[0]} ended: {said} {self.log.read_text()}")
+
+    def end(self, number: signal.Signals = signal.SIGTERM) -> None:
+        if self.process is None:
+            return
+        self.process.send_signal(number)
+        self.process.wait(30)
+        assert self.process.stdout
+        self.process.stdout.close()
+        self.process = None
+
+
+@pytest.fixture(scope="session")
+def make_part() -> Callable[..., Part]:
+    """Parts of a podling that run alone, not started yet: `make_part(ARGUMENTS, LOG)`."""
+    return Part
+
+
 @pytest.fixture(scope="session")
 def podling(make_podling: Callable[[], Podling], image_archives: dict[str, Path]) -> Podling:
     """One running podling with the test images, shared by every test that does not stop it."""

@@ -9,8 +9,6 @@ import json
 import os
 import signal
 import ssl
-import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -35,43 +33,12 @@ READY = {
 
 
 @dataclass
-class Part:
-    """A `podling` command that runs until it is told to stop."""
-
-    arguments: list[str]
-    log: Path
-    process: subprocess.Popen[str] | None = None
-
-    def start(self, ready: str) -> None:
-        """Returns when it has said `ready`."""
-        with self.log.open("a") as log:
-            command = [sys.executable, "-m", "podling", *self.arguments]
-            self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, text=True)
-        assert self.process.stdout
-        said = []
-        for line in self.process.stdout:
-            said.append(line)
-            if line.startswith(ready):
-                return
-        pytest.fail(f"{self.arguments[0]} ended: {said} {self.log.read_text()}")
-
-    def end(self, number: signal.Signals = signal.SIGTERM) -> None:
-        if self.process is None:
-            return
-        self.process.send_signal(number)
-        self.process.wait(30)
-        assert self.process.stdout
-        self.process.stdout.close()
-        self.process = None
-
-
-@dataclass
 class Apart:
     """A cluster of four processes. `podling` has kubectl and the server's directory, `node` the kubelet's."""
 
     podling: Any
     node: Any
-    parts: dict[str, Part] = field(default_factory=dict)
+    parts: dict[str, Any] = field(default_factory=dict)
 
     def start(self, name: str) -> None:
         self.parts[name].start(READY[name])
@@ -88,7 +55,9 @@ class Apart:
 
 
 @pytest.fixture(scope="module")
-def apart(make_podling: Callable[[], Any], image_archives: dict[str, Path]) -> Iterator[Apart]:
+def apart(
+    make_podling: Callable[[], Any], make_part: Callable[..., Any], image_archives: dict[str, Path]
+) -> Iterator[Apart]:
     server, node = make_podling(), make_podling()
     directory = server.instance.data_dir
     directory.mkdir()
@@ -101,7 +70,7 @@ def apart(make_podling: Callable[[], Any], image_archives: dict[str, Path]) -> I
         "kubelet": ["--kubeconfig", str(directory / "kubelet.conf"), *own],
     }
     log = directory / "parts.log"
-    cluster = Apart(server, node, {name: Part([name, *given], log) for name, given in arguments.items()})
+    cluster = Apart(server, node, {name: make_part([name, *given], log) for name, given in arguments.items()})
     try:
         cluster.start("apiserver")
         url = f"https://127.0.0.1:{server.port}"
@@ -192,7 +161,7 @@ def test_the_kubelet_serves_with_a_certificate_of_its_own(apart: Apart) -> None:
 
 
 def test_another_kubelet_drives_a_runtime_it_did_not_start(
-    apart: Apart, make_podling: Callable[[], Any], containerd: Any
+    apart: Apart, make_podling: Callable[[], Any], make_part: Callable[..., Any], containerd: Any
 ) -> None:
     """R-SYS-2: any CRI v1 socket will do. What runs there stays when the kubelet goes."""
     guest, server = make_podling(), apart.podling
@@ -201,7 +170,7 @@ def test_another_kubelet_drives_a_runtime_it_did_not_start(
     server.command("kubeconfig", "--node", "guest", "--server", url, str(credentials))
     own = ["--data-dir", str(guest.instance.data_dir), "--node-name", "guest"]
     given = ["kubelet", "--kubeconfig", str(credentials), *own, "--cri-endpoint", containerd.socket]
-    part = Part(given, server.instance.data_dir / "guest.log")
+    part = make_part(given, server.instance.data_dir / "guest.log")
     try:
         part.start("Node guest of ")
         found = apart.run_pod("visiting", f"echo up; {FOREVER}", nodeName="guest")

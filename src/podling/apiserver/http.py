@@ -25,6 +25,7 @@ from aiohttp.abc import AbstractStreamWriter
 from podling.apiserver.arrival import arrival, log, read_request
 from podling.apiserver.response import Handle, Response
 from podling.streaming.errors import Disconnected
+from podling.streaming.keep_alive import keep_alive
 
 HEADER_LIMIT = 1 << 20
 """An exec names its command in the URL, so lines may be long; this is what Go's server takes, too."""
@@ -68,6 +69,8 @@ async def listening(
         max_field_size=HEADER_LIMIT,
     )
     server = await loop.create_server(answers, host, port, ssl=tls, backlog=1024)
+    for listener in server.sockets:
+        keep_alive(listener)
     try:
         yield server.sockets[0].getsockname()[1]
     finally:

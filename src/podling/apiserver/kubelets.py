@@ -5,14 +5,17 @@ A Node says where its kubelet is, and that alone decides: a kubelet of this proc
 
 from __future__ import annotations
 
+import socket
 import ssl
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import aiohttp
 from aiohttp.client_proto import ResponseHandler
 from aiohttp.tracing import Trace
 
+from podling.streaming.keep_alive import keep_alive
 from podling.streaming.upgrade import Address
 from podling.streaming.within import Connect
 
@@ -41,7 +44,15 @@ def http_connector(address: Address) -> aiohttp.BaseConnector:
     """For one plain request."""
     if address.within is not None:
         return _WithinConnector(address.within)
-    return aiohttp.TCPConnector(ssl=address.tls or True)
+    return aiohttp.TCPConnector(ssl=address.tls or True, socket_factory=_kept_alive)
+
+
+def _kept_alive(address: tuple[Any, ...]) -> socket.socket:
+    """A socket for an address as `getaddrinfo` gives it."""
+    family, kind, protocol, *_ = address
+    connection = socket.socket(family, kind, protocol)
+    keep_alive(connection)
+    return connection
 
 
 class _WithinConnector(aiohttp.BaseConnector):

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from email.message import Message
 
 from podling.streaming.errors import Disconnected, ProtocolError
+from podling.streaming.keep_alive import keep_alive
 from podling.streaming.within import Connect, Factory
 
 MAX_HEAD = 64 * 1024
@@ -49,6 +50,7 @@ class Address:
         transport, _ = await asyncio.get_running_loop().create_connection(
             client, self.host, self.port, ssl=self.tls, server_hostname=self.server_name
         )
+        keep_alive(transport.get_extra_info("socket"))
         return transport
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import email
 import io
+import socket
 import ssl
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
@@ -58,9 +59,20 @@ class Echo:
         raise Disconnected("the one who has the rest is gone")
 
 
+KEEP_ALIVE = (
+    (socket.SOL_SOCKET, socket.SO_KEEPALIVE),
+    (socket.IPPROTO_TCP, socket.TCP_KEEPIDLE),
+    (socket.IPPROTO_TCP, socket.TCP_KEEPINTVL),
+    (socket.IPPROTO_TCP, socket.TCP_KEEPCNT),
+)
+
+
 class Takeover:
     async def run(self, request: web.BaseRequest) -> web.StreamResponse:
-        return web.Response(status=418, text=f"taken over from {request.method}")
+        assert request.transport is not None
+        connection = request.transport.get_extra_info("socket")
+        asked = [connection.getsockopt(*option) for option in KEEP_ALIVE]
+        return web.Response(status=418, text=f"taken over from {request.method}, asked {asked}")
 
 
 @asynccontextmanager
@@ -233,7 +245,10 @@ async def test_what_breaks_off_is_not_taken_for_the_whole(session: aiohttp.Clien
 async def test_a_connection_is_handed_on(session: aiohttp.ClientSession) -> None:
     async with serving(Echo()) as url:
         answer = await session.post(f"{url}/upgrade")
-        assert (answer.status, await answer.text()) == (418, "taken over from POST")
+        assert (answer.status, await answer.text()) == (
+            418,
+            "taken over from POST, asked [1, 15, 15, 9]",
+        ), "a client that has lost its network is missed"
 
 
 @pytest.fixture

@@ -29,6 +29,7 @@ from podling.kubelet.serving.stream_handlers import StreamHandlers
 from podling.model.errors import StatusError
 from podling.model.time import Clock
 from podling.streaming.errors import Disconnected
+from podling.streaming.keep_alive import keep_alive
 from podling.streaming.negotiation import Unacceptable
 from podling.streaming.within import Connect, connect_within
 
@@ -88,6 +89,7 @@ class KubeletServer:
     async def listening(self, listener: socket.socket, tls: ssl.SSLContext) -> AsyncIterator[int]:
         """Serve while the block runs, who connects to `listener`, which is closed then; gives its port."""
         async with self._answering(_certified) as runner:
+            keep_alive(listener)
             site = web.SockSite(runner, listener, ssl_context=tls)
             await site.start()
             yield runner.addresses[0][1]
