@@ -52,12 +52,14 @@ _STATES = {
 
 @dataclass(slots=True)
 class RuntimePod:
-    """What the runtime has of one pod. Names are from the labels of whatever was found first."""
+    """What the runtime has of one pod. Names are from the labels of whatever was found first; `statuses` are
+    the containers in the runtime's own words."""
 
     namespace: str
     name: str
     sandboxes: list[ObservedSandbox] = field(default_factory=list)
     containers: list[ObservedContainer] = field(default_factory=list)
+    statuses: list[pb.ContainerStatus] = field(default_factory=list)
 
     def ids(self) -> Iterator[str]:
         yield from (sandbox.id for sandbox in self.sandboxes)
@@ -80,7 +82,9 @@ async def observe(runtime: Runtime, uid: str = "") -> dict[str, RuntimePod]:
     for sandbox in filter(None, found_sandboxes):
         _pod(pods, sandbox.labels).sandboxes.append(observed_sandbox(sandbox))
     for container in filter(None, found_containers):
-        _pod(pods, container.labels).containers.append(observed_container(container, owners[container.id]))
+        pod = _pod(pods, container.labels)
+        pod.containers.append(observed_container(container, owners[container.id]))
+        pod.statuses.append(container)
     return pods
 
 

@@ -1,7 +1,8 @@
 """What pods that are no more have left on the node: runtime pods, directories, logs, cgroups.
 
 What still runs of a pod the API no longer knows is ended by a worker like any other's, for an object made up
-of what its labels say; what is only files is deleted.
+of what its labels and annotations say: preStop hooks run, in the second of grace every kubelet gives such a
+pod. What is only files is deleted.
 """
 
 from __future__ import annotations
@@ -11,11 +12,15 @@ import os
 import shutil
 from collections.abc import Collection, Iterator
 
+from podling.cri.grpc import cri_pb2 as pb
 from podling.kubelet.config import KubeletConfig
+from podling.kubelet.container_types import ALWAYS, ContainerType, type_of_label
 from podling.kubelet.node.cgroups import Cgroups
 from podling.kubelet.pod.observe import RuntimePod
 from podling.kubelet.pod.pod_directories import stored_pods
+from podling.kubelet.runtime_config.runtime_labels import CONTAINER_TYPE, restored
 from podling.kubelet.volumes.mounts import unmount_under
+from podling.model.container import Container, EphemeralContainer
 from podling.model.meta import ObjectMeta
 from podling.model.pod import Pod, PodSpec
 
@@ -23,9 +28,25 @@ log = logging.getLogger(__name__)
 
 
 def orphan(uid: str, found: RuntimePod, node_name: str) -> Pod:
-    """As much of a pod as its labels tell."""
+    """As much of a pod as was written on what it left."""
     meta = ObjectMeta(name=found.name, namespace=found.namespace, uid=uid)
-    return Pod(metadata=meta, spec=PodSpec(node_name=node_name))
+    spec = PodSpec(node_name=node_name)
+    # The newest definition of each counts, and sidecars end in the order opposite to that of their start.
+    for status in {status.metadata.name: status for status in sorted(found.statuses, key=_age)}.values():
+        kind = type_of_label(status.labels.get(CONTAINER_TYPE, ""))
+        if kind is ContainerType.EPHEMERAL:
+            spec.ephemeral_containers.append(restored(status, EphemeralContainer))
+        elif kind is ContainerType.REGULAR:
+            spec.containers.append(restored(status, Container))
+        else:
+            container = restored(status, Container)
+            container.restart_policy = ALWAYS if kind is ContainerType.SIDECAR else None
+            spec.init_containers.append(container)
+    return Pod(metadata=meta, spec=spec)
+
+
+def _age(status: pb.ContainerStatus) -> int:
+    return status.created_at
 
 
 def remove_leftovers(config: KubeletConfig, cgroups: Cgroups, known: Collection[str]) -> None:

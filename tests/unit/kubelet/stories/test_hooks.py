@@ -247,3 +247,47 @@ def test_force_leaves_no_time_for_hooks_of_sidecars_either(play) -> None:
         assert ended(node) == ["stop app#0", "stop side#0", "stop default/web#0"]
 
     play(story, app=image(None), side=image())
+
+
+async def orphan(node: Any, *containers: dict[str, Any], **spec: Any) -> None:
+    """A pod that is deleted by force while no kubelet runs, and what is asked for when one does again."""
+    await node.create("web", *containers, **spec)
+    await node.until("web", node.is_ready)
+    await node.crash()
+    await node.client.delete(Pod, "web", "default", grace_seconds=0)
+    await node.boot()
+    await node.until_idle("web")
+
+
+def test_the_hook_of_an_orphan_is_run(play) -> None:
+    """It is known by what was written on the container."""
+
+    async def story(node) -> None:
+        await orphan(node, hooks(preStop=run("hook")))
+        assert ended(node) == ["exec app#0 hook", "stop app#0", "stop default/web#0"]
+        assert "Normal Killing spec.containers{app} Stopping container app" in await node.events("web")
+
+    play(story, app=image())
+
+
+def test_the_hook_of_an_orphan_has_a_second(play) -> None:
+    async def story(node) -> None:
+        await orphan(node, hooks(preStop=run("endless")), terminationGracePeriodSeconds=600)
+        assert ended(node) == ["exec app#0 endless", "stop app#0", "stop default/web#0"]
+        assert time() < SECONDS
+
+    play(story, app=image())
+
+
+def test_the_parts_of_an_orphan_end_in_their_order_and_as_they_wish(play) -> None:
+    """R-INIT-6"""
+
+    async def story(node) -> None:
+        sides = [node.container(name, restartPolicy="Always") for name in ("one", "two")]
+        await orphan(
+            node, {"lifecycle": {"stopSignal": "SIGUSR1"}}, initContainers=sides, os={"name": "linux"}
+        )
+        stops = [call for call in ended(node) if call.startswith("stop")]
+        assert stops == ["stop app#0 SIGUSR1", "stop two#0", "stop one#0", "stop default/web#0"]
+
+    play(story, app=image(), one=image(), two=image())
