@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ipaddress
 from collections.abc import Iterator
 from datetime import datetime
 from typing import Any
@@ -22,6 +21,7 @@ from podling.apiserver.registry.field import (
     required,
     too_many,
 )
+from podling.apiserver.registry.ip_addresses import ip_faults, parsed, unsuitable, warn_of_ips
 from podling.apiserver.registry.kind import Column, Kind
 from podling.model import names
 from podling.model.endpoint_slice import Endpoint, EndpointSlice, SlicePort
@@ -66,6 +66,15 @@ class EndpointSlices(Kind[EndpointSlice]):
             causes.append(invalid("addressType", new.address_type, IMMUTABLE))
         return causes
 
+    def warnings(self, obj: EndpointSlice) -> list[str]:
+        if obj.address_type == "FQDN":
+            return ["spec.addressType: FQDN endpoints are deprecated"]
+        return [
+            warning
+            for i, endpoint in enumerate(obj.endpoints)
+            for warning in warn_of_ips(endpoint.addresses, f"endpoints[{i}].addresses")
+        ]
+
     def row(self, obj: EndpointSlice, now: datetime) -> list[Any]:
         return [
             obj.metadata.name,
@@ -108,27 +117,12 @@ def _validate_endpoint(endpoint: Endpoint, family: str, path: str) -> Iterator[C
 
 
 def _address_faults(address: str, family: str) -> list[str]:
-    try:
-        parsed = ipaddress.ip_address(address)
-    except ValueError:
-        return [f"must be a valid {family} address"]
-    if parsed.version != int(family[-1]):
+    meant = parsed(address)
+    if faults := ip_faults(address):
+        return faults
+    if meant is None or meant.version != int(family[-1]):
         return [f"must be an {family} address"]
-    return unsuitable(parsed)
-
-
-def unsuitable(address: ipaddress.IPv4Address | ipaddress.IPv6Address) -> list[str]:
-    """Why an address can be no endpoint's."""
-    found = []
-    if address.is_unspecified:
-        found.append("may not be unspecified (0.0.0.0 or ::)")
-    if address.is_loopback:
-        found.append("may not be in the loopback range (127.0.0.0/8, ::1/128)")
-    if address.is_link_local:
-        found.append("may not be in the link-local range (169.254.0.0/16, fe80::/10)")
-    if address.is_multicast:
-        found.append("may not be in the multicast range (224.0.0.0/4, ff00::/8)")
-    return found
+    return unsuitable(meant)
 
 
 def _validate_ports(ports: list[SlicePort]) -> Iterator[Cause]:

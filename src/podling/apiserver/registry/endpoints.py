@@ -9,6 +9,7 @@ from typing import Any
 from podling.apiserver.registry import metadata
 from podling.apiserver.registry.age import age
 from podling.apiserver.registry.columns import AGE, NAME, joined
+from podling.apiserver.registry.ip_addresses import warn_of_ip
 from podling.apiserver.registry.kind import Column, Kind
 from podling.model.errors import Cause
 from podling.model.scheme import resource_of
@@ -34,6 +35,18 @@ class Endpoints(Kind[EndpointsObject]):
 
     def validate_update(self, new: EndpointsObject, old: EndpointsObject) -> list[Cause]:
         return metadata.validate_update(new.metadata, old.metadata)
+
+    def warnings(self, obj: EndpointsObject) -> list[str]:
+        return [
+            warning
+            for i, subset in enumerate(obj.subsets)
+            for field, addresses in (
+                ("addresses", subset.addresses),
+                ("notReadyAddresses", subset.not_ready_addresses),
+            )
+            for j, address in enumerate(addresses)
+            for warning in warn_of_ip(address.ip, f"subsets[{i}].{field}[{j}].ip")
+        ]
 
     def row(self, obj: EndpointsObject, now: datetime) -> list[Any]:
         return [obj.metadata.name, _shown(obj.subsets), age(obj.metadata.creation_timestamp, now)]

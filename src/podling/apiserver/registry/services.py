@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ipaddress
 from collections.abc import Iterator, Mapping
 from datetime import datetime
 from typing import Any
@@ -21,7 +20,9 @@ from podling.apiserver.registry.field import (
     one_of,
     required,
 )
+from podling.apiserver.registry.ip_addresses import parsed, unsuitable, validate_ip
 from podling.apiserver.registry.kind import PROXY_VERBS, Column, Connect, Kind, Part, Subresource
+from podling.apiserver.registry.service_warnings import EXTERNAL, HEADLESS, service_warnings
 from podling.model import names
 from podling.model.enums import ENUMS
 from podling.model.errors import Cause
@@ -31,8 +32,6 @@ from podling.model.service import Service, ServicePort, ServiceSpec
 TYPES = ("ClusterIP", "ExternalName", "LoadBalancer", "NodePort")
 PROTOCOLS = ENUMS["ServicePort", "protocol"]
 AFFINITIES = ("ClientIP", "None")
-HEADLESS = "None"
-EXTERNAL = "ExternalName"
 WITH_NODE_PORTS = ("LoadBalancer", "NodePort")
 
 
@@ -101,6 +100,9 @@ class Services(Kind[Service]):
             causes.append(invalid("spec.clusterIPs[0]", new.spec.cluster_ips, "may not change once set"))
         return causes
 
+    def warnings(self, obj: Service) -> list[str]:
+        return list(service_warnings(obj))
+
     def row(self, obj: Service, now: datetime) -> list[Any]:
         return [
             obj.metadata.name,
@@ -155,9 +157,7 @@ def _validate_spec(spec: ServiceSpec) -> Iterator[Cause]:
     elif not spec.ports and spec.cluster_ip != HEADLESS:
         yield required("spec.ports")
     seen: set[str] = set()
-    if spec.cluster_ip and spec.cluster_ip != HEADLESS and not _is_address(spec.cluster_ip):
-        why = "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)"
-        yield invalid("spec.clusterIPs[0]", spec.cluster_ip, why)
+    yield from _validate_addresses(spec)
     for i, port in enumerate(spec.ports):
         yield from _validate_port(port, f"spec.ports[{i}]", named=len(spec.ports) > 1)
         if port.name and port.name in seen:
@@ -165,12 +165,14 @@ def _validate_spec(spec: ServiceSpec) -> Iterator[Cause]:
         seen.add(port.name)
 
 
-def _is_address(text: str) -> bool:
-    try:
-        ipaddress.ip_address(text)
-    except ValueError:
-        return False
-    return True
+def _validate_addresses(spec: ServiceSpec) -> Iterator[Cause]:
+    if spec.cluster_ip and spec.cluster_ip != HEADLESS:
+        yield from validate_ip(spec.cluster_ip, "spec.clusterIPs[0]")
+    for i, address in enumerate(spec.external_ips):
+        where = f"spec.externalIPs[{i}]"
+        yield from validate_ip(address, where)
+        if (meant := parsed(address)) is not None:
+            yield from all_invalid(where, address, unsuitable(meant))
 
 
 def _validate_port(port: ServicePort, path: str, *, named: bool) -> Iterator[Cause]:

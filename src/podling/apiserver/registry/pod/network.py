@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import ipaddress
 from collections.abc import Iterator
 
 from podling.apiserver.registry.field import all_invalid, forbidden, invalid, required, too_long
+from podling.apiserver.registry.ip_addresses import validate_ip
 from podling.model import names
 from podling.model.errors import Cause
 from podling.model.pod import HostAlias, PodDNSConfig, PodSpec
@@ -32,20 +32,6 @@ def validate_host_aliases(aliases: list[HostAlias], path: str) -> Iterator[Cause
         yield from validate_ip(alias.ip, f"{path}[{i}].ip")
         for j, hostname in enumerate(alias.hostnames):
             yield from all_invalid(f"{path}[{i}].hostnames[{j}]", hostname, names.dns1123_subdomain(hostname))
-
-
-def validate_ip(address: str, path: str) -> Iterator[Cause]:
-    if not _is_ip(address):
-        yield invalid(path, address, "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)")
-
-
-def _is_ip(text: str) -> bool:
-    """An address that means the same everywhere: none with a zone, such as `fe80::1%eth0`."""
-    try:
-        ipaddress.ip_address(text)
-    except ValueError:
-        return False
-    return "%" not in text
 
 
 def validate_dns(config: PodDNSConfig | None, policy: str, path: str) -> Iterator[Cause]:

@@ -11,9 +11,9 @@ import msgspec
 from podling.apiserver.registry import metadata
 from podling.apiserver.registry.container.security_validation import validate_id
 from podling.apiserver.registry.field import IMMUTABLE, all_invalid, duplicate, forbidden, invalid
+from podling.apiserver.registry.ip_addresses import validate_ip
 from podling.apiserver.registry.kind import Part
 from podling.apiserver.registry.pod.annotations import validate_annotation_updates
-from podling.apiserver.registry.pod.network import validate_ip
 from podling.model import names
 from podling.model.errors import Cause
 from podling.model.gates import DEFAULT_GATES, Gates

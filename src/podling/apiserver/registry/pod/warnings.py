@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 
-from podling.apiserver.registry.ip_warnings import warn_of_ips
+from podling.apiserver.registry.ip_addresses import warn_of_pod_ips
 from podling.apiserver.registry.pod.annotations import APP_ARMOR, POD_SECCOMP, SECCOMP
 from podling.apiserver.registry.pod.containers import containers_with_paths
 from podling.apiserver.registry.pod.port_warnings import warn_of_ports
@@ -66,7 +66,7 @@ def _warn_of_spec(spec: PodSpec, annotations: Mapping[str, str], root: str) -> I
     if grace is not None and grace < 0:
         why = "must be >= 0; negative values are invalid and will be treated as 1"
         yield f"{path}.terminationGracePeriodSeconds: {why}"
-    yield from warn_of_ips(spec, path)
+    yield from warn_of_pod_ips(spec, path)
 
 
 def _warn_of_duplicates(values: Iterable[str], path: str, key: str) -> Iterator[str]:

@@ -1,0 +1,91 @@
+"""IP addresses and subnets as fields have them: what is wrong with one, and what is said of one that is taken
+for what it means and not written as it should be.
+
+Programs disagree on `010.0.0.1` (octal or not) and on `::ffff:10.0.0.1` (which family), so neither is taken;
+Kubernetes' name for that is StrictIPCIDRValidation.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from ipaddress import IPv4Address, IPv6Address, IPv6Interface, ip_address, ip_interface, ip_network
+
+from podling.apiserver.registry.field import invalid
+from podling.model.errors import Cause
+from podling.model.pod import PodSpec
+
+LINK_LOCAL_MULTICAST = (ip_network("224.0.0.0/24"), ip_network("ff02::/16"))
+_LEADING_ZEROS = re.compile(r"(?<![0-9a-fA-F:.])0+(?=\d+\.)|(?<=\.)0+(?=\d)")
+
+
+def validate_ip(address: str, path: str) -> Iterator[Cause]:
+    for why in ip_faults(address):
+        yield invalid(path, address, why)
+
+
+def ip_faults(address: str) -> list[str]:
+    meant = parsed(address)
+    if meant is None:
+        sloppy = parsed(_LEADING_ZEROS.sub("", address))
+        if sloppy is not None:
+            return ["must not have leading 0s"]
+        return ["must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)"]
+    if isinstance(meant, IPv6Address) and meant.ipv4_mapped is not None:
+        return ["must not be an IPv4-mapped IPv6 address"]
+    return []
+
+
+def parsed(address: str) -> IPv4Address | IPv6Address | None:
+    """None for what is no address that means the same everywhere, such as `fe80::1%eth0`."""
+    try:
+        return None if "%" in address else ip_address(address)
+    except ValueError:
+        return None
+
+
+def unsuitable(address: IPv4Address | IPv6Address) -> list[str]:
+    """Why an address can be no endpoint's."""
+    found = []
+    if address.is_unspecified:
+        found.append(f"may not be unspecified ({address})")
+    if address.is_loopback:
+        found.append("may not be in the loopback range (127.0.0.0/8, ::1/128)")
+    if address.is_link_local:
+        found.append("may not be in the link-local range (169.254.0.0/16, fe80::/10)")
+    if any(address in network for network in LINK_LOCAL_MULTICAST if network.version == address.version):
+        found.append("may not be in the link-local multicast range (224.0.0.0/24, ff02::/10)")
+    return found
+
+
+def warn_of_ip(address: str, path: str) -> Iterator[str]:
+    """Nothing of what is no address: that is refused elsewhere."""
+    meant = parsed(address)
+    if isinstance(meant, IPv6Address) and str(meant) != address:
+        yield f'{path}: IPv6 address "{address}" should be in RFC 5952 canonical format ("{meant}")'
+
+
+def warn_of_cidr(cidr: str, path: str) -> Iterator[str]:
+    try:
+        meant = ip_interface(cidr)
+    except ValueError:
+        return
+    if meant.ip != meant.network.network_address:
+        alone = f"{meant.ip}/{meant.max_prefixlen}"
+        why = f'is ambiguous in this context (should be "{meant.network}" or "{alone}"?)'
+        yield f'{path}: CIDR value "{cidr}" {why}'
+    elif isinstance(meant, IPv6Interface) and str(meant) != cidr:
+        yield f'{path}: IPv6 CIDR value "{cidr}" should be in RFC 5952 canonical format ("{meant}")'
+
+
+def warn_of_ips(addresses: Iterable[str], path: str) -> Iterator[str]:
+    for i, address in enumerate(addresses):
+        yield from warn_of_ip(address, f"{path}[{i}]")
+
+
+def warn_of_pod_ips(spec: PodSpec, path: str) -> Iterator[str]:
+    """Of those a pod resolves names by."""
+    if spec.dns_config is not None:
+        yield from warn_of_ips(spec.dns_config.nameservers, f"{path}.dnsConfig.nameservers")
+    for i, alias in enumerate(spec.host_aliases):
+        yield from warn_of_ip(alias.ip, f"{path}.hostAliases[{i}].ip")

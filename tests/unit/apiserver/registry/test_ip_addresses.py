@@ -1,0 +1,174 @@
+"""R-SYS-1: addresses that programs read differently are refused, oddly written ones are warned of."""
+
+from __future__ import annotations
+
+from ipaddress import ip_address
+from typing import Any
+
+import pytest
+
+from podling.apiserver.registry.endpoint_slices import EndpointSlices
+from podling.apiserver.registry.endpoints import Endpoints
+from podling.apiserver.registry.ip_addresses import ip_faults, unsuitable, warn_of_cidr
+from podling.apiserver.registry.kind import Kind
+from podling.apiserver.registry.services import Services
+from podling.model.json import from_data
+
+NO_ADDRESS = "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)"
+ZEROS = "must not have leading 0s"
+MAPPED = "must not be an IPv4-mapped IPv6 address"
+
+
+@pytest.mark.parametrize(
+    ("address", "fault"),
+    [
+        ("10.0.0.1", ""),
+        ("0.0.0.0", ""),
+        ("100.20.0.10", ""),
+        ("2001:DB8::0:1", ""),
+        ("2001:0db8::0001", ""),
+        ("010.0.0.1", ZEROS),
+        ("10.000.0.001", ZEROS),
+        ("::ffff:10.0.0.01", ZEROS),
+        ("::ffff:10.0.0.1", MAPPED),
+        ("fe80::1%eth0", NO_ADDRESS),
+        ("10.0.0", NO_ADDRESS),
+        ("0300.0.0.1", NO_ADDRESS),
+        ("10.0.0.1/8", NO_ADDRESS),
+        ("", NO_ADDRESS),
+    ],
+)
+def test_what_is_an_address(address: str, fault: str) -> None:
+    assert ip_faults(address) == ([fault] if fault else [])
+
+
+@pytest.mark.parametrize(
+    ("address", "fault"),
+    [
+        ("10.0.0.1", ""),
+        ("224.0.1.1", ""),
+        ("0.0.0.0", "may not be unspecified (0.0.0.0)"),
+        ("127.1.2.3", "may not be in the loopback range (127.0.0.0/8, ::1/128)"),
+        ("fe80::1", "may not be in the link-local range (169.254.0.0/16, fe80::/10)"),
+        ("224.0.0.5", "may not be in the link-local multicast range (224.0.0.0/24, ff02::/10)"),
+        ("ff02::5", "may not be in the link-local multicast range (224.0.0.0/24, ff02::/10)"),
+    ],
+)
+def test_what_can_be_reached(address: str, fault: str) -> None:
+    assert unsuitable(ip_address(address)) == ([fault] if fault else [])
+
+
+@pytest.mark.parametrize(
+    ("cidr", "warning"),
+    [
+        ("10.0.0.0/8", ""),
+        ("2001:db8::/64", ""),
+        (
+            "10.1.2.3/8",
+            'CIDR value "10.1.2.3/8" is ambiguous in this context (should be "10.0.0.0/8" or "10.1.2.3/32"?)',
+        ),
+        (
+            "2001:DB8::/64",
+            'IPv6 CIDR value "2001:DB8::/64" should be in RFC 5952 canonical format ("2001:db8::/64")',
+        ),
+        ("nonsense", ""),
+    ],
+)
+def test_how_a_subnet_is_written(cidr: str, warning: str) -> None:
+    assert list(warn_of_cidr(cidr, "p")) == ([f"p: {warning}"] if warning else [])
+
+
+ODD, PLAIN = "2001:DB8::0:1", "2001:db8::1"
+SAID = f'IPv6 address "{ODD}" should be in RFC 5952 canonical format ("{PLAIN}")'
+HEADLESS = {"type": "ClusterIP", "clusterIP": "None"}
+
+
+@pytest.mark.parametrize(
+    ("kind", "data", "warnings"),
+    [
+        (Services(), {"spec": {"ports": [{"port": 80}], "selector": {"a": "b"}}}, []),
+        (Services(), {"spec": {"clusterIP": ODD}}, [f"spec.clusterIPs[0]: {SAID}"]),
+        (
+            Services(),
+            {"spec": {"externalIPs": [PLAIN, ODD]}},
+            [
+                f"spec.externalIPs[1]: {SAID}",
+                "spec.externalIPs is deprecated and may no longer be implemented in some clusters",
+            ],
+        ),
+        (
+            Services(),
+            {"spec": {"loadBalancerIP": ODD, "loadBalancerSourceRanges": ["10.1.2.3/8"]}},
+            [
+                f"spec.loadBalancerIP: {SAID}",
+                'spec.loadBalancerSourceRanges[0]: CIDR value "10.1.2.3/8" is ambiguous in this context '
+                '(should be "10.0.0.0/8" or "10.1.2.3/32"?)',
+            ],
+        ),
+        (
+            Services(),
+            {"spec": {**HEADLESS, "externalIPs": ["10.0.0.1"], "sessionAffinity": "ClientIP"}},
+            [
+                "spec.externalIPs is ignored for headless services",
+                "spec.SessionAffinity is ignored for headless services",
+            ],
+        ),
+        (
+            Services(),
+            {"spec": {"type": "ExternalName", "externalName": "a.b", "externalIPs": ["10.0.0.1"]}},
+            ['spec.externalIPs is ignored when spec.type is "ExternalName"'],
+        ),
+        (
+            Services(),
+            {"spec": {"externalName": "a.b", "trafficDistribution": "PreferClose"}},
+            [
+                'spec.externalName is ignored when spec.type is not "ExternalName"',
+                'spec.trafficDistribution: "PreferClose" is deprecated; use "PreferSameZone"',
+            ],
+        ),
+        (
+            Services(),
+            {"metadata": {"annotations": {"service.kubernetes.io/topology-aware-hints": "auto"}}},
+            [
+                "annotation service.kubernetes.io/topology-aware-hints is deprecated, please use "
+                "service.kubernetes.io/topology-mode instead"
+            ],
+        ),
+        (
+            EndpointSlices(),
+            {"addressType": "IPv6", "endpoints": [{"addresses": [PLAIN]}, {"addresses": [PLAIN, ODD]}]},
+            [f"endpoints[1].addresses[1]: {SAID}"],
+        ),
+        (
+            EndpointSlices(),
+            {"addressType": "FQDN", "endpoints": [{"addresses": ["a.b"]}]},
+            ["spec.addressType: FQDN endpoints are deprecated"],
+        ),
+        (
+            Endpoints(),
+            {"subsets": [{"addresses": [{"ip": PLAIN}], "notReadyAddresses": [{"ip": ODD}]}]},
+            [f"subsets[0].notReadyAddresses[0].ip: {SAID}"],
+        ),
+    ],
+)
+def test_warnings(kind: Kind[Any], data: dict[str, Any], warnings: list[str]) -> None:
+    obj = from_data({"metadata": {}, **data}, kind.resource.type)
+    kind.default(obj)
+    assert kind.warnings(obj) == warnings
+
+
+async def test_they_come_with_the_answer(api: Any) -> None:
+    services = "/api/v1/namespaces/default/services"
+    spec = {"ports": [{"port": 80}], "externalIPs": ["010.0.0.1", "127.0.0.1"]}
+    refused = await api.post(services, {"metadata": {"name": "s"}, "spec": spec})
+    assert refused.status == 422
+    assert [(cause["field"], cause["message"]) for cause in refused.body["details"]["causes"]] == [
+        ("spec.externalIPs[0]", f'Invalid value: "010.0.0.1": {ZEROS}'),
+        (
+            "spec.externalIPs[1]",
+            'Invalid value: "127.0.0.1": may not be in the loopback range (127.0.0.0/8, ::1/128)',
+        ),
+    ]
+    made = await api.post(services, {"metadata": {"name": "s"}, "spec": {**spec, "externalIPs": [ODD]}})
+    assert made.status == 201
+    assert made.headers["Warning"].startswith('299 - "spec.externalIPs[0]: IPv6 address \\"2001:DB8::0:1\\"')
