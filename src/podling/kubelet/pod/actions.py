@@ -16,6 +16,7 @@ from podling.cri.interface import NOT_FOUND, RuntimeFault
 from podling.kubelet.container_types import all_containers
 from podling.kubelet.hooks.pod_hooks import PodHooks
 from podling.kubelet.node.node_context import NodeContext
+from podling.kubelet.node.user_namespaces import check_handler, user_namespace
 from podling.kubelet.observed import ObservedSandbox
 from podling.kubelet.planning.container_plan import stop_after_failed_hook
 from podling.kubelet.planning.ending import MINIMUM_GRACE
@@ -146,10 +147,14 @@ class PodActions:
             path = self._node.cgroups.path(pod)
             raise StartError("FailedCreatePodContainer", f"{made} {path}: {error}") from error
         try:
-            config = self._sandbox_config(pod, attempt)
             handler = await runtime_handler(self._node.client, pod)
+            if pod.spec.host_users is False:
+                check_handler(await self._node.features.get(), handler)
+            config = self._sandbox_config(pod, attempt)
         except (ConfigError, StatusError, OSError) as error:
             raise StartError(_NO_SANDBOX, f"{_NO_SANDBOX_BECAUSE}{error}") from error
+        except RuntimeFault as fault:
+            raise refused(_NO_SANDBOX, f"{_NO_SANDBOX_BECAUSE}{rpc_text(fault)}", fault) from fault
         for warning in dns_warnings(pod, self._node.facts):
             self._node.events.warning(pod, "DNSConfigForming", warning)
         try:
@@ -165,8 +170,8 @@ class PodActions:
         if sandbox is None:
             return
         self._node.counts.start(action.type)
-        attempt = ContainerStart(self._node, pod, action, self._sandbox_config(pod, sandbox.attempt))
         try:
+            attempt = ContainerStart(self._node, pod, action, self._container_sandbox(pod, sandbox))
             with self._giving_up_when_ending() as task:
                 self._preparing[action.name] = task
                 try:
@@ -276,7 +281,15 @@ class PodActions:
             self._node.facts,
             log_directory=str(self._directory.logs),
             cgroup_parent=self._node.cgroups.path(pod),
+            users=user_namespace(self._node.config.pods_dir, pod),
         )
+
+    def _container_sandbox(self, pod: Pod, sandbox: ObservedSandbox) -> pb.PodSandboxConfig:
+        """What the sandbox was made with. Raises StartError."""
+        try:
+            return self._sandbox_config(pod, sandbox.attempt)
+        except (ConfigError, OSError) as error:
+            raise StartError("CreateContainerConfigError", str(error)) from error
 
     def _write_hosts_file(self, pod: Pod, ips: tuple[str, ...]) -> None:
         aliases = pod.spec.host_aliases

@@ -143,7 +143,8 @@ class ContainerStart:
         mounted = await volumes.mount_sources(self._container, self._volume_images, values)
         mounts = container_mounts(self._container, self._action, mounted)
         directory.container_logs(self._action.name).mkdir(mode=0o755, parents=True, exist_ok=True)
-        inputs = ContainerInputs(self._image.id, self._image.user, values, mounts)
+        users = self._sandbox_config.linux.security_context.namespace_options.userns_options
+        inputs = ContainerInputs(self._image.id, self._image.user, values, mounts, users)
         return container_config(self.pod, self._container, self._action, inputs, facts)
 
     def _check_allowed(self) -> None:

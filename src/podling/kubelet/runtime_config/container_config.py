@@ -11,7 +11,7 @@ from podling.kubelet.pod_actions import StartContainer
 from podling.kubelet.runtime_config.expansion import expand
 from podling.kubelet.runtime_config.resources_config import linux_resources
 from podling.kubelet.runtime_config.runtime_labels import container_annotations, container_labels
-from podling.kubelet.runtime_config.security import UNSPECIFIED, ImageUser, container_security
+from podling.kubelet.runtime_config.security import NODES_USERS, UNSPECIFIED, ImageUser, container_security
 from podling.model.container import EphemeralContainerCommon
 from podling.model.pod import Pod
 
@@ -20,13 +20,14 @@ from podling.model.pod import Pod
 class ContainerInputs:
     """What was found out for one start: `image` is the reference of the image present on the node,
     `environment` that of `environment.py`, `mounts` all of them, the termination message's and /etc/hosts
-    included.
+    included; `users` are its sandbox's.
     """
 
     image: str
     image_user: ImageUser = UNSPECIFIED
     environment: Mapping[str, str] = field(default_factory=dict)
     mounts: Sequence[pb.Mount] = ()
+    users: pb.UserNamespace = field(default_factory=lambda: NODES_USERS)
 
 
 def container_config(
@@ -45,7 +46,7 @@ def container_config(
         args=[expand(word, values) for word in container.args],
         working_dir=container.working_dir,
         envs=[pb.KeyValue(key=name, value=value) for name, value in values.items()],
-        mounts=inputs.mounts,
+        mounts=[_mapped(mount, inputs.users) for mount in inputs.mounts],
         labels=container_labels(pod, container.name, start.type),
         annotations=container_annotations(pod, container, start),
         log_path=log_path(container.name, start.attempt),
@@ -56,10 +57,19 @@ def container_config(
         linux=pb.LinuxContainerConfig(
             resources=linux_resources(pod, container, start.type, node),
             security_context=container_security(
-                pod, container, inputs.image_user, start.target_id, node.seccomp_dir
+                pod, container, inputs.image_user, inputs.users, start.target_id, node.seccomp_dir
             ),
         ),
     )
+
+
+def _mapped(mount: pb.Mount, users: pb.UserNamespace) -> pb.Mount:
+    """Files belong to the same users inside as on the node, whichever ids the pod's users have there."""
+    if not users.uids:
+        return mount
+    made = pb.Mount(uidMappings=users.uids, gidMappings=users.gids)
+    made.MergeFrom(mount)
+    return made
 
 
 def stop_signal(container: EphemeralContainerCommon) -> str:

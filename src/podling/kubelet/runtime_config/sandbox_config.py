@@ -7,22 +7,24 @@ from collections.abc import Iterator
 from podling.cri.grpc import cri_pb2 as pb
 from podling.kubelet.node.node_facts import NodeFacts
 from podling.kubelet.runtime_config.dns import pod_resolver, sandbox_hostname
-from podling.kubelet.runtime_config.environment import ConfigError
 from podling.kubelet.runtime_config.resources_config import overhead_resources, sandbox_resources
 from podling.kubelet.runtime_config.runtime_labels import pod_labels
-from podling.kubelet.runtime_config.security import sandbox_security
+from podling.kubelet.runtime_config.security import NODES_USERS, sandbox_security
 from podling.model.pod import Pod
 
 _PROTOCOLS = {"": pb.TCP, "TCP": pb.TCP, "UDP": pb.UDP, "SCTP": pb.SCTP}
 
 
 def sandbox_config(
-    pod: Pod, attempt: int, node: NodeFacts, *, log_directory: str, cgroup_parent: str
+    pod: Pod,
+    attempt: int,
+    node: NodeFacts,
+    *,
+    log_directory: str,
+    cgroup_parent: str,
+    users: pb.UserNamespace = NODES_USERS,
 ) -> pb.PodSandboxConfig:
     """Raises ConfigError when the pod may not run so."""
-    if pod.spec.host_users is False:
-        # Better not at all than as users of the node, which it asked not to be.
-        raise ConfigError("can't set `spec.hostUsers: false`, runtime does not support user namespaces")
     meta = pod.metadata
     resolver = pod_resolver(pod, node)
     context = pod.spec.security_context
@@ -40,7 +42,7 @@ def sandbox_config(
         annotations=meta.annotations,
         linux=pb.LinuxPodSandboxConfig(
             cgroup_parent=cgroup_parent,
-            security_context=sandbox_security(pod),
+            security_context=sandbox_security(pod, users),
             sysctls={sysctl.name: sysctl.value for sysctl in context.sysctls} if context else {},
             overhead=overhead_resources(pod),
             resources=sandbox_resources(pod),

@@ -53,9 +53,10 @@ class ImageUser:
 
 
 UNSPECIFIED = ImageUser()
+NODES_USERS = pb.UserNamespace(mode=pb.NODE)
 
 
-def namespace_options(pod: Pod, target_id: str = "") -> pb.NamespaceOption:
+def namespace_options(pod: Pod, users: pb.UserNamespace, target_id: str = "") -> pb.NamespaceOption:
     """A target is joined only where each container has its own process namespace (R-EPH-4)."""
     spec = pod.spec
     shared = pb.POD if spec.share_process_namespace else pb.CONTAINER
@@ -66,11 +67,17 @@ def namespace_options(pod: Pod, target_id: str = "") -> pb.NamespaceOption:
         ipc=pb.NODE if spec.host_ipc else pb.POD,
         pid=pb.TARGET if joins else pid,
         target_id=target_id if joins else "",
+        userns_options=users,
     )
 
 
 def container_security(
-    pod: Pod, container: EphemeralContainerCommon, image_user: ImageUser, target_id: str, seccomp_dir: str
+    pod: Pod,
+    container: EphemeralContainerCommon,
+    image_user: ImageUser,
+    users: pb.UserNamespace,
+    target_id: str,
+    seccomp_dir: str,
 ) -> pb.LinuxContainerSecurityContext:
     """Raises ConfigError when the container must not run as root and might."""
     own, of_pod = container.security_context or SecurityContext(), _pod_context(pod)
@@ -79,7 +86,7 @@ def container_security(
         _verify_non_root(pod, container.name, user, image_user)
     made = pb.LinuxContainerSecurityContext(
         privileged=bool(own.privileged),
-        namespace_options=namespace_options(pod, target_id),
+        namespace_options=namespace_options(pod, users, target_id),
         selinux_options=_selinux(_first(own.se_linux_options, of_pod.se_linux_options)),
         run_as_user=_int(image_user.uid if user is None else user),
         run_as_group=_int(_first(own.run_as_group, of_pod.run_as_group)),
@@ -100,12 +107,12 @@ def container_security(
     return made
 
 
-def sandbox_security(pod: Pod) -> pb.LinuxSandboxSecurityContext:
+def sandbox_security(pod: Pod, users: pb.UserNamespace) -> pb.LinuxSandboxSecurityContext:
     of_pod = _pod_context(pod)
     # A privileged debug container is refused by a runtime that is not told the same of its sandbox.
     containers = (*pod.spec.init_containers, *pod.spec.containers, *pod.spec.ephemeral_containers)
     return pb.LinuxSandboxSecurityContext(
-        namespace_options=namespace_options(pod),
+        namespace_options=namespace_options(pod, users),
         privileged=any(
             c.security_context is not None and bool(c.security_context.privileged) for c in containers
         ),

@@ -5,6 +5,7 @@ import pytest
 from podling.cri.grpc import cri_pb2 as pb
 from podling.kubelet.runtime_config.environment import ConfigError
 from podling.kubelet.runtime_config.security import (
+    NODES_USERS,
     ImageUser,
     container_security,
     namespace_options,
@@ -27,7 +28,7 @@ NAMESPACES = [
 @pytest.mark.parametrize(("spec", "target", "pid", "network", "ipc"), NAMESPACES)
 def test_namespaces(scene, spec, target, pid, network, ipc):
     """R-EPH-4: with shareProcessNamespace the pod's namespace, else the target's"""
-    options = namespace_options(scene.pod("a", **spec), target)
+    options = namespace_options(scene.pod("a", **spec), NODES_USERS, target)
     assert (options.pid, options.network, options.ipc) == (pid, network, ipc)
     assert options.target_id == (target if pid == pb.TARGET else "")
 
@@ -35,7 +36,7 @@ def test_namespaces(scene, spec, target, pid, network, ipc):
 def secured(scene, own=None, of_pod=None, user=ImageUser(uid=0)):  # noqa: B008
     pod = scene.pod("a", security_context=of_pod)
     pod.spec.containers[0].security_context = own
-    return container_security(pod, pod.spec.containers[0], user, "", "/seccomp")
+    return container_security(pod, pod.spec.containers[0], user, NODES_USERS, "", "/seccomp")
 
 
 def test_the_containers_word_comes_before_the_pods(scene):
@@ -108,14 +109,14 @@ def test_run_as_non_root_is_verified_against_the_image(scene, user, image, messa
 
 def test_one_privileged_container_makes_the_sandbox_privileged(scene):
     pod = scene.pod("i / a")
-    assert not sandbox_security(pod).privileged
+    assert not sandbox_security(pod, NODES_USERS).privileged
     pod.spec.init_containers[0].security_context = SecurityContext(privileged=True)
-    assert sandbox_security(pod).privileged
+    assert sandbox_security(pod, NODES_USERS).privileged
 
 
 def test_a_privileged_debug_container_is_told_of_a_privileged_sandbox(scene):
     """R-EPH-2: `kubectl debug --profile=sysadmin`."""
     pod = scene.pod("i / a / e")
-    assert not sandbox_security(pod).privileged
+    assert not sandbox_security(pod, NODES_USERS).privileged
     pod.spec.ephemeral_containers[0].security_context = SecurityContext(privileged=True)
-    assert sandbox_security(pod).privileged
+    assert sandbox_security(pod, NODES_USERS).privileged

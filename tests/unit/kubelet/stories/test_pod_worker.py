@@ -7,7 +7,9 @@ import asyncio
 import dataclasses
 from collections.abc import Callable
 from itertools import pairwise
+from typing import Any
 
+from podling.cri.grpc import cri_pb2 as pb
 from podling.cri.hollow_script import HollowImage, Script
 from podling.cri.interface import RuntimeFault
 from podling.model.config import ConfigMap
@@ -330,15 +332,64 @@ def test_a_runtime_class_names_the_handler(play) -> None:
 
 
 def test_a_pod_with_users_of_its_own_is_not_run_as_users_of_the_node(play) -> None:
+    """As on a runtime that says nothing of its handlers (containerd before 2.0)."""
+
     async def story(node) -> None:
+        node.runtime.handlers = []
+        await node.boot()
         await node.create("p", hostUsers=False)
         event = (
             "Warning FailedCreatePodSandBox Failed to create pod sandbox: can't set `spec.hostUsers: false`, "
-            "runtime does not support user namespaces"
+            'runtime does not support user namespaces: the handler "" is not known'
         )
         await asyncio.sleep(1)
         assert event in await node.events("p")
         assert node.runtime.calls == []
+
+    play(story, boot=False)
+
+
+async def users(node: Any, uid: str) -> pb.UserNamespace:
+    """Of the pod's sandbox, and with it of all its containers and their mounts."""
+    (sandbox,) = await node.runtime.list_pod_sandbox({"io.kubernetes.pod.uid": uid})
+    status = await node.runtime.pod_sandbox_status(sandbox.id)
+    found = status.linux.namespaces.options.userns_options
+    for container in await node.runtime.list_containers({"io.kubernetes.pod.uid": uid}):
+        for mount in (await node.runtime.container_status(container.id)).mounts:
+            assert (mount.uidMappings, mount.gidMappings) == (found.uids, found.gids), mount
+    return found
+
+
+def test_pods_with_users_of_their_own_share_no_ids_and_keep_them(play) -> None:
+    async def story(node) -> None:
+        mounted = {"volumeMounts": [{"name": "v", "mountPath": "/v"}]}
+        volumes = [{"name": "v", "emptyDir": {}}]
+        pods = [await node.create(name, mounted, hostUsers=False, volumes=volumes) for name in ("p", "q")]
+        for name in ("p", "q"):
+            await node.until(name, node.is_ready)
+        p, q = [await users(node, pod.metadata.uid) for pod in pods]
+        for told in (p, q):
+            ((host, inside, length),) = [(m.host_id, m.container_id, m.length) for m in told.uids]
+            assert (told.mode, told.uids, inside, length) == (pb.POD, told.gids, 0, 65536)
+            assert host % 65536 == 0 < host
+        assert p.uids != q.uids
+
+        await node.crash()
+        (sandbox,) = await node.runtime.list_pod_sandbox({"io.kubernetes.pod.uid": pods[0].metadata.uid})
+        await node.runtime.remove_pod_sandbox(sandbox.id)
+        await node.boot()
+        await node.until("p", lambda pod: pod.status.container_statuses[0].restart_count == 1)
+        await node.until("p", node.is_ready)
+        assert await users(node, pods[0].metadata.uid) == p
+
+    play(story)
+
+
+def test_a_pod_that_does_not_ask_has_the_nodes_users(play) -> None:
+    async def story(node) -> None:
+        pod = await node.create("p")
+        await node.until("p", node.is_ready)
+        assert await users(node, pod.metadata.uid) == pb.UserNamespace(mode=pb.NODE)
 
     play(story)
 
