@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import replace
+from datetime import timedelta
 from typing import Any
 
 from podling.cri.hollow_images import image_id
 from podling.cri.hollow_script import HollowImage, Script
+from podling.kubelet.eviction import readings
+from podling.kubelet.stats.disk import FileSystem
 from podling.model.event import Event
 from podling.model.node import Node as ApiNode
 from podling.model.pod import Pod
@@ -18,6 +21,13 @@ ALWAYS_LOW = {"nodefs.available": "100%"}
 def condition(pod: Pod, kind: str) -> tuple[str, str, str] | None:
     found = next((c for c in pod.status.conditions if c.type == kind), None)
     return (found.status, found.reason, found.message) if found else None
+
+
+async def pressed(node: Any, after: float) -> bool:
+    """Whether the node is said to be short of disk, so many seconds from now."""
+    await asyncio.sleep(after)
+    conditions = (await node.client.get(ApiNode, "n1")).status.conditions
+    return any(c.type == "DiskPressure" and c.status == "True" for c in conditions)
 
 
 def writes(size: int) -> HollowImage:
@@ -132,3 +142,47 @@ def test_the_image_of_a_volume_survives_pressure(play) -> None:
 
     files = HollowImage(present=True)
     play(story, small=writes(1), files=files, unused=HollowImage(present=True))
+
+
+def test_a_soft_threshold_waits_for_its_grace_period_and_then_gives_pods_some(play) -> None:
+    async def story(node) -> None:
+        await node.create("first", terminationGracePeriodSeconds=600)
+        await node.until("first", node.is_ready)
+        await node.crash()
+        soft = {
+            "eviction_soft": ALWAYS_LOW,
+            "eviction_soft_grace": {"nodefs.available": timedelta(minutes=3)},
+        }
+        node.config = replace(node.config, **soft, eviction_max_pod_grace=40)
+        began = node.time.now()
+        await node.boot()
+        assert await pressed(node, after=170)
+        assert node.is_ready(node.pod("first"))
+        pod = await node.until("first", node.has_phase("Failed"))
+        waited = node.time.now() - began
+        assert timedelta(minutes=3, seconds=40) <= waited <= timedelta(minutes=4)
+        assert pod.status.reason == "Evicted"
+
+    play(story, app=HollowImage((Script(written_bytes=1 << 20, term_code=None),), present=True))
+
+
+def test_pressure_is_over_a_while_after_the_minimum_is_free_again(play, monkeypatch) -> None:
+    async def story(node) -> None:
+        left = [50]
+        monkeypatch.setattr(readings, "file_system", lambda path: FileSystem(1000, left[0], 0, 0))
+        await node.crash()
+        limits = {
+            "eviction_hard": {"nodefs.available": "100"},
+            "eviction_minimum_reclaim": {"nodefs.available": "100"},
+            "eviction_pressure_transition": timedelta(minutes=1),
+        }
+        node.config = replace(node.config, **limits)
+        await node.boot()
+        assert await pressed(node, after=20)
+        left[0] = 150
+        assert await pressed(node, after=300), "the minimum is not free"
+        left[0] = 250
+        assert await pressed(node, after=50)
+        assert not await pressed(node, after=30)
+
+    play(story)
