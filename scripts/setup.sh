@@ -22,7 +22,7 @@ needs=(
   "gcc gcc" "/usr/include/stdio.h libc6-dev" "curl curl"
 )
 cni_plugins() { for d in /usr/lib/cni /opt/cni/bin /usr/libexec/cni; do [ -x "$d/bridge" ] && return; done; return 1; }
-[ "$purpose" = test ] && needs+=("wrk wrk" "git git" "strace strace")
+[ "$purpose" = test ] && needs+=("wrk wrk" "git git" "strace strace" "gdb gdb-minimal")
 
 missing=()
 for need in "${needs[@]}"; do

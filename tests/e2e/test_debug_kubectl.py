@@ -5,9 +5,13 @@ from __future__ import annotations
 import json
 import os
 import re
+import select
 import shutil
 import subprocess
+import termios
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -16,10 +20,14 @@ import pytest
 from podling.cri.image_build import ImageConfig, Symlink, build_image
 
 BUSYBOX = "podling.test/busybox:1"
-STRACE = "podling.test/strace:1"
+STRACE, GDB, WORKER = "podling.test/strace:1", "podling.test/gdb:1", "podling.test/worker:1"
 DOCUMENT = Path(__file__).parents[2] / "docs" / "debugging.md"
 PATH = "PATH=/bin:/usr/bin"
 AT_ONCE = 4
+PATIENCE = 60.0
+"""Seconds until a terminal on which nothing more appears is given up."""
+
+Load = Callable[[str, Mapping[str, str]], str]
 
 
 @pytest.fixture
@@ -58,6 +66,26 @@ def interactive(podling: Any, namespace: str, *arguments: str, input: str = "") 
     flags = ("-n", namespace, f"--image={BUSYBOX}", "--profile=general", "-q", "-i")
     done = podling.kubectl("debug", "neato", *flags, *arguments, timeout=120, input=input)
     return str(done.stdout).replace("\r", "")
+
+
+def converse(command: list[str], environment: Mapping[str, str], prompt: str, typed: list[str]) -> str:
+    """What a terminal shows until its program ends, whose user types the next line at every prompt."""
+    master, slave = os.openpty()
+    termios.tcsetwinsize(slave, (50, 160))
+    lines, shown, asked = iter(typed), "", 0
+    with subprocess.Popen(command, env=environment, stdin=slave, stdout=slave, stderr=slave) as program:
+        os.close(slave)
+        # Reading the terminal of a program that has ended is an input/output error.
+        with suppress(OSError):
+            while select.select([master], [], [], PATIENCE)[0]:
+                shown += os.read(master, 65536).decode().replace("\r", "")
+                if prompt in shown[asked:] and (line := next(lines, None)) is not None:
+                    asked = len(shown)
+                    os.write(master, f"{line}\r".encode())
+        os.close(master)
+        if program.poll() is None:
+            program.kill()
+    return shown
 
 
 @pytest.mark.parametrize(("flags", "runs"), [((), 100), (("-t",), 20)], ids=["pipe", "terminal"])
@@ -149,21 +177,64 @@ def test_what_the_documentation_shows_works(podling: Any, pod: str) -> None:
 
 
 @pytest.fixture(scope="module")
-def strace_image(podling: Any, tmp_path_factory: pytest.TempPathFactory) -> str:
-    """A debug image of a real debugger, with the libraries it needs."""
-    program = shutil.which("strace")
-    assert program, "scripts/setup.sh test installs it"
-    linked = subprocess.run(["ldd", program], check=True, capture_output=True, text=True).stdout
-    files = [program, *(word for word in linked.split() if word.startswith("/"))]
-    busybox = Path(shutil.which("busybox") or "/bin/busybox")
-    tools = {f"bin/{name}": Symlink("busybox") for name in ("sh", "grep", "wget", "kill", "sleep")}
-    content = {file.lstrip("/"): Path(file).resolve() for file in files}
-    archive = tmp_path_factory.mktemp("strace") / "strace.tar"
-    archive.write_bytes(
-        build_image(STRACE, {**content, **tools, "bin/busybox": busybox}, ImageConfig(env=[PATH]))
+def load(podling: Any, tmp_path_factory: pytest.TempPathFactory) -> Load:
+    """Makes a debug image of files of this machine and of busybox's commands, and gives its name."""
+
+    def make(reference: str, files: Mapping[str, str]) -> str:
+        busybox = Path(shutil.which("busybox") or "/bin/busybox")
+        tools = {f"bin/{name}": Symlink("busybox") for name in ("sh", "grep", "wget", "kill", "sleep")}
+        content = {path.lstrip("/"): Path(file).resolve() for path, file in files.items()}
+        config = ImageConfig(env=[PATH])
+        archive = tmp_path_factory.mktemp("image") / "image.tar"
+        archive.write_bytes(build_image(reference, {**content, **tools, "bin/busybox": busybox}, config))
+        podling.command("images", "load", str(archive))
+        return reference
+
+    return make
+
+
+def with_libraries(program: str) -> dict[str, str]:
+    """The files of an installed program that it needs to start, where they are."""
+    path = shutil.which(program)
+    assert path, "scripts/setup.sh test installs it"
+    linked = subprocess.run(["ldd", path], check=True, capture_output=True, text=True).stdout
+    return {file: file for file in (path, *linked.split()) if file.startswith("/")}
+
+
+@pytest.fixture(scope="module")
+def strace_image(load: Load) -> str:
+    return load(STRACE, with_libraries("strace"))
+
+
+@pytest.fixture(scope="module")
+def gdb_image(load: Load) -> str:
+    """gdb, and what of Python it has loaded when it has started; Debian's gdb-minimal has none."""
+    listing = "import sys; [print(m.__file__) for m in sys.modules.values() if getattr(m, '__file__', None)]"
+    asked = ["gdb", "-nx", "-batch", "-ex", f"python {listing}"]
+    environment = {**os.environ, "LC_ALL": "C"}
+    said = subprocess.run(asked, env=environment, check=False, capture_output=True, text=True).stdout
+    modules = {line: line for line in said.splitlines() if line.startswith("/")}
+    return load(GDB, {**with_libraries("gdb"), **modules})
+
+
+@pytest.fixture(scope="module")
+def worker_image(load: Load, tmp_path_factory: pytest.TempPathFactory) -> str:
+    """A program of two threads that does nothing, and knows its own names."""
+    directory = tmp_path_factory.mktemp("worker")
+    (directory / "worker.c").write_text(
+        """
+        #include <pthread.h>
+        #include <unistd.h>
+        int orders = 41;
+        void *tend_shop(void *none) { for (;;) pause(); }
+        void await_orders(void) { for (;;) pause(); }
+        int main(void) { pthread_t t; pthread_create(&t, 0, tend_shop, 0); await_orders(); }
+        """
     )
-    podling.command("images", "load", str(archive))
-    return STRACE
+    program = directory / "worker"
+    compiler = ["gcc", "-g", "-O0", "-static", "-pthread", "-o", str(program), str(directory / "worker.c")]
+    subprocess.run(compiler, check=True)
+    return load(WORKER, {"bin/worker": str(program)})
 
 
 def test_debugging_attaches_a_debugger_to_the_target(podling: Any, pod: str, strace_image: str) -> None:
@@ -172,6 +243,29 @@ def test_debugging_attaches_a_debugger_to_the_target(podling: Any, pod: str, str
     script = f"strace -p 1 & {traced}; wget -q -O - http://127.0.0.1:8080/; kill -INT $!; wait"
     printed = debug(podling, pod, "--target=neato", "--", "sh", "-c", script, image=strace_image)
     assert "accept" in printed and "page\n" in printed
+
+
+def test_debugging_attaches_gdb_to_the_target(
+    podling: Any, namespace: str, gdb_image: str, worker_image: str
+) -> None:
+    """R-CLI-5: its threads, where they are, and its variables; let go of, the target runs on."""
+    make_pod(podling, namespace, [{"name": "worker", "image": worker_image, "command": ["worker"]}])
+    kubectl = f"kubectl debug -it neato -q --image={gdb_image} --profile=general --target=worker"
+    gdb = "gdb -q -nx -p 1 /proc/1/root/bin/worker"
+    typed = [
+        *("set style enabled off", "set pagination off"),
+        *("thread apply all backtrace", "print orders", "info registers", "detach", "quit"),
+    ]
+    environment = {**os.environ, "KUBECONFIG": kubeconfig_of(podling, namespace)}
+    said = converse([*kubectl.split(), "--", *gdb.split()], environment, "(gdb) ", typed)
+    assert re.search(r"Thread 2 .*tend_shop \(.*await_orders \(.*main \(", said, re.DOTALL), said
+    assert "$1 = 41" in said and re.search(r"^rip +0x[0-9a-f]+", said, re.MULTILINE), said
+    assert "[Inferior 1 (process 1) detached]" in said
+    flags = ("-n", namespace, "-c", "worker", "--")
+    state = podling.kubectl("exec", "neato", *flags, "grep", "-E", "^(State|TracerPid)", "/proc/1/status")
+    assert state.stdout == "State:\tS (sleeping)\nTracerPid:\t0\n"
+    status = podling.get("pod", "neato", "-n", namespace)["status"]["containerStatuses"][0]
+    assert status["ready"] and status["restartCount"] == 0
 
 
 def test_automation_audits_every_pod_in_a_loop(podling: Any, namespace: str) -> None:
