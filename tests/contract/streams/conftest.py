@@ -265,7 +265,7 @@ async def _address(server: KubeletServer, seam: str, certificates: Certificates)
         async with server.joined(Peer("kube-apiserver", ("system:masters",))) as connect:
             yield Address("127.0.0.1", 0, within=connect)
         return
-    async with server.listening(socket.create_server(("127.0.0.1", 0)), certificates.server) as port:
+    async with server.listening(socket.create_server(("", 0)), certificates.server) as port:
         yield Address("127.0.0.1", port, certificates.client)
 
 
