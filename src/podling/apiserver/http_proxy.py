@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ssl
-from collections.abc import AsyncGenerator, Awaitable, Callable
+from collections.abc import AsyncGenerator, Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -26,7 +26,7 @@ from podling.model.service import Endpoints
 from podling.streaming.errors import Disconnected
 from podling.streaming.upgrade import Address
 
-FindEndpoints = Callable[[str, str], Awaitable[Endpoints]]
+FindEndpoints = Callable[[str, str], Endpoints]
 """Those of the service of that namespace and name. Raises StatusError."""
 
 OF_CONNECTION = frozenset(
@@ -66,9 +66,9 @@ class HttpProxy:
         self._unverified.check_hostname = False
         self._unverified.verify_mode = ssl.CERT_NONE
 
-    async def target(self, context: RequestContext, obj: Any) -> tuple[Address, str]:
+    def target(self, context: RequestContext, obj: Any) -> tuple[Address, str]:
         """Whom, and what of it, with the query. Raises StatusError."""
-        found = await self._target(context, obj)
+        found = self._target(context, obj)
         below, query = path_below(context.request.path) or "/", context.request.query
         return self._address(found), f"{below}?{query}" if query else below
 
@@ -82,26 +82,26 @@ class HttpProxy:
         request = context.request
         if not path_below(request.path) and request.method in ("GET", "HEAD"):
             return _moved(request.path, request.query)
-        address, target = await self.target(context, obj)
+        address, target = self.target(context, obj)
         head = _Head()
         body = _relay(context, address, target, head)
         # Its first, empty piece comes with the head of the answer.
         await anext(body)
         return Response(head.status, body, head.content_type, head.headers)
 
-    async def _target(self, context: RequestContext, obj: Any) -> Target:
+    def _target(self, context: RequestContext, obj: Any) -> Target:
         info = context.info
         asked = asked_of(info.name, info.resource.removesuffix("s"))
         if info.resource == "nodes":
             return node_target(asked, obj)
         if info.resource == "pods":
             return pod_target(asked, obj)
-        return service_target(asked, obj, await self._endpoints(info.namespace, asked.name))
+        return service_target(asked, obj, self._endpoints(info.namespace, asked.name))
 
-    async def _endpoints(self, namespace: str, name: str) -> Endpoints:
+    def _endpoints(self, namespace: str, name: str) -> Endpoints:
         """None, of a service that selects nothing."""
         try:
-            return await self._find_endpoints(namespace, name)
+            return self._find_endpoints(namespace, name)
         except StatusError as error:
             if error.code != 404:
                 raise

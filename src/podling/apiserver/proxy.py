@@ -8,7 +8,7 @@ answers instead of 101 is the client's answer, as in Kubernetes.
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Awaitable, Callable
+from collections.abc import AsyncGenerator, Callable
 from typing import Any
 
 import aiohttp
@@ -41,7 +41,7 @@ _FORWARDED = (
 )
 _OURS = frozenset({"date", "server", "content-length", "content-type"})
 
-FindNode = Callable[[str], Awaitable[Node]]
+FindNode = Callable[[str], Node]
 """The node of that name. Raises StatusError."""
 
 
@@ -58,14 +58,14 @@ class KubeletProxy:
             return await self._of_pod(context, obj)
         if not context.request.headers.get("Upgrade"):
             return await self._http.relayed(context, obj)
-        return Response(101, KubeletUpgrade(*await self._http.target(context, obj)))
+        return Response(101, KubeletUpgrade(*self._http.target(context, obj)))
 
     async def _of_pod(self, context: RequestContext, pod: Pod) -> Response:
         subresource = context.info.subresource
         target = kubelet_target(pod, subresource, context.query)
         if not pod.spec.node_name:
             return _unscheduled(pod, subresource)
-        address = self._kubelets.at(*kubelet_address(await self._find_node(pod.spec.node_name)))
+        address = self._kubelets.at(*kubelet_address(self._find_node(pod.spec.node_name)))
         if subresource == "log":
             body = _log(address, target, pod.metadata.name)
             # Its first, empty piece comes with the kubelet's consent: refusals are still answered as errors.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from podling.apiserver.admission.built_in import built_in
@@ -70,12 +71,19 @@ class ServerState:
 
 
 class ApiServer:
-    """Serves from `start()` to `close()`. `handle` is all that a listener or an in-process client needs."""
+    """Serves from `start()` to `close()`. `handle` is all that a listener or an in-process client needs;
+    `objects` are for parts of the server itself, which nobody has to allow anything."""
 
     def __init__(
-        self, state: ServerState, pipeline: Pipeline, caches: Sequence[ResourceCache], metrics: Metrics
+        self,
+        state: ServerState,
+        pipeline: Pipeline,
+        objects: Stores,
+        caches: Sequence[ResourceCache],
+        metrics: Metrics,
     ) -> None:
         self.handle: Handle = pipeline.handle
+        self.objects = objects
         self.metrics = metrics
         self._state = state
         self._caches = caches
@@ -122,7 +130,7 @@ class ApiServer:
             audit=audited,
             observers=observers,
         )
-        return cls(state, pipeline, [store.cache for store in stored], metrics)
+        return cls(state, pipeline, objects, [store.cache for store in stored], metrics)
 
     async def start(self) -> None:
         """Load all objects; requests may come once this has returned."""
@@ -175,7 +183,7 @@ def _store(storage: Storage, kind: Kind[Any], clock: Clock, history: int) -> Sto
     cache = ResourceCache(
         storage,
         storage_key(kept_as(kind)),
-        json.decoder_of(resource.type).decode,
+        partial(json.decode, type_=resource.type),
         kind=resource.kind,
         api_version=resource.api_version,
         window=history,

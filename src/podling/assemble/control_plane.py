@@ -61,11 +61,11 @@ async def control_plane(settings: ServerSettings, clock: Clock) -> AsyncIterator
         raise StartError(str(error)) from error
     try:
 
-        async def find_node(name: str) -> Node:
-            return await plane.own_client().get(Node, name)
+        def find_node(name: str) -> Node:
+            return server.objects.get(Node, "", name)
 
-        async def find_endpoints(namespace: str, name: str) -> Endpoints:
-            return await plane.own_client().get(Endpoints, name, namespace)
+        def find_endpoints(namespace: str, name: str) -> Endpoints:
+            return server.objects.get(Endpoints, namespace, name)
 
         kubelets = Kubelets(kubelet_tls(settings.kubelet_client, settings.kubelet_ca))
         served = kinds(settings.gates)
@@ -81,10 +81,9 @@ async def control_plane(settings: ServerSettings, clock: Clock) -> AsyncIterator
                 address=f"{settings.address}:{settings.port}",
                 mount_tokens=True,
             )
-            plane = Plane(server, storage, kubelets)
             await server.start()
             async with _listening(server, settings):
-                yield plane
+                yield Plane(server, storage, kubelets)
     finally:
         await storage.close()
 

@@ -75,12 +75,12 @@ class Kubelet:
     async def connect(self, client: Factory) -> asyncio.Transport:
         return await connect_within(self.server, client)
 
-    async def node(self, name: str) -> Node:
+    def node(self, name: str) -> Node:
         endpoint = NodeDaemonEndpoints(kubelet_endpoint=DaemonEndpoint(port=self.port))
         address = NodeAddress(type="InternalIP", address="127.0.0.1")
         return Node(status=NodeStatus(addresses=[address], daemon_endpoints=endpoint))
 
-    async def endpoints(self, namespace: str, name: str) -> Endpoints:
+    def endpoints(self, namespace: str, name: str) -> Endpoints:
         raise StatusError(404, "NotFound", "endpoints not found")
 
 
@@ -144,7 +144,7 @@ async def test_a_kubelet_of_this_process_is_reached_directly_while_it_serves(kub
     proxy = KubeletProxy(kubelet.node, kubelet.endpoints, kubelets)
     encrypted = []
     with kubelets.join("127.0.0.1", kubelet.port, kubelet.connect):
-        for context, obj in ((asked("log"), POD), (proxied("nodes", "n/proxy/x"), await kubelet.node("n"))):
+        for context, obj in ((asked("log"), POD), (proxied("nodes", "n/proxy/x"), kubelet.node("n"))):
             assert await body_of(await proxy(context, obj)) == b"here"
             encrypted.append(kubelet.encrypted)
     assert await body_of(await proxy(asked("log"), POD)) == b"here"
@@ -214,7 +214,7 @@ async def test_what_a_kubelet_that_is_lost_had_still_to_say_is_missed(
     if what == "log":
         response = await proxy(asked("log", "follow=true"), POD)
     else:
-        response = await proxy(proxied("nodes", "n/proxy/logs/"), await kubelet.node("n"))
+        response = await proxy(proxied("nodes", "n/proxy/logs/"), kubelet.node("n"))
     with pytest.raises(Disconnected):
         await body_of(response)
 
@@ -245,7 +245,7 @@ async def test_what_is_asked_of_a_node_is_asked_of_its_kubelet(kubelet: Kubelet,
         return web.Response(status=418, text=text, headers={"X-Said": "so", "Content-Type": "a/b"})
 
     kubelet.handler = answer
-    node = await kubelet.node("n")
+    node = kubelet.node("n")
     context = proxied("nodes", "n/proxy/a%2Fb/?x=1", "PUT", b"body", Authorization="Bearer x", X_Mine="y")
     response = await proxy(context, node)
     assert (response.status, response.headers["X-Said"]) == (418, "so")
@@ -257,14 +257,14 @@ async def test_what_is_asked_of_a_node_is_asked_of_its_kubelet(kubelet: Kubelet,
 
 
 async def test_a_proxied_directory_ends_in_a_slash(kubelet: Kubelet, proxy: KubeletProxy):
-    response = await proxy(proxied("nodes", "n/proxy?x=1"), await kubelet.node("n"))
+    response = await proxy(proxied("nodes", "n/proxy?x=1"), kubelet.node("n"))
     assert (response.status, response.headers["Location"]) == (301, "/api/v1/nodes/n/proxy/?x=1")
 
 
 async def test_nobody_to_pass_it_on_to_is_said(kubelet: Kubelet, proxy: KubeletProxy):
     kubelet.port = 1
     with pytest.raises(StatusError, match=r"error trying to reach service: .*127.0.0.1:1") as error:
-        await proxy(proxied("nodes", "n/proxy/metrics"), await kubelet.node("n"))
+        await proxy(proxied("nodes", "n/proxy/metrics"), kubelet.node("n"))
     assert (error.value.code, error.value.reason) == (503, "ServiceUnavailable")
 
 

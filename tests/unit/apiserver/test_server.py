@@ -8,10 +8,14 @@ from collections.abc import AsyncGenerator, Callable, Coroutine
 from datetime import UTC, datetime
 from typing import Any
 
+import pytest
+
 from podling.apiserver.registry.kinds import KINDS
 from podling.apiserver.request import Request, User
 from podling.apiserver.response import Response
 from podling.apiserver.server import BOOKMARK_SECONDS, ApiServer
+from podling.model.errors import StatusError
+from podling.model.node import Node
 from podling.storage.memory import MemoryStorage
 
 CONFIGS = "/api/v1/namespaces/default/configmaps"
@@ -70,3 +74,14 @@ def test_who_asks_for_bookmarks_gets_one_a_minute(
 ) -> None:
     """R-SYS-1: a watch that is quiet for long still resumes from a revision that is known."""
     in_no_time(watched_for_minutes())
+
+
+async def test_parts_of_the_server_find_what_is_stored():
+    server = ApiServer.build(MemoryStorage(), KINDS, clock=Clock(), connector=nowhere)
+    await server.start()
+    await make(server, "/api/v1/nodes", {"metadata": {"name": "here"}})
+    assert server.objects.get(Node, "", "here").metadata.name == "here"
+    with pytest.raises(StatusError, match='nodes "there" not found') as missing:
+        server.objects.get(Node, "", "there")
+    assert missing.value.code == 404
+    server.close()

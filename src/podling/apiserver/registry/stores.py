@@ -23,6 +23,10 @@ class Stores:
         entry = store.cache.get(store.prefix(namespace) + name)
         return cast(T, entry.object) if entry is not None else None
 
+    def get(self, type: type[T], namespace: str, name: str) -> T:
+        """Raises StatusError 404."""
+        return cast(T, self._by_type[type].find(namespace, name).object)
+
     def all(self, type: type[T], namespace: str = "") -> Iterable[T]:
         store = self._by_type[type]
         for entry in store.cache.select(store.prefix(namespace)).entries:
