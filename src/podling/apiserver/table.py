@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -17,6 +18,7 @@ from podling.apiserver.registry.kind import Kind
 from podling.model import json
 from podling.model.errors import bad_request
 from podling.model.meta import ListMeta
+from podling.model.nil_lists import with_nulls
 from podling.model.time import Clock
 from podling.watch.change import Sight
 from podling.watch.entry import Decoder, Entry
@@ -40,7 +42,7 @@ class Tables:
 
     def __init__(self, kind: Kind[Any]) -> None:
         self._kind = kind
-        self._decoder = Decoder(json.decoder_of(kind.resource.type).decode, keep=1)
+        self._decoder = Decoder(partial(json.decode, type_=kind.resource.type), keep=1)
         columns = [column._asdict() for column in kind.columns]
         self._columns = b',"columnDefinitions":' + msgspec.json.encode(columns) + b',"rows":['
 
@@ -56,7 +58,8 @@ class Tables:
         """What a bookmark is in: as in Kubernetes, the row of an object that has nothing else."""
         obj = self._kind.resource.type()
         obj.metadata.annotations = annotations
-        nothing = Entry("", revision, json.encode(obj), self._decoder)
+        value = with_nulls(json.encode(obj), self._kind.resource.type)
+        nothing = Entry("", revision, value, self._decoder)
         return self.of_one(nothing, revision, now, include)
 
     def _row(self, entry: Entry, revision: int, now: datetime, include: str) -> bytes:

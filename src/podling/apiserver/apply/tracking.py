@@ -16,6 +16,7 @@ from podling.apiserver.apply.managers import Entries, Writer, starting_point, up
 from podling.apiserver.apply.parts import belonging
 from podling.model import json
 from podling.model.meta import KubeObject, ManagedFieldsEntry
+from podling.model.nil_lists import without_nulls
 from podling.watch.entry import Entry
 
 Track = Callable[[Any, Entry | None], list[ManagedFieldsEntry]]
@@ -57,7 +58,8 @@ def by_apply(application: Application, *, now: datetime) -> Track:
 
 
 def live_data(standing: Entry) -> Any:
-    return json.decode_data(standing.value)
+    # With `[]` where it is stored as null, as what is to take its place has it.
+    return json.decode_data(without_nulls(standing.value, type(standing.object)))
 
 
 def _taken_apart(new: KubeObject) -> tuple[Entries, Any]:

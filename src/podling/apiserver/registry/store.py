@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
 from typing import Any, Generic, NamedTuple, Protocol, TypeVar, cast
 from weakref import WeakValueDictionary
 
@@ -19,6 +20,7 @@ from podling.apiserver.registry.kind import Kind, Part, View, storage_key
 from podling.model import json
 from podling.model.errors import STALE, Cause, StatusError, already_exists, conflict, invalid, not_found
 from podling.model.meta import KubeObject
+from podling.model.nil_lists import with_nulls
 from podling.model.options import DeleteOptions
 from podling.model.scheme import Resource
 from podling.model.time import Clock
@@ -77,7 +79,7 @@ class Store(Generic[T]):
         self.type = cast(type[T], kind.resource.type)
         self._storage = storage
         self.clock = clock
-        self._decoder = Decoder(json.decoder_of(self.type).decode)
+        self._decoder = Decoder(partial(json.decode, type_=self.type))
         self._prefix = storage_key(kept_as(kind))
         # Writers of one object take turns: deciding at once, all but one would decide in vain.
         self._turns: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
@@ -98,7 +100,7 @@ class Store(Generic[T]):
 
     def copy(self, entry: Entry) -> T:
         """The object of an entry, to be changed."""
-        return json.decoder_of(self.type).decode(entry.data)
+        return json.decode(entry.data, self.type)
 
     async def create(
         self, obj: T, namespace: str, admission: Admission, *, track: Track = unchanged, dry_run: bool = False
@@ -200,10 +202,13 @@ class Store(Generic[T]):
         self._refuse_if(faults + (rules or kind).validate_update(new, old), new)
         await admission.validate(new, old)
 
+    def _encoded(self, obj: T) -> bytes:
+        return with_nulls(json.encode(obj), self.type)
+
     async def _insert(self, obj: T, *, dry_run: bool) -> Entry:
         """Raises KeyExistsError."""
         key = self.prefix(obj.metadata.namespace) + obj.metadata.name
-        data = json.encode(obj)
+        data = self._encoded(obj)
         if not dry_run:
             return self._written(key, data, await self._storage.create(key, data), obj)
         standing = await self._storage.get(key)
@@ -216,7 +221,7 @@ class Store(Generic[T]):
         if current.object.metadata.deletion_timestamp and self.kind.may_vanish(new, current.object):
             return await self._remove(current, dry_run=dry_run)
         new.metadata.resource_version = ""
-        data = json.encode(new)
+        data = self._encoded(new)
         if data == current.value:
             return current
         if dry_run:

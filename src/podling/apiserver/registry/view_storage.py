@@ -81,7 +81,7 @@ class ViewStorage:
         return record._replace(value=self._from_stored(record.value))
 
     def _from_stored(self, value: bytes) -> bytes:
-        return json.encode(self._view.from_stored(json.decoder_of(self._stored_type).decode(value)))
+        return json.encode(self._view.from_stored(json.decode(value, self._stored_type)))
 
     def _to_stored(self, value: bytes) -> bytes:
-        return json.encode(self._view.to_stored(json.decoder_of(self._seen_type).decode(value)))
+        return json.encode(self._view.to_stored(json.decode(value, self._seen_type)))
