@@ -13,6 +13,7 @@ from podling.kubelet.stats.summary import ContainerStats, CPUStats, MemoryStats,
 from podling.model.time import parse_time
 
 NANO = 1e-9
+MICRO = 1e-6
 
 
 class _Families:
@@ -86,7 +87,7 @@ def cadvisor_metrics(summary: Summary, machine: Machine) -> Iterable[Metric]:
                 families[name].add_metric([part.name, *where], getattr(part.memory, attribute, None) or 0)
             if part.rootfs is not None:
                 disk.add_metric([part.name, *where], part.rootfs.used_bytes or 0)
-    yield from (cpu, *families.values(), disk, *_network(summary.pods))
+    yield from (cpu, *families.values(), disk, *_network(summary.pods), *_pressure(summary.pods))
     yield GaugeMetricFamily("machine_cpu_cores", "Number of logical CPU cores.", machine.cpus)
     yield GaugeMetricFamily("machine_memory_bytes", "Bytes of memory on the machine.", machine.memory)
 
@@ -107,6 +108,28 @@ def _network(pods: Iterable[PodStats]) -> Iterable[Metric]:
             for (way, what), family in families.items():
                 where = [interface.name, pod.pod_ref.namespace, pod.pod_ref.name]
                 family.add_metric(where, getattr(interface, f"{directions[way]}_{what}") or 0)
+    return families.values()
+
+
+def _pressure(pods: Iterable[PodStats]) -> Iterable[Metric]:
+    """How long what runs in containers waited: some of it, or all of it at once."""
+    families = {
+        (resource, whose): CounterMetricFamily(
+            f"container_pressure_{resource}_{name}_seconds_total",
+            f"Seconds in which {whose} that could have run waited for {resource}.",
+            labels=["container", "namespace", "pod"],
+        )
+        for resource in ("cpu", "memory", "io")
+        for whose, name in (("some", "waiting"), ("full", "stalled"))
+    }
+    for pod in pods:
+        whole = ContainerStats(name="", cpu=pod.cpu, memory=pod.memory, io=pod.io)
+        for part in (whole, *pod.containers):
+            for (resource, whose), family in families.items():
+                psi = getattr(getattr(part, resource), "psi", None)
+                if psi is not None:
+                    where = [part.name, pod.pod_ref.namespace, pod.pod_ref.name]
+                    family.add_metric(where, getattr(psi, whose).total * MICRO)
     return families.values()
 
 

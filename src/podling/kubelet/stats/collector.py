@@ -44,6 +44,7 @@ from podling.model.pod_status import ContainerStatus
 from podling.model.time import Clock, rfc3339
 
 log = logging.getLogger(__name__)
+_NO_FILES: usage.Files = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,13 +135,14 @@ class _Look:
 
     def node(self) -> NodeStats:
         used = usage.node_memory((PROC / "meminfo").read_text(), (PROC / "vmstat").read_text())
-        stat = (PROC / "stat").read_text()
+        stat, stalled = (PROC / "stat").read_text(), self._reader.node_pressure()
         node = NodeStats(
             node_name=self._config.node_name,
             system_containers=[self._own(), self._all_pods()],
             start_time=_boot_time(stat),
-            cpu=self._cpu("node", usage.node_cpu_nanoseconds(stat)),
-            memory=parts.memory_stats(used, self._time),
+            cpu=self._cpu("node", usage.node_cpu_nanoseconds(stat), stalled),
+            memory=parts.memory_stats(used, self._time, stalled.get("memory.pressure", "")),
+            io=parts.io_stats(stalled.get("io.pressure", ""), self._time),
             swap=parts.swap_stats(used, self._time),
         )
         if self._disk is not None:
@@ -160,8 +162,9 @@ class _Look:
             PodReference(name=meta.name, namespace=meta.namespace, uid=meta.uid),
             start_time=pod.status.start_time,
             containers=[self._container(subject, name, cgroup) for name in subject.containers],
-            cpu=self._cpu(cgroup, usage.cpu_nanoseconds(files)),
-            memory=parts.memory_stats(used, self._time),
+            cpu=self._cpu(cgroup, usage.cpu_nanoseconds(files), files),
+            memory=parts.memory_stats(used, self._time, files.get("memory.pressure", "")),
+            io=parts.io_stats(files.get("io.pressure", ""), self._time),
             swap=parts.swap_stats(used, self._time),
         )
         if self._disk is not None:
@@ -181,8 +184,9 @@ class _Look:
         stats = ContainerStats(
             name=name,
             start_time=_started(subject.pod, name),
-            cpu=self._cpu(cgroup, usage.cpu_nanoseconds(files)),
-            memory=parts.memory_stats(used, self._time),
+            cpu=self._cpu(cgroup, usage.cpu_nanoseconds(files), files),
+            memory=parts.memory_stats(used, self._time, files.get("memory.pressure", "")),
+            io=parts.io_stats(files.get("io.pressure", ""), self._time),
             swap=parts.swap_stats(used, self._time),
         )
         if self._disk is not None:
@@ -222,17 +226,19 @@ class _Look:
         files = self._reader.read(self._cgroups.root)
         return ContainerStats(
             name="pods",
-            cpu=self._cpu(self._cgroups.root, usage.cpu_nanoseconds(files)),
-            memory=parts.memory_stats(usage.memory(files), self._time),
+            cpu=self._cpu(self._cgroups.root, usage.cpu_nanoseconds(files), files),
+            memory=parts.memory_stats(usage.memory(files), self._time, files.get("memory.pressure", "")),
+            io=parts.io_stats(files.get("io.pressure", ""), self._time),
         )
 
     def _processes(self) -> RlimitStats:
         running, most = process_ids()
         return RlimitStats(time=self._time, maxpid=most, curproc=running)
 
-    def _cpu(self, key: str, nanoseconds: int | None) -> CPUStats | None:
+    def _cpu(self, key: str, nanoseconds: int | None, files: usage.Files = _NO_FILES) -> CPUStats | None:
         self.keys.add(key)
-        return parts.cpu_stats(nanoseconds, self._rates, key, self._at, self._time)
+        stalled = files.get("cpu.pressure", "")
+        return parts.cpu_stats(nanoseconds, self._rates, key, self._at, self._time, stalled)
 
     def _fs(self, system: FileSystem | None, used: Used | None) -> FsStats | None:
         return parts.fs_stats(system, used, self._time) if system else None

@@ -1,4 +1,5 @@
-"""Numbers as the summary shows them. Pure."""
+"""Numbers as the summary shows them; `stalled` is what the kernel's file of the resource's pressure says, if
+there is one. Pure."""
 
 from __future__ import annotations
 
@@ -11,26 +12,32 @@ from podling.kubelet.stats.summary import (
     CPUStats,
     FsStats,
     InterfaceStats,
+    IOStats,
     MemoryStats,
     NetworkStats,
+    PSIData,
+    PSIStats,
     SwapStats,
 )
-from podling.kubelet.stats.usage import Interface, Memory
+from podling.kubelet.stats.usage import Interface, Memory, pressure
 
 DEFAULT_INTERFACE = "eth0"
 
 
-def cpu_stats(nanoseconds: int | None, rates: Rates, key: str, at: float, time: str) -> CPUStats | None:
+def cpu_stats(
+    nanoseconds: int | None, rates: Rates, key: str, at: float, time: str, stalled: str = ""
+) -> CPUStats | None:
     if nanoseconds is None:
         return None
     return CPUStats(
         time=time,
         usage_core_nano_seconds=nanoseconds,
         usage_nano_cores=rates.rate(key, nanoseconds, at),
+        psi=psi_stats(stalled),
     )
 
 
-def memory_stats(used: Memory | None, time: str) -> MemoryStats | None:
+def memory_stats(used: Memory | None, time: str, stalled: str = "") -> MemoryStats | None:
     if used is None:
         return None
     return MemoryStats(
@@ -41,7 +48,19 @@ def memory_stats(used: Memory | None, time: str) -> MemoryStats | None:
         rss_bytes=used.rss,
         page_faults=used.page_faults,
         major_page_faults=used.major_page_faults,
+        psi=psi_stats(stalled),
     )
+
+
+def psi_stats(text: str) -> PSIStats | None:
+    """None where the kernel does not count it."""
+    found = pressure(text)
+    return PSIStats(full=PSIData(*found.full), some=PSIData(*found.some)) if found else None
+
+
+def io_stats(text: str, time: str) -> IOStats | None:
+    psi = psi_stats(text)
+    return IOStats(time=time, psi=psi) if psi else None
 
 
 def swap_stats(used: Memory | None, time: str) -> SwapStats | None:

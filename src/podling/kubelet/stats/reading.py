@@ -9,6 +9,7 @@ from podling.kubelet.cgroups.files import Hierarchy
 from podling.kubelet.stats.usage import FILES, Files, Interface, interfaces
 
 PROC = Path("/proc")
+PRESSURES = ("cpu", "memory", "io")
 
 
 class CgroupReader:
@@ -29,6 +30,16 @@ class CgroupReader:
                     found[name] = (hierarchy / cgroup.lstrip("/") / name).read_text()
                 except OSError:
                     continue
+        return found
+
+    def node_pressure(self) -> Files:
+        """The node's, named like a cgroup's; only where cgroups have theirs: in cgroup v2."""
+        found = {}
+        for name in PRESSURES if any("cpu.pressure" in names for _, names in self._files) else ():
+            try:
+                found[f"{name}.pressure"] = (PROC / "pressure" / name).read_text()
+            except OSError:
+                continue
         return found
 
     def network(self, cgroup: str) -> list[Interface]:

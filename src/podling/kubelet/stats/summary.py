@@ -8,12 +8,32 @@ from podling.model.base import Part, always
 from podling.model.fields import Time
 
 
+class PSIData(Part):
+    """`total` is microseconds, the others are per cent."""
+
+    total: int = always(int)
+    avg10: float = always(float)
+    avg60: float = always(float)
+    avg300: float = always(float)
+
+
+class PSIStats(Part):
+    full: PSIData = always(PSIData)
+    some: PSIData = always(PSIData)
+
+
+class IOStats(Part):
+    time: Time = always(str)
+    psi: PSIStats | None = None
+
+
 class CPUStats(Part):
     """`usage_core_nano_seconds` is spent since the beginning, `usage_nano_cores` the rate of late."""
 
     time: Time = always(str)
     usage_nano_cores: int | None = None
     usage_core_nano_seconds: int | None = None
+    psi: PSIStats | None = None
 
 
 class MemoryStats(Part):
@@ -26,6 +46,7 @@ class MemoryStats(Part):
     rss_bytes: int | None = None
     page_faults: int | None = None
     major_page_faults: int | None = None
+    psi: PSIStats | None = None
 
 
 class SwapStats(Part):
@@ -70,6 +91,7 @@ class ContainerStats(Part):
     start_time: Time = ""
     cpu: CPUStats | None = None
     memory: MemoryStats | None = None
+    io: IOStats | None = None
     rootfs: FsStats | None = None
     logs: FsStats | None = None
     swap: SwapStats | None = None
@@ -91,6 +113,7 @@ class PodStats(Part):
     containers: list[ContainerStats] = always(list)
     cpu: CPUStats | None = None
     memory: MemoryStats | None = None
+    io: IOStats | None = None
     network: NetworkStats | None = None
     volume: list[VolumeStats] = []
     ephemeral_storage: FsStats | None = msgspec.field(default=None, name="ephemeral-storage")
@@ -117,6 +140,7 @@ class NodeStats(Part):
     start_time: Time = ""
     cpu: CPUStats | None = None
     memory: MemoryStats | None = None
+    io: IOStats | None = None
     network: NetworkStats | None = None
     fs: FsStats | None = None
     runtime: RuntimeStats | None = None

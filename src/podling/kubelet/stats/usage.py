@@ -12,13 +12,14 @@ Files = Mapping[str, str]
 
 FILES = {
     ("cpuacct", 1): ("cpuacct.usage",),
-    ("cpu", 2): ("cpu.stat",),
+    ("cpu", 2): ("cpu.stat", "cpu.pressure", "memory.pressure", "io.pressure"),
     ("memory", 1): ("memory.usage_in_bytes", "memory.limit_in_bytes", "memory.stat"),
     ("memory", 2): ("memory.current", "memory.max", "memory.stat", "memory.swap.current"),
     ("pids", 1): ("pids.current",),
     ("pids", 2): ("pids.current",),
 }
-"""Which files say what is used, by controller and version of its hierarchy."""
+"""Which files say what is used, by controller and version of its hierarchy. Those of pressure are in every
+cgroup v2, whichever controllers it has."""
 
 NO_LIMIT = 1 << 62
 """v1 says that there is no limit by a number near the largest there is."""
@@ -44,6 +45,35 @@ class Interface(NamedTuple):
     rx_errors: int
     tx_bytes: int
     tx_errors: int
+
+
+class Stall(NamedTuple):
+    """`total` is microseconds so far, the others are per cent of the last so many seconds."""
+
+    total: int
+    avg10: float
+    avg60: float
+    avg300: float
+
+
+class Pressure(NamedTuple):
+    """How long some, and how long all, of what could have run waited for a resource."""
+
+    some: Stall
+    full: Stall
+
+
+def pressure(text: str) -> Pressure | None:
+    """Of a file of the kernel's pressure stall information, of a cgroup v2 or the node."""
+    rows = (line.split() for line in text.splitlines())
+    stalls = {row[0]: _stall(dict(pair.split("=") for pair in row[1:])) for row in rows if row}
+    if stalls.keys() != {"some", "full"}:
+        return None
+    return Pressure(stalls["some"], stalls["full"])
+
+
+def _stall(told: Mapping[str, str]) -> Stall:
+    return Stall(int(told["total"]), float(told["avg10"]), float(told["avg60"]), float(told["avg300"]))
 
 
 def cpu_nanoseconds(files: Files) -> int | None:

@@ -7,11 +7,14 @@ import pytest
 from podling.kubelet.stats.usage import (
     Interface,
     Memory,
+    Pressure,
+    Stall,
     cpu_nanoseconds,
     interfaces,
     memory,
     node_cpu_nanoseconds,
     node_memory,
+    pressure,
     processes,
 )
 
@@ -94,3 +97,20 @@ def test_interfaces() -> None:
         "  eth0:    2000      20    1    0    0     0          0         0     3000      30    2 0 0 0 0 0\n"
     )
     assert interfaces(dev) == [Interface("eth0", 2000, 1, 3000, 2)]
+
+
+SOME = "some avg10=6.79 avg60=13.65 avg300=33.47 total=1628728845\n"
+FULL = "full avg10=0.00 avg60=0.50 avg300=0.00 total=12\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "known"),
+    [
+        (SOME + FULL, Pressure(Stall(1628728845, 6.79, 13.65, 33.47), Stall(12, 0.0, 0.5, 0.0))),
+        (SOME, None),
+        ("", None),
+    ],
+    ids=["v2", "a kernel that counts only some for the cpu", "v1"],
+)
+def test_pressure(text: str, known: Pressure | None) -> None:
+    assert pressure(text) == known
