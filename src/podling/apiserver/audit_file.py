@@ -9,14 +9,16 @@ batch the disk refuses is lost, which is counted, logged and fails the health ch
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import os
 import sys
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from pathlib import Path
 
 FULL_BYTES = 4 * 1024 * 1024
+GATHER_SECONDS = 0.05
+"""How long a batch waits for company: to hand one to the thread costs more than most lines do."""
 ROTATE_BYTES = 100 * 1024 * 1024
 """The size at which a file becomes `audit.log.1`, in place of the one that was."""
 
@@ -33,6 +35,7 @@ class AuditFile:
         self._waiting_bytes = 0
         self._news = asyncio.Event()
         self._room = asyncio.Event()
+        self._hurry = asyncio.Event()
         self._closed = False
         self.lost = 0
         """Lines that could not be written."""
@@ -52,6 +55,8 @@ class AuditFile:
         self._waiting.append(line)
         self._waiting_bytes += len(line)
         self._news.set()
+        if self.full:
+            self._hurry.set()
 
     async def run(self) -> None:
         """Write until closed, and then what is left."""
@@ -59,6 +64,7 @@ class AuditFile:
             while not (self._closed and not self._waiting):
                 await self._news.wait()
                 self._news.clear()
+                await self._gather()
                 await self._write_waiting()
         finally:
             # Cancelled: nothing else runs any more that waiting for the disk could hold up.
@@ -66,7 +72,16 @@ class AuditFile:
 
     def close(self) -> None:
         self._closed = True
+        self._hurry.set()
         self._news.set()
+
+    async def _gather(self) -> None:
+        """Until there is a batch, or no time for one."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(GATHER_SECONDS):
+                await self._hurry.wait()
+        if not self._closed:
+            self._hurry.clear()
 
     async def _write_waiting(self) -> None:
         lines, self._waiting, self._waiting_bytes = self._waiting, [], 0
@@ -95,7 +110,7 @@ class AuditFile:
             self._path.replace(self._path.with_name(f"{self._path.name}.1"))
 
 
-@asynccontextmanager
+@contextlib.asynccontextmanager
 async def audit_file(path: Path | None) -> AsyncIterator[AuditFile]:
     """An audit log that is written while the block runs, and complete after it."""
     file = AuditFile(path)

@@ -33,6 +33,7 @@ from podling.kubelet.pod.observe import RuntimePod
 from podling.kubelet.pod.pod_changes import (
     changed_images,
     container_names,
+    is_echo,
     with_foreign_conditions,
     without_instance,
 )
@@ -88,6 +89,8 @@ class PodWorker:
     def update(self, pod: Pod) -> None:
         """The API has a newer object of this pod."""
         pod = with_volume_containers(pod)
+        status = with_foreign_conditions(self._status, pod.status)
+        echo = is_echo(self.pod, pod) and status == self._status
         for name in changed_images(self.pod, pod):
             # Whatever kept the old image from starting says nothing about the new one.
             self.record.succeeded(name)
@@ -95,9 +98,10 @@ class PodWorker:
         unwanted = self.record.unwanted | container_names(self.pod)
         self.record.unwanted = unwanted - container_names(pod)
         self._share.update(pod)
-        self._status = with_foreign_conditions(self._status, pod.status)
         self._writer.learn(pod)
-        self._wake.set()
+        if not echo:
+            self._status = status
+            self._wake.set()
 
     def mirrored(self, mirror: Pod | None) -> None:
         """The API shows this static pod by `mirror` now, or not at all."""
@@ -203,8 +207,8 @@ class PodWorker:
     # Its life
 
     async def run(self) -> None:
-        self._directory.create()
-        self.record.initialized = self._directory.initialized_sandboxes()
+        if not self._directory.create():
+            self.record.initialized = self._directory.initialized_sandboxes()
         async with asyncio.TaskGroup() as outer:
             writer = outer.create_task(self._writer.run())
             async with asyncio.TaskGroup() as tasks:
@@ -219,16 +223,19 @@ class PodWorker:
         now = self._node.clock.now()
         self._changed.set()
         pod = self.pod_with_status
-        self._probes.learn(pod, self.observed)
-        decided = plan(pod, self.observed, now, self._node.config.gates)
+        self._probes.learn(pod, self.record.observed())
+        observed = self.observed
+        decided = plan(pod, observed, now, self._node.config.gates)
         self._life.move(decided.state)
         self._follow_life(decided, tasks)
         for action in decided.actions:
             self.record.in_flight.add(action.key)
             tasks.create_task(self._apply(action))
         ending = decided.state is not PodState.SYNCING
-        self._probes.follow(pod, self.observed, tasks, ending=ending)
-        status = pod_status(pod, self.observed, now, self._node.facts.ips)
+        if decided.actions or ending:
+            observed = self.observed
+        self._probes.follow(pod, observed, tasks, ending=ending)
+        status = pod_status(pod, observed, now, self._node.facts.ips)
         if status.phase in TERMINAL:
             # Before it is said: the scheduler gives the room away as soon as it hears of it.
             self._share.release()

@@ -35,7 +35,14 @@ class Watchers:
             if ticket not in self._watchers:
                 continue
             try:
-                watcher(revision, [event for event in events if event.key.startswith(prefix)])
+                watcher(revision, _near(prefix, events))
             except Exception:
                 # One broken watcher must not keep the others from news, nor a writer from its answer.
                 _log.exception("a watcher of %s failed at revision %d", prefix, revision)
+
+
+def _near(prefix: str, events: Sequence[Event]) -> Sequence[Event]:
+    """A group is mostly one write, and of no interest to most watchers."""
+    if len(events) == 1:
+        return events if events[0].key.startswith(prefix) else []
+    return [event for event in events if event.key.startswith(prefix)]

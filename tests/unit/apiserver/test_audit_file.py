@@ -67,3 +67,15 @@ async def test_a_disk_that_refuses_is_told_of_and_tried_again(
     audit.write(b"kept\n")
     await audit._write_waiting()
     assert audit.fault == "" and (folder / "audit.log").read_bytes() == b"kept\n"
+
+
+async def test_lines_that_come_soon_after_each_other_are_one_write(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    writes: list[bytes] = []
+    monkeypatch.setattr(AuditFile, "_append", lambda self, data: writes.append(data))
+    async with audit_file(tmp_path / "audit.log") as audit:
+        for n in range(10):
+            audit.write(b"%d\n" % n)
+            await asyncio.sleep(0)
+    assert [data for data in writes if data] == [b"0\n1\n2\n3\n4\n5\n6\n7\n8\n9\n"]

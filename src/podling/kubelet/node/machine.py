@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import platform
 from collections.abc import Mapping
@@ -81,6 +82,7 @@ def _os_image(release: str) -> str:
     return "Linux"
 
 
+@functools.cache
 def app_armor_enabled() -> bool:
     try:
         return Path("/sys/module/apparmor/parameters/enabled").read_text().startswith("Y")

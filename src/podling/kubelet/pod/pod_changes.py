@@ -21,6 +21,17 @@ def changed_images(old: Pod, new: Pod) -> set[str]:
     }
 
 
+def is_echo(old: Pod, new: Pod) -> bool:
+    """Whether the new object says nothing that the old one did not, status apart: most news of a pod is what
+    its kubelet wrote."""
+    known, told = old.metadata, new.metadata
+    if known.resource_version != told.resource_version:
+        known = msgspec.structs.replace(
+            known, resource_version=told.resource_version, managed_fields=told.managed_fields
+        )
+    return known == told and old.spec == new.spec
+
+
 def container_names(pod: Pod) -> frozenset[str]:
     return frozenset(container.name for _, container in all_containers(pod))
 

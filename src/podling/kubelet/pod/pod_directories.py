@@ -34,10 +34,15 @@ class PodDirectory:
         meta = pod.metadata
         return cls(config.pods_dir, config.log_dir, meta.namespace, meta.name, meta.uid)
 
-    def create(self) -> None:
-        """Idempotent; pod directories are root's alone, what is mounted from them has its own modes."""
-        self.path.mkdir(mode=0o750, parents=True, exist_ok=True)
+    def create(self) -> bool:
+        """Idempotent: whether it is new. Pod directories are root's alone, what is mounted from them has its
+        own modes."""
         self.logs.mkdir(mode=0o755, parents=True, exist_ok=True)
+        try:
+            self.path.mkdir(mode=0o750, parents=True)
+        except FileExistsError:
+            return False
+        return True
 
     @property
     def etc_hosts(self) -> Path:
@@ -60,12 +65,10 @@ class PodDirectory:
         return self.path / "containers" / container / str(attempt)
 
     def record_initialized(self, sandbox_id: str) -> None:
+        """For the next kubelet. A machine that dies takes the sandbox along, so nothing waits for the disk."""
         self.path.mkdir(mode=0o750, parents=True, exist_ok=True)
         fresh = self.path / "initialized.new"
-        with fresh.open("w") as file:
-            file.write(sandbox_id)
-            file.flush()
-            os.fsync(file.fileno())
+        fresh.write_text(sandbox_id)
         fresh.rename(self.path / "initialized")
 
     def initialized_sandboxes(self) -> frozenset[str]:

@@ -250,12 +250,13 @@ class _DiesAfter:
 
         async def counted(*args: Any, **more: Any) -> Any:
             self._left -= 1
+            left = self._left
             await asyncio.sleep(0)
-            if self._left > 0:
+            if left > 0:
                 return await call(*args, **more)
-            if self._left == 0 and self._made_first:
+            if left == 0 and self._made_first:
                 await call(*args, **more)
-            if self._left == 0:
+            if left == 0:
                 await self._die()
             raise asyncio.CancelledError
 
