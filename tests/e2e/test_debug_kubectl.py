@@ -9,15 +9,19 @@ import select
 import shutil
 import subprocess
 import termios
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from ipaddress import ip_network
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
 import pytest
 
 from podling.cri.image_build import ImageConfig, Symlink, build_image
+
+from .dns_server import Resolver
 
 BUSYBOX = "podling.test/busybox:1"
 STRACE, GDB, WORKER = "podling.test/strace:1", "podling.test/gdb:1", "podling.test/worker:1"
@@ -112,6 +116,44 @@ def test_operations_looks_at_processes_files_and_network(podling: Any, pod: str)
     printed = debug(podling, pod, "--target=neato", "--", "sh", "-c", script)
     assert "httpd -f -p 8080" in printed
     assert printed.endswith("page\npage\n"), "its name is known, and answers"
+
+
+@pytest.fixture
+def resolver(podling: Any) -> Iterator[Resolver]:
+    """A DNS server where pods can reach it."""
+    (node,) = podling.get("nodes")["items"]
+    with Resolver(str(ip_network(node["spec"]["podCIDR"])[1])) as server:
+        thread = Thread(target=server.serve_forever)
+        thread.start()
+        yield server
+        server.shutdown()
+        thread.join()
+
+
+def test_operations_asks_names_from_the_pods_network(
+    podling: Any, namespace: str, resolver: Resolver
+) -> None:
+    """R-CLI-5: a debug container has the pod's resolver, hosts and addresses, and is taken for the pod."""
+    script = "mkdir /www; echo page > /www/index.html; exec httpd -f -p 8080 -h /www"
+    names = {
+        "dnsPolicy": "None",
+        "dnsConfig": {"nameservers": [resolver.address], "searches": ["neato.test"]},
+        "hostAliases": [{"ip": "192.0.2.7", "hostnames": ["elsewhere"]}],
+    }
+    make_pod(
+        podling, namespace, [{"name": "neato", "image": BUSYBOX, "command": ["sh", "-c", script]}], **names
+    )
+    address = podling.get("pod", "neato", "-n", namespace)["status"]["podIP"]
+    resolver.addresses["shop.neato.test"] = address
+    own = "cat /etc/resolv.conf /etc/hosts; hostname; ip -o address; ip route"
+    seen = podling.kubectl("exec", "neato", "-n", namespace, "--", "sh", "-c", own).stdout
+    assert f"nameserver {resolver.address}\n" in seen and "elsewhere" in seen and address in seen
+    looks_up = "nslookup shop.neato.test; wget -q -O - http://shop:8080/; wget -q -O - http://localhost:8080/"
+    printed = debug(podling, namespace, "--target=neato", "--", "sh", "-c", f"{own}; {looks_up}")
+    assert printed.startswith(seen)
+    assert re.search(rf"Name:\s+shop.neato.test\nAddress.*: {address}\n", printed), printed
+    assert printed.endswith("page\npage\n")
+    assert {who for who, name in resolver.asked if name == "shop.neato.test"} == {address}
 
 
 def test_operations_sees_all_of_a_pod_that_shares_its_processes(podling: Any, namespace: str) -> None:
