@@ -231,10 +231,19 @@ def test_rules_on_exit_codes_and_what_is_left_as_a_message(podling: Any, namespa
     assert by_name["fails"]["state"]["terminated"]["message"] == "it went wrong\n"
 
 
-def test_a_container_is_told_with_the_signal_it_asks_for(
-    podling: Any, namespace: str, tmp_path: Path
-) -> None:
+@pytest.fixture
+def with_stop_signals(make_podling: Callable[[], Any], image_archives: dict[str, Path]) -> Iterator[Any]:
+    podling = make_podling()
+    podling.up("--feature-gates", "ContainerStopSignals=true")
+    for archive in image_archives.values():
+        podling.command("images", "load", str(archive))
+    yield podling
+    podling.command("down")
+
+
+def test_a_container_is_told_with_the_signal_it_asks_for(with_stop_signals: Any, tmp_path: Path) -> None:
     """On a containerd whose CRI does not know of it."""
+    podling, namespace = with_stop_signals, "default"
     script = "trap 'echo told > /out/said; exit 0' USR1; sleep 1000 & wait"
     app = says("app", script, lifecycle={"stopSignal": "SIGUSR1"})
     app["volumeMounts"] = [{"name": "out", "mountPath": "/out"}]

@@ -26,6 +26,7 @@ class Gate:
 GATES: Mapping[str, Gate] = {
     gate.name: gate
     for gate in (
+        Gate("ContainerStopSignals", "ALPHA", False, "R-SYS-2", "a container says how it is told to stop"),
         Gate("ContainerVolumes", "ALPHA", False, "R-VOL-1", "a container may initialize a volume"),
         Gate("DebugSubresource", "ALPHA", False, "R-DBG-1", "pods/debug creates and stops debug containers"),
         Gate("EphemeralContainerRemoval", "ALPHA", False, "R-EPH-11", "ephemeral containers may be removed"),

@@ -9,6 +9,7 @@ from podling.apiserver.registry import metadata
 from podling.apiserver.registry.age import age
 from podling.apiserver.registry.columns import AGE, NAME, joined, labels_text
 from podling.apiserver.registry.kind import Column, Kind
+from podling.apiserver.registry.pod.alpha_fields import drop_alpha_fields
 from podling.apiserver.registry.pod.validation import validate_pod_template
 from podling.apiserver.registry.pod.warnings import template_warnings
 from podling.model.errors import Cause
@@ -35,6 +36,12 @@ class PodTemplates(Kind[PodTemplate]):
 
     def default(self, obj: PodTemplate) -> None:
         default_pod_spec(obj.template.spec)
+
+    def prepare_create(self, obj: PodTemplate, now: datetime) -> None:
+        drop_alpha_fields(obj.template.spec, None, self._gates)
+
+    def prepare_update(self, new: PodTemplate, old: PodTemplate) -> None:
+        drop_alpha_fields(new.template.spec, old.template.spec, self._gates)
 
     def validate(self, obj: PodTemplate) -> list[Cause]:
         return [

@@ -9,6 +9,7 @@ from typing import Any
 
 from podling.apiserver.registry.kind import PROXY_VERBS, Connect, Kind, Subresource
 from podling.apiserver.registry.pod.actions import BindingAction, EvictionAction
+from podling.apiserver.registry.pod.alpha_fields import drop_alpha_fields
 from podling.apiserver.registry.pod.app_armor import adopt_app_armor_annotations
 from podling.apiserver.registry.pod.debug import DebugContainers, OneEphemeralContainer
 from podling.apiserver.registry.pod.ephemeral import EphemeralContainers, drop_new_ephemeral
@@ -72,6 +73,7 @@ class Pods(Kind[Pod]):
         """What a gate that is off does not let in: it is not refused, it is as if it had not been said."""
         if not self._takes_ephemeral:
             drop_new_ephemeral(new, old)
+        drop_alpha_fields(new.spec, old.spec if old else None, self._gates)
 
     def validate(self, obj: Pod) -> list[Cause]:
         return validate_pod(obj, self._gates)

@@ -74,6 +74,7 @@ def _of_instances(
         allocated_resources=container.resources.requests,
         resources=_resources(container, newest),
         volume_mounts=_mounts(container, newest.sealed_mounts),
+        stop_signal=container.lifecycle.stop_signal if container.lifecycle else None,
     )
     if newest.user:
         uid, gid, groups = newest.user

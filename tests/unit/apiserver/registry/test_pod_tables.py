@@ -24,6 +24,7 @@ from podling.apiserver.patch.merge_patch import merge_patch
 from podling.apiserver.registry.pod_templates import PodTemplates
 from podling.apiserver.registry.pods import Pods
 from podling.model.errors import Cause
+from podling.model.gates import Gates
 from podling.model.json import from_data, to_data
 from podling.model.pod import Pod, PodTemplate
 
@@ -68,6 +69,9 @@ PLACES: dict[str, tuple[str, Any]] = {
 """Where the change of a line goes: the field that its faults are below, and how it gets there."""
 
 
+ALL_FIELDS = Gates({"ContainerStopSignals": True})
+
+
 def manifests() -> Iterator[Any]:
     for file in sorted((TABLES / "manifests").glob("*.yaml")):
         for section in load(f"manifests/{file.name}"):
@@ -104,8 +108,9 @@ def judged(place: str, change: dict[str, Any]) -> list[Cause]:
     pod = make(PLACES[place][1](change))
     if place == "debug":
         return Pods().validate(pod)
-    Pods().prepare_create(pod, NOW)
-    return Pods().validate_create(pod)
+    pods = Pods(ALL_FIELDS)
+    pods.prepare_create(pod, NOW)
+    return pods.validate_create(pod)
 
 
 @pytest.mark.parametrize(("place", "change", "faults"), list(manifests()))

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from podling.cri.hollow_script import ExecOutcome, HollowImage, Script
+from podling.model.gates import Gates
 from podling.model.pod import Pod
 
 SECONDS = 5
@@ -290,4 +291,5 @@ def test_the_parts_of_an_orphan_end_in_their_order_and_as_they_wish(play) -> Non
         stops = [call for call in ended(node) if call.startswith("stop")]
         assert stops == ["stop app#0 SIGUSR1", "stop two#0", "stop one#0", "stop default/web#0"]
 
-    play(story, app=image(), one=image(), two=image())
+    gates = Gates({"ContainerStopSignals": True})
+    play(story, gates=gates, app=image(), one=image(), two=image())

@@ -13,6 +13,7 @@ from podling.cri.grpc import cri_pb2 as pb
 from podling.cri.hollow_script import HollowImage, Script
 from podling.cri.interface import RuntimeFault
 from podling.model.config import ConfigMap
+from podling.model.gates import Gates
 from podling.model.meta import ObjectMeta
 from podling.model.pod import Pod
 from podling.model.pod_status import ContainerStatus
@@ -448,10 +449,12 @@ def test_a_container_is_stopped_with_the_signal_it_asks_for(play) -> None:
         await node.create(
             "p", {"lifecycle": {"stopSignal": "SIGUSR1"}}, {"name": "other"}, os={"name": "linux"}
         )
-        await node.until("p", node.is_ready)
+        pod = await node.until("p", node.is_ready)
+        shown = {status.name: status.stop_signal for status in pod.status.container_statuses}
+        assert shown == {"app": "SIGUSR1", "other": None}
         await node.client.delete(Pod, "p", "default")
         await node.until_gone("p")
         stops = {call for call in node.runtime.calls if call.startswith("stop ")}
         assert {"stop app#0 SIGUSR1", "stop other#0"} <= stops
 
-    play(story, other=HollowImage(present=True))
+    play(story, gates=Gates({"ContainerStopSignals": True}), other=HollowImage(present=True))
