@@ -160,6 +160,24 @@ def test_the_kubelet_serves_with_a_certificate_of_its_own(apart: Apart) -> None:
         assert json.load(answer)["kind"] == "PodList"
 
 
+def test_pods_find_the_api_server_where_their_kubelet_says(apart: Apart) -> None:
+    """What the server's own service says, as with any kubelet, unless it is told another place."""
+
+    def told(name: str) -> str:
+        apart.run_pod(name, FOREVER)
+        script = 'echo "$KUBERNETES_SERVICE_HOST:$KUBERNETES_SERVICE_PORT"'
+        said: str = apart.podling.kubectl("exec", name, "--", "sh", "-c", script).stdout
+        return said
+
+    assert told("asks-service") == "10.96.0.1:443\n"
+    kubelet, place = apart.parts["kubelet"], "--api-server-for-pods=192.0.2.1:6443"
+    apart.end("kubelet", signal.SIGTERM)
+    kubelet.arguments.append(place)
+    apart.start("kubelet")
+    kubelet.arguments.remove(place)
+    assert told("asks-place") == "192.0.2.1:6443\n"
+
+
 def test_another_kubelet_drives_a_runtime_it_did_not_start(
     apart: Apart, make_podling: Callable[[], Any], make_part: Callable[..., Any], containerd: Any
 ) -> None:
