@@ -189,14 +189,14 @@ class Plain:
     url: str
 
     def ask(self, method: str, target: str, body: Any = None, **headers: str) -> tuple[int, Any]:
-        """The code and what was answered. A body is data, or bytes as they are."""
+        """The code and what was answered, None of a watch: that is left. A body is data, or bytes as is."""
         data = body if isinstance(body, bytes) or body is None else json.dumps(body).encode()
         named = {name.replace("_", "-"): value for name, value in headers.items()}
         sent = {"Content-Type": "application/json", **named}
         asked = Request(self.url + target, data, sent, method=method)
         try:
             with urlopen(asked, timeout=10) as answer:
-                return answer.status, json.load(answer)
+                return answer.status, None if "watch=1" in target else json.load(answer)
         except HTTPError as refused:
             return refused.code, json.load(refused)
 

@@ -13,11 +13,10 @@ CELLS = [cell for kind in SERVED["KINDS"] for cell in SERVED["cells"](kind)] + [
     cell for kind in SERVED["KINDS"] for _, asked in SERVED["subresource_cells"](kind) for cell in asked
 ]
 QUERY = {
-    "watch": "watch=1&resourceVersion=999999999",
+    "watch": "watch=1",
     "delete": "dryRun=All",
     "deletecollection": "dryRun=All",
 }
-"""A watch from what is yet to come ends at once."""
 EMPTY = "customresourcedefinitions"
 """Read only, so nothing is there to be found by name."""
 
