@@ -184,8 +184,8 @@ class ObservedPod:
     here. `pending_resize`: what the spec asks for and the pod does not get; `resize_failure`: the last of
     the failures in a row to actuate what it got, in generation `resized_generation` of its object (0: not
     known). `pod_limits` is what was last written to
-    the pod's cgroup, `limits_settled` that nothing else is to be, `actuated` what the pod asked for as a
-    whole when that was last so. `round` is the one that is to be
+    the pod's cgroup, `limits_settled` that nothing else is to be, `actuated` what the pod asked for all
+    in all when that was last so. `round` is the one that is to be
     (`rounds.py`)."""
 
     sandboxes: tuple[ObservedSandbox, ...] = ()

@@ -14,7 +14,7 @@ import msgspec
 from podling.kubelet.container_types import ContainerType, all_containers, init_containers
 from podling.kubelet.observed import ObservedPod
 from podling.kubelet.planning.ending import FAILED, TERMINAL, Ending, ending
-from podling.kubelet.planning.resize import actuated_whole
+from podling.kubelet.planning.resize import RESIZABLE, actuated_whole
 from podling.kubelet.planning.rounds import in_round
 from podling.kubelet.reporting.conditions import Facts, pod_conditions
 from podling.kubelet.reporting.container_status import container_status, lose
@@ -22,10 +22,10 @@ from podling.kubelet.reporting.pod_phase import PENDING, RUNNING, pod_phase
 from podling.kubelet.reporting.resize_conditions import resize_conditions
 from podling.kubelet.reporting.round_condition import round_condition
 from podling.kubelet.reporting.waiting import Moment
-from podling.model.container import EphemeralContainer
+from podling.model.container import EphemeralContainer, ResourceList, ResourceRequirements
 from podling.model.pod import Pod
 from podling.model.pod_status import ContainerStatus, HostIP, PodIP, PodStatus
-from podling.model.resources import qos_class
+from podling.model.resources import pod_requests, qos_class
 from podling.model.time import rfc3339
 
 
@@ -68,9 +68,26 @@ def pod_status(pod: Pod, observed: ObservedPod, now: datetime, host_ips: Sequenc
         container_statuses=sorted(apps, key=_name),
         ephemeral_container_statuses=sorted(debug, key=_name),
         qos_class=pod.status.qos_class or qos_class(pod),
-        resources=actuated_whole(pod, observed),
-        allocated_resources=pod.spec.resources.requests if pod.spec.resources else {},
+        resources=_resources(pod, observed, phase),
+        allocated_resources=pod_requests(pod),
     )
+
+
+def _resources(pod: Pod, observed: ObservedPod, phase: str) -> ResourceRequirements:
+    """Of a pod that runs only what can be resized, and what else it says itself."""
+    has = actuated_whole(pod, observed)
+    if phase != RUNNING:
+        return has
+    said = pod.spec.resources or ResourceRequirements()
+    return ResourceRequirements(
+        requests=_picked(has.requests, said.requests),
+        limits=_picked(has.limits, said.limits),
+        claims=said.claims,
+    )
+
+
+def _picked(amounts: ResourceList, said: ResourceList) -> ResourceList:
+    return {name: amount for name, amount in amounts.items() if name in RESIZABLE or name in said}
 
 
 def _disruption(observed: ObservedPod) -> str:

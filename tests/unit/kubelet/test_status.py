@@ -15,8 +15,10 @@ import pytest
 from podling.kubelet.observed import ProbeResult, Termination
 from podling.kubelet.planning.container_plan import next_attempt
 from podling.kubelet.status import pod_status
+from podling.model.container import ResourceRequirements
 from podling.model.pod import PodReadinessGate
 from podling.model.pod_status import PodCondition, PodIP
+from podling.model.quantity import Quantity
 from podling.model.time import rfc3339
 
 
@@ -189,7 +191,36 @@ def test_everything_known_of_a_running_pod(scene):
         "podIPs": [{"ip": "10.0.0.7"}],
         "startTime": rfc3339(scene.ago(9)),
         "qosClass": "BestEffort",
+        "resources": {},
     }
+
+
+def amounts(text):
+    return {name: Quantity(value) for name, value in (word.split("=") for word in text.split())}
+
+
+HAS = [
+    # observed  of itself             requests                 limits           allocated
+    ("",        None,                 "cpu=3 disk=5 memory=4", "cpu=2 disk=9",  "cpu=3 disk=5 memory=4"),
+    ("a=run",   None,                 "cpu=3 memory=4",        "cpu=2",         "cpu=3 disk=5 memory=4"),
+    ("a=run",   ("cpu=7", "cpu=8"),   "cpu=7 memory=4",        "cpu=8",         "cpu=7 disk=5 memory=4"),
+    ("a=run",   ("memory=6", ""),     "cpu=3 memory=7",        "cpu=2",         "cpu=3 disk=5 memory=7"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("seen", "own", "requests", "limits", "allocated"), HAS)
+def test_a_pod_shows_what_it_has_all_in_all(scene, seen, own, requests, limits, allocated):
+    """R-SYS-5: of a pod that runs what can be resized, and what it says itself."""
+    pod = scene.pod("a")
+    pod.spec.overhead = amounts("memory=1")
+    pod.spec.containers[0].resources = ResourceRequirements(
+        requests=amounts("cpu=3 memory=3 disk=5"), limits=amounts("cpu=2 disk=9")
+    )
+    if own is not None:
+        pod.spec.resources = ResourceRequirements(requests=amounts(own[0]), limits=amounts(own[1]))
+    status = pod_status(pod, scene.observed(pod, seen), scene.NOW)
+    assert status.resources == ResourceRequirements(requests=amounts(requests), limits=amounts(limits))
+    assert status.allocated_resources == amounts(allocated)
 
 
 YES = ("True", "")

@@ -29,7 +29,7 @@ from podling.model.container import (
 )
 from podling.model.pod import Pod
 from podling.model.quantity import Quantity
-from podling.model.resources import GUARANTEED, qos_class
+from podling.model.resources import GUARANTEED, pod_limits, pod_requests, qos_class
 
 RESIZABLE = ("cpu", "memory")
 DEFERRED, INFEASIBLE = "Deferred", "Infeasible"
@@ -126,9 +126,16 @@ def is_in_progress(pod: Pod, observed: ObservedPod) -> bool:
     return _is_unsettled(observed) or any(unactuated(pod, observed))
 
 
-def actuated_whole(pod: Pod, observed: ObservedPod) -> ResourceRequirements | None:
-    """What the pod as a whole has."""
-    return observed.actuated if _is_unsettled(observed) else pod.spec.resources
+def whole(pod: Pod) -> ResourceRequirements:
+    """What the pod asks for, all in all: what it says itself, else what its containers do."""
+    claims = pod.spec.resources.claims if pod.spec.resources else []
+    return ResourceRequirements(requests=pod_requests(pod), limits=pod_limits(pod), claims=claims)
+
+
+def actuated_whole(pod: Pod, observed: ObservedPod) -> ResourceRequirements:
+    """What it has of that."""
+    had = observed.actuated if _is_unsettled(observed) else None
+    return had or whole(pod)
 
 
 def _is_unsettled(observed: ObservedPod) -> bool:

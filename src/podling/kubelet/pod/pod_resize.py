@@ -11,7 +11,7 @@ from podling.kubelet.cgroups.limits import CgroupLimits, limits_of_pod, on_node
 from podling.kubelet.container_types import all_containers
 from podling.kubelet.node.node_context import NodeContext
 from podling.kubelet.observed import ObservedContainer
-from podling.kubelet.planning.resize import limits_meanwhile, restart_required, told_of, unactuated
+from podling.kubelet.planning.resize import limits_meanwhile, restart_required, told_of, unactuated, whole
 from podling.kubelet.pod.faults import rpc_text
 from podling.kubelet.pod.pod_record import PodRecord
 from podling.kubelet.runtime_config.resources_config import linux_resources
@@ -35,7 +35,7 @@ class PodResize:
         self._node.cgroups.weigh(pod)
         self._write(pod, limits_of_pod(pod))
         self._record.limits_settled = True
-        self._record.actuated = pod.spec.resources
+        self._record.actuated = whole(pod)
 
     async def apply(self, pod: Pod) -> None:
         """One step: the cgroup takes what is needed meanwhile, then the containers what they are given. What
@@ -55,7 +55,7 @@ class PodResize:
             settled = limits_of_pod(pod) == self._record.pod_limits
             self._record.limits_settled = settled and not any(unactuated(pod, self._record.observed()))
             if self._record.limits_settled:
-                self._record.actuated = pod.spec.resources
+                self._record.actuated = whole(pod)
 
     def _write(self, pod: Pod, limits: CgroupLimits) -> None:
         before = self._record.pod_limits
