@@ -140,6 +140,35 @@ def test_a_running_pod_is_resized_up_and_down(podling: Any, namespace: str) -> N
     assert not [c for c in after["conditions"] if "Resize" in c["type"]]
 
 
+def test_a_pod_is_resized_as_a_whole_and_in_an_init_container_that_runs(podling: Any, namespace: str) -> None:
+    """R-SYS-5, R-INIT-9"""
+    own = limited({"memory": "8Mi"}, {"memory": "16Mi"})
+    init = {"name": "init", "image": BUSYBOX, "command": SLEEP, **own}
+    whole = {"requests": {"memory": "32Mi"}, "limits": {"memory": "32Mi"}}
+    podling.apply(pod(namespace, "web", own, initContainers=[init], resources=whole))
+    running = "jsonpath={.status.initContainerStatuses[0].state.running.startedAt}"
+    podling.kubectl("wait", f"--for={running}", "pod/web", "-n", namespace, "--timeout=60s")
+    before = podling.get("pod", "web", "-n", namespace)
+    below = f"burstable/pod{before['metadata']['uid']}"
+    container = before["status"]["initContainerStatuses"][0]["containerID"].partition("://")[2]
+    assert memory_limit(podling, below) == 32 << 20
+
+    more = {"requests": {"memory": "48Mi"}, "limits": {"memory": "48Mi"}}
+    spec = {"resources": more, "initContainers": [{"name": "init", **limited({}, {"memory": "24Mi"})}]}
+    patch = ["patch", "pod", "web", "-n", namespace, "--subresource", "resize"]
+    podling.kubectl(*patch, "--patch", json.dumps({"spec": spec}))
+    for shown in ("resources", "initContainerStatuses[0].resources"):
+        limit = "48Mi" if shown == "resources" else "24Mi"
+        path = f"jsonpath={{.status.{shown}.limits.memory}}={limit}"
+        podling.kubectl("wait", f"--for={path}", "pod/web", "-n", namespace, "--timeout=20s")
+    assert memory_limit(podling, below) == 48 << 20
+    assert memory_limit(podling, f"{below}/{container}") == 24 << 20
+    after = podling.get("pod", "web", "-n", namespace)["status"]
+    assert after["initContainerStatuses"][0]["restartCount"] == 0
+    assert after["allocatedResources"]["memory"] == "48Mi"
+    assert not [c for c in after["conditions"] if "Resize" in c["type"]]
+
+
 def test_what_the_node_does_not_have_is_not_given(podling: Any, namespace: str) -> None:
     """R-SYS-5: neither in a resize nor to a pod that names the node itself."""
     podling.apply(pod(namespace, "web", limited({"cpu": "100m"}, {})))
