@@ -105,6 +105,15 @@ def test_it_works_on_uvloop(containerd: Any) -> None:
     assert uvloop.run(conversation()).runtime_name == "containerd"
 
 
+async def test_a_containerd_before_2_says_nothing_of_its_handlers(containerd_kit: Any) -> None:
+    """So that no pod is promised users of its own there, and none runs as the node's instead."""
+    runtime = containerd_kit.runtime
+    version, found = await runtime.version(), await runtime.features()
+    says = int(version.runtime_version.lstrip("v").partition(".")[0]) >= 2
+    assert bool(found.handlers) == says
+    assert found.user_namespaces <= found.handlers
+
+
 async def test_an_image_is_held_under_a_name_until_it_is_let_go(containerd_kit: Any) -> None:
     """R-VOL-2: what a runtime that mounts no images is asked for instead."""
     runtime = containerd_kit.runtime
