@@ -181,6 +181,10 @@ class Kind(Generic[T]):
         """Everything wrong with a new object."""
         return self.validate(obj)
 
+    def validate_changed(self, new: T, old: T) -> list[Cause]:
+        """As `validate`, of what an update has made of `old`: what stood before need not be judged again."""
+        return self.validate(new)
+
     def validate_update(self, new: T, old: T) -> list[Cause]:
         """Everything about `new` that may not follow `old`, metadata included."""
         return []

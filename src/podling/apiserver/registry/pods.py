@@ -17,7 +17,7 @@ from podling.apiserver.registry.pod.resize import Resize
 from podling.apiserver.registry.pod.status_part import PodStatusPart
 from podling.apiserver.registry.pod.table import COLUMNS, pod_row
 from podling.apiserver.registry.pod.update import validate_pod_update
-from podling.apiserver.registry.pod.validation import validate_new_pod, validate_pod
+from podling.apiserver.registry.pod.validation import validate_around_spec, validate_new_pod, validate_pod
 from podling.apiserver.registry.pod.warnings import pod_warnings
 from podling.apiserver.registry.scheduling.keys import complete_selectors
 from podling.model.errors import Cause
@@ -80,6 +80,11 @@ class Pods(Kind[Pod]):
 
     def validate_create(self, obj: Pod) -> list[Cause]:
         return validate_pod(obj, self._gates) + validate_new_pod(obj, self._gates)
+
+    def validate_changed(self, new: Pod, old: Pod) -> list[Cause]:
+        """A spec that stands was judged when it came, by the rules and gates of its time: it need not pass
+        those of today for a label to be changed."""
+        return validate_around_spec(new) if new.spec == old.spec else self.validate(new)
 
     def validate_update(self, new: Pod, old: Pod) -> list[Cause]:
         return validate_pod_update(new, old)

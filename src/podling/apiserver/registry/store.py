@@ -198,7 +198,7 @@ class Store(Generic[T]):
         if counts and object_meta.differs_in_spec(new, old):
             new.metadata.generation = old.metadata.generation + 1
         await admission.admit(new, old)
-        faults = kind.validate(new) if rules is None else []
+        faults = kind.validate_changed(new, old) if rules is None else []
         self._refuse_if(faults + (rules or kind).validate_update(new, old), new)
         await admission.validate(new, old)
 

@@ -142,3 +142,27 @@ def test_an_eviction_names_the_pod_it_is_posted_to(make_pod: MakePod) -> None:
 def test_selectable_fields(make_pod: MakePod, field: str, value: str) -> None:
     pod = make_pod(nodeName="n", status={"phase": "Running", "podIPs": [{"ip": "10.0.0.1"}]})
     assert PODS.selectable_fields[field](pod) == value
+
+
+def faults(new: Pod, old: Pod) -> list[str]:
+    return [fault.field for fault in PODS.validate_changed(new, old)]
+
+
+def test_a_spec_that_stands_is_not_judged_again(make_pod: MakePod) -> None:
+    """What came under other rules must not keep its labels from being changed."""
+    was = make_pod(hostAliases=[{"ip": "::ffff:10.0.0.1"}])
+    assert faults(was, was) == []
+    same = make_pod(hostAliases=[{"ip": "::ffff:10.0.0.1"}])
+    same.metadata.labels = {"a b": "c"}
+    same.metadata.annotations = {"container.apparmor.security.beta.kubernetes.io/none": "nonsense"}
+    assert faults(same, was) == [
+        "metadata.labels",
+        "metadata.annotations[container.apparmor.security.beta.kubernetes.io/none]",
+        "metadata.annotations[container.apparmor.security.beta.kubernetes.io/none]",
+    ]
+
+
+def test_a_spec_that_changes_is_judged_whole(make_pod: MakePod) -> None:
+    was = make_pod(hostAliases=[{"ip": "::ffff:10.0.0.1"}])
+    new = make_pod(hostAliases=[{"ip": "::ffff:10.0.0.1"}], tolerations=[{"key": "k", "operator": "Exists"}])
+    assert faults(new, was) == [fault.field for fault in PODS.validate(new)] == ["spec.hostAliases[0].ip"]

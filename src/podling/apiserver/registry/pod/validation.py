@@ -47,12 +47,18 @@ MAX_SECONDS = (1 << 31) - 1
 
 def validate_pod(pod: Pod, gates: Gates = DEFAULT_GATES) -> list[Cause]:
     """Everything but what only creation or only an update forbids."""
+    return [
+        *validate_around_spec(pod),
+        *validate_pod_spec(pod.spec, "spec", pod=pod.metadata.name, gates=gates),
+        *_validate_tokens(pod.spec),
+    ]
+
+
+def validate_around_spec(pod: Pod) -> list[Cause]:
     meta = pod.metadata
     return [
         *metadata.validate(meta),
         *validate_pod_annotations(meta.annotations, pod.spec, "metadata.annotations"),
-        *validate_pod_spec(pod.spec, "spec", pod=meta.name, gates=gates),
-        *_validate_tokens(pod.spec),
     ]
 
 
