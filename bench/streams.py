@@ -1,8 +1,9 @@
 """What streams cost: a command beside the raw CRI call, a debug one-shot, many sessions, a gigabyte.
 
 `python bench/streams.py [ROUNDS]` starts a podling of its own in a temporary directory and ends it. The round
-trip goes over a TLS connection of its own each time, as kubectl's does; its floor, `ExecSync` on the same
-container, takes turns with it. The gigabyte and the one-shot are a real kubectl's, start of kubectl included.
+trip goes over a TLS connection of its own each time, as kubectl's does, or over one that a client has open
+already; the runtime's own streaming exec, asked directly, and the floor, `ExecSync`, take turns with them on
+the same container. The gigabyte and the one-shot are a real kubectl's, start of kubectl included.
 """
 
 from __future__ import annotations
@@ -17,7 +18,11 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
+from typing import Self
 from urllib.parse import urlencode, urlsplit
 
 import uvloop
@@ -27,14 +32,17 @@ from table import Measurement, report
 from podling import node_runtime
 from podling.client import kubeconfig
 from podling.client.client import Client
+from podling.cri.grpc import cri_pb2 as pb
 from podling.cri.grpc.client import GrpcRuntime
 from podling.cri.image_build import ImageConfig, Symlink, build_image
 from podling.instance import Instance
+from podling.kubelet.serving import streams
 from podling.model import json
 from podling.model.pod import Pod
 from podling.streaming.session import Session
 from podling.streaming.upgrade import Address, request_head, upgrade
 from podling.streaming.websocket.channels import SUBPROTOCOLS, ChannelWire
+from podling.streaming.within import Factory
 
 IMAGE = "podling.local/bench-streams:1"
 APPLETS = ("sh", "sleep", "true", "cat", "head", "sha256sum")
@@ -44,19 +52,37 @@ SESSIONS = 200
 BULK = 1 << 30
 BLOCK = bytes(range(256)) * 4096
 EXEC = "/api/v1/namespaces/default/pods/app/exec"
+SETTLED = 0.05
+"""Seconds after which a runtime has cleared away what it ran, and the next command has it for itself."""
 
 
 class Remote:
     """Commands in the pod, each over a connection of its own."""
 
-    def __init__(self, access: kubeconfig.Access) -> None:
+    def __init__(self, address: Address) -> None:
+        self._address = address
+
+    @classmethod
+    def of(cls, access: kubeconfig.Access) -> Self:
         server = urlsplit(access.server)
         tls = ssl.create_default_context(cadata=access.certificate_authority.decode())
         with tempfile.NamedTemporaryFile() as pem:
             pem.write(access.client_certificate + b"\n" + access.client_key)
             pem.flush()
             tls.load_cert_chain(pem.name)
-        self._address = Address(str(server.hostname), server.port or 443, tls)
+        return cls(Address(str(server.hostname), server.port or 443, tls))
+
+    async def connected(self) -> Remote:
+        """One whose only connection stands."""
+        transport = await self._address.connect(asyncio.Protocol)
+
+        async def take(client: Factory) -> asyncio.Transport:
+            protocol = client()
+            transport.set_protocol(protocol)
+            protocol.connection_made(transport)
+            return transport
+
+        return Remote(replace(self._address, within=take))
 
     async def start(self, *command: str, stdin: bool = False) -> Session:
         query = [("stdout", "true"), ("stdin", str(stdin).lower()), *(("command", word) for word in command)]
@@ -84,14 +110,67 @@ class Remote:
         return took
 
 
-async def round_trips(remote: Remote, runtime: GrpcRuntime, container: str, rounds: int) -> Measurement:
-    samples, floor = [], []
-    for _ in range(rounds):
+class Runtime:
+    """The same command, asked of the runtime itself."""
+
+    def __init__(self, runtime: GrpcRuntime, container: str) -> None:
+        self._runtime = runtime
+        self._container = container
+
+    async def run(self) -> float:
         began = time.perf_counter()
-        await runtime.exec_sync(container, ["true"], 10)
-        floor.append((time.perf_counter() - began) * 1000)
-        samples.append(await remote.run("true"))
-    return Measurement("exec `true`, beside ExecSync", "ms", samples, floor, "≤ 1.3 x")
+        await self._runtime.exec_sync(self._container, ["true"], 10)
+        return (time.perf_counter() - began) * 1000
+
+    async def stream(self) -> float:
+        began = time.perf_counter()
+        asked = pb.ExecRequest(container_id=self._container, cmd=["true"], stdout=True)
+        session = await streams.connect(await self._runtime.exec(asked), streams.COMMAND_PROTOCOL)
+        error, _ = session.open_all({"streamtype": "error"}, {"streamtype": "stdout"})
+        assert b"Success" in await error.read()
+        took = (time.perf_counter() - began) * 1000
+        session.drop()
+        return took
+
+
+async def round_trips(remote: Remote, runtime: Runtime, pid: int, rounds: int) -> list[Measurement]:
+    """All in turns, so that they meet the same neighbours."""
+    floor: list[float] = []
+    direct, fresh, warm = Turns(pid), Turns(pid), Turns(pid)
+    for _ in range(rounds):
+        ready = await remote.connected()
+        await asyncio.sleep(SETTLED)
+        floor.append(await runtime.run())
+        await direct.take(runtime.stream)
+        await fresh.take(partial(remote.run, "true"))
+        await warm.take(partial(ready.run, "true"))
+    return [
+        Measurement("exec `true`, beside ExecSync", "ms", fresh.took, floor, "≤ 1.3 x", fresh.cpu),
+        Measurement("the same, connected already", "ms", warm.took, floor, "", warm.cpu),
+        Measurement("the runtime's streaming exec alone", "ms", direct.took, floor, "", direct.cpu),
+    ]
+
+
+class Turns:
+    """What each turn took, in milliseconds, and of the server's processor, in microseconds."""
+
+    def __init__(self, pid: int) -> None:
+        self._pid = pid
+        self.took: list[float] = []
+        self.cpu: list[float] = []
+
+    async def take(self, turn: Callable[[], Awaitable[float]]) -> None:
+        await asyncio.sleep(SETTLED)
+        before = processor_us(self._pid)
+        self.took.append(await turn())
+        await asyncio.sleep(SETTLED)
+        self.cpu.append(processor_us(self._pid) - before)
+
+
+def processor_us(pid: int) -> float:
+    """What its threads have had of processors."""
+    threads = Path(f"/proc/{pid}/task").iterdir()
+    return sum(int((thread / "schedstat").read_text().split()[0]) for thread in threads) / 1000
 
 
 async def crowd(remote: Remote, pid: int) -> list[Measurement]:
@@ -164,9 +243,10 @@ async def with_api(instance: Instance, pid: int, rounds: int) -> list[Measuremen
         await watcher.until("app", ready)
         watching.cancel()
     container = (await runtime.list_containers())[0].id
-    remote = Remote(access)
+    remote = Remote.of(access)
     await remote.run("true")
-    rows = [await round_trips(remote, runtime, container, rounds * 5), *await crowd(remote, pid)]
+    rows = await round_trips(remote, Runtime(runtime, container), pid, rounds * 5)
+    rows += await crowd(remote, pid)
     await runtime.close()
     await client.close()
     return rows
