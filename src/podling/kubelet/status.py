@@ -14,7 +14,7 @@ import msgspec
 from podling.kubelet.container_types import ContainerType, all_containers, init_containers
 from podling.kubelet.observed import ObservedPod
 from podling.kubelet.planning.ending import FAILED, TERMINAL, Ending, ending
-from podling.kubelet.planning.resize import RESIZABLE, actuated_whole
+from podling.kubelet.planning.resize import RESIZABLE, actuated_whole, whole
 from podling.kubelet.planning.rounds import in_round
 from podling.kubelet.reporting.conditions import Facts, pod_conditions
 from podling.kubelet.reporting.container_status import container_status, lose
@@ -25,7 +25,7 @@ from podling.kubelet.reporting.waiting import Moment
 from podling.model.container import EphemeralContainer, ResourceList, ResourceRequirements
 from podling.model.pod import Pod
 from podling.model.pod_status import ContainerStatus, HostIP, PodIP, PodStatus
-from podling.model.resources import pod_requests, qos_class
+from podling.model.resources import qos_class
 from podling.model.time import rfc3339
 
 
@@ -48,6 +48,7 @@ def pod_status(pod: Pod, observed: ObservedPod, now: datetime, host_ips: Sequenc
     facts = Facts(phase, statuses, _sandbox_ready(observed), begun, debugged, _disruption(observed))
     pod_ips = _pod_ips(pod, observed, host_ips)
     reason, message = _why(pod.status, end, phase, over=over)
+    asked = whole(pod)
     return msgspec.structs.replace(
         pod.status,
         observed_generation=pod.metadata.generation,
@@ -68,14 +69,13 @@ def pod_status(pod: Pod, observed: ObservedPod, now: datetime, host_ips: Sequenc
         container_statuses=sorted(apps, key=_name),
         ephemeral_container_statuses=sorted(debug, key=_name),
         qos_class=pod.status.qos_class or qos_class(pod),
-        resources=_resources(pod, observed, phase),
-        allocated_resources=pod_requests(pod),
+        resources=_resources(pod, actuated_whole(asked, observed), phase),
+        allocated_resources=asked.requests,
     )
 
 
-def _resources(pod: Pod, observed: ObservedPod, phase: str) -> ResourceRequirements:
+def _resources(pod: Pod, has: ResourceRequirements, phase: str) -> ResourceRequirements:
     """Of a pod that runs only what can be resized, and what else it says itself."""
-    has = actuated_whole(pod, observed)
     if phase != RUNNING:
         return has
     said = pod.spec.resources or ResourceRequirements()

@@ -132,10 +132,10 @@ def whole(pod: Pod) -> ResourceRequirements:
     return ResourceRequirements(requests=pod_requests(pod), limits=pod_limits(pod), claims=claims)
 
 
-def actuated_whole(pod: Pod, observed: ObservedPod) -> ResourceRequirements:
-    """What it has of that."""
+def actuated_whole(asked: ResourceRequirements, observed: ObservedPod) -> ResourceRequirements:
+    """What a pod has of what it asks for, all in all."""
     had = observed.actuated if _is_unsettled(observed) else None
-    return had or whole(pod)
+    return had or asked
 
 
 def _is_unsettled(observed: ObservedPod) -> bool:

@@ -128,11 +128,10 @@ def test_a_resize_is_in_progress_until_cgroup_and_containers_have_it(
 
 
 def test_a_pod_has_what_it_had_until_its_cgroup_was_told(scene):
-    pod = pod_of(scene, "a")
-    pod.spec.resources, before = resources("cpu=2"), resources("cpu=1")
-    observed = replace(scene.observed(pod, "a=run"), resized_generation=2, actuated=before)
-    assert actuated_whole(pod, replace(observed, limits_settled=False)) == before
-    assert actuated_whole(pod, observed) == resources("cpu=2")
+    asked, before = resources("cpu=2"), resources("cpu=1")
+    observed = replace(scene.observed(scene.pod("a"), "a=run"), resized_generation=2, actuated=before)
+    assert actuated_whole(asked, replace(observed, limits_settled=False)) == before
+    assert actuated_whole(asked, observed) == asked
 
 
 DIFFERENCES = [
