@@ -6,7 +6,8 @@ otherwise. The columns of a kind never change, so they are encoded once.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import aclosing
 from datetime import datetime
 from functools import partial
 from typing import Any
@@ -26,6 +27,8 @@ from podling.watch.entry import Decoder, Entry
 INITIAL_EVENTS_END = {"k8s.io/initial-events-end": "true"}
 NOTHING, METADATA, OBJECT = "None", "Metadata", "Object"
 
+_ROWS = b',"rows":['
+_NO_COLUMNS = b',"columnDefinitions":null' + _ROWS
 _HEAD = b'{"kind":"Table","apiVersion":"meta.k8s.io/v1","metadata":'
 
 
@@ -44,7 +47,7 @@ class Tables:
         self._kind = kind
         self._decoder = Decoder(partial(json.decode, type_=kind.resource.type), keep=1)
         columns = [column._asdict() for column in kind.columns]
-        self._columns = b',"columnDefinitions":' + msgspec.json.encode(columns) + b',"rows":['
+        self._columns = b',"columnDefinitions":' + msgspec.json.encode(columns) + _ROWS
 
     def of_list(self, entries: Sequence[Entry], metadata: ListMeta, now: datetime, include: str) -> bytes:
         rows = b",".join([self._row(entry, entry.revision, now, include) for entry in entries])
@@ -61,6 +64,16 @@ class Tables:
         value = with_nulls(json.encode(obj), self._kind.resource.type)
         nothing = Entry("", revision, value, self._decoder)
         return self.of_one(nothing, revision, now, include)
+
+    async def columns_once(self, batches: AsyncGenerator[bytes, None]) -> AsyncGenerator[bytes, None]:
+        """The frames of a watch, of which only the first says what the columns are, as Kubernetes' do."""
+        async with aclosing(batches):
+            async for first in batches:
+                frame, end, others = first.partition(b"\n")
+                yield frame + end + others.replace(self._columns, _NO_COLUMNS)
+                break
+            async for batch in batches:
+                yield batch.replace(self._columns, _NO_COLUMNS)
 
     def _row(self, entry: Entry, revision: int, now: datetime, include: str) -> bytes:
         cells = msgspec.json.encode(self._kind.row(entry.object, now))

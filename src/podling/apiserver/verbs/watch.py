@@ -18,7 +18,7 @@ from podling.apiserver.verbs.list_options import check_watch, revision
 from podling.apiserver.verbs.options import options
 from podling.apiserver.verbs.scope import Scope
 from podling.apiserver.verbs.selection import matcher
-from podling.apiserver.verbs.show import frames
+from podling.apiserver.verbs.show import frames as frames_of
 from podling.model import field_selector
 from podling.model.errors import StatusError, bad_request, gone, not_acceptable
 from podling.model.options import ListOptions
@@ -44,7 +44,8 @@ async def watch(context: RequestContext, scope: Scope) -> Response:
         if error.code not in (410, 504):
             raise
         return Response(200, _only(_error_frame(error)))
-    return Response(200, batches(subscription, _timeout(wanted)))
+    frames = batches(subscription, _timeout(wanted))
+    return Response(200, scope.tables.columns_once(frames) if context.wanted.kind == "Table" else frames)
 
 
 async def _subscribe(context: RequestContext, scope: Scope, wanted: ListOptions) -> Subscription:
@@ -61,7 +62,7 @@ async def _subscribe(context: RequestContext, scope: Scope, wanted: ListOptions)
             match=matcher(scope, wanted),
             bookmarks=wanted.allow_watch_bookmarks,
             initial=wanted.send_initial_events,
-            frames=frames(context, scope),
+            frames=frames_of(context, scope),
         )
     except CompactedError as error:
         raise gone(f"too old resource version: {start} ({error.revision})") from error

@@ -119,6 +119,19 @@ async def test_a_table_says_where_the_objects_there_are_end(api: Any) -> None:
     }
 
 
+async def test_tables_say_once_what_their_columns_are(api: Any) -> None:
+    await make(api, "a")
+    await make(api, "b")
+    async with await api.watch(WATCH, Accept=TABLE) as watch:
+        first, second = await watch.next(), await watch.next()
+        assert [column["name"] for column in first["object"]["columnDefinitions"]] == ["Name", "Data", "Age"]
+        await make(api, "c")
+        third = await watch.next()
+    for event, name in ((second, "b"), (third, "c")):
+        assert event["object"]["columnDefinitions"] is None
+        assert event["object"]["rows"][0]["cells"][0] == name
+
+
 async def test_it_ends_when_the_server_does(api: Any) -> None:
     async with await api.watch(WATCH) as watch:
         api.server.close()
