@@ -85,8 +85,10 @@ def stream_parameters(pod: str, query: Query) -> Parameters:
 
 
 def attach_parameters(pod: str, query: Query) -> Parameters:
-    """`replay=true` is podling's own: first what was printed before."""
-    return [*stream_parameters(pod, query), *([("replay", "1")] if flag(query, "replay") else [])]
+    """Podling's own are `replay=true`: first what was printed before; and `exitCode=true`: at the end how the
+    container ended, also of one that has ended already."""
+    own = [(name, "1") for name in ("replay", "exitCode") if flag(query, name)]
+    return [*stream_parameters(pod, query), *own]
 
 
 def exec_parameters(pod: str, query: Query) -> Parameters:

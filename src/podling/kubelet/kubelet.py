@@ -151,6 +151,11 @@ class Kubelet:
         container = worker.observed.newest(name) if worker else None
         return container.id if container is not None and container.running else None
 
+    def newest_container(self, pod: Pod, name: str) -> str | None:
+        worker = self._worker(pod)
+        container = worker.observed.newest(name) if worker else None
+        return container.id if container is not None else None
+
     def ready_sandbox(self, pod: Pod) -> str | None:
         worker = self._worker(pod)
         sandbox = worker.observed.sandbox if worker else None
@@ -160,6 +165,11 @@ class Kubelet:
         worker = self.workers.owner(container_id) if self.workers else None
         if worker is not None:
             await worker.container_ended(container_id)
+
+    def exit_code(self, container_id: str) -> int | None:
+        worker = self.workers.owner(container_id) if self.workers else None
+        container = worker.record.container(container_id) if worker else None
+        return container.exit_code if container is not None and container.exited else None
 
     async def container_stopping(self, container_id: str) -> None:
         worker = self.workers.owner(container_id) if self.workers else None

@@ -46,6 +46,7 @@ class Host:
     containers: dict[str, str] = field(default_factory=dict)
     ended: dict[str, asyncio.Event] = field(default_factory=dict)
     stopping: dict[str, asyncio.Event] = field(default_factory=dict)
+    exit_codes: dict[str, int] = field(default_factory=dict)
 
     def pods(self) -> Sequence[Pod]:
         return [self.shown]
@@ -60,11 +61,17 @@ class Host:
     def running_container(self, pod: Pod, name: str) -> str | None:
         return self.containers.get(name)
 
+    def newest_container(self, pod: Pod, name: str) -> str | None:
+        return self.containers.get(name)
+
     def ready_sandbox(self, pod: Pod) -> str | None:
         return self.sandbox
 
     async def container_ended(self, container_id: str) -> None:
         await self.ended.setdefault(container_id, asyncio.Event()).wait()
+
+    def exit_code(self, container_id: str) -> int | None:
+        return self.exit_codes.get(container_id)
 
     async def container_stopping(self, container_id: str) -> None:
         await self.stopping.setdefault(container_id, asyncio.Event()).wait()
@@ -78,6 +85,7 @@ class Host:
     async def follow_events(self) -> None:
         async for event in self.runtime.events():
             if event.kind is EventKind.EXITED:
+                self.exit_codes[event.container_id] = event.exit_code
                 self.ended.setdefault(event.container_id, asyncio.Event()).set()
                 self.stop_begins(event.container_id)
 
@@ -170,10 +178,12 @@ class Node:
         stdin: bool = False,
         tty: bool = False,
         replay: bool = False,
+        exit_code: bool = False,
         patience: float = 30,
     ) -> AsyncIterator[Remote]:
         query = [("output", "1"), ("error", "1"), *(("command", word) for word in command)]
         query += [("input", "1")] * stdin + [("tty", "1")] * tty + [("replay", "1")] * replay
+        query += [("replay", "1"), ("exitCode", "1")] * exit_code
         session = await self.connect(protocol, f"/{verb}/default/pod/{container}", query)
         types = ["error", *(["stdin"] * stdin), "stdout", *(["resize"] if tty else ["stderr"])]
         try:

@@ -45,6 +45,7 @@ def pod(*containers: str, init: tuple[str, ...] = ()) -> Pod:
         ("exec", "stdin=1&stdout=1&stderr=1&tty=true", "/exec/ns/p/c?input=1&output=1&error=1&tty=1"),
         ("attach", "container=debug&stdin=true", "/attach/ns/p/debug?input=1"),
         ("attach", "stdout=true&replay=true", "/attach/ns/p/c?output=1&replay=1"),
+        ("attach", "exitCode=true&replay=true", "/attach/ns/p/c?replay=1&exitCode=1"),
         ("portforward", "ports=80&ports=443", "/portForward/ns/p?port=80&port=443"),
         ("portforward", "", "/portForward/ns/p"),
     ],

@@ -30,6 +30,9 @@ CAPABILITIES = ("SYS_PTRACE", "SYS_ADMIN")
 STREAMS = ("stdin", "stdout", "stderr", "tty")
 ON_ITS_WAY = frozenset({"", "ContainerCreating", "PodInitializing"})
 """Waiting reasons that mean no trouble."""
+NEVER_BEGAN = "StartError"
+"""The reason of a container that is called terminated though it did not run."""
+FROM_FIRST_TO_LAST = {"replay": ("true",), "exitCode": ("true",)}
 
 
 def makes_container(query: Query) -> bool:
@@ -54,7 +57,7 @@ async def exec_container(
         dry_run=False,
     )
     started = await until(
-        scope.store, scope.namespace(context), pod.metadata.name, lambda obj: is_running(obj, name)
+        scope.store, scope.namespace(context), pod.metadata.name, lambda obj: has_begun(obj, name)
     )
     return await scope.connector(_attach(context, name), started)
 
@@ -84,28 +87,28 @@ def _target(pod: Pod, query: Query) -> str:
     return _first(query, "container") or (spec.containers[0].name if len(spec.containers) == 1 else "")
 
 
-def is_running(pod: Pod, name: str) -> bool:
-    """Raises StatusError 400 for a container that cannot be attached to and will not by itself."""
+def has_begun(pod: Pod, name: str) -> bool:
+    """It may have ended already, too: its log has all it printed, and the kubelet its exit code. Raises
+    StatusError 400 for a container that will not begin by itself."""
     statuses = pod.status.ephemeral_container_statuses
     state = next((status.state for status in statuses if status.name == name), None)
     subject = f"container {name} in pod {pod.metadata.name}"
     if state is None:
         return False
-    if state.terminated:
-        ended = f"ended with exit code {state.terminated.exit_code}"
-        raise bad_request(f"{subject} {ended} before it could be attached to; its log has what it printed")
+    if state.terminated and state.terminated.reason == NEVER_BEGAN:
+        raise bad_request(f"{subject} could not be started: {state.terminated.message}")
     if state.waiting and state.waiting.reason not in ON_ITS_WAY:
         why = f"{state.waiting.reason}: {state.waiting.message}"
         raise bad_request(f"{subject} is waiting to start: {why}")
-    return state.running is not None
+    return state.running is not None or state.terminated is not None
 
 
 def _attach(context: RequestContext, name: str) -> RequestContext:
-    """From the container's first word on: it has run for a moment already."""
+    """From the container's first word on, as it has run for a moment already, to its exit code."""
     query: dict[str, Any] = {stream: context.query[stream] for stream in STREAMS if stream in context.query}
     info = context.info._replace(subresource="attach")
     return msgspec.structs.replace(
-        context, info=info, query={**query, "container": (name,), "replay": ("true",)}
+        context, info=info, query={**query, **FROM_FIRST_TO_LAST, "container": (name,)}
     )
 
 

@@ -97,14 +97,15 @@ async def relay_command(
 
 
 async def opened_in_time(
-    client: Session, runtime: Session, types: tuple[str, ...]
+    client: Session, runtime: Session | None, types: tuple[str, ...]
 ) -> Mapping[str, Stream] | None:
     """The client's streams by type; None for a client that does not open them all: then both are ended."""
     try:
         async with asyncio.timeout(STREAMS_TIMEOUT):
             return await _opened_by(client, types)
     except (Disconnected, TimeoutError):
-        runtime.drop()
+        if runtime is not None:
+            runtime.drop()
         await client.finish()
         return None
 
@@ -223,6 +224,21 @@ async def tell_failure(client: Session, message: str, dialect: Dialect) -> None:
 
 def failure(message: str) -> bytes:
     return msgspec.json.encode(internal(message).status())
+
+
+def exited(code: int) -> bytes:
+    """The Status of a command that ended, as runtimes make it."""
+    if not code:
+        return SUCCESS
+    causes = [{"reason": "ExitCode", "message": str(code)}]
+    status = {
+        "metadata": {},
+        "status": "Failure",
+        "message": f"command terminated with non-zero exit code: exit status {code}",
+        "reason": "NonZeroExitCode",
+        "details": {"causes": causes},
+    }
+    return msgspec.json.encode(status)
 
 
 def failure_text(status: bytes) -> bytes:

@@ -27,6 +27,18 @@ class ContainerLog:
             return True
         return status.state != pb.CONTAINER_RUNNING
 
+    async def is_complete(self) -> bool:
+        """Whether the container is known to have ended."""
+        try:
+            status = await self._host.runtime.container_status(self._container_id)
+        except RuntimeFault:
+            return False
+        return status.state == pb.CONTAINER_EXITED
+
+    def exit_code(self) -> int | None:
+        """None while it is not known."""
+        return self._host.exit_code(self._container_id)
+
 
 async def container_log(host: PodHost, container_id: str) -> ContainerLog:
     """Raises RuntimeFault, and OSError when there is no such file."""

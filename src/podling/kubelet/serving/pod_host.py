@@ -38,10 +38,18 @@ class PodHost(Protocol):
         """The container of that name, of whichever kind (R-INIT-8, R-EPH-6), if it runs."""
         ...
 
+    def newest_container(self, pod: Pod, name: str) -> str | None:
+        """The container of that name that was begun last, whether or not it still runs."""
+        ...
+
     def ready_sandbox(self, pod: Pod) -> str | None: ...
 
     async def container_ended(self, container_id: str) -> None:
         """Returns once that container does not run any more; at once if it is not known."""
+        ...
+
+    def exit_code(self, container_id: str) -> int | None:
+        """What that container has ended with; None if it has not, or is not known."""
         ...
 
     async def container_stopping(self, container_id: str) -> None:

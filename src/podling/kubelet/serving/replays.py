@@ -9,10 +9,10 @@ from __future__ import annotations
 import time
 
 from podling.cri.interface import RuntimeFault
-from podling.kubelet.serving.attach_replay import Replay
 from podling.kubelet.serving.container_log import container_log
 from podling.kubelet.serving.log_directories import LogDirectories
 from podling.kubelet.serving.pod_host import PodHost
+from podling.kubelet.serving.replay_output import Replay
 from podling.model.container import Container, EphemeralContainer
 from podling.model.pod import Pod
 
@@ -36,13 +36,14 @@ class Replays:
             return asked or first
         return asked
 
-    async def of(self, pod: Pod, name: str, container_id: str) -> Replay | None:
+    async def of(self, pod: Pod, name: str, container_id: str, *, tells_exit: bool) -> Replay | None:
         """For an attach that the runtime has not been asked for yet; None when there is no log to show."""
         try:
             log = await container_log(self._host, container_id)
         except (RuntimeFault, OSError):
             return None
-        return Replay(log, self._directories, time.time_ns(), passes_end=_stdin_once(pod, name))
+        asked, passes_end = time.time_ns(), _stdin_once(pod, name)
+        return Replay(log, self._directories, asked, passes_end=passes_end, tells_exit=tells_exit)
 
 
 def _ephemeral(pod: Pod, name: str) -> bool:

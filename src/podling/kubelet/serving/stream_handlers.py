@@ -59,12 +59,21 @@ class StreamHandlers:
             )
 
         accepted, wanted = streams.negotiate_command(request.headers), _command_streams(request)
+        tells_exit = request.query.get("exitCode") == "1"
         replay = None
         try:
-            pod, name, container_id = self._container(request)
+            pod, name, container_id = self._container(request, ended=tells_exit)
             if self._replays.claim(pod, name, container_id, asked=request.query.get("replay") == "1"):
-                replay = await self._replays.of(pod, name, container_id)
-            runtime = await _reached(ask(container_id, wanted), streams.COMMAND_PROTOCOL)
+                replay = await self._replays.of(pod, name, container_id, tells_exit=tells_exit)
+            if replay is not None and tells_exit and replay.log.exit_code() is not None:
+                return await streams.serve_ended(request, accepted, wanted, replay)
+            try:
+                runtime = await _reached(ask(container_id, wanted), streams.COMMAND_PROTOCOL)
+            except Refusal:
+                # It may have ended, which we shall hear of.
+                if replay is None or not tells_exit or not await replay.log.is_complete():
+                    raise
+                return await streams.serve_ended(request, accepted, wanted, replay)
         except Refusal as refusal:
             return await _refused(request, accepted, wanted, refusal)
         stopping = partial(self._host.container_stopping, container_id)
@@ -79,10 +88,11 @@ class StreamHandlers:
             return await _refused(request, accepted, wanted, refusal)
         return await streams.serve_command(request, accepted, runtime, wanted, self._stops)
 
-    def _container(self, request: web.Request) -> tuple[Pod, str, str]:
-        """The pod, the container's name and the id it runs under."""
+    def _container(self, request: web.Request, *, ended: bool = False) -> tuple[Pod, str, str]:
+        """The pod, the container's name and the id it runs under, or with `ended` ran under."""
         pod, name = self._pod(request), request.match_info["container"]
-        container_id = self._host.running_container(pod, name)
+        find = self._host.newest_container if ended else self._host.running_container
+        container_id = find(pod, name)
         if container_id is None:
             raise Refusal(500, f'container not found ("{name}")')
         return pod, name, container_id

@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 
 from aiohttp import web
 
-from podling.kubelet.serving.attach_replay import Replay, relay_replay
+from podling.kubelet.serving.attach_replay import relay_ended, relay_replay
 from podling.kubelet.serving.command_relay import (
     CommandStreams,
     Dialect,
@@ -22,6 +22,7 @@ from podling.kubelet.serving.command_relay import (
 )
 from podling.kubelet.serving.pod_host import Moment
 from podling.kubelet.serving.port_relay import relay_ports
+from podling.kubelet.serving.replay_output import Replay
 from podling.streaming import negotiation, upgrade
 from podling.streaming.negotiation import Accepted
 from podling.streaming.session import Session
@@ -78,6 +79,17 @@ async def serve_command(
         return response
     finally:
         await leave(runtime)
+
+
+async def serve_ended(
+    request: web.BaseRequest, accepted: Accepted, wanted: CommandStreams, replay: Replay
+) -> web.StreamResponse:
+    """Shows the client what a container printed, and how it ended."""
+    wire, dialect = _command_wire(accepted, wanted)
+    client = Session(wire)
+    async with taken_over(request, accepted.headers, client) as response:
+        await relay_ended(client, wanted, dialect, replay)
+    return response
 
 
 async def refuse_command(

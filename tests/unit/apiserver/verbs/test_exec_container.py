@@ -60,20 +60,23 @@ async def added(api: Any) -> dict[str, Any]:
     return container
 
 
-async def test_the_container_is_made_waited_for_and_attached_to(api: Any) -> None:
+@pytest.mark.parametrize("state", [RUNNING, {"terminated": {"exitCode": 3, "reason": "Error"}}])
+async def test_the_container_is_made_waited_for_and_attached_to(api: Any, state: dict[str, Any]) -> None:
+    """One that has ended by then as well: the kubelet shows what it printed, and its exit code."""
     await make_pod(api)
     async with asyncio.TaskGroup() as tasks:
         asking = tasks.create_task(ask(api))
         container = await added(api)
         await show(api, "shell", {"waiting": {"reason": "ContainerCreating"}})
         assert not asking.done()
-        await show(api, "shell", RUNNING)
+        await show(api, "shell", state)
     expected = {
         "container": ["shell"],
         "stdin": ["true"],
         "stdout": ["1"],
         "tty": ["true"],
         "replay": ["true"],
+        "exitCode": ["true"],
     }
     assert (asking.result().status, asking.result().body) == (200, ["attach", expected])
     assert container["command"] == ["sh", "-i"]
@@ -130,9 +133,8 @@ async def test_gate_off_the_parameters_mean_nothing(api: Any) -> None:
             "container shell in pod p is waiting to start: ErrImagePull: no such image",
         ),
         (
-            {"terminated": {"exitCode": 3}},
-            "container shell in pod p ended with exit code 3 before it could be attached to; "
-            "its log has what it printed",
+            {"terminated": {"exitCode": 128, "reason": "StartError", "message": "exec: no such file"}},
+            "container shell in pod p could not be started: exec: no such file",
         ),
     ],
 )

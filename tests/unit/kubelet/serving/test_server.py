@@ -55,10 +55,15 @@ class Host:
     def running_container(self, pod: Pod, name: str) -> str | None:
         return "known-to-nobody" if name == "lost" else None
 
+    def newest_container(self, pod: Pod, name: str) -> str | None:
+        return None
+
     def ready_sandbox(self, pod: Pod) -> str | None:
         return None
 
     async def container_ended(self, container_id: str) -> None: ...
+
+    def exit_code(self, container_id: str) -> int | None: ...
 
     async def container_stopping(self, container_id: str) -> None: ...
 

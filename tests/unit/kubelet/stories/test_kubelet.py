@@ -279,7 +279,9 @@ def test_the_server_finds_containers_of_every_kind_and_learns_of_their_end(play,
         assert one is not None
         assert kubelet.running_container(pod, "app") is None
         assert kubelet.ready_sandbox(pod) is not None
+        assert kubelet.exit_code(one) is None
         await kubelet.container_ended(one)
+        assert (kubelet.exit_code(one), kubelet.newest_container(pod, "one")) == (0, one)
         assert kubelet.running_container(pod, "one") is None
         await kubelet.container_ended("nobody's")
         await node.until("web", node.is_ready)
