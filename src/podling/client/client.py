@@ -22,6 +22,8 @@ from podling.model.scheme import Resource, resource_of
 T = TypeVar("T", bound=KubeObject)
 
 MERGE_PATCH = "application/merge-patch+json"
+KNOWN = {"fieldValidation": "Ignore"}
+"""What is sent is made from types: no server need look for fields it does not know, or that come twice."""
 
 
 class Listing(NamedTuple, Generic[T]):
@@ -94,23 +96,23 @@ class Client:
 
     async def create(self, obj: T) -> T:
         path = path_of(type(obj), obj.metadata.namespace)
-        return json.decode(await self._call("POST", path, body=json.encode(obj)), type(obj))
+        return json.decode(await self._call("POST", path, KNOWN, json.encode(obj)), type(obj))
 
     async def create_subresource(
         self, owner: type[KubeObject], name: str, subresource: str, body: KubeObject
     ) -> None:
         """POST to a subresource such as `binding` or `eviction`, in the namespace `body` is in."""
         path = path_of(owner, body.metadata.namespace, name, subresource)
-        await self._call("POST", path, body=json.encode(body))
+        await self._call("POST", path, KNOWN, json.encode(body))
 
     async def ask(self, owner: type[KubeObject], name: str, subresource: str, question: T) -> T:
         """POST to a subresource that gives the question back with its answer, such as `token`."""
         path = path_of(owner, question.metadata.namespace, name, subresource)
-        return json.decode(await self._call("POST", path, body=json.encode(question)), type(question))
+        return json.decode(await self._call("POST", path, KNOWN, json.encode(question)), type(question))
 
     async def update(self, obj: T, *, subresource: str = "") -> T:
         path = path_of(type(obj), obj.metadata.namespace, obj.metadata.name, subresource)
-        return json.decode(await self._call("PUT", path, body=json.encode(obj)), type(obj))
+        return json.decode(await self._call("PUT", path, KNOWN, json.encode(obj)), type(obj))
 
     async def patch(
         self,
@@ -123,7 +125,7 @@ class Client:
         patch_type: str = MERGE_PATCH,
     ) -> T:
         path = path_of(type_, namespace, name, subresource)
-        answer = await self._call("PATCH", path, body=msgspec.json.encode(body), content_type=patch_type)
+        answer = await self._call("PATCH", path, KNOWN, msgspec.json.encode(body), patch_type)
         return json.decode(answer, type_)
 
     async def delete(
