@@ -7,7 +7,7 @@ import json
 
 import pytest
 
-from podling.kubelet.serving import attach_replay
+from podling.kubelet.serving import attach_replay, streams
 from podling.model.container import EphemeralContainer
 
 pytestmark = pytest.mark.containerd
@@ -128,3 +128,65 @@ async def test_a_terminal_that_does_not_read_for_a_while_misses_nothing(node):
         heard += await slow.until("stdout", b"\r\n200000\r\n")
     numbers = b"".join(b"%d\r\n" % number for number in range(1, 200001))
     assert heard.startswith(b"begin\r\n" + numbers)
+
+
+every_status_protocol = pytest.mark.parametrize("protocol", [*PROTOCOLS, "v4.base64.channel.k8s.io"])
+
+
+@every_status_protocol
+@pytest.mark.parametrize("tty", [False, True], ids=["pipes", "terminal"])
+async def test_a_container_that_has_ended_is_shown_whole_with_its_exit_code(node, protocol, tty):
+    container_id = await make(node, "debug", "echo out; echo err >&2; exit 3", stdin=True, tty=tty)
+    await node.host.container_ended(container_id)
+    async with node.command(protocol, "attach", "debug", stdin=True, tty=tty, exit_code=True) as remote:
+        await remote["stdin"].write(b"too late\n")
+        shown = await remote.all("stdout") + (b"" if tty else await remote.all("stderr"))
+        assert shown == (b"out\r\nerr\r\n" if tty else b"out\nerr\n")
+        status = json.loads(await remote.all("error"))
+    assert status["reason"] == "NonZeroExitCode"
+    assert status["details"]["causes"] == [{"reason": "ExitCode", "message": "3"}]
+
+
+@every_status_protocol
+async def test_a_container_that_ends_while_it_is_attached_to_tells_its_exit_code(node, protocol):
+    await make(node, "debug", "echo before; read code; exit $code", stdin=True)
+    async with node.command(protocol, "attach", "debug", stdin=True, exit_code=True) as remote:
+        await remote.until("stdout", b"before\n")
+        await remote["stdin"].write(b"7\n")
+        assert json.loads(await remote.all("error"))["details"]["causes"][0]["message"] == "7"
+
+
+async def test_words_and_no_words_for_clients_of_old(node):
+    for code, said in ((0, b""), (3, b"command terminated with non-zero exit code: exit status 3")):
+        container_id = await make(node, f"debug{code}", f"exit {code}")
+        await node.host.container_ended(container_id)
+        async with node.command("channel.k8s.io", "attach", f"debug{code}", exit_code=True) as remote:
+            assert await remote.all("error") == said
+
+
+async def test_whoever_ends_at_any_moment_is_shown_whole(node):
+    """Also between the question whether it runs and the attach."""
+    for run in range(20):
+        await make(node, f"debug{run}", f"echo first; sleep 0.0{run % 10}; echo last; exit 4")
+        async with node.command(PROTOCOLS[run % 2], "attach", f"debug{run}", exit_code=True) as remote:
+            assert await remote.all("stdout") == b"first\nlast\n"
+            assert json.loads(await remote.all("error"))["details"]["causes"][0]["message"] == "4"
+
+
+@every_protocol
+async def test_a_lost_runtime_is_told_though_the_log_goes_on(node, protocol, monkeypatch):
+    """What the client types would go nowhere."""
+    reached = []
+    connect = streams.connect
+
+    async def remembered(url, wanted):
+        reached.append(await connect(url, wanted))
+        return reached[-1]
+
+    monkeypatch.setattr(streams, "connect", remembered)
+    await make(node, "debug", "echo up; exec sh", stdin=True)
+    async with node.command(protocol, "attach", "debug", stdin=True) as remote:
+        await remote.until("stdout", b"up\n")
+        reached[0].drop()
+        status = json.loads(await remote.all("error"))
+    assert status["message"] == "Internal error occurred: the container runtime ended the stream"
