@@ -186,7 +186,9 @@ async def test_a_lost_runtime_is_told_though_the_log_goes_on(node, protocol, mon
     monkeypatch.setattr(streams, "connect", remembered)
     await make(node, "debug", "echo up; exec sh", stdin=True)
     async with node.command(protocol, "attach", "debug", stdin=True) as remote:
-        await remote.until("stdout", b"up\n")
+        # Once it is attached: containerd does not get over losing a connection sooner.
+        await remote["stdin"].write(b"echo joined\n")
+        await remote.until("stdout", b"joined\n")
         reached[0].drop()
         status = json.loads(await remote.all("error"))
     assert status["message"] == "Internal error occurred: the container runtime ended the stream"
