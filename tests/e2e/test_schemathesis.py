@@ -38,6 +38,10 @@ enabled = false
 """
 
 
+NULL = frozenset({"endpoints", "limits", "names", "ports", "rules", "sources"})
+"""Lists that are `null` when they are empty, of which Kubernetes' own descriptions say nothing."""
+
+
 def described(server: Any) -> dict[str, Any]:
     """All groups in one document."""
     _, index = server.ask("GET", "/openapi/v3")
@@ -46,6 +50,10 @@ def described(server: Any) -> dict[str, Any]:
     schemas = {
         name: schema for document in documents for name, schema in document["components"]["schemas"].items()
     }
+    for schema in schemas.values():
+        for name, told in schema.get("properties", {}).items():
+            if name in NULL and told.get("type") == "array":
+                told["nullable"] = True
     return {**documents[0], "paths": paths, "components": {"schemas": schemas}}
 
 
