@@ -64,7 +64,7 @@ class ContainerdImages:
         return await self._named(f'labels."{_OURS}"==true')
 
     async def unpacking(self) -> bool:
-        """Whether a layer of an image is being unpacked."""
+        """Whether a layer of an image is being unpacked, or is to be once it is there."""
         return bool(await self._named("name~=/^extract-/"))
 
     async def _named(self, filter: str) -> list[str]:

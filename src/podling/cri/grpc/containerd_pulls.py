@@ -20,15 +20,16 @@ class ContainerdPulls:
         self._images = images
 
     async def progress(self) -> PullProgress | None:
-        """None while a layer is unpacked, which shows nowhere, and from a runtime that is not containerd.
-        Raises RuntimeFault."""
+        """None while all is there and layers are unpacked, which shows nowhere, and from a runtime that is
+        not containerd. Raises RuntimeFault."""
         try:
             answer = await self._connection.call(
                 _LIST, pb.ListStatusesRequest(), pb.ListStatusesResponse, _DEADLINE, _METADATA
             )
-            unpacking = await self._images.unpacking()
+            fetched = frozenset((status.ref, status.offset) for status in answer.statuses)
+            # The place to unpack a layer to is made before the layer is fetched.
+            return fetched or (None if await self._images.unpacking() else fetched)
         except RuntimeFault as fault:
             if fault.code == "UNIMPLEMENTED":
                 return None
             raise
-        return None if unpacking else frozenset((status.ref, status.offset) for status in answer.statuses)
