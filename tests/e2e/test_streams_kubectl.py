@@ -141,13 +141,13 @@ def test_a_bad_log_option_is_refused(podling: Any, pod: str) -> None:
 def test_files_are_copied_both_ways_unchanged(
     podling: Any, pod: str, websockets: str, tmp_path: Path
 ) -> None:
-    """64 MiB; `bench/streams.py` passes a gigabyte each way."""
+    """256 MiB; `bench/streams.py` passes a gigabyte each way."""
     there, back = tmp_path / "there", tmp_path / "back"
-    there.write_bytes(random.Random(1).randbytes(1 << 20) * 64)
+    there.write_bytes(random.Random(1).randbytes(1 << 20) * 256)
     env = {"KUBECTL_REMOTE_COMMAND_WEBSOCKETS": websockets}
     copy = ("cp", "-n", pod, "-c", "web")
-    podling.kubectl(*copy, str(there), "streams:/tmp/file", **env)
-    podling.kubectl(*copy, "streams:/tmp/file", str(back), **env)
+    podling.kubectl(*copy, str(there), "streams:/tmp/file", timeout=150, **env)
+    podling.kubectl(*copy, "streams:/tmp/file", str(back), timeout=150, **env)
     with there.open("rb") as one, back.open("rb") as other:
         assert hashlib.file_digest(one, "sha256").digest() == hashlib.file_digest(other, "sha256").digest()
 
