@@ -114,6 +114,13 @@ def test_the_name_of_an_exited_container_is_used_again(gated: Any) -> None:
         assert gated.kubectl("logs", "web", "-c", "again").stdout == f"{word}\n"
 
 
+def test_a_one_shot_in_a_new_container_is_shown_whole(gated: Any) -> None:
+    """R-DBG-2: also when it has ended before it could be attached to."""
+    once = "python3 examples/exec_container.py web once$n busybox:1.36 sh -c 'echo first; echo last'"
+    printed = shell(gated, f"for n in 1 2 3 4 5; do : | {once}; done")
+    assert printed == "first\nlast\n" * 5
+
+
 def test_the_gate_off_and_on_again_and_only_images_that_are_allowed(gated: Any) -> None:
     """R-EPH-8, R-DBG-2: what runs goes on, what is stored stays, what was not started is started later."""
     gated.kubectl("debug", "web", f"--image={BUSYBOX}", "-c", "before", "--", "sleep", "600")
