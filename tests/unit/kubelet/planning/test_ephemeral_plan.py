@@ -36,7 +36,7 @@ REMOVED = [
     ("/ a / e", "a=run e=exit1",       (),          ""),
     ("/ a / e", "a=run e=run!",        (),          "stop e-0(30)"),
     ("/ a / e", "a=run e=exit0!",      (),          "start e#1"),
-    ("/ a / e", "a=run e=exit0! e=exit0", (),       ""),
+    ("/ a / e", "a=run e=exit0! e=exit0", (),       "remove e-0"),
 ]  # fmt: skip
 
 
