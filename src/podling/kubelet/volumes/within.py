@@ -55,7 +55,8 @@ class _Walk:
             os.close(descriptor)
 
     def _step(self, name: str) -> None:
-        if name == "/":
+        # Two slashes at the beginning are a part of their own, too.
+        if name.startswith("/"):
             raise self._outside()
         if name == "..":
             if len(self._way) == 1:

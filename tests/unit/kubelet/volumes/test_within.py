@@ -44,10 +44,13 @@ def path_of(descriptor: int) -> Path:
         ("../outside", "link"),
         ("../outside", "link/file"),
         ("/", "link/etc"),
+        ("//", "link/etc"),
+        ("//etc", "link"),
         ("deep/../../outside", "link"),
         (".", "link/../.."),
         ("deep", "../outside"),
         ("deep", "/etc"),
+        ("deep", "//etc"),
     ],
 )
 def test_a_path_that_leads_out_is_refused_and_nothing_is_made_outside(
