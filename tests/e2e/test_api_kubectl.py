@@ -111,13 +111,14 @@ async def kubectl(tmp_path: Path, authority: Authority) -> AsyncIterator[Kubectl
     admin = authority.client("admin", "admin", ["system:masters"])
     tls = tls_context(pair.certificate, pair.key, authority.ca.certificate)
     async with listening(server.handle, "127.0.0.1", 0, tls, end_streams=server.close) as port:
-        access = kubeconfig.Access(
+        kubeconfig.write(
+            tmp_path / "config",
+            "test",
             f"https://127.0.0.1:{port}",
-            authority.ca.certificate.read_bytes(),
-            admin.certificate.read_bytes(),
-            admin.key.read_bytes(),
+            certificate_authority=authority.ca.certificate.read_bytes(),
+            client_certificate=admin.certificate.read_bytes(),
+            client_key=admin.key.read_bytes(),
         )
-        kubeconfig.write(tmp_path / "config", "test", access)
         yield Kubectl(tmp_path / "config")
 
 

@@ -79,29 +79,31 @@ def check_port(port: int) -> None:
 
 def write_admin(instance: Instance, port: int, authority: Authority) -> None:
     admin = authority.client("admin", "kubernetes-admin", [MASTERS])
-    kubeconfig.write(instance.kubeconfig, CLUSTER_NAME, _access(port, authority, admin))
+    _write(instance.kubeconfig, _local(port), authority, admin)
 
 
 def write_parts(instance: Instance, port: int, authority: Authority) -> None:
     for name, user in PARTS.items():
         pair = authority.client(name, user)
-        kubeconfig.write(instance.data_dir / f"{name}.conf", CLUSTER_NAME, _access(port, authority, pair))
+        _write(instance.data_dir / f"{name}.conf", _local(port), authority, pair)
 
 
 def write_node(instance: Instance, server: str, node: str, file: Path, now: datetime) -> None:
     """A kubeconfig for the kubelet of `node`, signed by the authority of this API server."""
     authority = Authority(instance.pki_dir, now)
     pair = authority.client(f"node-{node}", f"system:node:{node}", ["system:nodes"])
-    kubeconfig.write(file, CLUSTER_NAME, _reached_at(server, authority, pair))
+    _write(file, server, authority, pair)
 
 
-def _access(port: int, authority: Authority, client: KeyPair) -> kubeconfig.Access:
-    return _reached_at(f"https://{LOOPBACK}:{port}", authority, client)
+def _local(port: int) -> str:
+    return f"https://{LOOPBACK}:{port}"
 
 
-def _reached_at(server: str, authority: Authority, client: KeyPair) -> kubeconfig.Access:
-    return kubeconfig.Access(
-        server=server,
+def _write(file: Path, server: str, authority: Authority, client: KeyPair) -> None:
+    kubeconfig.write(
+        file,
+        CLUSTER_NAME,
+        server,
         certificate_authority=authority.ca.certificate.read_bytes(),
         client_certificate=client.certificate.read_bytes(),
         client_key=client.key.read_bytes(),

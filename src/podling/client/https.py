@@ -9,10 +9,14 @@ from __future__ import annotations
 import socket
 import ssl
 from collections.abc import AsyncGenerator, Mapping
+from contextlib import AbstractAsyncContextManager, AsyncExitStack
+from typing import NamedTuple, NotRequired, TypedDict
 
 import aiohttp
+from multidict import CIMultiDict
 from yarl import URL
 
+from podling.client.login import Login, Shown, basic
 from podling.client.transport import JSON, Answer
 from podling.model.errors import StatusError
 
@@ -21,20 +25,38 @@ DEADLINE = 60.0
 """Seconds for one exchange; Kubernetes' servers give up a request after as many."""
 PROBES = {socket.TCP_KEEPIDLE: 30, socket.TCP_KEEPINTVL: 10, socket.TCP_KEEPCNT: 3}
 UNACKNOWLEDGED_MS = 60_000
+UNAUTHORIZED = 401
+
+
+class _RequestOptions(TypedDict):
+    headers: Mapping[str, str]
+    ssl: ssl.SSLContext
+    server_hostname: NotRequired[str]
+    proxy: NotRequired[URL]
+    proxy_headers: NotRequired[Mapping[str, str]]
+
+
+class Wire(NamedTuple):
+    """What else a connection needs. `server_name` is that of the server's certificate where its address is
+    another; `proxy` is an http:// URL; `headers` go with every request."""
+
+    server_name: str | None = None
+    proxy: URL | None = None
+    compressed: bool = True
+    headers: tuple[tuple[str, str], ...] = ()
+
+
+PLAIN = Wire()
 
 
 class HttpsTransport:
-    """Keeps connections open between calls. `token` is a bearer token; a client certificate is in `tls`;
-    `deadline` is in seconds."""
+    """Keeps connections open between calls. A request that is answered 401 is sent once more when `login` has
+    something else to show: nothing was done for it. `deadline` is in seconds."""
 
-    def __init__(
-        self, server: str, tls: ssl.SSLContext, *, token: str = "", deadline: float = DEADLINE
-    ) -> None:
+    def __init__(self, server: str, login: Login, wire: Wire = PLAIN, *, deadline: float = DEADLINE) -> None:
         self._server = server.rstrip("/")
-        self._tls = tls
-        self._headers = {"Accept": JSON, "User-Agent": "podling"}
-        if token:
-            self._headers["Authorization"] = f"Bearer {token}"
+        self._login = login
+        self._wire = wire
         self._deadline = aiohttp.ClientTimeout(total=deadline, sock_connect=CONNECT_TIMEOUT)
         self._session: aiohttp.ClientSession | None = None
 
@@ -42,16 +64,21 @@ class HttpsTransport:
         self, method: str, path: str, query: Mapping[str, str], body: bytes | None, content_type: str = JSON
     ) -> Answer:
         headers = {"Content-Type": content_type} if body is not None else {}
-        try:
+
+        async def exchange(shown: Shown) -> Answer:
+            sent = self._sent(shown, headers)
+            url = self._url(path, query)
             async with self._open().request(
-                method,
-                self._url(path, query),
-                data=body,
-                headers=headers,
-                ssl=self._tls,
-                timeout=self._deadline,
+                method, url, data=body, timeout=self._deadline, **sent
             ) as response:
                 return response.status, response.headers, await response.read()
+
+        try:
+            shown = await self._login.present()
+            answer = await exchange(shown)
+            if answer[0] == UNAUTHORIZED and (other := await self._login.renew(shown)):
+                return await exchange(other)
+            return answer
         except TimeoutError as error:
             raise OSError(f"{self._server} did not answer {method} {path} in time") from error
         except aiohttp.ClientError as error:
@@ -59,13 +86,34 @@ class HttpsTransport:
 
     async def stream(self, path: str, query: Mapping[str, str]) -> AsyncGenerator[bytes, None]:
         try:
-            async with self._open().get(self._url(path, query), ssl=self._tls) as response:
+            async with AsyncExitStack() as open_until_read:
+                shown = await self._login.present()
+                response = await open_until_read.enter_async_context(self._get(path, query, shown))
+                if response.status == UNAUTHORIZED and (other := await self._login.renew(shown)):
+                    response = await open_until_read.enter_async_context(self._get(path, query, other))
                 if response.status != 200:
                     raise StatusError.from_json(response.status, await response.read())
                 async for piece in response.content.iter_any():
                     yield piece
         except aiohttp.ClientError as error:
             raise OSError(f"{self._server}: {error}") from error
+
+    def _get(
+        self, path: str, query: Mapping[str, str], shown: Shown
+    ) -> AbstractAsyncContextManager[aiohttp.ClientResponse]:
+        return self._open().get(self._url(path, query), **self._sent(shown, {}))
+
+    def _sent(self, shown: Shown, headers: Mapping[str, str]) -> _RequestOptions:
+        if shown.authorization:
+            headers = {**headers, "Authorization": shown.authorization}
+        options: _RequestOptions = {"headers": headers, "ssl": shown.tls}
+        if self._wire.server_name:
+            options["server_hostname"] = self._wire.server_name
+        if proxy := self._wire.proxy:
+            options["proxy"] = proxy.with_user(None)
+            if proxy.user is not None:
+                options["proxy_headers"] = {"Proxy-Authorization": basic(proxy.user, proxy.password or "")}
+        return options
 
     async def close(self) -> None:
         if self._session is not None:
@@ -77,7 +125,12 @@ class HttpsTransport:
             timeout = aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_TIMEOUT)
             # Watches keep theirs: with a limit, enough of them would leave none for requests.
             connector = aiohttp.TCPConnector(limit=0, socket_factory=_watched_socket)
-            self._session = aiohttp.ClientSession(headers=self._headers, timeout=timeout, connector=connector)
+            self._session = aiohttp.ClientSession(
+                headers=CIMultiDict([("Accept", JSON), ("User-Agent", "podling"), *self._wire.headers]),
+                skip_auto_headers=[] if self._wire.compressed else ["Accept-Encoding"],
+                timeout=timeout,
+                connector=connector,
+            )
         return self._session
 
     def _url(self, path: str, query: Mapping[str, str]) -> URL:

@@ -1,19 +1,33 @@
-"""Reading and writing kubeconfig files (v1 Config): which server, whom to trust, who we are."""
+"""Reading and writing kubeconfig files (v1 Config): which server, whom to trust, who we are.
+
+What kubectl refuses is refused, and so is what podling cannot do: by the name of its field, before anything
+is asked of a server. Relative paths start at the file's directory.
+"""
 
 from __future__ import annotations
 
 import base64
 import os
-import ssl
-import tempfile
-from collections.abc import Iterable
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
+import msgspec
 import yaml
 
-from podling.client.https import HttpsTransport
+from podling.client.https import HttpsTransport, Wire
+from podling.client.kubeconfig_entries import Cluster, Context, User
+from podling.client.kubeconfig_login import impersonation, login_of, pair_of
+from podling.client.kubeconfig_values import FieldError, header_value, http_url, pem
+from podling.client.login import Login
+from podling.client.tls import Pair, Trust, client_tls, content
+from podling.model.time import Clock, SystemClock
+
+T = TypeVar("T")
+
+_CLOCK = SystemClock()
 
 
 class KubeconfigError(Exception):
@@ -22,52 +36,38 @@ class KubeconfigError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """What one context of a kubeconfig says. Certificates and keys are PEM bytes."""
+    """What one context of a kubeconfig says. Certificates and keys are PEM, as they were when it was read;
+    what requests show is of `login`, which sees them change."""
 
     server: str
     certificate_authority: bytes
-    client_certificate: bytes = b""
-    client_key: bytes = b""
-    token: str = ""
+    client_certificate: bytes
+    client_key: bytes
+    login: Login
+    wire: Wire
     namespace: str = "default"
 
     def transport(self) -> HttpsTransport:
-        return HttpsTransport(self.server, self._tls(), token=self.token)
-
-    def _tls(self) -> ssl.SSLContext:
-        context = ssl.create_default_context(cadata=self.certificate_authority.decode() or None)
-        if self.client_certificate:
-            # The ssl module loads a client certificate from files only.
-            with tempfile.NamedTemporaryFile() as pem:
-                pem.write(self.client_certificate + b"\n" + self.client_key)
-                pem.flush()
-                context.load_cert_chain(pem.name)
-        return context
+        return HttpsTransport(self.server, self.login, self.wire)
 
 
-def write(path: Path, name: str, access: Access) -> None:
-    """Write a kubeconfig with one context called `name`; only its owner may read it."""
+def write(
+    path: Path,
+    name: str,
+    server: str,
+    *,
+    certificate_authority: bytes,
+    client_certificate: bytes,
+    client_key: bytes,
+) -> None:
+    """Write a kubeconfig with one context called `name`, of PEMs; only its owner may read it."""
+    cluster = {"server": server, "certificate-authority-data": _encoded(certificate_authority)}
+    user = {"client-certificate-data": _encoded(client_certificate), "client-key-data": _encoded(client_key)}
     document = {
         "apiVersion": "v1",
         "kind": "Config",
-        "clusters": [
-            {
-                "name": name,
-                "cluster": {
-                    "server": access.server,
-                    "certificate-authority-data": _encoded(access.certificate_authority),
-                },
-            }
-        ],
-        "users": [
-            {
-                "name": name,
-                "user": {
-                    "client-certificate-data": _encoded(access.client_certificate),
-                    "client-key-data": _encoded(access.client_key),
-                },
-            }
-        ],
+        "clusters": [{"name": name, "cluster": cluster}],
+        "users": [{"name": name, "user": user}],
         "contexts": [{"name": name, "context": {"cluster": name, "user": name}}],
         "current-context": name,
     }
@@ -78,46 +78,75 @@ def write(path: Path, name: str, access: Access) -> None:
     partial.replace(path)
 
 
-def read(path: Path, context: str = "") -> Access:
+def read(path: Path, context: str = "", *, clock: Clock = _CLOCK) -> Access:
     """What `context` of the file says, or its current context. Raises KubeconfigError."""
     try:
         document = yaml.safe_load(path.read_text())
-    except (OSError, yaml.YAMLError) as error:
+    except (OSError, ValueError, yaml.YAMLError) as error:
         raise KubeconfigError(f"{path}: {error}") from error
     if not isinstance(document, dict):
         raise KubeconfigError(f"{path}: not a kubeconfig")
-    chosen = context or document.get("current-context", "")
-    selected = _named(path, document, "contexts", "context", chosen)
-    cluster = _named(path, document, "clusters", "cluster", selected.get("cluster", ""))
-    user = _named(path, document, "users", "user", selected.get("user", ""))
-    return Access(
-        server=cluster.get("server", ""),
-        certificate_authority=_pem(path, cluster, "certificate-authority"),
-        client_certificate=_pem(path, user, "client-certificate"),
-        client_key=_pem(path, user, "client-key"),
-        token=user.get("token", ""),
-        namespace=selected.get("namespace") or "default",
-    )
-
-
-def _named(path: Path, document: dict[str, Any], section: str, field: str, name: str) -> dict[str, Any]:
-    entries: Iterable[Any] = document.get(section) or ()
-    for entry in entries:
-        if isinstance(entry, dict) and entry.get("name") == name:
-            return entry.get(field) or {}
-    raise KubeconfigError(f'{path}: {section} has no entry named "{name}"')
-
-
-def _pem(path: Path, section: dict[str, Any], field: str) -> bytes:
-    """A PEM given inline (`FIELD-data`) or as a file next to the kubeconfig."""
     try:
-        if data := section.get(f"{field}-data"):
-            return base64.b64decode(data, validate=True)
-        if file := section.get(field):
-            return (path.parent / str(file)).read_bytes()
-    except (ValueError, OSError) as error:
-        raise KubeconfigError(f"{path}: {field}: {error}") from error
-    return b""
+        return _access(document, context, path.parent, clock)
+    except FieldError as error:
+        raise KubeconfigError(f"{path}: {error}") from error
+
+
+def _access(document: Mapping[str, Any], context: str, directory: Path, clock: Clock) -> Access:
+    chosen = context or document.get("current-context")
+    if not chosen:
+        raise FieldError("current-context", "missing, so that no context is chosen")
+    selected = _entry(document, "contexts", chosen, Context)
+    cluster = _entry(document, "clusters", selected.cluster, Cluster)
+    user = _entry(document, "users", selected.user, User) if selected.user else User()
+    with _within("clusters", selected.cluster):
+        http_url("server", cluster.server, ("https", "http"))
+        trust = _trust(cluster, directory)
+        proxy = http_url("proxy-url", cluster.proxy_url, ("http",)) if cluster.proxy_url else None
+        server_name = header_value("tls-server-name", cluster.tls_server_name) or None
+        # Trusted by itself first, so that what cannot be is this entry's fault.
+        client_tls(trust, Pair())
+        authority = content(trust.authority)
+    with _within("users", selected.user):
+        pair = pair_of(user, directory)
+        login = login_of(user, pair, cluster, trust, directory, clock)
+        headers = tuple(impersonation(user))
+        wire = Wire(server_name, proxy, not cluster.disable_compression, headers)
+        certificate, key = content(pair.certificate), content(pair.key)
+    return Access(cluster.server, authority, certificate, key, login, wire, selected.namespace or "default")
+
+
+def _trust(cluster: Cluster, directory: Path) -> Trust:
+    given = cluster.certificate_authority_data, cluster.certificate_authority
+    authority = pem("certificate-authority", *given, directory)
+    if authority and cluster.insecure_skip_tls_verify:
+        raise FieldError("insecure-skip-tls-verify", "certificate-authority is given, too: only one can be")
+    return Trust(authority, cluster.insecure_skip_tls_verify)
+
+
+def _entry(document: Mapping[str, Any], section: str, name: str, type_: type[T]) -> T:
+    listed = document.get(section) or ()
+    found = [entry for entry in listed if isinstance(entry, dict) and entry.get("name") == name]
+    if len(found) != 1:
+        raise FieldError(section, f'{"two entries are" if found else "no entry is"} named "{name}"')
+    with _within(section, name):
+        return msgspec.convert(_given(found[0].get(section.removesuffix("s"))), type_)
+
+
+def _given(value: object) -> object:
+    """Without fields that are null, which is as good as not given."""
+    if not isinstance(value, dict):
+        return {} if value is None else value
+    return {name: _given(inner) for name, inner in value.items() if inner is not None}
+
+
+@contextmanager
+def _within(section: str, name: str) -> Iterator[None]:
+    """Whose fields an error is about."""
+    try:
+        yield
+    except (OSError, ValueError) as error:
+        raise FieldError(f'{section} "{name}"', error) from error
 
 
 def _encoded(pem: bytes) -> str:

@@ -15,7 +15,7 @@ from podling.starting import StartError
     [
         ("no: [yaml", "while parsing"),
         ("[]", "not a kubeconfig"),
-        ("current-context: here", 'contexts has no entry named "here"'),
+        ("current-context: here", 'contexts: no entry is named "here"'),
     ],
 )
 def test_a_kubeconfig_that_cannot_be_used_is_named(tmp_path: Path, text: str, why: str) -> None:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 
 import pytest
 
 from podling.client.https import HttpsTransport
+from podling.client.login import StandingLogin
+from podling.client.reread import Reread
+from podling.client.tls import Pair, Trust, client_tls
 
 Serve = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 
@@ -25,7 +27,8 @@ async def transport(serve: Serve, deadline: float = 5.0) -> AsyncIterator[HttpsT
 
     server = await asyncio.start_server(conversation, "127.0.0.1", 0)
     port = server.sockets[0].getsockname()[1]
-    made = HttpsTransport(f"http://127.0.0.1:{port}", ssl.create_default_context(), deadline=deadline)
+    login = StandingLogin(client_tls(Trust(), Pair()), Reread([], str))
+    made = HttpsTransport(f"http://127.0.0.1:{port}", login, deadline=deadline)
     try:
         yield made
     finally:

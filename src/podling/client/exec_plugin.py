@@ -1,0 +1,179 @@
+"""Credentials that a program hands out (`users[].user.exec`, client.authentication.k8s.io/v1 and v1beta1).
+
+The program is run when a credential is first needed, when the last one has expired, and when the server has
+answered 401; it is told what for in `KUBERNETES_EXEC_INFO`, and answers with an ExecCredential. Its standard
+input is closed to it, its standard error is podling's.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import ssl
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+import msgspec
+
+from podling.client.login import Shown, bearer
+from podling.client.reread import Reread
+from podling.client.tls import Pair, Trust, client_tls
+from podling.model.time import Clock, parse_time
+
+GROUP = "client.authentication.k8s.io"
+VERSIONS = (f"{GROUP}/v1", f"{GROUP}/v1beta1")
+DEADLINE = 60.0
+"""Seconds the program has."""
+
+
+class PluginError(OSError):
+    """There is no credential to be had; names the program."""
+
+
+@dataclass(frozen=True, slots=True)
+class Plugin:
+    """`cluster` is what the program is told of the cluster, None when it is not to be told."""
+
+    command: tuple[str, ...]
+    env: Mapping[str, str]
+    api_version: str
+    cluster: Mapping[str, Any] | None = None
+
+    def info(self) -> str:
+        """The value of KUBERNETES_EXEC_INFO."""
+        spec: dict[str, Any] = {"interactive": False}
+        if self.cluster is not None:
+            spec["cluster"] = self.cluster
+        told = {"kind": "ExecCredential", "apiVersion": self.api_version, "spec": spec}
+        return msgspec.json.encode(told).decode()
+
+
+class Credential(msgspec.Struct, frozen=True, rename="camel"):
+    """`status` of an ExecCredential; certificate and key are PEM."""
+
+    token: str | None = None
+    client_certificate_data: str | None = None
+    client_key_data: str | None = None
+    expiration_timestamp: str | None = None
+
+    def authorization(self) -> str:
+        return bearer(self.token) if self.token else ""
+
+    def pair(self) -> Pair:
+        return Pair((self.client_certificate_data or "").encode(), (self.client_key_data or "").encode())
+
+    def expires(self) -> datetime | None:
+        return parse_time(self.expiration_timestamp) if self.expiration_timestamp else None
+
+
+class _Answer(msgspec.Struct, frozen=True, rename="camel"):
+    kind: str = ""
+    api_version: str = ""
+    status: Credential | None = None
+
+
+def credential(answer: bytes, api_version: str) -> Credential:
+    """What the program has said. Raises ValueError."""
+    said = msgspec.json.decode(answer, type=_Answer)
+    if said.kind != "ExecCredential":
+        raise ValueError(f'kind is "{said.kind}", not ExecCredential')
+    if said.api_version != api_version:
+        raise ValueError(f"it is configured to use apiVersion {api_version}, and answered {said.api_version}")
+    status = said.status
+    if status is None:
+        raise ValueError("it answered without a status")
+    if not status.token and not status.client_certificate_data and not status.client_key_data:
+        raise ValueError("status has neither a token nor a certificate and key")
+    if bool(status.client_certificate_data) != bool(status.client_key_data):
+        raise ValueError("status has only one of clientCertificateData and clientKeyData")
+    _check(status)
+    return status
+
+
+def _check(status: Credential) -> None:
+    try:
+        status.expires()
+    except ValueError as error:
+        raise ValueError(f"status.expirationTimestamp: {error}") from error
+    try:
+        status.authorization()
+    except ValueError as error:
+        raise ValueError(f"status.token: {error}") from error
+
+
+async def run(plugin: Plugin, deadline: float = DEADLINE) -> Credential:
+    """Raises PluginError."""
+    name = plugin.command[0]
+    try:
+        async with asyncio.timeout(deadline):
+            answer = await _output(plugin)
+        return credential(answer, plugin.api_version)
+    except TimeoutError as error:
+        raise PluginError(f"exec plugin {name}: no answer within {deadline:g} s") from error
+    except (OSError, ValueError) as error:
+        raise PluginError(f"exec plugin {name}: {error}") from error
+
+
+async def _output(plugin: Plugin) -> bytes:
+    process = await asyncio.create_subprocess_exec(
+        *plugin.command,
+        env={**os.environ, **plugin.env, "KUBERNETES_EXEC_INFO": plugin.info()},
+        stdin=asyncio.subprocess.DEVNULL,
+        stdout=asyncio.subprocess.PIPE,
+        # Away from the terminal, which is not its to ask, and to be ended with all it has begun.
+        start_new_session=True,
+    )
+    try:
+        output, _ = await process.communicate()
+    finally:
+        if process.returncode is None:
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            await process.wait()
+    if process.returncode != 0:
+        raise PluginError(f"it ended with {process.returncode}")
+    return output
+
+
+class ExecLogin:
+    """Whoever needs a credential while the program runs waits for that run."""
+
+    def __init__(self, plugin: Plugin, trust: Trust, clock: Clock) -> None:
+        self._plugin = plugin
+        self._trust = trust
+        self._clock = clock
+        self._running = asyncio.Lock()
+        self._authorization = ""
+        self._pair = Pair()
+        self._expires: datetime | None = None
+        self._tls: Reread[ssl.SSLContext] = client_tls(trust, self._pair)
+        self._had = False
+
+    async def present(self) -> Shown:
+        async with self._running:
+            if not self._had or self._expired():
+                await self._take()
+            return self._shown()
+
+    async def renew(self, refused: Shown) -> Shown | None:
+        async with self._running:
+            if self._shown() == refused:
+                await self._take()
+            shown = self._shown()
+        return shown if shown != refused else None
+
+    async def _take(self) -> None:
+        given = await run(self._plugin)
+        if given.pair() != self._pair:
+            self._tls, self._pair = client_tls(self._trust, given.pair()), given.pair()
+        self._authorization, self._expires, self._had = given.authorization(), given.expires(), True
+
+    def _shown(self) -> Shown:
+        return Shown(self._authorization, self._tls.get())
+
+    def _expired(self) -> bool:
+        return self._expires is not None and self._clock.now() >= self._expires

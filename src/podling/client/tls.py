@@ -1,0 +1,81 @@
+"""TLS as a client: whom it trusts and which certificate it shows, inline or in files that may be replaced.
+
+Errors speak of the fields of a kubeconfig, where all of this is written.
+"""
+
+from __future__ import annotations
+
+import ssl
+import tempfile
+from functools import partial
+from pathlib import Path
+from typing import NamedTuple
+
+from podling.client.reread import Reread
+
+Pem = bytes | Path
+"""Given inline, or as a file."""
+
+
+class TlsError(OSError):
+    """Nothing can be trusted or shown this way; names the field."""
+
+
+class Trust(NamedTuple):
+    """`authority` is the machine's when empty; `insecure` believes any server."""
+
+    authority: Pem = b""
+    insecure: bool = False
+
+
+class Pair(NamedTuple):
+    """A client certificate with its key; none when both are empty."""
+
+    certificate: Pem = b""
+    key: Pem = b""
+
+
+def client_tls(trust: Trust, pair: Pair) -> Reread[ssl.SSLContext]:
+    """Another context when a file was replaced, so that connections are made anew. Raises TlsError."""
+    files = [pem for pem in (trust.authority, *pair) if isinstance(pem, Path)]
+    return Reread(files, partial(_context, trust, pair))
+
+
+def content(pem: Pem) -> bytes:
+    """Raises OSError."""
+    return pem.read_bytes() if isinstance(pem, Path) else pem
+
+
+def _context(trust: Trust, pair: Pair) -> ssl.SSLContext:
+    try:
+        # Without any authorities of its own the context has the machine's.
+        authorities = content(trust.authority).decode("ascii", errors="ignore") or None
+        context = ssl.create_default_context(cadata=authorities)
+    except OSError as error:
+        raise TlsError(f"certificate-authority: {error}") from error
+    # As in Go: what the file holds is trusted, root or not, and certificates need not have every extension.
+    context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
+    context.verify_flags &= ~ssl.VERIFY_X509_STRICT
+    if trust.insecure:
+        context.check_hostname = False
+        context.verify_mode = ssl.CERT_NONE
+    if pair.certificate:
+        _show(context, pair)
+    return context
+
+
+def _show(context: ssl.SSLContext, pair: Pair) -> None:
+    try:
+        certificate, key = content(pair.certificate), content(pair.key)
+        # The ssl module loads a client certificate from files only.
+        with tempfile.NamedTemporaryFile() as pem:
+            pem.write(certificate + b"\n" + key)
+            pem.flush()
+            context.load_cert_chain(pem.name, password=_no_passphrase)
+    except OSError as error:
+        raise TlsError(f"client-certificate with client-key: {error}") from error
+
+
+def _no_passphrase() -> str:
+    """Without this, OpenSSL asks the terminal."""
+    raise TlsError("the key is encrypted, and there is no field for its passphrase")
