@@ -4,6 +4,8 @@ the reason its status shows, and an event.
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Mapping
 from fnmatch import fnmatchcase
 
 from podling.cri.grpc import cri_pb2 as pb
@@ -21,11 +23,15 @@ from podling.kubelet.runtime_config.container_config import ContainerInputs, con
 from podling.kubelet.runtime_config.environment import (
     ConfigError,
     EnvSources,
+    FileKey,
+    FoundInFile,
     environment,
+    referenced_files,
     referenced_objects,
 )
 from podling.kubelet.runtime_config.field_path import field_path
 from podling.kubelet.volumes.container_mounts import container_mounts
+from podling.kubelet.volumes.env_files import read_env_files
 from podling.kubelet.volumes.image_volumes import as_container, image_volumes
 from podling.kubelet.volumes.pod_volumes import PodVolumes
 from podling.model.container import EphemeralContainerCommon
@@ -138,7 +144,8 @@ class ContainerStart:
         config_maps, secrets = referenced_objects(self._container)
         objects = await self._node.objects.named(self.pod.metadata.namespace, config_maps, secrets)
         services = await self._node.services.variables(self.pod)
-        sources = EnvSources(facts, pod_ips, objects.config_maps, objects.secrets, services)
+        files = await self._files(volumes)
+        sources = EnvSources(facts, pod_ips, objects.config_maps, objects.secrets, services, files)
         values = environment(self.pod, self._container, sources)
         mounted = await volumes.mount_sources(self._container, self._volume_images, values)
         mounts = container_mounts(self._container, self._action, mounted)
@@ -146,6 +153,10 @@ class ContainerStart:
         users = self._sandbox_config.linux.security_context.namespace_options.userns_options
         inputs = ContainerInputs(self._image.id, self._image.user, values, mounts, users)
         return container_config(self.pod, self._container, self._action, inputs, facts)
+
+    async def _files(self, volumes: PodVolumes) -> Mapping[FileKey, FoundInFile]:
+        keys = referenced_files(self._container)
+        return await asyncio.to_thread(read_env_files, keys, volumes.mounted) if keys else {}
 
     def _check_allowed(self) -> None:
         """Raises StartError for an ephemeral container whose image the kubelet was told to keep out."""

@@ -1,9 +1,10 @@
 """A container's environment: envFrom first, then env in its order, each value seeing the ones before it.
-Pure: the ConfigMaps and Secrets are handed in.
+Pure: the ConfigMaps and Secrets, and what files say, are handed in.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -11,7 +12,7 @@ from podling.kubelet.node.node_facts import NodeFacts
 from podling.kubelet.runtime_config.downward import field_value, resource_value
 from podling.kubelet.runtime_config.expansion import expand
 from podling.model.config import ConfigMap, Secret
-from podling.model.container import EnvFromSource, EnvVarSource, EphemeralContainerCommon
+from podling.model.container import EnvFromSource, EnvVarSource, EphemeralContainerCommon, FileKeySelector
 from podling.model.pod import Pod
 
 
@@ -20,9 +21,28 @@ class ConfigError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
+class FileKey:
+    """`name` in the file at `path` of a volume."""
+
+    volume: str
+    path: str
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class FoundInFile:
+    """`path` is the file's on the node, `value` empty where it does not have the key, None where it cannot be
+    read or is no such file."""
+
+    path: str
+    value: str | None
+
+
+@dataclass(frozen=True, slots=True)
 class EnvSources:
     """`config_maps` and `secrets` by name: one that is not here does not exist. `services` are the variables
-    of the namespace's services (enableServiceLinks), which every other variable overrides.
+    of the namespace's services (enableServiceLinks), which every other variable overrides. `files` has the
+    keys of `referenced_files` whose volume is there.
     """
 
     node: NodeFacts
@@ -30,6 +50,7 @@ class EnvSources:
     config_maps: Mapping[str, ConfigMap] = field(default_factory=dict)
     secrets: Mapping[str, Secret] = field(default_factory=dict)
     services: Mapping[str, str] = field(default_factory=dict)
+    files: Mapping[FileKey, FoundInFile] = field(default_factory=dict)
 
 
 def referenced_objects(container: EphemeralContainerCommon) -> tuple[set[str], set[str]]:
@@ -42,6 +63,12 @@ def referenced_objects(container: EphemeralContainerCommon) -> tuple[set[str], s
         if source.secret_key_ref:
             secrets.add(source.secret_key_ref.name)
     return maps, secrets
+
+
+def referenced_files(container: EphemeralContainerCommon) -> list[FileKey]:
+    """The keys of files a container's environment needs."""
+    sources = (variable.value_from for variable in container.env if variable.value_from)
+    return [_file_key(source.file_key_ref) for source in sources if source.file_key_ref]
 
 
 def environment(pod: Pod, container: EphemeralContainerCommon, sources: EnvSources) -> dict[str, str]:
@@ -100,7 +127,30 @@ def _value(
         secret = _secret(wanted.name, wanted.optional, sources)
         data = {key: _text(value) for key, value in secret.data.items()} if secret else None
         return _key("Secret", pod, wanted.name, wanted.key, wanted.optional, data)
+    if source.file_key_ref:
+        return _in_file(source.file_key_ref, sources)
     return ""
+
+
+def _file_key(ref: FileKeySelector) -> FileKey:
+    return FileKey(ref.volume_name, ref.path, ref.key)
+
+
+def _in_file(ref: FileKeySelector, sources: EnvSources) -> str | None:
+    """A file is needed even where the key is optional, and an empty value is as good as none: so the kubelet
+    of Kubernetes has it."""
+    found = sources.files.get(_file_key(ref))
+    if found is None:
+        raise ConfigError(f'cannot find the volume "{ref.volume_name}" referenced by FileKeyRef')
+    if found.value is None:
+        raise ConfigError("couldn't parse env file")
+    if found.value or ref.optional:
+        return found.value or None
+    raise ConfigError(f"environment variable key {_quoted(ref.key)} not found in file {_quoted(found.path)}")
+
+
+def _quoted(text: str) -> str:
+    return json.dumps(text, ensure_ascii=False)
 
 
 def _key(

@@ -2,17 +2,19 @@
 
 The path is walked one name at a time from the volume's own descriptor and no name is ever followed as a link
 by the kernel: what is opened is what was looked at. Links are read and walked in the same way, so they may
-lead about in the volume; an absolute one, or one that climbs above the volume, leads out of it and is
-refused.
+lead about in the volume; an absolute one, or one that climbs above the volume, leads out of it. A mount of it
+is refused; whoever reads a file takes the volume for all there is, like a process that has it as its root.
 """
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
+from typing import BinaryIO
 
 from podling.kubelet.volumes.payload import VolumeError
 
@@ -30,6 +32,23 @@ def opened(volume: Path, sub_path: str) -> Iterator[int]:
     walk = _Walk(volume, sub_path)
     try:
         yield walk.to_its_end()
+    finally:
+        walk.close()
+
+
+@contextmanager
+def opened_file(volume: Path, path: str) -> Iterator[BinaryIO]:
+    """The regular file at `path`, to be read. A pipe or device is none: waiting for it could last for ever.
+
+    Raises VolumeError and OSError."""
+    walk = _WalkAsRoot(volume, path)
+    try:
+        found = walk.to_its_end()
+        if not stat.S_ISREG(os.fstat(found).st_mode):
+            raise VolumeError(f"{path} is not a regular file")
+        # By its descriptor: by now its name may be another's.
+        with open(f"/proc/self/fd/{found}", "rb") as file:
+            yield file
     finally:
         walk.close()
 
@@ -57,11 +76,10 @@ class _Walk:
     def _step(self, name: str) -> None:
         # Two slashes at the beginning are a part of their own, too.
         if name.startswith("/"):
-            raise self._outside()
+            self._to_root()
+            return
         if name == "..":
-            if len(self._way) == 1:
-                raise self._outside()
-            os.close(self._way.pop())
+            self._up()
             return
         found = self._look(name)
         if not stat.S_ISLNK(os.fstat(found).st_mode):
@@ -72,12 +90,23 @@ class _Walk:
         finally:
             os.close(found)
 
+    def _to_root(self) -> None:
+        raise self._outside()
+
+    def _up(self) -> None:
+        if len(self._way) == 1:
+            raise self._outside()
+        os.close(self._way.pop())
+
     def _look(self, name: str) -> int:
-        here = self._way[-1]
         try:
-            return os.open(name, _LOOK, dir_fd=here)
+            return os.open(name, _LOOK, dir_fd=self._way[-1])
         except FileNotFoundError:
-            os.mkdir(name, _MADE, dir_fd=here)
+            return self._make(name)
+
+    def _make(self, name: str) -> int:
+        here = self._way[-1]
+        os.mkdir(name, _MADE, dir_fd=here)
         made = os.open(name, _LOOK | os.O_DIRECTORY, dir_fd=here)
         # As open as the volume is: the pod may run as any user.
         os.chmod(f"/proc/self/fd/{made}", stat.S_IMODE(os.fstat(self._way[0]).st_mode))
@@ -91,3 +120,18 @@ class _Walk:
 
     def _outside(self) -> VolumeError:
         return VolumeError(f"subpath {self._sub_path} not within volume path {self._volume}")
+
+
+class _WalkAsRoot(_Walk):
+    """Nothing is above the volume, absolute links start in it, and what is missing stays missing."""
+
+    def _to_root(self) -> None:
+        while len(self._way) > 1:
+            os.close(self._way.pop())
+
+    def _up(self) -> None:
+        if len(self._way) > 1:
+            os.close(self._way.pop())
+
+    def _make(self, name: str) -> int:
+        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), self._sub_path)

@@ -6,7 +6,10 @@ from podling.kubelet.node.node_facts import NodeFacts
 from podling.kubelet.runtime_config.environment import (
     ConfigError,
     EnvSources,
+    FileKey,
+    FoundInFile,
     environment,
+    referenced_files,
     referenced_objects,
 )
 from podling.model.config import ConfigMap, Secret
@@ -15,6 +18,7 @@ from podling.model.container import (
     EnvFromSource,
     EnvVar,
     EnvVarSource,
+    FileKeySelector,
     SecretEnvSource,
 )
 from podling.model.quantity import Quantity
@@ -30,6 +34,11 @@ SOURCES = EnvSources(
     pod_ips=("10.0.0.7", "fd00::7"),
     config_maps={"cm": ConfigMap(data={"one": "1", "bad=name": "x"})},
     secrets={"sec": Secret(data={"two": b"2"})},
+    files={
+        FileKey("v", "a.env", "three"): FoundInFile("/node/v/a.env", "3$(X)"),
+        FileKey("v", "a.env", "none"): FoundInFile("/node/v/a.env", ""),
+        FileKey("v", "bad.env", "three"): FoundInFile("/node/v/bad.env", None),
+    },
     services={"KUBERNETES_SERVICE_HOST": "10.0.0.1", "MINE": "no"},
 )
 
@@ -48,6 +57,12 @@ def map_key(name, key, optional=None):
 
 def secret_key(name, key, optional=None):
     return EnvVarSource(secret_key_ref=SecretKeySelector(name=name, key=key, optional=optional))
+
+
+def file_key(path, key, optional=False, volume="v"):
+    return EnvVarSource(
+        file_key_ref=FileKeySelector(volume_name=volume, path=path, key=key, optional=optional)
+    )
 
 
 def made(scene, env=(), env_from=(), sources=SOURCES):
@@ -80,6 +95,8 @@ VALUES = [
     (resource("requests.cpu"), "0"),
     (map_key("cm", "one"), "1"),
     (secret_key("sec", "two"), "2"),
+    (file_key("a.env", "three"), "3$(X)"),
+    (file_key("a.env", "three", optional=True), "3$(X)"),
 ]
 
 
@@ -94,6 +111,10 @@ REFUSED = [
     (map_key("gone", "one"), 'configmap "gone" not found'),
     (secret_key("sec", "none"), "couldn't find key none in Secret ns/sec"),
     (secret_key("gone", "two"), 'secret "gone" not found'),
+    (file_key("a.env", "none"), 'environment variable key "none" not found in file "/node/v/a.env"'),
+    (file_key("bad.env", "three"), "couldn't parse env file"),
+    (file_key("bad.env", "three", optional=True), "couldn't parse env file"),
+    (file_key("a.env", "three", volume="w"), 'cannot find the volume "w" referenced by FileKeyRef'),
     (field("spec.volumes"), "unsupported fieldPath: spec.volumes"),
     (resource("limits.cpu", container_name="z"), "container z not found"),
 ]
@@ -107,7 +128,13 @@ def test_what_leads_nowhere_is_said(scene, source, message):
 
 
 @pytest.mark.parametrize(
-    "source", [map_key("cm", "none", True), map_key("gone", "x", True), secret_key("gone", "x", True)]
+    "source",
+    [
+        map_key("cm", "none", True),
+        map_key("gone", "x", True),
+        secret_key("gone", "x", True),
+        file_key("a.env", "none", True),
+    ],
 )
 def test_an_optional_reference_that_leads_nowhere_sets_nothing(scene, source):
     assert made(scene, [EnvVar(name="X", value_from=source)]) == {}
@@ -124,6 +151,8 @@ def test_later_values_see_and_override_earlier_ones(scene):
         EnvVar(name="B", value="b"),
         EnvVar(name="C", value="$(B)$$(B)"),
         EnvVar(name="two", value="$(two)+"),
+        EnvVar(name="D", value_from=file_key("a.env", "three")),
+        EnvVar(name="E", value="<$(D)>"),
     ]
     assert made(scene, env, env_from) == {
         "P_one": "1",
@@ -131,6 +160,8 @@ def test_later_values_see_and_override_earlier_ones(scene):
         "A": "1-$(B)-10.0.0.1",
         "B": "b",
         "C": "b$(B)",
+        "D": "3$(X)",
+        "E": "<3$(X)>",
     }
 
 
@@ -146,3 +177,9 @@ def test_which_objects_are_needed(scene):
     container.env = [EnvVar(name="X", value_from=map_key("m1", "k")), EnvVar(name="Y", value="v")]
     container.env_from = [EnvFromSource(secret_ref=SecretEnvSource(name="s1"))]
     assert referenced_objects(container) == ({"m1"}, {"s1"})
+
+
+def test_which_files_are_needed(scene):
+    container = scene.pod("a").spec.containers[0]
+    container.env = [EnvVar(name="X", value_from=file_key("a.env", "k")), EnvVar(name="Y", value="v")]
+    assert referenced_files(container) == [FileKey("v", "a.env", "k")]

@@ -1,0 +1,95 @@
+"""The files variables are taken from (`fileKeyRef`, KEP-3721): a narrow part of the shell's own syntax, so
+that a shell reads the same from them.
+
+    NAME='value'          as it stands between the quotes, which may be several lines
+    NAME='value' # why    what follows the value is a comment, as are lines that begin with #
+    NAME= 'value'         empty: to a shell this is a command with an empty variable
+
+Reading ends at the name that is looked for: what is wrong after it goes unnoticed. Pure: lines in, a
+value out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Protocol
+
+LONGEST_LINE = 64 * 1024 - 1
+"""In bytes, without its end: what Kubernetes' reader takes."""
+LONGEST_VALUE = 128 * 1024
+"""In bytes: Linux hands no program a longer one (MAX_ARG_STRLEN), and the kubelet need not hold it."""
+_BLANK = b" \t"
+
+
+class EnvFileError(Exception):
+    """A file that says nothing certain. The message is for the kubelet's log."""
+
+
+class Lines(Protocol):
+    """A file of bytes, open for reading."""
+
+    def readline(self, limit: int, /) -> bytes: ...
+
+
+def lines_of(file: Lines) -> Iterator[bytes]:
+    """Without their ends, `\\n` or `\\r\\n`. Raises EnvFileError for a line that is too long."""
+    while line := file.readline(LONGEST_LINE + 1):
+        if not line.endswith(b"\n") and len(line) > LONGEST_LINE:
+            raise EnvFileError(f"a line is longer than {LONGEST_LINE} bytes")
+        yield line.removesuffix(b"\n").removesuffix(b"\r")
+
+
+def value_in(lines: Iterable[bytes], key: str) -> str:
+    """Empty where the file has no such name. Raises EnvFileError."""
+    wanted = key.encode()
+    numbered = enumerate(lines, 1)
+    for number, line in numbered:
+        text = line.lstrip(_BLANK)
+        if not text or text.startswith(b"#"):
+            continue
+        name, rest = _split(text, number)
+        value = _value(rest, number, numbered, kept=name == wanted)
+        if name == wanted:
+            return value.decode(errors="replace")
+    return ""
+
+
+def _split(text: bytes, number: int) -> tuple[bytes, bytes]:
+    name, equals, rest = text.partition(b"=")
+    if not equals:
+        raise _invalid(number, "missing '='")
+    if not name:
+        raise _invalid(number, "empty variable name")
+    if name != name.rstrip(_BLANK):
+        raise _invalid(number, "whitespace before '=' is not allowed")
+    return name, rest
+
+
+def _value(rest: bytes, number: int, following: Iterator[tuple[int, bytes]], *, kept: bool) -> bytes:
+    """What begins with `rest` and goes on in the lines `following`; empty unless it is to be `kept`."""
+    if rest.startswith((b" ", b"\t")):
+        return b""
+    if not rest.startswith(b"'"):
+        raise _invalid(number, "value must be enclosed in single quotes")
+    value = bytearray()
+    part, quote, after = rest[1:].partition(b"'")
+    at = number
+    while not quote:
+        if kept:
+            value += part + b"\n"
+        if len(value) > LONGEST_VALUE:
+            raise _invalid(number, f"value is longer than {LONGEST_VALUE} bytes")
+        at, line = next(following, (0, None))
+        if line is None:
+            raise EnvFileError(
+                f"invalid environment variable format starting at line {number}: unclosed single quote"
+            )
+        part, quote, after = line.partition(b"'")
+    comment = after.lstrip(_BLANK)
+    if comment and not comment.startswith(b"#"):
+        raise _invalid(at, "unexpected content after closing quote")
+    return bytes(value + part) if kept else b""
+
+
+def _invalid(number: int, why: str) -> EnvFileError:
+    return EnvFileError(f"invalid environment variable format at line {number}: {why}")

@@ -1,0 +1,32 @@
+"""Reading the variables a container takes from files of its pod's volumes, when it is made: what other
+containers have written until then. The container need not mount the volume."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+
+from podling.kubelet.runtime_config.env_file import EnvFileError, lines_of, value_in
+from podling.kubelet.runtime_config.environment import FileKey, FoundInFile
+from podling.kubelet.volumes.payload import VolumeError
+from podling.kubelet.volumes.set_up import MountedVolume
+from podling.kubelet.volumes.within import opened_file
+
+log = logging.getLogger(__name__)
+
+
+def read_env_files(
+    keys: Sequence[FileKey], volumes: Mapping[str, MountedVolume]
+) -> dict[FileKey, FoundInFile]:
+    """What the files say of each key; nothing of those whose volume is not there. Blocks on the disk."""
+    return {key: _read(key, volumes[key.volume]) for key in keys if key.volume in volumes}
+
+
+def _read(key: FileKey, volume: MountedVolume) -> FoundInFile:
+    path = str(volume.path / key.path.lstrip("/"))
+    try:
+        with opened_file(volume.path, key.path) as file:
+            return FoundInFile(path, value_in(lines_of(file), key.name))
+    except (EnvFileError, VolumeError, OSError) as error:
+        log.warning("cannot take variables from %s: %s", path, error)
+        return FoundInFile(path, None)
