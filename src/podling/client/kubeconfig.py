@@ -125,7 +125,9 @@ def _trust(cluster: Cluster, directory: Path) -> Trust:
 
 
 def _entry(document: Mapping[str, Any], section: str, name: str, type_: type[T]) -> T:
-    listed = document.get(section) or ()
+    listed = document.get(section) or []
+    if not isinstance(listed, list):
+        raise FieldError(section, "not a list")
     found = [entry for entry in listed if isinstance(entry, dict) and entry.get("name") == name]
     if len(found) != 1:
         raise FieldError(section, f'{"two entries are" if found else "no entry is"} named "{name}"')

@@ -48,9 +48,11 @@ def content(pem: Pem) -> bytes:
 
 def _context(trust: Trust, pair: Pair) -> ssl.SSLContext:
     try:
-        # Without any authorities of its own the context has the machine's.
-        authorities = content(trust.authority).decode("ascii", errors="ignore") or None
-        context = ssl.create_default_context(cadata=authorities)
+        authorities = content(trust.authority).decode("ascii", errors="ignore")
+        if trust.authority and not authorities.strip():
+            # Such a context would trust whom the machine trusts.
+            raise TlsError("it is empty")
+        context = ssl.create_default_context(cadata=authorities or None)
     except OSError as error:
         raise TlsError(f"certificate-authority: {error}") from error
     # As in Go: what the file holds is trusted, root or not, and certificates need not have every extension.

@@ -1,17 +1,26 @@
-"""A server that plays a script: each request or watch is answered with the next line of it."""
+"""Servers for clients: one that plays a script, each request or watch is answered with the next line of it;
+and one over TLS that asks everybody who they are.
+"""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
+import yaml
 
+from podling.apiserver.http import listening, tls_context
+from podling.apiserver.request import Request
+from podling.apiserver.response import Response
 from podling.client.transport import JSON, Answer
 from podling.model.errors import StatusError
+from podling.pki import Authority
 
 Step = Answer | list[bytes] | StatusError
 
@@ -62,6 +71,66 @@ class HandClock:
 
     def advance(self, seconds: float) -> None:
         self.time += timedelta(seconds=seconds)
+
+
+@dataclass
+class Doorman:
+    """The TLS of a podling API server, and who came: by certificate, by `Authorization`, as whom. Who shows
+    one of `refused` is answered 401. Its certificate is for 127.0.0.1 and for the name api.example."""
+
+    directory: Path
+    authority: Authority
+    port: int = 0
+    asked: list[Request] = field(default_factory=list)
+    refused: set[str] = field(default_factory=set)
+
+    @property
+    def who(self) -> list[tuple[str, str]]:
+        """Of each request, whose certificate it showed and which `Authorization`."""
+        return [(_name(request), request.headers.get("Authorization", "")) for request in self.asked]
+
+    async def handle(self, request: Request) -> Response:
+        self.asked.append(request)
+        if self.refused & {_name(request), request.headers.get("Authorization", "")}:
+            return Response(401, b"{}")
+        return Response(200, b"come in")
+
+    def kubeconfig(self, user: dict[str, Any], **cluster: Any) -> Path:
+        """A file that leads here, for this user."""
+        told = {
+            "server": f"https://127.0.0.1:{self.port}",
+            "certificate-authority": str(self.authority.ca.certificate),
+            **cluster,
+        }
+        document = {
+            "clusters": [{"name": "here", "cluster": told}],
+            "users": [{"name": "me", "user": user}],
+            "contexts": [{"name": "this", "context": {"cluster": "here", "user": "me"}}],
+            "current-context": "this",
+        }
+        file = self.directory / "config"
+        file.write_text(yaml.safe_dump(document))
+        return file
+
+
+def _name(request: Request) -> str:
+    said = [pair for names in request.certificate or () for pair in names]
+    return next((value for kind, value in said if kind == "commonName"), "")
+
+
+@pytest.fixture
+def absent_doorman(tmp_path: Path) -> Doorman:
+    """One whose server does not run."""
+    return Doorman(tmp_path, Authority(tmp_path / "pki", datetime.now(UTC)))
+
+
+@pytest.fixture
+async def doorman(absent_doorman: Doorman) -> AsyncIterator[Doorman]:
+    made = absent_doorman
+    pair = made.authority.server("server", "kubernetes", ["127.0.0.1", "api.example"])
+    tls = tls_context(pair.certificate, pair.key, made.authority.ca.certificate)
+    async with listening(made.handle, "127.0.0.1", 0, tls, end_streams=lambda: None) as made.port:
+        yield made
 
 
 @pytest.fixture
