@@ -19,7 +19,8 @@ from podling.cri.containerd import Containerd
 from podling.cri.grpc.client import GrpcRuntime
 from podling.kubelet.kubelet import Kubelet
 from podling.kubelet.serving.access import NodeAccess
-from podling.kubelet.serving.server import KubeletServer, Peer, server_tls
+from podling.kubelet.serving.server import KubeletServer, Peer
+from podling.kubelet.serving.server_tls import server_tls
 from podling.model.time import Clock
 from podling.streaming.within import Connect
 

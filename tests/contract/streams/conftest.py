@@ -20,7 +20,8 @@ import pytest
 from podling.cri.grpc import cri_pb2 as pb
 from podling.cri.interface import EventKind, Runtime
 from podling.kubelet.serving.pod_host import Pages
-from podling.kubelet.serving.server import KubeletServer, Peer, server_tls
+from podling.kubelet.serving.server import KubeletServer, Peer
+from podling.kubelet.serving.server_tls import server_tls
 from podling.model.container import Container
 from podling.model.meta import ObjectMeta
 from podling.model.pod import Pod, PodSpec, PodStatus

@@ -15,7 +15,6 @@ import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
-from pathlib import Path
 from typing import NamedTuple
 
 import msgspec
@@ -57,19 +56,6 @@ log = logging.getLogger(__name__)
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 PeerOf = Callable[[web.Request], Peer | None]
-
-
-def server_tls(certificate: Path, key: Path, client_ca: Path) -> ssl.SSLContext:
-    """Clients may present a certificate; one of another authority ends the handshake, none is answered
-    401.
-    """
-    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH, cafile=str(client_ca))
-    context.load_cert_chain(certificate, key)
-    context.verify_mode = ssl.CERT_OPTIONAL
-    context.set_alpn_protocols(["http/1.1"])
-    # No API server comes back with a ticket, and those OpenSSL makes unasked cost as much as the handshake.
-    context.num_tickets = 0
-    return context
 
 
 class KubeletServer:

@@ -17,7 +17,8 @@ import pytest
 from podling.cri.hollow import HollowRuntime
 from podling.cri.interface import Runtime
 from podling.kubelet.serving.pod_host import Pages
-from podling.kubelet.serving.server import KubeletServer, Peer, server_tls, subresources
+from podling.kubelet.serving.server import KubeletServer, Peer, subresources
+from podling.kubelet.serving.server_tls import server_tls
 from podling.model.container import Container
 from podling.model.meta import ObjectMeta
 from podling.model.pod import Pod, PodSpec, PodStatus
