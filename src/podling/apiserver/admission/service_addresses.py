@@ -41,12 +41,16 @@ class ServiceAddresses:
             if new.spec.type == EXTERNAL:
                 new.spec.cluster_ip, new.spec.cluster_ips = "", []
             else:
-                self._give_address(new, others)
+                self._give_address(new, old, others)
             self._give_ports(new, others)
 
-    def _give_address(self, service: Service, others: Iterable[Service]) -> None:
+    def _give_address(self, service: Service, old: Service | None, others: Iterable[Service]) -> None:
         spec = service.spec
         if spec.cluster_ip == HEADLESS:
+            return
+        if spec.cluster_ip and old is not None and spec.cluster_ip == old.spec.cluster_ip:
+            # Given before, perhaps under other rules.
+            spec.cluster_ips = [spec.cluster_ip]
             return
         taken = {address for one in others for address in one.spec.cluster_ips}
         if not spec.cluster_ip:

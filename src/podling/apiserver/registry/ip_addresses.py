@@ -2,13 +2,14 @@
 for what it means and not written as it should be.
 
 Programs disagree on `010.0.0.1` (octal or not) and on `::ffff:10.0.0.1` (which family), so neither is taken;
-Kubernetes' name for that is StrictIPCIDRValidation.
+Kubernetes' name for that is StrictIPCIDRValidation. What an object has from before it may keep; who
+updates it is warned.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from ipaddress import IPv4Address, IPv6Address, IPv6Interface, ip_address, ip_interface, ip_network
 
 from podling.apiserver.registry.field import invalid
@@ -16,10 +17,13 @@ from podling.model.errors import Cause
 from podling.model.pod import PodSpec
 
 LINK_LOCAL_MULTICAST = (ip_network("224.0.0.0/24"), ip_network("ff02::/16"))
-_LEADING_ZEROS = re.compile(r"(?<![0-9a-fA-F:.])0+(?=\d+\.)|(?<=\.)0+(?=\d)")
+_LEADING_ZEROS = re.compile(r"(?<![0-9a-fA-F.])0+(?=\d+\.)|(?<=\.)0+(?=\d)")
 
 
-def validate_ip(address: str, path: str) -> Iterator[Cause]:
+def validate_ip(address: str, path: str, standing: Collection[str] = ()) -> Iterator[Cause]:
+    """`standing` is what the object had in this field, wherever in a list: none of it is judged again."""
+    if address in standing:
+        return
     for why in ip_faults(address):
         yield invalid(path, address, why)
 
@@ -27,8 +31,7 @@ def validate_ip(address: str, path: str) -> Iterator[Cause]:
 def ip_faults(address: str) -> list[str]:
     meant = parsed(address)
     if meant is None:
-        sloppy = parsed(_LEADING_ZEROS.sub("", address))
-        if sloppy is not None:
+        if parsed_loosely(address) is not None:
             return ["must not have leading 0s"]
         return ["must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)"]
     if isinstance(meant, IPv6Address) and meant.ipv4_mapped is not None:
@@ -42,6 +45,13 @@ def parsed(address: str) -> IPv4Address | IPv6Address | None:
         return None if "%" in address else ip_address(address)
     except ValueError:
         return None
+
+
+def parsed_loosely(address: str) -> IPv4Address | IPv6Address | None:
+    """As Kubernetes read addresses before it was strict: zeros in front mean nothing, and what is mapped into
+    IPv6 is IPv4."""
+    meant = parsed(_LEADING_ZEROS.sub("", address))
+    return meant.ipv4_mapped or meant if isinstance(meant, IPv6Address) else meant
 
 
 def unsuitable(address: IPv4Address | IPv6Address) -> list[str]:
@@ -60,8 +70,15 @@ def unsuitable(address: IPv4Address | IPv6Address) -> list[str]:
 
 def warn_of_ip(address: str, path: str) -> Iterator[str]:
     """Nothing of what is no address: that is refused elsewhere."""
-    meant = parsed(address)
-    if isinstance(meant, IPv6Address) and str(meant) != address:
+    meant = parsed_loosely(address)
+    if meant is None:
+        return
+    if ip_faults(address):
+        yield (
+            f'{path}: non-standard IP address "{address}" will be considered invalid in a future Kubernetes '
+            f'release: use "{meant}"'
+        )
+    elif isinstance(meant, IPv6Address) and str(meant) != address:
         yield f'{path}: IPv6 address "{address}" should be in RFC 5952 canonical format ("{meant}")'
 
 

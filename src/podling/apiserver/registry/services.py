@@ -20,7 +20,7 @@ from podling.apiserver.registry.field import (
     one_of,
     required,
 )
-from podling.apiserver.registry.ip_addresses import parsed, unsuitable, validate_ip
+from podling.apiserver.registry.ip_addresses import parsed_loosely, unsuitable, validate_ip
 from podling.apiserver.registry.kind import PROXY_VERBS, Column, Connect, Kind, Part, Subresource
 from podling.apiserver.registry.service_warnings import EXTERNAL, HEADLESS, service_warnings
 from podling.model import names
@@ -90,7 +90,13 @@ class Services(Kind[Service]):
     def validate(self, obj: Service) -> list[Cause]:
         return [
             *metadata.validate(obj.metadata, name_rule=names.dns1035_label),
-            *_validate_spec(obj.spec),
+            *_validate_spec(obj.spec, ServiceSpec()),
+        ]
+
+    def validate_changed(self, new: Service, old: Service) -> list[Cause]:
+        return [
+            *metadata.validate(new.metadata, name_rule=names.dns1035_label),
+            *_validate_spec(new.spec, old.spec),
         ]
 
     def validate_update(self, new: Service, old: Service) -> list[Cause]:
@@ -144,7 +150,7 @@ def _port(port: ServicePort) -> str:
     return f"{number}/{port.protocol}"
 
 
-def _validate_spec(spec: ServiceSpec) -> Iterator[Cause]:
+def _validate_spec(spec: ServiceSpec, old: ServiceSpec) -> Iterator[Cause]:
     yield from one_of("spec.type", spec.type, TYPES)
     yield from one_of("spec.sessionAffinity", spec.session_affinity, AFFINITIES)
     yield from metadata.validate_labels(spec.selector, "spec.selector")
@@ -157,7 +163,7 @@ def _validate_spec(spec: ServiceSpec) -> Iterator[Cause]:
     elif not spec.ports and spec.cluster_ip != HEADLESS:
         yield required("spec.ports")
     seen: set[str] = set()
-    yield from _validate_addresses(spec)
+    yield from _validate_addresses(spec, old)
     for i, port in enumerate(spec.ports):
         yield from _validate_port(port, f"spec.ports[{i}]", named=len(spec.ports) > 1)
         if port.name and port.name in seen:
@@ -165,13 +171,14 @@ def _validate_spec(spec: ServiceSpec) -> Iterator[Cause]:
         seen.add(port.name)
 
 
-def _validate_addresses(spec: ServiceSpec) -> Iterator[Cause]:
+def _validate_addresses(spec: ServiceSpec, old: ServiceSpec) -> Iterator[Cause]:
     if spec.cluster_ip and spec.cluster_ip != HEADLESS:
-        yield from validate_ip(spec.cluster_ip, "spec.clusterIPs[0]")
+        yield from validate_ip(spec.cluster_ip, "spec.clusterIPs[0]", old.cluster_ips)
     for i, address in enumerate(spec.external_ips):
         where = f"spec.externalIPs[{i}]"
-        yield from validate_ip(address, where)
-        if (meant := parsed(address)) is not None:
+        if faults := list(validate_ip(address, where, old.external_ips)):
+            yield from faults
+        elif (meant := parsed_loosely(address)) is not None:
             yield from all_invalid(where, address, unsuitable(meant))
 
 

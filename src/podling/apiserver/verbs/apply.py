@@ -87,7 +87,7 @@ async def _update(
         track=by_apply(application, now=context.now),
         dry_run=dry_run,
     )
-    context.warnings += scope.store.kind.update_warnings(saved.object)
+    context.warnings += scope.update_warnings(saved.object)
     return show(context, scope, saved)
 
 

@@ -52,6 +52,10 @@ class Scope:
         if opinion.decision is not Decision.ALLOW:
             raise refusal(context.user, asked, opinion.reason)
 
+    def update_warnings(self, obj: Any) -> list[str]:
+        """None of what a subresource was written with: its writers did not choose the rest."""
+        return [] if self.part is not None else self.store.kind.update_warnings(obj)
+
     def admission(self, context: RequestContext, operation: Operation, *, dry_run: bool = False) -> Asked:
         """Admission of what `context` asks for, to be asked about each object it changes."""
         return Asked(self, context.user, operation, dry_run)

@@ -40,7 +40,7 @@ async def update(context: RequestContext, scope: Scope) -> Response:
     saved = await scope.store.update(
         namespace, name, change, admission, rules=scope.part, track=track, dry_run=dry_run
     )
-    context.warnings += scope.store.kind.update_warnings(saved.object)
+    context.warnings += scope.update_warnings(saved.object)
     return show(context, scope, saved)
 
 

@@ -9,10 +9,18 @@ import pytest
 
 from podling.apiserver.registry.endpoint_slices import EndpointSlices
 from podling.apiserver.registry.endpoints import Endpoints
-from podling.apiserver.registry.ip_addresses import ip_faults, unsuitable, warn_of_cidr
-from podling.apiserver.registry.kind import Kind
+from podling.apiserver.registry.ip_addresses import (
+    ip_faults,
+    parsed_loosely,
+    unsuitable,
+    warn_of_cidr,
+    warn_of_ip,
+)
+from podling.apiserver.registry.kind import Kind, storage_key
 from podling.apiserver.registry.services import Services
+from podling.model import json
 from podling.model.json import from_data
+from podling.model.service import Service
 
 NO_ADDRESS = "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)"
 ZEROS = "must not have leading 0s"
@@ -30,6 +38,7 @@ MAPPED = "must not be an IPv4-mapped IPv6 address"
         ("010.0.0.1", ZEROS),
         ("10.000.0.001", ZEROS),
         ("::ffff:10.0.0.01", ZEROS),
+        ("::ffff:010.0.0.1", ZEROS),
         ("::ffff:10.0.0.1", MAPPED),
         ("fe80::1%eth0", NO_ADDRESS),
         ("10.0.0", NO_ADDRESS),
@@ -56,6 +65,31 @@ def test_what_is_an_address(address: str, fault: str) -> None:
 )
 def test_what_can_be_reached(address: str, fault: str) -> None:
     assert unsuitable(ip_address(address)) == ([fault] if fault else [])
+
+
+@pytest.mark.parametrize(
+    ("address", "meant"),
+    [
+        ("10.0.0.1", "10.0.0.1"),
+        ("010.000.00.01", "10.0.0.1"),
+        ("::ffff:10.0.0.1", "10.0.0.1"),
+        ("::ffff:010.0.0.01", "10.0.0.1"),
+        ("2001:0DB8::1", "2001:db8::1"),
+        ("0300.0.0.1", "None"),
+        ("fe80::1%eth0", "None"),
+    ],
+)
+def test_how_addresses_were_read_before(address: str, meant: str) -> None:
+    assert str(parsed_loosely(address)) == meant
+
+
+IN_FUTURE = 'will be considered invalid in a future Kubernetes release: use "10.0.0.1"'
+
+
+@pytest.mark.parametrize("address", ["010.0.0.1", "::ffff:10.0.0.1"])
+def test_what_may_stay_is_warned_of(address: str) -> None:
+    assert list(warn_of_ip(address, "p")) == [f'p: non-standard IP address "{address}" {IN_FUTURE}']
+    assert list(warn_of_ip("10.0.0.1", "p")) == list(warn_of_ip("nonsense", "p")) == []
 
 
 @pytest.mark.parametrize(
@@ -172,3 +206,65 @@ async def test_they_come_with_the_answer(api: Any) -> None:
     made = await api.post(services, {"metadata": {"name": "s"}, "spec": {**spec, "externalIPs": [ODD]}})
     assert made.status == 201
     assert made.headers["Warning"].startswith('299 - "spec.externalIPs[0]: IPv6 address \\"2001:DB8::0:1\\"')
+
+
+def service(**spec: Any) -> Service:
+    obj = from_data(
+        {
+            "metadata": {"name": "s", "namespace": "default", "uid": "u"},
+            "spec": {"ports": [{"port": 80}], **spec},
+        },
+        Service,
+    )
+    Services().default(obj)
+    return obj
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "faults"),
+    [
+        ({"externalIPs": ["010.0.0.1"]}, {"externalIPs": ["010.0.0.1"]}, {}),
+        ({"externalIPs": ["010.0.0.1"]}, {"externalIPs": ["10.0.0.2", "010.0.0.1", "::1:1"]}, {}),
+        ({"externalIPs": ["::ffff:10.0.0.1"]}, {"externalIPs": ["::ffff:10.0.0.1"]}, {}),
+        ({"externalIPs": ["010.0.0.1"]}, {"externalIPs": ["010.0.0.2"]}, {"spec.externalIPs[0]": ZEROS}),
+        ({}, {"externalIPs": ["::ffff:127.0.0.1"]}, {"spec.externalIPs[0]": MAPPED}),
+        (
+            {"externalIPs": ["0127.0.0.1"]},
+            {"externalIPs": ["0127.0.0.1"]},
+            {"spec.externalIPs[0]": "may not be in the loopback range (127.0.0.0/8, ::1/128)"},
+        ),
+        ({"clusterIP": "010.0.0.1"}, {"clusterIP": "010.0.0.1"}, {}),
+        (
+            {"clusterIP": "010.0.0.1"},
+            {"clusterIP": "010.0.0.1", "externalIPs": ["010.0.0.1"]},
+            {"spec.externalIPs[0]": ZEROS},
+        ),
+    ],
+)
+def test_what_a_service_has_from_before_it_may_keep(
+    before: dict[str, Any], after: dict[str, Any], faults: dict[str, str]
+) -> None:
+    causes = Services().validate_changed(service(**after), service(**before))
+    assert {cause.field: cause.message.split(": ", 2)[-1] for cause in causes} == faults
+
+
+OLD = "::ffff:10.96.0.9"
+
+
+async def test_a_service_of_other_times_can_be_updated_and_its_status_without_a_warning(api: Any) -> None:
+    services = "/api/v1/namespaces/default/services"
+    made = await api.post(services, {"metadata": {"name": "s"}, "spec": {"ports": [{"port": 80}]}})
+    assert made.status == 201
+    key = storage_key(Services.resource, "default", "s")
+    stored = await api.storage.get(key)
+    obj = json.decode(stored.value, Service)
+    obj.spec.cluster_ip, obj.spec.cluster_ips, obj.spec.external_ips = OLD, [OLD], ["010.0.0.1"]
+    await api.storage.update(key, json.encode(obj), stored.revision)
+    labelled = await api.patch(f"{services}/s", {"metadata": {"labels": {"a": "b"}}})
+    assert (labelled.status, labelled.body["spec"]["clusterIPs"]) == (200, [OLD])
+    assert f'spec.clusterIPs[0]: non-standard IP address \\"{OLD}\\"' in labelled.headers["Warning"]
+    balancer = {"loadBalancer": {"ingress": [{"ip": "10.0.0.9"}]}}
+    reported = await api.patch(f"{services}/s/status", {"status": balancer})
+    assert (reported.status, "Warning" in reported.headers) == (200, False)
+    moved = await api.patch(f"{services}/s", {"spec": {"externalIPs": ["010.0.0.2"]}})
+    assert (moved.status, moved.body["details"]["causes"][0]["field"]) == (422, "spec.externalIPs[0]")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ipaddress
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 
@@ -11,8 +10,9 @@ import msgspec
 from podling.apiserver.registry import metadata
 from podling.apiserver.registry.container.security_validation import validate_id
 from podling.apiserver.registry.field import IMMUTABLE, all_invalid, duplicate, forbidden, invalid
-from podling.apiserver.registry.ip_addresses import validate_ip
+from podling.apiserver.registry.ip_addresses import parsed_loosely, validate_ip
 from podling.apiserver.registry.kind import Part
+from podling.apiserver.registry.pod.alpha_fields import drop_alpha_status
 from podling.apiserver.registry.pod.annotations import validate_annotation_updates
 from podling.model import names
 from podling.model.errors import Cause
@@ -41,6 +41,7 @@ class PodStatusPart(Part[Pod]):
         new.metadata.owner_references = old.metadata.owner_references
         new.status.qos_class = new.status.qos_class or old.status.qos_class
         _keep_observed_generations(new.status, old.status)
+        drop_alpha_status(new.status, old.status)
 
     def validate_update(self, new: Pod, old: Pod) -> list[Cause]:
         return [
@@ -52,8 +53,8 @@ class PodStatusPart(Part[Pod]):
             *_validate_fixed(new.status, old.status),
             *_validate_transitions(new.status, old.status, old.spec),
             *_validate_claims(new.status, new.spec),
-            *_validate_addresses(new.status.pod_ips, "status.podIPs"),
-            *_validate_host(new.status),
+            *_validate_addresses(new.status.pod_ips, old.status.pod_ips, "status.podIPs"),
+            *_validate_host(new.status, old.status),
             *_validate_users(new.status, new.spec),
         ]
 
@@ -125,24 +126,28 @@ def _validate_claims(status: PodStatus, spec: PodSpec) -> Iterator[Cause]:
             yield from all_invalid(where, claim.resource_claim_name, faults)
 
 
-def _validate_addresses(addresses: Sequence[PodIP | HostIP], path: str) -> Iterator[Cause]:
+def _validate_addresses(
+    addresses: Sequence[PodIP | HostIP], old: Sequence[PodIP | HostIP], path: str
+) -> Iterator[Cause]:
     """At most one of each family."""
     faulty = False
+    standing = [address.ip for address in old]
     for i, address in enumerate(addresses):
-        for cause in validate_ip(address.ip, f"{path}[{i}]"):
+        for cause in validate_ip(address.ip, f"{path}[{i}]", standing):
             faulty = True
             yield cause
     if faulty or len(addresses) < 2:
         return
-    families = {ipaddress.ip_address(address.ip).version for address in addresses}
+    meant = (parsed_loosely(address.ip) for address in addresses)
+    families = {address.version for address in meant if address is not None}
     if len(families) != len(addresses):
         yield invalid(path, list(addresses), "may specify no more than one IP for each IP family")
 
 
-def _validate_host(status: PodStatus) -> Iterator[Cause]:
+def _validate_host(status: PodStatus, old: PodStatus) -> Iterator[Cause]:
     if status.host_ips and status.host_ips[0].ip != status.host_ip:
         yield invalid("status.hostIPs[0].ip", status.host_ips[0].ip, "must be equal to `hostIP`")
-    yield from _validate_addresses(status.host_ips, "status.hostIPs")
+    yield from _validate_addresses(status.host_ips, old.host_ips, "status.hostIPs")
 
 
 def _validate_users(status: PodStatus, spec: PodSpec) -> Iterator[Cause]:

@@ -54,3 +54,29 @@ def test_debug_containers_are_shown_behind_their_gate(make_pod: MakePod) -> None
         new = make_pod(status=shown)
         PodStatusPart(Gates({"DebugSubresource": on})).prepare_update(new, make_pod())
         assert len(new.status.debug_container_statuses) == on
+
+
+def shown(digest: bool) -> dict[str, Any]:
+    """The status of somebody whose gates are on."""
+    image = {"volumeStatus": {"image": {"imageRef": "sha256:1"}}} if digest else {}
+    mounted = [
+        {"name": "app", "stopSignal": "SIGUSR1", "volumeMounts": [{"name": "v", "mountPath": "/v", **image}]}
+    ]
+    claims = [{"resourceClaimName": "c"}] if digest else []
+    return {
+        "initContainerStatuses": mounted,
+        "containerStatuses": mounted,
+        "nodeAllocatableResourceClaimStatuses": claims,
+    }
+
+
+@pytest.mark.parametrize(("before", "kept"), [(False, False), (True, True)])
+def test_alpha_fields_of_a_status_are_as_if_they_had_not_been_said(
+    make_pod: MakePod, before: bool, kept: bool
+) -> None:
+    new = make_pod(status=shown(True))
+    PART.prepare_update(new, make_pod(status=shown(before)))
+    assert len(new.status.node_allocatable_resource_claim_statuses) == kept
+    for container in (*new.status.init_container_statuses, *new.status.container_statuses):
+        assert container.stop_signal == "SIGUSR1"
+        assert (container.volume_mounts[0].volume_status is not None) == kept
