@@ -46,6 +46,17 @@ async def test_the_log_of_an_ended_container_stays_readable(node, logs):
         assert word in ("out", "err")
 
 
+async def test_a_log_asked_for_right_after_the_end_is_whole(node, logs):
+    """R-CLI-3: kubectl asks so for what a container printed that ended before it could attach. Its end is
+    told before the runtime has written all of its log."""
+    for run in range(10):
+        name = f"c{run}"
+        container = await node.make(name, "sh", "-c", "sleep 0.05; seq 5000")
+        await node.host.container_ended(container)
+        async with logs(name) as response:
+            assert (await response.text()).split() == [str(n) for n in range(1, 5001)]
+
+
 async def test_a_client_that_leaves_does_not_stop_the_others(node, logs):
     container = await node.make("c", "sh", "-c", "while true; do echo tick; sleep 0.05; done")
     async with logs("c", follow="true") as leaves, logs("c", follow="true") as stays:
