@@ -10,7 +10,7 @@ from podling.cri.interface import RuntimeFault
 from podling.kubelet.serving.container_log import ContainerLog, container_log
 from podling.kubelet.serving.log_directories import LogDirectories
 from podling.kubelet.serving.log_request import LogRequest, NoLog, has_container, log_of, parse_request
-from podling.kubelet.serving.logs import follow_log, send_log, wait_complete
+from podling.kubelet.serving.logs import follow_log, send_log, written_out
 from podling.kubelet.serving.pod_host import Moment, PodHost
 from podling.kubelet.serving.refusal import Refusal, pod_of
 from podling.model.time import Clock
@@ -55,7 +55,9 @@ class LogHandler:
 
     async def _send(self, log: ContainerLog, wanted: LogRequest, response: web.StreamResponse) -> None:
         if not wanted.follow:
-            await self._settle(log)
+            if log.exit_code() is not None and not await log.is_complete():
+                # An exit is known, and told, before the runtime has written the last of the log.
+                await written_out(log.path, log.ended, self._directories)
             await send_log(log.path, wanted.options, response.write, tail_lines=wanted.tail_lines)
             return
         await follow_log(
@@ -66,13 +68,6 @@ class LogHandler:
             ended=log.ended,
             tail_lines=wanted.tail_lines,
         )
-
-    async def _settle(self, log: ContainerLog) -> None:
-        """An exit is known, and told, before the runtime has written the last of the log."""
-        if log.exit_code() is None or await log.is_complete():
-            return
-        with self._directories.changes(log.path) as changes:
-            await wait_complete(log.ended, changes, asyncio.Event())
 
 
 async def _cut(request: web.Request, stops: Moment) -> None:

@@ -67,6 +67,12 @@ async def follow_log(
     await write(formatter.end())
 
 
+async def written_out(path: Path, ended: Ended, directories: LogDirectories) -> None:
+    """Returns once the log of a container that has ended is complete."""
+    with directories.changes(path) as changes:
+        await wait_complete(ended, changes, asyncio.Event())
+
+
 async def wait_complete(ended: Ended, changes: LogChanges, over: asyncio.Event) -> None:
     """Sets `over` when nothing more will be written: the runtime closes a log after the last of it."""
     while not (await ended() or changes.closed.is_set()):

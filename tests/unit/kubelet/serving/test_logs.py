@@ -10,7 +10,7 @@ import pytest
 
 from podling.kubelet.serving.log_directories import LogDirectories
 from podling.kubelet.serving.log_format import LogOptions
-from podling.kubelet.serving.logs import follow_log, send_log
+from podling.kubelet.serving.logs import follow_log, send_log, written_out
 
 
 def line(text: str) -> bytes:
@@ -27,7 +27,7 @@ class Container:
         self.complete = True
         self.heard = b""
         self._news = asyncio.Event()
-        self._directories = directories
+        self.directories = directories
 
     def say(self, text: str) -> None:
         self.out.write(line(text))
@@ -51,7 +51,7 @@ class Container:
             self.path,
             LogOptions(**options),
             write,
-            directories=self._directories,
+            directories=self.directories,
             ended=ended,
             tail_lines=tail,
         )
@@ -98,6 +98,23 @@ async def test_a_rotated_log_is_read_out_and_then_its_successor(container):
         container.gone.set()
         await following
     assert container.heard.endswith(b"again\n")
+
+
+async def test_the_log_of_an_ended_container_is_complete_once_its_runtime_has_closed_it(container):
+    """What is not followed waits for it too: kubectl asks so when it comes too late to attach."""
+
+    async def ended() -> bool:
+        return False
+
+    async with asyncio.TaskGroup() as group:
+        waiting = group.create_task(written_out(container.path, ended, container.directories))
+        container.say("first")
+        await asyncio.sleep(0)
+        assert not waiting.done()
+        container.say("last")
+        container.out.close()
+        async with asyncio.timeout(5):
+            await waiting
 
 
 async def test_the_last_words_of_an_ended_container_are_waited_for(container):
