@@ -161,7 +161,7 @@ async def test_a_tail_is_followed_from_there(container):
 
 
 async def test_two_followers_hear_the_same_and_leave_no_watch(container):
-    other = Container(container.path, container._directories)
+    other = Container(container.path, container.directories)
     async with asyncio.TaskGroup() as group:
         group.create_task(container.follow())
         group.create_task(other.follow())
@@ -171,7 +171,7 @@ async def test_two_followers_hear_the_same_and_leave_no_watch(container):
         container.gone.set()
         other.gone.set()
     other.out.close()
-    assert container._directories._watches == {}
+    assert container.directories._watches == {}
 
 
 async def test_a_write_that_fails_ends_the_following(container):
@@ -183,7 +183,7 @@ async def test_a_write_that_fails_ends_the_following(container):
 
     container.say("x")
     with pytest.raises(ExceptionGroup) as group:
-        await follow_log(container.path, LogOptions(), gone, directories=container._directories, ended=never)
+        await follow_log(container.path, LogOptions(), gone, directories=container.directories, ended=never)
     assert group.group_contains(ConnectionResetError)
 
 
