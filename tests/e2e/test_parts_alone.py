@@ -7,9 +7,13 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import ssl
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -21,6 +25,7 @@ import yaml
 
 BUSYBOX = "podling.test/busybox:1"
 NODE = "apart"
+CREDENTIALS = "client.authentication.k8s.io/v1"
 FOREVER = "trap exit TERM; sleep 3600 & wait"
 ROLE = Path(__file__).parents[2] / "examples/kubelet-role.yaml"
 READY = {
@@ -202,6 +207,118 @@ def test_another_kubelet_drives_a_runtime_it_did_not_start(
     finally:
         part.end()
     apart.podling.kubectl("delete", "node", "guest")
+
+
+@contextmanager
+def gateway(port: int, server: Any, node: str, token: str) -> Iterator[None]:
+    """Between a kubelet and its API server: lets those through who have `token`, as `node`."""
+    program = [sys.executable, Path(__file__).with_name("token_gateway.py")]
+    told = [str(port), str(server.port), str(server.instance.pki_dir), node, token]
+    with subprocess.Popen([*program, *told], stdout=subprocess.PIPE, text=True) as running:
+        assert running.stdout
+        try:
+            assert running.stdout.readline() == "serving\n"
+            yield
+        finally:
+            running.kill()
+
+
+class TokenFile:
+    """A token in a file that somebody replaces."""
+
+    def __init__(self, directory: Path) -> None:
+        self._file = directory / "token"
+        self.user: dict[str, Any] = {"tokenFile": "token"}
+
+    def give(self, token: str) -> None:
+        replace(self._file, token)
+
+
+class ExecPlugin:
+    """A token from a program."""
+
+    def __init__(self, directory: Path) -> None:
+        self._file = directory / "answer.json"
+        program = directory / "helper"
+        program.write_text('#!/bin/sh\ncat "$ANSWER"\n')
+        program.chmod(0o755)
+        env = [{"name": "ANSWER", "value": str(self._file)}]
+        told = {"apiVersion": CREDENTIALS, "command": "./helper", "interactiveMode": "Never", "env": env}
+        self.user: dict[str, Any] = {"exec": told}
+
+    def give(self, token: str) -> None:
+        said = {"apiVersion": CREDENTIALS, "kind": "ExecCredential", "status": {"token": token}}
+        replace(self._file, json.dumps(said))
+
+
+def replace(file: Path, text: str) -> None:
+    partial = file.with_name("new")
+    partial.write_text(text)
+    partial.replace(file)
+
+
+@pytest.mark.parametrize("credential", [TokenFile, ExecPlugin])
+def test_a_kubelet_goes_on_with_a_token_that_was_renewed(
+    apart: Apart,
+    make_podling: Callable[[], Any],
+    make_part: Callable[..., Any],
+    containerd: Any,
+    tmp_path: Path,
+    credential: type[TokenFile | ExecPlugin],
+) -> None:
+    """The gateway forgets the first token while the kubelet runs: what that does then takes the second."""
+    guest, server = make_podling(), apart.podling
+    node = f"gated-{credential.__name__.lower()}"
+    url = f"https://127.0.0.1:{server.port}"
+    server.command("kubeconfig", "--node", node, "--server", url, str(tmp_path / "unused.conf"))
+    given = credential(tmp_path)
+    cluster = {"server": f"https://127.0.0.1:{guest.port}", "certificate-authority": "ca.crt"}
+    shutil.copy(server.instance.pki_dir / "ca.crt", tmp_path)
+    document = {
+        "clusters": [{"name": "gate", "cluster": cluster}],
+        "users": [{"name": "node", "user": given.user}],
+        "contexts": [{"name": "gate", "context": {"cluster": "gate", "user": "node"}}],
+        "current-context": "gate",
+    }
+    (tmp_path / "kubelet.conf").write_text(yaml.safe_dump(document))
+    own = ["--data-dir", str(guest.instance.data_dir), "--node-name", node]
+    started = ["kubelet", "--kubeconfig", str(tmp_path / "kubelet.conf"), *own]
+    part = make_part([*started, "--cri-endpoint", containerd.socket], tmp_path / "log")
+    try:
+        given.give("first")
+        with gateway(guest.port, server, node, "first"):
+            part.start(f"Node {node} of ")
+            apart.run_pod(f"{node}-first", FOREVER, nodeName=node)
+        given.give("second")
+        with gateway(guest.port, server, node, "second"):
+            apart.run_pod(f"{node}-second", FOREVER, nodeName=node)
+            apart.podling.kubectl("delete", "pod", f"{node}-first", f"{node}-second", "--grace-period=2")
+    finally:
+        part.end()
+    apart.podling.kubectl("delete", "node", node)
+
+
+def test_a_kubeconfig_that_cannot_be_is_refused_by_its_field(
+    apart: Apart, make_podling: Callable[[], Any], tmp_path: Path
+) -> None:
+    given = yaml.safe_load((apart.podling.instance.data_dir / "kubelet.conf").read_text())
+    given["clusters"][0]["cluster"]["proxy-url"] = "socks5://127.0.0.1:1080"
+    (tmp_path / "kubelet.conf").write_text(yaml.safe_dump(given))
+    refused = make_podling().command("kubelet", "--kubeconfig", str(tmp_path / "kubelet.conf"), check=False)
+    assert refused.returncode == 1
+    assert 'kubelet.conf: clusters "podling": proxy-url: \'socks5://' in refused.stderr
+
+
+def test_a_certificate_that_cannot_be_is_refused_by_its_option(
+    apart: Apart, make_podling: Callable[[], Any], tmp_path: Path
+) -> None:
+    bad = tmp_path / "bad.crt"
+    bad.write_text("no certificate")
+    serving = ["--tls-cert-file", str(bad), "--tls-private-key-file", str(bad)]
+    given = str(apart.podling.instance.data_dir / "kubelet.conf")
+    refused = make_podling().command("kubelet", "--kubeconfig", given, *serving, check=False)
+    assert refused.returncode == 1
+    assert refused.stderr.startswith("Error: --tls-cert-file, ") and f"{bad}: " in refused.stderr
 
 
 def test_the_kubelet_asks_for_no_more_than_its_role_allows(apart: Apart) -> None:

@@ -20,6 +20,7 @@ from podling.client.client import Client
 from podling.client.kubeconfig import Access
 from podling.instance import Instance
 from podling.kubelet.kubelet import Kubelet
+from podling.kubelet.serving.server_tls import server_tls
 from podling.model.time import Clock, SystemClock
 from podling.pki import Authority, KeyPair
 from podling.starting import StartError, check_machine, hold, listener, machine_address
@@ -80,20 +81,31 @@ def _settings(options: KubeletOptions, access: Access, clock: Clock) -> NodeSett
     instance.data_dir.mkdir(parents=True, exist_ok=True, mode=0o711)
     wanted = (options.port,) if options.port else (port_before(instance) or KUBELET_PORT, 0)
     listening = listener(ip, *wanted)
+    client_ca = options.client_ca or _client_ca(instance, access)
+    serving = options.serving or _own_serving(instance, options.node.name, ip, clock)
+    _check_tls(serving, client_ca)
     return NodeSettings(
         instance=instance,
         options=options.node,
         ip=ip,
         listener=listening,
         subnet=choose(instance, port_of(listening), options.pod_cidr).subnet,
-        serving=options.serving or _own_serving(instance, options.node.name, ip, clock),
-        client_ca=options.client_ca or _client_ca(instance, access),
+        serving=serving,
+        client_ca=client_ca,
         api_server=options.api_server,
     )
 
 
 def _own_serving(instance: Instance, name: str, ip: str, clock: Clock) -> KeyPair:
     return Authority(instance.pki_dir, clock.now()).server("kubelet", f"system:node:{name}", [name, ip])
+
+
+def _check_tls(serving: KeyPair, client_ca: Path) -> None:
+    """Raises StartError for files that its server cannot use."""
+    try:
+        server_tls(serving.certificate, serving.key, client_ca)
+    except (OSError, ValueError) as error:
+        raise StartError(f"--tls-cert-file, --tls-private-key-file or --client-ca-file: {error}") from error
 
 
 def _client_ca(instance: Instance, access: Access) -> Path:

@@ -96,6 +96,17 @@ def test_a_certificate_that_was_replaced_is_shown(run: Any, node: Node, authorit
     run(story())
 
 
+@pytest.mark.parametrize("bad", ["tls.crt", "tls.key", "client-ca.crt"])
+@pytest.mark.parametrize("text", ["", "no certificate", None])
+def test_files_that_cannot_be_are_named(node: Node, tmp_path: Path, bad: str, text: str | None) -> None:
+    if text is None:
+        (tmp_path / bad).unlink()
+    else:
+        (tmp_path / bad).write_text(text)
+    with pytest.raises(OSError, match=bad):
+        server_tls(node.own.certificate, node.own.key, node.client_ca)
+
+
 @pytest.mark.parametrize("run", LOOPS)
 def test_an_authority_of_clients_that_was_replaced_is_believed(
     run: Any, node: Node, authority: Authority, tmp_path: Path
