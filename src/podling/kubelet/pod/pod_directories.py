@@ -65,7 +65,7 @@ class PodDirectory:
         return self.path / "containers" / container / str(attempt)
 
     def record_initialized(self, sandbox_id: str) -> None:
-        """For the next kubelet. A machine that dies takes the sandbox along, so nothing waits for the disk."""
+        """For the next kubelet. A machine that dies takes its sandboxes along: nothing waits for the disk."""
         self.path.mkdir(mode=0o750, parents=True, exist_ok=True)
         fresh = self.path / "initialized.new"
         fresh.write_text(sandbox_id)
