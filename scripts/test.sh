@@ -23,6 +23,10 @@ if [ ${#failed[@]} -gt 0 ]; then
   exit 1
 fi
 
-[ $# -gt 0 ] || set -- tests/unit tests/contract tests/e2e
+if [ $# -eq 0 ]; then
+  printf '\n==> pytest tests/unit, on all cores\n'
+  pytest -q -n auto --maxprocesses=4 --durations=5 tests/unit
+  set -- tests/contract tests/e2e
+fi
 printf '\n==> pytest %s\n' "$*"
 exec pytest --durations=15 "$@"
