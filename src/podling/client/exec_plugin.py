@@ -11,6 +11,7 @@ import asyncio
 import os
 import signal
 import ssl
+import subprocess
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -119,24 +120,30 @@ async def run(plugin: Plugin, deadline: float = DEADLINE) -> Credential:
 
 
 async def _output(plugin: Plugin) -> bytes:
-    process = await asyncio.create_subprocess_exec(
-        *plugin.command,
-        env={**os.environ, **plugin.env, "KUBERNETES_EXEC_INFO": plugin.info()},
-        stdin=asyncio.subprocess.DEVNULL,
-        stdout=asyncio.subprocess.PIPE,
-        # Away from the terminal, which is not its to ask, and to be ended with all it has begun.
-        start_new_session=True,
-    )
+    process = _begin(plugin)
     try:
-        output, _ = await process.communicate()
-    finally:
-        if process.returncode is None:
-            with suppress(ProcessLookupError):
-                os.killpg(process.pid, signal.SIGKILL)
-            await process.wait()
+        output, _ = await asyncio.to_thread(process.communicate)
+    except asyncio.CancelledError:
+        # The thread, too, ends then: nobody is left who could write to it.
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        raise
     if process.returncode != 0:
         raise PluginError(f"it ended with {process.returncode}")
     return output
+
+
+def _begin(plugin: Plugin) -> subprocess.Popen[bytes]:
+    """In one step, as asyncio's own way is not: cancelled in the middle, that one leaves behind what the
+    program has begun by then."""
+    return subprocess.Popen(
+        plugin.command,
+        env={**os.environ, **plugin.env, "KUBERNETES_EXEC_INFO": plugin.info()},
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        # Away from the terminal, which is not its to ask, and to be ended with all it has begun.
+        start_new_session=True,
+    )
 
 
 class ExecLogin:

@@ -100,7 +100,8 @@ def _access(document: Mapping[str, Any], context: str, directory: Path, clock: C
     cluster = _entry(document, "clusters", selected.cluster, Cluster)
     user = _entry(document, "users", selected.user, User) if selected.user else User()
     with _within("clusters", selected.cluster):
-        http_url("server", cluster.server, ("https", "http"))
+        if http_url("server", cluster.server, ("https", "http")).user is not None:
+            raise FieldError("server", "who asks belongs into username and password of the user")
         trust = _trust(cluster, directory)
         proxy = http_url("proxy-url", cluster.proxy_url, ("http",)) if cluster.proxy_url else None
         server_name = header_value("tls-server-name", cluster.tls_server_name) or None

@@ -58,8 +58,11 @@ def impersonation(user: User) -> Iterator[tuple[str, str]]:
 
 
 def _authorization(user: User, directory: Path) -> Reread[str]:
-    if user.username and user.token:
-        raise FieldError("username", "token is given, too: only one can be")
+    if user.password and not user.username:
+        raise FieldError("username", "missing beside password")
+    if user.username and (user.token or user.token_file):
+        given = "token" if user.token else "tokenFile"
+        raise FieldError("username", f"{given} is given, too: only one can be")
     if user.token_file:
         file = directory / user.token_file
         # As with kubectl, it wins over `token`.

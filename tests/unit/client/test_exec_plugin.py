@@ -218,24 +218,31 @@ async def test_v1beta1_needs_no_interactive_mode(doorman: Any, helper: Helper) -
         assert await ask(made) == 200
 
 
-async def test_a_plugin_that_hangs_is_ended_with_what_it_began(helper: Helper, tmp_path: Path) -> None:
-    os.mkfifo(tmp_path / "alive")
-    helper.script("exec 3> alive; sleep 3600 & wait")
-    reading = os.open(tmp_path / "alive", os.O_RDONLY | os.O_NONBLOCK)
+@asynccontextmanager
+async def ended(fifo: Path) -> AsyncIterator[None]:
+    """In the block something opens `fifo` for writing; nothing has it open any more at the end."""
+    os.mkfifo(fifo)
+    reading = os.open(fifo, os.O_RDONLY | os.O_NONBLOCK)
     try:
-        with pytest.raises(PluginError, match=r"no answer within 0.2 s"):
-            await run(Plugin((str(helper.program),), {}, V1), deadline=0.2)
+        yield
         os.set_blocking(reading, True)
-        # Ends only when nobody has it open for writing any more.
-        assert await asyncio.wait_for(asyncio.to_thread(os.read, reading, 1), 10) == b""
+        while await asyncio.wait_for(asyncio.to_thread(os.read, reading, 100), 10):
+            pass
     finally:
         os.close(reading)
 
 
+async def test_a_plugin_that_hangs_is_ended_with_what_it_began(helper: Helper, tmp_path: Path) -> None:
+    helper.script("exec 3> alive; sleep 3600 & wait")
+    async with ended(tmp_path / "alive"):
+        with pytest.raises(PluginError, match=r"no answer within 0.2 s"):
+            await run(Plugin((str(helper.program),), {}, V1), deadline=0.2)
+
+
 async def test_one_that_is_not_waited_for_any_more_lets_the_next_ask(doorman: Any, helper: Helper) -> None:
     os.mkfifo(doorman.directory / "begun")
-    helper.script("echo > begun; sleep 3600")
-    async with transport(doorman.kubeconfig(helper.user())) as made:
+    helper.script("exec 3> alive; sleep 3600 & echo > begun; wait")
+    async with transport(doorman.kubeconfig(helper.user())) as made, ended(doorman.directory / "alive"):
         async with asyncio.TaskGroup() as tasks:
             asking = tasks.create_task(ask(made))
             await asyncio.to_thread((doorman.directory / "begun").read_text)

@@ -202,6 +202,8 @@ EXEC = {
         ("tokenFile", {"tokenFile": "missing"}, "No such file"),
         ("tokenFile", {"tokenFile": "empty"}, "is empty"),
         ("username", {"username": "ada", "token": "t0"}, "token is given, too"),
+        ("username", {"username": "ada", "tokenFile": "config"}, "tokenFile is given, too"),
+        ("username", {"password": "secret"}, "missing beside password"),
         ("auth-provider", {"auth-provider": {"name": "oidc"}}, "not supported"),
         ("as-groups", {"as-groups": ["dev"]}, "missing beside it is as"),
         ("as-groups", {"as": "bob", "as-groups": ["a\r\nb: c"]}, "control characters"),
@@ -240,6 +242,7 @@ def test_a_user_that_cannot_be_is_refused_by_field(
     [
         ("server", {"server": None}, "'' is not supported"),
         ("server", {"server": "ftp://127.0.0.1"}, "https:// or http://"),
+        ("server", {"server": "https://ada:secret@127.0.0.1"}, "username and password"),
         ("server", {"server": "https://[::1"}, "is not a URL"),
         ("proxy-url", {"proxy-url": "socks5://127.0.0.1:1080"}, "begins with http://"),
         ("certificate-authority", {"certificate-authority": "missing"}, "No such file"),
