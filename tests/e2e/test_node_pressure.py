@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import pytest
+
 NODE = "/api/v1/nodes"
 
 
@@ -55,12 +57,17 @@ def test_what_a_pod_uses_is_told(podling: Any, namespace: str) -> None:
     assert inside.strip() == "web"
 
 
-def test_a_pod_that_writes_more_than_its_limit_is_evicted(podling: Any, namespace: str) -> None:
-    """R-EPH-12"""
+@pytest.mark.parametrize("writer", ["app", "debugger"])
+def test_a_pod_that_writes_more_than_its_limit_is_evicted(podling: Any, namespace: str, writer: str) -> None:
+    """R-EPH-12: what a debug container writes is its pod's."""
     limits = {"resources": {"limits": {"ephemeral-storage": "10Mi"}}}
-    script = "dd if=/dev/zero of=/file bs=1M count=30; sleep 1000"
-    podling.apply(pod("greedy", namespace, script, container=limits))
+    writes, waits = "dd if=/dev/zero of=/file bs=1M count=30; sleep 1000", "sleep 1000"
+    podling.apply(pod("greedy", namespace, writes if writer == "app" else waits, container=limits))
     where = ("pod/greedy", "-n", namespace)
+    if writer == "debugger":
+        podling.kubectl("wait", "--for=condition=Ready", *where, "--timeout=60s")
+        image = "--image=podling.test/busybox:1"
+        podling.kubectl("debug", "greedy", "-n", namespace, image, "--", "sh", "-c", writes)
     podling.kubectl("wait", "--for=jsonpath={.status.reason}=Evicted", *where, "--timeout=55s")
     status = podling.get(*where)["status"]
     message = "Pod ephemeral local storage usage exceeds the total limit of containers 10Mi. "
