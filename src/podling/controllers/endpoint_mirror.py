@@ -16,7 +16,7 @@ from podling.controllers.endpoint_slices import belongs, ports_in, slice_ports
 from podling.controllers.service_keys import MANAGED_BY, SERVICE_LABEL, of_slices, of_the_same_name
 from podling.controllers.service_pods import Port
 from podling.model.endpoint_slice import Endpoint, EndpointConditions, EndpointSlice
-from podling.model.meta import ObjectMeta, OwnerReference
+from podling.model.meta import ObjectMeta, controller_reference
 from podling.model.service import EndpointAddress, Endpoints, EndpointSubset, Service
 
 CONTROLLER = "endpointslicemirroring-controller.k8s.io"
@@ -122,21 +122,13 @@ def _ports(subset: EndpointSubset) -> Ports:
 
 def _slice(endpoints: Endpoints, family: str, ports: Ports) -> EndpointSlice:
     meta = endpoints.metadata
-    owner = OwnerReference(
-        api_version="v1",
-        kind="Endpoints",
-        name=meta.name,
-        uid=meta.uid,
-        controller=True,
-        block_owner_deletion=True,
-    )
     return EndpointSlice(
         metadata=ObjectMeta(
             generate_name=f"{meta.name}-",
             namespace=meta.namespace,
             labels={**meta.labels, SERVICE_LABEL: meta.name, MANAGED_BY: CONTROLLER},
             annotations={key: value for key, value in meta.annotations.items() if key not in NOT_COPIED},
-            owner_references=[owner],
+            owner_references=[controller_reference(endpoints)],
         ),
         address_type=family,
         ports=slice_ports(ports),

@@ -24,7 +24,7 @@ from podling.controllers.service_pods import (
     reference_to,
 )
 from podling.model.endpoint_slice import Endpoint, EndpointConditions, EndpointSlice, SlicePort
-from podling.model.meta import ObjectMeta, OwnerReference
+from podling.model.meta import ObjectMeta, controller_reference
 from podling.model.pod import Pod
 from podling.model.service import Service
 
@@ -134,20 +134,12 @@ def _endpoint(service: Service, pod: Pod) -> Endpoint:
 def _slice(service: Service, ports: tuple[Port, ...], group: Sequence[Endpoint]) -> EndpointSlice:
     meta = service.metadata
     headless = {HEADLESS_LABEL: ""} if service.spec.cluster_ip == HEADLESS else {}
-    owner = OwnerReference(
-        api_version="v1",
-        kind="Service",
-        name=meta.name,
-        uid=meta.uid,
-        controller=True,
-        block_owner_deletion=True,
-    )
     return EndpointSlice(
         metadata=ObjectMeta(
             generate_name=f"{meta.name}-",
             namespace=meta.namespace,
             labels={**meta.labels, SERVICE_LABEL: meta.name, MANAGED_BY: CONTROLLER, **headless},
-            owner_references=[owner],
+            owner_references=[controller_reference(service)],
         ),
         address_type="IPv4",
         endpoints=list(group),

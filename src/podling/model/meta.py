@@ -74,6 +74,18 @@ class KubeObject(Object):
     metadata: ObjectMeta = always(ObjectMeta)
 
 
+def controller_reference(owner: KubeObject) -> OwnerReference:
+    """In what a controller makes for `owner`: it goes with it, and a foreground deletion waits for that."""
+    return OwnerReference(
+        api_version=owner.API_VERSION,
+        kind=owner.KIND,
+        name=owner.metadata.name,
+        uid=owner.metadata.uid,
+        controller=True,
+        block_owner_deletion=True,
+    )
+
+
 class PartialObjectMetadata(KubeObject):
     KIND: ClassVar[str] = "PartialObjectMetadata"
     API_VERSION: ClassVar[str] = "meta.k8s.io/v1"
