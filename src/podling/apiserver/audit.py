@@ -86,7 +86,7 @@ def audit_event(context: RequestContext, code: int, now: datetime) -> dict[str, 
         "stage": "ResponseStarted" if code == SWITCHING else "ResponseComplete",
         "requestURI": f"{request.path}?{request.query}" if request.query else request.path,
         "verb": info.verb,
-        "user": _user(context.user),
+        **_who(context),
         "responseStatus": {"metadata": {}, "code": code},
         "requestReceivedTimestamp": micro_time(context.now),
         "stageTimestamp": micro_time(now),
@@ -127,6 +127,17 @@ def _address(text: str) -> str:
         return str(ip_address(text.strip()))
     except ValueError:
         return ""
+
+
+def _who(context: RequestContext) -> dict[str, Any]:
+    """Who asked, and whom he was for the time being."""
+    acting = context.impersonation
+    if acting is None:
+        return {"user": _user(context.user)}
+    who = {"user": _user(acting.impersonator), "impersonatedUser": _user(acting.user)}
+    if acting.constraint:
+        who["authenticationMetadata"] = {"impersonationConstraint": acting.constraint}
+    return who
 
 
 def _user(user: User) -> dict[str, Any]:

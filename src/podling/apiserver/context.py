@@ -7,6 +7,7 @@ from datetime import datetime
 import msgspec
 
 from podling.apiserver.authn.authenticator import ANONYMOUS
+from podling.apiserver.authz.impersonation import Impersonation
 from podling.apiserver.negotiation import Wanted
 from podling.apiserver.request import Query, Request, RequestInfo, User
 
@@ -23,6 +24,9 @@ class RequestContext(msgspec.Struct):
     query: Query
     info: RequestInfo = UNREAD
     user: User = ANONYMOUS
+    """Whose rights count."""
+    impersonation: Impersonation | None = None
+    """Of a user who is somebody else's doing."""
     wanted: Wanted = AS_IT_IS
     warnings: list[str] = []
     began: float = 0.0

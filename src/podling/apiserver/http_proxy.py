@@ -10,6 +10,7 @@ from typing import Any
 import aiohttp
 from yarl import URL
 
+from podling.apiserver.authn.impersonation import is_about_impersonation
 from podling.apiserver.context import RequestContext
 from podling.apiserver.kubelets import Kubelets, http_connector
 from podling.apiserver.proxy_target import (
@@ -114,13 +115,17 @@ def _moved(path: str, query: str) -> Response:
     return Response(301, b"", TEXT, {"Location": location})
 
 
+def _is_ours(header: str) -> bool:
+    return header.lower() in OURS or is_about_impersonation(header)
+
+
 async def _relay(
     context: RequestContext, address: Address, target: str, head: _Head
 ) -> AsyncGenerator[bytes, None]:
     request = context.request
     host = f"[{address.host}]" if ":" in address.host else address.host
     url = URL(f"{'https' if address.tls else 'http'}://{host}:{address.port}{target}", encoded=True)
-    headers = {name: value for name, value in request.headers.items() if name.lower() not in OURS}
+    headers = {name: value for name, value in request.headers.items() if not _is_ours(name)}
     connector = http_connector(address)
     timeout = aiohttp.ClientTimeout(total=None)
     async with aiohttp.ClientSession(

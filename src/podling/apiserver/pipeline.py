@@ -13,7 +13,9 @@ from typing import Protocol
 
 from podling.apiserver.audit import AuditLog, new_audit_id
 from podling.apiserver.authn.authenticator import Authenticator, authenticate
+from podling.apiserver.authn.impersonation import wanted_user
 from podling.apiserver.authz.authorizer import Authorizer, authorize
+from podling.apiserver.authz.impersonation import impersonate
 from podling.apiserver.context import RequestContext
 from podling.apiserver.errors import failure, no_such_page
 from podling.apiserver.finish import finish, rewrite
@@ -111,6 +113,9 @@ class Pipeline:
         request = context.request
         context.info = request_info(request.method, request.path, context.query)
         context.user = authenticate(self._authenticators, request)
+        if wanted := wanted_user(request.headers):
+            context.impersonation = impersonate(self._authorizers, context.user, wanted, context.info)
+            context.user = context.impersonation.user
         authorize(self._authorizers, context.user, context.info)
         if len(request.body) > BODY_LIMIT:
             raise too_large(BODY_LIMIT)

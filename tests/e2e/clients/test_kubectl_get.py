@@ -220,6 +220,18 @@ def test_what_the_server_serves(kubectl: Any) -> None:
     kubectl.says("auth can-i create pods --subresource=exec", "yes")
     kubectl.says("auth can-i --list", r"\*\.\* +\[\]")
     kubectl.says("auth whoami", "kubernetes-admin")
+    kubectl.says(
+        "auth whoami --as=bob --as-group=g --as-uid=u", r"(?s)Username +bob\nUID +u\nGroups +\[g system:auth"
+    )
+    account = "system:serviceaccount:default:default"
+    kubectl.says(
+        f"auth whoami --as={account}", r"Groups +\[system:serviceaccounts system:serviceaccounts:default "
+    )
+    kubectl.refuses(f"auth can-i create pods --as={account}", "")
+    kubectl.refuses(f"get pods --as={account}", f'User "{account}" cannot list resource "pods"')
+    kubectl.refuses(
+        "get pods --as-group=g", "requesting uid, groups or user-extra .* without impersonating a user"
+    )
 
 
 def test_auth_reconciles_roles(kubectl: Any, space: str) -> None:

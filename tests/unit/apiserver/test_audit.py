@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from podling.apiserver.audit import AuditLog, source_ips
+from podling.apiserver.authz.impersonation import Impersonation
 from podling.apiserver.context import RequestContext
 from podling.apiserver.request import Request, User, parse_query, request_info
 
@@ -103,6 +104,27 @@ def test_what_goes_on_is_told_of_when_it_starts() -> None:
 def test_a_refusal_says_so() -> None:
     (event,) = log("GET", "/api/v1/pods", 403)
     assert event["annotations"] == {"authorization.k8s.io/decision": "forbid"}
+
+
+@pytest.mark.parametrize(
+    ("constraint", "shown"),
+    [
+        ("", {}),
+        (
+            "impersonate:user-info",
+            {"authenticationMetadata": {"impersonationConstraint": "impersonate:user-info"}},
+        ),
+    ],
+)
+def test_who_acted_as_whom_and_by_what_right(constraint: str, shown: dict[str, Any]) -> None:
+    sink, at = Lines(), context("DELETE", "/api/v1/namespaces/a/pods/b")
+    at.impersonation = Impersonation(User("bob", ("h",), "u"), User("eve", ("g",)), constraint)
+    at.user = at.impersonation.user
+    AuditLog(sink, StandingClock(at.now)).completed(at, 200)
+    event = json.loads(sink.lines[0])
+    assert event["user"] == {"username": "eve", "groups": ["g"]}
+    assert event["impersonatedUser"] == {"username": "bob", "groups": ["h"], "uid": "u"}
+    assert {key: event[key] for key in event if key == "authenticationMetadata"} == shown
 
 
 @pytest.mark.parametrize(

@@ -104,6 +104,39 @@ async def test_a_bug_is_a_500_and_not_the_end(server: ApiServer, caplog: pytest.
     assert "GET /bug" in caplog.text
 
 
+SELF = "/apis/authentication.k8s.io/v1/selfsubjectreviews"
+
+
+async def test_whoever_may_acts_as_somebody_else(api: Any) -> None:
+    answer = await api.post(SELF, {}, Impersonate_User="bob", Impersonate_Uid="u", Impersonate_Group="g")
+    found = answer.body["status"]["userInfo"]
+    assert found == {"username": "bob", "uid": "u", "groups": ["g", AUTHENTICATED]}
+
+
+async def test_the_rights_are_those_of_whom_one_acts_as(api: Any) -> None:
+    account = "system:serviceaccount:default:default"
+    answer = await api.get(CONFIGS, Impersonate_User=account)
+    assert answer.status == 403
+    assert answer.message == (
+        f'configmaps is forbidden: User "{account}" cannot list resource "configmaps" in API group "" '
+        'in the namespace "default"'
+    )
+
+
+async def test_a_service_account_may_act_as_nobody_else(api: Any) -> None:
+    api.user = User("system:serviceaccount:default:default", ("system:serviceaccounts", AUTHENTICATED))
+    answer = await api.post(SELF, {}, Impersonate_User="root")
+    assert answer.status == 403
+    assert "cannot impersonate-on:user-info:create" in answer.message
+    assert (await api.post(SELF, {})).status == 201
+
+
+async def test_groups_of_nobody_are_a_bad_request(api: Any) -> None:
+    answer = await api.get(CONFIGS, Impersonate_Group="g")
+    assert (answer.status, answer.body["reason"]) == (400, "BadRequest")
+    assert answer.message.endswith("without impersonating a user name")
+
+
 async def test_observers_hear_of_everything(server: ApiServer, heard: Heard) -> None:
     await server.handle(Request("GET", "/hello", user=User("root", (AUTHENTICATED,))))
     await server.handle(Request("POST", "/api/v1/pods"))

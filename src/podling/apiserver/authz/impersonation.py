@@ -1,0 +1,221 @@
+"""May somebody act as somebody else: Kubernetes' constrained impersonation (KEP 5284), and the older one.
+
+There are several ways to be allowed, tried in this order; the first that allows it says what that user is.
+A constrained way asks two things: may the verb of this request be used so (`impersonate-on:user-info:list`
+pods), and may this user be impersonated (`impersonate:user-info` users/bob), with each group, uid and extra
+he is to have. The old way asks only the latter, by the plain verb `impersonate`, and lets everything be done.
+When none allows it, the refusal is that of the first.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from podling.apiserver.authn.authenticator import ANONYMOUS, AUTHENTICATED, UNAUTHENTICATED
+from podling.apiserver.authn.claims import SERVICE_ACCOUNTS, subject
+from podling.apiserver.authz.authorizer import Authorizer, authorize, refusal
+from podling.apiserver.authz.interim import MASTERS
+from podling.apiserver.request import RequestInfo, User
+from podling.model import names
+from podling.model.errors import StatusError
+
+NODES = "system:nodes"
+NODE_PREFIX, ACCOUNT_PREFIX = "system:node:", subject("", "").removesuffix(":")
+NODE_NAME = "authentication.kubernetes.io/node-name"
+GROUP, VERSION = "authentication.k8s.io", "v1"
+ANY = "*"
+_URL_PATH = re.compile(r"[A-Za-z0-9/\-._~%!$&'()*+,;=:]+")
+
+
+class Impersonation(NamedTuple):
+    """`constraint` is the verb that allowed it; empty of the old way, which constrains nothing."""
+
+    user: User
+    impersonator: User
+    constraint: str
+
+
+def impersonate(
+    authorizers: Sequence[Authorizer], asker: User, wanted: User, info: RequestInfo
+) -> Impersonation:
+    """Raises StatusError 403."""
+    first: StatusError | None = None
+    for mode in MODES:
+        if not mode.is_for(wanted, asker):
+            continue
+        try:
+            for asked in mode.asks(asker, wanted, info):
+                authorize(authorizers, asker, asked)
+        except StatusError as error:
+            first = first or error
+            continue
+        return Impersonation(mode.user(wanted), asker, mode.constraint)
+    assert first is not None, "the old way is for everybody"
+    raise first
+
+
+@dataclass(frozen=True, slots=True)
+class _Constrained:
+    """A way for some users, by verbs of its own. Only where `is_for` lets more than a name be asked for does
+    the asker decide on groups, uid and extra; else they follow from the name."""
+
+    name: str
+    is_for: Callable[[User, User], bool]
+
+    @property
+    def constraint(self) -> str:
+        return f"impersonate:{self.name}"
+
+    def asks(self, asker: User, wanted: User, info: RequestInfo) -> Iterator[RequestInfo]:
+        """What must be allowed. Raises StatusError 403 for what never is."""
+        yield info._replace(verb=f"impersonate-on:{self.name}:{info.verb}")
+        if (node := node_of(wanted.name)) is None:
+            yield _named(self.constraint, wanted.name, GROUP, VERSION)
+        else:
+            whose = ANY if self.name == "associated-node" else node
+            yield _asked(self.constraint, "nodes", whose)
+        for asked, why in _never_allowed(self.constraint, wanted):
+            raise refusal(asker, asked, why)
+        yield from _attributes(self.constraint, wanted, GROUP)
+
+    def user(self, wanted: User) -> User:
+        groups = wanted.groups if node_of(wanted.name) is None else (NODES,)
+        return _completed(wanted._replace(groups=groups))
+
+
+class _Legacy:
+    """By the verb `impersonate`, for whatever may be asked for."""
+
+    constraint = ""
+
+    def is_for(self, wanted: User, asker: User) -> bool:
+        return True
+
+    def asks(self, asker: User, wanted: User, info: RequestInfo) -> Iterator[RequestInfo]:
+        yield _named("impersonate", wanted.name, "", "v1")
+        yield from _attributes("impersonate", wanted, "")
+
+    def user(self, wanted: User) -> User:
+        return _completed(wanted)
+
+
+def node_of(user: str) -> str | None:
+    """The node whose user that is."""
+    name = user.removeprefix(NODE_PREFIX)
+    return name if name != user and not names.dns1123_subdomain(name) else None
+
+
+def account_of(user: str) -> tuple[str, str] | None:
+    """Namespace and name of the service account whose user that is."""
+    parts = user.removeprefix(ACCOUNT_PREFIX).split(":")
+    if not user.startswith(ACCOUNT_PREFIX) or len(parts) != 2:
+        return None
+    namespace, name = parts
+    return None if names.dns1123_label(namespace) or names.dns1123_subdomain(name) else (namespace, name)
+
+
+def _only_named(wanted: User) -> bool:
+    return not (wanted.groups or wanted.uid or wanted.extra)
+
+
+def _is_own_node(wanted: User, asker: User) -> bool:
+    """A service account's, of whose token the API server has itself said on which node its pod is."""
+    node = node_of(wanted.name)
+    on = dict(asker.extra).get(NODE_NAME, ())
+    return _only_named(wanted) and account_of(asker.name) is not None and node is not None and on == (node,)
+
+
+def _is_node(wanted: User, asker: User) -> bool:
+    return _only_named(wanted) and node_of(wanted.name) is not None
+
+
+def _is_account(wanted: User, asker: User) -> bool:
+    return _only_named(wanted) and account_of(wanted.name) is not None
+
+
+def _is_other(wanted: User, asker: User) -> bool:
+    return node_of(wanted.name) is None and account_of(wanted.name) is None
+
+
+MODES = (
+    _Constrained("associated-node", _is_own_node),
+    _Constrained("arbitrary-node", _is_node),
+    _Constrained("serviceaccount", _is_account),
+    _Constrained("user-info", _is_other),
+    _Legacy(),
+)
+
+
+def _named(verb: str, user: str, group: str, version: str) -> RequestInfo:
+    """What one who is no node is asked for by: a service account as the object it is."""
+    if (account := account_of(user)) is None:
+        return _asked(verb, "users", user, group=group, version=version)
+    namespace, name = account
+    return _asked(verb, "serviceaccounts", name, group=group, version=version, namespace=namespace)
+
+
+def _attributes(verb: str, wanted: User, group: str) -> Iterator[RequestInfo]:
+    """All that is asked for beside the name."""
+    if wanted.uid:
+        yield _asked(verb, "uids", wanted.uid)
+    for one in wanted.groups:
+        yield _asked(verb, "groups", one, group=group)
+    for key, values in wanted.extra:
+        for value in values:
+            yield _asked(verb, "userextras", value, subresource=key)
+
+
+def _never_allowed(verb: str, wanted: User) -> Iterator[tuple[RequestInfo, str]]:
+    """What no constrained way allows anybody, each with the reason."""
+    if "" in wanted.groups:
+        yield _asked(verb, "groups", ""), "impersonating the empty string group is not allowed"
+    if MASTERS in wanted.groups:
+        yield _asked(verb, "groups", MASTERS), f"impersonating the {MASTERS} group is not allowed"
+    for key, values in wanted.extra:
+        if why := _fault_of_extra(key, values):
+            yield _asked(verb, "userextras", ""), why
+
+
+def _asked(
+    verb: str,
+    resource: str,
+    name: str,
+    *,
+    group: str = GROUP,
+    version: str = VERSION,
+    namespace: str = "",
+    subresource: str = "",
+) -> RequestInfo:
+    return RequestInfo(verb, "", True, group, version, namespace, resource, subresource, name)
+
+
+def _fault_of_extra(key: str, values: Sequence[str]) -> str:
+    if not key:
+        return "impersonating the empty string key in extra is not allowed"
+    domain, _, path = key.partition("/")
+    if not path:
+        why = 'must be a domain-prefixed path (such as "acme.io/foo")'
+    elif faults := names.dns1123_subdomain(domain):
+        why = faults[0]
+    elif not _URL_PATH.fullmatch(path):
+        why = "Invalid path"
+    else:
+        return "impersonating the empty string value in extra is not allowed" if "" in values else ""
+    return f'impersonating an invalid key in extra is not allowed: extra.key: Invalid value: "{key}": {why}'
+
+
+def _completed(user: User) -> User:
+    """With the groups that go without saying."""
+    groups, account = user.groups, account_of(user.name)
+    if account is not None and not groups:
+        groups = (SERVICE_ACCOUNTS, f"{SERVICE_ACCOUNTS}:{account[0]}")
+    if user.name == ANONYMOUS.name:
+        added = UNAUTHENTICATED
+    elif UNAUTHENTICATED not in groups:
+        added = AUTHENTICATED
+    else:
+        return user
+    return user._replace(groups=groups if added in groups else (*groups, added))
