@@ -39,6 +39,33 @@ def ip_faults(address: str) -> list[str]:
     return []
 
 
+def validate_cidr(cidr: str, path: str, standing: Collection[str] = ()) -> Iterator[Cause]:
+    """As `validate_ip`, of a subnet."""
+    if cidr not in standing:
+        for why in _cidr_faults(cidr):
+            yield invalid(path, cidr, why)
+
+
+def _cidr_faults(cidr: str) -> list[str]:
+    address, _, length = cidr.partition("/")
+    meant = parsed_loosely(address)
+    bits = _bits(address)
+    if meant is None or not (length.isascii() and length.isdigit()) or int(length) > bits:
+        return ["must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)"]
+    exact = parsed(address)
+    if exact is None or length != str(int(length)):
+        return ["must not have leading 0s in IP or prefix length"]
+    if isinstance(exact, IPv6Address) and exact.ipv4_mapped is not None:
+        return ["must not have an IPv4-mapped IPv6 address"]
+    if int(exact) & ((1 << (bits - int(length))) - 1):
+        return ["must not have bits set beyond the prefix length"]
+    return []
+
+
+def _bits(address: str) -> int:
+    return 128 if ":" in address else 32
+
+
 def parsed(address: str) -> IPv4Address | IPv6Address | None:
     """None for what is no address that means the same everywhere, such as `fe80::1%eth0`."""
     try:

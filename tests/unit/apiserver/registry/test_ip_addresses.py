@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from ipaddress import ip_address
 from typing import Any
 
@@ -13,6 +14,7 @@ from podling.apiserver.registry.ip_addresses import (
     ip_faults,
     parsed_loosely,
     unsuitable,
+    validate_cidr,
     warn_of_cidr,
     warn_of_ip,
 )
@@ -22,6 +24,7 @@ from podling.model import json
 from podling.model.json import from_data
 from podling.model.service import Service
 
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
 NO_ADDRESS = "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)"
 ZEROS = "must not have leading 0s"
 MAPPED = "must not be an IPv4-mapped IPv6 address"
@@ -49,6 +52,37 @@ MAPPED = "must not be an IPv4-mapped IPv6 address"
 )
 def test_what_is_an_address(address: str, fault: str) -> None:
     assert ip_faults(address) == ([fault] if fault else [])
+
+
+CIDR_ZEROS = "must not have leading 0s in IP or prefix length"
+NO_CIDR = "must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)"
+
+
+@pytest.mark.parametrize(
+    ("cidr", "fault"),
+    [
+        ("10.0.0.0/8", ""),
+        ("0.0.0.0/0", ""),
+        ("10.0.0.1/32", ""),
+        ("2001:DB8::/64", ""),
+        ("::/0", ""),
+        ("10.0.0.1/8", "must not have bits set beyond the prefix length"),
+        ("2001:db8::1/64", "must not have bits set beyond the prefix length"),
+        ("10.0.0.0/08", CIDR_ZEROS),
+        ("010.0.0.0/8", CIDR_ZEROS),
+        ("::ffff:10.0.0.0/104", "must not have an IPv4-mapped IPv6 address"),
+        ("10.0.0.0", NO_CIDR),
+        ("10.0.0.0/", NO_CIDR),
+        ("10.0.0.0/33", NO_CIDR),
+        ("10.0.0.0/+8", NO_CIDR),
+        ("10.0.0.0/8/8", NO_CIDR),
+        ("", NO_CIDR),
+    ],
+)
+def test_what_is_a_subnet(cidr: str, fault: str) -> None:
+    faults = [cause.message for cause in validate_cidr(cidr, "p")]
+    assert faults == ([f'Invalid value: "{cidr}": {fault}'] if fault else [])
+    assert list(validate_cidr(cidr, "p", [cidr])) == []
 
 
 @pytest.mark.parametrize(
@@ -188,6 +222,7 @@ HEADLESS = {"type": "ClusterIP", "clusterIP": "None"}
 def test_warnings(kind: Kind[Any], data: dict[str, Any], warnings: list[str]) -> None:
     obj = from_data({"metadata": {}, **data}, kind.resource.type)
     kind.default(obj)
+    kind.prepare_create(obj, NOW)
     assert kind.warnings(obj) == warnings
 
 
@@ -217,6 +252,7 @@ def service(**spec: Any) -> Service:
         Service,
     )
     Services().default(obj)
+    Services().prepare_create(obj, NOW)
     return obj
 
 
@@ -253,7 +289,8 @@ OLD = "::ffff:10.96.0.9"
 
 async def test_a_service_of_other_times_can_be_updated_and_its_status_without_a_warning(api: Any) -> None:
     services = "/api/v1/namespaces/default/services"
-    made = await api.post(services, {"metadata": {"name": "s"}, "spec": {"ports": [{"port": 80}]}})
+    spec = {"ports": [{"port": 80}], "type": "LoadBalancer"}
+    made = await api.post(services, {"metadata": {"name": "s"}, "spec": spec})
     assert made.status == 201
     key = storage_key(Services.resource, "default", "s")
     stored = await api.storage.get(key)

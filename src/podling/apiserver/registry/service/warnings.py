@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from podling.apiserver.registry.ip_addresses import warn_of_cidr, warn_of_ip, warn_of_ips
+from podling.apiserver.registry.service.needs import EXTERNAL, HEADLESS
+from podling.apiserver.registry.service.validation import HINTS, TOPOLOGY_MODE
 from podling.model.service import Service, ServiceSpec
-
-HEADLESS, EXTERNAL = "None", "ExternalName"
-HINTS, TOPOLOGY_MODE = "service.kubernetes.io/topology-aware-hints", "service.kubernetes.io/topology-mode"
 
 
 def service_warnings(service: Service) -> Iterator[str]:
