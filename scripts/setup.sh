@@ -71,6 +71,9 @@ if [ ! -e "$stamp" ] || [ pyproject.toml -nt "$stamp" ] || [ -n "$(find src -nam
   say "installing podling into it"
   extras=$([ "$purpose" = test ] && echo '[test]' || true)
   $venv/bin/pip install --quiet --disable-pip-version-check --editable ".$extras"
+  # pip compiles what it installs, but not an editable project; where Python may not write bytecode itself
+  # (PYTHONDONTWRITEBYTECODE), each start would compile all of it again, which takes as long as the start.
+  $venv/bin/python -m compileall -q src
   # What the tests need is more than what running needs.
   touch "$stamp" "$venv/.podling-run"
 fi

@@ -83,8 +83,7 @@ async def run_all(
         _begin(first, tasks)
         tasks.create_task(events.run())
         tasks.create_task(scheduler.run())
-        with suppress(TimeoutError):
-            await asyncio.wait_for(started.wait(), LONGEST_START)
+        await node_started(started)
         told = EventRecorder(client, clock, CONTROLLERS_NAME)
         late = controllers.rest(client, informers, told, clock)
         rest = [*controllers.roles(client, informers), *late]
@@ -92,6 +91,14 @@ async def run_all(
         await informers.start(tasks)
         _begin(rest, tasks)
         tasks.create_task(told.run())
+
+
+async def node_started(started: asyncio.Event) -> None:
+    """Returns when it has, or should have."""
+    # `wait_for` of Python 3.11 ends well when it is cancelled just then, and podling would never end.
+    with suppress(TimeoutError):
+        async with asyncio.timeout(LONGEST_START):
+            await started.wait()
 
 
 def _begin(every: Iterable[Controller[Any]], tasks: asyncio.TaskGroup) -> None:
