@@ -13,6 +13,9 @@ from datetime import datetime
 from podling.kubelet.container_types import ContainerType
 from podling.kubelet.pod_state import PodState
 
+BRINGS_UP = ("create-sandbox", "start:")
+"""How the keys of the actions begin that bring a pod up."""
+
 
 @dataclass(frozen=True, slots=True)
 class CreateSandbox:

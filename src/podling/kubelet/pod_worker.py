@@ -47,6 +47,7 @@ from podling.kubelet.pod_plan import plan
 from podling.kubelet.pod_state import PodLife, PodState
 from podling.kubelet.probes.pod_probes import PodProbes
 from podling.kubelet.reporting.status_events import status_events
+from podling.kubelet.reporting.status_pace import is_about_to_change
 from podling.kubelet.reporting.status_writer import StatusWriter
 from podling.kubelet.status import pod_status
 from podling.kubelet.volumes.pod_volumes import PodVolumes
@@ -277,8 +278,9 @@ class PodWorker:
         if status.phase == RUNNING and self._status.phase != RUNNING and self.record.started_at:
             took = self._node.clock.now() - self.record.started_at
             self._node.pod_counts.start_seconds.observe(took.total_seconds())
+        may_wait = is_about_to_change(self._status, status, self.record.in_flight)
         self._status = status
-        self._writer.publish(status)
+        self._writer.publish(status, may_wait=may_wait)
 
     def _read_message(self, container_id: str) -> None:
         container = self.record.container(container_id)

@@ -1,7 +1,8 @@
 """Publishes one pod's status: the newest wins, writes are in order, and nothing waits for them.
 
-A status that is replaced before it was sent is never sent. What is patched is the difference to what the
-server is known to have, so that an unchanged status costs nothing and what others own is left alone.
+A status that is replaced before it was sent is never sent; one that is about to be replaced waits for that, a
+little. What is patched is the difference to what the server is known to have, so that an unchanged status
+costs nothing and what others own is left alone.
 """
 
 from __future__ import annotations
@@ -17,13 +18,15 @@ from podling.model.pod_status import PodStatus
 
 FIRST_RETRY = 0.1
 LONGEST_RETRY = 10.0
+LONGEST_WAIT = 1.0
+"""Seconds that what may wait is kept back: as long as Kubernetes' kubelet may take to notice it."""
 
 log = logging.getLogger(__name__)
 
 
 class StatusWriter:
     """One task runs `run()`; `publish` never waits; `flushed()` returns when the server has the newest
-    status."""
+    status, be it one that might wait."""
 
     def __init__(self, client: Client, pod: Pod | None) -> None:
         """`pod` is None while the server has no object to write to."""
@@ -33,11 +36,16 @@ class StatusWriter:
         self._wake = asyncio.Event()
         self._idle = asyncio.Event()
         self._idle.set()
+        self._patience: asyncio.TimerHandle | None = None
 
-    def publish(self, status: PodStatus) -> None:
+    def publish(self, status: PodStatus, *, may_wait: bool = False) -> None:
+        """What may wait is sent with the next status that may not."""
         self._wanted = status
         self._idle.clear()
-        self._wake.set()
+        if not may_wait:
+            self._wake.set()
+        elif self._patience is None:
+            self._patience = asyncio.get_running_loop().call_later(LONGEST_WAIT, self._wake.set)
 
     def learn(self, pod: Pod) -> None:
         """What the server has now. An answer to a later write of ours is newer than what a watch still
@@ -54,15 +62,23 @@ class StatusWriter:
         self._known = None
 
     async def flushed(self) -> None:
+        if not self._idle.is_set():
+            self._wake.set()
         await self._idle.wait()
 
     async def run(self) -> None:
         while True:
             await self._wake.wait()
             self._wake.clear()
+            self._lose_patience()
             await self._write()
-            if not self._wake.is_set():
+            if not (self._wake.is_set() or self._patience):
                 self._idle.set()
+
+    def _lose_patience(self) -> None:
+        if self._patience is not None:
+            self._patience.cancel()
+            self._patience = None
 
     async def _write(self) -> None:
         """Until the newest status is written; one that becomes newer meanwhile is taken up at the next

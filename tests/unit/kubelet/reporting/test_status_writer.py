@@ -6,8 +6,11 @@ import asyncio
 import json
 from collections.abc import AsyncGenerator, Mapping
 
+import pytest
+
 from podling.client.client import Client
 from podling.client.transport import JSON, Answer
+from podling.kubelet.reporting import status_writer
 from podling.kubelet.reporting.status_writer import StatusWriter
 from podling.model import json as model_json
 from podling.model.meta import ObjectMeta
@@ -103,3 +106,56 @@ async def test_an_older_object_from_the_watch_is_not_believed() -> None:
         await writer.flushed()
         running.cancel()
     assert server.phases == ["Running"]
+
+
+async def test_what_may_wait_is_sent_with_what_may_not() -> None:
+    server = SlowServer()
+    server.answer.set()
+    writer = StatusWriter(Client(server), pod())
+    async with asyncio.TaskGroup() as tasks:
+        running = tasks.create_task(writer.run())
+        writer.publish(PodStatus(phase="Pending"), may_wait=True)
+        await asyncio.sleep(0)
+        assert server.phases == []
+        writer.publish(PodStatus(phase="Running"))
+        await writer.flushed()
+        running.cancel()
+    assert server.phases == ["Running"]
+
+
+async def test_what_may_wait_does_not_wait_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(status_writer, "LONGEST_WAIT", 0)
+    server = SlowServer()
+    writer = StatusWriter(Client(server), pod())
+    async with asyncio.TaskGroup() as tasks:
+        running = tasks.create_task(writer.run())
+        writer.publish(PodStatus(phase="Pending"), may_wait=True)
+        await server.asked.wait()
+        running.cancel()
+    assert server.phases == ["Pending"]
+
+
+async def test_whoever_wants_the_newest_written_does_not_wait_for_what_may() -> None:
+    server = SlowServer()
+    server.answer.set()
+    writer = StatusWriter(Client(server), pod())
+    async with asyncio.TaskGroup() as tasks:
+        running = tasks.create_task(writer.run())
+        writer.publish(PodStatus(phase="Pending"), may_wait=True)
+        await writer.flushed()
+        running.cancel()
+    assert server.phases == ["Pending"]
+
+
+async def test_what_came_to_wait_during_a_write_is_not_taken_for_written() -> None:
+    server = SlowServer()
+    writer = StatusWriter(Client(server), pod())
+    async with asyncio.TaskGroup() as tasks:
+        running = tasks.create_task(writer.run())
+        writer.publish(PodStatus(phase="Pending"))
+        await server.asked.wait()
+        writer.publish(PodStatus(phase="Running"), may_wait=True)
+        server.answer.set()
+        await writer.flushed()
+        running.cancel()
+    assert server.phases == ["Pending", "Running"]

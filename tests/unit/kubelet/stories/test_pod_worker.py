@@ -6,6 +6,7 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 from collections.abc import Callable
+from datetime import timedelta
 from itertools import pairwise
 from typing import Any
 
@@ -16,7 +17,7 @@ from podling.model.config import ConfigMap
 from podling.model.gates import Gates
 from podling.model.meta import ObjectMeta
 from podling.model.pod import Pod
-from podling.model.pod_status import ContainerStatus
+from podling.model.pod_status import ContainerStatus, PodStatus
 from podling.model.runtime_class import RuntimeClass
 
 Exits = Callable[..., HollowImage]
@@ -51,6 +52,39 @@ def test_init_containers_run_in_order_then_all_app_containers(play, exits: Exits
         ]
 
     play(story, one=exits(0), two=exits(0), side=HollowImage(present=True))
+
+
+def test_a_pod_that_comes_up_is_told_of_once_for_each_container(play, exits: Exits) -> None:
+    """What changes between two calls to the runtime is told with what they came to (decision 028)."""
+
+    async def story(node) -> None:
+        inits = [node.container("one"), node.container("two")]
+        await node.create("web", initContainers=inits)
+        await node.until("web", node.is_ready)
+        told = [pod.status for _, pod in node.history if pod is not None and pod.status.start_time]
+        assert [(len(_ended(s)), s.phase, bool(s.pod_ip)) for s in told] == [
+            (0, "Pending", False),
+            (0, "Pending", True),
+            (1, "Pending", True),
+            (2, "Running", True),
+        ]
+
+    play(story, one=exits(0), two=exits(0))
+
+
+def test_a_pull_does_not_keep_back_for_long_where_the_pod_is(play) -> None:
+    async def story(node) -> None:
+        begun = node.time.now()
+        await node.create("web", node.container("slow"))
+        pod = await node.until("web", lambda pod: pod.status.pod_ip)
+        assert node.time.now() - begun < timedelta(seconds=2)
+        assert pod.status.container_statuses[0].state.waiting.reason == "ContainerCreating"
+
+    play(story, slow=HollowImage(pull_seconds=300))
+
+
+def _ended(status: PodStatus) -> list[ContainerStatus]:
+    return [each for each in status.init_container_statuses if each.state.terminated]
 
 
 def _conditions(pod: Pod) -> list[tuple[str, str, str]]:
