@@ -50,6 +50,19 @@ def test_help_needs_none_of_the_parts() -> None:
     assert done.stdout == "[]\n"
 
 
+def test_a_process_divides_before_it_has_any_part_or_thread() -> None:
+    """`up --detach`: what is imported before is all that the command that waits needs."""
+    code = (
+        "import sys, threading; import podling.cli.up as up; from podling.cli.main import main; "
+        "parts = {'aiohttp', 'asyncio', 'cryptography', 'grpc', 'podling.assemble', 'uvloop', 'yaml'}; "
+        "said = lambda: f'{sorted(parts & sys.modules.keys())} {threading.active_count()}'; "
+        "up.divide = lambda log: sys.exit(said()); "
+        "main(['up', '--detach', '--data-dir', '/nonexistent'])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.stderr == "[] 1\n"
+
+
 @pytest.mark.parametrize(
     ("given", "why"),
     [("Nothing=true", "unrecognized feature gate: Nothing"), ("DebugSubresource", "missing bool value for")],
