@@ -1,5 +1,6 @@
 """The floor under what users wait for: the same CRI calls from one asyncio client, with nothing else in
-between.
+between. They ask for what a kubelet must ask for: seccomp for the sandbox, paths of /proc masked, cgroup
+values, labels, the kubelet's own mounts. `bare` is what asks for nothing but image and command.
 
 `measuring(runtime, ...)` is for other benchmarks, which take turns with the floor on the same machine. Alone
 (`python bench/cri_floor.py`) it runs on a private containerd with podling's own network.
@@ -27,6 +28,7 @@ from podling.cri.image_build import ImageConfig, Symlink, build_image
 from podling.cri.images import load_images
 from podling.cri.interface import EventKind, Runtime
 from podling.instance import SUBNETS, Instance
+from podling.kubelet.runtime_config.security import MASKED_PATHS, READ_ONLY_PATHS
 
 IMAGE = "podling.local/bench:1"
 AT_ONCE = 30
@@ -38,6 +40,14 @@ ROUNDS = 10
 _names = count()
 _APP = ["sh", "-c", "trap 'exit 0' TERM; sleep 1000 & wait"]
 _NAMESPACES = pb.NamespaceOption(network=pb.POD, pid=pb.CONTAINER, ipc=pb.POD)
+_BEST_EFFORT = {"cpu_period": 100_000, "cpu_shares": 2}
+_OOM_SCORE = 1000
+_VARIABLES = {f"KUBERNETES_PORT_443_{n}": "192.0.2.2" for n in range(8)}
+_MOUNTS = {
+    "/var/run/secrets/kubernetes.io/serviceaccount": "token",
+    "/etc/hosts": "hosts",
+    "/dev/termination-log": "message",
+}
 
 
 @dataclass
@@ -49,6 +59,8 @@ class Floor:
     start: list[float] = field(default_factory=list)
     ready: dict[int, list[float]] = field(default_factory=lambda: {inits: [] for inits in INITS})
     """By the number of init containers."""
+    bare: list[float] = field(default_factory=list)
+    """A pod without init containers, made by calls that ask for nothing."""
     ephemeral: list[float] = field(default_factory=list)
     delete: list[float] = field(default_factory=list)
     burst: list[float] = field(default_factory=list)
@@ -59,6 +71,7 @@ class Floor:
             "create container": self.create,
             "start container": self.start,
             **{f"pod, {inits} init + 1 app: start returned": self.ready[inits] for inits in INITS},
+            "the same, 0 init, asking for nothing": self.bare,
             "ephemeral container with target": self.ephemeral,
             "stop, stop sandbox, remove": self.delete,
         }
@@ -69,12 +82,22 @@ class Floor:
 class Pods:
     """Makes pods by raw calls, and keeps the times of the calls."""
 
-    def __init__(self, runtime: Runtime, image: str, cgroup_parent: str, logs: Path, floor: Floor) -> None:
+    def __init__(
+        self,
+        runtime: Runtime,
+        image: str,
+        cgroup_parent: str,
+        logs: Path,
+        floor: Floor,
+        *,
+        bare: bool = False,
+    ) -> None:
         self._runtime = runtime
         self._image = image
         self._cgroup_parent = cgroup_parent
         self._logs = logs
         self._floor = floor
+        self._bare = bare
         self._exits: dict[str, asyncio.Event] = {}
 
     async def listen(self, listening: asyncio.Event) -> None:
@@ -95,6 +118,12 @@ class Pods:
                 security_context=pb.LinuxSandboxSecurityContext(namespace_options=_NAMESPACES),
             ),
         )
+        if not self._bare:
+            config.labels.update(_labels(name))
+            config.dns_config.servers.append("192.0.2.1")
+            config.linux.resources.MergeFrom(pb.LinuxContainerResources(**_BEST_EFFORT))
+            config.linux.security_context.seccomp.profile_type = pb.SecurityProfile.RuntimeDefault
+            config.linux.security_context.seccomp.SetInParent()
         async with _timed(self._floor.run_sandbox):
             return await self._runtime.run_pod_sandbox(config), config
 
@@ -115,6 +144,8 @@ class Pods:
                 security_context=pb.LinuxContainerSecurityContext(namespace_options=options)
             ),
         )
+        if not self._bare:
+            self._ask(config)
         async with _timed(self._floor.create):
             container_id = await self._runtime.create_container(sandbox_id, config, sandbox_config)
         async with _timed(self._floor.start):
@@ -130,6 +161,18 @@ class Pods:
         await self._runtime.stop_pod_sandbox(sandbox_id)
         await self._runtime.remove_pod_sandbox(sandbox_id)
 
+    def _ask(self, config: pb.ContainerConfig) -> None:
+        """What Kubernetes' kubelet asks for, of any container."""
+        config.labels.update(_labels(config.metadata.name))
+        config.annotations.update(_labels(config.metadata.name))
+        config.envs.extend(pb.KeyValue(key=key, value=value) for key, value in _VARIABLES.items())
+        for inside, outside in _MOUNTS.items():
+            config.mounts.add(container_path=inside, host_path=str(self._logs / outside))
+        resources = pb.LinuxContainerResources(**_BEST_EFFORT, oom_score_adj=_OOM_SCORE)
+        config.linux.resources.MergeFrom(resources)
+        config.linux.security_context.masked_paths.extend(MASKED_PATHS)
+        config.linux.security_context.readonly_paths.extend(READ_ONLY_PATHS)
+
     def _exit_of(self, container_id: str) -> asyncio.Event:
         return self._exits.setdefault(container_id, asyncio.Event())
 
@@ -137,6 +180,9 @@ class Pods:
 @asynccontextmanager
 async def measuring(runtime: Runtime, image: str, cgroup_parent: str, logs: Path) -> AsyncIterator[Measuring]:
     """`image` has `sh`, `sleep` and `true`, and is present. What was made is removed again."""
+    (logs / "token").mkdir(parents=True)
+    for file in ("hosts", "message"):
+        (logs / file).touch()
     measured = Measuring(runtime, image, cgroup_parent, logs)
     async with asyncio.TaskGroup() as group:
         listening = asyncio.Event()
@@ -154,10 +200,15 @@ class Measuring:
         self.pods = Pods(runtime, image, cgroup_parent, logs, self.floor)
         # The calls of a burst wait for each other: they say nothing of a single call.
         self._crowd = Pods(runtime, image, cgroup_parent, logs, Floor())
+        self._bare = Pods(runtime, image, cgroup_parent, logs, Floor(), bare=True)
 
     async def round(self) -> None:
         for inits in INITS:
             await _pod(self.pods, self.floor, inits)
+        async with _timed(self.floor.bare):
+            sandbox = await self._bare.sandbox()
+            app = await self._bare.container(sandbox, "app", _APP)
+        await self._bare.delete(sandbox[0], [app])
 
     async def burst(self) -> None:
         await _at_once(self._crowd, self.floor)
@@ -189,6 +240,10 @@ async def _at_once(pods: Pods, floor: Floor) -> None:
         for task in tasks:
             sandbox_id, app = task.result()
             group.create_task(pods.delete(sandbox_id, [app]))
+
+
+def _labels(name: str) -> dict[str, str]:
+    return {f"io.kubernetes.pod.{key}": name for key in ("name", "namespace", "uid", "container", "hash")}
 
 
 @asynccontextmanager

@@ -258,6 +258,7 @@ def beside(samples: dict[str, list[float]], floor: Floor) -> list[Measurement]:
             )
             for inits in INITS
         ),
+        Measurement("raw calls, 0 init, that ask for nothing", "ms", floor.bare, floor.ready[0]),
         Measurement("ephemeral: PATCH to running", "ms", samples["ephemeral"], floor.ephemeral, "≤ 1.3 x"),
         Measurement("DELETE to gone", "ms", samples["delete"], floor.delete, "≤ 1.25 x"),
         Measurement(f"{AT_ONCE} pods at once: all Ready", "/s", samples["burst"], floor.burst, "≥ 0.85 x"),
