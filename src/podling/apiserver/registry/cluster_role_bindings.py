@@ -34,7 +34,7 @@ class ClusterRoleBindings(Kind[ClusterRoleBinding]):
         return [
             *metadata.validate(obj.metadata, namespaced=False, name_rule=names.path_segment),
             *validate_role_ref(obj.role_ref, ("ClusterRole",)),
-            *validate_subjects(obj.subjects),
+            *validate_subjects(obj.subjects, namespaced=False),
         ]
 
     def validate_update(self, new: ClusterRoleBinding, old: ClusterRoleBinding) -> list[Cause]:

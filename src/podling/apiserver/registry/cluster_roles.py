@@ -8,7 +8,7 @@ from typing import Any
 
 from podling.apiserver.registry import metadata
 from podling.apiserver.registry.columns import CREATED_AT, NAME
-from podling.apiserver.registry.field import required
+from podling.apiserver.registry.field import invalid, required
 from podling.apiserver.registry.kind import Kind
 from podling.apiserver.registry.label_selectors import validate_label_selector
 from podling.apiserver.registry.rbac_validation import validate_rules
@@ -43,4 +43,6 @@ def _validate_aggregation(rule: AggregationRule | None) -> Iterator[Cause]:
     if not rule.cluster_role_selectors:
         yield required(path, "at least one clusterRoleSelector required if aggregationRule is non-nil")
     for i, selector in enumerate(rule.cluster_role_selectors):
-        yield from validate_label_selector(selector, f"{path}[{i}]")
+        if faults := list(validate_label_selector(selector, f"{path}[{i}]")):
+            yield from faults
+            yield invalid(f"{path}[{i}]", None, "invalid label selector.")

@@ -16,6 +16,8 @@ from podling.model.errors import Cause
 from podling.model.scheme import resource_of
 
 SIZE_LIMIT = 1024 * 1024
+EVERYTHING = "[]"
+"""How Kubernetes writes the path of nothing in particular."""
 SEALED = "field is immutable when `immutable` is set"
 
 
@@ -34,7 +36,7 @@ class ConfigMaps(Kind[ConfigMap]):
         size = sum(len(value.encode()) for value in obj.data.values())
         size += sum(map(len, obj.binary_data.values()))
         if size > SIZE_LIMIT:
-            causes.append(too_long("", SIZE_LIMIT))
+            causes.append(too_long(EVERYTHING, SIZE_LIMIT))
         return causes
 
     def validate_update(self, new: ConfigMap, old: ConfigMap) -> list[Cause]:

@@ -10,9 +10,11 @@ from typing import Any
 from podling.apiserver.registry import metadata
 from podling.apiserver.registry.age import age
 from podling.apiserver.registry.columns import AGE, NAME
+from podling.apiserver.registry.conditions import validate_conditions
 from podling.apiserver.registry.field import at_least, invalid, not_supported
 from podling.apiserver.registry.kind import Column, Kind, Part
 from podling.apiserver.registry.label_selectors import validate_label_selector
+from podling.model import names
 from podling.model.disruption_budget import PodDisruptionBudget, PodDisruptionBudgetSpec
 from podling.model.errors import Cause
 from podling.model.scheme import resource_of
@@ -36,6 +38,7 @@ class _Status(Part[PodDisruptionBudget]):
 
     def validate_update(self, new: PodDisruptionBudget, old: PodDisruptionBudget) -> list[Cause]:
         causes = metadata.validate_update(new.metadata, old.metadata)
+        causes += validate_conditions(new.status.conditions, "status.conditions")
         for attribute in COUNTS:
             first, _, rest = attribute.partition("_")
             causes += at_least(f"status.{first}{rest.capitalize()}", getattr(new.status, attribute), 0)
@@ -62,7 +65,7 @@ class PodDisruptionBudgets(Kind[PodDisruptionBudget]):
         new.status = old.status
 
     def validate(self, obj: PodDisruptionBudget) -> list[Cause]:
-        return [*metadata.validate(obj.metadata), *_validate_spec(obj.spec)]
+        return [*metadata.validate(obj.metadata, name_rule=names.path_segment), *_validate_spec(obj.spec)]
 
     def validate_update(self, new: PodDisruptionBudget, old: PodDisruptionBudget) -> list[Cause]:
         return metadata.validate_update(new.metadata, old.metadata)

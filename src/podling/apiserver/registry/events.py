@@ -8,7 +8,11 @@ from typing import Any
 from podling.apiserver.registry import metadata
 from podling.apiserver.registry.age import age
 from podling.apiserver.registry.columns import NAME
-from podling.apiserver.registry.field import invalid, required
+from podling.apiserver.registry.event_validation import (
+    validate_event,
+    validate_event_update,
+    validate_new_event,
+)
 from podling.apiserver.registry.kind import Column, Kind, View
 from podling.model.errors import Cause
 from podling.model.event import Event, EventsEvent
@@ -47,11 +51,7 @@ class Events(Kind[Event]):
     }
 
     def validate(self, obj: Event) -> list[Cause]:
-        causes = metadata.validate(obj.metadata)
-        namespace = obj.involved_object.namespace
-        if obj.metadata.namespace != (namespace or "default"):
-            causes.append(invalid("involvedObject.namespace", namespace, "does not match event.namespace"))
-        return causes
+        return list(validate_event(obj, reporter="reportingComponent"))
 
     def validate_update(self, new: Event, old: Event) -> list[Cause]:
         return metadata.validate_update(new.metadata, old.metadata)
@@ -99,23 +99,16 @@ class EventsEvents(View[EventsEvent, Event]):
     }
 
     def validate(self, obj: EventsEvent) -> list[Cause]:
-        causes = self.stored.validate(self.to_stored(obj))
-        if not obj.event_time:
-            return causes
-        for attribute, path in (
-            ("reporting_controller", "reportingController"),
-            ("reporting_instance", "reportingInstance"),
-            ("action", "action"),
-            ("reason", "reason"),
-        ):
-            if not getattr(obj, attribute):
-                causes.append(required(path))
-        if obj.type not in ("Normal", "Warning"):
-            causes.append(invalid("type", obj.type, "has invalid value"))
-        return causes
+        return list(validate_event(self.to_stored(obj), reporter="reportingController"))
+
+    def validate_create(self, obj: EventsEvent) -> list[Cause]:
+        return [*self.validate(obj), *validate_new_event(self.to_stored(obj))]
 
     def validate_update(self, new: EventsEvent, old: EventsEvent) -> list[Cause]:
-        return metadata.validate_update(new.metadata, old.metadata)
+        return [
+            *metadata.validate_update(new.metadata, old.metadata),
+            *validate_event_update(self.to_stored(new), self.to_stored(old)),
+        ]
 
     def row(self, obj: EventsEvent, now: datetime) -> list[Any]:
         return self.stored.row(self.to_stored(obj), now)

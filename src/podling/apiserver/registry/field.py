@@ -30,8 +30,8 @@ def forbidden(path: str, detail: str) -> Cause:
     return Cause("FieldValueForbidden", _message("Forbidden", detail), path)
 
 
-def duplicate(path: str, value: Any) -> Cause:
-    return Cause("FieldValueDuplicate", f"Duplicate value: {shown(value)}", path)
+def duplicate(path: str, value: Any, detail: str = "") -> Cause:
+    return Cause("FieldValueDuplicate", _message(f"Duplicate value: {shown(value)}", detail), path)
 
 
 def not_found(path: str, value: Any, detail: str = "") -> Cause:

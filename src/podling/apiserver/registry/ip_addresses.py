@@ -17,6 +17,7 @@ from podling.model.errors import Cause
 from podling.model.pod import PodSpec
 
 LINK_LOCAL_MULTICAST = (ip_network("224.0.0.0/24"), ip_network("ff02::/16"))
+_NUMBER = re.compile("0{0,9}[0-9]{1,3}")
 _LEADING_ZEROS = re.compile(r"(?<![0-9a-fA-F.])0+(?=\d+\.)|(?<=\.)0+(?=\d)")
 
 
@@ -50,7 +51,7 @@ def _cidr_faults(cidr: str) -> list[str]:
     address, _, length = cidr.partition("/")
     meant = parsed_loosely(address)
     bits = _bits(address)
-    if meant is None or not (length.isascii() and length.isdigit()) or int(length) > bits:
+    if meant is None or not _NUMBER.fullmatch(length) or int(length) > bits:
         return ["must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)"]
     exact = parsed(address)
     if exact is None or length != str(int(length)):

@@ -8,6 +8,11 @@ from typing import Any
 
 from podling.apiserver.registry import metadata
 from podling.apiserver.registry.columns import CREATED_AT, NAME
+from podling.apiserver.registry.container.resource_validation import (
+    overcommits,
+    validate_name,
+    validate_standard,
+)
 from podling.apiserver.registry.field import all_invalid, duplicate, forbidden, invalid, required
 from podling.apiserver.registry.kind import Kind
 from podling.model import names
@@ -56,16 +61,36 @@ def _validate_type(type: str, path: str) -> Iterator[Cause]:
 
 
 def _validate_item(item: LimitRangeItem, path: str) -> Iterator[Cause]:
+    for wire, amounts in (
+        ("max", item.max),
+        ("min", item.min),
+        ("default", item.default),
+        ("defaultRequest", item.default_request),
+        ("maxLimitRequestRatio", item.max_limit_request_ratio),
+    ):
+        if item.type != "Pod" or not wire.startswith("default"):
+            for name in amounts:
+                yield from _validate_name(name, f"{path}.{wire}[{name}]", item.type)
     if item.type == "Pod":
         if item.default:
             yield forbidden(f"{path}.default", "may not be specified when `type` is 'Pod'")
         if item.default_request:
             yield forbidden(f"{path}.defaultRequest", "may not be specified when `type` is 'Pod'")
     if item.type == "PersistentVolumeClaim" and not {"storage"} & (item.min.keys() | item.max.keys()):
-        yield required(path, "either minimum or maximum storage value is required, but neither was provided")
+        yield required(
+            f"{path}.limits", "either minimum or maximum storage value is required, but neither was provided"
+        )
     everything = (item.max, item.min, item.default, item.default_request, item.max_limit_request_ratio)
     for name in sorted(set().union(*everything)):
         yield from _validate_amounts(item, name, path)
+
+
+def _validate_name(name: str, path: str, type: str) -> Iterator[Cause]:
+    """What is bounded: of pods and containers, what they can request."""
+    if type in ("Container", "Pod"):
+        yield from validate_name(name, path)
+    else:
+        yield from validate_standard(name, path)
 
 
 def _validate_amounts(item: LimitRangeItem, name: str, path: str) -> Iterator[Cause]:
@@ -82,6 +107,9 @@ def _validate_amounts(item: LimitRangeItem, name: str, path: str) -> Iterator[Ca
     ):
         if small is not None and large is not None and small > large:
             yield invalid(f"{path}.{blamed}[{name}]", value, f"{what} {small} is greater than {than} {large}")
+    if not overcommits(name) and default is not None and request is not None and default != request:
+        why = f"default value {default} must equal to defaultRequest value {request} in {name}"
+        yield invalid(f"{path}.defaultRequest[{name}]", request, why)
     yield from _validate_ratio(item.max_limit_request_ratio.get(name), least, most, name, path)
 
 

@@ -9,6 +9,7 @@ from typing import Any
 from podling.apiserver.registry import metadata
 from podling.apiserver.registry.age import age
 from podling.apiserver.registry.columns import AGE, NAME
+from podling.apiserver.registry.field import invalid
 from podling.apiserver.registry.kind import Column, Kind, Part
 from podling.model import names
 from podling.model.errors import Cause
@@ -28,7 +29,7 @@ class _Status(Part[Namespace]):
         new.spec = old.spec
 
     def validate_update(self, new: Namespace, old: Namespace) -> list[Cause]:
-        return metadata.validate_update(new.metadata, old.metadata)
+        return [*metadata.validate_update(new.metadata, old.metadata), *_validate_phase(new)]
 
 
 class _Finalize(Part[Namespace]):
@@ -43,7 +44,7 @@ class _Finalize(Part[Namespace]):
     def validate_update(self, new: Namespace, old: Namespace) -> list[Cause]:
         return [
             *metadata.validate_update(new.metadata, old.metadata),
-            *_validate_finalizers(new.spec.finalizers),
+            *_validate_left(new.spec.finalizers),
         ]
 
 
@@ -93,3 +94,18 @@ class Namespaces(Kind[Namespace]):
 def _validate_finalizers(finalizers: list[str]) -> Iterator[Cause]:
     for finalizer in finalizers:
         yield from metadata.validate_finalizer(finalizer, "spec.finalizers")
+
+
+def _validate_left(finalizers: list[str]) -> Iterator[Cause]:
+    for i, finalizer in enumerate(finalizers):
+        yield from metadata.validate_finalizer(finalizer, f"spec.finalizers[{i}]")
+
+
+def _validate_phase(namespace: Namespace) -> Iterator[Cause]:
+    """Here, and only here, Kubernetes writes the field with a capital."""
+    phase, path = namespace.status.phase, "status.Phase"
+    if not namespace.metadata.deletion_timestamp:
+        if phase != "Active":
+            yield invalid(path, phase, "may only be 'Active' if `deletionTimestamp` is empty")
+    elif phase != "Terminating":
+        yield invalid(path, phase, "may only be 'Terminating' if `deletionTimestamp` is not empty")

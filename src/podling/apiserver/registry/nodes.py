@@ -9,15 +9,19 @@ from typing import Any
 from podling.apiserver.registry import metadata
 from podling.apiserver.registry.age import age
 from podling.apiserver.registry.columns import AGE, NAME, NONE, joined, or_none
-from podling.apiserver.registry.field import duplicate, forbidden, one_of, required
 from podling.apiserver.registry.kind import PROXY_VERBS, Column, Connect, Kind, Part, Subresource
+from podling.apiserver.registry.node_validation import (
+    validate_has,
+    validate_node_update,
+    validate_subnets,
+    validate_taints,
+)
 from podling.model.errors import Cause
-from podling.model.node import Node, Taint
+from podling.model.node import Node
 from podling.model.scheme import resource_of
 
 ROLE_PREFIX = "node-role.kubernetes.io/"
 ROLE_LABEL = "kubernetes.io/role"
-TAINT_EFFECTS = ("NoExecute", "NoSchedule", "PreferNoSchedule")
 
 
 class _Status(Part[Node]):
@@ -27,7 +31,7 @@ class _Status(Part[Node]):
         new.spec = old.spec
 
     def validate_update(self, new: Node, old: Node) -> list[Cause]:
-        return metadata.validate_update(new.metadata, old.metadata)
+        return [*validate_node_update(new, old), *validate_has(new)]
 
 
 class Nodes(Kind[Node]):
@@ -50,21 +54,25 @@ class Nodes(Kind[Node]):
     )
     selectable_fields = {"spec.unschedulable": lambda node: str(node.spec.unschedulable).lower()}
 
+    def default(self, obj: Node) -> None:
+        """The older field names the first of the newer."""
+        spec = obj.spec
+        if spec.pod_cidr and spec.pod_cidrs[:1] != [spec.pod_cidr]:
+            spec.pod_cidrs = [spec.pod_cidr]
+        elif spec.pod_cidrs and not spec.pod_cidr:
+            spec.pod_cidr = spec.pod_cidrs[0]
+
     def prepare_update(self, new: Node, old: Node) -> None:
         new.status = old.status
 
     def validate(self, obj: Node) -> list[Cause]:
-        return [*metadata.validate(obj.metadata, namespaced=False), *_validate_taints(obj.spec.taints)]
+        return [*_validate_frame(obj), *validate_subnets(obj.spec.pod_cidrs, ())]
+
+    def validate_changed(self, new: Node, old: Node) -> list[Cause]:
+        return [*_validate_frame(new), *validate_subnets(new.spec.pod_cidrs, old.spec.pod_cidrs)]
 
     def validate_update(self, new: Node, old: Node) -> list[Cause]:
-        causes = metadata.validate_update(new.metadata, old.metadata)
-        for attribute, wire in (("provider_id", "providerID"), ("pod_cidr", "podCIDR")):
-            before = getattr(old.spec, attribute)
-            if before and getattr(new.spec, attribute) != before:
-                causes.append(
-                    forbidden(f"spec.{wire}", 'node updates may not change it except from "" to valid')
-                )
-        return causes
+        return list(validate_node_update(new, old))
 
     def row(self, obj: Node, now: datetime) -> list[Any]:
         info = obj.status.node_info
@@ -98,17 +106,9 @@ def _address(node: Node, type: str) -> str:
     return next((or_none(a.address) for a in node.status.addresses if a.type == type), NONE)
 
 
-def _validate_taints(taints: list[Taint]) -> list[Cause]:
-    causes: list[Cause] = []
-    seen: set[tuple[str, str]] = set()
-    for i, taint in enumerate(taints):
-        path = f"spec.taints[{i}]"
-        if not taint.key:
-            causes.append(required(f"{path}.key"))
-        else:
-            causes += metadata.validate_label_key(taint.key, f"{path}.key")
-        causes += one_of(f"{path}.effect", taint.effect, TAINT_EFFECTS)
-        if (taint.key, taint.effect) in seen:
-            causes.append(duplicate(path, taint))
-        seen.add((taint.key, taint.effect))
-    return causes
+def _validate_frame(node: Node) -> list[Cause]:
+    return [
+        *metadata.validate(node.metadata, namespaced=False),
+        *validate_taints(node.spec.taints),
+        *validate_has(node),
+    ]

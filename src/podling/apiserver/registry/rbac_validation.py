@@ -45,12 +45,13 @@ def validate_role_ref(ref: RoleRef, kinds: Iterable[str]) -> Iterator[Cause]:
         yield from all_invalid("roleRef.name", ref.name, names.path_segment(ref.name))
 
 
-def validate_subjects(subjects: list[Subject]) -> Iterator[Cause]:
+def validate_subjects(subjects: list[Subject], *, namespaced: bool) -> Iterator[Cause]:
     for i, subject in enumerate(subjects):
-        yield from _validate_subject(subject, f"subjects[{i}]")
+        yield from _validate_subject(subject, f"subjects[{i}]", namespaced=namespaced)
 
 
-def _validate_subject(subject: Subject, path: str) -> Iterator[Cause]:
+def _validate_subject(subject: Subject, path: str, *, namespaced: bool) -> Iterator[Cause]:
+    """An account of a binding in a namespace may be one of that namespace without saying so."""
     if not subject.name:
         yield required(f"{path}.name")
     match subject.kind:
@@ -59,9 +60,11 @@ def _validate_subject(subject: Subject, path: str) -> Iterator[Cause]:
                 yield from all_invalid(f"{path}.name", subject.name, names.dns1123_subdomain(subject.name))
             if subject.api_group:
                 yield not_supported(f"{path}.apiGroup", subject.api_group, ("",))
-            if not subject.namespace:
+            if not subject.namespace and not namespaced:
                 yield required(f"{path}.namespace")
         case "User" | "Group":
+            if not subject.name:
+                yield invalid(f"{path}.name", "", f"{subject.kind.lower()} name cannot be empty")
             if subject.api_group != GROUP:
                 yield not_supported(f"{path}.apiGroup", subject.api_group, (GROUP,))
         case _:

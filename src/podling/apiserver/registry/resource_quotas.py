@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from datetime import datetime
 from typing import Any
 
 from podling.apiserver.registry import metadata
 from podling.apiserver.registry.age import age
 from podling.apiserver.registry.columns import AGE, NAME
-from podling.apiserver.registry.field import all_invalid, forbidden, invalid, not_supported, required
+from podling.apiserver.registry.container.resource_validation import validate_quantity, validate_standard
+from podling.apiserver.registry.field import IMMUTABLE, invalid, required
 from podling.apiserver.registry.kind import Column, Kind, Part
-from podling.model import names
 from podling.model.errors import Cause
 from podling.model.quantity import Quantity
 from podling.model.resource_quota import ResourceQuota, ResourceQuotaSpec, ScopedResourceSelectorRequirement
@@ -45,8 +45,15 @@ RESOURCES = frozenset(
 )
 HUGE_PAGES = ("hugepages-", "requests.hugepages-")
 OPPOSITES = (("BestEffort", "NotBestEffort"), ("Terminating", "NotTerminating"))
-OPERATORS = ("DoesNotExist", "Exists", "In", "NotIn")
-IMMUTABLE = "field is immutable"
+WITHOUT_VALUES = ("BestEffort", "CrossNamespacePodAffinity", "NotBestEffort", "NotTerminating", "Terminating")
+OF_PODS = {"pods", *(f"{side}{name}" for side in ("", "limits.", "requests.") for name in ("cpu", "memory"))}
+APPLICABLE = {
+    **dict.fromkeys((*WITHOUT_VALUES, "PriorityClass"), OF_PODS),
+    "BestEffort": {"pods"},
+    "VolumeAttributesClass": {"persistentvolumeclaims", "requests.storage"},
+}
+"""What can be counted of a scope only."""
+MISAPPLIED = "unsupported scope applied to resource"
 
 
 class _Status(Part[ResourceQuota]):
@@ -90,10 +97,8 @@ class ResourceQuotas(Kind[ResourceQuota]):
 
     def validate_update(self, new: ResourceQuota, old: ResourceQuota) -> list[Cause]:
         causes = metadata.validate_update(new.metadata, old.metadata)
-        if sorted(new.spec.scopes) != sorted(old.spec.scopes):
+        if set(new.spec.scopes) != set(old.spec.scopes):
             causes.append(invalid("spec.scopes", new.spec.scopes, IMMUTABLE))
-        if new.spec.scope_selector != old.spec.scope_selector:
-            causes.append(invalid("spec.scopeSelector", new.spec.scope_selector, IMMUTABLE))
         return causes
 
     def row(self, obj: ResourceQuota, now: datetime) -> list[Any]:
@@ -112,65 +117,70 @@ class ResourceQuotas(Kind[ResourceQuota]):
 def _validate_amounts(amounts: dict[str, Quantity], path: str) -> Iterator[Cause]:
     for name, amount in amounts.items():
         where = f"{path}[{name}]"
-        yield from all_invalid(where, name, names.qualified_name(name))
-        if "/" not in name and name not in RESOURCES and not name.startswith(HUGE_PAGES):
-            yield invalid(where, name, "must be a standard resource type or fully qualified")
+        yield from validate_standard(name, where)
+        if "/" not in name and not _is_counted(name):
             yield invalid(where, name, "must be a standard resource for quota")
-        if amount.nanos < 0:
-            yield invalid(where, amount, "must be greater than or equal to 0")
-        elif amount.nanos % 10**9 and not name.endswith(("cpu", "memory", "storage")):
-            yield invalid(where, amount, "must be an integer")
+        yield from validate_quantity(name, amount, where)
+
+
+def _is_counted(name: str) -> bool:
+    return name in RESOURCES or name.startswith(HUGE_PAGES)
 
 
 def _validate_scopes(spec: ResourceQuotaSpec) -> Iterator[Cause]:
-    for scope in spec.scopes:
+    path, scopes = "spec.scopes", spec.scopes
+    for scope in scopes:
         if scope not in SCOPES:
-            yield invalid("spec.scopes", spec.scopes, "unsupported scope")
-        for name in spec.hard:
-            if not _applies(scope, name):
-                yield invalid("spec.scopes", spec.scopes, "unsupported scope applied to resource")
-    if any(set(pair) <= set(spec.scopes) for pair in OPPOSITES):
-        yield invalid("spec.scopes", spec.scopes, "conflicting scopes")
+            yield invalid(path, scopes, "unsupported scope")
+        yield from (invalid(path, scopes, MISAPPLIED) for _ in _misapplied(scope, spec.hard))
+    if _conflict(scopes):
+        yield invalid(path, scopes, "conflicting scopes")
 
 
 def _validate_scope_selector(spec: ResourceQuotaSpec) -> Iterator[Cause]:
+    """Kubernetes does not say which requirement it means."""
     if spec.scope_selector is None:
         return
-    path = "spec.scopeSelector.matchExpressions"
-    for i, requirement in enumerate(spec.scope_selector.match_expressions):
-        if requirement.scope_name not in SCOPES:
-            yield invalid(f"{path}[{i}].scopeName", requirement.scope_name, "unsupported scope")
-        for name in spec.hard:
-            if not _applies(requirement.scope_name, name):
-                what = "unsupported scope applied to resource"
-                yield invalid(path, spec.scope_selector, what)
-        yield from _validate_requirement(requirement, f"{path}[{i}]")
+    path, requirements = "spec.scopeSelector.matchExpressions", spec.scope_selector.match_expressions
+    for requirement in requirements:
+        scope = requirement.scope_name
+        if scope not in SCOPES:
+            yield invalid(f"{path}.scopeName", scope, "unsupported scope")
+        yield from (invalid(path, spec.scope_selector, MISAPPLIED) for _ in _misapplied(scope, spec.hard))
+        yield from _validate_requirement(requirement, path)
+    if _conflict([requirement.scope_name for requirement in requirements]):
+        yield invalid(path, spec.scopes, "conflicting scopes")
 
 
 def _validate_requirement(requirement: ScopedResourceSelectorRequirement, path: str) -> Iterator[Cause]:
-    operator, scope = requirement.operator, requirement.scope_name
-    if scope in ("BestEffort", "NotBestEffort", "Terminating", "NotTerminating") and operator != "Exists":
+    operator, values = requirement.operator, requirement.values
+    if requirement.scope_name in WITHOUT_VALUES and operator != "Exists":
         yield invalid(
             f"{path}.operator",
             operator,
-            "must be 'Exist' when scope is any of ResourceQuotaScopeTerminating, "
+            "must be 'Exists' when scope is any of ResourceQuotaScopeTerminating, "
             "ResourceQuotaScopeNotTerminating, ResourceQuotaScopeBestEffort, "
             "ResourceQuotaScopeNotBestEffort or ResourceQuotaScopeCrossNamespacePodAffinity",
         )
-    if operator not in OPERATORS:
-        yield not_supported(f"{path}.operator", operator, OPERATORS)
-    elif operator in ("In", "NotIn") and not requirement.values:
-        yield required(f"{path}.values", "must be at least one value when `operator` is 'In' or 'NotIn'")
-    elif operator in ("Exists", "DoesNotExist") and requirement.values:
-        why = "must be no value when `operator` is 'Exists' or 'DoesNotExist'"
-        yield forbidden(f"{path}.values", why)
+    if operator in ("In", "NotIn"):
+        if not values:
+            why = "must be at least one value when `operator` is 'In' or 'NotIn' for scope selector"
+            yield required(f"{path}.values", why)
+    elif operator in ("Exists", "DoesNotExist"):
+        if values:
+            why = "must be no value when `operator` is 'Exist' or 'DoesNotExist' for scope selector"
+            yield invalid(f"{path}.values", values, why)
+    else:
+        yield invalid(f"{path}.operator", operator, "not a valid selector operator")
 
 
-def _applies(scope: str, resource: str) -> bool:
-    """Whether a quota of `resource` can be narrowed to `scope`: only pods have scopes."""
-    if scope == "BestEffort":
-        return resource == "pods"
-    if scope == "VolumeAttributesClass":
-        return resource in ("persistentvolumeclaims", "requests.storage")
-    pods = {"pods", *COMPUTE, *(f"{side}.{name}" for side in ("limits", "requests") for name in COMPUTE)}
-    return scope not in SCOPES or resource in pods
+def _conflict(scopes: list[str]) -> bool:
+    return any(set(pair) <= set(scopes) for pair in OPPOSITES)
+
+
+def _misapplied(scope: str, hard: Iterable[str]) -> list[str]:
+    """Resources a quota counts, and cannot count of `scope` only."""
+    applicable = APPLICABLE.get(scope)
+    return (
+        [] if applicable is None else [name for name in hard if _is_counted(name) and name not in applicable]
+    )

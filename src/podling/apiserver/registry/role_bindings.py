@@ -34,7 +34,7 @@ class RoleBindings(Kind[RoleBinding]):
         return [
             *metadata.validate(obj.metadata, name_rule=names.path_segment),
             *validate_role_ref(obj.role_ref, ("ClusterRole", "Role")),
-            *validate_subjects(obj.subjects),
+            *validate_subjects(obj.subjects, namespaced=True),
         ]
 
     def validate_update(self, new: RoleBinding, old: RoleBinding) -> list[Cause]:

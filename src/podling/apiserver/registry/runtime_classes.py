@@ -9,11 +9,12 @@ from typing import Any
 from podling.apiserver.registry import metadata
 from podling.apiserver.registry.age import age
 from podling.apiserver.registry.columns import AGE, NAME
-from podling.apiserver.registry.container.resource_validation import validate_quantities
+from podling.apiserver.registry.container.resource_validation import validate_resources
 from podling.apiserver.registry.field import IMMUTABLE, all_invalid, invalid, required
 from podling.apiserver.registry.kind import Column, Kind
 from podling.apiserver.registry.scheduling.validation import validate_tolerations
 from podling.model import names
+from podling.model.container import ResourceRequirements
 from podling.model.errors import Cause
 from podling.model.runtime_class import RuntimeClass
 from podling.model.scheme import resource_of
@@ -42,7 +43,7 @@ def _validate(obj: RuntimeClass) -> Iterator[Cause]:
     else:
         yield from all_invalid("handler", obj.handler, names.dns1123_label(obj.handler))
     if obj.overhead is not None:
-        yield from validate_quantities(obj.overhead.pod_fixed, "overhead.podFixed")
+        yield from validate_resources(ResourceRequirements(limits=obj.overhead.pod_fixed), "overhead")
     if obj.scheduling is not None:
         yield from metadata.validate_labels(obj.scheduling.node_selector, "scheduling.nodeSelector")
         yield from validate_tolerations(obj.scheduling.tolerations, "scheduling.tolerations")

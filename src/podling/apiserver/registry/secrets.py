@@ -5,8 +5,6 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any
 
-import msgspec
-
 from podling.apiserver.registry import metadata
 from podling.apiserver.registry.age import age
 from podling.apiserver.registry.columns import AGE, NAME
@@ -19,6 +17,7 @@ from podling.apiserver.registry.field import (
     required,
     too_long,
 )
+from podling.apiserver.registry.go_json import fault_of_json_object
 from podling.apiserver.registry.kind import Column, Kind
 from podling.model import names
 from podling.model.config import Secret
@@ -28,11 +27,12 @@ from podling.model.scheme import resource_of
 OPAQUE = "Opaque"
 TOKEN = "kubernetes.io/service-account-token"
 ACCOUNT_ANNOTATION = "kubernetes.io/service-account.name"
+SSH_AUTH = "kubernetes.io/ssh-auth"
 
 REQUIRED_KEYS = {
     "kubernetes.io/dockercfg": (".dockercfg",),
     "kubernetes.io/dockerconfigjson": (".dockerconfigjson",),
-    "kubernetes.io/ssh-auth": ("ssh-privatekey",),
+    SSH_AUTH: ("ssh-privatekey",),
     "kubernetes.io/tls": ("tls.crt", "tls.key"),
 }
 JSON_TYPES = ("kubernetes.io/dockercfg", "kubernetes.io/dockerconfigjson")
@@ -85,15 +85,8 @@ def _validate_type(secret: Secret) -> list[Cause]:
         return [required("data[username]"), required("data[password]")]
     causes = []
     for key in REQUIRED_KEYS.get(secret.type, ()):
-        if key not in secret.data:
+        if key not in secret.data or (secret.type == SSH_AUTH and not secret.data[key]):
             causes.append(required(f"data[{key}]"))
-        elif secret.type in JSON_TYPES and not _is_json(secret.data[key]):
-            causes.append(invalid(f"data[{key}]", "<secret contents redacted>", "is not JSON"))
+        elif secret.type in JSON_TYPES and (why := fault_of_json_object(secret.data[key])):
+            causes.append(invalid(f"data[{key}]", "<secret contents redacted>", why))
     return causes
-
-
-def _is_json(data: bytes) -> bool:
-    try:
-        return isinstance(msgspec.json.decode(data), dict)
-    except msgspec.DecodeError:
-        return False

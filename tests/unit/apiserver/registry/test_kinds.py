@@ -35,7 +35,17 @@ MINIMAL: dict[str, dict[str, Any]] = {
     "RuntimeClass": {"handler": "h"},
     "RoleBinding": {"roleRef": {"kind": "Role", "name": "r"}},
     "ClusterRoleBinding": {"roleRef": {"kind": "ClusterRole", "name": "r"}},
-    "Event": {"involvedObject": {"namespace": "ns"}, "regarding": {"namespace": "ns"}},
+    "Event": {
+        "involvedObject": {"namespace": "ns"},
+        "regarding": {"namespace": "ns"},
+        "eventTime": "2026-01-01T00:00:10.000000Z",
+        "reportingComponent": "c",
+        "reportingController": "c",
+        "reportingInstance": "i",
+        "action": "a",
+        "reason": "r",
+        "type": "Normal",
+    },
 }
 
 
@@ -229,7 +239,7 @@ def test_an_event_of_one_version_is_the_same_in_the_other() -> None:
             {"data": {"a": ""}, "binaryData": {"a": B64}},
             ['data[a]: Invalid value: "a": duplicate of key present in binaryData'],
         ),
-        (ConfigMaps(), {"data": {"a": "x" * 1048577}}, [": Too long: may not be more than 1048576 bytes"]),
+        (ConfigMaps(), {"data": {"a": "x" * 1048577}}, ["[]: Too long: may not be more than 1048576 bytes"]),
         (
             Secrets(),
             {"type": "kubernetes.io/tls", "data": {"tls.crt": B64}},
@@ -238,7 +248,15 @@ def test_an_event_of_one_version_is_the_same_in_the_other() -> None:
         (
             Secrets(),
             {"type": "kubernetes.io/dockerconfigjson", "stringData": {".dockerconfigjson": "x"}},
-            ['data[.dockerconfigjson]: Invalid value: "<secret contents redacted>": is not JSON'],
+            [
+                'data[.dockerconfigjson]: Invalid value: "<secret contents redacted>": '
+                "invalid character 'x' looking for beginning of value"
+            ],
+        ),
+        (
+            Secrets(),
+            {"type": "kubernetes.io/ssh-auth", "data": {"ssh-privatekey": ""}},
+            ["data[ssh-privatekey]: Required value"],
         ),
         (
             Secrets(),
@@ -254,8 +272,8 @@ def test_an_event_of_one_version_is_the_same_in_the_other() -> None:
             Nodes(),
             {"spec": {"taints": [{"key": "a", "effect": "X"}]}},
             [
-                'spec.taints[0].effect: Unsupported value: "X": supported values: '
-                '"NoExecute", "NoSchedule", "PreferNoSchedule"'
+                'metadata.taints[0].effect: Unsupported value: "X": supported values: '
+                '"NoSchedule", "PreferNoSchedule", "NoExecute"'
             ],
         ),
         (Services(), {}, ["spec.ports: Required value"]),
@@ -323,5 +341,10 @@ def test_only_finalize_clears_the_finalizers_of_a_namespace() -> None:
 
 
 def test_what_a_node_was_given_is_not_taken_away() -> None:
-    old, new = made(Nodes(), {"spec": {"podCIDR": "10.0.0.0/24"}}), made(Nodes())
-    assert [cause.field for cause in Nodes().validate_update(new, old)] == ["spec.podCIDR"]
+    given = {"podCIDR": "10.0.0.0/24", "providerID": "a://b", "externalID": "e"}
+    old, new = made(Nodes(), {"spec": given}), made(Nodes())
+    assert [f"{cause.field}: {cause.message}" for cause in Nodes().validate_update(new, old)] == [
+        'spec.podCIDRs: Forbidden: node updates may not change podCIDR except from "" to valid',
+        'spec.providerID: Forbidden: node updates may not change providerID except from "" to valid',
+        "spec.externalID: Forbidden: may not be updated",
+    ]

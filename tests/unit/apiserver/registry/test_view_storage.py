@@ -28,9 +28,13 @@ async def test_written_in_one_version_read_in_the_other(api: Any) -> None:
 
 async def test_replaced_in_one_version_changed_in_the_other(api: Any) -> None:
     await api.post(CORE, core_event())
-    patched = await api.patch(f"{NEWER}/e", {"note": "it still runs"})
+    series = {"count": 2, "lastObservedTime": "2026-01-01T00:00:00.000000Z"}
+    patched = await api.patch(f"{NEWER}/e", {"series": series})
     assert patched.status == 200
-    assert (await api.get(f"{CORE}/e")).body["message"] == "it still runs"
+    assert (await api.get(f"{CORE}/e")).body["series"] == series
+    reworded = await api.patch(f"{CORE}/e", {"message": "it still runs"})
+    assert reworded.status == 200
+    assert (await api.get(f"{NEWER}/e")).body["note"] == "it still runs"
     assert (await api.post(NEWER, {"metadata": {"name": "e"}})).status in (409, 422)
     assert (await api.delete(f"{NEWER}/e")).status == 200
     assert (await api.get(f"{CORE}/e")).status == 404

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 
 from podling.apiserver.registry.field import all_invalid, forbidden, invalid, not_supported, required
 from podling.apiserver.registry.pod.resource_claims import validate_claims
@@ -52,12 +52,6 @@ def validate_pod_level(resources: ResourceRequirements, path: str, claims: froze
     return _validate(resources, path, claims, _validate_pod_level_name)
 
 
-def validate_quantities(quantities: Mapping[str, Quantity], path: str) -> Iterator[Cause]:
-    for name, quantity in quantities.items():
-        yield from validate_name(name, f"{path}[{name}]")
-        yield from _validate_quantity(name, quantity, f"{path}[{name}]")
-
-
 def _validate(
     resources: ResourceRequirements, path: str, claims: frozenset[str], name_rule: NameRule
 ) -> Iterator[Cause]:
@@ -86,12 +80,20 @@ def validate_name(name: str, path: str) -> Iterator[Cause]:
     yield from all_invalid(path, name, faults)
     if "/" not in name:
         huge = name.startswith(HUGE_PAGES)
-        if not faults and not huge and name not in STANDARD and not name.startswith(f"requests.{HUGE_PAGES}"):
+        if not faults and not is_standard(name):
             yield invalid(path, name, "must be a standard resource type or fully qualified")
         if not huge:
             yield invalid(path, name, "must be a standard resource for containers")
     elif not is_native(name) and not is_extended(name):
         yield invalid(path, name, "doesn't follow extended resource name standard")
+
+
+def validate_standard(name: str, path: str) -> Iterator[Cause]:
+    """Of a resource of no container."""
+    faults = names.qualified_name(name)
+    yield from all_invalid(path, name, faults)
+    if not faults and "/" not in name and not is_standard(name):
+        yield invalid(path, name, "must be a standard resource type or fully qualified")
 
 
 def _validate_pod_level_name(name: str, path: str) -> Iterator[Cause]:
@@ -100,7 +102,7 @@ def _validate_pod_level_name(name: str, path: str) -> Iterator[Cause]:
     faults = names.qualified_name(name)
     yield from all_invalid(path, name, faults)
     if not faults:
-        if "/" not in name and name not in STANDARD and not name.startswith(f"requests.{HUGE_PAGES}"):
+        if "/" not in name and not is_standard(name):
             yield invalid(path, name, "must be a standard resource type or fully qualified")
         else:
             yield not_supported(path, name, ("cpu", HUGE_PAGES, "memory"))
@@ -114,13 +116,26 @@ def is_extended(name: str) -> bool:
     return not is_native(name) and not name.startswith("requests.")
 
 
-def _validate_quantity(name: str, quantity: Quantity, path: str) -> Iterator[Cause]:
+def is_standard(name: str) -> bool:
+    """Of a name without a domain: whether it means something somewhere."""
+    return name in STANDARD or name.startswith((HUGE_PAGES, f"requests.{HUGE_PAGES}"))
+
+
+def overcommits(name: str) -> bool:
+    """Whether a limit may be more than what is requested."""
+    return is_native(name) and not name.startswith(HUGE_PAGES)
+
+
+def validate_quantity(name: str, quantity: Quantity, path: str) -> Iterator[Cause]:
+    """Of any resource, whoever has it."""
     if quantity.nanos < 0:
         yield invalid(path, quantity, "must be greater than or equal to 0")
-    if name in CONTAINER_RESOURCES:
-        return
     if quantity.nanos % _ONE and (name in COUNTS or is_extended(name)):
         yield invalid(path, quantity, "must be an integer")
+
+
+def _validate_quantity(name: str, quantity: Quantity, path: str) -> Iterator[Cause]:
+    yield from validate_quantity(name, quantity, path)
     if name.startswith(HUGE_PAGES) and not _is_multiple(quantity, name.removeprefix(HUGE_PAGES)):
         yield invalid(path, quantity, f"{quantity} is not positive integer multiple of {name}")
 
@@ -134,11 +149,10 @@ def _is_multiple(quantity: Quantity, page: str) -> bool:
 
 
 def _validate_request(name: str, request: Quantity, limit: Quantity | None, path: str) -> Iterator[Cause]:
-    overcommits = is_native(name) and not name.startswith(HUGE_PAGES)
     if limit is None:
-        if not overcommits:
+        if not overcommits(name):
             yield required(f"{path}.limits", "Limit must be set for non overcommitable resources")
-    elif request != limit and not overcommits:
+    elif request != limit and not overcommits(name):
         yield invalid(f"{path}.requests", request, f"must be equal to {name} limit of {limit}")
     elif request > limit:
         yield invalid(f"{path}.requests", request, f"must be less than or equal to {name} limit of {limit}")
