@@ -331,6 +331,22 @@ def test_a_deleted_namespace_stays_until_it_has_been_emptied() -> None:
     assert kind.may_vanish(finalized, namespace)
 
 
+async def test_the_phase_of_a_namespace_is_that_of_its_deletion(api: Any) -> None:
+    path = "/api/v1/namespaces/default/status"
+    refused = await api.patch(path, {"status": {"phase": "Terminating"}})
+    assert refused.message == (
+        'Namespace "default" is invalid: status.Phase: Invalid value: "Terminating": '
+        "may only be 'Active' if `deletionTimestamp` is empty"
+    )
+    path = "/api/v1/namespaces/other"
+    await api.delete(path)
+    refused = await api.patch(f"{path}/status", {"status": {"phase": "Active"}})
+    assert "may only be 'Terminating' if `deletionTimestamp` is not empty" in refused.message
+    held = {"metadata": {"name": "other"}, "spec": {"finalizers": ["kubernetes", "mine"]}}
+    refused = await api.put(f"{path}/finalize", held)
+    assert refused.body["details"]["causes"][0]["field"] == "spec.finalizers[1]"
+
+
 def test_only_finalize_clears_the_finalizers_of_a_namespace() -> None:
     kind, old, new = Namespaces(), made(Namespaces()), made(Namespaces())
     new.spec.finalizers = []

@@ -89,6 +89,10 @@ def test_defaults_of_a_limit_range_follow_from_its_bounds() -> None:
     assert limits["defaultRequest"] == {"cpu": "2", "memory": "4Mi"}
 
 
+def quota_of(*requirements: dict[str, Any]) -> dict[str, Any]:
+    return {"spec": {"scopeSelector": {"matchExpressions": list(requirements)}}}
+
+
 RULE = {"verbs": ["get"], "apiGroups": [""], "resources": ["pods"]}
 
 
@@ -154,6 +158,115 @@ RULE = {"verbs": ["get"], "apiGroups": [""], "resources": ["pods"]}
         ),
         (RuntimeClasses(), {}, ["handler: Required value"]),
         (
+            RuntimeClasses(),
+            {"handler": "h", "overhead": {"podFixed": {"hugepages-2Mi": "1Mi"}}},
+            [
+                'overhead.limits[hugepages-2Mi]: Invalid value: "1Mi": '
+                "1Mi is not positive integer multiple of hugepages-2Mi",
+                "overhead: Forbidden: HugePages require cpu or memory",
+            ],
+        ),
+        (
+            LimitRanges(),
+            {"spec": {"limits": [{"type": "PersistentVolumeClaim", "max": {"odd": "1"}}]}},
+            [
+                'spec.limits[0].max[odd]: Invalid value: "odd": '
+                "must be a standard resource type or fully qualified",
+                "spec.limits[0].limits: Required value: "
+                "either minimum or maximum storage value is required, but neither was provided",
+            ],
+        ),
+        (
+            LimitRanges(),
+            {"spec": {"limits": [{"type": "Container", "min": {"storage": "1"}}]}},
+            [
+                f'spec.limits[0].{where}[storage]: Invalid value: "storage": '
+                "must be a standard resource for containers"
+                for where in ("min", "defaultRequest")
+            ],
+        ),
+        (
+            LimitRanges(),
+            {
+                "spec": {
+                    "limits": [
+                        {
+                            "type": "Container",
+                            "default": {"a.b/gpu": "2"},
+                            "defaultRequest": {"a.b/gpu": "1"},
+                        }
+                    ]
+                }
+            },
+            [
+                'spec.limits[0].defaultRequest[a.b/gpu]: Invalid value: "1": '
+                "default value 2 must equal to defaultRequest value 1 in a.b/gpu"
+            ],
+        ),
+        (ResourceQuotas(), {"spec": {"hard": {"count/jobs.batch": "1", "requests.a.b/gpu": "1"}}}, []),
+        (
+            ResourceQuotas(),
+            {"spec": {"hard": {"storage": "1", "odd": "1", "count/pods": "500m"}}},
+            [
+                'spec.hard[storage]: Invalid value: "storage": must be a standard resource for quota',
+                'spec.hard[odd]: Invalid value: "odd": must be a standard resource type or fully qualified',
+                'spec.hard[odd]: Invalid value: "odd": must be a standard resource for quota',
+                'spec.hard[count/pods]: Invalid value: "500m": must be an integer',
+            ],
+        ),
+        (
+            ResourceQuotas(),
+            {"spec": {"hard": {"count/jobs.batch": "1", "pods": "1"}, "scopes": ["Terminating"]}},
+            [],
+        ),
+        (
+            ResourceQuotas(),
+            {"spec": {"scopes": ["Odd"]}},
+            ['spec.scopes: Invalid value: ["Odd"]: unsupported scope'],
+        ),
+        (
+            ResourceQuotas(),
+            quota_of({"scopeName": "Terminating", "operator": "In", "values": ["a"]}),
+            [
+                'spec.scopeSelector.matchExpressions.operator: Invalid value: "In": '
+                "must be 'Exists' when scope is any of ResourceQuotaScopeTerminating, "
+                "ResourceQuotaScopeNotTerminating, ResourceQuotaScopeBestEffort, "
+                "ResourceQuotaScopeNotBestEffort or ResourceQuotaScopeCrossNamespacePodAffinity"
+            ],
+        ),
+        (
+            ResourceQuotas(),
+            quota_of({"scopeName": "PriorityClass", "operator": "In"}),
+            [
+                "spec.scopeSelector.matchExpressions.values: Required value: "
+                "must be at least one value when `operator` is 'In' or 'NotIn' for scope selector"
+            ],
+        ),
+        (
+            ResourceQuotas(),
+            quota_of({"scopeName": "PriorityClass", "operator": "Exists", "values": ["a"]}),
+            [
+                'spec.scopeSelector.matchExpressions.values: Invalid value: ["a"]: '
+                "must be no value when `operator` is 'Exist' or 'DoesNotExist' for scope selector"
+            ],
+        ),
+        (
+            ResourceQuotas(),
+            quota_of({"scopeName": "Odd", "operator": "Odd"}),
+            [
+                'spec.scopeSelector.matchExpressions.scopeName: Invalid value: "Odd": unsupported scope',
+                'spec.scopeSelector.matchExpressions.operator: Invalid value: "Odd": '
+                "not a valid selector operator",
+            ],
+        ),
+        (
+            ResourceQuotas(),
+            quota_of(
+                *({"scopeName": name, "operator": "Exists"} for name in ("BestEffort", "NotBestEffort"))
+            ),
+            ["spec.scopeSelector.matchExpressions: Invalid value: []: conflicting scopes"],
+        ),
+        (
             PodDisruptionBudgets(),
             {"spec": {"minAvailable": 1, "maxUnavailable": "101%"}},
             [
@@ -174,6 +287,32 @@ RULE = {"verbs": ["get"], "apiGroups": [""], "resources": ["pods"]}
             ],
         ),
         (ClusterRoles(), {"rules": [{"verbs": ["get"], "nonResourceURLs": ["/x"]}, RULE]}, []),
+        (
+            ClusterRoles(),
+            {
+                "aggregationRule": {
+                    "clusterRoleSelectors": [{"matchExpressions": [{"key": "a", "operator": "X"}]}]
+                }
+            },
+            [
+                "aggregationRule.clusterRoleSelectors[0].matchExpressions[0].operator: "
+                'Invalid value: "X": not a valid selector operator',
+                "aggregationRule.clusterRoleSelectors[0]: Invalid value: null: invalid label selector.",
+            ],
+        ),
+        (
+            RoleBindings(),
+            {
+                "roleRef": {"kind": "Role", "name": "r"},
+                "subjects": [{"kind": "ServiceAccount", "name": "a"}, {"kind": "User"}, {"kind": "Group"}],
+            },
+            [
+                "subjects[1].name: Required value",
+                'subjects[1].name: Invalid value: "": user name cannot be empty',
+                "subjects[2].name: Required value",
+                'subjects[2].name: Invalid value: "": group name cannot be empty',
+            ],
+        ),
         (
             ClusterRoleBindings(),
             {"roleRef": {"kind": "Role", "name": "r"}, "subjects": [{"kind": "ServiceAccount", "name": "a"}]},
@@ -208,3 +347,56 @@ def test_names_of_system_classes_are_the_systems() -> None:
 def test_what_stays_as_it_was(kind: Kind[Any], old: Any, new: Any, field: str) -> None:
     causes = kind.validate_update(made(kind, new), made(kind, old))
     assert [cause.field for cause in causes] == [field]
+
+
+def test_a_budget_may_be_named_like_any_object() -> None:
+    assert faults(PodDisruptionBudgets(), made(PodDisruptionBudgets(), {}, "My_Budget")) == []
+    assert faults(PodDisruptionBudgets(), made(PodDisruptionBudgets(), {}, "a/b"))
+
+
+def test_what_a_quota_selects_may_change() -> None:
+    kind = ResourceQuotas()
+    selecting = made(kind, quota_of({"scopeName": "PriorityClass", "operator": "Exists"}))
+    assert kind.validate_update(selecting, made(kind, {})) == []
+
+
+CONDITION = {
+    "type": "a.b/Ready",
+    "status": "True",
+    "lastTransitionTime": BORN,
+    "reason": "AsItIs",
+    "message": "",
+}
+CONDITIONS: list[tuple[list[dict[str, Any]], list[str]]] = [
+    ([CONDITION], []),
+    ([CONDITION, CONDITION], ['[1].type: Duplicate value: "a.b/Ready"']),
+    (
+        [{**CONDITION, "status": "Odd"}],
+        ['[0].status: Unsupported value: "Odd": supported values: "False", "True", "Unknown"'],
+    ),
+    (
+        [{**CONDITION, "observedGeneration": -1}],
+        ["[0].observedGeneration: Invalid value: -1: must be greater than or equal to zero"],
+    ),
+    ([{**CONDITION, "lastTransitionTime": None}], ["[0].lastTransitionTime: Required value: must be set"]),
+    ([{**CONDITION, "reason": ""}], ["[0].reason: Required value: must be set"]),
+    ([{**CONDITION, "reason": "r" * 1025}], ["[0].reason: Too long: may not be more than 1024 bytes"]),
+    ([{**CONDITION, "message": "m" * 32769}], ["[0].message: Too long: may not be more than 32768 bytes"]),
+]
+
+
+@pytest.mark.parametrize(("conditions", "expected"), CONDITIONS)
+def test_conditions_of_a_budget(conditions: list[dict[str, Any]], expected: list[str]) -> None:
+    kind = PodDisruptionBudgets()
+    sent = [{key: value for key, value in one.items() if value is not None} for one in conditions]
+    new = made(kind, {"status": {"conditions": sent}})
+    causes = kind.subresources["status"].validate_update(new, made(kind, {}))  # type: ignore[union-attr]
+    assert [f"{c.field}: {c.message}".removeprefix("status.conditions") for c in causes] == expected
+
+
+def test_a_condition_says_why_in_one_word() -> None:
+    kind = PodDisruptionBudgets()
+    new = made(kind, {"status": {"conditions": [{**CONDITION, "reason": "as it is"}]}})
+    (cause,) = kind.subresources["status"].validate_update(new, made(kind, {}))  # type: ignore[union-attr]
+    assert cause.field == "status.conditions[0].reason"
+    assert "a condition reason must start with alphabetic character" in cause.message
