@@ -16,6 +16,7 @@ from podling.scheduler.node_info import PODS, NodeInfo
 from podling.scheduler.node_match import named_nodes, tolerated, untolerated
 from podling.scheduler.pod_info import PodInfo
 from podling.scheduler.refusal import (
+    DECLARED_FEATURES,
     NODE_AFFINITY,
     NODE_NAME,
     NODE_PORTS,
@@ -87,6 +88,14 @@ def resources(pod: PodInfo, node: NodeInfo) -> Refusal | None:
     return Refusal(NODE_RESOURCES, reasons, final=too_small)
 
 
+def declared_features(pod: PodInfo, node: NodeInfo) -> Refusal | None:
+    missing = pod.features.difference(node.node.status.declared_features) if pod.features else frozenset()
+    if not missing:
+        return None
+    why = f"node declared features check failed - unsatisfied requirements: {', '.join(sorted(missing))}"
+    return Refusal(DECLARED_FEATURES, (why,), final=True)
+
+
 FILTERS: tuple[Filter, ...] = (
     pinned,
     node_unschedulable,
@@ -95,4 +104,5 @@ FILTERS: tuple[Filter, ...] = (
     node_affinity,
     host_ports,
     resources,
+    declared_features,
 )

@@ -9,6 +9,7 @@ import msgspec
 from msgspec.structs import replace
 
 from podling.model.container import Container, ResourceList
+from podling.model.declared_features import needed_to_run
 from podling.model.host_ports import HostPort, host_ports
 from podling.model.pod import Pod
 from podling.model.pod_status import ContainerStatus
@@ -42,6 +43,8 @@ class PodInfo:
     terms: PodTerms
     spreads: tuple[Spread, ...]
     images: tuple[str, ...]
+    features: frozenset[str]
+    """Those a node must declare."""
 
     @property
     def uid(self) -> str:
@@ -64,6 +67,7 @@ class PodInfo:
             self.cpu,
             self.memory,
             self.ports,
+            self.features,
             _shapes.encode(rules),
         )
 
@@ -79,6 +83,7 @@ def pod_info(pod: Pod) -> PodInfo:
         pod_terms(pod),
         spreads(pod),
         tuple(_tagged(one.image) for one in (*pod.spec.init_containers, *pod.spec.containers)),
+        needed_to_run(pod.spec),
     )
 
 

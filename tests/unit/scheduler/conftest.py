@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
@@ -21,12 +21,13 @@ def make_node(
     name: str = "n1",
     spec: dict[str, Any] | None = None,
     allocatable: dict[str, str] | None = None,
+    declares: Sequence[str] = (),
     **labels: str,
 ) -> Node:
     node = {
         "metadata": {"name": name, "labels": labels},
         "spec": spec or {},
-        "status": {"allocatable": allocatable or ALLOCATABLE},
+        "status": {"allocatable": allocatable or ALLOCATABLE, "declaredFeatures": list(declares)},
     }
     return json.decode(json.encode(node), Node)
 

@@ -37,6 +37,10 @@ CORDON = {"key": "node.kubernetes.io/unschedulable", "operator": "Exists"}
 
 gpu = {"name": "c", "resources": {"requests": {"example.com/gpu": "1"}}}
 
+RULE = {"action": "RestartAllContainers", "exitCodes": {"operator": "In", "values": [42]}}
+RESTARTING = {"containers": [{"name": "c", "restartPolicyRules": [RULE]}]}
+RESTART_ALL = "RestartAllContainersOnContainerExits"
+
 CASES: list[tuple[str, dict[str, Any], dict[str, Any], list[str]]] = [
     ("nothing asked", {}, {}, []),
     ("cordoned", {}, {"spec": {"unschedulable": True}}, ["node(s) were unschedulable"]),
@@ -63,6 +67,13 @@ CASES: list[tuple[str, dict[str, Any], dict[str, Any], list[str]]] = [
     ("overhead", {"cpu": "2", "overhead": {"cpu": "1m"}}, {}, ["Insufficient cpu"]),
     ("enough cpu", {"cpu": "2"}, {}, []),
     ("too much cpu", {"cpu": "2001m"}, {}, ["Insufficient cpu"]),
+    ("new features the node has", RESTARTING, {"declares": ["Other", RESTART_ALL]}, []),
+    (
+        "new features the node has not",
+        RESTARTING,
+        {},
+        [f"node declared features check failed - unsatisfied requirements: {RESTART_ALL}"],
+    ),
     ("too much of both", {"cpu": "3", "memory": "5Gi"}, {}, ["Insufficient cpu", "Insufficient memory"]),
 ]
 
@@ -152,3 +163,7 @@ def test_preemption_helps_only_against_pods(
     refusal = refuse(pod(**asks), info)
     assert refusal is not None
     assert refusal.final is final
+
+
+def test_pods_that_need_different_features_are_not_answered_alike(pod: Callable[..., PodInfo]) -> None:
+    assert pod(**RESTARTING).shape() != pod().shape()

@@ -6,6 +6,7 @@ from podling.apiserver.admission.default_toleration_seconds import DefaultTolera
 from podling.apiserver.admission.disruption_budgets import DisruptionBudgets
 from podling.apiserver.admission.limit_ranger import LimitRanger
 from podling.apiserver.admission.namespace_lifecycle import NamespaceLifecycle
+from podling.apiserver.admission.node_declared_features import NodeDeclaredFeatures
 from podling.apiserver.admission.plugin import Chain, Objects
 from podling.apiserver.admission.priority import Priority
 from podling.apiserver.admission.resource_quota import ResourceQuotas
@@ -27,6 +28,7 @@ def built_in(objects: Objects, clock: Clock, *, mount_tokens: bool = False) -> C
             ServiceAddresses(objects),
         ),
         (
+            NodeDeclaredFeatures(objects.find),
             DisruptionBudgets(objects, clock),
             ResourceQuotas(objects),
         ),

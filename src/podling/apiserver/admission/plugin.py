@@ -73,7 +73,7 @@ class Objects(Protocol):
 
 class Chain:
     """All plugins, asked in order: those that may change an object, and once that has been found valid those
-    that take from what is limited."""
+    that only say no, and those that take from what is limited."""
 
     def __init__(self, changing: Sequence[Plugin], taking: Sequence[Plugin] = ()) -> None:
         self._changing = changing

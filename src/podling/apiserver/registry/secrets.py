@@ -17,7 +17,7 @@ from podling.apiserver.registry.field import (
     required,
     too_long,
 )
-from podling.apiserver.registry.go_json import fault_of_json_object
+from podling.apiserver.registry.json_object import fault_of_json_object
 from podling.apiserver.registry.kind import Column, Kind
 from podling.model import names
 from podling.model.config import Secret

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from podling.apiserver.registry.go_json import fault_of_json_object
+from podling.apiserver.registry.json_object import fault_of_json_object
 
 
 @pytest.mark.parametrize(
