@@ -13,13 +13,13 @@ from podling.assemble.control_plane import control_plane
 from podling.assemble.prepare_server import (
     LOOPBACK,
     ServerSettings,
-    check_port,
     server_settings,
     write_admin,
     write_node,
     write_parts,
 )
 from podling.assemble.process import Report
+from podling.assemble.settle import check_port
 from podling.instance import DEFAULT_PORT, Instance
 from podling.model.gates import DEFAULT_GATES, Gates
 from podling.model.time import Clock, SystemClock

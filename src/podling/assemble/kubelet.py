@@ -12,10 +12,12 @@ from pathlib import Path
 
 from podling.assemble import process
 from podling.assemble.access import access_from
-from podling.assemble.node import RunningNode, start_runtime
+from podling.assemble.node import RunningNode
 from podling.assemble.node_options import NodeOptions
-from podling.assemble.prepare_node import KUBELET_PORT, NodeSettings, choose, port_before, port_of
+from podling.assemble.prepare_node import NodeSettings, port_of
 from podling.assemble.process import Report
+from podling.assemble.runtime import start_runtime
+from podling.assemble.settle import KUBELET_PORT, choose, port_before
 from podling.client.client import Client
 from podling.client.kubeconfig import Access
 from podling.instance import Instance
@@ -56,7 +58,7 @@ async def _run(options: KubeletOptions, report: Report, told_to_stop: asyncio.Ev
     check_machine()
     with hold(options.instance):
         settings = _settings(options, access, clock)
-        containerd = await start_runtime(settings, report)
+        containerd = await start_runtime(settings.instance, settings.subnet, settings.options, report)
         client = Client(access.transport())
         node = RunningNode(settings, client, clock, containerd)
         try:

@@ -10,9 +10,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractContextManager, asynccontextmanager
 from dataclasses import dataclass
 
-from podling import node_runtime
 from podling.assemble.prepare_node import NodeSettings, port_of
-from podling.assemble.process import Report
 from podling.client.client import Client
 from podling.client.events import EventRecorder
 from podling.cri.containerd import Containerd
@@ -25,15 +23,6 @@ from podling.model.time import Clock
 from podling.streaming.within import Connect
 
 log = logging.getLogger(__name__)
-
-
-async def start_runtime(settings: NodeSettings, report: Report) -> Containerd | None:
-    """A private containerd that serves; None when another runtime is to be used. Raises StartError."""
-    if settings.options.cri_endpoint:
-        return None
-    report("Starting containerd")
-    mirrors, deadline = settings.options.registry_mirrors, settings.kubelet_config().pull_deadline
-    return await node_runtime.start(settings.instance, settings.subnet, mirrors, deadline)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,5 +1,5 @@
-"""What a node's start settles before its kubelet is built: its name, address and port, the pods' subnet, and
-the certificate its server shows.
+"""What a node's start settles before its kubelet is built: its name, address and port, and the certificate
+its server shows.
 """
 
 from __future__ import annotations
@@ -9,13 +9,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from podling.assemble.node_options import NodeOptions
-from podling.instance import LAYOUT_VERSION, Choices, Instance, LayoutError, routed
+from podling.instance import Instance
 from podling.kubelet.config import KubeletConfig
 from podling.node_runtime import PAUSE_IMAGE
 from podling.pki import KeyPair
-from podling.starting import StartError
-
-KUBELET_PORT = 10250
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,32 +60,3 @@ class NodeSettings:
 def port_of(listener: socket.socket) -> int:
     port: int = listener.getsockname()[1]
     return port
-
-
-def choose(instance: Instance, port: int, subnet: str = "") -> Choices:
-    """The pods' subnet, the one of the last start if it can be had, kept with `port` for the next. `subnet`
-    is one that must be had. Raises StartError."""
-    try:
-        before = instance.choices()
-        routes = Path("/proc/net/route").read_text()
-        chosen = instance.claim_subnet(
-            subnet or (before.subnet if before else None),
-            lambda candidate: routed(candidate, routes, instance.bridge),
-        )
-    except (LayoutError, OSError) as error:
-        raise StartError(str(error)) from error
-    if subnet and chosen != subnet:
-        raise StartError(f"pods cannot have the subnet {subnet}: it is in use on this machine")
-    choices = Choices(LAYOUT_VERSION, port, chosen)
-    if choices != before:
-        instance.keep(choices)
-    return choices
-
-
-def port_before(instance: Instance) -> int | None:
-    """The port of the last start. Raises StartError."""
-    try:
-        before = instance.choices()
-    except LayoutError as error:
-        raise StartError(str(error)) from error
-    return before.port if before else None

@@ -1,4 +1,4 @@
-"""What an API server's start settles before it is built: its port, its certificates, and the kubeconfigs by
+"""What an API server's start settles before it is built: its certificates, and the kubeconfigs by
 which users and the other parts reach it.
 """
 
@@ -8,13 +8,11 @@ from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
-from podling import doctor
 from podling.client import kubeconfig
 from podling.controllers.system_objects import ADDRESS as SERVICE_ADDRESS
 from podling.instance import Instance
 from podling.model.gates import DEFAULT_GATES, Gates
 from podling.pki import Authority, KeyPair
-from podling.starting import StartError
 
 LOOPBACK = "127.0.0.1"
 CLUSTER_NAME = "podling"
@@ -68,13 +66,6 @@ def api_server_hosts(address: str) -> list[str]:
     parts = service.split(".")
     names = [".".join(parts[:count]) for count in (1, 2, 3, 5)]
     return list(dict.fromkeys(["localhost", *names, LOOPBACK, SERVICE_ADDRESS, address]))
-
-
-def check_port(port: int) -> None:
-    """Raises StartError when something listens there."""
-    finding = doctor.port("API server", port)
-    if finding.verdict is doctor.Verdict.FAILED:
-        raise StartError(f"port {port} is in use: {finding.remedy}")
 
 
 def write_admin(instance: Instance, port: int, authority: Authority) -> None:

@@ -1,77 +1,32 @@
 """Everything in one process, from the first reconciliation to the last pod stopped.
 
-Ending goes the other way than starting: pods are stopped while the API server still takes what the kubelet
-has to say, then the runtime and the network, then the API server and the store. What `run` starts is ended by
-`run`, however it ends, short of being killed; what was killed is found by the next start, or ended by `stop`
-(`down.py`).
+    settle ─┬─▶ containerd starts ────────────────────▶ the node runs ─▶ told to stop ─▶ containerd ends
+            └─▶ the parts are imported ─▶ API server ──▲
+
+What `run` starts is ended by `run`, however it ends, short of being killed; what was killed is found by the
+next start, or ended by `stop` (`down.py`).
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
-from dataclasses import dataclass, field, replace
-from datetime import datetime
-from typing import IO, TypeVar
+from collections.abc import Awaitable, Callable
 
 from podling import node_runtime
-from podling.apiserver.event_expiry import expire_events
 from podling.assemble import process
-from podling.assemble.acting import CONTROLLERS, SCHEDULER, run_all
-from podling.assemble.control_plane import Plane, control_plane
-from podling.assemble.node import Neighbour, RunningNode, start_runtime
-from podling.assemble.node_options import NodeOptions
-from podling.assemble.prepare_node import KUBELET_PORT, NodeSettings, choose, port_before
-from podling.assemble.prepare_server import (
-    KUBELET_CLIENT,
-    LOOPBACK,
-    MASTERS,
-    ServerSettings,
-    check_port,
-    server_settings,
-    write_admin,
-)
 from podling.assemble.process import Report
-from podling.client.client import Client
-from podling.client.informer import Informer
-from podling.controllers.service_accounts import DEFAULT as DEFAULT_ACCOUNT
-from podling.controllers.system_objects import NAME as API_SERVICE
-from podling.controllers.system_objects import NAMESPACE as API_NAMESPACE
+from podling.assemble.runtime import start_runtime
+from podling.assemble.settle import check_port, choose, port_before
+from podling.assemble.up_options import Settled, UpOptions
 from podling.cri.containerd import Containerd
-from podling.instance import DEFAULT_PORT, Instance
-from podling.kubelet.kubelet import Kubelet
-from podling.kubelet.serving.server import Peer
-from podling.model.meta import KubeObject
-from podling.model.node import Node
-from podling.model.service import Service
-from podling.model.service_account import ServiceAccount
-from podling.model.time import Clock, SystemClock
-from podling.pki import Authority
-from podling.starting import StartError, check_machine, hold, listener, machine_address
-from podling.storage.compactor import compact_forever
+from podling.instance import DEFAULT_PORT
+from podling.starting import StartError, check_machine, hold
 
 __all__ = ["StartError", "UpOptions", "run"]
 
-T = TypeVar("T", bound=KubeObject)
-
-
-@dataclass(frozen=True, slots=True)
-class UpOptions:
-    """What the command line asks for. `port` None is the port of the last start, or the default."""
-
-    instance: Instance
-    port: int | None = None
-    node: NodeOptions = field(default_factory=NodeOptions)
-    audit_log: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class _Prepared:
-    """`lock` is held while podling runs."""
-
-    lock: IO[str]
-    server: ServerSettings
-    node: NodeSettings
+Live = Callable[
+    [Settled, asyncio.Task[Containerd | None], Callable[[], None], asyncio.Event, Report], Awaitable[None]
+]
 
 
 def run(options: UpOptions, report: Report, ready: Callable[[], None]) -> None:
@@ -85,135 +40,33 @@ def run(options: UpOptions, report: Report, ready: Callable[[], None]) -> None:
 async def _run(
     options: UpOptions, report: Report, ready: Callable[[], None], told_to_stop: asyncio.Event
 ) -> None:
-    clock = SystemClock()
-    prepared = _prepare(options, clock.now())
-    with prepared.lock:
+    check_machine()
+    instance = options.instance
+    with hold(instance):
+        settled = _settle(options)
         try:
             async with asyncio.TaskGroup() as tasks:
-                starting = tasks.create_task(start_runtime(prepared.node, report))
-                async with control_plane(prepared.server, clock) as plane:
-                    await _live(prepared, clock, plane, starting, ready, told_to_stop, report)
+                starting = tasks.create_task(start_runtime(instance, settled.subnet, options.node, report))
+                live = await asyncio.to_thread(_imported)
+                await live(settled, starting, ready, told_to_stop, report)
         except* StartError:
-            await node_runtime.end(options.instance)
+            await node_runtime.end(instance)
             raise
         if not options.node.cri_endpoint:
-            await node_runtime.end(options.instance)
+            await node_runtime.end(instance)
 
 
-def _prepare(options: UpOptions, now: datetime) -> _Prepared:
-    check_machine()
-    lock = hold(options.instance)
-    try:
-        return _prepared(options, now, lock)
-    except BaseException:
-        lock.close()
-        raise
-
-
-def _prepared(options: UpOptions, now: datetime, lock: IO[str]) -> _Prepared:
-    instance, address = options.instance, machine_address()
+def _settle(options: UpOptions) -> Settled:
+    instance = options.instance
     instance.data_dir.mkdir(parents=True, exist_ok=True, mode=0o711)
     port = options.port or port_before(instance) or DEFAULT_PORT
     check_port(port)
-    subnet = choose(instance, port).subnet
-    authority = Authority(instance.pki_dir, now)
-    server = server_settings(instance, port, address, authority, options.node.gates, options.audit_log)
-    name = options.node.name
-    node = NodeSettings(
-        instance=instance,
-        options=options.node,
-        ip=address,
-        listener=listener(address, KUBELET_PORT, 0),
-        subnet=subnet,
-        serving=authority.server("kubelet", f"system:node:{name}", [name, address, "localhost", LOOPBACK]),
-        client_ca=server.ca,
-        api_server=(server.address, server.port),
-    )
-    write_admin(instance, port, authority)
-    return _Prepared(lock, replace(server, kubelet_ca=server.ca), node)
+    return Settled(options, port, choose(instance, port).subnet)
 
 
-async def _live(
-    prepared: _Prepared,
-    clock: Clock,
-    plane: Plane,
-    starting: asyncio.Task[Containerd | None],
-    ready: Callable[[], None],
-    told_to_stop: asyncio.Event,
-    report: Report,
-) -> None:
-    """Everything that acts on objects."""
-    server, name = prepared.server, prepared.node.name
-    report(f"API server on https://{LOOPBACK}:{server.port}")
-    started = asyncio.Event()
+def _imported() -> Live:
+    """All the parts: two thirds of a start's time. containerd starts meanwhile, and what was imported before
+    is what that needs."""
+    from podling.assemble.cluster import live
 
-    def is_ready() -> None:
-        ready()
-        started.set()
-
-    async with asyncio.TaskGroup() as tasks:
-        acting = [
-            tasks.create_task(compact_forever(plane.storage)),
-            tasks.create_task(expire_events(plane.storage, clock)),
-            tasks.create_task(_act(server, plane, clock, started)),
-        ]
-        containerd = await starting
-        report(f"Starting node {name}")
-        client = plane.client(f"system:node:{name}", "system:nodes")
-        api_server = Neighbour(Peer(KUBELET_CLIENT, (MASTERS,)), plane.kubelets.join)
-        node = RunningNode(prepared.node, client, clock, containerd, api_server)
-        acting.append(tasks.create_task(node.run()))
-        acting.append(tasks.create_task(_say_ready(plane.own_client(), name, node.kubelet, is_ready)))
-        await told_to_stop.wait()
-        plane.server.drain()
-        for task in acting:
-            task.cancel()
-    report("Stopping pods")
-    await node.stop_pods()
-    await node.close()
-
-
-async def _act(server: ServerSettings, plane: Plane, clock: Clock, started: asyncio.Event) -> None:
-    await run_all(
-        plane.client(CONTROLLERS),
-        plane.client(SCHEDULER),
-        server.ca.read_text(),
-        server.address,
-        server.port,
-        clock,
-        started=started,
-        measure=plane.server.metrics.add,
-    )
-
-
-async def _say_ready(client: Client, name: str, kubelet: Kubelet, ready: Callable[[], None]) -> None:
-    """Once the node is Ready, and a pod can be created in the default namespace and find the API server."""
-    # The status of a node that was here before is only true once this kubelet has looked.
-    await kubelet.wait_ready()
-    async with asyncio.TaskGroup() as tasks:
-        tasks.create_task(_until(client, Node, name, "", _is_ready))
-        tasks.create_task(_until(client, ServiceAccount, DEFAULT_ACCOUNT, API_NAMESPACE))
-        tasks.create_task(_until(client, Service, API_SERVICE, API_NAMESPACE))
-    ready()
-
-
-async def _until(
-    client: Client, type_: type[T], name: str, namespace: str, holds: Callable[[T], bool] = lambda obj: True
-) -> None:
-    """Returns when there is such an object and it is so."""
-    found = asyncio.Event()
-
-    def seen(old: T | None, new: T | None) -> None:
-        if new is not None and new.metadata.name == name and holds(new):
-            found.set()
-
-    informer = Informer(client, type_, namespace)
-    informer.subscribe(seen)
-    async with asyncio.TaskGroup() as tasks:
-        following = tasks.create_task(informer.run())
-        await found.wait()
-        following.cancel()
-
-
-def _is_ready(node: Node) -> bool:
-    return any(c.type == "Ready" and c.status == "True" for c in node.status.conditions)
+    return live

@@ -1,0 +1,175 @@
+"""The parts of one process, API server, scheduler, controllers and a node, from what was settled to the last
+pod stopped.
+
+Ending goes the other way than starting: pods are stopped while the API server still takes what the kubelet
+has to say, then the API server and the store end.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import TypeVar
+
+from podling.apiserver.event_expiry import expire_events
+from podling.assemble.acting import CONTROLLERS, SCHEDULER, run_all
+from podling.assemble.control_plane import Plane, control_plane
+from podling.assemble.node import Neighbour, RunningNode
+from podling.assemble.prepare_node import NodeSettings
+from podling.assemble.prepare_server import (
+    KUBELET_CLIENT,
+    LOOPBACK,
+    MASTERS,
+    ServerSettings,
+    server_settings,
+    write_admin,
+)
+from podling.assemble.process import Report
+from podling.assemble.settle import KUBELET_PORT
+from podling.assemble.up_options import Settled
+from podling.client.client import Client
+from podling.client.informer import Informer
+from podling.controllers.service_accounts import DEFAULT as DEFAULT_ACCOUNT
+from podling.controllers.system_objects import NAME as API_SERVICE
+from podling.controllers.system_objects import NAMESPACE as API_NAMESPACE
+from podling.cri.containerd import Containerd
+from podling.kubelet.kubelet import Kubelet
+from podling.kubelet.serving.server import Peer
+from podling.model.meta import KubeObject
+from podling.model.node import Node
+from podling.model.service import Service
+from podling.model.service_account import ServiceAccount
+from podling.model.time import Clock, SystemClock
+from podling.pki import Authority
+from podling.starting import listener, machine_address
+from podling.storage.compactor import compact_forever
+
+T = TypeVar("T", bound=KubeObject)
+
+
+@dataclass(frozen=True, slots=True)
+class _Prepared:
+    server: ServerSettings
+    node: NodeSettings
+
+
+async def live(
+    settled: Settled,
+    starting: asyncio.Task[Containerd | None],
+    ready: Callable[[], None],
+    told_to_stop: asyncio.Event,
+    report: Report,
+) -> None:
+    """Returns once `told_to_stop`; `ready` is called when pods can run, on what is `starting`. Raises
+    StartError."""
+    clock = SystemClock()
+    prepared = _prepare(settled, clock.now())
+    async with control_plane(prepared.server, clock) as plane:
+        await _live(prepared, clock, plane, starting, ready, told_to_stop, report)
+
+
+def _prepare(settled: Settled, now: datetime) -> _Prepared:
+    options, port, address = settled.options, settled.port, machine_address()
+    instance, name = options.instance, options.node.name
+    authority = Authority(instance.pki_dir, now)
+    server = server_settings(instance, port, address, authority, options.node.gates, options.audit_log)
+    node = NodeSettings(
+        instance=instance,
+        options=options.node,
+        ip=address,
+        listener=listener(address, KUBELET_PORT, 0),
+        subnet=settled.subnet,
+        serving=authority.server("kubelet", f"system:node:{name}", [name, address, "localhost", LOOPBACK]),
+        client_ca=server.ca,
+        api_server=(server.address, server.port),
+    )
+    write_admin(instance, port, authority)
+    return _Prepared(replace(server, kubelet_ca=server.ca), node)
+
+
+async def _live(
+    prepared: _Prepared,
+    clock: Clock,
+    plane: Plane,
+    starting: asyncio.Task[Containerd | None],
+    ready: Callable[[], None],
+    told_to_stop: asyncio.Event,
+    report: Report,
+) -> None:
+    """Everything that acts on objects."""
+    server, name = prepared.server, prepared.node.name
+    report(f"API server on https://{LOOPBACK}:{server.port}")
+    started = asyncio.Event()
+
+    def is_ready() -> None:
+        ready()
+        started.set()
+
+    async with asyncio.TaskGroup() as tasks:
+        acting = [
+            tasks.create_task(compact_forever(plane.storage)),
+            tasks.create_task(expire_events(plane.storage, clock)),
+            tasks.create_task(_act(server, plane, clock, started)),
+        ]
+        containerd = await starting
+        report(f"Starting node {name}")
+        client = plane.client(f"system:node:{name}", "system:nodes")
+        api_server = Neighbour(Peer(KUBELET_CLIENT, (MASTERS,)), plane.kubelets.join)
+        node = RunningNode(prepared.node, client, clock, containerd, api_server)
+        acting.append(tasks.create_task(node.run()))
+        acting.append(tasks.create_task(_say_ready(plane.own_client(), name, node.kubelet, is_ready)))
+        await told_to_stop.wait()
+        plane.server.drain()
+        for task in acting:
+            task.cancel()
+    report("Stopping pods")
+    await node.stop_pods()
+    await node.close()
+
+
+async def _act(server: ServerSettings, plane: Plane, clock: Clock, started: asyncio.Event) -> None:
+    await run_all(
+        plane.client(CONTROLLERS),
+        plane.client(SCHEDULER),
+        server.ca.read_text(),
+        server.address,
+        server.port,
+        clock,
+        started=started,
+        measure=plane.server.metrics.add,
+    )
+
+
+async def _say_ready(client: Client, name: str, kubelet: Kubelet, ready: Callable[[], None]) -> None:
+    """Once the node is Ready, and a pod can be created in the default namespace and find the API server."""
+    # The status of a node that was here before is only true once this kubelet has looked.
+    await kubelet.wait_ready()
+    async with asyncio.TaskGroup() as tasks:
+        tasks.create_task(_until(client, Node, name, "", _is_ready))
+        tasks.create_task(_until(client, ServiceAccount, DEFAULT_ACCOUNT, API_NAMESPACE))
+        tasks.create_task(_until(client, Service, API_SERVICE, API_NAMESPACE))
+    ready()
+
+
+async def _until(
+    client: Client, type_: type[T], name: str, namespace: str, holds: Callable[[T], bool] = lambda obj: True
+) -> None:
+    """Returns when there is such an object and it is so."""
+    found = asyncio.Event()
+
+    def seen(old: T | None, new: T | None) -> None:
+        if new is not None and new.metadata.name == name and holds(new):
+            found.set()
+
+    informer = Informer(client, type_, namespace)
+    informer.subscribe(seen)
+    async with asyncio.TaskGroup() as tasks:
+        following = tasks.create_task(informer.run())
+        await found.wait()
+        following.cancel()
+
+
+def _is_ready(node: Node) -> bool:
+    return any(c.type == "Ready" and c.status == "True" for c in node.status.conditions)

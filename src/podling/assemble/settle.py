@@ -1,0 +1,51 @@
+"""What any start settles with the machine before anything is built: its ports, and the pods' subnet.
+
+Little of podling is needed for it, and all that containerd waits for is here: it starts while the rest is
+imported (`up.py`).
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from podling import doctor
+from podling.instance import LAYOUT_VERSION, Choices, Instance, LayoutError, routed
+from podling.starting import StartError
+
+KUBELET_PORT = 10250
+
+
+def check_port(port: int) -> None:
+    """Raises StartError when something listens there."""
+    finding = doctor.port("API server", port)
+    if finding.verdict is doctor.Verdict.FAILED:
+        raise StartError(f"port {port} is in use: {finding.remedy}")
+
+
+def choose(instance: Instance, port: int, subnet: str = "") -> Choices:
+    """The pods' subnet, the one of the last start if it can be had, kept with `port` for the next. `subnet`
+    is one that must be had. Raises StartError."""
+    try:
+        before = instance.choices()
+        routes = Path("/proc/net/route").read_text()
+        chosen = instance.claim_subnet(
+            subnet or (before.subnet if before else None),
+            lambda candidate: routed(candidate, routes, instance.bridge),
+        )
+    except (LayoutError, OSError) as error:
+        raise StartError(str(error)) from error
+    if subnet and chosen != subnet:
+        raise StartError(f"pods cannot have the subnet {subnet}: it is in use on this machine")
+    choices = Choices(LAYOUT_VERSION, port, chosen)
+    if choices != before:
+        instance.keep(choices)
+    return choices
+
+
+def port_before(instance: Instance) -> int | None:
+    """The port of the last start. Raises StartError."""
+    try:
+        before = instance.choices()
+    except LayoutError as error:
+        raise StartError(str(error)) from error
+    return before.port if before else None

@@ -1,0 +1,27 @@
+"""What the command line asks for of everything in one process, and what its start has settled."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from podling.assemble.node_options import NodeOptions
+from podling.instance import Instance
+
+
+@dataclass(frozen=True, slots=True)
+class UpOptions:
+    """`port` None is the port of the last start, or the default."""
+
+    instance: Instance
+    port: int | None = None
+    node: NodeOptions = field(default_factory=NodeOptions)
+    audit_log: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Settled:
+    """`options`, and what they leave open: the port of the API server and the pods' subnet."""
+
+    options: UpOptions
+    port: int
+    subnet: str
