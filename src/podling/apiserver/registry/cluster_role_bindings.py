@@ -25,6 +25,7 @@ from podling.model.scheme import resource_of
 
 class ClusterRoleBindings(Kind[ClusterRoleBinding]):
     resource = resource_of(ClusterRoleBinding)
+    creates_on_update = True
     columns = (NAME, Column("Role", description="The role that is given."), AGE, *subject_columns())
 
     def default(self, obj: ClusterRoleBinding) -> None:

@@ -20,6 +20,7 @@ from podling.model.scheme import resource_of
 
 class ClusterRoles(Kind[ClusterRole]):
     resource = resource_of(ClusterRole)
+    creates_on_update = True
     columns = (NAME, CREATED_AT)
 
     def validate(self, obj: ClusterRole) -> list[Cause]:

@@ -48,6 +48,7 @@ class _Status(Part[PodDisruptionBudget]):
 class PodDisruptionBudgets(Kind[PodDisruptionBudget]):
     resource = resource_of(PodDisruptionBudget)
     has_generation = True
+    updates_unconditionally = False
     returns_deleted = False
     subresources = {"status": _Status()}
     columns = (

@@ -57,6 +57,9 @@ class EndpointSlices(Kind[EndpointSlice]):
 
     def prepare_update(self, new: EndpointSlice, old: EndpointSlice) -> None:
         _drop_topology(new)
+        if new.metadata.labels != old.metadata.labels:
+            # Labels say whose slice it is: a change of theirs counts like any other.
+            new.metadata.generation = old.metadata.generation + 1
 
     def validate(self, obj: EndpointSlice) -> list[Cause]:
         return [*_validate_frame(obj), *_validate_endpoints(obj)]

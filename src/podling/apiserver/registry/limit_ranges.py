@@ -27,6 +27,7 @@ ONE = Quantity("1")
 
 class LimitRanges(Kind[LimitRange]):
     resource = resource_of(LimitRange)
+    creates_on_update = True
     columns = (NAME, CREATED_AT)
 
     def default(self, obj: LimitRange) -> None:

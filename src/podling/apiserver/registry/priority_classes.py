@@ -21,7 +21,6 @@ PREEMPT, NEVER = "PreemptLowerPriority", "Never"
 
 class PriorityClasses(Kind[PriorityClass]):
     resource = resource_of(PriorityClass)
-    has_generation = True
     columns = (
         NAME,
         Column("Value", "integer", description="The priority of pods of this class."),
@@ -32,6 +31,10 @@ class PriorityClasses(Kind[PriorityClass]):
 
     def default(self, obj: PriorityClass) -> None:
         obj.preemption_policy = obj.preemption_policy or PREEMPT
+
+    def prepare_create(self, obj: PriorityClass, now: datetime) -> None:
+        # It has the first generation for good: nothing that counts may change.
+        obj.metadata.generation = 1
 
     def validate(self, obj: PriorityClass) -> list[Cause]:
         causes = metadata.validate(obj.metadata, namespaced=False)

@@ -25,6 +25,7 @@ from podling.model.scheme import resource_of
 
 class RoleBindings(Kind[RoleBinding]):
     resource = resource_of(RoleBinding)
+    creates_on_update = True
     columns = (NAME, Column("Role", description="The role that is given."), AGE, *subject_columns())
 
     def default(self, obj: RoleBinding) -> None:

@@ -17,6 +17,7 @@ from podling.model.scheme import resource_of
 
 class Roles(Kind[Role]):
     resource = resource_of(Role)
+    creates_on_update = True
     columns = (NAME, CREATED_AT)
 
     def validate(self, obj: Role) -> list[Cause]:

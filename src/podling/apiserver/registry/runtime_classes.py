@@ -12,6 +12,7 @@ from podling.apiserver.registry.columns import AGE, NAME
 from podling.apiserver.registry.container.resource_validation import validate_resources
 from podling.apiserver.registry.field import IMMUTABLE, all_invalid, invalid, required
 from podling.apiserver.registry.kind import Column, Kind
+from podling.apiserver.registry.pod.scheduling_warnings import DEPRECATED_LABELS
 from podling.apiserver.registry.scheduling.validation import validate_tolerations
 from podling.model import names
 from podling.model.container import ResourceRequirements
@@ -22,6 +23,8 @@ from podling.model.scheme import resource_of
 
 class RuntimeClasses(Kind[RuntimeClass]):
     resource = resource_of(RuntimeClass)
+    creates_on_update = True
+    updates_unconditionally = False
     columns = (NAME, Column("Handler", description="What the container runtime calls it."), AGE)
 
     def validate(self, obj: RuntimeClass) -> list[Cause]:
@@ -32,6 +35,14 @@ class RuntimeClasses(Kind[RuntimeClass]):
         if new.handler != old.handler:
             causes.append(invalid("handler", new.handler, IMMUTABLE))
         return causes
+
+    def warnings(self, obj: RuntimeClass) -> list[str]:
+        selected = obj.scheduling.node_selector if obj.scheduling is not None else {}
+        return [
+            f"scheduling.nodeSelector: {DEPRECATED_LABELS[key]}"
+            for key in selected
+            if key in DEPRECATED_LABELS
+        ]
 
     def row(self, obj: RuntimeClass, now: datetime) -> list[Any]:
         return [obj.metadata.name, obj.handler, age(obj.metadata.creation_timestamp, now)]

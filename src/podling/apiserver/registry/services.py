@@ -38,6 +38,7 @@ class _Status(Part[Service]):
 
 class Services(Kind[Service]):
     resource = resource_of(Service)
+    creates_on_update = True
     returns_deleted = True
     subresources: Mapping[str, Subresource] = {
         "proxy": Connect("proxy", "ServiceProxyOptions", PROXY_VERBS, has_path=True),

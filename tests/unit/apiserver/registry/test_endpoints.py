@@ -155,3 +155,14 @@ async def test_the_topology_of_the_version_before_is_not_taken(api: Any) -> None
     assert made.status == 201 and "deprecatedTopology" not in made.body["endpoints"][0]
     put = await api.put(f"{slices}/s", {**made.body, "endpoints": [endpoint]})
     assert put.status == 200 and "deprecatedTopology" not in put.body["endpoints"][0]
+
+
+async def test_a_slice_that_becomes_another_services_is_of_a_new_generation(api: Any) -> None:
+    slices = "/apis/discovery.k8s.io/v1/namespaces/default/endpointslices"
+    await api.post(slices, {"metadata": {"name": "s"}, "addressType": "IPv4", "endpoints": []})
+    for change, generation in (
+        ({"metadata": {"annotations": {"a": "b"}}}, 1),
+        ({"metadata": {"labels": {"a": "b"}}}, 2),
+        ({"metadata": {"labels": {"a": "c"}}, "ports": [{"port": 1}]}, 3),
+    ):
+        assert (await api.patch(f"{slices}/s", change)).body["metadata"]["generation"] == generation

@@ -400,3 +400,36 @@ def test_a_condition_says_why_in_one_word() -> None:
     (cause,) = kind.subresources["status"].validate_update(new, made(kind, {}))  # type: ignore[union-attr]
     assert cause.field == "status.conditions[0].reason"
     assert "a condition reason must start with alphabetic character" in cause.message
+
+
+async def test_a_priority_class_is_of_one_generation(api: Any) -> None:
+    classes = "/apis/scheduling.k8s.io/v1/priorityclasses"
+    made = await api.post(classes, {"metadata": {"name": "p"}, "value": 1})
+    assert made.body["metadata"]["generation"] == 1
+    described = await api.patch(f"{classes}/p", {"description": "d"})
+    assert described.body["metadata"]["generation"] == 1
+
+
+UNCONDITIONAL = [
+    ("/apis/node.k8s.io/v1/runtimeclasses", {"handler": "h"}),
+    ("/apis/policy/v1/namespaces/default/poddisruptionbudgets", {"spec": {"minAvailable": 1}}),
+]
+
+
+@pytest.mark.parametrize(("path", "body"), UNCONDITIONAL, ids=["runtime class", "budget"])
+async def test_some_are_replaced_only_by_who_says_which_version(
+    api: Any, path: str, body: dict[str, Any]
+) -> None:
+    made = await api.post(path, {"metadata": {"name": "x"}, **body})
+    refused = await api.put(f"{path}/x", {"metadata": {"name": "x"}, **body})
+    assert refused.status == 422
+    assert "metadata.resourceVersion: Invalid value: 0x0: must be specified for an update" in refused.message
+    assert (await api.put(f"{path}/x", made.body)).status == 200
+
+
+def test_a_runtime_class_is_warned_of_labels_that_have_new_names() -> None:
+    selector = {"nodeSelector": {"beta.kubernetes.io/os": "linux", "a": "b"}}
+    obj = made(RuntimeClasses(), {"handler": "h", "scheduling": selector})
+    assert RuntimeClasses().warnings(obj) == [
+        'scheduling.nodeSelector: deprecated since v1.14; use "kubernetes.io/os" instead'
+    ]

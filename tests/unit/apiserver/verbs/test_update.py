@@ -73,6 +73,26 @@ async def test_what_is_not_there(api: Any) -> None:
     assert (await api.put(f"{CONFIGS}/a", {"metadata": {"name": "a"}})).status == 404
 
 
+RBAC = "/apis/rbac.authorization.k8s.io/v1"
+CREATED: list[tuple[str, dict[str, Any]]] = [
+    ("/api/v1/namespaces/default/services", {"spec": {"ports": [{"port": 80}]}}),
+    ("/api/v1/namespaces/default/limitranges", {"spec": {"limits": []}}),
+    ("/api/v1/namespaces/default/endpoints", {}),
+    ("/apis/node.k8s.io/v1/runtimeclasses", {"handler": "h"}),
+    (f"{RBAC}/clusterroles", {"rules": []}),
+    (f"{RBAC}/namespaces/default/roles", {"rules": []}),
+    (f"{RBAC}/clusterrolebindings", {"roleRef": {"kind": "ClusterRole", "name": "r"}}),
+    (f"{RBAC}/namespaces/default/rolebindings", {"roleRef": {"kind": "Role", "name": "r"}}),
+]
+
+
+@pytest.mark.parametrize(("path", "body"), CREATED, ids=lambda case: str(case).rpartition("/")[2])
+async def test_kinds_that_are_created_by_replacement(api: Any, path: str, body: dict[str, Any]) -> None:
+    made = await api.put(f"{path}/x", {"metadata": {"name": "x"}, **body})
+    assert made.status == 201, made.body
+    assert (await api.put(f"{path}/x", made.body)).status == 200
+
+
 async def test_some_kinds_are_created_by_replacement(api: Any) -> None:
     lease = {"metadata": {"name": "l"}, "spec": {"holderIdentity": "me"}}
     made = await api.put(f"{LEASES}/l", lease)
