@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ssl
 from collections.abc import AsyncGenerator, Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -12,7 +11,7 @@ from yarl import URL
 
 from podling.apiserver.authn.impersonation import is_about_impersonation
 from podling.apiserver.context import RequestContext
-from podling.apiserver.kubelets import Kubelets, http_connector
+from podling.apiserver.kubelets import Kubelets, http_connector, unverified
 from podling.apiserver.proxy_target import (
     Target,
     asked_of,
@@ -63,9 +62,7 @@ class HttpProxy:
     def __init__(self, find_endpoints: FindEndpoints, kubelets: Kubelets) -> None:
         self._find_endpoints = find_endpoints
         self._kubelets = kubelets
-        self._unverified = ssl.create_default_context()
-        self._unverified.check_hostname = False
-        self._unverified.verify_mode = ssl.CERT_NONE
+        self._unverified = unverified()
 
     def target(self, context: RequestContext, obj: Any) -> tuple[Address, str]:
         """Whom, and what of it, with the query. Raises StatusError."""

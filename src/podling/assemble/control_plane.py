@@ -15,7 +15,7 @@ from podling.apiserver.authn.signing import SigningKey
 from podling.apiserver.authz.interim import MASTERS
 from podling.apiserver.discovery import Discovery
 from podling.apiserver.http import listening, tls_context
-from podling.apiserver.kubelets import Kubelets
+from podling.apiserver.kubelets import Kubelets, unverified
 from podling.apiserver.local import LocalTransport
 from podling.apiserver.openapi.documents import OpenAPI
 from podling.apiserver.proxy import KubeletProxy
@@ -90,10 +90,7 @@ async def control_plane(settings: ServerSettings, clock: Clock) -> AsyncIterator
 
 def kubelet_tls(client: KeyPair, ca: Path | None) -> ssl.SSLContext:
     """How the API server speaks to kubelets: it shows its certificate, and believes those of `ca`, or all."""
-    context = ssl.create_default_context(cafile=str(ca) if ca else None)
-    if ca is None:
-        context.check_hostname = False
-        context.verify_mode = ssl.CERT_NONE
+    context = ssl.create_default_context(cafile=str(ca)) if ca else unverified()
     context.load_cert_chain(client.certificate, client.key)
     return context
 
