@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+
+from msgspec import structs
 
 from podling.apiserver.authz.authorizer import Decision, Opinion
 from podling.apiserver.judges import Judges
-from podling.apiserver.registry.field import invalid
+from podling.apiserver.registry.field import all_invalid, invalid, required
+from podling.apiserver.registry.label_selectors import validate_values
+from podling.apiserver.registry.metadata import validate_label_key
 from podling.apiserver.registry.review import Review
 from podling.apiserver.request import RequestInfo, User
+from podling.model import names
 from podling.model.authorization import (
+    FieldSelectorAttributes,
+    FieldSelectorRequirement,
+    LabelSelectorAttributes,
     LocalSubjectAccessReview,
     SelfSubjectAccessReview,
     SelfSubjectAccessReviewSpec,
@@ -23,6 +31,9 @@ from podling.model.scheme import resource_of
 
 ONE_OF_TWO = "exactly one of nonResourceAttributes or resourceAttributes must be specified"
 
+OPERATORS = ("In", "NotIn", "Exists", "DoesNotExist")
+
+RequirementRule = Callable[[FieldSelectorRequirement, str], Iterator[Cause]]
 Spec = SubjectAccessReviewSpec | SelfSubjectAccessReviewSpec
 
 
@@ -30,7 +41,7 @@ class SubjectAccessReviews(Review[SubjectAccessReview]):
     resource = resource_of(SubjectAccessReview)
 
     def validate(self, obj: SubjectAccessReview) -> list[Cause]:
-        return [*_unnamed(obj.metadata), *_validate_attributes(obj.spec), *_validate_subject(obj.spec)]
+        return [*_validate_attributes(obj.spec), *_validate_subject(obj.spec), *_validate_empty(obj.metadata)]
 
     def answer(self, obj: SubjectAccessReview, asker: User, judges: Judges) -> None:
         obj.status = _status(judges.may(_subject(obj.spec), _info(obj.spec)))
@@ -40,12 +51,7 @@ class LocalSubjectAccessReviews(Review[LocalSubjectAccessReview]):
     resource = resource_of(LocalSubjectAccessReview)
 
     def validate(self, obj: LocalSubjectAccessReview) -> list[Cause]:
-        return [
-            *_unnamed(obj.metadata),
-            *_validate_attributes(obj.spec),
-            *_validate_subject(obj.spec),
-            *_validate_local(obj),
-        ]
+        return [*_validate_attributes(obj.spec), *_validate_subject(obj.spec), *_validate_local(obj)]
 
     def answer(self, obj: LocalSubjectAccessReview, asker: User, judges: Judges) -> None:
         obj.status = _status(judges.may(_subject(obj.spec), _info(obj.spec)))
@@ -55,7 +61,7 @@ class SelfSubjectAccessReviews(Review[SelfSubjectAccessReview]):
     resource = resource_of(SelfSubjectAccessReview)
 
     def validate(self, obj: SelfSubjectAccessReview) -> list[Cause]:
-        return [*_unnamed(obj.metadata), *_validate_attributes(obj.spec)]
+        return [*_validate_attributes(obj.spec), *_validate_empty(obj.metadata)]
 
     def answer(self, obj: SelfSubjectAccessReview, asker: User, judges: Judges) -> None:
         obj.status = _status(judges.may(asker, _info(obj.spec)))
@@ -92,8 +98,8 @@ def _info(spec: Spec) -> RequestInfo:
     )
 
 
-def _unnamed(meta: ObjectMeta) -> Iterator[Cause]:
-    if meta.name or meta.labels or meta.annotations:
+def _validate_empty(meta: ObjectMeta) -> Iterator[Cause]:
+    if structs.replace(meta, managed_fields=[]) != ObjectMeta():
         yield invalid("metadata", meta, "must be empty")
 
 
@@ -103,6 +109,41 @@ def _validate_attributes(spec: Spec) -> Iterator[Cause]:
         yield invalid("spec.nonResourceAttributes", spec.non_resource_attributes, why)
     elif spec.resource_attributes is None and spec.non_resource_attributes is None:
         yield invalid("spec.resourceAttributes", None, ONE_OF_TWO)
+    if spec.resource_attributes is not None:
+        path = "spec.resourceAttributes"
+        if (fields := spec.resource_attributes.field_selector) is not None:
+            yield from _validate_selector(fields, f"{path}.fieldSelector", _validate_field)
+        if (labels := spec.resource_attributes.label_selector) is not None:
+            yield from _validate_selector(labels, f"{path}.labelSelector", _validate_label)
+
+
+def _validate_selector(
+    selector: FieldSelectorAttributes | LabelSelectorAttributes, path: str, rule: RequirementRule
+) -> Iterator[Cause]:
+    """Operators this server does not know are those of a newer client, and let pass."""
+    if selector.raw_selector and selector.requirements:
+        why = "may not specified at the same time as requirements"
+        yield invalid(f"{path}.rawSelector", selector.raw_selector, why)
+    if not selector.raw_selector and not selector.requirements:
+        why = f"when {path} is specified, requirements or rawSelector is required"
+        yield required(f"{path}.requirements", why)
+    for i, requirement in enumerate(selector.requirements):
+        yield from rule(requirement, f"{path}.requirements[{i}]")
+
+
+def _validate_field(requirement: FieldSelectorRequirement, path: str) -> Iterator[Cause]:
+    if not requirement.key:
+        yield required(f"{path}.key", "must be specified")
+    if requirement.operator in OPERATORS:
+        yield from validate_values(requirement.operator, requirement.values, path)
+
+
+def _validate_label(requirement: FieldSelectorRequirement, path: str) -> Iterator[Cause]:
+    if requirement.operator in OPERATORS:
+        yield from validate_values(requirement.operator, requirement.values, path)
+    yield from validate_label_key(requirement.key, f"{path}.key")
+    for i, value in enumerate(requirement.values):
+        yield from all_invalid(f"{path}.values[{i}]", value, names.label_value(value))
 
 
 def _validate_subject(spec: SubjectAccessReviewSpec) -> Iterator[Cause]:
@@ -111,6 +152,8 @@ def _validate_subject(spec: SubjectAccessReviewSpec) -> Iterator[Cause]:
 
 
 def _validate_local(obj: LocalSubjectAccessReview) -> Iterator[Cause]:
+    if structs.replace(obj.metadata, managed_fields=[], namespace="") != ObjectMeta():
+        yield invalid("metadata", obj.metadata, "must be empty except for namespace")
     attributes = obj.spec.resource_attributes
     if attributes is not None and attributes.namespace != obj.metadata.namespace:
         yield invalid(

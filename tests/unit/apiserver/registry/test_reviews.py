@@ -50,7 +50,8 @@ async def test_what_may_i(api: Any) -> None:
 async def test_whose_token(api: Any) -> None:
     answer = await api.post(f"{AUTHN}/tokenreviews", {"spec": {"token": "t"}})
     assert answer.body["status"] == {"user": {}, "error": "invalid bearer token"}
-    assert (await api.post(f"{AUTHN}/tokenreviews", {})).status == 422
+    none = await api.post(f"{AUTHN}/tokenreviews", {})
+    assert (none.status, none.message) == (400, "token is required for TokenReview in authentication")
 
 
 @pytest.mark.parametrize(
@@ -66,6 +67,61 @@ async def test_faults(api: Any, path: str, spec: Any, fault: str) -> None:
     answer = await api.post(f"{AUTHZ}/{path}", {"spec": spec})
     assert answer.status == 422
     assert fault in answer.message
+
+
+IN_VALUES = "must be specified when `operator` is 'In' or 'NotIn'"
+NO_VALUES = "may not be specified when `operator` is 'Exists' or 'DoesNotExist'"
+SELECTORS: list[tuple[str, dict[str, Any], list[str]]] = [
+    ("fieldSelector", {"rawSelector": "a=b"}, []),
+    ("fieldSelector", {"requirements": [{"key": "a", "operator": "Later"}]}, []),
+    (
+        "fieldSelector",
+        {},
+        [
+            "requirements: Required value: when spec.resourceAttributes.fieldSelector is specified, "
+            "requirements or rawSelector is required"
+        ],
+    ),
+    (
+        "labelSelector",
+        {"rawSelector": "a", "requirements": [{"key": "a", "operator": "Exists"}]},
+        ['rawSelector: Invalid value: "a": may not specified at the same time as requirements'],
+    ),
+    (
+        "fieldSelector",
+        {"requirements": [{"operator": "In"}]},
+        [
+            "requirements[0].key: Required value: must be specified",
+            f"requirements[0].values: Required value: {IN_VALUES}",
+        ],
+    ),
+    (
+        "labelSelector",
+        {"requirements": [{"key": "a", "operator": "Exists", "values": ["b"]}]},
+        [f"requirements[0].values: Forbidden: {NO_VALUES}"],
+    ),
+]
+
+
+@pytest.mark.parametrize(("kind", "selector", "faults"), SELECTORS)
+async def test_what_is_selected_is_judged(
+    api: Any, kind: str, selector: dict[str, Any], faults: list[str]
+) -> None:
+    spec = {"resourceAttributes": {**GET_PODS["resourceAttributes"], kind: selector}}
+    answer = await api.post(f"{AUTHZ}/selfsubjectaccessreviews", {"spec": spec})
+    causes = answer.body.get("details", {}).get("causes", [])
+    path = f"spec.resourceAttributes.{kind}."
+    assert [f"{cause['field']}: {cause['message']}" for cause in causes] == [path + one for one in faults]
+
+
+async def test_a_question_is_no_object(api: Any) -> None:
+    for path, why in (
+        ("selfsubjectaccessreviews", "must be empty"),
+        ("namespaces/default/localsubjectaccessreviews", "must be empty except for namespace"),
+    ):
+        body = {"metadata": {"finalizers": ["a/b"]}, "spec": {**GET_PODS, "user": "u"}}
+        answer = await api.post(f"{AUTHZ}/{path}", body)
+        assert answer.status == 422 and answer.message.endswith(f": {why}")
 
 
 async def test_reviews_are_only_posted(api: Any) -> None:
