@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import aclosing
+from functools import lru_cache
 from urllib.parse import urlencode
 
 from podling.apiserver.request import Request, User
@@ -28,14 +29,14 @@ class LocalTransport:
         headers = {"User-Agent": self._program}
         if body is not None:
             headers["Content-Type"] = content_type
-        request = Request(method, path, urlencode(query), headers, body or b"", self._user)
+        request = Request(method, path, _encoded(tuple(query.items())), headers, body or b"", self._user)
         response = await self._handle(request)
         if isinstance(response.body, bytes):
             return response.status, response.headers, response.body
         raise ValueError(f"{method} {path} answers with a stream: ask for it with stream()")
 
     async def stream(self, path: str, query: Mapping[str, str]) -> AsyncGenerator[bytes, None]:
-        response = await self._handle(Request("GET", path, urlencode(query), user=self._user))
+        response = await self._handle(Request("GET", path, _encoded(tuple(query.items())), user=self._user))
         if isinstance(response.body, bytes):
             if response.status != 200:
                 raise StatusError.from_json(response.status, response.body)
@@ -49,6 +50,11 @@ class LocalTransport:
 
     async def close(self) -> None:
         """Nothing to close: the server outlives its callers."""
+
+
+@lru_cache(maxsize=256)
+def _encoded(query: tuple[tuple[str, str], ...]) -> str:
+    return urlencode(query)
 
 
 def program_of(user: User) -> str:

@@ -77,7 +77,9 @@ class RequestInfo(NamedTuple):
     """What follows the subresource."""
 
 
+@lru_cache(maxsize=4096)
 def parse_query(query: str) -> Query:
+    """Clients ask in the same words again and again."""
     return parse_qs(query, keep_blank_values=True) if query else {}
 
 

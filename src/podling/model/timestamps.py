@@ -70,6 +70,7 @@ def _is_list(type_: Any) -> bool:
     return typing.get_origin(type_) is list
 
 
+@functools.lru_cache(maxsize=4096)
 def settled(text: str, form: str) -> str:
     """`text` in the spelling of `form` (`date-time` or `micro-time`). Raises TimeError."""
     if _is_settled(text, form):

@@ -24,26 +24,27 @@ def ruleset(table: str, subnet: str) -> str:
 
 
 async def set_up(table: str, subnet: str) -> None:
-    await _run(ruleset(table, subnet), "nft", "-f", "-")
+    await _run("nft", "-f", "-", script=ruleset(table, subnet))
 
 
 async def tear_down(table: str, bridge: str) -> None:
     """Remove the table and the bridge; what is already gone is fine."""
-    await _run(f"table ip {table} {{}}\ndelete table ip {table}\n", "nft", "-f", "-")
+    await _run("nft", "-f", "-", script=f"table ip {table} {{}}\ndelete table ip {table}\n")
     try:
-        await _run("", "ip", "link", "delete", bridge)
+        await _run("ip", "link", "delete", bridge)
     except NetworkError as error:
         if "Cannot find device" not in str(error):
             raise
 
 
-async def _run(script: str, *command: str) -> None:
+async def _run(*command: str, script: str | None = None) -> None:
+    # A pipe to a command that reads nothing breaks when that ends first.
     process = await asyncio.create_subprocess_exec(
         *command,
-        stdin=asyncio.subprocess.PIPE,
+        stdin=asyncio.subprocess.DEVNULL if script is None else asyncio.subprocess.PIPE,
         stdout=asyncio.subprocess.DEVNULL,
         stderr=asyncio.subprocess.PIPE,
     )
-    _, errors = await process.communicate(script.encode())
+    _, errors = await process.communicate(None if script is None else script.encode())
     if process.returncode != 0:
         raise NetworkError(f"{' '.join(command)}: {errors.decode(errors='replace').strip()}")

@@ -31,18 +31,18 @@ class Watchers:
 
     def publish(self, revision: int, events: Sequence[Event]) -> None:
         """A watcher may end itself or others while it is called; who was ended is not called any more."""
+        # A group is mostly one write, and of no interest to most watchers: this is every write's way.
+        only = events[0].key if len(events) == 1 else None
         for ticket, (prefix, watcher) in tuple(self._watchers.items()):
             if ticket not in self._watchers:
                 continue
+            near: Sequence[Event]
+            if only is None:
+                near = [event for event in events if event.key.startswith(prefix)]
+            else:
+                near = events if only.startswith(prefix) else ()
             try:
-                watcher(revision, _near(prefix, events))
+                watcher(revision, near)
             except Exception:
                 # One broken watcher must not keep the others from news, nor a writer from its answer.
                 _log.exception("a watcher of %s failed at revision %d", prefix, revision)
-
-
-def _near(prefix: str, events: Sequence[Event]) -> Sequence[Event]:
-    """A group is mostly one write, and of no interest to most watchers."""
-    if len(events) == 1:
-        return events if events[0].key.startswith(prefix) else []
-    return [event for event in events if event.key.startswith(prefix)]

@@ -25,3 +25,9 @@ async def test_set_up_twice_leaves_one_rule_and_tear_down_none() -> None:
 async def test_what_the_tool_says_is_the_error() -> None:
     with pytest.raises(NetworkError, match="nft"):
         await masquerade.set_up("bad table name", "10.127.0.0/24")
+
+
+async def test_a_command_without_a_script_has_no_pipe_that_its_end_could_break() -> None:
+    await masquerade._run("sh", "-c", 'test "$(readlink /proc/self/fd/0)" = /dev/null')
+    with pytest.raises(NetworkError):
+        await masquerade._run("sh", "-c", 'test "$(readlink /proc/self/fd/0)" = /dev/null', script="x")

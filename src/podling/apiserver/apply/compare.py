@@ -83,22 +83,45 @@ def owned(node: Node, value: Any) -> Fields:
 
 
 def _compare(node: Node, old: Any, new: Any, found: Changes) -> None:
+    if isinstance(node, Struct):
+        _compare_members(node, old, new, found)
+        return
     before = {element: value for element, _, value in parts(node, old)}
     for element, part, value in parts(node, new):
         if element in before:
             was = before.pop(element)
             if was != value:
                 _note(element, part, was, value, found)
-        elif part is VALUE:
-            found.taken[element] = {}
-        elif isinstance(part, Keyed) and part.always:
-            _note(element, part, [], value, found)
         else:
-            found.taken[element] = owned(part, value)
+            _take(element, part, value, found)
     if before:
         found.removed.update(
             {element: owned(part, value) for element, part, value in parts(node, old) if element in before}
         )
+
+
+def _compare_members(node: Struct, old: Any, new: Any, found: Changes) -> None:
+    """Most members of most structs are the same, and need no path element."""
+    for name, value in new.items():
+        if name not in old:
+            if name in node.managed:
+                _take(*node.managed[name], value, found)
+        elif old[name] != value and name in node.managed:
+            _note(*node.managed[name], old[name], value, found)
+    for name, value in old.items():
+        if name not in new and name in node.managed:
+            element, part = node.managed[name]
+            found.removed[element] = owned(part, value)
+
+
+def _take(element: str, part: Node, value: Any, found: Changes) -> None:
+    """A part that was not there before."""
+    if part is VALUE:
+        found.taken[element] = {}
+    elif isinstance(part, Keyed) and part.always:
+        _note(element, part, [], value, found)
+    else:
+        found.taken[element] = owned(part, value)
 
 
 def _note(element: str, part: Node, was: Any, value: Any, found: Changes) -> None:

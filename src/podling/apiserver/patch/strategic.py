@@ -122,8 +122,7 @@ def _merged_items(original: list[Any], patch: list[Any], field: Field) -> tuple[
         return items, items
     gone = {_identity(item, field.merge_key) for item in directed if _deletes(item)}
     merged = [item for item in original if _identity(item, field.merge_key) not in gone]
-    for item in items:
-        _merge_item(merged, item, field)
+    _merge_named(merged, items, field)
     return merged, items
 
 
@@ -133,13 +132,17 @@ def _deletes(item: Map) -> bool:
     raise bad_request(f"unknown patch type [{item[DIRECTIVE]}] in list")
 
 
-def _merge_item(merged: list[Any], item: Any, field: Field) -> None:
-    name = _identity(item, field.merge_key)
+def _merge_named(merged: list[Any], items: list[Any], field: Field) -> None:
+    """Each into the first of its name, or behind all others."""
+    places: dict[Any, int] = {}
     for at, existing in enumerate(merged):
-        if _identity(existing, field.merge_key) == name:
-            merged[at] = _merge_map(existing, item, field.inner)
-            return
-    merged.append(_taken(item))
+        places.setdefault(_identity(existing, field.merge_key), at)
+    for item in items:
+        place = places.setdefault(_identity(item, field.merge_key), len(merged))
+        if place < len(merged):
+            merged[place] = _merge_map(merged[place], item, field.inner)
+        else:
+            merged.append(_taken(item))
 
 
 def _merge_in_order(result: Map, patch: Map, directive: str, lookup: Lookup) -> Map:
@@ -176,15 +179,16 @@ def _arrange(items: list[Any], named: Sequence[Any], original: Sequence[Any], me
     Where the original does not know one of two, the one the patch names goes first.
     """
     wanted, before = _positions(named, merge_key), _positions(original, merge_key)
-    ours = sorted((i for i in items if _identity(i, merge_key) in wanted), key=_by(wanted, merge_key))
-    theirs = sorted((i for i in items if _identity(i, merge_key) not in wanted), key=_by(before, merge_key))
+    all_named = [(_identity(item, merge_key), item) for item in items]
+    ours = sorted((each for each in all_named if each[0] in wanted), key=_by(wanted))
+    theirs = sorted((each for each in all_named if each[0] not in wanted), key=_by(before))
     result: list[Any] = []
-    for item in ours:
-        place = before.get(_identity(item, merge_key), -1)
-        while theirs and before.get(_identity(theirs[0], merge_key), place) < place:
-            result.append(theirs.pop(0))
+    for name, item in ours:
+        place = before.get(name, -1)
+        while theirs and before.get(theirs[0][0], place) < place:
+            result.append(theirs.pop(0)[1])
         result.append(item)
-    return result + theirs
+    return result + [item for _, item in theirs]
 
 
 def _positions(items: Sequence[Any], merge_key: str) -> dict[Any, int]:
@@ -194,8 +198,8 @@ def _positions(items: Sequence[Any], merge_key: str) -> dict[Any, int]:
     return positions
 
 
-def _by(positions: dict[Any, int], merge_key: str) -> Callable[[Any], int]:
-    return lambda item: positions.get(_identity(item, merge_key), len(positions))
+def _by(positions: dict[Any, int]) -> Callable[[tuple[Any, Any]], int]:
+    return lambda named: positions.get(named[0], len(positions))
 
 
 def _delete_items(result: Map, key: str, items: Any) -> None:
