@@ -19,13 +19,13 @@ import sys
 import tempfile
 import time
 from collections.abc import Awaitable, Callable
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Self
 from urllib.parse import urlencode, urlsplit
 
 import uvloop
+from msgspec.structs import replace
 from pods import Watcher, memory_mb, podling, ready
 from table import Measurement, report
 

@@ -13,7 +13,6 @@ import hashlib
 import ipaddress
 import os
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
@@ -39,8 +38,7 @@ class Choices(msgspec.Struct):
     subnet: str
 
 
-@dataclass(frozen=True, slots=True)
-class Instance:
+class Instance(msgspec.Struct, frozen=True):
     """Paths and names of the podling whose objects live in `data_dir`."""
 
     data_dir: Path

@@ -10,10 +10,10 @@ from __future__ import annotations
 import ipaddress
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
 
+import msgspec
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
@@ -25,8 +25,7 @@ RENEW_WITHIN = timedelta(days=30)
 BACKDATE = timedelta(minutes=5)
 
 
-@dataclass(frozen=True, slots=True)
-class KeyPair:
+class KeyPair(msgspec.Struct, frozen=True):
     """Paths of a PEM certificate and of its PEM private key."""
 
     certificate: Path

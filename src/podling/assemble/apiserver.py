@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass, replace
 from pathlib import Path
+
+import msgspec
+from msgspec.structs import replace
 
 from podling.apiserver.event_expiry import expire_events
 from podling.assemble import process
@@ -30,8 +32,7 @@ from podling.storage.compactor import compact_forever
 __all__ = ["ServerOptions", "StartError", "grant_node", "run"]
 
 
-@dataclass(frozen=True, slots=True)
-class ServerOptions:
+class ServerOptions(msgspec.Struct, frozen=True):
     """What the command line asks for. `address` is where pods and nodes reach the server, this machine's own
     when empty; `kubelet_ca` is as in `ServerSettings`."""
 

@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import TypeVar
+
+import msgspec
+from msgspec.structs import replace
 
 from podling.apiserver.event_expiry import expire_events
 from podling.assemble.acting import CONTROLLERS, SCHEDULER, run_all
@@ -49,8 +51,7 @@ from podling.storage.compactor import compact_forever
 T = TypeVar("T", bound=KubeObject)
 
 
-@dataclass(frozen=True, slots=True)
-class _Prepared:
+class _Prepared(msgspec.Struct, frozen=True):
     server: ServerSettings
     node: NodeSettings
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 import ssl
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass
 from pathlib import Path
+
+import msgspec
 
 from podling import __version__
 from podling.apiserver.audit_file import AuditFile, audit_file
@@ -36,8 +37,7 @@ from podling.storage.sqlite.store import open as open_sqlite
 NO_AUDIT = "off"
 
 
-@dataclass(frozen=True, slots=True)
-class Plane:
+class Plane(msgspec.Struct, frozen=True):
     """A control plane that answers: what the other parts of its process reach it by."""
 
     server: ApiServer

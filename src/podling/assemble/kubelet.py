@@ -7,8 +7,9 @@ carries on with them; `podling down` ends them.
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass, field
 from pathlib import Path
+
+import msgspec
 
 from podling.assemble import process
 from podling.assemble.access import access_from
@@ -30,8 +31,7 @@ from podling.starting import StartError, check_machine, hold, listener, machine_
 __all__ = ["KubeletOptions", "StartError", "run"]
 
 
-@dataclass(frozen=True, slots=True)
-class KubeletOptions:
+class KubeletOptions(msgspec.Struct, frozen=True):
     """What the command line asks for; what is empty is found out. `client_ca` is the authority of those who
     may ask the kubelet, the kubeconfig's when None; `serving` is made by an authority of the kubelet's own
     when None. `pod_cidr` is one no other podling of the machine has, when empty. `api_server` is as in
@@ -39,7 +39,7 @@ class KubeletOptions:
 
     instance: Instance
     kubeconfig: Path
-    node: NodeOptions = field(default_factory=NodeOptions)
+    node: NodeOptions = msgspec.field(default_factory=NodeOptions)
     node_ip: str = ""
     port: int | None = None
     pod_cidr: str = ""

@@ -8,7 +8,8 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractContextManager, asynccontextmanager
-from dataclasses import dataclass
+
+import msgspec
 
 from podling.assemble.prepare_node import NodeSettings, port_of
 from podling.client.client import Client
@@ -25,8 +26,7 @@ from podling.streaming.within import Connect
 log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True)
-class Neighbour:
+class Neighbour(msgspec.Struct, frozen=True):
     """An API server of the same process: who it is to the kubelet, and how it is told, for as long as a
     kubelet serves there, how to connect to the one at an address and port."""
 

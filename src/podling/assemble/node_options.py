@@ -4,28 +4,28 @@ from __future__ import annotations
 
 import socket
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+
+import msgspec
 
 from podling.model.gates import DEFAULT_GATES, Gates
 
 
-@dataclass(frozen=True, slots=True)
-class NodeOptions:
+class NodeOptions(msgspec.Struct, frozen=True):
     node_name: str = ""
     """The host's when empty."""
     cri_endpoint: str = ""
     """Another runtime's socket; a private containerd when empty."""
-    registry_mirrors: Mapping[str, str] = field(default_factory=dict)
+    registry_mirrors: Mapping[str, str] = msgspec.field(default_factory=dict)
     gates: Gates = DEFAULT_GATES
     debug_images: tuple[str, ...] = ()
     """Patterns of the images an ephemeral container may have; none for any."""
     manifests: Path | None = None
     unsafe_sysctls: tuple[str, ...] = ()
-    settings: Mapping[str, Any] = field(default_factory=dict)
+    settings: Mapping[str, Any] = msgspec.field(default_factory=dict)
     """Limits that differ from the defaults of `KubeletConfig`, by its names (`kubelet_settings.py`)."""
-    node_labels: Mapping[str, str] = field(default_factory=dict)
+    node_labels: Mapping[str, str] = msgspec.field(default_factory=dict)
     cluster_dns: tuple[str, ...] = ()
     cluster_domain: str = "cluster.local"
     register_node: bool = True

@@ -5,8 +5,9 @@ its server shows.
 from __future__ import annotations
 
 import socket
-from dataclasses import dataclass
 from pathlib import Path
+
+import msgspec
 
 from podling.assemble.node_options import NodeOptions
 from podling.instance import Instance
@@ -15,8 +16,7 @@ from podling.node_runtime import PAUSE_IMAGE
 from podling.pki import KeyPair
 
 
-@dataclass(frozen=True, slots=True)
-class NodeSettings:
+class NodeSettings(msgspec.Struct, frozen=True):
     """`serving` is what the kubelet's server, on `listener`, shows; it answers clients with a certificate of
     `client_ca`. `api_server` is as in `KubeletConfig`."""
 

@@ -4,9 +4,10 @@ which users and the other parts reach it.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
+
+import msgspec
 
 from podling.client import kubeconfig
 from podling.controllers.system_objects import ADDRESS as SERVICE_ADDRESS
@@ -23,8 +24,7 @@ PARTS = {"scheduler": "system:kube-scheduler", "controller-manager": "system:kub
 """The files, without `.conf`, in which parts that run alone find who they are."""
 
 
-@dataclass(frozen=True, slots=True)
-class ServerSettings:
+class ServerSettings(msgspec.Struct, frozen=True):
     """`hosts` are listened on, the first for users; pods and nodes reach the server at `address`. Kubelets
     show certificates of `kubelet_ca`; without one they are believed, as Kubernetes does by default."""
 

@@ -2,24 +2,22 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+import msgspec
 
 from podling.assemble.node_options import NodeOptions
 from podling.instance import Instance
 
 
-@dataclass(frozen=True, slots=True)
-class UpOptions:
+class UpOptions(msgspec.Struct, frozen=True):
     """`port` None is the port of the last start, or the default."""
 
     instance: Instance
     port: int | None = None
-    node: NodeOptions = field(default_factory=NodeOptions)
+    node: NodeOptions = msgspec.field(default_factory=NodeOptions)
     audit_log: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Settled:
+class Settled(msgspec.Struct, frozen=True):
     """`options`, and what they leave open: the port of the API server and the pods' subnet."""
 
     options: UpOptions

@@ -14,7 +14,6 @@ import ssl
 import subprocess
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
@@ -35,8 +34,7 @@ class PluginError(OSError):
     """There is no credential to be had; names the program."""
 
 
-@dataclass(frozen=True, slots=True)
-class Plugin:
+class Plugin(msgspec.Struct, frozen=True):
     """`cluster` is what the program is told of the cluster, None when it is not to be told."""
 
     command: tuple[str, ...]

@@ -10,7 +10,6 @@ import base64
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -34,8 +33,7 @@ class KubeconfigError(Exception):
     """The file cannot be used; the message names it and the field."""
 
 
-@dataclass(frozen=True, slots=True)
-class Access:
+class Access(msgspec.Struct, frozen=True):
     """What one context of a kubeconfig says. Certificates and keys are PEM, as they were when it was read;
     what requests show is of `login`, which sees them change."""
 

@@ -8,8 +8,8 @@ that take time to go (pods with a grace period) are waited for by looking again.
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, field
 
+import msgspec
 from msgspec.structs import replace
 
 from podling.client.client import Client
@@ -29,13 +29,12 @@ LOOK_AGAIN = 8.0
 NEEDED = {"list", "deletecollection"}
 
 
-@dataclass
-class _Found:
+class _Found(msgspec.Struct):
     """What was in a namespace after everything in it had been deleted."""
 
-    left: Counter[str] = field(default_factory=Counter)
-    finalizers: Counter[str] = field(default_factory=Counter)
-    errors: list[str] = field(default_factory=list)
+    left: Counter[str] = msgspec.field(default_factory=Counter)
+    finalizers: Counter[str] = msgspec.field(default_factory=Counter)
+    errors: list[str] = msgspec.field(default_factory=list)
 
 
 class Namespaces:

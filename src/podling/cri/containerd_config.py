@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
+
+import msgspec
 
 # runtime.v1.linux looks as needless, but containerd 1.6 as Debian builds it serves no tasks without it.
 _DISABLED_PLUGINS = (
@@ -32,8 +33,7 @@ _DISABLED_PLUGINS = (
 _SOCKET_PATH_LIMIT = 107
 
 
-@dataclass(frozen=True, slots=True)
-class HostFacts:
+class HostFacts(msgspec.Struct, frozen=True):
     """What this machine can do, as far as containerd must be told. `host_facts.detect` finds out."""
 
     restrict_oom_score_adj: bool = False
@@ -41,8 +41,7 @@ class HostFacts:
     snapshotter: str = "overlayfs"
 
 
-@dataclass(frozen=True, slots=True)
-class ContainerdSettings:
+class ContainerdSettings(msgspec.Struct, frozen=True):
     """`root` keeps images and container metadata, `state` what ends with the machine's uptime; both are
     containerd's alone. `log` gets its output. `registries` maps a registry (`docker.io`, `127.0.0.1:5000`) to
     the URLs asked in its place, in order; a pull without progress for `pull_deadline` is given up by a
@@ -55,7 +54,7 @@ class ContainerdSettings:
     sandbox_image: str
     cni_conf_dir: Path
     cni_bin_dir: Path = Path("/usr/lib/cni")
-    registries: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    registries: Mapping[str, Sequence[str]] = msgspec.field(default_factory=dict)
     pull_deadline: timedelta = timedelta(minutes=5)
     binary: str = "containerd"
 

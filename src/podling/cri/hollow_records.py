@@ -5,15 +5,15 @@ from __future__ import annotations
 import asyncio
 import uuid
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+
+import msgspec
 
 from podling.cri.grpc import cri_pb2 as pb
 from podling.cri.hollow_images import image_id
 from podling.cri.hollow_script import Script
 
 
-@dataclass(slots=True)
-class HollowSandbox:
+class HollowSandbox(msgspec.Struct):
     status: pb.PodSandboxStatus
 
     @property
@@ -34,13 +34,12 @@ class HollowSandbox:
         )
 
 
-@dataclass(slots=True)
-class HollowContainer:
+class HollowContainer(msgspec.Struct):
     sandbox_id: str
     script: Script
     status: pb.ContainerStatus
     resources: pb.LinuxContainerResources
-    ended: asyncio.Event = field(default_factory=asyncio.Event)
+    ended: asyncio.Event = msgspec.field(default_factory=asyncio.Event)
 
     @property
     def label(self) -> str:

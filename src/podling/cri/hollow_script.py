@@ -4,7 +4,8 @@ happens."""
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+
+import msgspec
 
 from podling.cri.interface import RuntimeFault
 
@@ -12,8 +13,7 @@ TERMINATED = 143
 KILLED = 137
 
 
-@dataclass(frozen=True, slots=True)
-class ExecOutcome:
+class ExecOutcome(msgspec.Struct, frozen=True):
     """`seconds` is how long it takes."""
 
     exit_code: int = 0
@@ -22,8 +22,7 @@ class ExecOutcome:
     seconds: float = 0.0
 
 
-@dataclass(frozen=True, slots=True)
-class Script:
+class Script(msgspec.Struct, frozen=True):
     """One run of a container. By default it runs until it is stopped, and ends at once on TERM.
 
     `exit_code` is what it exits with by itself, `after` seconds (None: never); `term_code` what it exits with
@@ -39,21 +38,20 @@ class Script:
     stdout: Sequence[str] = ()
     stderr: Sequence[str] = ()
     written_bytes: int = 0
-    executes: Mapping[tuple[str, ...], ExecOutcome] = field(default_factory=dict)
+    executes: Mapping[tuple[str, ...], ExecOutcome] = msgspec.field(default_factory=dict)
     create_fault: RuntimeFault | None = None
     start_fault: RuntimeFault | None = None
     update_fault: RuntimeFault | None = None
 
 
-@dataclass(slots=True)
-class HollowImage:
+class HollowImage(msgspec.Struct):
     """`runs[n]` is the script of attempt n, the last one of all that follow. `pull_faults` are raised by the
     first pulls, one each; `present` says that it need not be pulled. A pull gets on for `pull_seconds`; of
     one that is `stuck` nothing ever comes."""
 
     runs: Sequence[Script] = (Script(),)
     present: bool = False
-    pull_faults: list[RuntimeFault] = field(default_factory=list)
+    pull_faults: list[RuntimeFault] = msgspec.field(default_factory=list)
     user: int | None = None
     pull_seconds: float = 0.0
     stuck: bool = False

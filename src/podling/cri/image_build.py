@@ -14,9 +14,10 @@ import json
 import platform
 import tarfile
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any
+
+import msgspec
 
 _ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64", "armv7l": "arm", "riscv64": "riscv64"}
 _LAYER = "application/vnd.oci.image.layer.v1.tar"
@@ -25,8 +26,7 @@ _MANIFEST = "application/vnd.oci.image.manifest.v1+json"
 _INDEX = "application/vnd.oci.image.index.v1+json"
 
 
-@dataclass(frozen=True, slots=True)
-class Symlink:
+class Symlink(msgspec.Struct, frozen=True):
     """A file of an image that points to `target`."""
 
     target: str
@@ -35,8 +35,7 @@ class Symlink:
 File = bytes | Path | Symlink
 
 
-@dataclass(frozen=True, slots=True)
-class ImageConfig:
+class ImageConfig(msgspec.Struct, frozen=True):
     """How an image runs; fields are those of the OCI image configuration."""
 
     entrypoint: Sequence[str] = ()

@@ -7,9 +7,10 @@ Messages are CRI's own (`grpc/cri.proto`), so any CRI v1 socket keeps the promis
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping
-from dataclasses import dataclass
 from enum import Enum
 from typing import Protocol
+
+import msgspec
 
 from podling.cri.grpc import cri_pb2 as pb
 
@@ -34,8 +35,7 @@ class EventKind(Enum):
     RELIST = "relist"
 
 
-@dataclass(frozen=True, slots=True)
-class RuntimeEvent:
+class RuntimeEvent(msgspec.Struct, frozen=True):
     """Something happened to a container or sandbox.
 
     EXITED carries `exit_code` and `finished_at` (ns since the epoch): the exit is a fact even while the
@@ -49,8 +49,7 @@ class RuntimeEvent:
     finished_at: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class RuntimeFeatures:
+class RuntimeFeatures(msgspec.Struct, frozen=True):
     """What not every CRI v1 runtime can. `handlers` are those it tells of ("" is the default one), of which
     `recursive_read_only` can make mounts read-only with all mounts below them, and `user_namespaces` can
     give a pod users of its own; `mounts_images`: a mount may name an image; `groups_policy`: it keeps to
@@ -63,8 +62,7 @@ class RuntimeFeatures:
     groups_policy: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class ImageMount:
+class ImageMount(msgspec.Struct, frozen=True):
     """As mount(8) would be told: `options` are flags and data in one list."""
 
     type: str

@@ -11,14 +11,12 @@ import operator
 import types
 import typing
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Annotated, Any
 
 import msgspec
 
 
-@dataclass(frozen=True, slots=True)
-class Merge:
+class Merge(msgspec.Struct, frozen=True):
     """Field metadata. `strategies` are the `x-kubernetes-patch-strategy` words, `key` the `patch-merge-key`;
     `list_type` and `list_map_keys` (`map`, `set`, `atomic`) are the ones server-side apply goes by."""
 
@@ -55,8 +53,7 @@ ATOMIC_MAP = Merge(map_type="atomic")
 UNDECLARED = Merge()
 
 
-@dataclass(frozen=True, slots=True)
-class Format:
+class Format(msgspec.Struct, frozen=True):
     """Field metadata: the OpenAPI format."""
 
     name: str
@@ -73,8 +70,7 @@ MicroTime = Annotated[str, Format("micro-time")]
 """RFC 3339 with microseconds; OpenAPI calls it date-time too."""
 
 
-@dataclass(frozen=True, slots=True)
-class FieldInfo:
+class FieldInfo(msgspec.Struct, frozen=True):
     """One field of an API type: attribute, wire name, type, merging, OpenAPI format (of its items)."""
 
     attribute: str

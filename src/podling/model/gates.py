@@ -7,13 +7,13 @@ has shipped is on. Pure: who reads one is given the `Gates` in force.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+
+import msgspec
 
 STAGES = ("ALPHA", "BETA", "GA")
 
 
-@dataclass(frozen=True, slots=True)
-class Gate:
+class Gate(msgspec.Struct, frozen=True):
     """`requirement` is the number it answers in the requirements, `summary` what it does when it is on."""
 
     name: str
@@ -47,11 +47,10 @@ GATES: Mapping[str, Gate] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Gates:
+class Gates(msgspec.Struct, frozen=True):
     """What differs from the defaults. Raises ValueError, with the fault in Kubernetes' words, when made."""
 
-    changed: Mapping[str, bool] = field(default_factory=dict)
+    changed: Mapping[str, bool] = msgspec.field(default_factory=dict)
 
     def __post_init__(self) -> None:
         for name in self.changed:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import msgspec
 
 from podling.model.authentication import SelfSubjectReview, TokenReview
 from podling.model.authorization import (
@@ -29,8 +29,7 @@ from podling.model.service import Endpoints, Service
 from podling.model.service_account import ServiceAccount
 
 
-@dataclass(frozen=True, slots=True)
-class Resource:
+class Resource(msgspec.Struct, frozen=True):
     """One resource. `group` is empty for the core group."""
 
     group: str

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+
+import msgspec
 
 from podling.model.errors import bad_request
 from podling.model.meta import LabelSelector
@@ -19,8 +20,7 @@ _INTEGER = re.compile(r"[+-]?[0-9]+")
 _SYMBOLS = frozenset(("=", "==", "!=", "!", "(", ")", ",", ">", "<"))
 
 
-@dataclass(frozen=True, slots=True)
-class Requirement:
+class Requirement(msgspec.Struct, frozen=True):
     """One condition on one key; `operator` is one of this module's words."""
 
     key: str
@@ -44,8 +44,7 @@ class Requirement:
         return int(value) > int(bound) if self.operator == GREATER else int(value) < int(bound)
 
 
-@dataclass(frozen=True, slots=True)
-class Selector:
+class Selector(msgspec.Struct, frozen=True):
     """All requirements must hold; no requirement selects everything. `nothing` selects nothing."""
 
     requirements: tuple[Requirement, ...] = ()

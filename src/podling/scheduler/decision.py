@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Protocol
+
+import msgspec
 
 from podling.scheduler.cluster import Cluster
 from podling.scheduler.evaluations import Evaluations
@@ -27,16 +28,14 @@ class ClusterFilter(Protocol):
     def clone(self) -> ClusterFilter: ...
 
 
-@dataclass(frozen=True, slots=True)
-class Decision:
+class Decision(msgspec.Struct, frozen=True):
     """`node` is None when every node is among the `refusals`."""
 
     node: NodeInfo | None
-    refusals: Mapping[str, Refusal] = field(default_factory=dict)
+    refusals: Mapping[str, Refusal] = msgspec.field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
-class Cycle:
+class Cycle(msgspec.Struct, frozen=True):
     """One pod and what stands against it in the cluster: asked about each node, and what if."""
 
     pod: PodInfo

@@ -7,9 +7,9 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
 from itertools import accumulate
 
+import msgspec
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily
 from prometheus_client.metrics_core import Metric
 
@@ -39,14 +39,13 @@ class Distribution:
         return list(zip(bounds, accumulate(self._buckets), strict=True))
 
 
-@dataclass(slots=True)
-class Attempts:
+class Attempts(msgspec.Struct):
     """`preemptions` counts the times somebody was looked for who could make room."""
 
-    results: Counter[str] = field(default_factory=Counter)
-    seconds: dict[str, Distribution] = field(default_factory=dict)
+    results: Counter[str] = msgspec.field(default_factory=Counter)
+    seconds: dict[str, Distribution] = msgspec.field(default_factory=dict)
     preemptions: int = 0
-    victims: Distribution = field(default_factory=lambda: Distribution(VICTIMS))
+    victims: Distribution = msgspec.field(default_factory=lambda: Distribution(VICTIMS))
 
     def ended(self, result: str, seconds: float) -> None:
         self.results[result] += 1

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
-from dataclasses import dataclass
 
 import msgspec
 from msgspec.structs import replace
@@ -31,8 +30,7 @@ filtered."""
 _shapes = msgspec.json.Encoder()
 
 
-@dataclass(slots=True, eq=False)
-class PodInfo:
+class PodInfo(msgspec.Struct, eq=False):
     """Amounts are nanos of the resource's unit. `cpu` and `memory` are what scores go by."""
 
     pod: Pod
@@ -92,8 +90,7 @@ def _tagged(image: str) -> str:
     return image if ":" in image.rpartition("/")[2] else f"{image}:latest"
 
 
-@dataclass(frozen=True, slots=True)
-class Given:
+class Given(msgspec.Struct, frozen=True):
     """What the kubelet says of a pod's resources, by container. `refused`: it will never give what is asked
     for now."""
 

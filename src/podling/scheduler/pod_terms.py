@@ -7,7 +7,8 @@ all.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+
+import msgspec
 
 from podling.model.meta import LabelSelector
 from podling.model.pod import Pod
@@ -22,8 +23,7 @@ HARD_AFFINITY_WEIGHT = 1
 """What a required affinity of a running pod is worth to one it would like beside it."""
 
 
-@dataclass(frozen=True, slots=True)
-class PodSet:
+class PodSet(msgspec.Struct, frozen=True):
     """The pods of `namespaces` that `selector` selects; with `staying`, only those not being deleted."""
 
     namespaces: frozenset[str]
@@ -37,8 +37,7 @@ class PodSet:
         return self.selector.matches(meta.labels)
 
 
-@dataclass(frozen=True, slots=True)
-class PodTerm:
+class PodTerm(msgspec.Struct, frozen=True):
     """Pods that `selector` selects, in `namespaces` or those that `namespace_selector` selects, in one domain
     of `topology_key`.
     """
@@ -64,8 +63,7 @@ class PodTerm:
         return PodSet(self.namespaces | frozenset(chosen), self.selector)
 
 
-@dataclass(frozen=True, slots=True)
-class PodTerms:
+class PodTerms(msgspec.Struct, frozen=True):
     """The four lists of a pod's (anti-)affinity; a preferred term with its weight, negative for anti."""
 
     near: tuple[PodTerm, ...] = ()
@@ -82,8 +80,7 @@ class PodTerms:
 NO_TERMS = PodTerms()
 
 
-@dataclass(frozen=True, slots=True)
-class Spread:
+class Spread(msgspec.Struct, frozen=True):
     """A topologySpreadConstraint of `pods`."""
 
     topology_key: str

@@ -7,7 +7,8 @@ a disruption budget protects first, as long as the pod still fits.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+
+import msgspec
 
 from podling.model.disruption_budget import PodDisruptionBudget
 from podling.model.selector import from_label_selector
@@ -29,8 +30,7 @@ OFFSET = 1 << 31
 """Makes every priority positive, so that one victim is always less than two."""
 
 
-@dataclass(frozen=True, slots=True)
-class Candidate:
+class Candidate(msgspec.Struct, frozen=True):
     """`victims` are ordered from the most important to the least."""
 
     node: str

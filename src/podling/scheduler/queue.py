@@ -14,7 +14,8 @@ import heapq
 import itertools
 from collections import Counter
 from collections.abc import Set
-from dataclasses import dataclass
+
+import msgspec
 
 from podling.scheduler.pod_info import PodInfo
 from podling.scheduler.wakeup import Change
@@ -27,8 +28,7 @@ LONGEST_PARKING = 300.0
 ACTIVE, BACKING_OFF, PARKED, TAKEN = "active", "backing off", "parked", "taken"
 
 
-@dataclass(slots=True, eq=False)
-class Waiting:
+class Waiting(msgspec.Struct, eq=False):
     """A pod and its standing. `attempts` counts those that have failed."""
 
     pod: PodInfo

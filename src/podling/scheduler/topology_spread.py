@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+
+import msgspec
 
 from podling.model.node_affinity import selects
 from podling.scheduler.cluster import Cluster
@@ -28,8 +29,7 @@ _NO_LABEL = Refusal(
 )
 
 
-@dataclass(slots=True)
-class _Domains:
+class _Domains(msgspec.Struct):
     """Of one hard constraint: matching pods by domain, and how many there may be for one more to come."""
 
     spread: Spread

@@ -7,8 +7,9 @@ the scheduler does.
 from __future__ import annotations
 
 from collections.abc import Set
-from dataclasses import dataclass
 from typing import Protocol
+
+import msgspec
 
 from podling.model.host_ports import collide
 from podling.scheduler.filter import refuse
@@ -24,16 +25,14 @@ class Change(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class NodeCame:
+class NodeCame(msgspec.Struct, frozen=True):
     node: NodeInfo
 
     def may_help(self, pod: PodInfo, refused_by: Set[str]) -> bool:
         return _hopeful(pod, self.node)
 
 
-@dataclass(frozen=True, slots=True)
-class NodeChanged:
+class NodeChanged(msgspec.Struct, frozen=True):
     before: NodeInfo
     after: NodeInfo
 
@@ -43,16 +42,14 @@ class NodeChanged:
         return bool(refused_by & {TOPOLOGY_SPREAD, POD_AFFINITY}) and self.before.labels != self.after.labels
 
 
-@dataclass(frozen=True, slots=True)
-class NodeWent:
+class NodeWent(msgspec.Struct, frozen=True):
     """The emptiest domain may have gone with it."""
 
     def may_help(self, pod: PodInfo, refused_by: Set[str]) -> bool:
         return TOPOLOGY_SPREAD in refused_by
 
 
-@dataclass(frozen=True, slots=True)
-class PodCame:
+class PodCame(msgspec.Struct, frozen=True):
     other: PodInfo
     namespaces: NamespaceLabels
 
@@ -63,8 +60,7 @@ class PodCame:
         return any(term.means(self.other.pod, self.namespaces) for term in near)
 
 
-@dataclass(frozen=True, slots=True)
-class PodLeft:
+class PodLeft(msgspec.Struct, frozen=True):
     other: PodInfo
     namespaces: NamespaceLabels
 
@@ -82,8 +78,7 @@ class PodLeft:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class PodLeaving:
+class PodLeaving(msgspec.Struct, frozen=True):
     """It is being deleted: it keeps its room, but is not counted for spreading any more."""
 
     other: PodInfo
@@ -92,8 +87,7 @@ class PodLeaving:
         return TOPOLOGY_SPREAD in refused_by and _is_spread_with(pod, self.other)
 
 
-@dataclass(frozen=True, slots=True)
-class NamespaceChanged:
+class NamespaceChanged(msgspec.Struct, frozen=True):
     def may_help(self, pod: PodInfo, refused_by: Set[str]) -> bool:
         return POD_AFFINITY in refused_by
 

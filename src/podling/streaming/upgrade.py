@@ -11,8 +11,9 @@ import http.client
 import io
 import ssl
 from collections.abc import Iterable
-from dataclasses import dataclass
 from email.message import Message
+
+import msgspec
 
 from podling.streaming.errors import Disconnected, ProtocolError
 from podling.streaming.keep_alive import keep_alive
@@ -33,8 +34,7 @@ class Refused(Exception):
         self.body = body
 
 
-@dataclass(frozen=True, slots=True)
-class Address:
+class Address(msgspec.Struct, frozen=True):
     """`within` is the way to a server of this process, which needs no network."""
 
     host: str

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import dataclasses
 import os
 import signal
 from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from podling.cri.containerd import Containerd, ContainerdError, running
 from podling.cri.containerd_config import ContainerdSettings
@@ -63,7 +63,7 @@ async def test_the_next_podling_adopts_it(settings: ContainerdSettings) -> None:
 async def test_another_configuration_replaces_it(settings: ContainerdSettings) -> None:
     await Containerd(settings).start()
     first = _pid(settings)
-    await Containerd(dataclasses.replace(settings, sandbox_image="podling.test/other:1")).start()
+    await Containerd(replace(settings, sandbox_image="podling.test/other:1")).start()
     assert _pid(settings) != first
 
 
@@ -71,7 +71,7 @@ async def test_another_mirror_does_not(settings: ContainerdSettings) -> None:
     await Containerd(settings).start()
     first = _pid(settings)
     mirrors = {"docker.io": ["http://127.0.0.1:5000"]}
-    await Containerd(dataclasses.replace(settings, registries=mirrors)).start()
+    await Containerd(replace(settings, registries=mirrors)).start()
     assert _pid(settings) == first
     assert (settings.registry_dir / "docker.io" / "hosts.toml").exists()
 
@@ -125,7 +125,7 @@ async def test_what_a_killed_one_left_is_removed(
 
 async def test_without_the_program_it_says_what_to_install(settings: ContainerdSettings) -> None:
     with pytest.raises(ContainerdError, match="install the package containerd"):
-        await Containerd(dataclasses.replace(settings, binary="no-such-containerd")).start()
+        await Containerd(replace(settings, binary="no-such-containerd")).start()
 
 
 async def test_when_it_dies_at_the_start_its_last_words_are_said(settings: ContainerdSettings) -> None:
@@ -158,7 +158,7 @@ async def test_a_mirror_is_asked_in_place_of_the_registry(
 ) -> None:
     await push_image(next(iter(image_archives.values())), f"{registry}/library/thing:1")
     mirrors = {"docker.io": [f"http://{registry}"], "registry.test": [f"http://{registry}"]}
-    await Containerd(dataclasses.replace(settings, registries=mirrors)).start()
+    await Containerd(replace(settings, registries=mirrors)).start()
     runtime = GrpcRuntime(str(settings.socket))
     for name in ("docker.io/library/thing:1", "registry.test/library/thing:1"):
         assert await runtime.pull_image(name)
