@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 from podling.cri.containerd import Containerd
 from podling.cri.containerd_config import ContainerdSettings
@@ -26,6 +27,10 @@ from podling.cri.leftovers import remove_leftovers
 PAUSE = "podling.test/pause:1"
 BUSYBOX = "podling.test/busybox:1"
 _NEEDED = ("containerd", "ctr", "runc", "busybox", "catatonit")
+
+# How long an example takes says what else the machine does, nothing of what is proved.
+settings.register_profile("podling", parent=settings(), deadline=None)
+settings.load_profile("podling")
 
 
 def pytest_configure(config: pytest.Config) -> None:

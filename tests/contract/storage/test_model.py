@@ -123,4 +123,4 @@ def _guesses(write: tuple[Any, ...]) -> bool:
 
 
 TestComparison = Comparison.TestCase
-TestComparison.settings = settings(max_examples=40, stateful_step_count=15, deadline=None)
+TestComparison.settings = settings(max_examples=40, stateful_step_count=15)

@@ -94,7 +94,7 @@ _PATHS = st.dictionaries(
 )
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(_PATHS)
 def test_every_directory_comes_before_what_is_in_it_and_once(files: dict[str, bytes]) -> None:
     with _layer(build_image(_NAME, files, ImageConfig())) as layer:

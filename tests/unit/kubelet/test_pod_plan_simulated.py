@@ -8,13 +8,13 @@ that memory.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import timedelta
 from itertools import pairwise
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from podling.kubelet.container_types import ContainerType, all_containers
 from podling.kubelet.observed import (
@@ -297,7 +297,7 @@ def at_rest(world, made):
 tapes = st.lists(st.integers(0, 5119), min_size=10, max_size=50)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(st.sampled_from(SHAPES), st.sampled_from(POLICIES), tapes)
 def test_whatever_happens_the_order_holds_and_the_pod_comes_to_rest(scene, shape, policy, tape):
     """R-INIT-1, R-INIT-2, R-INIT-4, R-INIT-11, R-EPH-3"""
@@ -322,7 +322,7 @@ ENDERS = [
 ]
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(st.sampled_from(ENDERS), st.sampled_from(POLICIES), tapes)
 def test_a_round_begins_anew_whatever_happens(scene, shape_and_ender, policy, tape):
     """R-INIT-11: nothing of an earlier round runs beside the new one, which begins at the first container."""
@@ -340,7 +340,7 @@ def test_a_round_begins_anew_whatever_happens(scene, shape_and_ender, policy, ta
         assert len(rounds) == 1
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(st.sampled_from(SHAPES), st.sampled_from(POLICIES), tapes, tapes)
 def test_a_deleted_pod_always_goes_and_starts_nothing_more(scene, shape, policy, tape, later):
     """R-INIT-11"""
@@ -361,7 +361,7 @@ def test_a_deleted_pod_always_goes_and_starts_nothing_more(scene, shape, policy,
     assert world.finished and late >= {key for key in world.in_flight if key.startswith("start:")}
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(st.sampled_from(SHAPES), st.integers(1, 12))
 def test_failures_are_tried_again_with_growing_delays(scene, shape, failures):
     """R-INIT-2"""

@@ -69,7 +69,7 @@ def nodes() -> list[tuple[str, dict[str, str]]]:
     return [("a1", {"zone": "a"}), ("a2", {"zone": "a"}), ("b1", {"zone": "b"})]
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(history=events)
 def test_decisions(
     history: list[tuple[dict[str, Any], bool, bool]],

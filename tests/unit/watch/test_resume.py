@@ -142,7 +142,7 @@ async def _play(cluster: Any, steps: list[tuple[Any, ...]]) -> None:
 
 
 @given(steps=STEPS)
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=400)
 def test_every_watcher_sees_every_event_once_in_order(
     cluster_type: Any, steps: list[tuple[Any, ...]]
 ) -> None:

@@ -104,7 +104,7 @@ operations = st.fixed_dictionaries(
 )
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(values, st.lists(operations, max_size=4))
 def test_only_status_errors_escape_and_the_document_stays(document: Any, patch: list[Any]) -> None:
     before = repr(document)

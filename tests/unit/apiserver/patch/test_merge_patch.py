@@ -41,7 +41,7 @@ documents = st.recursive(
 )
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(documents, documents)
 def test_merging_twice_is_merging_once_and_changes_no_argument(target: Any, patch: Any) -> None:
     before = repr((target, patch))

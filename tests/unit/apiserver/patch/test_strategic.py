@@ -167,7 +167,7 @@ items = st.lists(
 )
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(items, items)
 def test_merging_keeps_every_name_once_and_is_done_after_one_time(
     original: list[Any], patch: list[Any]
@@ -203,7 +203,7 @@ json_values = st.recursive(
 )
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(st.dictionaries(st.just("spec"), json_values), json_values)
 def test_only_status_errors_escape(document: Any, patch: Any) -> None:
     try:

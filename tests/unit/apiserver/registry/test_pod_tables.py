@@ -156,7 +156,7 @@ CHANGES = [
 ]
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(st.lists(st.sampled_from(CHANGES), max_size=4))
 def test_whatever_comes_together_is_judged(lines: list[tuple[str, dict[str, Any]]]) -> None:
     """And what is not refused may stay as it is, through every endpoint that writes it."""

@@ -5,12 +5,12 @@ and go at any moment, whatever the kubelet has seen of it and whenever it crashe
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import replace
 from typing import Any
 
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from podling.kubelet.container_types import ContainerType
 from podling.kubelet.observed import ContainerState, ObservedContainer, ObservedPod
@@ -189,7 +189,7 @@ class World:
         raise AssertionError("never comes to rest")
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(st.lists(st.integers(0, 319), max_size=60))
 @example([1, 94, 0, 76, 18, 114, 1, 96])  # Let go before the server heard that it was there.
 def test_entries_may_come_and_go_at_any_moment(scene, tape):

@@ -49,7 +49,7 @@ def test_no_pod_goes_for_one_that_is_not_more_important(scene, mine, theirs, goe
     assert preemptable(one(scene, "me", priority=mine), one(scene, "it", priority=theirs)) is goes
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(
     st.lists(st.tuples(st.integers(0, 9), st.booleans()), max_size=8), st.integers(1, 40), st.integers(0, 3)
 )

@@ -115,7 +115,7 @@ def test_what_is_written_is_read(variables):
     assert {name: read(text, name) for name in variables} == variables
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(value=TEXT)
 def test_a_shell_reads_the_same(tmp_path_factory, value):
     file: Path = tmp_path_factory.mktemp("env") / "file"
