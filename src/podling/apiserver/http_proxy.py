@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Callable
-from dataclasses import dataclass, field
 from typing import Any
 
 import aiohttp
+import msgspec
 from yarl import URL
 
 from podling.apiserver.authn.impersonation import is_about_impersonation
@@ -49,11 +49,10 @@ OURS = (OF_CONNECTION - {"content-type"}) | {"authorization", "expect"}
 NOT_ADDED = ("User-Agent", "Accept", "Accept-Encoding", "Content-Type")
 
 
-@dataclass(slots=True)
-class _Head:
+class _Head(msgspec.Struct):
     status: int = 0
     content_type: str = TEXT
-    headers: dict[str, str] = field(default_factory=dict)
+    headers: dict[str, str] = msgspec.field(default_factory=dict)
 
 
 class HttpProxy:

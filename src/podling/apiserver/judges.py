@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+
+import msgspec
 
 from podling.apiserver.authn.authenticator import Authenticator
 from podling.apiserver.authn.service_accounts import Owner, ServiceAccountTokens
@@ -12,8 +13,7 @@ from podling.apiserver.request import Request, RequestInfo, User
 from podling.model.errors import StatusError
 
 
-@dataclass(frozen=True, slots=True)
-class Judges:
+class Judges(msgspec.Struct, frozen=True):
     """`tokens` are those this server issues itself, which may be for other audiences than the server."""
 
     authenticators: Sequence[Authenticator]

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
+
+import msgspec
 
 from podling.apiserver.admission.built_in import built_in
 from podling.apiserver.admission.plugin import Chain
@@ -56,8 +57,7 @@ AUTHORIZERS: Sequence[Authorizer] = (
 )
 
 
-@dataclass(slots=True)
-class ServerState:
+class ServerState(msgspec.Struct):
     """Where a server is between its beginning and its end, as its health tells."""
 
     loaded: bool = False

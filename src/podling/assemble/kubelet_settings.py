@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import yaml
+from msgspec.structs import fields
 
 from podling.assemble.setting_values import (
     amounts,
@@ -109,7 +110,7 @@ def _check(values: Mapping[str, Any]) -> None:
 
 
 def _default(name: str) -> Any:
-    return KubeletConfig.__dataclass_fields__[name].default
+    return next(field.default for field in fields(KubeletConfig) if field.name == name)
 
 
 def _of_file(file: Path) -> Iterator[tuple[Setting, object]]:

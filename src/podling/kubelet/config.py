@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
+
+import msgspec
 
 from podling.model.gates import DEFAULT_GATES, Gates
 from podling.model.quantity import Quantity
@@ -22,8 +23,7 @@ NO_PROGRESS_FOR = timedelta(minutes=5)
 """How long a pull may stand still: as long as containerd has patience by itself."""
 
 
-@dataclass(frozen=True, slots=True)
-class KubeletConfig:
+class KubeletConfig(msgspec.Struct, frozen=True):
     """`root_dir` holds pod directories, `log_dir` the pods' container logs; `cgroup_root` is the one cgroup
     below which every pod of this kubelet lives, so several kubelets can share a machine. `debug_images` are
     patterns of the images an ephemeral container may have; none for any. Without `register_node` the Node is
@@ -44,13 +44,13 @@ class KubeletConfig:
     etc_hosts: Path = Path("/etc/hosts")
     max_pods: int = 110
     pod_pids_limit: int | None = None
-    system_reserved: Mapping[str, Quantity] = field(default_factory=dict)
-    kube_reserved: Mapping[str, Quantity] = field(default_factory=dict)
+    system_reserved: Mapping[str, Quantity] = msgspec.field(default_factory=dict)
+    kube_reserved: Mapping[str, Quantity] = msgspec.field(default_factory=dict)
     single_process_oom_kill: bool = False
     allowed_unsafe_sysctls: tuple[str, ...] = ()
     manifests: Path | None = None
     pod_cidr: str = ""
-    node_labels: Mapping[str, str] = field(default_factory=dict)
+    node_labels: Mapping[str, str] = msgspec.field(default_factory=dict)
     register_node: bool = True
     version: str = "v1.36.0"
     lease_duration: timedelta = timedelta(seconds=40)
@@ -62,10 +62,10 @@ class KubeletConfig:
     sandbox_image: str = ""
     image_gc_high: int = 85
     image_gc_low: int = 80
-    eviction_hard: Mapping[str, str] = field(default_factory=lambda: EVICTION_HARD)
-    eviction_soft: Mapping[str, str] = field(default_factory=dict)
-    eviction_soft_grace: Mapping[str, timedelta] = field(default_factory=dict)
-    eviction_minimum_reclaim: Mapping[str, str] = field(default_factory=dict)
+    eviction_hard: Mapping[str, str] = msgspec.field(default_factory=lambda: EVICTION_HARD)
+    eviction_soft: Mapping[str, str] = msgspec.field(default_factory=dict)
+    eviction_soft_grace: Mapping[str, timedelta] = msgspec.field(default_factory=dict)
+    eviction_minimum_reclaim: Mapping[str, str] = msgspec.field(default_factory=dict)
     eviction_max_pod_grace: int = 0
     eviction_pressure_transition: timedelta = timedelta(minutes=5)
     eviction_period: timedelta = timedelta(seconds=10)

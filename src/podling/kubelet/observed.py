@@ -10,11 +10,12 @@ harmless (R-INIT-11).
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from enum import Enum
 from types import MappingProxyType
 from typing import TypeVar
+
+import msgspec
 
 from podling.kubelet.cgroups.limits import CgroupLimits
 from podling.kubelet.container_types import ContainerType
@@ -22,7 +23,6 @@ from podling.kubelet.pod_state import PodState
 from podling.model.container import ResourceRequirements
 
 V = TypeVar("V")
-_NO_RESOURCES = ResourceRequirements()
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -43,8 +43,7 @@ class ContainerState(Enum):
     UNKNOWN = "unknown"
 
 
-@dataclass(frozen=True, slots=True)
-class ObservedSandbox:
+class ObservedSandbox(msgspec.Struct, frozen=True):
     """One sandbox of the pod. `stopped`: its stop has succeeded since this kubelet started, so its network
     is torn down (a sandbox that is only not `ready` may still hold an address)."""
 
@@ -60,8 +59,7 @@ class ObservedSandbox:
         return self.ready and not self.stopped
 
 
-@dataclass(frozen=True, slots=True)
-class ObservedContainer:
+class ObservedContainer(msgspec.Struct, frozen=True):
     """One instance of a container. `attempt`, `hash`, `crashes` and `type` come from the labels and
     annotations that `container_config.py` wrote; `crashes` counts the failures in a row that came before
     this instance (`backoff.py`), `round` names the one it was made in (`rounds.py`). `reason` and
@@ -88,7 +86,7 @@ class ObservedContainer:
     crashes: int = 0
     round: str = ""
     user: tuple[int, int, tuple[int, ...]] | None = None
-    resources: ResourceRequirements = _NO_RESOURCES
+    resources: ResourceRequirements = msgspec.field(default_factory=ResourceRequirements)
     sealed_mounts: frozenset[str] = frozenset()
 
     @property
@@ -119,8 +117,7 @@ class ObservedContainer:
         return self.lost or (self.exited and self.exit_code != 0)
 
 
-@dataclass(frozen=True, slots=True)
-class StartFailure:
+class StartFailure(msgspec.Struct, frozen=True):
     """The last of some failures in a row to bring a container (or the sandbox) to life, of which `count`
     count against it (`faults.py`). `reason` is the waiting reason Kubernetes shows: ErrImagePull,
     InvalidImageName, ErrImageNeverPull, CreateContainerConfigError, CreateContainerError,
@@ -132,8 +129,7 @@ class StartFailure:
     at: datetime
 
 
-@dataclass(frozen=True, slots=True)
-class ProbeResult:
+class ProbeResult(msgspec.Struct, frozen=True):
     """What the probes say of one instance. No entry for an instance: nothing is probed.
 
     `started`: the startup probe has passed. `alive` is False once the liveness or
@@ -150,8 +146,7 @@ class ProbeResult:
 UNPROBED = ProbeResult()
 
 
-@dataclass(frozen=True, slots=True)
-class Termination:
+class Termination(msgspec.Struct, frozen=True):
     """Why the pod as a whole must end although neither its object nor its containers say so: it was removed
     from the API (`phase` ""), evicted, refused by the node (`phase` "Failed" with reason and
     message). `is_disruption`: it would have run on, had others not needed its room."""
@@ -163,16 +158,14 @@ class Termination:
     is_disruption: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class PendingResize:
+class PendingResize(msgspec.Struct, frozen=True):
     """The pod asks for resources the node cannot give now (Deferred) or ever (Infeasible)."""
 
     reason: str
     message: str
 
 
-@dataclass(frozen=True, slots=True)
-class ObservedPod:
+class ObservedPod(msgspec.Struct, frozen=True):
     """`sandboxes` and `containers` are newest first. `initialized_sandboxes`: the sandboxes, or rounds of
     one, in which initialization is recorded as completed (R-INIT-4). `failures` by container name;
     `probes` by container id. `in_flight`: keys of the actions being applied now. `restarting`: ids this
@@ -191,9 +184,9 @@ class ObservedPod:
     sandboxes: tuple[ObservedSandbox, ...] = ()
     containers: tuple[ObservedContainer, ...] = ()
     initialized_sandboxes: frozenset[str] = frozenset()
-    failures: Mapping[str, StartFailure] = field(default_factory=nothing)
+    failures: Mapping[str, StartFailure] = msgspec.field(default_factory=nothing)
     sandbox_failure: StartFailure | None = None
-    probes: Mapping[str, ProbeResult] = field(default_factory=nothing)
+    probes: Mapping[str, ProbeResult] = msgspec.field(default_factory=nothing)
     volumes_ready: bool = True
     volumes_error: str = ""
     in_flight: frozenset[str] = frozenset()

@@ -7,8 +7,9 @@ anything happening to it?" of nothing but a set of strings.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import datetime
+
+import msgspec
 
 from podling.kubelet.container_types import ContainerType
 from podling.kubelet.pod_state import PodState
@@ -17,8 +18,7 @@ BRINGS_UP = ("create-sandbox", "start:")
 """How the keys of the actions begin that bring a pod up."""
 
 
-@dataclass(frozen=True, slots=True)
-class CreateSandbox:
+class CreateSandbox(msgspec.Struct, frozen=True):
     attempt: int
 
     @property
@@ -26,8 +26,7 @@ class CreateSandbox:
         return "create-sandbox"
 
 
-@dataclass(frozen=True, slots=True)
-class StopSandbox:
+class StopSandbox(msgspec.Struct, frozen=True):
     """Stop a sandbox and tear its network down. Also asked of a sandbox that is already dead, once per
     kubelet life."""
 
@@ -38,8 +37,7 @@ class StopSandbox:
         return f"stop-sandbox:{self.id}"
 
 
-@dataclass(frozen=True, slots=True)
-class RemoveSandbox:
+class RemoveSandbox(msgspec.Struct, frozen=True):
     id: str
 
     @property
@@ -47,8 +45,7 @@ class RemoveSandbox:
         return f"remove-sandbox:{self.id}"
 
 
-@dataclass(frozen=True, slots=True)
-class StartContainer:
+class StartContainer(msgspec.Struct, frozen=True):
     """Bring up a new instance: ensure the image, create, start (and postStart). `attempt` is the restart
     count, `crashes` the failures in a row before it; `target_id` the instance whose process namespace it
     joins, or ""; `round` the one it is made in (`rounds.py`)."""
@@ -65,8 +62,7 @@ class StartContainer:
         return f"start:{self.name}"
 
 
-@dataclass(frozen=True, slots=True)
-class StopContainer:
+class StopContainer(msgspec.Struct, frozen=True):
     """Stop an instance. `message` is the Killing event's; `restart` means a new instance must follow
     whatever its restart policy says: the worker keeps the id in `ObservedPod.restarting`. `pod_grace` is the
     pod's grace when this was decided: a deletion repeated with a shorter grace is a new action."""
@@ -84,8 +80,7 @@ class StopContainer:
         return f"stop:{self.id}:{self.pod_grace}"
 
 
-@dataclass(frozen=True, slots=True)
-class PreStop:
+class PreStop(msgspec.Struct, frozen=True):
     """Run the preStop hook of an instance whose turn to be stopped has not come."""
 
     id: str
@@ -97,8 +92,7 @@ class PreStop:
         return f"pre-stop:{self.id}"
 
 
-@dataclass(frozen=True, slots=True)
-class RemoveContainer:
+class RemoveContainer(msgspec.Struct, frozen=True):
     """Remove an instance that is not running. Its log goes with it."""
 
     id: str
@@ -109,8 +103,7 @@ class RemoveContainer:
         return f"remove:{self.id}"
 
 
-@dataclass(frozen=True, slots=True)
-class RecordInitialized:
+class RecordInitialized(msgspec.Struct, frozen=True):
     """Write down durably that every init container has done its work in this sandbox, or round of it
     (R-INIT-4). `sandbox_id` is `ObservedPod.beginning`."""
 
@@ -121,8 +114,7 @@ class RecordInitialized:
         return f"initialized:{self.sandbox_id}"
 
 
-@dataclass(frozen=True, slots=True)
-class ResizePod:
+class ResizePod(msgspec.Struct, frozen=True):
     """Tell the pod's cgroup and its running containers what they may take now, as far as no container has to
     restart for it."""
 
@@ -131,8 +123,7 @@ class ResizePod:
         return "resize"
 
 
-@dataclass(frozen=True, slots=True)
-class Finish:
+class Finish(msgspec.Struct, frozen=True):
     """Nothing of a deleted pod is left in the runtime: give back the rest of the node and let the object
     go."""
 
@@ -155,8 +146,7 @@ Action = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Plan:
+class Plan(msgspec.Struct, frozen=True):
     """`actions` may all be started at once. `wake_at` is the earliest time at which the plan or the status
     would change by time alone. `state` is the part of its life the pod is in; in TERMINATING, starts still
     in flight should be given up; in TERMINATED nothing runs any more and volumes and cgroup can be given

@@ -18,10 +18,10 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Callable
-from dataclasses import replace
 from datetime import datetime
 
 import msgspec
+from msgspec.structs import replace
 
 from podling.cri.interface import EventKind, RuntimeEvent
 from podling.kubelet.node.node_context import NodeContext

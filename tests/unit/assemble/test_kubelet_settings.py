@@ -6,6 +6,7 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
+from msgspec.structs import fields
 
 from podling.assemble.kubelet_settings import SETTINGS, SettingError, chosen
 from podling.cli.node_limits import LIMITS
@@ -22,7 +23,7 @@ def file(directory: Path, text: str, kind: str = KIND) -> Path:
 
 def test_every_flag_is_offered_and_every_setting_is_one_of_the_kubelets() -> None:
     assert [flag for flag, _, _ in LIMITS] == [setting.flag for setting in SETTINGS]
-    assert {setting.name for setting in SETTINGS} <= KubeletConfig.__dataclass_fields__.keys()
+    assert {setting.name for setting in SETTINGS} <= {field.name for field in fields(KubeletConfig)}
 
 
 def test_a_file_sets_what_no_flag_does(tmp_path: Path) -> None:

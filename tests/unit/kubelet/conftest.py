@@ -15,11 +15,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from podling.kubelet.container_types import ContainerType, all_containers
 from podling.kubelet.observed import (

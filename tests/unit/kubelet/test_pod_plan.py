@@ -6,10 +6,10 @@ Covers `pod_plan.py` and what it is made of: `ending.py`, `teardown.py`, `sandbo
 
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import timedelta
 
 import pytest
+from msgspec.structs import replace
 
 from podling.kubelet.observed import ProbeResult, Termination
 from podling.kubelet.pod_plan import plan

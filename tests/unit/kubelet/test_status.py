@@ -6,11 +6,11 @@ Covers `status.py` and what it is made of: `container_status.py`, `waiting.py`, 
 
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import timedelta
 
 import msgspec
 import pytest
+from msgspec.structs import replace
 
 from podling.kubelet.observed import ProbeResult, Termination
 from podling.kubelet.planning.container_plan import next_attempt

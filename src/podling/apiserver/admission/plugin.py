@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from typing import Any, Literal, Protocol, TypeVar
+
+import msgspec
 
 from podling.apiserver.request import User
 from podling.model.errors import StatusError, forbidden
@@ -16,8 +17,7 @@ T = TypeVar("T", bound=KubeObject)
 Operation = Literal["CREATE", "UPDATE", "DELETE", "CONNECT"]
 
 
-@dataclass(frozen=True, slots=True)
-class Attributes:
+class Attributes(msgspec.Struct, frozen=True):
     """What is asked for. `subresource` is empty for the object itself."""
 
     operation: Operation

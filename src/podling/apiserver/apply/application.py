@@ -7,7 +7,6 @@ annotation. Where it still stands it counts: what it says is kubectl's own, and 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import datetime
 from functools import reduce
 from typing import Any
@@ -37,8 +36,7 @@ KUBECTL = "kubectl"
 LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 
 
-@dataclass(frozen=True, slots=True)
-class Application:
+class Application(msgspec.Struct, frozen=True):
     """`fields` is what `configuration` names of the part of the object that `writer` may write."""
 
     type: type[KubeObject]

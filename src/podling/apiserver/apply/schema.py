@@ -10,7 +10,6 @@ from __future__ import annotations
 import functools
 import typing
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Any
 
 import msgspec
@@ -19,20 +18,17 @@ from podling.model.fields import FieldInfo, fields_of, is_struct, item_type
 from podling.model.meta import KubeObject, ObjectMeta
 
 
-@dataclass(frozen=True, slots=True)
-class Value:
+class Value(msgspec.Struct, frozen=True):
     """One value: a scalar, or something that is replaced whole."""
 
 
-@dataclass(frozen=True, slots=True)
-class Map:
+class Map(msgspec.Struct, frozen=True):
     """Any names, each with one value; `scalar` is what it must be, if anything."""
 
     scalar: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Keyed:
+class Keyed(msgspec.Struct, frozen=True):
     """A list of structs. `always`: Go writes it even when it is empty, so an empty object has it."""
 
     keys: tuple[str, ...]
@@ -40,19 +36,17 @@ class Keyed:
     always: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Set:
+class Set(msgspec.Struct, frozen=True):
     """A list of scalars, each at most once."""
 
 
-@dataclass(frozen=True, slots=True)
-class Struct:
+class Struct(msgspec.Struct, frozen=True):
     """`managed` has the path element and the shape of each member; `unmanaged` members belong to nobody.
     `scalars` says which members must be a string, a number or a boolean."""
 
     managed: Mapping[str, tuple[str, Node]]
     unmanaged: frozenset[str] = frozenset()
-    scalars: Mapping[str, str] = field(default_factory=dict)
+    scalars: Mapping[str, str] = msgspec.field(default_factory=dict)
 
 
 Node = Value | Map | Keyed | Set | Struct

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import NamedTuple
+
+import msgspec
 
 from podling.apiserver.admission.plugin import Find
 from podling.apiserver.authn import claims as claim
@@ -39,8 +40,7 @@ class Owner(NamedTuple):
     audiences: Sequence[str]
 
 
-@dataclass(frozen=True, slots=True)
-class Grant:
+class Grant(msgspec.Struct, frozen=True):
     """What a token is to say."""
 
     binding: Binding

@@ -11,8 +11,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
+
+import msgspec
 
 from podling.apiserver.authn.authenticator import ANONYMOUS, AUTHENTICATED, UNAUTHENTICATED
 from podling.apiserver.authn.claims import SERVICE_ACCOUNTS, subject
@@ -57,8 +58,7 @@ def impersonate(
     raise first
 
 
-@dataclass(frozen=True, slots=True)
-class _Constrained:
+class _Constrained(msgspec.Struct, frozen=True):
     """A way for some users, by verbs of its own. Only where `is_for` lets more than a name be asked for does
     the asker decide on groups, uid and extra; else they follow from the name."""
 

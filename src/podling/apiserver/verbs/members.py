@@ -9,11 +9,11 @@ around it.
 from __future__ import annotations
 
 import asyncio
-import dataclasses
 from collections.abc import Callable
 from typing import Any, cast
 
 import msgspec
+from msgspec.structs import replace
 
 from podling.apiserver.context import RequestContext
 from podling.apiserver.registry.kind import Members, Part
@@ -101,7 +101,7 @@ async def _change(
     context: RequestContext, scope: Scope, rules: Part[Any], change: Take, *, dry_run: bool
 ) -> tuple[Entry, bool]:
     """The object as it was stored, and what `change` said last."""
-    through = dataclasses.replace(scope, subresource=rules)
+    through = replace(scope, subresource=rules)
     said = False
 
     def decide(standing: Entry) -> Any:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 from typing import Any
+
+import msgspec
 
 from podling.apiserver.admission.plugin import Attributes, Chain, Operation
 from podling.apiserver.authz.authorizer import Decision, refusal
@@ -21,8 +22,7 @@ Connector = Callable[[RequestContext, Any], Awaitable[Response]]
 """Hands a request on to the node of its object. Raises StatusError."""
 
 
-@dataclass(frozen=True, slots=True)
-class Scope:
+class Scope(msgspec.Struct, frozen=True):
     store: Store[Any]
     tables: Tables
     chain: Chain
@@ -61,8 +61,7 @@ class Scope:
         return Asked(self, context.user, operation, dry_run)
 
 
-@dataclass(frozen=True, slots=True)
-class Asked:
+class Asked(msgspec.Struct, frozen=True):
     """The admission chain, asked on behalf of one request."""
 
     scope: Scope

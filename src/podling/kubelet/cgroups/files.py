@@ -8,8 +8,9 @@ hybrid  both at once; each controller is in one of them, and its files are of th
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
+
+import msgspec
 
 from podling.kubelet.cgroups.limits import CPU_PERIOD, MAXIMUM_SHARES, MINIMUM_SHARES, CgroupLimits
 
@@ -18,8 +19,7 @@ UNLIMITED = (V1_UNLIMITED, V2_UNLIMITED, f"{V2_UNLIMITED} {CPU_PERIOD}")
 _PAGE_UNITS = (("GB", 1 << 30), ("MB", 1 << 20), ("KB", 1 << 10))
 
 
-@dataclass(frozen=True, slots=True)
-class Hierarchy:
+class Hierarchy(msgspec.Struct, frozen=True):
     """Where one is mounted, its version (1 or 2), and the controllers to be found in it."""
 
     path: Path

@@ -7,7 +7,9 @@ included, can never take more than the pod asked for (R-EPH-12).
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+
+import msgspec
+from msgspec.structs import replace
 
 from podling.model.container import ResourceRequirements
 from podling.model.pod import Pod
@@ -22,8 +24,7 @@ HUGE_PAGES = "hugepages-"
 _ZERO = Quantity("0")
 
 
-@dataclass(frozen=True, slots=True)
-class CgroupLimits:
+class CgroupLimits(msgspec.Struct, frozen=True):
     """`cpu_quota` is microseconds in each CPU_PERIOD, `memory` bytes, `pids` a number of tasks; None is no
     limit. `huge_pages` maps the size of a page to the bytes allowed of them, both in bytes; a size that is
     absent is not limited."""
@@ -32,7 +33,7 @@ class CgroupLimits:
     cpu_quota: int | None = None
     memory: int | None = None
     pids: int | None = None
-    huge_pages: Mapping[int, int] = field(default_factory=dict)
+    huge_pages: Mapping[int, int] = msgspec.field(default_factory=dict)
 
 
 def limits_of_pod(pod: Pod) -> CgroupLimits:

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from datetime import datetime, timedelta
+
+import msgspec
 
 from podling.kubelet.pulling.image_reference import InvalidReference, with_default_tag
 from podling.model.pod import Pod
@@ -18,8 +19,7 @@ from podling.model.pod import Pod
 MINIMUM_AGE = timedelta(minutes=2)
 
 
-@dataclass(frozen=True, slots=True)
-class Marks:
+class Marks(msgspec.Struct, frozen=True):
     """How full the file system may be, in percent: 100 switches collecting off."""
 
     high: int = 85
@@ -29,8 +29,7 @@ class Marks:
 DEFAULT_MARKS = Marks()
 
 
-@dataclass(frozen=True, slots=True)
-class KnownImage:
+class KnownImage(msgspec.Struct, frozen=True):
     """`used` is when it was last seen in use (when it was first seen, if never)."""
 
     id: str
@@ -40,8 +39,7 @@ class KnownImage:
     pinned: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Found:
+class Found(msgspec.Struct, frozen=True):
     """An image the runtime has now."""
 
     id: str

@@ -7,7 +7,8 @@ furthest above what it asked for. Process ids are asked for by nobody: there onl
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+
+import msgspec
 
 from podling.kubelet.eviction.thresholds import INODES, STORAGE
 from podling.kubelet.planning.admission import is_critical
@@ -19,8 +20,7 @@ from podling.model.resources import pod_requests
 _ZERO = Quantity("0")
 
 
-@dataclass(frozen=True, slots=True)
-class Candidate:
+class Candidate(msgspec.Struct, frozen=True):
     pod: Pod
     stats: PodStats
 

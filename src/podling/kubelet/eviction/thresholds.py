@@ -7,8 +7,9 @@ grace period. One that was crossed is only over when its minimum reclaim is avai
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+
+import msgspec
 
 from podling.kubelet.config import KubeletConfig
 from podling.model.quantity import Quantity
@@ -48,8 +49,7 @@ class ThresholdError(ValueError):
     """A threshold that says nothing."""
 
 
-@dataclass(frozen=True, slots=True)
-class Amount:
+class Amount(msgspec.Struct, frozen=True):
     """So many, or so much of all there is."""
 
     count: int = 0
@@ -62,8 +62,7 @@ class Amount:
 NOTHING = Amount()
 
 
-@dataclass(frozen=True, slots=True)
-class Threshold:
+class Threshold(msgspec.Struct, frozen=True):
     signal: str
     amount: Amount
     grace: timedelta = AT_ONCE
@@ -74,8 +73,7 @@ class Threshold:
         return self.grace == AT_ONCE
 
 
-@dataclass(frozen=True, slots=True)
-class Reading:
+class Reading(msgspec.Struct, frozen=True):
     """Of one signal: bytes, inodes or process ids."""
 
     available: int
@@ -126,12 +124,11 @@ def known_signal(signal: str) -> str:
     return signal
 
 
-@dataclass(frozen=True, slots=True)
-class Pressure:
+class Pressure(msgspec.Struct, frozen=True):
     """`crossed` maps thresholds to when that was first seen, `seen` conditions to when they were last."""
 
-    crossed: Mapping[Threshold, datetime] = field(default_factory=dict)
-    seen: Mapping[str, datetime] = field(default_factory=dict)
+    crossed: Mapping[Threshold, datetime] = msgspec.field(default_factory=dict)
+    seen: Mapping[str, datetime] = msgspec.field(default_factory=dict)
 
     def next(
         self, all_: Iterable[Threshold], readings: Readings, now: datetime, stays: timedelta

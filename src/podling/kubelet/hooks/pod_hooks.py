@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from dataclasses import dataclass, field
+
+import msgspec
 
 from podling.kubelet.container_types import all_containers
 from podling.kubelet.hooks.handler import HookError, run_hook
@@ -22,12 +23,11 @@ from podling.model.pod import Pod
 log = logging.getLogger(__name__)
 
 
-@dataclass(slots=True)
-class _PreStop:
+class _PreStop(msgspec.Struct):
     """One that was begun; `limit` is set while it runs."""
 
     limit: asyncio.Timeout | None = None
-    done: asyncio.Event = field(default_factory=asyncio.Event)
+    done: asyncio.Event = msgspec.field(default_factory=asyncio.Event)
 
 
 class PodHooks:

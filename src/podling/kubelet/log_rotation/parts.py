@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
 from datetime import datetime
+
+import msgspec
 
 COMPRESSED, UNFINISHED = ".gz", ".tmp"
 _PART = re.compile(r"\.(\d{8}-\d{6})(\.gz|\.tmp)?")
@@ -38,8 +39,7 @@ def moment_of(part: str) -> str:
     return part.removesuffix(COMPRESSED)
 
 
-@dataclass(frozen=True, slots=True)
-class Chores:
+class Chores(msgspec.Struct, frozen=True):
     """What to do before another part is made."""
 
     remove: tuple[str, ...]

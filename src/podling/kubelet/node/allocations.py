@@ -9,8 +9,9 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from datetime import datetime
+
+import msgspec
 
 from podling.kubelet.planning.admission import Amounts, Shortage, amounts, shortages
 from podling.kubelet.planning.resize import ResizeAnswer, first_to_be_resized, judge
@@ -18,8 +19,7 @@ from podling.model.container import ResourceList
 from podling.model.pod import Pod
 
 
-@dataclass(frozen=True, slots=True)
-class _Asked:
+class _Asked(msgspec.Struct, frozen=True):
     """A resize nobody has agreed to yet."""
 
     pod: Pod

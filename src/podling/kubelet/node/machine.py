@@ -6,15 +6,15 @@ import functools
 import os
 import platform
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
+
+import msgspec
 
 _ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64", "armv7l": "arm", "i686": "386"}
 _HUGE_PAGES = Path("/sys/kernel/mm/hugepages")
 
 
-@dataclass(frozen=True, slots=True)
-class Machine:
+class Machine(msgspec.Struct, frozen=True):
     """Sizes are bytes; `disk` is the file system the kubelet's root directory is on; `huge_pages` maps the
     size of a page to what is reserved in pages of it."""
 
@@ -29,7 +29,7 @@ class Machine:
     kernel_version: str
     os_image: str
     architecture: str
-    huge_pages: Mapping[int, int] = field(default_factory=dict)
+    huge_pages: Mapping[int, int] = msgspec.field(default_factory=dict)
 
 
 def this_machine(root_dir: Path) -> Machine:

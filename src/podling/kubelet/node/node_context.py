@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import msgspec
 
 from podling.client.client import Client
 from podling.client.events import EventRecorder
@@ -23,8 +23,7 @@ from podling.kubelet.volumes.watched_objects import WatchedObjects
 from podling.model.time import Clock
 
 
-@dataclass(frozen=True, slots=True)
-class NodeContext:
+class NodeContext(msgspec.Struct, frozen=True):
     config: KubeletConfig
     facts: NodeFacts
     client: Client

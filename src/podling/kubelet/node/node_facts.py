@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+
+import msgspec
 
 from podling.model.quantity import Quantity
 
 
-@dataclass(frozen=True, slots=True)
-class Resolver:
+class Resolver(msgspec.Struct, frozen=True):
     """The three kinds of lines of a resolv.conf."""
 
     servers: tuple[str, ...] = ()
@@ -17,8 +17,7 @@ class Resolver:
     options: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class NodeFacts:
+class NodeFacts(msgspec.Struct, frozen=True):
     """`allocatable` stands in for limits a container does not have (resourceFieldRef); `memory_bytes` is the
     node's capacity; `seccomp_dir` is where Localhost profiles are; `resolver` is the node's own. `page_sizes`
     are those of its huge pages, in bytes; `swap_is_limited` says that its cgroup v1 counts swap;
@@ -27,7 +26,7 @@ class NodeFacts:
 
     name: str
     ips: tuple[str, ...] = ()
-    allocatable: Mapping[str, Quantity] = field(default_factory=dict)
+    allocatable: Mapping[str, Quantity] = msgspec.field(default_factory=dict)
     memory_bytes: int = 0
     seccomp_dir: str = "/var/lib/kubelet/seccomp"
     cluster_dns: tuple[str, ...] = ()
@@ -35,4 +34,4 @@ class NodeFacts:
     resolver: Resolver = Resolver()
     page_sizes: tuple[int, ...] = ()
     swap_is_limited: bool = False
-    cgroup2_settings: Mapping[str, str] = field(default_factory=dict)
+    cgroup2_settings: Mapping[str, str] = msgspec.field(default_factory=dict)

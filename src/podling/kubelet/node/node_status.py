@@ -6,8 +6,9 @@ The conditions' reasons and messages are those every client of Kubernetes knows.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass, field
 from datetime import datetime
+
+import msgspec
 
 from podling.cri.grpc import cri_pb2 as pb
 from podling.kubelet.cgroups.limits import HUGE_PAGES
@@ -59,13 +60,12 @@ _EVICTION_DISK_PERCENT = 10
 _NOTHING = Quantity("0")
 
 
-@dataclass(frozen=True, slots=True)
-class RuntimeReport:
+class RuntimeReport(msgspec.Struct, frozen=True):
     """What the runtime said of itself; no name at all when it does not answer."""
 
     name: str = ""
     version: str = ""
-    status: pb.StatusResponse = field(default_factory=pb.StatusResponse)
+    status: pb.StatusResponse = msgspec.field(default_factory=pb.StatusResponse)
     images: Sequence[pb.Image] = ()
 
 

@@ -7,7 +7,8 @@ that is not taken ends as Failed with Kubernetes' own reason: OutOfcpu, OutOfpod
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+
+import msgspec
 
 from podling.model.container import ResourceList
 from podling.model.host_ports import ports_collide
@@ -35,8 +36,7 @@ Amounts = Mapping[str, int]
 """Resource → how much, cpu in thousandths."""
 
 
-@dataclass(frozen=True, slots=True)
-class Refusal:
+class Refusal(msgspec.Struct, frozen=True):
     """Why a pod is not taken. `by_labels`: by what stands on the node's object, which may be newer than
     known here."""
 
@@ -45,8 +45,7 @@ class Refusal:
     by_labels: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Shortage:
+class Shortage(msgspec.Struct, frozen=True):
     """Of a resource there is less left than the pod asks for; cpu in thousandths."""
 
     resource: str

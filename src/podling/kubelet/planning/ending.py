@@ -5,8 +5,9 @@ One function answers for the planner and for the status, so that both always see
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import datetime, timedelta
+
+import msgspec
 
 from podling.kubelet.container_types import NEVER, ContainerType, init_containers
 from podling.kubelet.observed import ObservedContainer, ObservedPod
@@ -25,8 +26,7 @@ DEADLINE_EXCEEDED = "DeadlineExceeded"
 DEADLINE_MESSAGE = "Pod was active on the node longer than the specified deadline"
 
 
-@dataclass(frozen=True, slots=True)
-class Ending:
+class Ending(msgspec.Struct, frozen=True):
     """`deleted`: nothing of the pod may be left on the node. `phase`, with `reason` and `message`, is what
     the pod ends as, "" when its containers decide. `grace_seconds` is the whole pod's, `due` the time it is
     used up, when known."""

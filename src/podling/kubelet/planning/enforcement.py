@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+
+import msgspec
 
 from podling.kubelet.container_types import all_containers
 from podling.kubelet.planning.admission import Refusal
@@ -11,8 +12,7 @@ from podling.model.container import AppArmorProfile
 from podling.model.pod import Pod, PodSecurityContext
 
 
-@dataclass(frozen=True, slots=True)
-class Enforcers:
+class Enforcers(msgspec.Struct, frozen=True):
     """`app_armor`: the kernel has it; `groups_policy`: the runtime keeps to supplementalGroupsPolicy."""
 
     app_armor: bool

@@ -13,10 +13,10 @@ that does not run yet, or no more, has nothing to be told.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from itertools import chain
 
 import msgspec
+from msgspec.structs import replace
 
 from podling.kubelet.cgroups.limits import CgroupLimits, limits_of_pod
 from podling.kubelet.observed import ObservedContainer, ObservedPod
@@ -37,16 +37,14 @@ RESTART_CONTAINER = "RestartContainer"
 _ZERO = Quantity("0")
 
 
-@dataclass(frozen=True, slots=True)
-class Allocation:
+class Allocation(msgspec.Struct, frozen=True):
     """`containers` by name; `whole` is what the pod says of all of them together."""
 
     containers: Mapping[str, ResourceRequirements]
     whole: ResourceRequirements | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class ResizeAnswer:
+class ResizeAnswer(msgspec.Struct, frozen=True):
     """`reason` is "" when the pod may have what it asks for."""
 
     pod: Pod

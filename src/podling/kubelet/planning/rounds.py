@@ -9,8 +9,9 @@ kubelet was lost (R-INIT-11). Ephemeral containers take no part.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from datetime import datetime
+
+from msgspec.structs import replace
 
 from podling.kubelet.container_types import ContainerType
 from podling.kubelet.observed import ObservedContainer, ObservedPod

@@ -10,8 +10,9 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
 from typing import TypeVar
+
+import msgspec
 
 from podling.cri.grpc import cri_pb2 as pb
 from podling.cri.interface import NOT_FOUND, Runtime, RuntimeFault
@@ -50,16 +51,15 @@ _STATES = {
 }
 
 
-@dataclass(slots=True)
-class RuntimePod:
+class RuntimePod(msgspec.Struct):
     """What the runtime has of one pod. Names are from the labels of whatever was found first; `statuses` are
     the containers in the runtime's own words."""
 
     namespace: str
     name: str
-    sandboxes: list[ObservedSandbox] = field(default_factory=list)
-    containers: list[ObservedContainer] = field(default_factory=list)
-    statuses: list[pb.ContainerStatus] = field(default_factory=list)
+    sandboxes: list[ObservedSandbox] = msgspec.field(default_factory=list)
+    containers: list[ObservedContainer] = msgspec.field(default_factory=list)
+    statuses: list[pb.ContainerStatus] = msgspec.field(default_factory=list)
 
     def ids(self) -> Iterator[str]:
         yield from (sandbox.id for sandbox in self.sandboxes)

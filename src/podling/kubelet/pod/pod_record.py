@@ -7,9 +7,11 @@ from an event is a fact: a runtime that still answers RUNNING for the container 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import TypeVar
+
+import msgspec
+from msgspec.structs import replace
 
 from podling.kubelet.cgroups.limits import CgroupLimits
 from podling.kubelet.observed import (
@@ -41,8 +43,7 @@ OOM_KILLED = "OOMKilled"
 KILLED = 137
 
 
-@dataclass(frozen=True, slots=True)
-class Exit:
+class Exit(msgspec.Struct, frozen=True):
     code: int
     at: datetime
     out_of_memory: bool = False

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from dataclasses import dataclass
+
+import msgspec
 
 from podling.cri.interface import Runtime, RuntimeFault
 from podling.kubelet.pod.faults import rpc_text
@@ -17,8 +18,7 @@ from podling.model.container import EphemeralContainerCommon, HTTPGetAction, Pro
 OUTPUT_LIMIT = 10 * 1024
 
 
-@dataclass(frozen=True, slots=True)
-class Target:
+class Target(msgspec.Struct, frozen=True):
     """Who is asked: an instance of the container, at the pod's address."""
 
     container: EphemeralContainerCommon

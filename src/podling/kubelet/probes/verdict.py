@@ -12,8 +12,9 @@ startup probe nothing is known before either.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from enum import Enum
+
+import msgspec
 
 from podling.kubelet.observed import ProbeResult
 from podling.model.container import EphemeralContainerCommon, Probe
@@ -40,8 +41,7 @@ FIRST = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Verdict:
+class Verdict(msgspec.Struct, frozen=True):
     """`last` is the newest outcome, `run` how many in a row were like it."""
 
     health: Health

@@ -10,7 +10,8 @@ again.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+
+import msgspec
 
 from podling.client.events import EventRecorder
 from podling.cri.grpc import cri_pb2 as pb
@@ -32,8 +33,7 @@ ALWAYS = "Always"
 NEVER = "Never"
 
 
-@dataclass(frozen=True, slots=True)
-class PresentImage:
+class PresentImage(msgspec.Struct, frozen=True):
     """`id` is what containers are created with; `reference` is how their status names it; `user` is whom the
     image says its processes run as."""
 
@@ -42,8 +42,7 @@ class PresentImage:
     user: ImageUser = _NOBODY_NAMED
 
 
-@dataclass(frozen=True, slots=True)
-class ImageRequest:
+class ImageRequest(msgspec.Struct, frozen=True):
     """Whose image it is: events are about `pod` at `field_path`; `secrets` are the decoded data of its pull
     secrets."""
 

@@ -10,9 +10,10 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import timedelta
 from typing import NamedTuple
+
+import msgspec
 
 from podling.cri.grpc import cri_pb2 as pb
 from podling.cri.interface import Runtime, RuntimeFault
@@ -29,8 +30,7 @@ class Pulled(NamedTuple):
     took: timedelta
 
 
-@dataclass(slots=True, eq=False)
-class _UnderWay:
+class _UnderWay(msgspec.Struct, eq=False):
     """`wanted` by so many."""
 
     task: asyncio.Task[None]

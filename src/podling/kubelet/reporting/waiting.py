@@ -8,8 +8,9 @@ happens.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import datetime, timedelta
+
+import msgspec
 
 from podling.kubelet.container_types import ContainerType, all_containers
 from podling.kubelet.observed import ObservedContainer, ObservedPod, StartFailure
@@ -26,8 +27,7 @@ PULL_FAILURES = frozenset({"ErrImagePull", "RegistryUnavailable", "SignatureVali
 """Failures of the registry, followed by ImagePullBackOff; others are shown until the next attempt."""
 
 
-@dataclass(frozen=True, slots=True)
-class Moment:
+class Moment(msgspec.Struct, frozen=True):
     """What every container's status depends on. `ending`: the pod is to start nothing any more."""
 
     pod: Pod

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+
+import msgspec
 
 from podling.cri.grpc import cri_pb2 as pb
 from podling.kubelet.node.node_facts import NodeFacts
@@ -16,8 +17,7 @@ from podling.model.container import EphemeralContainerCommon
 from podling.model.pod import Pod
 
 
-@dataclass(frozen=True, slots=True)
-class ContainerInputs:
+class ContainerInputs(msgspec.Struct, frozen=True):
     """What was found out for one start: `image` is the reference of the image present on the node,
     `environment` that of `environment.py`, `mounts` all of them, the termination message's and /etc/hosts
     included; `users` are its sandbox's.
@@ -25,9 +25,9 @@ class ContainerInputs:
 
     image: str
     image_user: ImageUser = UNSPECIFIED
-    environment: Mapping[str, str] = field(default_factory=dict)
+    environment: Mapping[str, str] = msgspec.field(default_factory=dict)
     mounts: Sequence[pb.Mount] = ()
-    users: pb.UserNamespace = field(default_factory=lambda: NODES_USERS)
+    users: pb.UserNamespace = msgspec.field(default_factory=lambda: NODES_USERS)
 
 
 def container_config(

@@ -6,7 +6,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+
+import msgspec
 
 from podling.kubelet.node.node_facts import NodeFacts
 from podling.kubelet.runtime_config.downward import field_value, resource_value
@@ -20,8 +21,7 @@ class ConfigError(Exception):
     """A container that cannot be configured: waiting reason CreateContainerConfigError, with this message."""
 
 
-@dataclass(frozen=True, slots=True)
-class FileKey:
+class FileKey(msgspec.Struct, frozen=True):
     """`name` in the file at `path` of a volume."""
 
     volume: str
@@ -29,8 +29,7 @@ class FileKey:
     name: str
 
 
-@dataclass(frozen=True, slots=True)
-class FoundInFile:
+class FoundInFile(msgspec.Struct, frozen=True):
     """`path` is the file's on the node, `value` empty where it does not have the key, None where it cannot be
     read or is no such file."""
 
@@ -38,8 +37,7 @@ class FoundInFile:
     value: str | None
 
 
-@dataclass(frozen=True, slots=True)
-class EnvSources:
+class EnvSources(msgspec.Struct, frozen=True):
     """`config_maps` and `secrets` by name: one that is not here does not exist. `services` are the variables
     of the namespace's services (enableServiceLinks), which every other variable overrides. `files` has the
     keys of `referenced_files` whose volume is there.
@@ -47,10 +45,10 @@ class EnvSources:
 
     node: NodeFacts
     pod_ips: Sequence[str] = ()
-    config_maps: Mapping[str, ConfigMap] = field(default_factory=dict)
-    secrets: Mapping[str, Secret] = field(default_factory=dict)
-    services: Mapping[str, str] = field(default_factory=dict)
-    files: Mapping[FileKey, FoundInFile] = field(default_factory=dict)
+    config_maps: Mapping[str, ConfigMap] = msgspec.field(default_factory=dict)
+    secrets: Mapping[str, Secret] = msgspec.field(default_factory=dict)
+    services: Mapping[str, str] = msgspec.field(default_factory=dict)
+    files: Mapping[FileKey, FoundInFile] = msgspec.field(default_factory=dict)
 
 
 def referenced_objects(container: EphemeralContainerCommon) -> tuple[set[str], set[str]]:

@@ -6,8 +6,9 @@ Also the one check that is the kubelet's: runAsNonRoot against the user the imag
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TypeVar
+
+import msgspec
 
 from podling.cri.grpc import cri_pb2 as pb
 from podling.kubelet.runtime_config.environment import ConfigError
@@ -44,8 +45,7 @@ _PROFILE_TYPES = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class ImageUser:
+class ImageUser(msgspec.Struct, frozen=True):
     """Whom an image's processes run as: a uid, or a name not resolved here, or neither (root)."""
 
     uid: int | None = None

@@ -13,7 +13,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 
 import msgspec
 
@@ -35,8 +34,7 @@ STALLED = 10.0
 """Seconds a client may take nothing of what is there for it once its container is being stopped."""
 
 
-@dataclass(frozen=True, slots=True)
-class CommandStreams:
+class CommandStreams(msgspec.Struct, frozen=True):
     """What a client asked to be joined to. With a terminal, stderr comes out of stdout."""
 
     stdin: bool
@@ -56,8 +54,7 @@ class CommandStreams:
         return tuple(name for name, asked in wanted.items() if asked)
 
 
-@dataclass(frozen=True, slots=True)
-class Dialect:
+class Dialect(msgspec.Struct, frozen=True):
     """How far the client's protocol goes: terminal resizing (v3), a Status for the exit (v4)."""
 
     resize: bool

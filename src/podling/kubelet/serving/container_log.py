@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
+
+import msgspec
 
 from podling.cri.grpc import cri_pb2 as pb
 from podling.cri.interface import RuntimeFault
 from podling.kubelet.serving.pod_host import PodHost
 
 
-@dataclass(frozen=True, slots=True)
-class ContainerLog:
+class ContainerLog(msgspec.Struct, frozen=True):
     path: Path
     _host: PodHost
     _container_id: str

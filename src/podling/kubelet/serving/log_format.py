@@ -6,16 +6,16 @@ the container continues this one.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import datetime
 from typing import BinaryIO, NamedTuple
+
+import msgspec
 
 BLOCK = 64 * 1024
 SECONDS = len("2016-10-06T00:17:09")
 
 
-@dataclass(frozen=True, slots=True)
-class LogOptions:
+class LogOptions(msgspec.Struct, frozen=True):
     """PodLogOptions as far as they concern the lines. `since` is in ns since the epoch, `stream` stdout or
     stderr.
     """

@@ -6,8 +6,9 @@ The messages are the kubelet's; kubectl shows them as they are.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import datetime, timedelta
+
+import msgspec
 
 from podling.kubelet.serving.log_format import LogOptions
 from podling.model.pod import Pod
@@ -24,8 +25,7 @@ class NoLog(Exception):
     """There is no log to show; the message says why."""
 
 
-@dataclass(frozen=True, slots=True)
-class LogRequest:
+class LogRequest(msgspec.Struct, frozen=True):
     options: LogOptions
     follow: bool
     previous: bool

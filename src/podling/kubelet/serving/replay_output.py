@@ -7,8 +7,9 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from itertools import groupby
+
+import msgspec
 
 from podling.kubelet.serving.container_log import ContainerLog
 from podling.kubelet.serving.log_directories import LogChanges, LogDirectories
@@ -22,8 +23,7 @@ BEHIND = 256 * 1024
 """Bytes heard and not yet shown, beyond which the log goes on instead."""
 
 
-@dataclass(frozen=True, slots=True)
-class Replay:
+class Replay(msgspec.Struct, frozen=True):
     """What was printed before: the container's log. `asked` is when the runtime was asked to attach, in ns
     since the epoch. `passes_end`: the container's input ends with its first client's (`stdinOnce`).
     `tells_exit`: the container's exit code is told as an exec tells it.

@@ -14,7 +14,8 @@ import asyncio
 import contextlib
 import logging
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+
+import msgspec
 
 from podling.client.client import Client
 from podling.kubelet.node.node import NodeReporter
@@ -33,14 +34,13 @@ Name = tuple[str, str]
 log = logging.getLogger(__name__)
 
 
-@dataclass(slots=True)
-class _Kept:
+class _Kept(msgspec.Struct):
     """`wanted` is the pod of the file, `running` the one that has a worker, `mirror` what the server has."""
 
     wanted: Pod | None = None
     running: Pod | None = None
     mirror: Pod | None = None
-    wake: asyncio.Event = field(default_factory=asyncio.Event)
+    wake: asyncio.Event = msgspec.field(default_factory=asyncio.Event)
 
     @property
     def is_settled(self) -> bool:

@@ -9,10 +9,10 @@ import logging
 import os
 import time
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 
+import msgspec
 from msgspec.structs import asdict
 
 from podling.cri.grpc import cri_pb2 as pb
@@ -47,18 +47,16 @@ log = logging.getLogger(__name__)
 _NO_FILES: usage.Files = {}
 
 
-@dataclass(frozen=True, slots=True)
-class RuntimeDisk:
+class RuntimeDisk(msgspec.Struct, frozen=True):
     """`written` maps container ids to what they have in their writable layers; `images` is where images are,
     and how much they take."""
 
-    written: Mapping[str, Used] = field(default_factory=dict)
+    written: Mapping[str, Used] = msgspec.field(default_factory=dict)
     images: Path | None = None
     images_used: Used = NOTHING
 
 
-@dataclass(frozen=True, slots=True)
-class _Subject:
+class _Subject(msgspec.Struct, frozen=True):
     """A pod, and what is known of it on the event loop. `containers` maps names to ids of those that run."""
 
     pod: Pod

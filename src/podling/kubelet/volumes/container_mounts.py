@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
+
+import msgspec
 
 from podling.cri.grpc import cri_pb2 as pb
 from podling.kubelet.pod import termination
@@ -31,15 +32,14 @@ _PROPAGATION = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class MountSources:
+class MountSources(msgspec.Struct, frozen=True):
     """What the mounts of one container are made of. `images`: for the volumes the runtime mounts by itself,
     the image. `recursive_read_only`: whether the runtime can make such mounts."""
 
     directory: PodDirectory
     volumes: Mapping[str, MountedVolume]
     environment: Mapping[str, str]
-    images: Mapping[str, str] = field(default_factory=dict)
+    images: Mapping[str, str] = msgspec.field(default_factory=dict)
     recursive_read_only: bool = False
 
 

@@ -5,8 +5,9 @@ made of, and what was found of them. Pure.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
 from typing import NamedTuple
+
+import msgspec
 
 from podling.kubelet.volumes import secret
 from podling.model.config import ConfigMap, Secret
@@ -22,13 +23,12 @@ class TokenKey(NamedTuple):
     seconds: int
 
 
-@dataclass(frozen=True, slots=True)
-class Objects:
+class Objects(msgspec.Struct, frozen=True):
     """What was found, by name; a name that is not here does not exist."""
 
-    config_maps: dict[str, ConfigMap] = field(default_factory=dict)
-    secrets: dict[str, Secret] = field(default_factory=dict)
-    tokens: dict[TokenKey, str] = field(default_factory=dict)
+    config_maps: dict[str, ConfigMap] = msgspec.field(default_factory=dict)
+    secrets: dict[str, Secret] = msgspec.field(default_factory=dict)
+    tokens: dict[TokenKey, str] = msgspec.field(default_factory=dict)
 
 
 def referenced_config_maps(volumes: Iterable[Volume]) -> set[str]:

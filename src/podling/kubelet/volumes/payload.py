@@ -4,7 +4,7 @@ mount.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import msgspec
 
 
 class VolumeError(Exception):
@@ -12,8 +12,7 @@ class VolumeError(Exception):
     help."""
 
 
-@dataclass(frozen=True, slots=True)
-class File:
+class File(msgspec.Struct, frozen=True):
     """`owner` is the user it belongs to, where that is not root."""
 
     data: bytes

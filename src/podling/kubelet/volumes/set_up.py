@@ -6,10 +6,11 @@ All that must be fetched has been fetched before (`Objects`), so this never wait
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
 from pathlib import Path
+
+import msgspec
 
 from podling.kubelet.cgroups.limits import limits_of_pod
 from podling.kubelet.pod.pod_directories import PodDirectory
@@ -35,8 +36,7 @@ DEFAULT_MODE = 0o644
 _IN_MEMORY = frozenset(("secret", "downward-api", "projected"))
 
 
-@dataclass(frozen=True, slots=True)
-class MountedVolume:
+class MountedVolume(msgspec.Struct, frozen=True):
     """Where a volume is on the node. `read_only` volumes are mounted so whatever the container asks; one that
     is `sealed` cannot be written in any way, and must not be mounted anew: it would lose what else it is."""
 
@@ -53,8 +53,7 @@ class SetUpError(VolumeError):
         self.volume = volume
 
 
-@dataclass(frozen=True, slots=True)
-class Layout:
+class Layout(msgspec.Struct, frozen=True):
     """What all volumes of one pod share while they are set up."""
 
     pod: Pod

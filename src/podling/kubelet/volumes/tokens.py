@@ -7,8 +7,9 @@ be renewed is good until it ends.
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass
 from datetime import datetime, timedelta
+
+import msgspec
 
 from podling.client.client import Client
 from podling.kubelet.volumes.objects import TokenKey
@@ -30,8 +31,7 @@ RETRY = timedelta(minutes=1)
 log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True)
-class _Token:
+class _Token(msgspec.Struct, frozen=True):
     text: str
     renew_at: datetime
     ends_at: datetime

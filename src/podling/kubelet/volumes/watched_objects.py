@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from functools import partial
 from typing import NamedTuple, TypeVar
+
+import msgspec
 
 from podling.client.client import Client
 from podling.client.informer import Informer
@@ -30,10 +31,9 @@ Changed = Callable[[ObjectKey, KubeObject | None], None]
 """Called on the event loop with the new object, None when it was deleted."""
 
 
-@dataclass(slots=True)
-class _Watch:
+class _Watch(msgspec.Struct):
     task: asyncio.Task[None]
-    followers: list[Changed] = field(default_factory=list)
+    followers: list[Changed] = msgspec.field(default_factory=list)
 
 
 class WatchedObjects:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 
 from podling.kubelet.cgroups.limits import CgroupLimits, limits_of_pod
 from podling.kubelet.planning.admission import Shortage

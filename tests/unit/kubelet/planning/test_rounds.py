@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 
 from podling.kubelet.planning.rounds import in_round
 from podling.kubelet.pod_plan import plan

@@ -1,9 +1,9 @@
 """What a worker knows: exits are facts, answers may be late, and nothing goes backwards."""
 
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
+from msgspec.structs import replace
 
 from podling.cri.interface import RuntimeFault
 from podling.kubelet.container_types import ContainerType

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 
 from podling.kubelet.observed import PendingResize
 from podling.kubelet.reporting.resize_conditions import resize_conditions, resize_events

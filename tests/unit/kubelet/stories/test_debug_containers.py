@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-import dataclasses
 import json
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from podling.cri.hollow_script import HollowImage
 from podling.cri.interface import RuntimeFault
@@ -156,7 +156,7 @@ def test_gate_off_nothing_new_starts_and_what_runs_goes_on(play) -> None:
         await node.crash()
         await set_debug(node, DEBUG, {**DEBUG, "name": "later"})
         on = node.config
-        node.config = dataclasses.replace(on, gates=Gates({"EphemeralContainers": False}))
+        node.config = replace(on, gates=Gates({"EphemeralContainers": False}))
         await node.boot()
         await asyncio.sleep(60)
         assert (state(node.pod("web")), state(node.pod("web"), "later")) == ("running", "ContainerCreating")
@@ -218,7 +218,7 @@ def test_only_images_on_the_allowlist_are_started(play, patterns, seen) -> None:
     """R-DBG-2"""
 
     async def story(node) -> None:
-        node.config = dataclasses.replace(node.config, debug_images=patterns)
+        node.config = replace(node.config, debug_images=patterns)
         await node.boot()
         await node.create("web")
         await node.until("web", node.is_ready)

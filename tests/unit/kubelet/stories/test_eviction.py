@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import replace
 from datetime import timedelta
 from typing import Any
+
+from msgspec.structs import replace
 
 from podling.cri.hollow_images import image_id
 from podling.cri.hollow_script import HollowImage, Script

@@ -4,11 +4,12 @@ shows."""
 from __future__ import annotations
 
 import asyncio
-import dataclasses
 from collections.abc import Callable
 from datetime import timedelta
 from itertools import pairwise
 from typing import Any
+
+from msgspec.structs import replace
 
 from podling.cri.grpc import cri_pb2 as pb
 from podling.cri.hollow_script import HollowImage, Script
@@ -433,7 +434,7 @@ def test_names_that_are_left_out_are_told(play) -> None:
     async def story(node) -> None:
         resolv_conf = node.config.root_dir.parent / "resolv.conf"
         resolv_conf.write_text("".join(f"nameserver 10.0.0.{i}\n" for i in range(3)))
-        node.config = dataclasses.replace(node.config, resolv_conf=resolv_conf)
+        node.config = replace(node.config, resolv_conf=resolv_conf)
         await node.boot()
         await node.create("p", dnsPolicy="Default", dnsConfig={"nameservers": ["10.0.0.9"]})
         await node.until("p", node.is_ready)

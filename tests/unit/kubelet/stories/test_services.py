@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import dataclasses
 import json
 from collections.abc import AsyncGenerator, Mapping
 from pathlib import Path
 from typing import Any
+
+from msgspec.structs import replace
 
 from podling.cri.grpc import cri_pb2 as pb
 from podling.kubelet.node.node_services import SYNC_SECONDS
@@ -139,7 +140,7 @@ def test_a_static_pod_waits_for_no_services(play: Any) -> None:
         spec = {"containers": [{"name": "app", "image": "app:1"}]}
         manifest = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "web"}, "spec": spec}
         (directory / "web.yaml").write_text(json.dumps(manifest))
-        node.config = dataclasses.replace(node.config, manifests=directory)
+        node.config = replace(node.config, manifests=directory)
         await node.boot()
         await node.until("web-n1", node.is_ready)
         assert found == {"app#0": {}} and not way.open.is_set()

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-import dataclasses
 import json
 from pathlib import Path
 from typing import Any
+
+from msgspec.structs import replace
 
 from podling.cri.hollow_script import HollowImage
 from podling.model.node import Node as NodeObject
@@ -28,7 +29,7 @@ async def begin(node: Any, **files: str) -> Path:
     directory.mkdir()
     for name, text in files.items():
         (directory / f"{name}.yaml").write_text(text)
-    node.config = dataclasses.replace(node.config, manifests=directory)
+    node.config = replace(node.config, manifests=directory)
     await node.boot()
     return directory
 

@@ -7,7 +7,8 @@ hooks and probes (R-INIT-6); an ephemeral one has nothing that promises resource
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+
+import msgspec
 
 from podling.apiserver.registry.container.env_validation import validate_env, validate_env_from
 from podling.apiserver.registry.container.handler_validation import (
@@ -64,8 +65,7 @@ _EPHEMERAL_REFUSES = (
 _UNSET = EphemeralContainerCommon()
 
 
-@dataclass(frozen=True, slots=True)
-class Surroundings:
+class Surroundings(msgspec.Struct, frozen=True):
     """What of the pod a container may refer to or depends on."""
 
     volumes: Mapping[str, Volume]
