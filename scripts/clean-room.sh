@@ -7,17 +7,15 @@
 # The Debian is a debootstrap root with mount, process and host name spaces of its own; see debian.sh.
 set -euo pipefail
 cd "$(dirname "$(realpath "$0")")/.."
-. scripts/debian.sh
 suite=${1:-bookworm}
 transcript=${2:-}
-need_programs debootstrap debootstrap
 
 root=$(mktemp -d /var/tmp/podling-clean-room.XXXXXX)
 chmod 755 "$root"
 # All mounts are in a namespace that ends with its processes, so there is nothing to unmount here.
 trap 'rm -rf --one-file-system "$root"' EXIT
 
-make_debian "$suite" "$root"
+scripts/debian.sh make "$suite" "$root"
 git clone --quiet . "$root/root/podling"
 
 cat >"$root/root/inside" <<'INSIDE'
@@ -32,5 +30,5 @@ scripts/demo.sh --transcript /root/transcript || { tail -n 50 /var/lib/podling/*
 scripts/test.sh
 INSIDE
 
-in_debian "$root" /root/inside
+scripts/debian.sh run "$root" /root/inside
 [ -z "$transcript" ] || cp "$root/root/transcript" "$transcript"

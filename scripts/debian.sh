@@ -1,20 +1,20 @@
-# Bare Debians of a suite, for those scripts beside this one that prove what podling does on a machine that is not
-# this one. To be sourced. The network is this machine's, and so is how package indexes are reached (apt's and pip's
-# configuration, certificates, proxies).
+#!/usr/bin/env bash
+# Bare Debians, for those scripts beside this one that prove what podling does on a machine that is not this one. The
+# network is this machine's, and so is how package indexes are reached (apt's and pip's configuration, certificates,
+# proxies).
+#
+#   scripts/debian.sh make SUITE ROOT    makes one in the directory ROOT
+#   scripts/debian.sh run ROOT SCRIPT    runs a bash script that is in it, as its first process
+set -euo pipefail
+
+[ "$(id -u)" -eq 0 ] || { echo "A Debian root needs root: run this with sudo." >&2; exit 1; }
 
 # Not in the usual place: Debian's package of certificates, installed later, writes that anew.
 CERTIFICATES=/etc/certificates-of-the-machine.crt
 
-need_programs() { # PROGRAM PACKAGE ...
-  [ "$(id -u)" -eq 0 ] || { echo "A Debian root needs root: run this with sudo." >&2; exit 1; }
-  while [ $# -gt 0 ]; do
-    command -v "$1" >/dev/null || { echo "$1 is missing: apt-get install $2" >&2; exit 1; }
-    shift 2
-  done
-}
-
-make_debian() { # SUITE ROOT: what debootstrap makes, and how to reach package indexes
+make() { # what debootstrap makes, and how to reach package indexes
   local suite=$1 root=$2 mirror script=/usr/share/debootstrap/scripts
+  command -v debootstrap >/dev/null || { echo "debootstrap is missing: apt-get install debootstrap" >&2; exit 1; }
   mirror=$(apt-get indextargets --format '$(REPO_URI)' | head -n 1)
   # Suites that are younger than this debootstrap are made as the newest is.
   [ -e "$script/$suite" ] && script+=/$suite || script+=/sid
@@ -31,7 +31,7 @@ make_debian() { # SUITE ROOT: what debootstrap makes, and how to reach package i
   cp /etc/ssl/certs/ca-certificates.crt "$root$CERTIFICATES"
 }
 
-in_debian() { # ROOT SCRIPT: run by bash inside, with mount, process and host name spaces of its own
+run() { # with mount, process and host name spaces of its own
   local kept=(PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin HOME=/root TERM="${TERM:-dumb}")
   kept+=(PIP_CERT=$CERTIFICATES)
   while IFS= read -r -d '' variable; do
@@ -55,3 +55,9 @@ in_debian() { # ROOT SCRIPT: run by bash inside, with mount, process and host na
     exec chroot . /bin/bash "$2"
   ' enter "$1" "$2"
 }
+
+case ${1:-}:$# in
+  make:3) make "$2" "$3" ;;
+  run:3) run "$2" "$3" ;;
+  *) sed -n '/^#   /s/^# *//p' "$0" >&2; exit 2 ;;
+esac

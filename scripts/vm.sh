@@ -12,13 +12,12 @@
 #   PODLING_VM_TIMEOUT=TIME   give up after so long (default 60m)
 set -euo pipefail
 cd "$(dirname "$(realpath "$0")")/.."
-. scripts/debian.sh
 case ${1:-} in
   bookworm | trixie | forky) suite=$1; shift ;;
   *) suite=trixie ;;
 esac
 [ $# -gt 0 ] || set -- tests/e2e/test_cgroup2.py tests/e2e/test_resources.py tests/unit/kubelet/node/test_cgroups.py
-need_programs debootstrap debootstrap qemu-system-x86_64 qemu-system-x86 mke2fs e2fsprogs
+command -v qemu-system-x86_64 >/dev/null || { echo "qemu is missing: apt-get install qemu-system-x86" >&2; exit 1; }
 
 work=$(mktemp -d /var/tmp/podling-vm.XXXXXX)
 chmod 755 "$work"
@@ -28,7 +27,7 @@ root=${PODLING_VM_CACHE:-$work}/$suite
 if [ ! -e "$root" ]; then
   mkdir -p "$(dirname "$root")"
   rm -rf --one-file-system "$root.new"
-  make_debian "$suite" "$root.new"
+  scripts/debian.sh make "$suite" "$root.new"
   git clone --quiet . "$root.new/root/podling"
   mkdir -p "$root.new/etc/initramfs-tools/conf.d"
   # The disk is all that the kernel cannot reach by itself.
@@ -42,7 +41,7 @@ apt-get install -y -qq --no-install-recommends systemd-sysv initramfs-tools linu
 # Tests start their own.
 systemctl --quiet mask containerd.service docker-registry.service
 INSTALL
-  in_debian "$root.new" /root/install
+  scripts/debian.sh run "$root.new" /root/install
   mv "$root.new" "$root"
 fi
 git -C "$root/root/podling" fetch --quiet "$PWD" HEAD
@@ -54,7 +53,7 @@ cd /root/podling
 scripts/setup.sh test
 apt-get clean
 PREPARE
-in_debian "$root" /root/prepare
+scripts/debian.sh run "$root" /root/prepare
 
 {
   echo 'cd /root/podling'
@@ -88,7 +87,8 @@ UNIT
 ln -sf ../tests.service "$root/etc/systemd/system/multi-user.target.wants/"
 echo podling-vm >"$root/etc/hostname"
 printf '==> making its disk\n'
-mke2fs -q -t ext4 -d "$root" "$work/disk" 6G
+truncate --size 6G "$work/disk"
+mke2fs -q -t ext4 -d "$root" "$work/disk"
 
 if [ -w /dev/kvm ] && grep -qwE 'vmx|svm' /proc/cpuinfo; then
   processor=(-accel kvm -cpu host)
