@@ -97,10 +97,11 @@ else
   processor=(-accel "tcg,thread=multi,tb-size=1024" -cpu "max,-cx16")
 fi
 printf '==> booting it (%s)\n' "${processor[1]%%,*}"
-# The guest's clock stops when qemu does: whoever must have the machine alone for a while can pause it.
+# Whoever must have the processor alone for a while says `stop` and `cont` to the monitor: time in the guest stops, too.
 status=0
 timeout --foreground "${PODLING_VM_TIMEOUT:-60m}" \
   qemu-system-x86_64 -M q35 "${processor[@]}" -smp 2 -m 4G -rtc clock=vm -display none -no-reboot \
+  -monitor "unix:$work/monitor,server=on,wait=off" \
   -kernel "$root/vmlinuz" -initrd "$root/initrd.img" \
   -append "root=/dev/vda rw console=ttyS0 panic=-1 mitigations=off net.ifnames=0 systemd.getty_auto=0" \
   -drive "file=$work/disk,if=virtio,format=raw,cache=unsafe" \
