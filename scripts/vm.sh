@@ -61,6 +61,7 @@ scripts/debian.sh run "$root" /root/prepare
   printf ' %q' "$@"
 } >"$root/root/tests"
 cat >"$root/root/run" <<'RUN'
+exec >/dev/hvc0 2>&1
 # The only network there is leads nowhere, but a node has an address and a default route.
 modprobe -a virtio_net overlay br_netfilter
 ip link set eth0 up
@@ -80,9 +81,6 @@ Type=oneshot
 TimeoutStartSec=infinity
 Environment=HOME=/root PATH=/root/podling/.venv/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
 ExecStart=/bin/bash /root/run
-StandardOutput=tty
-StandardError=tty
-TTYPath=/dev/hvc0
 UNIT
 ln -sf ../tests.service "$root/etc/systemd/system/multi-user.target.wants/"
 echo podling-vm >"$root/etc/hostname"

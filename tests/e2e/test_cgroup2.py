@@ -6,6 +6,7 @@ import json
 import os
 import re
 import subprocess
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,12 @@ ROOT = Path("/sys/fs/cgroup")
 BUSYBOX = "podling.test/busybox:1"
 SLEEP = ["sh", "-c", "trap 'exit 0' TERM; sleep 1000 & wait"]
 EAT = "x=aaaaaaaaaaaaaaaa; while true; do x=$x$x; done"
+LIMITS = """
+apiVersion: kubelet.config.k8s.io/v1beta1
+kind: KubeletConfiguration
+singleProcessOOMKill: true
+podPidsLimit: 40
+"""
 
 pytestmark = pytest.mark.skipif(
     not (ROOT / "cgroup.controllers").exists(), reason="cgroup v2 is not all there is: see scripts/vm.sh"
@@ -128,12 +135,44 @@ def test_a_container_dies_as_a_whole_when_one_of_its_processes_takes_too_much(
     assert podling.kubectl("logs", "eater", "-n", namespace).stdout == ""
 
 
+@pytest.fixture
+def one_by_one(
+    make_podling: Callable[[], Any], image_archives: dict[str, Path], tmp_path: Path
+) -> Iterator[Any]:
+    """A podling whose kernel kills processes one by one, and whose pods have no more than 40."""
+    podling, limits = make_podling(), tmp_path / "kubelet.yaml"
+    limits.write_text(LIMITS)
+    podling.up("--config", str(limits))
+    for archive in image_archives.values():
+        podling.command("images", "load", str(archive))
+    yield podling
+    podling.command("down")
+
+
+def test_a_node_may_have_processes_killed_one_by_one_and_pods_few_of_them(one_by_one: Any) -> None:
+    script = f"sh -c '{EAT}'; echo the rest lives on"
+    small = {"command": ["sh", "-c", script], "resources": given({}, {"memory": "16Mi"})}
+    forks = {"command": ["sh", "-c", "for i in $(seq 50); do sleep 1000 & done"]}
+    one_by_one.apply(
+        pod("default", "eater", small, restartPolicy="Never"),
+        pod("default", "forks", forks, restartPolicy="Never"),
+        pod("default", "web"),
+    )
+    web = ready(one_by_one, "default", "web")
+    assert read(cgroup(one_by_one, web), "pids.max") == ["40"]
+    assert read(cgroup(one_by_one, web, "app"), "memory.oom.group") == ["0"]
+    assert ended(one_by_one, "default", "eater")[1] == 0
+    assert one_by_one.kubectl("logs", "eater").stdout.splitlines()[-1] == "the rest lives on"
+    assert ended(one_by_one, "default", "forks")[1] != 0
+    assert "can't fork" in one_by_one.kubectl("logs", "forks").stdout
+
+
 def test_a_pod_over_its_limit_loses_the_container_that_went_over_it(podling: Any, namespace: str) -> None:
     """R-INIT-9: neither container is over its own."""
     volumes = [{"name": "memory", "emptyDir": {"medium": "Memory"}}]
-    holds = "dd if=/dev/zero of=/memory/file bs=1M count=24; touch /done; exec sleep 1000"
-    takes = "dd if=/dev/zero of=/dev/null bs=20M count=1; echo taken"
-    own = given({"memory": "1Mi"}, {"memory": "30Mi"})
+    holds = "dd if=/dev/zero of=/memory/file bs=1M count=64; touch /done; exec sleep 1000"
+    takes = "dd if=/dev/zero of=/dev/null bs=48M count=1; echo taken"
+    own = given({"memory": "1Mi"}, {"memory": "88Mi"})
     holder = {
         "name": "holder",
         "command": ["sh", "-c", holds],
@@ -144,7 +183,7 @@ def test_a_pod_over_its_limit_loses_the_container_that_went_over_it(podling: Any
         "image": BUSYBOX,
     }
     taker = {"command": ["sh", "-c", takes], "resources": own}
-    whole = given({"memory": "32Mi"}, {"memory": "32Mi"})
+    whole = given({"memory": "96Mi"}, {"memory": "96Mi"})
     spec = {"volumes": volumes, "initContainers": [holder], "restartPolicy": "Never", "resources": whole}
     podling.apply(pod(namespace, "web", taker, **spec))
     assert ended(podling, namespace, "web") == ("OOMKilled", 137)
@@ -189,11 +228,14 @@ def test_systemd_takes_no_controller_away(podling: Any, namespace: str) -> None:
     app = {"resources": given({"cpu": "250m"}, {"cpu": "500m", "memory": "64Mi"})}
     podling.apply(pod(namespace, "before", app))
     before = ready(podling, namespace, "before")
-    for command in (
-        ["systemd-run", "--quiet", "--wait", "-p", "CPUWeight=50", "-p", "IOWeight=50", "true"],
-        ["systemctl", "daemon-reload"],
-    ):
-        subprocess.run(command, check=True)
+    unit = Path("/run/systemd/system/podling-test.service")
+    unit.write_text("[Service]\nType=oneshot\nExecStart=true\nCPUWeight=50\nIOWeight=50\n")
+    try:
+        for words in (["daemon-reload"], ["start", unit.name]):
+            subprocess.run(["systemctl", *words], check=True)
+    finally:
+        unit.unlink()
+    subprocess.run(["systemctl", "daemon-reload"], check=True)
     assert {"cpu", "memory", "pids"} <= set(read(ROOT, "cgroup.subtree_control")[0].split())
     podling.apply(pod(namespace, "after", app))
     for got in (before, ready(podling, namespace, "after")):

@@ -22,13 +22,17 @@ from podling.assemble.setting_values import (
     amounts,
     duration,
     grace_periods,
+    process_limit,
     reclaimed,
     size,
     some_time,
+    truth,
     whole_number,
 )
 from podling.kubelet.config import KubeletConfig
+from podling.kubelet.node.cgroups import hierarchies
 
+CGROUPS, MOUNTS = Path("/sys/fs/cgroup"), Path("/proc/self/mountinfo")
 API_VERSION, KIND = "kubelet.config.k8s.io/v1beta1", "KubeletConfiguration"
 
 
@@ -37,7 +41,8 @@ class SettingError(ValueError):
 
 
 class Setting(NamedTuple):
-    """`field` is the file's, "" when Kubernetes has none; `name` is that of `KubeletConfig`."""
+    """Kubernetes has no `field` of the file for some, and no `flag` for others, which are "" then; `name` is
+    that of `KubeletConfig`."""
 
     flag: str
     field: str
@@ -46,11 +51,13 @@ class Setting(NamedTuple):
 
     @property
     def both(self) -> str:
-        return f"{self.field} ({self.flag})" if self.field else self.flag
+        return f"{self.field} ({self.flag})" if self.field and self.flag else self.field or self.flag
 
 
 SETTINGS = (
     Setting("--max-pods", "maxPods", "max_pods", whole_number(1)),
+    Setting("--pod-max-pids", "podPidsLimit", "pod_pids_limit", process_limit),
+    Setting("", "singleProcessOOMKill", "single_process_oom_kill", truth),
     Setting("--max-parallel-image-pulls", "maxParallelImagePulls", "parallel_pulls", whole_number(1)),
     Setting("--image-pull-progress-deadline", "", "pull_deadline", some_time),
     Setting(
@@ -76,16 +83,19 @@ SETTINGS = (
         duration,
     ),
 )
-_BY_FLAG = {setting.flag: setting for setting in SETTINGS}
+_BY_FLAG = {setting.flag: setting for setting in SETTINGS if setting.flag}
 _BY_FIELD = {setting.field: setting for setting in SETTINGS if setting.field}
 
 
-def chosen(file: Path | None, flags: Mapping[str, str]) -> Mapping[str, Any]:
-    """What differs from the defaults of `KubeletConfig`, by its names. Raises SettingError."""
+def chosen(file: Path | None, flags: Mapping[str, str], mounts: Path = MOUNTS) -> Mapping[str, Any]:
+    """What differs from the defaults of `KubeletConfig`, by its names; `mounts` are this machine's. Raises
+    SettingError."""
     given = dict(_of_file(file)) if file else {}
     given.update((_BY_FLAG[flag], text) for flag, text in flags.items())
     values = {setting.name: _read(setting, value) for setting, value in given.items()}
     _check(values)
+    if values.get("single_process_oom_kill") is False and not _kills_together(mounts):
+        raise SettingError("singleProcessOOMKill must not be explicitly set to false when using cgroup v1")
     return values
 
 
@@ -107,6 +117,11 @@ def _check(values: Mapping[str, Any]) -> None:
         if signal not in values.get("eviction_soft_grace", ()):
             needed = f"grace period must be specified for the soft eviction threshold {signal}"
             raise SettingError(f"{_BY_FIELD['evictionSoftGracePeriod'].both}: {needed}")
+
+
+def _kills_together(mounts: Path) -> bool:
+    """Whether the kernel can kill all of a container at once: where memory is cgroup v2's."""
+    return any(h.version == 2 and "memory" in h.controllers for h in hierarchies(CGROUPS, mounts))
 
 
 def _default(name: str) -> Any:

@@ -31,6 +31,18 @@ def whole_number(least: int, most: int | None = None) -> Callable[[object], int]
     return read
 
 
+def process_limit(value: object) -> int | None:
+    """Nothing above 0 is no limit."""
+    number = whole_number(-1)(value)
+    return number if number > 0 else None
+
+
+def truth(value: object) -> bool:
+    if not isinstance(value, bool):
+        raise ValueError(f"{str(value)!r} is neither true nor false")
+    return value
+
+
 def duration(value: object) -> timedelta:
     """As Go writes it: `90s`, `1m30s`."""
     if not _DURATION.fullmatch(str(value)):

@@ -22,6 +22,7 @@ THRESHOLDS = (
 
 LIMITS = (
     ("--max-pods", "NUMBER", "How many pods the node takes.  [default: 110]"),
+    ("--pod-max-pids", "NUMBER", "Processes and threads a pod may have.  [default: -1, no limit]"),
     ("--max-parallel-image-pulls", "NUMBER", "Images pulled at a time.  [default: as many as are asked for]"),
     ("--image-pull-progress-deadline", "DURATION", "Give up a pull that gets on no longer.  [default: 5m]"),
     ("--image-gc-high-threshold", "PERCENT", "Disk use above which images are removed.  [default: 85]"),

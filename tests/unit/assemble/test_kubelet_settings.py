@@ -22,7 +22,7 @@ def file(directory: Path, text: str, kind: str = KIND) -> Path:
 
 
 def test_every_flag_is_offered_and_every_setting_is_one_of_the_kubelets() -> None:
-    assert [flag for flag, _, _ in LIMITS] == [setting.flag for setting in SETTINGS]
+    assert [flag for flag, _, _ in LIMITS] == [setting.flag for setting in SETTINGS if setting.flag]
     assert {setting.name for setting in SETTINGS} <= {field.name for field in fields(KubeletConfig)}
 
 
@@ -39,6 +39,8 @@ imageGCLowThresholdPercent: 70
 containerLogMaxSize: 20Mi
 containerLogMaxFiles: 3
 maxPods: 30
+podPidsLimit: 100
+singleProcessOOMKill: true
 maxParallelImagePulls: 2
 """
     flags = {"--max-pods": "40", "--image-gc-low-threshold": "60"}
@@ -54,12 +56,28 @@ maxParallelImagePulls: 2
         "log_max_bytes": 20 << 20,
         "log_max_files": 3,
         "max_pods": 40,
+        "pod_pids_limit": 100,
+        "single_process_oom_kill": True,
         "parallel_pulls": 2,
     }
 
 
+@pytest.mark.parametrize("text", ["-1", "0"])
+def test_pods_may_have_processes_without_end(text: str) -> None:
+    assert chosen(None, {"--pod-max-pids": text}) == {"pod_pids_limit": None}
+
+
+def test_cgroup_v1_kills_no_container_as_a_whole(tmp_path: Path) -> None:
+    mounts, told = tmp_path / "mountinfo", file(tmp_path, "singleProcessOOMKill: false")
+    mounts.write_text("30 1 0:26 / /sys/fs/cgroup/memory rw - cgroup cgroup rw,memory\n")
+    with pytest.raises(SettingError, match=r"^singleProcessOOMKill must not be explicitly set to false when"):
+        chosen(told, {}, mounts)
+    assert chosen(file(tmp_path, "singleProcessOOMKill: true"), {}, mounts)
+
+
 FLAGS = [
     ({"--max-pods": "0"}, "maxPods (--max-pods): 0 must be at least 1"),
+    ({"--pod-max-pids": "-2"}, "podPidsLimit (--pod-max-pids): -2 must be at least -1"),
     (
         {"--image-pull-progress-deadline": "0s"},
         "--image-pull-progress-deadline: '0s' must be a positive duration",
@@ -86,6 +104,7 @@ def test_what_cannot_be_is_refused_by_both_its_names(flags: dict[str, str], why:
 
 
 FILES = [
+    (KIND, "singleProcessOOMKill: 1", "singleProcessOOMKill: '1' is neither true nor false"),
     (KIND, "maxPods: many", "maxPods (--max-pods): 'many' is not a whole number"),
     (KIND, "cgroupDriver: systemd", "--config: cgroupDriver cannot be set in {}; these can: maxPods, "),
     (KIND, "a: [", "--config: {} cannot be read: "),
