@@ -6,7 +6,7 @@
 #
 # Without arguments it runs the tests of what only cgroup v2 can show. Debian and its packages are installed before
 # the boot; the machine itself reaches nothing outside. Where the processor lends itself to it, KVM runs it, else
-# qemu emulates one: everything takes about fifteen times as long.
+# qemu emulates one: everything takes about ten times as long. 4 GB of memory, two processors.
 #
 #   PODLING_VM_CACHE=DIR      keep the installed Debian there for the next run (2 GB a suite)
 #   PODLING_VM_TIMEOUT=TIME   give up after so long (default 60m)
@@ -21,7 +21,9 @@ command -v qemu-system-x86_64 >/dev/null || { echo "qemu is missing: apt-get ins
 
 work=$(mktemp -d /var/tmp/podling-vm.XXXXXX)
 chmod 755 "$work"
-trap 'rm -rf --one-file-system "$work"' EXIT
+machine=
+trap '[ -z "$machine" ] || kill "$machine" 2>/dev/null || true; rm -rf --one-file-system "$work"' EXIT
+trap 'exit 130' INT TERM
 root=${PODLING_VM_CACHE:-$work}/$suite
 
 if [ ! -e "$root" ]; then
@@ -96,8 +98,7 @@ else
 fi
 printf '==> booting it (%s)\n' "${processor[1]%%,*}"
 # Whoever must have the processor alone for a while says `stop` and `cont` to the monitor: time in the guest stops, too.
-status=0
-timeout --foreground "${PODLING_VM_TIMEOUT:-60m}" \
+timeout "${PODLING_VM_TIMEOUT:-60m}" \
   qemu-system-x86_64 -M q35 "${processor[@]}" -smp 2 -m 4G -rtc clock=vm -display none -no-reboot \
   -monitor "unix:$work/monitor,server=on,wait=off" \
   -kernel "$root/vmlinuz" -initrd "$root/initrd.img" \
@@ -105,7 +106,11 @@ timeout --foreground "${PODLING_VM_TIMEOUT:-60m}" \
   -drive "file=$work/disk,if=virtio,format=raw,cache=unsafe" \
   -nic user,restrict=on,model=virtio-net-pci -device virtio-serial -serial "file:$work/console" \
   -chardev stdio,id=output,signal=off -device virtconsole,chardev=output \
-  -chardev "file,path=$work/status,id=status" -device virtconsole,chardev=status </dev/null || status=$?
+  -chardev "file,path=$work/status,id=status" -device virtconsole,chardev=status &
+machine=$!
+status=0
+wait "$machine" || status=$?
+machine=
 
 if [ -s "$work/status" ]; then
   exit "$(tr -d '\r\n' <"$work/status")"
