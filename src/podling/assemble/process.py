@@ -12,7 +12,7 @@ import uvloop
 
 from podling.starting import StartError
 
-COLLECT_AFTER = 20_000
+COLLECT_AFTER = 100_000
 """New objects between two looks for cycles of garbage. After Python's own 700 a busy API server looks all the
 time, now and then at all that it keeps, which made a write a tenth dearer."""
 
