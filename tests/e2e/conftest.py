@@ -172,6 +172,31 @@ def podling(make_podling: Callable[[], Podling], image_archives: dict[str, Path]
 
 
 @pytest.fixture
+def on_small_disk(
+    make_podling: Callable[[], Podling], image_archives: dict[str, Path]
+) -> Iterator[Callable[..., Podling]]:
+    """Starts a podling whose data directory is a disk of its own, of `size` bytes, and loads the images; `up`
+    is what else it is told."""
+    podling = make_podling()
+    directory = podling.instance.data_dir
+    directory.mkdir()
+
+    def start(size: int, *up: str) -> Podling:
+        subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", directory], check=True)
+        podling.up(*up)
+        for archive in image_archives.values():
+            podling.command("images", "load", str(archive))
+        return podling
+
+    try:
+        yield start
+    finally:
+        podling.command("down")
+        if directory.is_mount():
+            subprocess.run(["umount", directory], check=True)
+
+
+@pytest.fixture
 def namespace(podling: Podling, request: pytest.FixtureRequest) -> Iterator[str]:
     """A namespace of the test's own, emptied of pods at its end."""
     name = f"t{abs(hash(request.node.nodeid)) % 10**8}"

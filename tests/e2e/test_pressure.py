@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
-import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -33,21 +32,11 @@ def pod(name: str, script: str = FOREVER, **spec: Any) -> dict[str, Any]:
 
 
 @pytest.fixture
-def small(make_podling: Callable[[], Any], image_archives: dict[str, Path], tmp_path: Path) -> Iterator[Any]:
+def small(on_small_disk: Callable[..., Any], tmp_path: Path) -> Any:
     """A podling with little disk, that wants 100 MiB of it left."""
-    podling = make_podling()
-    directory, limits = podling.instance.data_dir, tmp_path / "kubelet.yaml"
+    limits = tmp_path / "kubelet.yaml"
     limits.write_text(LIMITS)
-    directory.mkdir()
-    subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={DISK}", "tmpfs", directory], check=True)
-    try:
-        podling.up("--config", str(limits))
-        for archive in image_archives.values():
-            podling.command("images", "load", str(archive))
-        yield podling
-    finally:
-        podling.command("down")
-        subprocess.run(["umount", directory], check=True)
+    return on_small_disk(DISK, "--config", str(limits))
 
 
 def condition(podling: Any, name: str, kind: str) -> tuple[str, str, str]:

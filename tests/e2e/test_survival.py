@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import os
 import signal
-import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -141,25 +140,6 @@ def sandbox_process(instance: Instance, uid: str) -> int:
     raise AssertionError("no pause process")
 
 
-@pytest.fixture
-def cramped(
-    make_podling: Callable[[], Any], image_archives: dict[str, Path], tmp_path: Path
-) -> Iterator[Any]:
-    """A podling whose data directory is a disk of its own, and small."""
-    podling = make_podling()
-    directory = podling.instance.data_dir
-    directory.mkdir()
-    subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={DISK}", "tmpfs", directory], check=True)
-    try:
-        podling.up()
-        for archive in image_archives.values():
-            podling.command("images", "load", str(archive))
-        yield podling
-    finally:
-        podling.command("down")
-        subprocess.run(["umount", directory], check=True)
-
-
 def fill(file: Path) -> None:
     """Write until the disk is full."""
     with file.open("wb", buffering=0) as out:
@@ -170,8 +150,9 @@ def fill(file: Path) -> None:
             return
 
 
-def test_a_full_disk_stops_writes_and_nothing_else(cramped: Any) -> None:
+def test_a_full_disk_stops_writes_and_nothing_else(on_small_disk: Callable[..., Any]) -> None:
     """Whoever writes is told; pods run on and can be read from; with room again everything goes on."""
+    cramped = on_small_disk(DISK)
     cramped.apply(pod("before"))
     cramped.wait("condition=Ready", "pod/before")
     before = running(cramped, "before")
