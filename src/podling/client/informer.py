@@ -14,6 +14,7 @@ from typing import Generic, TypeVar
 
 from podling.client.client import Client, WatchEvent
 from podling.model.errors import StatusError
+from podling.model.growing_wait import GrowingWait
 from podling.model.meta import KubeObject
 
 T = TypeVar("T", bound=KubeObject)
@@ -65,7 +66,7 @@ class Informer(Generic[T]):
 
     async def run(self) -> None:
         """List, then watch, for ever: a broken watch resumes where it stopped, a too old one lists again."""
-        retry = FIRST_RETRY
+        retry = GrowingWait(FIRST_RETRY, LONGEST_RETRY)
         while True:
             before = self._version
             try:
@@ -80,11 +81,10 @@ class Informer(Generic[T]):
             except OSError as error:
                 log.warning("watching %s: %s", self._type.__name__, error)
             if self._version != before:
-                retry = FIRST_RETRY
+                retry.reset()
                 continue
             # Nothing came: a server that ends every watch at once must not be asked without pause.
-            await asyncio.sleep(retry)
-            retry = min(retry * 2, LONGEST_RETRY)
+            await asyncio.sleep(retry.next())
 
     async def _relist(self) -> None:
         listing = await self._client.list(

@@ -24,6 +24,7 @@ from podling.cri.grpc.client import GrpcRuntime
 from podling.cri.host_facts import detect
 from podling.cri.interface import RuntimeFault
 from podling.cri.process import Process, command_line, spawn
+from podling.model.growing_wait import GrowingWait
 
 _START_WITHIN = 30.0
 _STOP_GRACE = 10.0
@@ -67,7 +68,7 @@ class Containerd:
 
     async def supervise(self, died: Callable[[str], None]) -> None:
         """Start it again whenever it ends, telling `died` of its last words. Returns after `stop`."""
-        wait = _SHORTEST_WAIT
+        wait = GrowingWait(_SHORTEST_WAIT, _LONGEST_WAIT)
         while True:
             if self._process is not None:
                 await self._process.exited()
@@ -76,12 +77,11 @@ class Containerd:
             died(f"containerd ended by itself: {self._last_words()}")
             try:
                 await self._launch()
-                wait = _SHORTEST_WAIT
+                wait.reset()
             except ContainerdError as error:
                 self._process = None
                 died(str(error))
-                await self._sleep(wait)
-                wait = min(wait * 2, _LONGEST_WAIT)
+                await self._sleep(wait.next())
 
     async def stop(self) -> None:
         """End it, ours or left by an earlier podling. Containers stay as they are."""

@@ -9,6 +9,7 @@ from typing import NoReturn
 from podling.client.client import Client
 from podling.kubelet.config import KubeletConfig
 from podling.model.errors import StatusError
+from podling.model.growing_wait import GrowingWait
 from podling.model.lease import Lease, LeaseSpec
 from podling.model.meta import ObjectMeta, OwnerReference
 from podling.model.node import Node
@@ -30,8 +31,8 @@ class LeaseKeeper:
         self._lease: Lease | None = None
 
     async def run(self, node: Node) -> NoReturn:
-        retry = FIRST_RETRY
         renewal = self._config.lease_renewal.total_seconds()
+        retry = GrowingWait(FIRST_RETRY, renewal)
         while True:
             try:
                 self._lease = await self._renew(node)
@@ -39,10 +40,9 @@ class LeaseKeeper:
                 log.warning("lease of node %s not renewed: %s", self._config.node_name, error)
                 # Someone else may have written or deleted it: begin from what is there.
                 self._lease = None
-                await asyncio.sleep(retry)
-                retry = min(retry * 2, renewal)
+                await asyncio.sleep(retry.next())
             else:
-                retry = FIRST_RETRY
+                retry.reset()
                 await asyncio.sleep(renewal)
 
     async def _renew(self, node: Node) -> Lease:

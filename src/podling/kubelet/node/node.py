@@ -17,6 +17,7 @@ from podling.kubelet.node.machine import Machine
 from podling.kubelet.node.node_status import RuntimeReport, differs, new_node, node_status, status_patch
 from podling.kubelet.reporting.status_patch import STRATEGIC_MERGE
 from podling.model.errors import StatusError
+from podling.model.growing_wait import GrowingWait
 from podling.model.node import Node, NodeStatus
 from podling.model.time import Clock
 
@@ -78,7 +79,7 @@ class NodeReporter:
 
     async def _write(self, status: NodeStatus) -> None:
         """Until it is written: a kubelet nobody can see is of no use; the server may only be starting."""
-        wait = FIRST_RETRY
+        wait = GrowingWait(FIRST_RETRY, LONGEST_RETRY)
         while True:
             try:
                 self.node = await (
@@ -87,8 +88,7 @@ class NodeReporter:
                 return
             except (StatusError, OSError) as error:
                 log.warning("node %s not written: %s", self._config.node_name, error)
-            await asyncio.sleep(wait)
-            wait = min(wait * 2, LONGEST_RETRY)
+            await asyncio.sleep(wait.next())
 
     async def _register(self, status: NodeStatus) -> Node:
         """A node of this name that is there already is this one from before, and is made true."""

@@ -46,6 +46,7 @@ from podling.kubelet.runtime_config.hosts_file import host_network_hosts_file, h
 from podling.kubelet.runtime_config.sandbox_config import sandbox_config
 from podling.kubelet.volumes.pod_volumes import PodVolumes
 from podling.model.errors import StatusError
+from podling.model.growing_wait import GrowingWait
 from podling.model.pod import Pod
 
 FIRST_RETRY = 0.5
@@ -238,7 +239,7 @@ class PodActions:
 
     async def _until_done(self, call: Callable[[], Awaitable[None]]) -> None:
         """What is gone already is done."""
-        wait = FIRST_RETRY
+        wait = GrowingWait(FIRST_RETRY, LONGEST_RETRY)
         while True:
             try:
                 await call()
@@ -247,8 +248,7 @@ class PodActions:
                 if fault.code == NOT_FOUND:
                     return
                 log.warning("the runtime could not stop or remove: %s", rpc_text(fault))
-            await asyncio.sleep(wait)
-            wait = min(wait * 2, LONGEST_RETRY)
+            await asyncio.sleep(wait.next())
 
     async def _look_again(self, pod: Pod) -> None:
         """A call that failed may still have left something behind in the runtime: nothing is made again

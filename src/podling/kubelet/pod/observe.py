@@ -35,6 +35,7 @@ from podling.kubelet.runtime_config.runtime_labels import (
     number,
     resources_told,
 )
+from podling.model.growing_wait import GrowingWait
 
 T = TypeVar("T")
 
@@ -89,14 +90,13 @@ async def observe(runtime: Runtime, uid: str = "") -> dict[str, RuntimePod]:
 
 
 async def observe_until_answered(runtime: Runtime, uid: str = "") -> dict[str, RuntimePod]:
-    wait = FIRST_RETRY
+    wait = GrowingWait(FIRST_RETRY, LONGEST_RETRY)
     while True:
         try:
             return await observe(runtime, uid)
         except RuntimeFault as fault:
             log.warning("the runtime cannot say what it runs: %s", fault)
-        await asyncio.sleep(wait)
-        wait = min(wait * 2, LONGEST_RETRY)
+        await asyncio.sleep(wait.next())
 
 
 def observed_sandbox(status: pb.PodSandboxStatus) -> ObservedSandbox:

@@ -17,6 +17,7 @@ from podling.kubelet.pod.pod_directories import PodDirectory
 from podling.kubelet.reporting.status_writer import StatusWriter
 from podling.kubelet.volumes.pod_volumes import PodVolumes
 from podling.model.errors import StatusError
+from podling.model.growing_wait import GrowingWait
 from podling.model.pod import Pod
 
 FIRST_RETRY = 0.1
@@ -66,7 +67,7 @@ class PodEnding:
         # Strictly after the last status: once the object is gone there is nowhere to write it.
         await self._writer.flushed()
         meta = pod.metadata
-        wait = FIRST_RETRY
+        wait = GrowingWait(FIRST_RETRY, LONGEST_RETRY)
         while True:
             try:
                 await self._node.client.delete(Pod, meta.name, meta.namespace, grace_seconds=0, uid=meta.uid)
@@ -77,16 +78,14 @@ class PodEnding:
                 log.warning("pod %s/%s not deleted: %s", meta.namespace, meta.name, error.message)
             except OSError as error:
                 log.warning("pod %s/%s not deleted: %s", meta.namespace, meta.name, error)
-            await asyncio.sleep(wait)
-            wait = min(wait * 2, LONGEST_RETRY)
+            await asyncio.sleep(wait.next())
 
     async def _until_done(self, what: str, step: Callable[[], Awaitable[None]]) -> None:
-        wait = FIRST_RETRY
+        wait = GrowingWait(FIRST_RETRY, LONGEST_RETRY)
         while True:
             try:
                 await step()
                 return
             except (OSError, RuntimeFault) as error:
                 log.warning("%s not given back: %s", what, error)
-            await asyncio.sleep(wait)
-            wait = min(wait * 2, LONGEST_RETRY)
+            await asyncio.sleep(wait.next())

@@ -13,6 +13,7 @@ import logging
 from podling.client.client import Client
 from podling.kubelet.reporting.status_patch import STRATEGIC_MERGE, status_patch
 from podling.model.errors import StatusError
+from podling.model.growing_wait import GrowingWait
 from podling.model.pod import Pod
 from podling.model.pod_status import PodStatus
 
@@ -83,7 +84,7 @@ class StatusWriter:
     async def _write(self) -> None:
         """Until the newest status is written; one that becomes newer meanwhile is taken up at the next
         try."""
-        wait = FIRST_RETRY
+        wait = GrowingWait(FIRST_RETRY, LONGEST_RETRY)
         while self._wanted is not None and self._known is not None:
             known = self._known
             patch = status_patch(known.status, self._wanted, known.metadata.uid)
@@ -101,8 +102,7 @@ class StatusWriter:
                 log.warning("status of pod %s not written: %s", _name(known), error.message)
             except OSError as error:
                 log.warning("status of pod %s not written: %s", _name(known), error)
-            await asyncio.sleep(wait)
-            wait = min(wait * 2, LONGEST_RETRY)
+            await asyncio.sleep(wait.next())
 
     async def _send(self, known: Pod, patch: dict[str, object]) -> Pod:
         meta = known.metadata

@@ -30,6 +30,7 @@ from podling.kubelet.volumes.sources import Sources
 from podling.kubelet.volumes.tokens import PodTokens
 from podling.model.container import EphemeralContainerCommon
 from podling.model.errors import StatusError
+from podling.model.growing_wait import GrowingWait
 from podling.model.pod import Pod
 from podling.model.references import ResourceFieldSelector
 
@@ -113,7 +114,7 @@ class PodVolumes:
             self._sources.leave_all()
 
     async def _keep(self, done: Callable[[], None]) -> None:
-        retry = FIRST_RETRY
+        retry = GrowingWait(FIRST_RETRY, LONGEST_RETRY)
         while True:
             self._stale.clear()
             pod = self._pod
@@ -122,12 +123,12 @@ class PodVolumes:
                 self.mounted = await self._lay_out(pod)
             except (VolumeError, StatusError, OSError) as error:
                 self._failed(pod, str(error))
-                wait: float | None = retry
-                retry = min(retry * 2, LONGEST_RETRY)
+                wait: float | None = retry.next()
             else:
                 self._record.volumes_ready = True
                 self._record.volumes_error = ""
-                wait, retry = self._until_renewal(), FIRST_RETRY
+                wait = self._until_renewal()
+                retry.reset()
             done()
             if self._record.volumes_ready and not self._may_change(pod):
                 return
