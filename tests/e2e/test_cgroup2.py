@@ -162,7 +162,7 @@ def test_a_node_may_have_processes_killed_one_by_one_and_pods_few_of_them(one_by
     assert read(cgroup(one_by_one, web), "pids.max") == ["40"]
     assert read(cgroup(one_by_one, web, "app"), "memory.oom.group") == ["0"]
     assert ended(one_by_one, "default", "eater")[1] == 0
-    assert one_by_one.kubectl("logs", "eater").stdout.splitlines()[-1] == "the rest lives on"
+    assert "the rest lives on" in one_by_one.kubectl("logs", "eater").stdout.splitlines()
     assert ended(one_by_one, "default", "forks")[1] != 0
     assert "can't fork" in one_by_one.kubectl("logs", "forks").stdout
 
