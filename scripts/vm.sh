@@ -34,7 +34,7 @@ if [ ! -e "$root" ]; then
   mkdir -p "$root.new/etc/initramfs-tools/conf.d"
   # The disk is all that the kernel cannot reach by itself.
   echo MODULES=list >"$root.new/etc/initramfs-tools/conf.d/podling"
-  echo virtio_blk >"$root.new/etc/initramfs-tools/modules"
+  printf "%s\n" virtio_pci virtio_blk >"$root.new/etc/initramfs-tools/modules"
   cat >"$root.new/root/install" <<'INSTALL'
 set -eu
 export DEBIAN_FRONTEND=noninteractive
