@@ -116,6 +116,8 @@ def test_each_level_is_allowed_what_kubernetes_allows_it(podling: Any, namespace
 
 def test_a_qos_class_weighs_what_its_pods_ask_for(podling: Any, namespace: str) -> None:
     burstable = pods_root(podling) / "burstable/cpu.weight"
+    # Pods of other tests may still be on their way out.
+    podling.kubectl("wait", "--for=delete", "pods", "--all", "-A", "--timeout=60s", timeout=70, check=False)
     before = int(burstable.read_text())
     podling.apply(pod(namespace, "web", {"resources": given({"cpu": "500m"}, {})}))
     ready(podling, namespace, "web")
