@@ -117,7 +117,8 @@ async def test_a_containerd_before_2_says_nothing_of_its_handlers(containerd_kit
 async def test_an_image_is_held_under_a_name_until_it_is_let_go(containerd_kit: Any) -> None:
     """R-VOL-2: what a runtime that mounts no images is asked for instead."""
     runtime = containerd_kit.runtime
-    assert not (await runtime.features()).mounts_images
+    if (await runtime.features()).mounts_images:
+        pytest.skip("containerd mounts images itself from 2.1 on")
     image = (await runtime.image_status(containerd_kit.container_config("runs").image.image)).id
     held = await runtime.hold_image("podling/u/v/1", image)
     assert held == await runtime.hold_image("podling/u/v/1", image)
