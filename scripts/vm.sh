@@ -63,9 +63,9 @@ scripts/debian.sh run "$root" /root/prepare
   printf ' %q' "$@"
 } >"$root/root/tests"
 cat >"$root/root/run" <<'RUN'
+modprobe -a virtio_console virtio_net overlay br_netfilter
 exec >/dev/hvc0 2>&1
 # The only network there is leads nowhere, but a node has an address and a default route.
-modprobe -a virtio_net overlay br_netfilter
 ip link set eth0 up
 ip address add 10.0.2.15/24 dev eth0
 ip route add default via 10.0.2.2
@@ -96,13 +96,14 @@ else
   # cmpxchg16b is what qemu 7.2 emulates wrongly: it loses the flags, and Linux its way.
   processor=(-accel "tcg,thread=multi,tb-size=1024" -cpu "max,-cx16")
 fi
+systemd='systemd.getty_auto=0 systemd.show_status=0'
 printf '==> booting it (%s)\n' "${processor[1]%%,*}"
 # Whoever must have the processor alone for a while says `stop` and `cont` to the monitor: time in the guest stops, too.
 timeout "${PODLING_VM_TIMEOUT:-60m}" \
   qemu-system-x86_64 -M q35 "${processor[@]}" -smp 2 -m 4G -rtc clock=vm -display none -no-reboot \
   -monitor "unix:$work/monitor,server=on,wait=off" \
   -kernel "$root/vmlinuz" -initrd "$root/initrd.img" \
-  -append "root=/dev/vda rw console=ttyS0 panic=-1 mitigations=off net.ifnames=0 systemd.getty_auto=0" \
+  -append "root=/dev/vda rw console=ttyS0 panic=-1 mitigations=off net.ifnames=0 $systemd" \
   -drive "file=$work/disk,if=virtio,format=raw,cache=unsafe" \
   -nic user,restrict=on,model=virtio-net-pci -device virtio-serial -serial "file:$work/console" \
   -chardev stdio,id=output,signal=off -device virtconsole,chardev=output \
