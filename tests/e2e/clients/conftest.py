@@ -12,6 +12,7 @@ import shlex
 import shutil
 import subprocess
 import sys
+import tempfile
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -42,6 +43,16 @@ def machines_kubectl() -> str | None:
 MACHINES = machines_kubectl()
 
 Manifest = dict[str, Any]
+
+
+@pytest.fixture(scope="session", autouse=True)
+def temporary_files(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Clients write the keys of a kubeconfig to files, of which some are left behind."""
+    directory = str(tmp_path_factory.mktemp("temporary"))
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setenv("TMPDIR", directory)
+        patched.setattr(tempfile, "tempdir", directory)
+        yield
 
 
 @dataclass(frozen=True)
