@@ -9,6 +9,8 @@ import signal
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+STANDARD_ERROR = 2
+
 
 class Process:
     """A running process. Raises ProcessLookupError when there is none with this pid."""
@@ -76,10 +78,25 @@ def spawn(argv: Sequence[str], environment: Mapping[str, str], log: Path) -> Pro
             (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
             (os.POSIX_SPAWN_OPEN, 1, str(log), flags, 0o640),
             (os.POSIX_SPAWN_DUP2, 1, 2),
+            *((os.POSIX_SPAWN_CLOSE, descriptor) for descriptor in _handed_down()),
         ],
         setsid=True,
     )
     return Process(pid)
+
+
+def _handed_down() -> list[int]:
+    """What whoever started us has left open for us, and may wait for the end of: not for what outlives us."""
+    numbers = [int(name) for name in os.listdir("/proc/self/fd")]
+    return [number for number in numbers if number > STANDARD_ERROR and _is_inherited(number)]
+
+
+def _is_inherited(descriptor: int) -> bool:
+    try:
+        return os.get_inheritable(descriptor)
+    except OSError:
+        # Closed meanwhile, as that of the listing itself is.
+        return False
 
 
 def command_line(pid: int) -> list[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import select
 import socket
 from pathlib import Path
 
@@ -22,6 +23,18 @@ async def test_output_is_appended_to_the_log(tmp_path: Path) -> None:
     log.write_text("before\n")
     await _spawn("echo $GREETING; echo no >&2", log).exited()
     assert log.read_text() == "before\nhello\nno\n"
+
+
+async def test_nothing_that_was_handed_down_to_us_stays_open_in_it(tmp_path: Path) -> None:
+    reading, writing = os.pipe()
+    os.set_inheritable(writing, True)
+    process = _spawn("sleep 100", tmp_path / "log")
+    os.close(writing)
+    try:
+        assert select.select([reading], [], [], 10)[0], "somebody still has the other end"
+    finally:
+        os.close(reading)
+        await process.kill()
 
 
 async def test_a_child_is_reaped(tmp_path: Path) -> None:
