@@ -40,7 +40,7 @@ class Watchers:
             if only is None:
                 near = [event for event in events if event.key.startswith(prefix)]
             else:
-                near = events if only.startswith(prefix) else ()
+                near = events if only.startswith(prefix) else []
             try:
                 watcher(revision, near)
             except Exception:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from datetime import datetime
 
 from msgspec import structs
 
@@ -43,7 +44,7 @@ class SubjectAccessReviews(Review[SubjectAccessReview]):
     def validate(self, obj: SubjectAccessReview) -> list[Cause]:
         return [*_validate_attributes(obj.spec), *_validate_subject(obj.spec), *_validate_empty(obj.metadata)]
 
-    def answer(self, obj: SubjectAccessReview, asker: User, judges: Judges) -> None:
+    def answer(self, obj: SubjectAccessReview, asker: User, judges: Judges, now: datetime) -> None:
         obj.status = _status(judges.may(_subject(obj.spec), _info(obj.spec)))
 
 
@@ -53,7 +54,7 @@ class LocalSubjectAccessReviews(Review[LocalSubjectAccessReview]):
     def validate(self, obj: LocalSubjectAccessReview) -> list[Cause]:
         return [*_validate_attributes(obj.spec), *_validate_subject(obj.spec), *_validate_local(obj)]
 
-    def answer(self, obj: LocalSubjectAccessReview, asker: User, judges: Judges) -> None:
+    def answer(self, obj: LocalSubjectAccessReview, asker: User, judges: Judges, now: datetime) -> None:
         obj.status = _status(judges.may(_subject(obj.spec), _info(obj.spec)))
 
 
@@ -63,7 +64,7 @@ class SelfSubjectAccessReviews(Review[SelfSubjectAccessReview]):
     def validate(self, obj: SelfSubjectAccessReview) -> list[Cause]:
         return [*_validate_attributes(obj.spec), *_validate_empty(obj.metadata)]
 
-    def answer(self, obj: SelfSubjectAccessReview, asker: User, judges: Judges) -> None:
+    def answer(self, obj: SelfSubjectAccessReview, asker: User, judges: Judges, now: datetime) -> None:
         obj.status = _status(judges.may(asker, _info(obj.spec)))
 
 

@@ -20,6 +20,6 @@ class Review(Kind[T], Generic[T]):
         """Reviews are not shown in tables."""
         return []
 
-    def answer(self, obj: T, asker: User, judges: Judges) -> None:
+    def answer(self, obj: T, asker: User, judges: Judges, now: datetime) -> None:
         """Fill in the status of `obj`, which is valid. Raises StatusError."""
         raise NotImplementedError

@@ -6,6 +6,8 @@ anybody else is incomplete.
 
 from __future__ import annotations
 
+from datetime import datetime
+
 from podling.apiserver.authz.authorizer import Decision
 from podling.apiserver.judges import Judges
 from podling.apiserver.registry.review import Review
@@ -30,7 +32,7 @@ UNKNOWN = SubjectRulesReviewStatus(incomplete=True, evaluation_error="no authori
 class SelfSubjectRulesReviews(Review[SelfSubjectRulesReview]):
     resource = resource_of(SelfSubjectRulesReview)
 
-    def answer(self, obj: SelfSubjectRulesReview, asker: User, judges: Judges) -> None:
+    def answer(self, obj: SelfSubjectRulesReview, asker: User, judges: Judges, now: datetime) -> None:
         """Raises StatusError 400 when no namespace is named."""
         if not obj.spec.namespace:
             raise bad_request("no namespace on request")

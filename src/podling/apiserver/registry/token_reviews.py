@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import datetime
+
 from podling.apiserver.judges import Judges
 from podling.apiserver.registry.review import Review
 from podling.apiserver.registry.self_subject_reviews import info_of
@@ -14,7 +16,7 @@ from podling.model.scheme import resource_of
 class TokenReviews(Review[TokenReview]):
     resource = resource_of(TokenReview)
 
-    def answer(self, obj: TokenReview, asker: User, judges: Judges) -> None:
+    def answer(self, obj: TokenReview, asker: User, judges: Judges, now: datetime) -> None:
         """Raises StatusError 400 when there is nothing to look at."""
         if not obj.spec.token:
             raise bad_request("token is required for TokenReview in authentication")

@@ -26,6 +26,7 @@ async def answer(context: RequestContext, scope: Scope) -> Response:
     body.metadata.name = body.metadata.name or name
     check_place(body.metadata, namespace, name)
     body.metadata.namespace = namespace
+    body.metadata.managed_fields = []
     if faults := subresource.validate(body):
         group = body.API_VERSION.rpartition("/")[0]
         raise invalid(body.KIND, "", faults, group)

@@ -22,5 +22,7 @@ async def review(context: RequestContext, scope: Scope) -> Response:
     object_meta.place(obj.metadata, scope.namespace(context))
     if faults := kind.validate(obj):
         raise invalid(resource.kind, obj.metadata.name, faults, resource.group)
-    kind.answer(obj, context.user, scope.judges)
+    # Who manages which field is the server's to say, and it manages nothing of a question.
+    obj.metadata.managed_fields = []
+    kind.answer(obj, context.user, scope.judges, context.now)
     return Response(201, json.encode(obj))

@@ -9,6 +9,7 @@ import pytest
 from podling.apiserver.request import User
 
 AUTHN, AUTHZ = "/apis/authentication.k8s.io/v1", "/apis/authorization.k8s.io/v1"
+MANAGED = {"managedFields": [{"manager": "m", "fieldsType": "FieldsV1", "fieldsV1": [None, None]}]}
 GET_PODS = {"resourceAttributes": {"verb": "get", "resource": "pods", "namespace": "default"}}
 
 
@@ -22,6 +23,18 @@ async def test_who_am_i(api: Any) -> None:
         "groups": ["devs", "system:authenticated"],
         "extra": {"k": ["v"]},
     }
+
+
+async def test_who_am_i_has_nothing_of_the_question_but_the_time_of_the_answer(api: Any) -> None:
+    sent = {"metadata": {"name": "mine", "creationTimestamp": "2000-01-01T00:00:00Z", **MANAGED}}
+    answer = await api.post(f"{AUTHN}/selfsubjectreviews", sent)
+    assert list(answer.body["metadata"]) == ["creationTimestamp"]
+    assert answer.body["metadata"]["creationTimestamp"] > "2001"
+
+
+async def test_a_question_comes_back_without_managers_of_its_fields(api: Any) -> None:
+    answer = await api.post(f"{AUTHN}/tokenreviews", {"spec": {"token": "t"}, "metadata": MANAGED})
+    assert (answer.status, "managedFields" in answer.body["metadata"]) == (201, False)
 
 
 @pytest.mark.parametrize(("groups", "allowed"), [(["system:authenticated"], True), (["strangers"], False)])
