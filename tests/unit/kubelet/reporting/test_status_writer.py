@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping
+from contextlib import asynccontextmanager
 
 import pytest
 
@@ -57,18 +58,27 @@ def pod(phase: str = "", version: str = "5") -> Pod:
     return Pod(metadata=meta, status=PodStatus(phase=phase))
 
 
-async def write(server: SlowServer, *phases: str) -> StatusWriter:
-    """The first is being sent when the others are said; all has been written at the end."""
+@asynccontextmanager
+async def writing(server: SlowServer, *, answers: bool = False) -> AsyncIterator[StatusWriter]:
+    """A writer at work; `answers`: the server waits for nobody's word."""
+    if answers:
+        server.answer.set()
     writer = StatusWriter(Client(server), pod())
     async with asyncio.TaskGroup() as tasks:
         running = tasks.create_task(writer.run())
+        yield writer
+        running.cancel()
+
+
+async def write(server: SlowServer, *phases: str) -> StatusWriter:
+    """The first is being sent when the others are said; all has been written at the end."""
+    async with writing(server) as writer:
         writer.publish(PodStatus(phase=phases[0]))
         await server.asked.wait()
         for phase in phases[1:]:
             writer.publish(PodStatus(phase=phase))
         server.answer.set()
         await writer.flushed()
-        running.cancel()
     return writer
 
 
@@ -110,52 +120,38 @@ async def test_an_older_object_from_the_watch_is_not_believed() -> None:
 
 async def test_what_may_wait_is_sent_with_what_may_not() -> None:
     server = SlowServer()
-    server.answer.set()
-    writer = StatusWriter(Client(server), pod())
-    async with asyncio.TaskGroup() as tasks:
-        running = tasks.create_task(writer.run())
+    async with writing(server, answers=True) as writer:
         writer.publish(PodStatus(phase="Pending"), may_wait=True)
         await asyncio.sleep(0)
         assert server.phases == []
         writer.publish(PodStatus(phase="Running"))
         await writer.flushed()
-        running.cancel()
     assert server.phases == ["Running"]
 
 
 async def test_what_may_wait_does_not_wait_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(status_writer, "LONGEST_WAIT", 0)
     server = SlowServer()
-    writer = StatusWriter(Client(server), pod())
-    async with asyncio.TaskGroup() as tasks:
-        running = tasks.create_task(writer.run())
+    async with writing(server) as writer:
         writer.publish(PodStatus(phase="Pending"), may_wait=True)
         await server.asked.wait()
-        running.cancel()
     assert server.phases == ["Pending"]
 
 
 async def test_whoever_wants_the_newest_written_does_not_wait_for_what_may() -> None:
     server = SlowServer()
-    server.answer.set()
-    writer = StatusWriter(Client(server), pod())
-    async with asyncio.TaskGroup() as tasks:
-        running = tasks.create_task(writer.run())
+    async with writing(server, answers=True) as writer:
         writer.publish(PodStatus(phase="Pending"), may_wait=True)
         await writer.flushed()
-        running.cancel()
     assert server.phases == ["Pending"]
 
 
 async def test_what_came_to_wait_during_a_write_is_not_taken_for_written() -> None:
     server = SlowServer()
-    writer = StatusWriter(Client(server), pod())
-    async with asyncio.TaskGroup() as tasks:
-        running = tasks.create_task(writer.run())
+    async with writing(server) as writer:
         writer.publish(PodStatus(phase="Pending"))
         await server.asked.wait()
         writer.publish(PodStatus(phase="Running"), may_wait=True)
         server.answer.set()
         await writer.flushed()
-        running.cancel()
     assert server.phases == ["Pending", "Running"]
