@@ -1,0 +1,114 @@
+"""Kubernetes' own API server with its etcd, and podling's: each alone on loopback, for its administrator.
+
+Kubernetes' programs are no part of this project: `PODLING_UPSTREAM` names a directory whose `unpack DIR`
+makes `DIR/etcd` and `DIR/kube-apiserver`.
+"""
+
+from __future__ import annotations
+
+import ssl
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+
+from peer.server import Server, free_port, running, until_ready, write_kubeconfig
+from podling.apiserver.admission.service_addresses import SERVICE_CIDR
+from podling.assemble.prepare_server import MASTERS, SERVICE_ADDRESS
+from podling.pki import Authority
+
+HOST = "127.0.0.1"
+ADMIN = "kubernetes-admin"
+TOKEN = "peer-admin"
+
+
+@contextmanager
+def kubernetes(upstream: Path, directory: Path) -> Iterator[Server]:
+    """Kubernetes' API server while the block runs. It keeps everything in `directory`."""
+    programs = directory / "programs"
+    subprocess.run([upstream / "unpack", programs], check=True, capture_output=True)
+    authority = _authority(directory)
+    with _etcd(programs / "etcd", directory) as etcd:
+        port, log = free_port(), directory / "kube-apiserver.log"
+        server = _server("kube-apiserver", port, directory, TOKEN)
+        write_kubeconfig(server)
+        command = [str(programs / "kube-apiserver"), *_flags(directory, authority, etcd, port)]
+        with running(command, log) as process:
+            until_ready(server, process, log)
+            yield server
+
+
+@contextmanager
+def podling(directory: Path) -> Iterator[Server]:
+    """`podling apiserver` while the block runs, with its objects in `directory`."""
+    port, log = free_port(), directory / "apiserver.log"
+    _authority(directory)
+    where = ["--data-dir", str(directory), "--port", str(port), "--advertise-address", HOST]
+    server = _server("podling", port, directory)
+    with running([sys.executable, "-m", "podling", "apiserver", *where], log) as process:
+        until_ready(server, process, log)
+        yield server
+
+
+def _authority(directory: Path) -> Authority:
+    """What the server in `directory` trusts; it has signed the administrator's certificate."""
+    authority = Authority(directory / "pki", datetime.now(UTC))
+    authority.client("admin", ADMIN, [MASTERS])
+    return authority
+
+
+def _server(name: str, port: int, directory: Path, token: str = "") -> Server:
+    pki = directory / "pki"
+    tls = ssl.create_default_context(cafile=str(pki / "ca.crt"))
+    tls.load_cert_chain(pki / "admin.crt", pki / "admin.key")
+    return Server(name, HOST, port, pki / "ca.crt", directory / "admin.conf", tls, token)
+
+
+@contextmanager
+def _etcd(program: Path, directory: Path) -> Iterator[str]:
+    client, peers = (f"http://{HOST}:{free_port()}" for _ in range(2))
+    flags = {
+        "name": "peer",
+        "data-dir": directory / "etcd",
+        "listen-client-urls": client,
+        "advertise-client-urls": client,
+        "listen-peer-urls": peers,
+        "initial-advertise-peer-urls": peers,
+        "initial-cluster": f"peer={peers}",
+        "unsafe-no-fsync": "true",
+        "log-level": "error",
+    }
+    command = [str(program), *(f"--{name}={value}" for name, value in flags.items())]
+    with running(command, directory / "etcd.log"):
+        yield client
+
+
+def _flags(directory: Path, authority: Authority, etcd: str, port: int) -> list[str]:
+    serving = authority.server("apiserver", "kube-apiserver", [HOST, "localhost", SERVICE_ADDRESS])
+    kubelets = authority.client("kubelet-client", "kube-apiserver-kubelet-client", [MASTERS])
+    accounts = authority.client("service-accounts", "service-accounts")
+    tokens = directory / "tokens.csv"
+    tokens.write_text(f"{TOKEN},{ADMIN},,{MASTERS}\n")
+    flags = {
+        "etcd-servers": etcd,
+        "bind-address": HOST,
+        "advertise-address": HOST,
+        "secure-port": port,
+        "tls-cert-file": serving.certificate,
+        "tls-private-key-file": serving.key,
+        "client-ca-file": authority.ca.certificate,
+        "token-auth-file": tokens,
+        "kubelet-client-certificate": kubelets.certificate,
+        "kubelet-client-key": kubelets.key,
+        "service-cluster-ip-range": SERVICE_CIDR,
+        "service-account-issuer": "https://kubernetes.default.svc",
+        "service-account-key-file": accounts.certificate,
+        "service-account-signing-key-file": accounts.key,
+        "authorization-mode": "Node,RBAC",
+        "allow-privileged": "true",
+        # Endpoints of a loopback address are refused, and nothing here asks for them.
+        "endpoint-reconciler-type": "none",
+    }
+    return [f"--{name}={value}" for name, value in flags.items()]

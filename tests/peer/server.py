@@ -1,0 +1,115 @@
+"""A running API server and how it is asked; it does not matter whose it is."""
+
+from __future__ import annotations
+
+import json
+import socket
+import ssl
+import subprocess
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from http.client import HTTPSConnection
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import msgspec
+import yaml
+
+READY_WITHIN = 600
+"""Looks, a tenth of a second apart."""
+
+
+class Answer(NamedTuple):
+    """`body` is data when it was JSON, None when there was none, else text."""
+
+    code: int
+    headers: Mapping[str, str]
+    body: Any
+
+
+class Server(msgspec.Struct, frozen=True):
+    """An API server on loopback. The kubeconfig is an administrator's, of group `system:masters`; `tls` shows
+    his certificate and trusts `ca`. `token` is his too, where the server takes one."""
+
+    name: str
+    host: str
+    port: int
+    ca: Path
+    kubeconfig: Path
+    tls: ssl.SSLContext
+    token: str = ""
+
+    @property
+    def url(self) -> str:
+        return f"https://{self.host}:{self.port}"
+
+    def ask(self, method: str, target: str, body: Any = None, **headers: str) -> Answer:
+        """`body` is data, or bytes as they are; `Content_Type="…"` is a header. Raises OSError."""
+        data = body if isinstance(body, bytes) or body is None else json.dumps(body).encode()
+        named = {name.replace("_", "-"): value for name, value in headers.items()}
+        connection = HTTPSConnection(self.host, self.port, timeout=30, context=self.tls)
+        try:
+            connection.request(method, target, data, {"Content-Type": "application/json", **named})
+            said = connection.getresponse()
+            return Answer(
+                said.status, dict(said.headers), _read(said.read(), said.headers.get_content_type())
+            )
+        finally:
+            connection.close()
+
+
+def _read(body: bytes, content_type: str) -> Any:
+    if not body:
+        return None
+    return json.loads(body) if content_type == "application/json" else body.decode(errors="replace")
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+@contextmanager
+def running(command: list[str], log: Path) -> Iterator[subprocess.Popen[bytes]]:
+    """A program for as long as the block runs, ended by KILL, also when this process is."""
+    with log.open("wb") as said:
+        tied = ["setpriv", "--pdeathsig", "KILL", *command]
+        process = subprocess.Popen(tied, stdout=said, stderr=said, cwd=log.parent, start_new_session=True)
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.wait()
+
+
+def until_ready(server: Server, process: subprocess.Popen[bytes], log: Path) -> None:
+    """Returns when the server calls itself ready. Raises RuntimeError with its log if it does not."""
+    for _ in range(READY_WITHIN):
+        try:
+            if server.ask("GET", "/readyz").code == 200:
+                return
+        except OSError:
+            pass  # It does not listen yet.
+        try:
+            process.wait(0.1)
+        except subprocess.TimeoutExpired:
+            continue
+        break
+    raise RuntimeError(f"{server.name} did not start:\n{log.read_text()[-4000:]}")
+
+
+def write_kubeconfig(server: Server) -> None:
+    """Where the server says it is, for kubectl and whatever else reads one."""
+    config = {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "clusters": [
+            {"name": "peer", "cluster": {"server": server.url, "certificate-authority": str(server.ca)}}
+        ],
+        "users": [{"name": "admin", "user": {"token": server.token}}],
+        "contexts": [{"name": "peer", "context": {"cluster": "peer", "user": "admin"}}],
+        "current-context": "peer",
+    }
+    server.kubeconfig.write_text(yaml.safe_dump(config))
