@@ -30,7 +30,7 @@ from podling.instance import Instance
 from podling.kubelet.config import NO_PROGRESS_FOR
 from podling.kubelet.node.cgroups import Cgroups
 from podling.network import cni, masquerade
-from podling.starting import StartError
+from podling.starting import StartError, writing
 
 PAUSE_IMAGE = "podling.local/pause:1"
 CGROUP_MOUNT = Path("/sys/fs/cgroup")
@@ -59,13 +59,14 @@ async def start(
     instance: Instance, subnet: str, mirrors: Mapping[str, str], pull_deadline: timedelta = NO_PROGRESS_FOR
 ) -> Containerd:
     """A containerd that serves, in a network that works, with the pause image. Raises StartError."""
-    instance.cni_dir.mkdir(parents=True, exist_ok=True)
-    conflist = cni.conflist(instance.bridge, subnet, instance.run_dir / "addresses")
-    (instance.cni_dir / "podling.conflist").write_text(conflist)
     containerd = Containerd(settings(instance, mirrors, pull_deadline))
     try:
-        await asyncio.gather(masquerade.set_up(instance.bridge, subnet), containerd.start())
-        await _have_pause_image(containerd.settings.socket)
+        with writing(instance.data_dir):
+            instance.cni_dir.mkdir(parents=True, exist_ok=True)
+            conflist = cni.conflist(instance.bridge, subnet, instance.run_dir / "addresses")
+            (instance.cni_dir / "podling.conflist").write_text(conflist)
+            await asyncio.gather(masquerade.set_up(instance.bridge, subnet), containerd.start())
+            await _have_pause_image(containerd.settings.socket)
     except (ContainerdError, ImageLoadError) as error:
         raise StartError(str(error)) from error
     except masquerade.NetworkError as error:

@@ -5,7 +5,12 @@ Beside the rooms because every command that starts something needs it and none o
 
 from __future__ import annotations
 
+import errno
+import os
 import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
 from typing import IO
 
 from podling import doctor
@@ -14,6 +19,30 @@ from podling.instance import Instance
 
 class StartError(Exception):
     """podling cannot start, or not go on; the message is for the user and says what to do."""
+
+    exit_code = 1
+
+
+class DamagedError(StartError):
+    """Something in the data directory is lost or was changed; nothing was done about it."""
+
+    exit_code = 4
+
+
+DISK_FAULTS = frozenset((errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EIO, errno.EACCES, errno.EPERM))
+
+
+@contextmanager
+def writing(directory: Path) -> Iterator[None]:
+    """Around what writes in `directory`: what the disk refuses, full or read-only, is for the user to mend.
+    Raises StartError."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno not in DISK_FAULTS:
+            raise
+        why = os.strerror(error.errno)
+        raise StartError(f"cannot write {error.filename or f'in {directory}'}: {why}") from error
 
 
 def check_machine() -> None:

@@ -26,7 +26,7 @@ from podling.instance import DEFAULT_PORT, Instance
 from podling.model.gates import DEFAULT_GATES, Gates
 from podling.model.time import Clock, SystemClock
 from podling.pki import Authority
-from podling.starting import StartError, hold, machine_address
+from podling.starting import StartError, hold, machine_address, writing
 from podling.storage.compactor import compact_forever
 
 __all__ = ["ServerOptions", "StartError", "grant_node", "run"]
@@ -51,13 +51,15 @@ def run(options: ServerOptions, report: Report) -> None:
 
 def grant_node(instance: Instance, node: str, server: str, file: Path) -> None:
     """Write a kubeconfig for the kubelet of `node`."""
-    write_node(instance, server, node, file, SystemClock().now())
+    with writing(file.parent):
+        write_node(instance, server, node, file, SystemClock().now())
 
 
 async def _run(options: ServerOptions, report: Report, told_to_stop: asyncio.Event) -> None:
     clock = SystemClock()
     with hold(options.instance):
-        settings = _settings(options, clock)
+        with writing(options.instance.data_dir):
+            settings = _settings(options, clock)
         async with control_plane(settings, clock) as plane, asyncio.TaskGroup() as tasks:
             own = plane.client(CONTROLLERS)
             acting = [

@@ -45,7 +45,7 @@ from podling.model.service import Service
 from podling.model.service_account import ServiceAccount
 from podling.model.time import Clock, SystemClock
 from podling.pki import Authority
-from podling.starting import listener, machine_address
+from podling.starting import listener, machine_address, writing
 from podling.storage.compactor import compact_forever
 
 T = TypeVar("T", bound=KubeObject)
@@ -66,7 +66,8 @@ async def live(
     """Returns once `told_to_stop`; `ready` is called when pods can run, on what is `starting`. Raises
     StartError."""
     clock = SystemClock()
-    prepared = _prepare(settled, clock.now())
+    with writing(settled.options.instance.data_dir):
+        prepared = _prepare(settled, clock.now())
     async with control_plane(prepared.server, clock) as plane:
         await _live(prepared, clock, plane, starting, ready, told_to_stop, report)
 

@@ -29,10 +29,10 @@ from podling.model.node import Node
 from podling.model.service import Endpoints
 from podling.model.time import Clock
 from podling.pki import KeyPair
-from podling.starting import StartError
+from podling.starting import DamagedError, StartError
 from podling.storage.interface import Storage
-from podling.storage.sqlite.file import DataFileError
 from podling.storage.sqlite.store import open as open_sqlite
+from podling.storage.sqlite.whole import DamagedFileError, DataFileError
 
 NO_AUDIT = "off"
 
@@ -57,6 +57,8 @@ async def control_plane(settings: ServerSettings, clock: Clock) -> AsyncIterator
     """Storage and API server, listening. Raises StartError."""
     try:
         storage = await open_sqlite(settings.instance.database)
+    except DamagedFileError as error:
+        raise DamagedError(str(error)) from error
     except DataFileError as error:
         raise StartError(str(error)) from error
     try:

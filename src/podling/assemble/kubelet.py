@@ -26,7 +26,7 @@ from podling.kubelet.kubelet import Kubelet
 from podling.kubelet.serving.server_tls import server_tls
 from podling.model.time import Clock, SystemClock
 from podling.pki import Authority, KeyPair
-from podling.starting import StartError, check_machine, hold, listener, machine_address
+from podling.starting import StartError, check_machine, hold, listener, machine_address, writing
 
 __all__ = ["KubeletOptions", "StartError", "run"]
 
@@ -57,7 +57,8 @@ async def _run(options: KubeletOptions, report: Report, told_to_stop: asyncio.Ev
     access, clock = access_from(options.kubeconfig), SystemClock()
     check_machine()
     with hold(options.instance):
-        settings = _settings(options, access, clock)
+        with writing(options.instance.data_dir):
+            settings = _settings(options, access, clock)
         containerd = await start_runtime(settings.instance, settings.subnet, settings.options, report)
         client = Client(access.transport())
         node = RunningNode(settings, client, clock, containerd)

@@ -20,7 +20,7 @@ from podling.assemble.settle import check_port, choose, port_before
 from podling.assemble.up_options import Settled, UpOptions
 from podling.cri.containerd import Containerd
 from podling.instance import DEFAULT_PORT
-from podling.starting import StartError, check_machine, hold
+from podling.starting import StartError, check_machine, hold, writing
 
 __all__ = ["StartError", "UpOptions", "run"]
 
@@ -58,10 +58,11 @@ async def _run(
 
 def _settle(options: UpOptions) -> Settled:
     instance = options.instance
-    instance.data_dir.mkdir(parents=True, exist_ok=True, mode=0o711)
-    port = options.port or port_before(instance) or DEFAULT_PORT
-    check_port(port)
-    return Settled(options, port, choose(instance, port).subnet)
+    with writing(instance.data_dir):
+        instance.data_dir.mkdir(parents=True, exist_ok=True, mode=0o711)
+        port = options.port or port_before(instance) or DEFAULT_PORT
+        check_port(port)
+        return Settled(options, port, choose(instance, port).subnet)
 
 
 def _imported() -> Live:

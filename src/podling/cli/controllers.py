@@ -26,4 +26,4 @@ def controllers(kubeconfig: Path, root_ca: Path | None) -> None:
         control(kubeconfig, root_ca, click.echo)
     except StartError as error:
         click.echo(f"Error: {error}", err=True)
-        sys.exit(1)
+        sys.exit(error.exit_code)

@@ -47,7 +47,8 @@ class Reports:
 
 
 def divide(log: Path) -> Reports:
-    """Returns in the one that goes on; the other exits, with 1 when it was told of no readiness."""
+    """Returns in the one that goes on; the other exits, with the exit code of that when it was told of no
+    readiness."""
     output = _opened(log)
     reading, writing = os.pipe()
     sys.stdout.flush()
@@ -85,7 +86,7 @@ def _wait(child: int, reading: int, log: Path) -> int:
             return 0
     code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
     click.echo(f"podling did not start (exit code {code}); its log is {log}", err=True)
-    return 1
+    return code if code > 0 else 1
 
 
 def _show(reports: IO[str]) -> bool:

@@ -19,4 +19,4 @@ def down(instance: Instance) -> None:
         stop(instance, click.echo)
     except StartError as error:
         click.echo(f"Error: {error}", err=True)
-        sys.exit(1)
+        sys.exit(error.exit_code)

@@ -59,4 +59,4 @@ def _with(instance: Instance, use: Callable[[ImageStore], Awaitable[T]]) -> T:
         return asyncio.run(run())
     except StartError as error:
         click.echo(f"Error: {error}", err=True)
-        sys.exit(1)
+        sys.exit(error.exit_code)

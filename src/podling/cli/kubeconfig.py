@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import click
@@ -23,7 +24,11 @@ from podling.instance import DEFAULT_PORT, Instance
 def kubeconfig(instance: Instance, node: str, server: str, file: Path) -> None:
     """Write FILE, a kubeconfig for `podling kubelet`, with a certificate of the API server that keeps its
     data in the data directory."""
-    from podling.assemble.apiserver import grant_node
+    from podling.assemble.apiserver import StartError, grant_node
 
-    grant_node(instance, node, server, file)
+    try:
+        grant_node(instance, node, server, file)
+    except StartError as error:
+        click.echo(f"Error: {error}", err=True)
+        sys.exit(error.exit_code)
     click.echo(f"podling kubelet --kubeconfig {file} --node-name {node}")

@@ -89,4 +89,4 @@ def kubelet(
         run(chosen, click.echo)
     except StartError as error:
         click.echo(f"Error: {error}", err=True)
-        sys.exit(1)
+        sys.exit(error.exit_code)

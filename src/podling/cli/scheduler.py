@@ -20,4 +20,4 @@ def scheduler(kubeconfig: Path) -> None:
         schedule(kubeconfig, click.echo)
     except StartError as error:
         click.echo(f"Error: {error}", err=True)
-        sys.exit(1)
+        sys.exit(error.exit_code)

@@ -33,7 +33,7 @@ def up(instance: Instance, port: int | None, detach: bool, audit_log: str, **nod
     except StartError as error:
         message = f"Error: {error}"
         report(message) if reports else click.echo(message, err=True)
-        sys.exit(1)
+        sys.exit(error.exit_code)
 
 
 def _ready(report: Callable[[str], None], reports: Reports | None, instance: Instance) -> None:

@@ -69,7 +69,7 @@ def test_the_other_goes_on_in_a_session_of_its_own(division: Division) -> None:
 
 def test_a_failure_is_told_with_its_exit_code_and_where_the_log_is(division: Division) -> None:
     failed = division.of("reports.line('Error: no luck'); print('why'); sys.exit(3)")
-    assert (failed.returncode, failed.stdout) == (1, "")
+    assert (failed.returncode, failed.stdout) == (3, "")
     assert (
         failed.stderr == f"Error: no luck\npodling did not start (exit code 3); its log is {division.log}\n"
     )

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from podling.storage.interface import CompactedError, Event, Record
+from podling.storage.sqlite.checksum import checksum
 from podling.storage.sqlite.file import open_file
 
 _HISTORY = """
@@ -23,11 +24,10 @@ ORDER BY log.revision
 """
 
 # A replaced row goes once the write that replaced it is compacted: events that stay keep their `previous`.
-_COMPACT = (
+_REMOVE = (
     """DELETE FROM log WHERE revision IN
        (SELECT previous FROM log WHERE revision > :since AND revision <= :upto AND previous > 0)""",
     "DELETE FROM log WHERE revision > :since AND revision <= :upto AND value IS NULL",
-    "UPDATE compacted SET revision = :upto WHERE :upto > :since",
 )
 
 
@@ -41,6 +41,7 @@ class State(NamedTuple):
 
 class Log:
     def __init__(self, path: Path) -> None:
+        """Raises DataFileError."""
         self._file = open_file(path)
         self._connection = self._file.connection
 
@@ -54,7 +55,10 @@ class Log:
                 records.pop(key, None)
             else:
                 records[key] = Record(key, value, newest)
-        return State(records, max(newest, compacted), compacted)
+        revision = max(newest, compacted)
+        # What a kill kept from being noted is public from now on.
+        self._file.newest.note(revision)
+        return State(records, revision, compacted)
 
     def append(self, events: Sequence[Event]) -> None:
         """All of them or none, durable on return.
@@ -65,9 +69,11 @@ class Log:
         if not events:
             return
         values: list[object] = []
-        for event in events:
-            values += event.revision, event.key, event.previous.revision if event.previous else 0, event.value
+        for revision, key, value, replaced in events:
+            previous = replaced.revision if replaced else 0
+            values += revision, key, previous, checksum(revision, key, previous, value), value
         self._connection.execute(_insert(len(events)), values)
+        self._file.newest.note(events[-1].revision)
 
     def history(self, prefix: str, after: int, upto: int) -> Sequence[Event]:
         if after < (compacted := self._compacted()):
@@ -79,11 +85,16 @@ class Log:
         ]
 
     def compact(self, upto: int) -> None:
-        span = {"since": self._compacted(), "upto": upto}
+        since = self._compacted()
+        if upto <= since:
+            return
+        span = {"since": since, "upto": upto}
         with self._connection:
             self._connection.execute("BEGIN IMMEDIATE")
-            for statement in _COMPACT:
-                self._connection.execute(statement, span)
+            removed = sum(self._connection.execute(statement, span).rowcount for statement in _REMOVE)
+            self._connection.execute(
+                "UPDATE compacted SET revision = ?, rows = rows + ?", (upto, upto - since - removed)
+            )
 
     def probe(self) -> None:
         """Raises sqlite3.Error when the file cannot be read."""
@@ -99,7 +110,7 @@ class Log:
 
 @cache
 def _insert(rows: int) -> str:
-    return f"INSERT INTO log (revision, key, previous, value) VALUES {', '.join(['(?, ?, ?, ?)'] * rows)}"
+    return f"INSERT INTO log VALUES {', '.join(['(?, ?, ?, ?, ?)'] * rows)}"
 
 
 def is_passing(error: Exception) -> bool:

@@ -31,6 +31,7 @@ from podling.storage.interface import (
     Watcher,
 )
 from podling.storage.sqlite.log import Log, State, is_passing
+from podling.storage.sqlite.whole import fault
 from podling.storage.sqlite.worker import Worker
 from podling.storage.watchers import Watchers
 
@@ -57,6 +58,9 @@ async def open(path: str | os.PathLike[str]) -> SqliteStorage:
     try:
         log = await worker.call(partial(Log, Path(path)))
         return SqliteStorage(worker, log, await worker.call(log.load))
+    except sqlite3.Error as error:
+        worker.stop()
+        raise fault(Path(path), error) from error
     except BaseException:
         worker.stop()
         raise
