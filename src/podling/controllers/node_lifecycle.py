@@ -116,8 +116,8 @@ class NodeLifecycle:
                 self.queue.add(("", name))
 
 
-def _heartbeat(node: Node) -> str:
-    return next((c.last_heartbeat_time for c in node.status.conditions if c.type == "Ready"), "")
+def _heartbeat(node: Node) -> str | None:
+    return next((c.last_heartbeat_time for c in node.status.conditions if c.type == "Ready"), None)
 
 
 def _is_kubelets(node: Node | None) -> bool:

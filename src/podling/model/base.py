@@ -2,12 +2,13 @@
 
 Attributes are snake_case; the wire name is Kubernetes' camelCase, with its acronyms (`pod_ip` is `podIP`). A
 field left at its default is not written (Go's `omitempty`); `always(...)` marks the fields Go writes even
-when zero.
+when zero, `null()` the times Go writes as null.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from types import NoneType
 from typing import Any, ClassVar, TypeVar
 
 import msgspec
@@ -58,6 +59,12 @@ def always(zero: Callable[[], T]) -> T:
 
 def _empty_list() -> Any:
     return []
+
+
+def null() -> str | None:
+    """A time that is written as `null` until it is set, as Go writes it: `time: Time | None = null()`."""
+    made: str | None = msgspec.field(default_factory=NoneType)
+    return made
 
 
 class Part(msgspec.Struct, rename=wire_name, omit_defaults=True):

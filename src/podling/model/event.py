@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from podling.model.base import Part, always
+from podling.model.base import Part, always, null
 from podling.model.fields import Int32, MicroTime, Time
 from podling.model.meta import KubeObject
 from podling.model.references import ObjectReference
@@ -19,7 +19,7 @@ class EventSeries(Part):
     """`last_observed_time` is a MicroTime (`2026-01-02T03:04:05.000006Z`)."""
 
     count: Int32 = 0
-    last_observed_time: MicroTime = ""
+    last_observed_time: MicroTime | None = null()
 
 
 class Event(KubeObject):
@@ -32,11 +32,11 @@ class Event(KubeObject):
     reason: str = ""
     message: str = ""
     source: EventSource = always(EventSource)
-    first_timestamp: Time = ""
-    last_timestamp: Time = ""
+    first_timestamp: Time | None = null()
+    last_timestamp: Time | None = null()
     count: Int32 = 0
     type: str = ""
-    event_time: MicroTime = ""
+    event_time: MicroTime | None = null()
     series: EventSeries | None = None
     action: str = ""
     related: ObjectReference | None = None
@@ -50,7 +50,7 @@ class EventsEvent(KubeObject):
     KIND: ClassVar[str] = "Event"
     API_VERSION: ClassVar[str] = "events.k8s.io/v1"
 
-    event_time: MicroTime = ""
+    event_time: MicroTime | None = null()
     series: EventSeries | None = None
     reporting_controller: str = ""
     reporting_instance: str = ""
@@ -61,6 +61,6 @@ class EventsEvent(KubeObject):
     note: str = ""
     type: str = ""
     deprecated_source: EventSource = always(EventSource)
-    deprecated_first_timestamp: Time = ""
-    deprecated_last_timestamp: Time = ""
+    deprecated_first_timestamp: Time | None = null()
+    deprecated_last_timestamp: Time | None = null()
     deprecated_count: Int32 = 0

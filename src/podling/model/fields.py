@@ -64,9 +64,11 @@ Int32 = Annotated[int, Format("int32"), msgspec.Meta(ge=-(1 << 31), le=(1 << 31)
 Int64 = Annotated[int, Format("int64"), msgspec.Meta(ge=-(1 << 63), le=(1 << 63) - 1)]
 IntOrString = Int32 | str
 """A port's number or name. In `FieldInfo.type` it equals `int | str`."""
-Time = Annotated[str, Format("date-time")]
-"""RFC 3339, whole seconds, UTC; empty when unset."""
-MicroTime = Annotated[str, Format("micro-time")]
+_NOT_EMPTY = msgspec.Meta(min_length=1)
+# Go refuses `""` for a time. So does podling, which holds what podling itself sends to it.
+Time = Annotated[str, Format("date-time"), _NOT_EMPTY]
+"""RFC 3339, whole seconds, UTC. Unset it is left out (`Time = ""`) or null (`Time | None = null()`)."""
+MicroTime = Annotated[str, Format("micro-time"), _NOT_EMPTY]
 """RFC 3339 with microseconds; OpenAPI calls it date-time too."""
 
 

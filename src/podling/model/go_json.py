@@ -16,6 +16,7 @@ import msgspec
 
 from podling.model.fields import INTEGER_BITS, FieldInfo, fields_of, is_struct, item_type
 from podling.model.quantity import Quantity
+from podling.model.timestamps import LAYOUTS, settled
 
 
 class GoJSONError(ValueError):
@@ -27,14 +28,14 @@ class _Place(typing.NamedTuple):
 
     struct: str
     path: tuple[str, ...]
-    integer: str = "int32"
+    format: str = "int32"
 
     def __str__(self) -> str:
         return ".".join((self.struct, *self.path))
 
 
 def fit(data: Any, type_: Any) -> Any:
-    """Raises GoJSONError."""
+    """Raises GoJSONError, and TimeError for an empty time."""
     return _fit(data, type_, _Place(getattr(type_, "__name__", ""), ()))
 
 
@@ -76,6 +77,8 @@ def _fit_scalar(data: Any, type_: Any, place: _Place) -> Any:
         return _fit_base64(_expect(data, str, type_, place))
     if type_ == int | str:
         return _expect(data, str if isinstance(data, str) else int, type_, place)
+    if data == "" and place.format in LAYOUTS:
+        settled(data, place.format)
     return _expect(data, type_, type_, place)
 
 
@@ -108,14 +111,14 @@ def _zero(type_: Any) -> Any:
 
 
 def _expect(data: Any, python_type: type[Any], wanted: Any, place: _Place) -> Any:
-    if type(data) is python_type and (python_type is not int or _in_range(data, place.integer)):
+    if type(data) is python_type and (python_type is not int or _in_range(data, place.format)):
         return data
     if python_type is float and type(data) is int:
         return data
     kind = _json_kind(data, wanted_integer=python_type is int)
     raise GoJSONError(
         f"json: cannot unmarshal {kind} into Go "
-        f"{f'struct field {place}' if place.path else 'value'} of type {go_type(wanted, place.integer)}"
+        f"{f'struct field {place}' if place.path else 'value'} of type {go_type(wanted, place.format)}"
     )
 
 

@@ -89,7 +89,7 @@ def from_data(data: Any, type_: type[T]) -> T:
     """An object of plain data, such as a patched document. Raises StatusError 400."""
     try:
         return msgspec.convert(fit(data, type_), type_, dec_hook=decode_hook)
-    except GoJSONError as error:
+    except (GoJSONError, TimeError) as error:
         raise refusal(str(error), type_) from error
     except (msgspec.ValidationError, RecursionError) as error:
         raise refusal(f"json: {error}", type_) from error

@@ -6,7 +6,7 @@ from typing import Annotated, ClassVar
 
 import msgspec
 
-from podling.model.base import Object, Part, always
+from podling.model.base import Object, Part, always, null
 from podling.model.fields import MERGED_SET, Int64, Time, by
 
 
@@ -110,6 +110,6 @@ class Condition(Part):
     type: str = always(str)
     status: str = always(str)
     observed_generation: Int64 = 0
-    last_transition_time: Time = always(str)
+    last_transition_time: Time | None = null()
     reason: str = always(str)
     message: str = always(str)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, ClassVar
 
-from podling.model.base import Part, always
+from podling.model.base import Part, always, null
 from podling.model.fields import Time, by
 from podling.model.meta import KubeObject
 
@@ -16,7 +16,7 @@ class NamespaceSpec(Part):
 class NamespaceCondition(Part):
     type: str = always(str)
     status: str = always(str)
-    last_transition_time: Time = ""
+    last_transition_time: Time | None = null()
     reason: str = ""
     message: str = ""
 

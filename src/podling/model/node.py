@@ -6,7 +6,7 @@ from typing import Annotated, ClassVar
 
 import msgspec
 
-from podling.model.base import Part, always
+from podling.model.base import Part, always, null
 from podling.model.container import ResourceList
 from podling.model.fields import MERGED_SET, Int32, Int64, Time, by
 from podling.model.meta import KubeObject
@@ -44,8 +44,8 @@ class NodeSpec(Part):
 class NodeCondition(Part):
     type: str = always(str)
     status: str = always(str)
-    last_heartbeat_time: Time = ""
-    last_transition_time: Time = ""
+    last_heartbeat_time: Time | None = null()
+    last_transition_time: Time | None = null()
     reason: str = ""
     message: str = ""
 

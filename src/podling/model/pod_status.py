@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from podling.model.base import Part, always
+from podling.model.base import Part, always, null
 from podling.model.container import ResourceList, ResourceRequirements
 from podling.model.fields import Int32, Int64, Time, by, keyed, patched_by
 
@@ -15,7 +15,7 @@ class ContainerStateWaiting(Part):
 
 
 class ContainerStateRunning(Part):
-    started_at: Time = ""
+    started_at: Time | None = null()
 
 
 class ContainerStateTerminated(Part):
@@ -23,8 +23,8 @@ class ContainerStateTerminated(Part):
     signal: Int32 = 0
     reason: str = ""
     message: str = ""
-    started_at: Time = ""
-    finished_at: Time = ""
+    started_at: Time | None = null()
+    finished_at: Time | None = null()
     container_id: str = ""
 
 
@@ -95,8 +95,8 @@ class PodCondition(Part):
     type: str = always(str)
     observed_generation: Int64 = 0
     status: str = always(str)
-    last_probe_time: Time = ""
-    last_transition_time: Time = ""
+    last_probe_time: Time | None = null()
+    last_transition_time: Time | None = null()
     reason: str = ""
     message: str = ""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, ClassVar
 
-from podling.model.base import Part, always
+from podling.model.base import Part, always, null
 from podling.model.fields import Int64, Time, by
 from podling.model.meta import KubeObject
 from podling.model.references import LocalObjectReference, ObjectReference
@@ -34,7 +34,7 @@ class TokenRequestSpec(Part):
 
 class TokenRequestStatus(Part):
     token: str = always(str)
-    expiration_timestamp: Time = always(str)
+    expiration_timestamp: Time | None = null()
 
 
 class TokenRequest(KubeObject):

@@ -18,7 +18,7 @@ import msgspec
 from podling.model.fields import fields_of, is_struct, item_type
 from podling.model.time import micro_time, parse_time, rfc3339
 
-_LAYOUTS = {"date-time": "2006-01-02T15:04:05Z07:00", "micro-time": "2006-01-02T15:04:05.000000Z07:00"}
+LAYOUTS = {"date-time": "2006-01-02T15:04:05Z07:00", "micro-time": "2006-01-02T15:04:05.000000Z07:00"}
 _WRITERS: dict[str, Callable[[datetime], str]] = {"date-time": rfc3339, "micro-time": micro_time}
 _FRACTIONS = {"date-time": r"(\.\d+)?", "micro-time": r"\.\d{6}"}
 _DAY = (("2006", r"\d{4}"), ("-", "-"), ("01", r"\d\d"), ("-", "-"), ("02", r"\d\d"), ("T", "T"))
@@ -55,9 +55,9 @@ def settle_times(obj: msgspec.Struct) -> None:
 @functools.cache
 def _steps(owner: type[msgspec.Struct]) -> tuple[_Step, ...]:
     return tuple(
-        _Step(field.attribute, field.format if field.format in _LAYOUTS else "", _is_list(field.type))
+        _Step(field.attribute, field.format if field.format in LAYOUTS else "", _is_list(field.type))
         for field in fields_of(owner).values()
-        if field.format in _LAYOUTS or _holds_times(field.type)
+        if field.format in LAYOUTS or _holds_times(field.type)
     )
 
 
@@ -76,7 +76,7 @@ def settled(text: str, form: str) -> str:
     if _is_settled(text, form):
         return text
     for element, rest in _misfits(text, form):
-        raise TimeError(f'parsing time "{text}" as "{_LAYOUTS[form]}": cannot parse "{rest}" as "{element}"')
+        raise TimeError(f'parsing time "{text}" as "{LAYOUTS[form]}": cannot parse "{rest}" as "{element}"')
     try:
         return _WRITERS[form](parse_time(text))
     except (ValueError, OverflowError) as error:

@@ -182,7 +182,13 @@ def test_everything_known_of_a_running_pod(scene):
         "observedGeneration": 3,
         "phase": "Running",
         "conditions": [
-            {"type": kind, "observedGeneration": 3, "status": "True", "lastTransitionTime": now}
+            {
+                "type": kind,
+                "observedGeneration": 3,
+                "status": "True",
+                "lastProbeTime": None,
+                "lastTransitionTime": now,
+            }
             for kind in kinds
         ],
         "hostIP": "192.168.0.1",

@@ -82,7 +82,15 @@ MANIFEST: dict[str, Any] = {
     },
     "status": {
         "phase": "Running",
-        "conditions": [{"type": "Ready", "observedGeneration": 2, "status": "True"}],
+        "conditions": [
+            {
+                "type": "Ready",
+                "observedGeneration": 2,
+                "status": "True",
+                "lastProbeTime": None,
+                "lastTransitionTime": None,
+            }
+        ],
         "hostIP": "10.0.0.1",
         "hostIPs": [{"ip": "10.0.0.1"}],
         "podIP": "10.1.0.1",
@@ -91,7 +99,14 @@ MANIFEST: dict[str, Any] = {
             {
                 "name": "web",
                 "state": {"running": {"startedAt": "2026-01-02T03:04:05Z"}},
-                "lastState": {"terminated": {"exitCode": 0, "containerID": "containerd://x"}},
+                "lastState": {
+                    "terminated": {
+                        "exitCode": 0,
+                        "startedAt": None,
+                        "finishedAt": None,
+                        "containerID": "containerd://x",
+                    }
+                },
                 "ready": False,
                 "restartCount": 0,
                 "image": "r/web:1",

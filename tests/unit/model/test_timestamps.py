@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
+import importlib
+import pkgutil
+from collections.abc import Iterator
+from types import NoneType
+
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import podling
 from podling.model import json
+from podling.model.base import Part
 from podling.model.disruption_budget import PodDisruptionBudget
 from podling.model.errors import StatusError
+from podling.model.fields import FieldInfo, fields_of
 from podling.model.lease import Lease
 from podling.model.pod import Pod
-from podling.model.timestamps import TimeError, settled
+from podling.model.timestamps import LAYOUTS, TimeError, settled
 
 DATE_TIME = [
     ("2026-01-02T03:04:05Z", "2026-01-02T03:04:05Z"),
@@ -81,3 +90,69 @@ def test_only_time_errors_escape(text: str) -> None:
     except TimeError:
         return
     assert settled(kept, "date-time") == kept
+
+
+def api_types(above: type[msgspec.Struct] = Part) -> Iterator[type[msgspec.Struct]]:
+    """All of podling's, those of the kubelet's own pages too."""
+    for type_ in above.__subclasses__():
+        yield type_
+        yield from api_types(type_)
+
+
+for module in pkgutil.walk_packages(podling.__path__, "podling."):
+    if not module.name.endswith("__main__"):
+        importlib.import_module(module.name)
+TIMED = [
+    pytest.param(type_, field, id=f"{type_.__name__}.{field.wire}")
+    for type_ in api_types()
+    if type_.__module__.startswith("podling.")
+    for field in fields_of(type_).values()
+    if field.format in LAYOUTS and field.type is str
+]
+
+
+@pytest.mark.parametrize(("type_", "field"), TIMED)
+def test_an_unset_time_is_null_or_nothing(type_: type[msgspec.Struct], field: FieldInfo) -> None:
+    """Go's decoder refuses `""`, so no body podling sends or answers may say it."""
+    said = next(f for f in msgspec.structs.fields(type_) if f.name == field.attribute)
+    if said.default is msgspec.NODEFAULT:
+        # Null is written; without any default nobody can forget to set it.
+        assert said.default_factory in (msgspec.NODEFAULT, NoneType)
+    else:
+        assert said.default == "" and type_.__struct_config__.omit_defaults
+
+
+GO_WRITES_NULL = {
+    "Condition.lastTransitionTime",
+    "ContainerStateRunning.startedAt",
+    "ContainerStateTerminated.finishedAt",
+    "ContainerStateTerminated.startedAt",
+    "Event.eventTime",
+    "Event.firstTimestamp",
+    "Event.lastTimestamp",
+    "EventSeries.lastObservedTime",
+    "EventsEvent.deprecatedFirstTimestamp",
+    "EventsEvent.deprecatedLastTimestamp",
+    "EventsEvent.eventTime",
+    "NamespaceCondition.lastTransitionTime",
+    "NodeCondition.lastHeartbeatTime",
+    "NodeCondition.lastTransitionTime",
+    "PodCondition.lastProbeTime",
+    "PodCondition.lastTransitionTime",
+    "TokenRequestStatus.expirationTimestamp",
+}
+
+
+def test_null_is_written_where_go_writes_it() -> None:
+    written = {
+        f"{type_.__name__}.{field.wire}"
+        for type_, field in (param.values for param in TIMED)
+        if type_.__module__.startswith("podling.model.") and json.to_data(type_()).get(field.wire, "") is None
+    }
+    assert written == GO_WRITES_NULL
+
+
+@pytest.mark.parametrize(("type_", "field"), TIMED)
+def test_the_empty_string_is_no_time(type_: type[msgspec.Struct], field: FieldInfo) -> None:
+    with pytest.raises(StatusError, match=f'parsing time "" as "{LAYOUTS[field.format]}": cannot parse ""'):
+        json.decode(json.encode({field.wire: ""}), type_)

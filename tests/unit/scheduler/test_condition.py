@@ -19,6 +19,7 @@ def standing(message: str, **more: Any) -> dict[str, Any]:
         "status": "False",
         "reason": "Unschedulable",
         "message": message,
+        "lastProbeTime": None,
         "lastTransitionTime": EARLIER,
         **more,
     }
@@ -63,6 +64,7 @@ def test_what_a_victim_is_told(pod: Callable[..., PodInfo]) -> None:
                     "status": "True",
                     "reason": "PreemptionByScheduler",
                     "message": "mine: preempting to accommodate a higher priority pod",
+                    "lastProbeTime": None,
                     "lastTransitionTime": LATER,
                 }
             ]

@@ -131,12 +131,12 @@ def _value(raw: int | bytes, type_: Any, form: str, depth: int) -> Any:
     raise WireError(f"no protobuf form of {type_}")
 
 
-def _time(data: bytes, form: str) -> str:
+def _time(data: bytes, form: str) -> str | None:
     """A Timestamp; both parts zero is Go's zero time: unset."""
     parts = dict(fields(data))
     seconds, nanos = _signed(_int(parts.get(1, 0))), _signed(_int(parts.get(2, 0)))
     if not seconds and not nanos:
-        return ""
+        return None
     moment = EPOCH + timedelta(seconds=seconds, microseconds=nanos // 1000)
     return micro_time(moment) if form == "micro-time" else rfc3339(moment)
 

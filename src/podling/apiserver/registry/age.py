@@ -39,6 +39,6 @@ def _two(seconds: int, big: int, big_name: str, small: int, small_name: str) -> 
     return f"{seconds // big}{big_name}{rest}{small_name}" if rest else f"{seconds // big}{big_name}"
 
 
-def age(since: str, now: datetime) -> str:
+def age(since: str | None, now: datetime) -> str:
     """The age of a timestamp of the API; of none it is unknown."""
     return human_duration((now - parse_time(since)).total_seconds()) if since else UNKNOWN

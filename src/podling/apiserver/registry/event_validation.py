@@ -34,8 +34,8 @@ _FROZEN = (
     ("reporting_instance", "reportingInstance"),
 )
 _OLDER = (
-    ("first_timestamp", "firstTimestamp", ""),
-    ("last_timestamp", "lastTimestamp", ""),
+    ("first_timestamp", "firstTimestamp", None),
+    ("last_timestamp", "lastTimestamp", None),
     ("count", "count", 0),
     ("source", "source", EventSource()),
 )

@@ -90,7 +90,7 @@ def condition_maker(pod: Pod, now: datetime) -> Callable[[str, Judgement], PodCo
             type=kind,
             observed_generation=pod.metadata.generation,
             status=status,
-            last_probe_time=before.last_probe_time if before else "",
+            last_probe_time=before.last_probe_time if before else None,
             last_transition_time=before.last_transition_time if before and same else rfc3339(now),
             reason=judgement.reason,
             message=judgement.message,

@@ -254,7 +254,7 @@ def _boot_time(stat: str) -> str:
     return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(seconds))
 
 
-def _started(pod: Pod, name: str) -> str:
+def _started(pod: Pod, name: str) -> str | None:
     known = pod.status
     statuses: list[ContainerStatus] = [
         *known.init_container_statuses,
@@ -262,4 +262,4 @@ def _started(pod: Pod, name: str) -> str:
         *known.ephemeral_container_statuses,
     ]
     running = next((status.state.running for status in statuses if status.name == name), None)
-    return running.started_at if running else ""
+    return running.started_at if running else None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from podling.model.base import Part, always
+from podling.model.base import Part, always, null
 from podling.model.fields import Time
 
 
@@ -23,14 +23,14 @@ class PSIStats(Part):
 
 
 class IOStats(Part):
-    time: Time = always(str)
+    time: Time
     psi: PSIStats | None = None
 
 
 class CPUStats(Part):
     """`usage_core_nano_seconds` is spent since the beginning, `usage_nano_cores` the rate of late."""
 
-    time: Time = always(str)
+    time: Time
     usage_nano_cores: int | None = None
     usage_core_nano_seconds: int | None = None
     psi: PSIStats | None = None
@@ -39,7 +39,7 @@ class CPUStats(Part):
 class MemoryStats(Part):
     """`available_bytes` only where there is a limit."""
 
-    time: Time = always(str)
+    time: Time
     available_bytes: int | None = None
     usage_bytes: int | None = None
     working_set_bytes: int | None = None
@@ -50,7 +50,7 @@ class MemoryStats(Part):
 
 
 class SwapStats(Part):
-    time: Time = always(str)
+    time: Time
     swap_available_bytes: int | None = None
     swap_usage_bytes: int | None = None
 
@@ -58,7 +58,7 @@ class SwapStats(Part):
 class FsStats(Part):
     """What is free is of the whole file system, what is used of its part that is meant."""
 
-    time: Time = always(str)
+    time: Time
     available_bytes: int | None = None
     capacity_bytes: int | None = None
     used_bytes: int | None = None
@@ -82,13 +82,13 @@ class InterfaceStats(Part):
 class NetworkStats(InterfaceStats):
     """Itself the default interface; `interfaces` are all of them, loopback apart."""
 
-    time: Time = always(str)
+    time: Time | None = null()
     interfaces: list[InterfaceStats] = []
 
 
 class ContainerStats(Part):
     name: str = always(str)
-    start_time: Time = ""
+    start_time: Time | None = null()
     cpu: CPUStats | None = None
     memory: MemoryStats | None = None
     io: IOStats | None = None
@@ -109,7 +109,7 @@ class ProcessStats(Part):
 
 class PodStats(Part):
     pod_ref: PodReference
-    start_time: Time = ""
+    start_time: Time | None = null()
     containers: list[ContainerStats] = always(list)
     cpu: CPUStats | None = None
     memory: MemoryStats | None = None
@@ -129,7 +129,7 @@ class RuntimeStats(Part):
 class RlimitStats(Part):
     """Of process ids: how many there may be, and are."""
 
-    time: Time = always(str)
+    time: Time
     maxpid: int | None = None
     curproc: int | None = None
 
@@ -137,7 +137,7 @@ class RlimitStats(Part):
 class NodeStats(Part):
     node_name: str = always(str)
     system_containers: list[ContainerStats] = []
-    start_time: Time = ""
+    start_time: Time | None = null()
     cpu: CPUStats | None = None
     memory: MemoryStats | None = None
     io: IOStats | None = None

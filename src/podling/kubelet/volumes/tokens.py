@@ -78,7 +78,7 @@ class PodTokens:
             ),
         )
         answer = await self._client.ask(ServiceAccount, account, "token", request)
-        ends_at = parse_time(answer.status.expiration_timestamp)
+        ends_at = parse_time(answer.status.expiration_timestamp or "")
         # The server may have chosen another life than was asked for.
         life = timedelta(seconds=answer.spec.expiration_seconds or key.seconds)
         return _Token(answer.status.token, renewal_time(ends_at, life), ends_at)

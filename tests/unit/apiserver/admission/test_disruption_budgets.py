@@ -106,6 +106,7 @@ async def test_an_evicted_pod_says_so(api: Any, pod_body: Any) -> None:
         "type": "DisruptionTarget",
         "observedGeneration": 1,
         "status": "True",
+        "lastProbeTime": None,
         "lastTransitionTime": "2026-01-02T03:04:05Z",
         "reason": "EvictionByEvictionAPI",
         "message": "Eviction API: evicting",

@@ -64,7 +64,7 @@ def test_times() -> None:
     assert data["spec"] == {
         "holderIdentity": "me",
         "acquireTime": "1970-01-01T00:00:01.000000Z",
-        "renewTime": "",
+        "renewTime": None,
     }
 
 

@@ -12,6 +12,7 @@ from podling.model.quantity import Quantity
 from podling.model.volume import EmptyDirVolumeSource, Volume
 
 MI = 1 << 20
+NOW = "2026-01-02T03:04:05Z"
 
 
 def pod(*limits: str, volume: str = "") -> Pod:
@@ -31,7 +32,9 @@ def stats(volume: int, *used: tuple[int, int]) -> PodStats:
     """MiB of the volume, and of each container's writable layer and logs."""
     containers = [
         ContainerStats(
-            name=f"c{i}", rootfs=FsStats(used_bytes=layer * MI), logs=FsStats(used_bytes=logs * MI)
+            name=f"c{i}",
+            rootfs=FsStats(time=NOW, used_bytes=layer * MI),
+            logs=FsStats(time=NOW, used_bytes=logs * MI),
         )
         for i, (layer, logs) in enumerate(used)
     ]
@@ -39,8 +42,8 @@ def stats(volume: int, *used: tuple[int, int]) -> PodStats:
     return PodStats(
         PodReference(),
         containers=containers,
-        volume=[VolumeStats(name="v", used_bytes=volume * MI)],
-        ephemeral_storage=FsStats(used_bytes=whole * MI),
+        volume=[VolumeStats(time=NOW, name="v", used_bytes=volume * MI)],
+        ephemeral_storage=FsStats(time=NOW, used_bytes=whole * MI),
     )
 
 

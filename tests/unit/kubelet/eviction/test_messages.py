@@ -10,6 +10,7 @@ from podling.model.pod import Pod, PodSpec
 from podling.model.quantity import Quantity
 
 MI = 1 << 20
+NOW = "2026-01-02T03:04:05Z"
 
 
 def test_memory_with_who_used_more_than_he_asked_for() -> None:
@@ -18,8 +19,8 @@ def test_memory_with_who_used_more_than_he_asked_for() -> None:
     stats = PodStats(
         PodReference(),
         containers=[
-            ContainerStats(name="a", memory=MemoryStats(working_set_bytes=20 * MI)),
-            ContainerStats(name="b", memory=MemoryStats(working_set_bytes=30 * MI + 4096)),
+            ContainerStats(name="a", memory=MemoryStats(time=NOW, working_set_bytes=20 * MI)),
+            ContainerStats(name="b", memory=MemoryStats(time=NOW, working_set_bytes=30 * MI + 4096)),
         ],
     )
     text = node_is_low(Threshold(MEMORY, Amount(100 * MI)), Reading(70 * MI + 4096, 1 << 30), pod, stats)

@@ -13,6 +13,8 @@ from podling.model.meta import ObjectMeta
 from podling.model.pod import Pod, PodSpec
 from podling.model.quantity import Quantity
 
+NOW = "2026-01-02T03:04:05Z"
+
 
 def candidate(text: str) -> Candidate:
     """`name used/requested *priority`, in MiB."""
@@ -23,8 +25,8 @@ def candidate(text: str) -> Candidate:
     spec = PodSpec(containers=[container], priority=int(priority[0].strip("*")) if priority else 0)
     stats = PodStats(
         PodReference(name=name),
-        memory=MemoryStats(working_set_bytes=used),
-        ephemeral_storage=FsStats(used_bytes=used, inodes_used=used),
+        memory=MemoryStats(time=NOW, working_set_bytes=used),
+        ephemeral_storage=FsStats(time=NOW, used_bytes=used, inodes_used=used),
         process_stats=ProcessStats(process_count=used),
     )
     return Candidate(Pod(metadata=ObjectMeta(name=name), spec=spec), stats)

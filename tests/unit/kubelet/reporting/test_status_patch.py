@@ -3,6 +3,8 @@
 from podling.kubelet.reporting.status_patch import status_patch
 from podling.model.pod_status import PodCondition, PodIP, PodStatus
 
+NO_TIMES = {"lastProbeTime": None, "lastTransitionTime": None}
+
 
 def condition(type_: str, status: str = "True", **more: str) -> PodCondition:
     return PodCondition(type=type_, status=status, **more)
@@ -25,7 +27,9 @@ def test_of_conditions_only_the_changed_are_sent_without_what_they_no_longer_say
     assert status_patch(old, new, "u") == {
         "metadata": {"uid": "u"},
         "status": {
-            "conditions": [{"type": "Ready", "status": "True", "reason": None, "message": None}],
+            "conditions": [
+                {"type": "Ready", "status": "True", "reason": None, "message": None, **NO_TIMES},
+            ],
             "$setElementOrder/conditions": [{"type": "Other"}, {"type": "Ready"}],
         },
     }

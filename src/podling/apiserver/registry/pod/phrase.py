@@ -26,7 +26,8 @@ class Tally(NamedTuple):
 
     def plus(self, status: ContainerStatus) -> Tally:
         ended = status.last_state.terminated
-        return Tally(self.restarts + status.restart_count, max(self.last, ended.finished_at if ended else ""))
+        at = (ended.finished_at if ended else None) or ""
+        return Tally(self.restarts + status.restart_count, max(self.last, at))
 
 
 class Summary(NamedTuple):

@@ -104,7 +104,7 @@ def test_phrase_and_ready(given: Pod, phrase: str, ready: str) -> None:
     assert (summary.phrase, f"{summary.ready}/{summary.total}") == (phrase, ready)
 
 
-def with_restarts(given: Pod, *counts: int, ended_at: str = "2026-01-01T00:05:00Z") -> Pod:
+def with_restarts(given: Pod, *counts: int, ended_at: str | None = "2026-01-01T00:05:00Z") -> Pod:
     for status, count in zip(
         [*given.status.init_container_statuses, *given.status.container_statuses], counts, strict=True
     ):
@@ -120,7 +120,7 @@ def with_restarts(given: Pod, *counts: int, ended_at: str = "2026-01-01T00:05:00
     [
         (pod(app=[RUNS]), "0"),
         (with_restarts(pod(app=[RUNS, RUNS]), 3, 1), "4 (5m ago)"),
-        (with_restarts(pod(app=[RUNS]), 3, ended_at=""), "3"),
+        (with_restarts(pod(app=[RUNS]), 3, ended_at=None), "3"),
         (with_restarts(pod([CRASHED], [WAITS], "Pending"), 2, 0), "2 (5m ago)"),
         (with_restarts(pod([DONE], [RUNS]), 2, 0), "0"),
         (with_restarts(pod([RUNS], [RUNS], sidecars=1), 2, 1), "3 (5m ago)"),
