@@ -12,6 +12,7 @@ import fcntl
 import hashlib
 import ipaddress
 import os
+import stat
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import IO
@@ -23,6 +24,8 @@ DEFAULT_DATA_DIR = Path("/var/lib/podling")
 DEFAULT_NODE_DIR = Path("/var/lib/podling-kubelet")
 DEFAULT_PORT = 6443
 RUN_ROOT = Path("/run/podling")
+PASSABLE = 0o711
+"""The mode of a directory that only its owner may list."""
 SUBNETS = [f"10.{64 + n // 256}.{n % 256}.0/24" for n in range(1024)]
 
 
@@ -66,6 +69,15 @@ class Instance(msgspec.Struct, frozen=True):
     def cgroup(self) -> str:
         return f"/podling-{self.identity}"
 
+    def have_data_dir(self) -> None:
+        """Make the data directory, or see to it that others can reach what is in it only by name: containers'
+        users pass through it. One that everybody may write in (/tmp) is not podling's alone, and left alone.
+        """
+        self.data_dir.mkdir(parents=True, exist_ok=True, mode=PASSABLE)
+        mode = stat.S_IMODE(self.data_dir.stat().st_mode)
+        if mode != PASSABLE and not mode & stat.S_ISVTX:
+            self.data_dir.chmod(PASSABLE)
+
     @property
     def database(self) -> Path:
         return self.data_dir / "state.db"
@@ -108,7 +120,8 @@ class Instance(msgspec.Struct, frozen=True):
         return self.run_dir / "lock"
 
     def running(self) -> int | None:
-        """The process id of the podling that runs here, None when none does."""
+        """The process id of the podling that runs here, None when none does. Raises PermissionError for users
+        who may not know."""
         try:
             with open(self.lock_file) as lock:
                 fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
@@ -121,7 +134,11 @@ class Instance(msgspec.Struct, frozen=True):
     def lock(self) -> IO[str] | None:
         """Hold this instance until the file is closed or the process ends; None when another process does."""
         self.run_dir.mkdir(parents=True, exist_ok=True)
-        lock = open(self.lock_file, "a+")  # noqa: SIM115 - it stays open as long as the lock is held
+        self.run_dir.chmod(PASSABLE)
+        # Whoever can read a file can lock it, and would keep podling from starting.
+        descriptor = os.open(self.lock_file, os.O_RDWR | os.O_CREAT, 0o600)
+        os.fchmod(descriptor, 0o600)
+        lock = open(descriptor, "r+")  # noqa: SIM115 - it stays open as long as the lock is held
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:

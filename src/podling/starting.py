@@ -88,7 +88,8 @@ def listener(address: str, *ports: int) -> socket.socket:
 
 def hold(instance: Instance) -> IO[str]:
     """The lock of a data directory nobody else uses. Raises StartError."""
-    lock = instance.lock()
+    with writing(instance.run_dir):
+        lock = instance.lock()
     if lock is None:
         raise StartError(
             f"podling is already running for {instance.data_dir} (process {instance.running()}): "

@@ -80,3 +80,15 @@ def test_a_disk_that_is_full_or_read_only_is_named(alone: Alone) -> None:
     finally:
         alone.end(signal.SIGKILL)
         subprocess.run(["umount", alone.directory], check=True)
+
+
+def test_a_lost_key_of_the_authority_is_not_replaced(alone: Alone) -> None:
+    alone.start()
+    alone.end()
+    key = alone.directory / "pki/ca.key"
+    kept = key.read_bytes()
+    key.unlink()
+    assert f"{key} is missing beside {key.with_suffix('.crt')}: " in alone.refused(DAMAGED)
+    key.write_bytes(kept)
+    alone.start()
+    assert alone.podling.kubectl("get", "--raw", "/readyz").stdout == "ok"

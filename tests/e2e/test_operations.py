@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import ssl
+import stat
 from typing import Any
 from urllib.error import HTTPError
 from urllib.request import Request, urlopen
@@ -80,3 +81,14 @@ def test_the_older_watch(podling: Any) -> None:
     path = "/api/v1/watch/namespaces/default/endpoints/kubernetes"
     answer = podling.kubectl("get", "--raw", f"{path}?timeoutSeconds=1").stdout
     assert json.loads(answer.splitlines()[0])["object"]["metadata"]["name"] == "kubernetes"
+
+
+def test_nobody_else_reads_its_secrets_or_takes_its_locks(podling: Any) -> None:
+    instance = podling.instance
+    assert stat.S_IMODE(instance.data_dir.stat().st_mode) == 0o711
+    secrets = [instance.lock_file, instance.log_file, instance.kubeconfig, *instance.pki_dir.glob("*.key")]
+    secrets += instance.data_dir.glob("state.db*")
+    assert len(secrets) > 10
+    assert {str(path): oct(path.stat().st_mode & 0o777) for path in secrets} == dict.fromkeys(
+        map(str, secrets), "0o600"
+    )

@@ -97,3 +97,40 @@ def test_one_process_at_a_time(tmp_path: Path, run_root: Path) -> None:
         assert here.running() == os.getpid()
         assert here.lock() is None
     assert here.running() is None
+
+
+def test_nobody_else_can_take_its_lock(tmp_path: Path, run_root: Path) -> None:
+    """`flock` is for everybody who can open a file, be it for reading."""
+    here = Instance.at(tmp_path)
+    here.run_dir.mkdir(parents=True, mode=0o755)
+    here.lock_file.write_text("17")
+    here.lock_file.chmod(0o644)
+    lock = here.lock()
+    assert lock is not None
+    with lock:
+        assert here.running() == os.getpid()
+    assert here.lock_file.stat().st_mode & 0o777 == 0o600
+    assert here.run_dir.stat().st_mode & 0o777 == 0o711
+
+
+@pytest.mark.parametrize("before", [None, 0o755, 0o700, 0o777, 0o711])
+@pytest.mark.parametrize("umask", [0o022, 0o077, 0])
+def test_others_reach_what_is_in_the_data_directory_by_name_alone(
+    before: int | None, umask: int, tmp_path: Path
+) -> None:
+    here = Instance.at(tmp_path / "above" / "data")
+    if before is not None:
+        here.data_dir.mkdir(parents=True)
+        here.data_dir.chmod(before)
+    old = os.umask(umask)
+    try:
+        here.have_data_dir()
+    finally:
+        os.umask(old)
+    assert here.data_dir.stat().st_mode & 0o7777 == 0o711
+
+
+def test_a_directory_that_is_everybodys_is_left_as_it_is(tmp_path: Path) -> None:
+    tmp_path.chmod(0o1777)
+    Instance.at(tmp_path).have_data_dir()
+    assert tmp_path.stat().st_mode & 0o7777 == 0o1777

@@ -76,7 +76,7 @@ async def _run(options: ServerOptions, report: Report, told_to_stop: asyncio.Eve
 
 def _settings(options: ServerOptions, clock: Clock) -> ServerSettings:
     instance, port = options.instance, options.port
-    instance.data_dir.mkdir(parents=True, exist_ok=True, mode=0o711)
+    instance.have_data_dir()
     check_port(port)
     authority = Authority(instance.pki_dir, clock.now())
     address = options.address or machine_address()

@@ -81,7 +81,7 @@ async def _say_ready(kubelet: Kubelet, what: str, report: Report) -> None:
 
 def _settings(options: KubeletOptions, access: Access, clock: Clock) -> NodeSettings:
     instance, ip = options.instance, options.node_ip or machine_address()
-    instance.data_dir.mkdir(parents=True, exist_ok=True, mode=0o711)
+    instance.have_data_dir()
     wanted = (options.port,) if options.port else (port_before(instance) or KUBELET_PORT, 0)
     listening = listener(ip, *wanted)
     client_ca = options.client_ca or _client_ca(instance, access)

@@ -59,7 +59,7 @@ async def _run(
 def _settle(options: UpOptions) -> Settled:
     instance = options.instance
     with writing(instance.data_dir):
-        instance.data_dir.mkdir(parents=True, exist_ok=True, mode=0o711)
+        instance.have_data_dir()
         port = options.port or port_before(instance) or DEFAULT_PORT
         check_port(port)
         return Settled(options, port, choose(instance, port).subnet)

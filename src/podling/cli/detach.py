@@ -65,7 +65,7 @@ def divide(log: Path) -> Reports:
 def _opened(log: Path) -> int:
     try:
         log.parent.mkdir(parents=True, exist_ok=True)
-        return os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+        return os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
     except OSError as error:
         raise click.ClickException(f"no log can be written: {error}") from error
 

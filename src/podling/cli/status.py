@@ -20,7 +20,10 @@ from podling.model.pod import Pod
 @options.data_dir
 def status(instance: Instance) -> None:
     """Say whether podling runs, and what it runs. Exit 3 when it does not."""
-    pid = instance.running()
+    try:
+        pid = instance.running()
+    except PermissionError as error:
+        raise click.ClickException(f"{error.filename} is for root to read: run podling with sudo") from error
     if pid is None:
         click.echo(f"podling is not running for {instance.data_dir}")
         sys.exit(3)

@@ -7,6 +7,7 @@ from click.testing import CliRunner
 
 from podling.cli.main import main
 from podling.cli.status import _condition, _phases
+from podling.instance import Instance
 from podling.model.node import Node, NodeCondition, NodeStatus
 from podling.model.pod import Pod
 from podling.model.pod_status import PodStatus
@@ -36,3 +37,15 @@ def test_phases_are_counted_the_most_frequent_first() -> None:
 )
 def test_a_node_says_why_it_is_not_ready(conditions: list[NodeCondition], expected: str) -> None:
     assert _condition(Node(status=NodeStatus(conditions=conditions))) == expected
+
+
+def test_who_may_not_know_is_told_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def running(instance: Instance) -> int | None:
+        raise PermissionError(13, "Permission denied", "/run/podling/x/lock")
+
+    monkeypatch.setattr(Instance, "running", running)
+    shown = CliRunner().invoke(main, ["status", "--data-dir", str(tmp_path)])
+    assert (shown.exit_code, shown.output) == (
+        1,
+        "Error: /run/podling/x/lock is for root to read: run podling with sudo\n",
+    )
