@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import logging
 import os
-import shutil
 from collections.abc import Collection, Iterator
+from contextlib import suppress
+from pathlib import Path
 
 from podling.cri.grpc import cri_pb2 as pb
 from podling.kubelet.config import KubeletConfig
 from podling.kubelet.container_types import ALWAYS, ContainerType, type_of_label
+from podling.kubelet.files import tree
 from podling.kubelet.node.cgroups import Cgroups
 from podling.kubelet.pod.observe import RuntimePod
 from podling.kubelet.pod.pod_directories import stored_pods
@@ -55,7 +57,8 @@ def remove_leftovers(config: KubeletConfig, cgroups: Cgroups, known: Collection[
         if uid not in known:
             _remove(config, uid)
     for logs in _logs_of_others(config, known):
-        shutil.rmtree(logs, ignore_errors=True)
+        with suppress(OSError):
+            tree.remove(logs)
     for uid in cgroups.pods() - set(known):
         cgroups.remove(uid)
 
@@ -64,12 +67,12 @@ def _remove(config: KubeletConfig, uid: str) -> None:
     directory = config.pods_dir / uid
     try:
         unmount_under(directory)
-        shutil.rmtree(directory)
+        tree.remove(directory)
     except OSError as error:
         log.warning("what pod %s left cannot be removed: %s", uid, error)
 
 
-def _logs_of_others(config: KubeletConfig, known: Collection[str]) -> Iterator[str]:
+def _logs_of_others(config: KubeletConfig, known: Collection[str]) -> Iterator[Path]:
     try:
         entries = list(os.scandir(config.log_dir))
     except FileNotFoundError:
@@ -78,4 +81,4 @@ def _logs_of_others(config: KubeletConfig, known: Collection[str]) -> Iterator[s
         uid = entry.name.rpartition("_")[2]
         # Namespace, name and uid: anything else in there was not made by a kubelet.
         if entry.name.count("_") == 2 and entry.is_dir(follow_symlinks=False) and uid not in known:
-            yield entry.path
+            yield Path(entry.path)

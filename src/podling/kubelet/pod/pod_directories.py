@@ -14,10 +14,11 @@ survives any crash: it is written to a new file, synced, and renamed.
 from __future__ import annotations
 
 import os
-import shutil
+from contextlib import suppress
 from pathlib import Path
 
 from podling.kubelet.config import KubeletConfig
+from podling.kubelet.files import tree
 from podling.kubelet.volumes.mounts import unmount_under
 from podling.model.pod import Pod
 
@@ -81,15 +82,13 @@ class PodDirectory:
     def remove_volumes(self) -> None:
         """Unmount and delete the volumes; the pod's other files stay for as long as it is known."""
         for part in (self.path / "volume-subpaths", self.volumes):
-            if part.exists():
-                unmount_under(part)
-                shutil.rmtree(part)
+            unmount_under(part)
+            tree.remove(part)
 
     def remove(self) -> None:
         """Everything but the logs. Mounts go first: files behind a mount are never deleted through it."""
-        if self.path.exists():
-            unmount_under(self.path)
-            shutil.rmtree(self.path)
+        unmount_under(self.path)
+        tree.remove(self.path)
 
     def remove_instance(self, container: str, attempt: int) -> None:
         """What one instance of a container has left."""
@@ -98,7 +97,8 @@ class PodDirectory:
         self.termination_message(container, attempt).unlink(missing_ok=True)
 
     def remove_logs(self) -> None:
-        shutil.rmtree(self.logs, ignore_errors=True)
+        with suppress(OSError):
+            tree.remove(self.logs)
 
 
 def stored_pods(pods_dir: Path) -> list[str]:

@@ -194,7 +194,7 @@ class _Look:
         return stats
 
     def _volumes(self, pod: Pod) -> Iterator[VolumeStats]:
-        for path in sorted(PodDirectory.of(pod, self._config).volumes.glob("*/*")):
+        for path in sorted(PodDirectory.of(pod, self._config).volumes.glob("*/[!.]*")):
             system = _system(path)
             if system is not None:
                 stats = parts.fs_stats(system, self._measured.used(path), self._time)

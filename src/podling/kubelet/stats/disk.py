@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
+from stat import S_ISDIR
 from time import monotonic
 from typing import NamedTuple
+
+from podling.kubelet.files.tree import walk
+from podling.kubelet.files.way import DIRECTORY
 
 BLOCK = 512
 REMEMBERED_SECONDS = 60.0
@@ -39,34 +43,30 @@ def file_system(path: Path) -> FileSystem:
 
 
 def used(directory: Path) -> Used:
-    """Blocks and inodes, those with several names once, of that one file system only; what goes away
-    meanwhile is nothing."""
+    """Blocks and inodes, those with several names once, of that one mount only; what goes away meanwhile is
+    nothing. Linear, and it remembers only files that have several names."""
     try:
-        top = directory.lstat()
+        top = os.open(directory, DIRECTORY)
     except OSError:
         return NOTHING
-    seen = {top.st_ino: top.st_blocks}
-    for entry in _below(directory, top.st_dev):
-        seen[entry.st_ino] = entry.st_blocks
-    return Used(sum(seen.values()) * BLOCK, len(seen))
+    try:
+        return _used(top)
+    finally:
+        os.close(top)
 
 
-def _below(directory: Path, device: int) -> Iterator[os.stat_result]:
-    left = [str(directory)]
-    while left:
-        try:
-            entries = list(os.scandir(left.pop()))
-        except OSError:
+def _used(top: int) -> Used:
+    state = os.fstat(top)
+    blocks, inodes = state.st_blocks, 1
+    seen: set[int] = set()
+    for _, _, found in walk(top, forgiving=True):
+        if found.st_dev != state.st_dev or found.st_ino in seen:
             continue
-        for entry in entries:
-            try:
-                found = entry.stat(follow_symlinks=False)
-            except OSError:
-                continue
-            if found.st_dev == device:
-                yield found
-                if entry.is_dir(follow_symlinks=False):
-                    left.append(entry.path)
+        if found.st_nlink > 1 and not S_ISDIR(found.st_mode):
+            seen.add(found.st_ino)
+        blocks += found.st_blocks
+        inodes += 1
+    return Used(blocks * BLOCK, inodes)
 
 
 class Measured:

@@ -11,12 +11,12 @@ from __future__ import annotations
 
 import contextlib
 import os
-import shutil
 import tempfile
 from collections.abc import Callable
 from datetime import datetime
 from pathlib import Path, PurePosixPath
 
+from podling.kubelet.files.tree import make_directories, remove
 from podling.kubelet.volumes.payload import Payload
 
 DATA = "..data"
@@ -37,7 +37,7 @@ def write(volume: Path, payload: Payload, now: datetime, own: Callable[[Path], N
     _swap(volume, fresh.name)
     _link(volume, payload)
     if current is not None:
-        shutil.rmtree(current)
+        remove(current)
     return True
 
 
@@ -53,16 +53,22 @@ def _wanted(payload: Payload) -> dict[str, bytes]:
 
 
 def _read(directory: Path) -> dict[str, bytes]:
-    if not directory.is_dir():
-        return {}
-    files = (path for path in directory.rglob("*") if path.is_file())
-    return {path.relative_to(directory).as_posix(): path.read_bytes() for path in files}
+    files: dict[str, bytes] = {}
+    left = [directory] if directory.is_dir() else []
+    while left:
+        for entry in os.scandir(left.pop()):
+            path = Path(entry.path)
+            if entry.is_dir(follow_symlinks=False):
+                left.append(path)
+            elif entry.is_file(follow_symlinks=False):
+                files[path.relative_to(directory).as_posix()] = path.read_bytes()
+    return files
 
 
 def _write_files(directory: Path, payload: Payload) -> None:
     for path, file in payload.items():
         target = directory / path
-        target.parent.mkdir(mode=0o755, parents=True, exist_ok=True)
+        make_directories(target.parent)
         target.write_bytes(file.data)
         # The umask must not take away what the pod asked for.
         target.chmod(file.mode)

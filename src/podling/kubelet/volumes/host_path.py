@@ -6,6 +6,7 @@ import stat
 from collections.abc import Callable
 from pathlib import Path
 
+from podling.kubelet.files.tree import make_directories
 from podling.kubelet.volumes.payload import VolumeError
 from podling.model.volume import HostPathVolumeSource
 
@@ -33,7 +34,7 @@ def _create(path: Path, kind: str) -> None:
     if path.exists():
         return
     if kind == "DirectoryOrCreate":
-        path.mkdir(mode=0o755, parents=True)
+        make_directories(path)
     elif kind == "FileOrCreate":
         # The parent is not made: a file in a directory nobody made is more likely a typing error.
         try:

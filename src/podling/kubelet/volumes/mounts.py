@@ -20,6 +20,7 @@ MS_REMOUNT = 0x20
 MS_BIND = 0x1000
 MS_REC = 0x4000
 MNT_DETACH = 2
+UMOUNT_NOFOLLOW = 8
 
 _libc = ctypes.CDLL(None, use_errno=True)
 
@@ -30,10 +31,10 @@ def _check(result: int, what: str, path: Path) -> None:
         raise OSError(code, f"{what}: {os.strerror(code)}", str(path))
 
 
-def mount_tmpfs(path: Path, size_bytes: int | None = None) -> None:
+def mount_tmpfs(path: Path, size_bytes: int | None = None, *, mode: int = 0o777, gid: int = 0) -> None:
     """A fresh tmpfs at `path`, never swapped out where the kernel can promise it (since 6.4); without a size
-    the kernel's default limit (half of memory) holds."""
-    size = [f"size={size_bytes}"] if size_bytes else []
+    the kernel's default limit (half of memory) holds. `mode` and `gid` are its directory's from the first."""
+    size = [f"mode={mode:o}", f"gid={gid}", *([f"size={size_bytes}"] if size_bytes else [])]
     if _tmpfs(path, [*size, "noswap"]) != 0:
         _check(_tmpfs(path, size), "mount tmpfs", path)
 
@@ -70,7 +71,7 @@ _FLAGS = frozenset(("ro", "rw"))
 
 def unmount(path: Path) -> None:
     """Take away the mount at `path`; not being mounted is fine."""
-    result = _libc.umount2(os.fsencode(path), MNT_DETACH)
+    result = _libc.umount2(os.fsencode(path), MNT_DETACH | UMOUNT_NOFOLLOW)
     if result != 0 and ctypes.get_errno() in (errno.EINVAL, errno.ENOENT):
         return
     _check(result, "umount", path)
@@ -78,12 +79,14 @@ def unmount(path: Path) -> None:
 
 def mounts_under(path: Path, table: Path = Path("/proc/self/mountinfo")) -> list[Path]:
     """Mount points at or below `path`, innermost first, one entry for each mount stacked on a place."""
-    root = str(path)
+    root = os.fsencode(path)
     below = []
-    for line in table.read_text().splitlines():
-        place = _unescape(line.split(" ")[4])
-        if place == root or place.startswith(f"{root}/"):
-            below.append(Path(place))
+    # By newlines alone, and as bytes: a name may be of any encoding or none, and the kernel escapes no other
+    # character that ends a line elsewhere. A mount that is overlooked is emptied with its pod's directory.
+    for line in table.read_bytes().split(b"\n")[:-1]:
+        place = _unescape(line.split(b" ")[4])
+        if place == root or place.startswith(root + b"/"):
+            below.append(Path(os.fsdecode(place)))
     return sorted(below, key=lambda place: len(place.parts), reverse=True)
 
 
@@ -92,9 +95,7 @@ def unmount_under(path: Path) -> None:
         unmount(place)
 
 
-def _unescape(field: str) -> str:
+def _unescape(field: bytes) -> bytes:
     """mountinfo writes space, tab, newline and backslash as three octal digits."""
-    if "\\" not in field:
-        return field
-    parts = field.split("\\")
-    return parts[0] + "".join(chr(int(part[:3], 8)) + part[3:] for part in parts[1:])
+    first, *parts = field.split(b"\\")
+    return first + b"".join(bytes((int(part[:3], 8),)) + part[3:] for part in parts)

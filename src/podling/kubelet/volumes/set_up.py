@@ -5,7 +5,6 @@ All that must be fetched has been fetched before (`Objects`), so this never wait
 
 from __future__ import annotations
 
-import os
 from datetime import datetime
 from functools import partial
 from pathlib import Path
@@ -25,9 +24,8 @@ from podling.kubelet.volumes import (
     secret,
 )
 from podling.kubelet.volumes.downward_api import ResourceValue
-from podling.kubelet.volumes.mounts import mount_tmpfs
 from podling.kubelet.volumes.objects import Objects
-from podling.kubelet.volumes.ownership import has_group, set_group
+from podling.kubelet.volumes.ownership import set_group
 from podling.kubelet.volumes.payload import Payload, VolumeError
 from podling.model.pod import Pod
 from podling.model.volume import EmptyDirVolumeSource, Volume
@@ -104,7 +102,8 @@ def _is_of_files(volume: Volume) -> bool:
 def _set_up(volume: Volume, layout: Layout) -> MountedVolume:
     try:
         return _by_kind(volume, layout)
-    except (VolumeError, OSError) as error:
+    # ValueError: a path with a zero byte, which an object may hold and no file's name can.
+    except (VolumeError, OSError, ValueError) as error:
         raise SetUpError(volume.name, str(error)) from error
 
 
@@ -146,17 +145,12 @@ def _mode(given: int | None) -> int:
 
 def _empty_dir(name: str, source: EmptyDirVolumeSource, layout: Layout) -> MountedVolume:
     path = layout.directory.volume(empty_dir.PLUGIN, name)
-    empty_dir.set_up(source, path, layout.pod_memory)
-    if layout.group is not None and not has_group(path, layout.group):
-        set_group(path, layout.group)
+    empty_dir.set_up(source, path, layout.pod_memory, layout.group)
     return MountedVolume(path)
 
 
 def _files(path: Path, payload: Payload, layout: Layout, in_memory: bool) -> MountedVolume:
-    path.mkdir(parents=True, exist_ok=True)
-    if in_memory and not os.path.ismount(path):
-        mount_tmpfs(path)
-    path.chmod(empty_dir.MODE)
+    (empty_dir.make_in_memory if in_memory else empty_dir.make)(path, layout.group)
     own = None if layout.group is None else partial(set_group, gid=layout.group, read_only=True)
     atomic.write(path, payload, layout.now, own)
     return MountedVolume(path, read_only=True)

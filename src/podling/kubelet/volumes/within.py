@@ -13,15 +13,17 @@ import os
 import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
+from io import BufferedReader, FileIO
 from pathlib import Path, PurePosixPath
-from typing import BinaryIO
 
+from podling.kubelet.files.regular import reopened
+from podling.kubelet.files.tree import LONGEST_PATH
+from podling.kubelet.files.way import LOOK, Way
 from podling.kubelet.volumes.payload import VolumeError
 
 LONGEST_CHAIN = 40
 """Links on the way, after which the kernel too says that they go in circles."""
 _MADE = 0o750
-_LOOK = os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 @contextmanager
@@ -37,41 +39,38 @@ def opened(volume: Path, sub_path: str) -> Iterator[int]:
 
 
 @contextmanager
-def opened_file(volume: Path, path: str) -> Iterator[BinaryIO]:
-    """The regular file at `path`, to be read. A pipe or device is none: waiting for it could last for ever.
-
-    Raises VolumeError and OSError."""
+def opened_file(volume: Path, path: str) -> Iterator[BufferedReader[FileIO]]:
+    """The regular file at `path`, to be read. Raises VolumeError and OSError."""
     walk = _WalkAsRoot(volume, path)
     try:
-        found = walk.to_its_end()
-        if not stat.S_ISREG(os.fstat(found).st_mode):
-            raise VolumeError(f"{path} is not a regular file")
-        # By its descriptor: by now its name may be another's.
-        with open(f"/proc/self/fd/{found}", "rb") as file:
+        with BufferedReader(reopened(walk.to_its_end(), path)) as file:
             yield file
     finally:
         walk.close()
 
 
 class _Walk:
-    """`_way` are the descriptors of the directories from the volume down to where the walk is."""
-
     def __init__(self, volume: Path, sub_path: str) -> None:
+        if len(os.fsencode(sub_path)) >= LONGEST_PATH:
+            raise OSError(errno.ENAMETOOLONG, os.strerror(errno.ENAMETOOLONG))
+        if "\0" in sub_path:
+            raise VolumeError("no file has a name with a zero byte in it")
         self._volume = volume
         self._sub_path = sub_path
         self._names = list(reversed(PurePosixPath(sub_path).parts))
         self._links = 0
         # The volume itself may be reached over links: they are the node's.
-        self._way = [os.open(volume, os.O_PATH | os.O_CLOEXEC)]
+        top = os.open(volume, os.O_PATH | os.O_CLOEXEC)
+        self._mode = stat.S_IMODE(os.fstat(top).st_mode)
+        self._way = Way(top)
 
     def to_its_end(self) -> int:
         while self._names:
             self._step(self._names.pop())
-        return self._way[-1]
+        return self._way.here
 
     def close(self) -> None:
-        for descriptor in self._way:
-            os.close(descriptor)
+        self._way.close()
 
     def _step(self, name: str) -> None:
         # Two slashes at the beginning are a part of their own, too.
@@ -83,7 +82,7 @@ class _Walk:
             return
         found = self._look(name)
         if not stat.S_ISLNK(os.fstat(found).st_mode):
-            self._way.append(found)
+            self._way.down(found)
             return
         try:
             self._follow(os.readlink("", dir_fd=found))
@@ -94,22 +93,22 @@ class _Walk:
         raise self._outside()
 
     def _up(self) -> None:
-        if len(self._way) == 1:
+        if not self._way.depth:
             raise self._outside()
-        os.close(self._way.pop())
+        self._way.up()
 
     def _look(self, name: str) -> int:
         try:
-            return os.open(name, _LOOK, dir_fd=self._way[-1])
+            return os.open(name, LOOK, dir_fd=self._way.here)
         except FileNotFoundError:
             return self._make(name)
 
     def _make(self, name: str) -> int:
-        here = self._way[-1]
+        here = self._way.here
         os.mkdir(name, _MADE, dir_fd=here)
-        made = os.open(name, _LOOK | os.O_DIRECTORY, dir_fd=here)
+        made = os.open(name, LOOK | os.O_DIRECTORY, dir_fd=here)
         # As open as the volume is: the pod may run as any user.
-        os.chmod(f"/proc/self/fd/{made}", stat.S_IMODE(os.fstat(self._way[0]).st_mode))
+        os.chmod(f"/proc/self/fd/{made}", self._mode)
         return made
 
     def _follow(self, target: str) -> None:
@@ -126,12 +125,12 @@ class _WalkAsRoot(_Walk):
     """Nothing is above the volume, absolute links start in it, and what is missing stays missing."""
 
     def _to_root(self) -> None:
-        while len(self._way) > 1:
-            os.close(self._way.pop())
+        while self._way.depth:
+            self._way.up()
 
     def _up(self) -> None:
-        if len(self._way) > 1:
-            os.close(self._way.pop())
+        if self._way.depth:
+            self._way.up()
 
     def _make(self, name: str) -> int:
         raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), self._sub_path)

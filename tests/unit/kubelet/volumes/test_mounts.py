@@ -28,6 +28,23 @@ def test_the_innermost_mount_comes_first_and_escaped_names_are_read(tmp_path: Pa
     assert mounts_under(Path("/a"), table) == [Path("/a/b c/d"), Path("/a/b c"), Path("/a")]
 
 
+def test_a_name_of_any_bytes_is_one_line_of_the_table(tmp_path: Path) -> None:
+    """A mount that is overlooked is emptied with its pod's directory."""
+    table = tmp_path / "mountinfo"
+    names = [b"\xff", "\u2028".encode(), b"\x0b", b"\x1c\x85", "\u00fc".encode()]
+    table.write_bytes(b"".join(b"1 0 0:1 / /a/" + name + b"\\012 rw - ext4 x rw\n" for name in names))
+    assert mounts_under(Path("/a"), table) == [Path(os.fsdecode(b"/a/" + name + b"\n")) for name in names]
+
+
+@needs_root
+def test_a_link_to_a_mount_is_none(place: Path) -> None:
+    (place / "memory").mkdir()
+    mount_tmpfs(place / "memory")
+    (place / "link").symlink_to("memory")
+    unmount(place / "link")
+    assert os.path.ismount(place / "memory")
+
+
 @needs_root
 def test_a_tmpfs_has_its_size_and_goes_away(place: Path) -> None:
     volume = place / "memory"

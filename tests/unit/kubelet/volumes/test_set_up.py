@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from podling.kubelet.files.tree import remove
 from podling.kubelet.pod.pod_directories import PodDirectory
 from podling.kubelet.volumes import empty_dir
 from podling.kubelet.volumes.objects import Objects
@@ -21,6 +22,7 @@ from podling.model.volume import (
     ConfigMapVolumeSource,
     EmptyDirVolumeSource,
     HostPathVolumeSource,
+    KeyToPath,
     NFSVolumeSource,
     SecretVolumeSource,
     Volume,
@@ -40,6 +42,8 @@ def directory(tmp_path: Path) -> Iterator[PodDirectory]:
     made = PodDirectory(tmp_path / "pods", tmp_path / "logs", "ns", "web", "u")
     yield made
     made.remove()
+    # Some are deeper than pytest can remove.
+    remove(tmp_path / "host")
 
 
 def set_up(
@@ -98,11 +102,49 @@ def test_fs_group_owns_what_is_in_the_volumes(directory: PodDirectory) -> None:
     assert file.st_gid == 4321 and stat.S_IMODE(file.st_mode) == 0o440
 
 
+@needs_root
+@pytest.mark.parametrize("medium", ["", "Memory"])
+def test_a_kubelet_that_comes_back_leaves_a_volume_as_its_containers_made_it(
+    directory: PodDirectory, medium: str
+) -> None:
+    """What it set before they ran, it would set again on what they have put there since."""
+    volume = Volume(name="e", empty_dir=EmptyDirVolumeSource(medium=medium))
+    path = set_up(directory, volume, fs_group=4321)["e"].path
+    assert (path.stat().st_gid, stat.S_IMODE(path.stat().st_mode)) == (4321, 0o2777)
+    outside = directory.path.parent / "of the host"
+    outside.touch(mode=0o600)
+    (path / "link").symlink_to(outside)
+    (path / "file").touch(mode=0o600)
+    os.chown(path, 5, 5)
+    path.chmod(0o700)
+    set_up(directory, volume, fs_group=4321)
+    assert (path.stat().st_gid, stat.S_IMODE(path.stat().st_mode)) == (5, 0o700)
+    assert (outside.stat().st_gid, stat.S_IMODE(outside.stat().st_mode)) == (os.getegid(), 0o600)
+    assert stat.S_IMODE((path / "file").stat().st_mode) == 0o600
+
+
+@needs_root
+def test_a_volume_that_a_killed_kubelet_began_is_finished(
+    directory: PodDirectory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    volume = Volume(name="e", empty_dir=EmptyDirVolumeSource())
+
+    def killed(path: Path, target: Path) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as dying, pytest.raises(KeyboardInterrupt):
+        dying.setattr(Path, "rename", killed)
+        set_up(directory, volume, fs_group=4321)
+    path = set_up(directory, volume, fs_group=4321)["e"].path
+    assert (path.stat().st_gid, stat.S_IMODE(path.stat().st_mode)) == (4321, 0o2777)
+    assert os.listdir(path.parent) == ["e"]
+
+
 @pytest.mark.parametrize(("kind", "made"), [("", False), ("DirectoryOrCreate", True), ("FileOrCreate", True)])
 def test_a_missing_host_path_is_made_where_the_type_says_so(
     directory: PodDirectory, tmp_path: Path, kind: str, made: bool
 ) -> None:
-    path = tmp_path / "host"
+    path = tmp_path / "of the host"
     volume = Volume(name="h", host_path=HostPathVolumeSource(path=str(path), type=kind))
     assert set_up(directory, volume)["h"] == MountedVolume(path)
     assert path.exists() is made
@@ -158,6 +200,28 @@ def test_memory_of_an_empty_dir_is_what_pod_and_node_allow(
     layout = Layout(pod, directory, OBJECTS, lambda selector: "", NOW, NODE_MEMORY)
     source = EmptyDirVolumeSource(medium="Memory", size_limit=Quantity(limit) if limit else None)
     assert empty_dir.size(source, layout.pod_memory) == expected
+
+
+@pytest.mark.parametrize(
+    ("path", "why"),
+    [("a/" * 1500 + "f", None), ("a/" * 5000 + "f", "File name too long"), ("a\0b", "null byte")],
+)
+@pytest.mark.parametrize("of_the_host", [True, False])
+def test_a_path_of_any_depth_or_name_is_made_or_refused(
+    directory: PodDirectory, tmp_path: Path, path: str, why: str | None, of_the_host: bool
+) -> None:
+    """Whatever else is raised ends the kubelet, and all pods with it."""
+    place = f"{tmp_path}/host/{path}"
+    host = HostPathVolumeSource(path=place, type="DirectoryOrCreate")
+    files = ConfigMapVolumeSource(name="cm", items=[KeyToPath(key="k", path=path)])
+    volume = Volume(name="v", host_path=host) if of_the_host else Volume(name="v", config_map=files)
+    if why is None:
+        found = set_up(directory, volume)["v"].path
+        set_up(directory, volume)
+        assert found.is_dir() if of_the_host else (found / path).read_text() == "v"
+    else:
+        with pytest.raises(SetUpError, match=why):
+            set_up(directory, volume)
 
 
 def test_an_empty_dir_of_huge_pages_is_refused_by_name(directory: PodDirectory) -> None:

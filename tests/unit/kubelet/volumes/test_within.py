@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import os
 import stat
 import tempfile
@@ -13,7 +12,10 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.unit.kubelet.files.hostile import exchange
 
+from podling.kubelet.files.tree import remove
+from podling.kubelet.files.way import KEPT, Way
 from podling.kubelet.volumes import subpath
 from podling.kubelet.volumes.mounts import unmount_under
 from podling.kubelet.volumes.payload import VolumeError
@@ -21,8 +23,6 @@ from podling.kubelet.volumes.within import opened
 
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="mounting needs root")
 TRIES = 3000
-LIBC = ctypes.CDLL(None)
-AT_FDCWD, RENAME_EXCHANGE = -100, 2
 
 
 @pytest.fixture
@@ -32,6 +32,8 @@ def volume(tmp_path: Path) -> Iterator[Path]:
     made.chmod(0o777)
     yield made
     unmount_under(tmp_path)
+    # Some are deeper than pytest can remove.
+    remove(made)
 
 
 def path_of(descriptor: int) -> Path:
@@ -93,6 +95,39 @@ def test_no_descriptor_is_left_open(volume: Path) -> None:
     assert len(os.listdir("/proc/self/fd")) == before
 
 
+def test_a_long_sub_path_needs_no_more_descriptors_than_a_short_one(volume: Path) -> None:
+    """All pods share those of one process."""
+    before = len(os.listdir("/proc/self/fd"))
+    (volume / "up").symlink_to("a/../" * 800 + "a")
+    with opened(volume, "a/" * 800 + "../" * 790 + "b"), opened(volume, "up/" + "a/" * 1900 + "c"):
+        assert len(os.listdir("/proc/self/fd")) <= before + 2 * KEPT + 1
+    assert (volume / "a/a/a/a/a/a/a/a/a/a/b").is_dir()
+    with pytest.raises(OSError, match="File name too long"), opened(volume, "a/" * 2048):
+        pass
+
+
+def test_a_sub_path_with_a_zero_byte_is_refused(volume: Path) -> None:
+    with pytest.raises(VolumeError, match="zero byte"), opened(volume, "a\0b"):
+        pass
+
+
+def test_a_deep_directory_moved_while_it_is_walked_leads_nowhere_else(
+    volume: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Up from it is another directory than the one it was found in."""
+    (volume / "elsewhere").mkdir()
+
+    def move(way: Way) -> None:
+        if (volume / "a").exists() and not (volume / "elsewhere/a").exists():
+            (volume / ("a/" * 50)).rename(volume / "elsewhere/a")
+        real(way)
+
+    real = Way.up
+    monkeypatch.setattr(Way, "up", move)
+    with pytest.raises(OSError, match="moved"), opened(volume, "a/" * (100 + KEPT // 2) + "../" * 100):
+        pass
+
+
 NAMES = st.sampled_from(["a", "b", "c", "..", ".", "link", "out", "top"])
 
 
@@ -110,11 +145,6 @@ def test_any_path_over_any_link_stays_inside_or_is_refused(path: list[str], targ
         except VolumeError:
             pass
         assert os.listdir(root) == ["volume"]
-
-
-def exchange(one: Path, other: Path) -> None:
-    """At no moment is either missing."""
-    assert LIBC.renameat2(AT_FDCWD, bytes(one), AT_FDCWD, bytes(other), RENAME_EXCHANGE) == 0
 
 
 @needs_root

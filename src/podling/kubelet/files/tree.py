@@ -1,0 +1,159 @@
+"""Walking and removing what a pod may have made: linear in the number of files, with as many descriptors for
+a tree of any depth, following no link and entering no mount.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import NamedTuple
+
+from podling.kubelet.files.way import DIRECTORY, Way
+
+LONGEST_PATH = 4096
+"""In bytes, with the zero after it: PATH_MAX."""
+
+
+class Entry(NamedTuple):
+    """`name` in the directory `directory` (a descriptor, open until the next entry), and what it was when it
+    was looked at: by now it may be another. Use it with `dir_fd`, following no link."""
+
+    directory: int
+    name: str
+    state: os.stat_result
+
+
+def walk(top: int, *, forgiving: bool = False) -> Iterator[Entry]:
+    """All that is below the directory `top` (a descriptor), a directory after what is in it.
+
+    Raises OSError, EBUSY for a mount point among it. A walk that is forgiving leaves out what it cannot look
+    at, and what is mounted there."""
+    walking = _Walk(top, forgiving)
+    try:
+        yield from walking.entries()
+    finally:
+        walking.close()
+
+
+class _Walk:
+    """`_left` are the names of the directories still to be walked, for each directory on the way."""
+
+    def __init__(self, top: int, forgiving: bool) -> None:
+        self._forgiving = forgiving
+        self._mount = mount_of(top)
+        self._way = Way(os.open(".", DIRECTORY, dir_fd=top))
+        self._left: list[list[str]] = []
+
+    def close(self) -> None:
+        self._way.close()
+
+    def entries(self) -> Iterator[Entry]:
+        yield from self._files()
+        while self._left[-1] or self._way.depth:
+            if not self._left[-1]:
+                self._left.pop()
+                if not self._go_up():
+                    return
+                yield from self._entry(self._left[-1].pop())
+            elif self._enter(self._left[-1][-1]):
+                yield from self._files()
+            else:
+                self._left[-1].pop()
+
+    def _files(self) -> Iterator[Entry]:
+        """What is no directory is told as it is read: a directory may have more names than fit in memory."""
+        directories: list[str] = []
+        with os.scandir(self._way.here) as found:
+            for each in found:
+                if each.is_dir(follow_symlinks=False):
+                    directories.append(each.name)
+                else:
+                    yield from self._entry(each.name)
+        self._left.append(directories)
+
+    def _entry(self, name: str) -> Iterator[Entry]:
+        here = self._way.here
+        try:
+            state = os.stat(name, dir_fd=here, follow_symlinks=False)
+        except OSError:
+            if not self._forgiving:
+                raise
+        else:
+            yield Entry(here, name, state)
+
+    def _enter(self, name: str) -> bool:
+        try:
+            self._way.down(_opened(self._way.here, name, self._mount))
+        except OSError:
+            if not self._forgiving:
+                raise
+            return False
+        return True
+
+    def _go_up(self) -> bool:
+        try:
+            self._way.up()
+        except OSError:
+            # Where the walk was is not known any more: what it has told by now is all it can tell.
+            if not self._forgiving:
+                raise
+            return False
+        return True
+
+
+def remove(path: Path) -> None:
+    """The directory `path` and all that is in it; none is fine. Raises OSError, EBUSY before anything behind
+    a mount is removed."""
+    with suppress(FileNotFoundError):
+        above = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            _remove_in(above, path.name)
+        finally:
+            os.close(above)
+
+
+def _remove_in(above: int, name: str) -> None:
+    top = _opened(above, name, mount_of(above))
+    try:
+        for entry in walk(top):
+            if stat.S_ISDIR(entry.state.st_mode):
+                os.rmdir(entry.name, dir_fd=entry.directory)
+            else:
+                os.unlink(entry.name, dir_fd=entry.directory)
+    finally:
+        os.close(top)
+    os.rmdir(name, dir_fd=above)
+
+
+def _opened(above: int, name: str, mount: int) -> int:
+    found = os.open(name, DIRECTORY, dir_fd=above)
+    if mount_of(found) != mount:
+        os.close(found)
+        raise OSError(errno.EBUSY, "something is mounted there", name)
+    return found
+
+
+def make_directories(path: Path, mode: int = 0o755) -> None:
+    """Those above it, too, and they may be there. pathlib's own calls itself once for each of them, and pods
+    say how many they are. Raises OSError."""
+    if len(os.fsencode(path)) >= LONGEST_PATH:
+        raise OSError(errno.ENAMETOOLONG, os.strerror(errno.ENAMETOOLONG), str(path)[:100])
+    try:
+        os.mkdir(path, mode)
+    except FileExistsError:
+        return
+    except FileNotFoundError:
+        for directory in (*reversed(path.parents), path):
+            with suppress(FileExistsError):
+                os.mkdir(directory, mode)
+
+
+def mount_of(descriptor: int) -> int:
+    """The id of the mount a file was opened in: a bind mount has the device of what is bound, and its own
+    id."""
+    with open(f"/proc/self/fdinfo/{descriptor}", "rb") as info:
+        return next(int(line[7:]) for line in info if line.startswith(b"mnt_id:"))

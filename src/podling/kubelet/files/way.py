@@ -1,0 +1,69 @@
+"""The way from a directory down into it, by descriptors, however deep it leads.
+
+A name is resolved in the directory above it and never as a link, so whoever renames directories meanwhile
+changes what is found, not where the kubelet works. A pod decides how deep its directories are and all pods
+share the descriptors of one process: those far above are closed on the way down, and opened again on the way
+up, as the parent of what is below, if that is still the directory it was.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+from collections import deque
+
+KEPT = 64
+"""Directories that are open at a time."""
+DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+LOOK = os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC
+
+
+class Way:
+    """`top` is a descriptor, and closed with the way. Not an end of it is ever above `top`."""
+
+    def __init__(self, top: int) -> None:
+        self._open = deque([top])
+        self._closed: list[tuple[int, int]] = []
+
+    @property
+    def here(self) -> int:
+        return self._open[-1]
+
+    @property
+    def depth(self) -> int:
+        """0 at the top."""
+        return len(self._closed) + len(self._open) - 1
+
+    def down(self, below: int) -> None:
+        """`below`, a descriptor of something in `here`, is closed with the way from now on."""
+        self._open.append(below)
+        if len(self._open) > KEPT:
+            above = self._open.popleft()
+            self._closed.append(_identity(above))
+            os.close(above)
+
+    def up(self) -> None:
+        """Raises OSError (ESTALE) if somebody has moved the directories meanwhile; the way is then closed."""
+        assert self.depth, "nothing is above the top"
+        below = self._open.pop()
+        try:
+            if not self._open:
+                self._open_above(below)
+        finally:
+            os.close(below)
+
+    def close(self) -> None:
+        while self._open:
+            os.close(self._open.pop())
+
+    def _open_above(self, below: int) -> None:
+        above = os.open("..", LOOK | os.O_DIRECTORY, dir_fd=below)
+        if _identity(above) != self._closed.pop():
+            os.close(above)
+            raise OSError(errno.ESTALE, "a directory was moved while it was walked")
+        self._open.append(above)
+
+
+def _identity(descriptor: int) -> tuple[int, int]:
+    found = os.fstat(descriptor)
+    return found.st_dev, found.st_ino
