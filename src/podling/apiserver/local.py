@@ -1,6 +1,7 @@
 """The pipeline for callers in the same process: the client's transport without sockets.
 
-Every step but authentication is taken, so what works here works over HTTPS.
+Every step but authentication is taken, so what works here works over HTTPS. Who asks again and again need
+not wait here, as it would at a socket: so the others on the loop are given their turn.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from urllib.parse import urlencode
 from podling.apiserver.request import Request, User
 from podling.apiserver.response import JSON, Handle
 from podling.model.errors import StatusError
+from podling.turns import Turn
 
 
 class LocalTransport:
@@ -22,10 +24,12 @@ class LocalTransport:
         self._handle = handle
         self._user = user
         self._program = program_of(user)
+        self._turn = Turn()
 
     async def request(
         self, method: str, path: str, query: Mapping[str, str], body: bytes | None, content_type: str = JSON
     ) -> tuple[int, Mapping[str, str], bytes]:
+        await self._turn.share()
         headers = {"User-Agent": self._program}
         if body is not None:
             headers["Content-Type"] = content_type
@@ -47,6 +51,7 @@ class LocalTransport:
         async with aclosing(response.body) as pieces:
             async for piece in pieces:
                 yield piece
+                await self._turn.share()
 
     async def close(self) -> None:
         """Nothing to close: the server outlives its callers."""

@@ -18,6 +18,7 @@ from podling.model.errors import StatusError
 from podling.model.meta import KubeObject, ListMeta, PartialObjectMetadata
 from podling.model.options import DeleteOptions, Preconditions
 from podling.model.scheme import Resource, resource_of
+from podling.turns import Turn
 
 T = TypeVar("T", bound=KubeObject)
 
@@ -66,9 +67,12 @@ class Client:
     ) -> Listing[T]:
         query = _selectors(label_selector, field_selector)
         found = _lists.decode(await self._call("GET", path_of(type_, namespace), query))
-        return Listing(
-            [json.decode(item, type_) for item in found.items or []], found.metadata.resource_version
-        )
+        items: list[T] = []
+        turn = Turn()
+        for item in found.items or []:
+            items.append(json.decode(item, type_))
+            await turn.share()
+        return Listing(items, found.metadata.resource_version)
 
     async def watch(
         self,
@@ -136,11 +140,14 @@ class Client:
         *,
         grace_seconds: int | None = None,
         uid: str = "",
+        resource_version: str = "",
         propagation: str = "",
     ) -> None:
+        """`uid` and `resource_version` are what the object must still have: if not, 409."""
+        same = Preconditions(uid=uid or None, resource_version=resource_version or None)
         options = DeleteOptions(
             grace_period_seconds=grace_seconds,
-            preconditions=Preconditions(uid=uid) if uid else None,
+            preconditions=same if uid or resource_version else None,
             propagation_policy=propagation or None,
         )
         await self._call("DELETE", path_of(type_, namespace, name), body=json.encode(options))

@@ -16,6 +16,7 @@ from podling.client.client import Client, WatchEvent
 from podling.model.errors import StatusError
 from podling.model.growing_wait import GrowingWait
 from podling.model.meta import KubeObject
+from podling.turns import Turn
 
 T = TypeVar("T", bound=KubeObject)
 
@@ -71,32 +72,37 @@ class Informer(Generic[T]):
             before = self._version
             try:
                 if not self._version:
-                    await self._relist()
+                    before = await self._relist()
                 await self._follow()
             except StatusError as error:
                 if error.code == 410:
                     self._version = ""
-                    continue
-                log.warning("watching %s: %s", self._type.__name__, error.message)
+                else:
+                    log.warning("watching %s: %s", self._type.__name__, error.message)
             except OSError as error:
                 log.warning("watching %s: %s", self._type.__name__, error)
-            if self._version != before:
+            if self._version not in ("", before):
                 retry.reset()
                 continue
             # Nothing came: a server that ends every watch at once must not be asked without pause.
             await asyncio.sleep(retry.next())
 
-    async def _relist(self) -> None:
+    async def _relist(self) -> str:
+        """The version the objects are now of."""
         listing = await self._client.list(
             self._type, self._namespace, label_selector=self._labels, field_selector=self._fields
         )
         found = {_key(obj): obj for obj in listing.items}
+        turn = Turn()
         for key in self._objects.keys() - found.keys():
             self._put(key, None)
+            await turn.share()
         for key, obj in found.items():
             self._put(key, obj)
+            await turn.share()
         self._version = listing.resource_version
         self._synced.set()
+        return self._version
 
     async def _follow(self) -> None:
         changes = self._client.watch(

@@ -2,6 +2,10 @@
 
 A key added while it is being worked on is queued again when that work is done, so no change is missed and
 none is handled twice at once. `retry` is the one place that decides how long a failure waits.
+
+Whatever a reconciler does, its keys cannot hold the loop: everybody else has a turn between two keys. A key
+that comes back again and again, because working on it adds it or because two controllers undo each other's
+work, is worked on `AT_ONCE` times and from then on `A_SECOND` times a second.
 """
 
 from __future__ import annotations
@@ -18,6 +22,8 @@ K = TypeVar("K", bound=Hashable)
 
 FIRST_DELAY = 0.005
 LONGEST_DELAY = 1000.0
+AT_ONCE = 30
+A_SECOND = 10
 
 log = logging.getLogger(__name__)
 
@@ -37,6 +43,9 @@ class WorkQueue(Generic[K]):
         self._again: set[K] = set()
         self._failures: dict[K, int] = {}
         self._timers: dict[K, asyncio.TimerHandle] = {}
+        self._paid_until: dict[K, float] = {}
+        """Each turn of a key costs it a part of a second; here is when it has no more to pay. Oldest turn
+        first."""
         self._wakeup = asyncio.Event()
         self.adds = 0
         """Keys that became ready, ever."""
@@ -50,7 +59,11 @@ class WorkQueue(Generic[K]):
     def add(self, key: K) -> None:
         if key in self._working:
             self._again.add(key)
-        elif key not in self._queued:
+        elif key in self._queued:
+            return
+        elif (early := self._early(key)) > 0:
+            self.add_after(key, early)
+        else:
             self._queued.add(key)
             self._ready.append(key)
             self.adds += 1
@@ -73,6 +86,7 @@ class WorkQueue(Generic[K]):
         key = self._ready.popleft()
         self._queued.discard(key)
         self._working.add(key)
+        self._charge(key)
         return key
 
     def done(self, key: K) -> None:
@@ -95,6 +109,19 @@ class WorkQueue(Generic[K]):
         for timer in self._timers.values():
             timer.cancel()
         self._timers.clear()
+
+    def _early(self, key: K) -> float:
+        """Seconds until it is this key's turn again."""
+        if key not in self._paid_until:
+            return 0.0
+        return self._paid_until[key] - (AT_ONCE - 1) / A_SECOND - asyncio.get_running_loop().time()
+
+    def _charge(self, key: K) -> None:
+        now = asyncio.get_running_loop().time()
+        self._paid_until[key] = max(self._paid_until.pop(key, now), now) + 1 / A_SECOND
+        # Those that have nothing to pay any more are forgotten: only the busy ones are kept.
+        while (oldest := next(iter(self._paid_until))) != key and self._paid_until[oldest] <= now:
+            del self._paid_until[oldest]
 
     def _due(self, key: K) -> None:
         del self._timers[key]
@@ -123,5 +150,7 @@ async def work(queue: WorkQueue[K], reconcile: Callable[[K], Awaitable[None]], n
                 queue.forget(key)
             finally:
                 queue.done(key)
+            # A reconciler that had nothing to wait for has let nobody else run.
+            await asyncio.sleep(0)
     finally:
         queue.close()

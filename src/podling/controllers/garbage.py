@@ -6,13 +6,20 @@
 
 Who belongs to whom is kept as an index over the shared informers. Before anything is deleted the owners are
 looked up on the server: an informer that lags must not cost an object.
+
+Only what informers saw puts a key into the queue, never `reconcile`: objects that own each other in a circle
+cannot keep it busy. Of such a circle in the foreground no one would go first, each held by the next, so the
+one whose dependent waits already stops holding its owners, as in Kubernetes. An object that holds itself
+stays, as it does there.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
+
+from msgspec.structs import replace
 
 from podling.client.client import Client
 from podling.client.informers import Informers
@@ -40,6 +47,8 @@ class GarbageCollector:
         self._client = client
         self._informers = informers
         self._dependents: dict[str, set[Item]] = defaultdict(set)
+        self._blocking: dict[str, set[Item]] = defaultdict(set)
+        """Those of the dependents that hold an owner which is deleted in the foreground."""
         self._items: dict[str, Item] = {}
         for resource in COLLECTED:
             informers.of(resource.type).subscribe(self._changed)
@@ -51,7 +60,8 @@ class GarbageCollector:
         if obj.metadata.deletion_timestamp and ORPHAN in obj.metadata.finalizers:
             await self._orphan_dependents(obj)
         elif _waits(obj.metadata):
-            await self._delete_dependents_first(obj)
+            if obj.metadata.uid not in self._blocking:
+                await self._release(obj, FOREGROUND)
         elif obj.metadata.owner_references and not obj.metadata.deletion_timestamp:
             await self._judge(obj)
 
@@ -61,24 +71,21 @@ class GarbageCollector:
             await self._disown(dependent, {uid})
         await self._release(owner, ORPHAN)
 
-    async def _delete_dependents_first(self, owner: KubeObject) -> None:
-        blocking = [one for one in self._dependents_of(owner.metadata.uid) if _blocks(one, owner)]
-        if not blocking:
-            await self._release(owner, FOREGROUND)
-        for dependent in blocking:
-            self.queue.add(item_of(dependent))
-
     async def _judge(self, obj: KubeObject) -> None:
         """Delete `obj` unless an owner that stays keeps it."""
-        owners = [(ref, await self._owner(obj, ref)) for ref in obj.metadata.owner_references]
-        gone = {ref.uid for ref, owner in owners if owner is None}
+        references = obj.metadata.owner_references
+        owners = [(ref, await self._owner(obj, ref)) for ref in references]
         waiting = {ref.uid for ref, owner in owners if owner is not None and _waits(owner)}
-        if len(gone | waiting) < len(owners):
-            if gone | waiting:
-                await self._disown(obj, gone | waiting)
-            return
-        foreground = bool(waiting) and bool(self._dependents.get(obj.metadata.uid))
-        await self._delete(obj, "Foreground" if foreground else "")
+        going = waiting | {ref.uid for ref, owner in owners if owner is None}
+        if any(ref.uid not in going for ref in references):
+            await self._disown(obj, going)
+        elif not waiting or obj.metadata.uid not in self._dependents:
+            await self._delete(obj, "")
+        elif any(_waits(dependent.metadata) for dependent in self._dependents_of(obj.metadata.uid)):
+            # Its change brings it back, after the owners it no longer holds.
+            await self._unblock(obj)
+        else:
+            await self._delete(obj, "Foreground")
 
     async def _owner(self, obj: KubeObject, ref: OwnerReference) -> ObjectMeta | None:
         """The metadata of an owner as it stands on the server; None when it is gone."""
@@ -105,13 +112,22 @@ class GarbageCollector:
         propagation = policy or next((name for name, holds in held.items() if holds), "Background")
         with gone_is_done():
             await self._client.delete(
-                type(obj), meta.name, meta.namespace, uid=meta.uid, propagation=propagation
+                type(obj),
+                meta.name,
+                meta.namespace,
+                uid=meta.uid,
+                resource_version=meta.resource_version,
+                propagation=propagation,
             )
 
     async def _disown(self, obj: KubeObject, owners: set[str]) -> None:
         kept = [ref for ref in obj.metadata.owner_references if ref.uid not in owners]
         if len(kept) < len(obj.metadata.owner_references):
             await self._patch(obj, {"ownerReferences": [_plain(ref) for ref in kept]})
+
+    async def _unblock(self, obj: KubeObject) -> None:
+        freed = [replace(ref, block_owner_deletion=False) for ref in obj.metadata.owner_references]
+        await self._patch(obj, {"ownerReferences": [_plain(ref) for ref in freed]})
 
     async def _release(self, obj: KubeObject, finalizer: str) -> None:
         await self._patch(obj, {"finalizers": [one for one in obj.metadata.finalizers if one != finalizer]})
@@ -140,33 +156,48 @@ class GarbageCollector:
         self._items.pop(meta.uid, None)
         for dependent in self._dependents.pop(meta.uid, ()):
             self.queue.add(dependent)
-        for ref in meta.owner_references:
-            self._unlink(ref.uid, item_of(gone))
+        self._blocking.pop(meta.uid, None)
+        self._unlink(item_of(gone), meta.owner_references, ())
 
     def _note(self, old: KubeObject | None, new: KubeObject) -> None:
         item, meta = item_of(new), new.metadata
+        before = old.metadata if old else ObjectMeta()
         self._items[meta.uid] = item
-        before = {ref.uid for ref in old.metadata.owner_references} if old else set()
-        now = {ref.uid for ref in meta.owner_references}
-        for uid in before - now:
-            self._unlink(uid, item)
-        for uid in now - before:
-            self._dependents[uid].add(item)
-        if now - before or (meta.deletion_timestamp and {ORPHAN, FOREGROUND} & set(meta.finalizers)):
+        if meta.owner_references != before.owner_references:
+            self._unlink(item, before.owner_references, meta.owner_references)
+            self._link(item, meta.owner_references)
+        if meta.deletion_timestamp and {ORPHAN, FOREGROUND} & set(meta.finalizers):
             self.queue.add(item)
-        if _waits(meta):
+        if _waits(meta) and not _waits(before):
             for dependent in self._dependents.get(meta.uid, ()):
                 self.queue.add(dependent)
 
-    def _unlink(self, owner: str, item: Item) -> None:
-        """One dependent less; an owner that waits for that is looked at again."""
-        dependents = self._dependents.get(owner)
-        if dependents is not None:
-            dependents.discard(item)
-            if not dependents:
-                del self._dependents[owner]
-        if owner in self._items:
-            self.queue.add(self._items[owner])
+    def _link(self, item: Item, references: Sequence[OwnerReference]) -> None:
+        for ref in references:
+            self._dependents[ref.uid].add(item)
+            if ref.block_owner_deletion:
+                self._blocking[ref.uid].add(item)
+        if references:
+            self.queue.add(item)
+
+    def _unlink(self, item: Item, before: Sequence[OwnerReference], now: Sequence[OwnerReference]) -> None:
+        """An owner that waits for one dependent less is looked at again."""
+        named, held = {ref.uid for ref in now}, {ref.uid for ref in now if ref.block_owner_deletion}
+        for ref in before:
+            gone = ref.uid not in named and _drop(self._dependents, ref.uid, item)
+            freed = ref.uid not in held and _drop(self._blocking, ref.uid, item)
+            if (gone or freed) and ref.uid in self._items:
+                self.queue.add(self._items[ref.uid])
+
+
+def _drop(index: dict[str, set[Item]], uid: str, item: Item) -> bool:
+    """Whether it was there."""
+    items = index.get(uid, set())
+    found = item in items
+    items.discard(item)
+    if not items:
+        index.pop(uid, None)
+    return found
 
 
 def item_of(obj: KubeObject) -> Item:
@@ -176,11 +207,6 @@ def item_of(obj: KubeObject) -> Item:
 def _waits(meta: ObjectMeta) -> bool:
     """Whether an object being deleted waits for its dependents to go first."""
     return bool(meta.deletion_timestamp) and FOREGROUND in meta.finalizers
-
-
-def _blocks(dependent: KubeObject, owner: KubeObject) -> bool:
-    references = dependent.metadata.owner_references
-    return any(ref.uid == owner.metadata.uid and ref.block_owner_deletion for ref in references)
 
 
 def _plain(ref: OwnerReference) -> dict[str, object]:

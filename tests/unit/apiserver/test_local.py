@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import time
 from contextlib import aclosing
 from typing import Any
 
@@ -62,3 +64,26 @@ async def test_requests_and_streams_are_asked_for_apart(api: Any) -> None:
     transport = LocalTransport(api.server.handle, User("me", (AUTHENTICATED,)))
     with pytest.raises(ValueError, match="stream"):
         await transport.request("GET", "/api/v1/configmaps", {"watch": "1"}, None)
+
+
+async def test_who_asks_without_end_lets_the_others_run(client: Client) -> None:
+    turns, done = 0, False
+
+    async def ask() -> None:
+        while not done:
+            await client.list(ConfigMap, "default")
+            if time.monotonic() > began + 10:
+                raise Held
+
+    began = time.monotonic()
+    async with asyncio.TaskGroup() as tasks:
+        tasks.create_task(ask())
+        tasks.create_task(ask())
+        while turns < 10:
+            turns += 1
+            await asyncio.sleep(0)
+        done = True
+
+
+class Held(BaseException):
+    """The loop was held: nobody else would ever run."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import AsyncGenerator, Callable
 from typing import Any
 
 import msgspec
@@ -99,6 +99,41 @@ async def test_a_version_too_old_lists_again_and_tells_the_difference(scripted: 
     )
     assert seen == ["- > a@3", "- > b@4", "- > c@5", "b@4 > -", "c@5 > c@40", "- > d@41"]
     assert asked == [("GET", ""), ("WATCH", "5"), ("GET", ""), ("WATCH", "50")]
+
+
+class AlwaysTooOld:
+    """A server in this process that never waits for anything, and is never content with a version."""
+
+    def __init__(self) -> None:
+        self.lists = 0
+
+    async def request(self, *_: Any) -> Any:
+        self.lists += 1
+        if self.lists > MANY:
+            raise Held
+        return listing(5, config_map("a", 3))
+
+    async def stream(self, *_: Any) -> AsyncGenerator[bytes, None]:
+        yield frame("ERROR", {"kind": "Status", "code": 410, "message": "too old resource version"})
+
+
+MANY = 1_000
+
+
+class Held(BaseException):
+    """The loop was held: nobody else would ever run."""
+
+
+def test_a_version_that_is_always_too_old_is_not_asked_for_without_pause(in_no_time: Any) -> None:
+    async def story() -> None:
+        server = AlwaysTooOld()
+        async with asyncio.TaskGroup() as tasks:
+            runner = tasks.create_task(Informer(Client(server), ConfigMap, "ns").run())  # type: ignore[arg-type]
+            await asyncio.sleep(60)
+            runner.cancel()
+        assert server.lists == 11, "50 ms after the first, then twice as long each time"
+
+    in_no_time(story())
 
 
 async def test_a_refused_watch_is_tried_again(scripted: ScriptedServerType) -> None:

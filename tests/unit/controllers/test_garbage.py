@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
 
 from podling.controllers.garbage import GarbageCollector
 from podling.model.config import ConfigMap, Secret
-from podling.model.meta import KubeObject
+from podling.model.errors import StatusError
+from podling.model.meta import KubeObject, ObjectMeta, OwnerReference
 
 
 @pytest.fixture
@@ -93,3 +96,170 @@ async def test_in_the_foreground_the_owner_goes_last(started: Any) -> None:
     await started.settle()
     assert await started.names(Secret, "ns") == []
     assert await started.names(ConfigMap, "ns") == []
+
+
+async def own(cluster: Any, *edges: str) -> None:
+    """`a>b`: config map a is owned by b, and holds it while it is deleted in the foreground; `a-b` does not.
+    A letter in upper case is held by somebody's finalizer."""
+    letters = sorted({letter for edge in edges for letter in (edge[0], edge[2])})
+    made = {}
+    for letter in letters:
+        held = {"finalizers": ["x.io/hold"]} if letter.isupper() else {}
+        made[letter] = await cluster.make(ConfigMap, letter.lower(), metadata=held)
+    for letter in letters:
+        owners = [(made[edge[2]], edge[1] == ">") for edge in edges if edge[0] == letter]
+        references = [
+            reference
+            for owner, blocking in owners
+            for reference in owned_by(owner, blocking=blocking)["ownerReferences"]
+        ]
+        await cluster.client.patch(
+            ConfigMap, letter.lower(), "ns", {"metadata": {"ownerReferences": references}}
+        )
+    await cluster.settle()
+
+
+async def left(cluster: Any) -> dict[str, tuple[bool, list[str]]]:
+    """Whether what is left is being deleted, and what holds it."""
+    found = (await cluster.client.list(ConfigMap, "ns")).items
+    return {o.metadata.name: (bool(o.metadata.deletion_timestamp), o.metadata.finalizers) for o in found}
+
+
+async def delete_in_the_foreground(cluster: Any, name: str) -> None:
+    await cluster.client.delete(ConfigMap, name, "ns", propagation="Foreground")
+    await asyncio.wait_for(cluster.settle(), 10)
+
+
+@pytest.mark.parametrize(
+    "edges",
+    [
+        ["a>b", "b>a"],
+        ["a>b", "b>c", "c>a"],
+        ["a>b", "b>c", "c>d", "d>a"],
+        ["a>b", "b>a", "c>a", "c>b", "a>c"],
+    ],
+)
+async def test_a_circle_in_the_foreground_goes(started: Any, edges: list[str]) -> None:
+    await own(started, *edges)
+    await delete_in_the_foreground(started, "a")
+    assert await left(started) == {}
+
+
+async def test_what_holds_itself_stays_as_in_kubernetes(started: Any) -> None:
+    await own(started, "a>a")
+    await delete_in_the_foreground(started, "a")
+    assert await left(started) == {"a": (True, ["foregroundDeletion"])}
+
+
+async def test_a_circle_that_is_held_from_outside_waits_as_in_kubernetes(started: Any) -> None:
+    await own(started, "A>b", "b>C", "C>A")
+    await delete_in_the_foreground(started, "a")
+    assert await left(started) == {
+        "a": (True, ["x.io/hold", "foregroundDeletion"]),
+        "b": (False, []),
+        "c": (True, ["x.io/hold"]),
+    }
+    b = await started.client.get(ConfigMap, "b", "ns")
+    assert [ref.block_owner_deletion for ref in b.metadata.owner_references] == [False]
+    for name in ("c", "a"):
+        await started.client.patch(ConfigMap, name, "ns", {"metadata": {"finalizers": None}})
+        await started.settle()
+    assert await left(started) == {}
+
+
+async def test_a_dependent_that_lets_go_frees_its_owner(started: Any) -> None:
+    await own(started, "B>a")
+    await delete_in_the_foreground(started, "a")
+    assert (await left(started))["a"][0]
+    b = await started.client.get(ConfigMap, "b", "ns")
+    await started.client.patch(ConfigMap, "b", "ns", {"metadata": owned_by(await owner_of(started, b))})
+    await started.settle()
+    assert sorted(await left(started)) == ["b"]
+
+
+async def owner_of(cluster: Any, obj: KubeObject) -> ConfigMap:
+    owner: ConfigMap = await cluster.client.get(ConfigMap, obj.metadata.owner_references[0].name, "ns")
+    return owner
+
+
+class Absent:
+    """A server that has nothing; counts what it is asked."""
+
+    def __init__(self) -> None:
+        self.asked = 0
+
+    async def ask(self, *_: Any, **__: Any) -> None:
+        self.asked += 1
+        raise StatusError(404, "NotFound", "gone")
+
+    get = delete = patch = ask
+
+
+class Told:
+    """Informers that are told by hand, of config maps."""
+
+    def __init__(self) -> None:
+        self._objects: dict[tuple[str, str], KubeObject] = {}
+        self._handler: Any = None
+
+    def of(self, type_: type[KubeObject]) -> Any:
+        return self if type_ is ConfigMap else Told()
+
+    def subscribe(self, handler: Any) -> None:
+        self._handler = handler
+
+    def get(self, namespace: str, name: str) -> KubeObject | None:
+        return self._objects.get((namespace, name))
+
+    def put(self, name: str, *owners: str, finalizers: Sequence[str] = (), deleted: bool = False) -> None:
+        references = [OwnerReference("v1", "ConfigMap", o, o, block_owner_deletion=True) for o in owners]
+        meta = ObjectMeta(name=name, namespace="ns", uid=name, owner_references=references)
+        meta.finalizers = list(finalizers)
+        meta.deletion_timestamp = "2026-01-02T03:04:05Z" if deleted else None
+        old, new = self._objects.get(("ns", name)), ConfigMap(metadata=meta)
+        self._objects["ns", name] = new
+        self._handler(old, new)
+
+
+async def reconciled(collector: GarbageCollector) -> int:
+    """How many keys there were."""
+    count = 0
+    while len(collector.queue):
+        key = await collector.queue.get()
+        await collector.reconcile(key)
+        collector.queue.done(key)
+        count += 1
+    return count
+
+
+@pytest.mark.parametrize("number", [100, 200])
+async def test_work_is_linear_in_dependents(number: int) -> None:
+    told, server = Told(), Absent()
+    collector = GarbageCollector(server, told)  # type: ignore[arg-type]
+    told.put("owner")
+    for i in range(number):
+        told.put(f"child{i}", "owner")
+    assert await reconciled(collector) == number
+    told.put("owner", finalizers=["foregroundDeletion"], deleted=True)
+    assert await reconciled(collector) == number + 1
+    assert server.asked == number
+    for i in range(number):
+        told.put(f"child{i}", "owner", deleted=True)
+        assert await reconciled(collector) == 0, "the owner is not looked at again for each"
+    for _ in range(10):
+        told.put("owner", finalizers=["foregroundDeletion"], deleted=True)
+        assert await reconciled(collector) == 1, "not its dependents, each time it changes"
+
+
+async def test_ten_thousand_owners_are_looked_up_once() -> None:
+    told, server = Told(), Absent()
+    collector = GarbageCollector(server, told)  # type: ignore[arg-type]
+    told.put("child", *map(str, range(10_000)))
+    assert await reconciled(collector) == 1
+    assert server.asked == 10_000 + 1
+    for i in range(10_000):
+        told.put(str(i))
+    assert await reconciled(collector) == 0
+    told.put("child", "0")
+    assert await reconciled(collector) == 10_000, "what it names, and those it names no more"
+    assert server.asked == 10_000 + 1
