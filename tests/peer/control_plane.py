@@ -100,6 +100,8 @@ def _flags(directory: Path, authority: Authority, etcd: str, port: int) -> list[
         "tls-private-key-file": serving.key,
         "client-ca-file": authority.ca.certificate,
         "token-auth-file": tokens,
+        # Not by the node's name, which only leads to it where a resolver knows it.
+        "kubelet-preferred-address-types": "InternalIP",
         "kubelet-client-certificate": kubelets.certificate,
         "kubelet-client-key": kubelets.key,
         "service-cluster-ip-range": SERVICE_CIDR,

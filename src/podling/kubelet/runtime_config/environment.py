@@ -109,7 +109,9 @@ def _value(
     """None when an optional reference leads nowhere: then there is no such variable."""
     try:
         if source.field_ref:
-            return field_value(pod, source.field_ref.field_path, sources.pod_ips, sources.node.ips)
+            # A pod on the host's network has the node's addresses; the runtime tells none of it.
+            pod_ips = sources.node.ips if pod.spec.host_network else sources.pod_ips
+            return field_value(pod, source.field_ref.field_path, pod_ips, sources.node.ips)
         if source.resource_field_ref:
             return resource_value(pod, source.resource_field_ref, container.name, sources.node.allocatable)
     except ValueError as error:

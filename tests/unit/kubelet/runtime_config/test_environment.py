@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import msgspec
 import pytest
 
 from podling.kubelet.node.node_facts import NodeFacts
@@ -104,6 +105,18 @@ VALUES = [
 def test_values_from_elsewhere(scene, source, value):
     """R-INIT-12"""
     assert made(scene, [EnvVar(name="X", value_from=source)]) == {"X": value}
+
+
+@pytest.mark.parametrize(
+    ("path", "value"), [("status.podIP", "192.168.0.1"), ("status.podIPs", "192.168.0.1,fd00::1")]
+)
+def test_a_pod_on_the_hosts_network_has_the_nodes_addresses(scene, path, value):
+    """R-INIT-12. The runtime tells no address of such a sandbox."""
+    pod = scene.pod("a", host_network=True)
+    (container,) = pod.spec.containers
+    container.env = [EnvVar(name="X", value_from=field(path))]
+    found = environment(pod, container, msgspec.structs.replace(SOURCES, pod_ips=()))
+    assert found["X"] == value
 
 
 REFUSED = [
