@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import socket
@@ -85,6 +86,28 @@ def test_down_ends_what_a_killed_podling_left(fresh: Any) -> None:
     os.kill(fresh.instance.running(), signal.SIGKILL)
     assert "not running" in fresh.command("down").stdout
     assert not fresh.instance.run_dir.exists()
+
+
+def test_down_ends_a_podling_that_does_not_answer(fresh: Any) -> None:
+    """Nor must what it ran go on; the fixture's end looks for traces."""
+    fresh.apply(sleeper("left"))
+    fresh.wait("condition=Ready", "pod/left")
+    os.kill(fresh.instance.running(), signal.SIGSTOP)
+    assert "does not answer: it is killed" in fresh.command("down").stdout
+    assert not fresh.instance.run_dir.exists()
+
+
+def test_pods_that_own_each_other_go_and_hold_nobody_up(podling: Any) -> None:
+    ring = {"a": "b", "b": "c", "c": "a"}
+    podling.apply(*(sleeper(f"ring-{name}", terminationGracePeriodSeconds=0) for name in ring))
+    uids = {name: podling.get("pod", f"ring-{name}")["metadata"]["uid"] for name in ring}
+    for name, owner in ring.items():
+        reference = {"apiVersion": "v1", "kind": "Pod", "name": f"ring-{owner}", "uid": uids[owner]}
+        body = {"metadata": {"ownerReferences": [{**reference, "blockOwnerDeletion": True}]}}
+        podling.kubectl("patch", "pod", f"ring-{name}", "--type=merge", "-p", json.dumps(body))
+    podling.kubectl("delete", "pod", "ring-a", "--cascade=foreground", "--timeout=30s")
+    podling.kubectl("wait", "--for=delete", "pod/ring-b", "pod/ring-c", "--timeout=30s")
+    assert podling.kubectl("get", "--raw", "/readyz").stdout == "ok"
 
 
 def test_a_containerd_that_dies_comes_back_and_pods_do_not_notice(fresh: Any) -> None:

@@ -1,9 +1,10 @@
-"""Ends a podling and everything it runs, also what one that was killed left."""
+"""Ends a podling and everything it runs, also one that does not answer, and what one that was killed left."""
 
 from __future__ import annotations
 
 import asyncio
-import logging
+import signal
+from pathlib import Path
 
 from podling import node_runtime
 from podling.assemble.process import Report
@@ -13,10 +14,11 @@ from podling.starting import StartError
 
 __all__ = ["StartError", "stop"]
 
-STOP_GRACE = 60.0
-"""Seconds a podling that was told to stop has before `podling down` ends it."""
-
-log = logging.getLogger(__name__)
+ANSWER_WITHIN = 10.0
+"""Seconds in which a podling hears that it is to stop, unless something holds its loop."""
+STOP_WITHIN = 60.0
+"""Seconds in which it stops from then on; containers have ten of them."""
+LOOK_EVERY = 0.05
 
 
 def stop(instance: Instance, report: Report) -> None:
@@ -26,12 +28,9 @@ def stop(instance: Instance, report: Report) -> None:
 
 async def _stop(instance: Instance, report: Report) -> None:
     pid = instance.running()
-    if pid is not None:
+    if pid:
         report(f"Stopping podling (process {pid}) and its pods")
-        try:
-            await Process(pid).terminate(STOP_GRACE)
-        except ProcessLookupError:
-            log.debug("process %d ended by itself", pid)
+        await _end(pid, instance, report)
     lock = instance.lock()
     if lock is None:
         raise StartError(f"another podling has just started for {instance.data_dir}")
@@ -40,3 +39,56 @@ async def _stop(instance: Instance, report: Report) -> None:
     if pid is None:
         what = "ended what an earlier one had left" if left else "nothing to stop"
         report(f"podling is not running for {instance.data_dir}: {what}")
+
+
+async def _end(pid: int, instance: Instance, report: Report) -> None:
+    """TERM, and KILL when it does not answer or does not come to an end. Raises StartError."""
+    try:
+        process = Process(pid)
+    except ProcessLookupError:
+        return
+    # Now that the process is held by its descriptor, its number may become another's.
+    if not _has_open(pid, instance.lock_file):
+        if instance.running() == pid:
+            raise StartError(f"process {pid} is not the podling that holds {instance.lock_file}")
+        return
+    process.send(signal.SIGTERM)
+    if not await _hears(pid):
+        report(f"podling (process {pid}) does not answer: it is killed, and what it leaves is ended")
+    elif not await _ends(process):
+        report(f"podling (process {pid}) does not come to an end: it is killed, and what it leaves is ended")
+    await process.kill()
+
+
+async def _hears(pid: int) -> bool:
+    for _ in range(round(ANSWER_WITHIN / LOOK_EVERY)):
+        if _has_heard(pid):
+            return True
+        await asyncio.sleep(LOOK_EVERY)
+    return False
+
+
+async def _ends(process: Process) -> bool:
+    try:
+        async with asyncio.timeout(STOP_WITHIN):
+            await process.exited()
+    except TimeoutError:
+        return False
+    return True
+
+
+def _has_open(pid: int, file: Path) -> bool:
+    try:
+        return any(entry.samefile(file) for entry in Path(f"/proc/{pid}/fd").iterdir())
+    except OSError:
+        return False
+
+
+def _has_heard(pid: int) -> bool:
+    """Whether it is stopping, and so ignores SIGTERM (`process.py`), or has ended."""
+    try:
+        lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+    except OSError:
+        return True
+    ignored = next((line.split()[1] for line in lines if line.startswith("SigIgn:")), "0")
+    return bool(int(ignored, 16) & 1 << (signal.SIGTERM - 1))

@@ -29,9 +29,16 @@ def run(main: Main) -> None:
 
 
 async def _until_told(main: Main) -> None:
-    told_to_stop = asyncio.Event()
+    loop, told_to_stop = asyncio.get_running_loop(), asyncio.Event()
+
+    def told() -> None:
+        told_to_stop.set()
+        # Seen from outside, that SIGTERM is ignored now says that this was heard (`down.py`).
+        loop.remove_signal_handler(signal.SIGTERM)
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+
     for number in (signal.SIGTERM, signal.SIGINT):
-        asyncio.get_running_loop().add_signal_handler(number, told_to_stop.set)
+        loop.add_signal_handler(number, told)
     try:
         await main(told_to_stop)
     except BaseExceptionGroup as errors:
