@@ -3,21 +3,40 @@ tar."""
 
 from __future__ import annotations
 
-import json
 import lzma
 import tarfile
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, TypeVar
 
+import msgspec
+
+T = TypeVar("T")
+
+LONGEST_DESCRIPTION = 4 * 1024 * 1024
+"""In bytes, of the file that says which images there are."""
 _BROKEN = (tarfile.TarError, EOFError, zlib.error, lzma.LZMAError)
 """What reading a broken archive raises, besides OSError."""
 
 
 class ImageArchiveError(Exception):
     """The file is no image archive, or lacks a part it names."""
+
+
+class _DockerImage(msgspec.Struct):
+    repo_tags: list[str] | None = msgspec.field(default=None, name="RepoTags")
+
+
+class _Manifest(msgspec.Struct, rename="camel"):
+    media_type: str = ""
+    digest: str = ""
+    annotations: dict[str, str] | None = None
+
+
+class _Index(msgspec.Struct):
+    manifests: list[_Manifest]
 
 
 class ImageArchive:
@@ -30,28 +49,33 @@ class ImageArchive:
     def names(self) -> list[str]:
         """The full references of the images in it, in its order; what has none is left out."""
         if "manifest.json" in self._members:
-            images = self._json("manifest.json")
-            return [name for image in images for name in image.get("RepoTags") or ()]
-        annotations = [manifest.get("annotations", {}) for manifest in self._json("index.json")["manifests"]]
-        return [a["io.containerd.image.name"] for a in annotations if "io.containerd.image.name" in a]
+            images = self._decoded("manifest.json", list[_DockerImage])
+            return [name for image in images for name in image.repo_tags or ()]
+        named = [manifest.annotations or {} for manifest in self._decoded("index.json", _Index).manifests]
+        return [a["io.containerd.image.name"] for a in named if "io.containerd.image.name" in a]
 
     def manifest(self) -> tuple[str, bytes]:
         """Media type and bytes of the first image's OCI manifest."""
-        first = self._json("index.json")["manifests"][0]
-        return first["mediaType"], self.blob(first["digest"])
+        for first in self._decoded("index.json", _Index).manifests:
+            return first.media_type, self.blob(first.digest)
+        raise ImageArchiveError("the index.json of the image archive has no manifests")
 
     def blob(self, digest: str) -> bytes:
         return self._read(f"blobs/{digest.replace(':', '/')}")
 
-    def _json(self, name: str) -> Any:
+    def _decoded(self, name: str, type_: type[T]) -> T:
+        # A description is read whole; a layer may be as large as it likes, it is containerd's.
+        if name in self._members and self._members[name].size > LONGEST_DESCRIPTION:
+            raise ImageArchiveError(f"{name} of the image archive is longer than {LONGEST_DESCRIPTION} bytes")
         try:
-            return json.loads(self._read(name))
-        except ValueError as error:
-            raise ImageArchiveError(f"{name} of the image archive is not JSON: {error}") from error
+            return msgspec.json.decode(self._read(name), type=type_)
+        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+            raise ImageArchiveError(f"{name} of the image archive says no images: {error}") from error
 
     def _read(self, name: str) -> bytes:
         member = self._members.get(name)
-        file: IO[bytes] | None = self._tar.extractfile(member) if member else None
+        # What is a link would be followed in the archive, one to itself without end.
+        file: IO[bytes] | None = self._tar.extractfile(member) if member and member.isreg() else None
         if file is None:
             raise ImageArchiveError(f"the image archive has no {name}")
         return file.read()

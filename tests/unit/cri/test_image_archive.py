@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from podling.cri.image_archive import ImageArchiveError, open_archive
+from podling.cri.image_archive import LONGEST_DESCRIPTION, ImageArchiveError, open_archive
 from podling.cri.image_build import ImageConfig, build_image, digest_of
 
 
@@ -57,11 +57,44 @@ def test_no_archive_is_refused(tmp_path: Path, data: bytes) -> None:
         pass
 
 
-@pytest.mark.parametrize("entries", [{}, {"index.json": b"{"}, {"index.json": b"\xff"}])
+@pytest.mark.parametrize(
+    "entries",
+    [
+        {},
+        {"index.json": b"{"},
+        {"index.json": b"\xff"},
+        {"index.json": b'{"manifests": [{"annotations": {"a": "\xff"}}]}'},
+        {"index.json": b"null"},
+        {"index.json": b"{}"},
+        {"index.json": b'{"manifests": [null]}'},
+        {"index.json": b'{"manifests": [{"annotations": {"io.containerd.image.name": 1}}]}'},
+        {"index.json": b'{"x": ' + b"[" * 100_000},
+        {"index.json": b" " * LONGEST_DESCRIPTION + b'{"manifests": []}'},
+        {"manifest.json": b'[{"RepoTags": 5}]'},
+        {"manifest.json": b"{}"},
+    ],
+    ids=range(12),
+)
 def test_an_archive_that_lacks_its_index_is_refused(tmp_path: Path, entries: dict[str, bytes]) -> None:
     path = _archive(tmp_path / "image", {"other": b"", **entries})
     with pytest.raises(ImageArchiveError), open_archive(path) as archive:
         archive.names()
+
+
+def test_links_in_an_archive_lead_nowhere(tmp_path: Path) -> None:
+    outside, image = tmp_path / "outside", tmp_path / "image"
+    outside.write_text('{"manifests": []}')
+    for kind, target in (
+        (tarfile.SYMTYPE, "index.json"),
+        (tarfile.SYMTYPE, str(outside)),
+        (tarfile.LNKTYPE, "x"),
+    ):
+        with tarfile.open(image, "w") as tar:
+            member = tarfile.TarInfo("index.json")
+            member.type, member.linkname = kind, target
+            tar.addfile(member)
+        with pytest.raises(ImageArchiveError, match=r"no index\.json"), open_archive(image) as archive:
+            archive.names()
 
 
 def test_a_missing_blob_is_named(tmp_path: Path) -> None:

@@ -9,23 +9,33 @@ from __future__ import annotations
 import errno
 import os
 import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
 from io import FileIO
 from pathlib import Path
 
 
-def open_regular(path: Path | str, *, follow: bool = False, dir_fd: int | None = None) -> FileIO:
+def open_regular(path: Path, *, follow: bool = False) -> FileIO:
     """To be read. `follow`: the name may be a link. Raises OSError, EINVAL for what is no regular file."""
+    with looked_at(path, follow=follow) as found:
+        return FileIO(found)
+
+
+@contextmanager
+def looked_at(path: Path, *, follow: bool = False) -> Iterator[str]:
+    """Another name of the regular file at `path`, which stays its name whatever `path` becomes meanwhile.
+    Raises as `open_regular`."""
     links = 0 if follow else os.O_NOFOLLOW
-    found = os.open(path, os.O_PATH | links | os.O_CLOEXEC, dir_fd=dir_fd)
+    found = os.open(path, os.O_PATH | links | os.O_CLOEXEC)
     try:
-        return reopened(found, str(path))
+        yield name_of(found, str(path))
     finally:
         os.close(found)
 
 
-def reopened(found: int, path: str) -> FileIO:
-    """The file behind a descriptor that was only looked with (O_PATH), whatever its name has become. Raises
+def name_of(found: int, path: str) -> str:
+    """Of the file behind a descriptor that was only looked with (O_PATH), for as long as that is open. Raises
     OSError, EINVAL for what is no regular file; `path` is for its message."""
     if not stat.S_ISREG(os.fstat(found).st_mode):
         raise OSError(errno.EINVAL, "not a regular file", path)
-    return FileIO(f"/proc/self/fd/{found}")
+    return f"/proc/self/fd/{found}"

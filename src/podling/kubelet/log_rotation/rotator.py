@@ -20,6 +20,7 @@ from typing import NamedTuple, NoReturn
 
 from podling.cri.interface import Runtime, RuntimeFault
 from podling.kubelet.config import KubeletConfig
+from podling.kubelet.files.regular import open_regular
 from podling.kubelet.log_rotation.parts import COMPRESSED, UNFINISHED, chores, part_name
 from podling.model.time import Clock
 
@@ -81,7 +82,7 @@ class LogRotator:
 def size(path: Path) -> int:
     """0 of a log that is not there."""
     try:
-        return path.stat().st_size
+        return path.lstat().st_size
     except OSError:
         return 0
 
@@ -98,8 +99,10 @@ def clean(path: Path, max_files: int) -> None:
 def compress(part: Path) -> None:
     """The compressed part is there whole or not at all."""
     unfinished = part.with_name(part.name + UNFINISHED)
-    with part.open("rb") as plain, gzip.open(unfinished, "wb") as compressed:
+    # What has the name is not written into: it may be a link.
+    unfinished.unlink(missing_ok=True)
+    with open_regular(part) as plain, gzip.open(unfinished, "xb") as compressed:
         shutil.copyfileobj(plain, compressed)
-    shutil.copystat(part, unfinished)
+    shutil.copystat(part, unfinished, follow_symlinks=False)
     unfinished.rename(part.with_name(part.name + COMPRESSED))
     part.unlink()

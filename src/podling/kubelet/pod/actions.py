@@ -294,7 +294,7 @@ class PodActions:
     def _write_hosts_file(self, pod: Pod, ips: tuple[str, ...]) -> None:
         aliases = pod.spec.host_aliases
         if pod.spec.host_network:
-            node_file = self._node.config.etc_hosts.read_text()
+            node_file = self._node.config.etc_hosts.read_text(errors="replace")
             text = host_network_hosts_file(node_file, aliases)
         else:
             hostname, domain = hostname_and_domain(pod, self._node.config.cluster_domain)

@@ -8,9 +8,11 @@ its log instead.
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 from podling.kubelet.container_types import all_containers
+from podling.kubelet.files.regular import open_regular
 from podling.kubelet.observed import ObservedContainer
 from podling.kubelet.pod.pod_directories import PodDirectory
 from podling.kubelet.runtime_config.container_config import log_path
@@ -33,7 +35,7 @@ def make_file(directory: PodDirectory, container: str, attempt: int) -> Path:
 
 def termination_message(pod: Pod, container: ObservedContainer, directory: PodDirectory) -> str:
     """Of a container that has exited; "" when it left none."""
-    message = _start(directory.termination_message(container.name, container.attempt), MESSAGE_LIMIT)
+    message = _end(directory.termination_message(container.name, container.attempt), MESSAGE_LIMIT)
     if message or container.exit_code == 0 or _policy(pod, container.name) != FALLBACK_TO_LOGS:
         return message
     return log_tail(_end(directory.logs / log_path(container.name, container.attempt), 4 * LOG_LIMIT))
@@ -53,18 +55,11 @@ def log_tail(log: str) -> str:
     return "".join(lines).encode()[-LOG_LIMIT:].decode(errors="ignore")
 
 
-def _start(path: Path, limit: int) -> str:
-    try:
-        with path.open("rb") as file:
-            return file.read(limit).decode(errors="replace")
-    except OSError:
-        return ""
-
-
 def _end(path: Path, limit: int) -> str:
+    """Its last `limit` bytes, as Kubernetes' kubelet reads both."""
     try:
-        with path.open("rb") as file:
-            file.seek(max(path.stat().st_size - limit, 0))
-            return file.read().decode(errors="replace")
+        with open_regular(path) as file:
+            file.seek(max(os.fstat(file.fileno()).st_size - limit, 0))
+            return file.read(limit).decode(errors="replace")
     except OSError:
         return ""

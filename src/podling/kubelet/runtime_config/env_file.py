@@ -16,6 +16,9 @@ from typing import Protocol
 
 LONGEST_LINE = 64 * 1024 - 1
 """In bytes, without its end: what Kubernetes' reader takes."""
+LONGEST_FILE = 1024 * 1024
+"""In bytes, read until a key is found: a container may write lines without end, and the kubelet reads them
+for it."""
 LONGEST_VALUE = 128 * 1024
 """In bytes: Linux hands no program a longer one (MAX_ARG_STRLEN), and the kubelet need not hold it."""
 _BLANK = b" \t"
@@ -32,8 +35,12 @@ class Lines(Protocol):
 
 
 def lines_of(file: Lines) -> Iterator[bytes]:
-    """Without their ends, `\\n` or `\\r\\n`. Raises EnvFileError for a line that is too long."""
+    """Without their ends, `\\n` or `\\r\\n`. Raises EnvFileError for a line, or a file, that is too long."""
+    read = 0
     while line := file.readline(LONGEST_LINE + 1):
+        read += len(line)
+        if read > LONGEST_FILE:
+            raise EnvFileError(f"there is more to read than {LONGEST_FILE} bytes")
         if not line.endswith(b"\n") and len(line) > LONGEST_LINE:
             raise EnvFileError(f"a line is longer than {LONGEST_LINE} bytes")
         yield line.removesuffix(b"\n").removesuffix(b"\r")

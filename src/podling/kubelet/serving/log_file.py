@@ -13,6 +13,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import BinaryIO, cast
 
+from podling.kubelet.files.regular import looked_at, open_regular
 from podling.kubelet.log_rotation.parts import COMPRESSED, moment_of, parts
 from podling.kubelet.serving.log_format import tail_offset
 
@@ -75,14 +76,15 @@ class LogFile:
     def _open(self) -> tuple[io.FileIO, list[Path]]:
         """The file that has the name now, and the parts before it. One that is renamed in between is both,
         and counts as the file."""
-        file = self._path.open("rb", buffering=0)
+        file = open_regular(self._path)
         names = parts(self._path.name, os.listdir(self._path.parent))
         older = [self._path.with_name(name) for name in names]
         return file, [part for part in older if not _is(part, file)]
 
     def _queue(self, older: Iterator[Path]) -> None:
         for part in older:
-            with suppress(FileNotFoundError):
+            # One that is gone, or no file, is no part.
+            with suppress(OSError):
                 self._older.append(_opened(part))
 
     def _seek_tail(self, older: list[Path], lines: int) -> None:
@@ -91,7 +93,7 @@ class LogFile:
         for part in reversed(older):
             if missing <= 0:
                 break
-            with suppress(FileNotFoundError):
+            with suppress(OSError):
                 opened = _opened(part)
                 if part.suffix == COMPRESSED:
                     opened = io.BytesIO(opened.read())
@@ -110,9 +112,10 @@ def _tail(file: BinaryIO, lines: int) -> int:
 
 
 def _opened(part: Path) -> BinaryIO:
-    if part.suffix == COMPRESSED:
-        return cast(BinaryIO, gzip.open(part, "rb"))
-    return part.open("rb", buffering=0)
+    if part.suffix != COMPRESSED:
+        return cast(BinaryIO, open_regular(part))
+    with looked_at(part) as found:
+        return cast(BinaryIO, gzip.open(found, "rb"))
 
 
 def _is(part: Path, file: io.FileIO) -> bool:

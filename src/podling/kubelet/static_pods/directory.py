@@ -13,6 +13,7 @@ from pathlib import Path
 
 from asyncinotify import Inotify, Mask
 
+from podling.kubelet.files.regular import open_regular
 from podling.kubelet.static_pods.manifest import ManifestError, static_pod
 from podling.model.pod import Pod
 from podling.model.time import Clock, rfc3339
@@ -31,6 +32,9 @@ _CHANGES = (
     | Mask.MOVE_SELF
 )
 _GONE = Mask.IGNORED | Mask.DELETE_SELF | Mask.MOVE_SELF
+
+LONGEST = 10 * 1024 * 1024
+"""In bytes, of one file: Kubernetes' kubelet reads no more."""
 
 log = logging.getLogger(__name__)
 
@@ -70,8 +74,9 @@ class ManifestDirectory:
         pods: dict[tuple[str, str], Pod] = {}
         for file in self._files():
             try:
-                pod = static_pod(file.read_bytes(), file, self._node_name, seen)
-            except (ManifestError, OSError) as error:
+                pod = static_pod(_content(file), file, self._node_name, seen)
+            # RecursionError: lists in lists, or one that contains itself.
+            except (ManifestError, OSError, RecursionError) as error:
                 log.warning("static pod of %s: %s", file, error)
                 continue
             pods.setdefault((pod.metadata.namespace, pod.metadata.name), pod)
@@ -85,3 +90,12 @@ class ManifestDirectory:
         except OSError:
             return []
         return [file for file in found if file.is_file() and not file.name.startswith(".")]
+
+
+def _content(file: Path) -> bytes:
+    """Raises ManifestError and OSError."""
+    with open_regular(file, follow=True) as opened:
+        content = opened.read(LONGEST + 1)
+    if len(content) > LONGEST:
+        raise ManifestError(f"longer than {LONGEST} bytes")
+    return content

@@ -74,7 +74,8 @@ def static_pod(text: bytes, file: Path, node_name: str, seen: str) -> Pod:
 def _read(text: bytes) -> Pod:
     try:
         data: Any = yaml.load(text, _Loader)
-    except (yaml.YAMLError, UnicodeError) as error:
+    # ValueError: text that is no UTF-8, and a scalar that is not what its tag says.
+    except (yaml.YAMLError, ValueError) as error:
         raise ManifestError(f"not YAML or JSON: {error}") from error
     if not isinstance(data, dict) or (data.get("apiVersion"), data.get("kind")) != ("v1", "Pod"):
         raise ManifestError("not a Pod of v1")

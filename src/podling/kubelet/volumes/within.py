@@ -13,10 +13,10 @@ import os
 import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
-from io import BufferedReader, FileIO
 from pathlib import Path, PurePosixPath
+from typing import BinaryIO
 
-from podling.kubelet.files.regular import reopened
+from podling.kubelet.files.regular import name_of
 from podling.kubelet.files.tree import LONGEST_PATH
 from podling.kubelet.files.way import LOOK, Way
 from podling.kubelet.volumes.payload import VolumeError
@@ -39,11 +39,11 @@ def opened(volume: Path, sub_path: str) -> Iterator[int]:
 
 
 @contextmanager
-def opened_file(volume: Path, path: str) -> Iterator[BufferedReader[FileIO]]:
+def opened_file(volume: Path, path: str) -> Iterator[BinaryIO]:
     """The regular file at `path`, to be read. Raises VolumeError and OSError."""
     walk = _WalkAsRoot(volume, path)
     try:
-        with BufferedReader(reopened(walk.to_its_end(), path)) as file:
+        with open(name_of(walk.to_its_end(), path), "rb") as file:
             yield file
     finally:
         walk.close()

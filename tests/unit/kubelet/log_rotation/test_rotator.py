@@ -7,6 +7,8 @@ from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+from tests.unit.kubelet.files.hostile import Host
+
 from podling.cri.hollow import HollowRuntime
 from podling.cri.interface import RuntimeFault
 from podling.kubelet.config import KubeletConfig
@@ -86,3 +88,18 @@ async def test_a_log_that_is_gone_is_left_alone(tmp_path: Path) -> None:
     logs.path.unlink()
     await logs._rotator.look()
     assert list(tmp_path.iterdir()) == []
+
+
+async def test_nothing_is_written_or_read_through_a_link(tmp_path: Path) -> None:
+    """Whoever has the directory of all logs mounted may put one there."""
+    host = Host(tmp_path / "host")
+    (tmp_path / "logs").mkdir()
+    logs = Logs(tmp_path / "logs")
+    await logs.write("first part")
+    (tmp_path / "logs/0.log.20260102-030405.tmp").symlink_to(host.path / "file")
+    assert (await logs.write("second part"))["0.log.20260102-030405.gz"] == "first part"
+    (tmp_path / "logs/0.log.20260102-030415").unlink()
+    (tmp_path / "logs/0.log.20260102-030415").symlink_to(host.path / "file")
+    await logs.write("third part")
+    assert not (tmp_path / "logs/0.log.20260102-030415.gz").exists()
+    host.assert_untouched()

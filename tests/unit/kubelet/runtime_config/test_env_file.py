@@ -133,3 +133,10 @@ def test_no_other_error_escapes(content):
         read(content)
     except EnvFileError as fault:
         assert str(fault).startswith("invalid environment variable format")
+
+
+def test_lines_without_end_are_not_read_to_it() -> None:
+    comments = b"#" + b"x" * 1022 + b"\n"
+    assert read(comments * 1023 + b"K='v'\n") == "v"
+    with pytest.raises(EnvFileError, match="more to read than 1048576 bytes"):
+        read(comments * 1024 + b"K='v'\n")

@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
+from tests.unit.kubelet.files.hostile import HOSTILE, Host
 
 from podling.kubelet.log_rotation.parts import part_name
 from podling.kubelet.log_rotation.rotator import compress
@@ -103,3 +104,19 @@ def test_a_log_rotated_while_it_was_opened_is_not_read_twice(log: Log) -> None:
         heard = rest(file)
         file.reopen()
         assert heard + rest(file) == [1, 2, 3, 4, 5, 6, 7]
+
+
+@pytest.mark.parametrize("kind", ["pipe", "link to a file of the host"])
+def test_what_is_no_log_is_not_read(tmp_path: Path, kind: str) -> None:
+    """Whoever has the directory of all logs mounted may put anything there."""
+    host = Host(tmp_path / "host")
+    HOSTILE[kind](tmp_path / "0.log", host.path)
+    with pytest.raises(OSError):
+        LogFile(tmp_path / "0.log")
+    (tmp_path / "0.log").unlink()
+    (tmp_path / "0.log").write_text("1\n")
+    for part in ("0.log.20260102-030405", "0.log.20260102-030406.gz"):
+        HOSTILE[kind](tmp_path / part, host.path)
+    for tail in (None, 5):
+        with closing(LogFile(tmp_path / "0.log", tail)) as file:
+            assert rest(file) == [1]

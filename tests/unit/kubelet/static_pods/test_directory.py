@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from pathlib import Path
+
+import pytest
 
 from podling.kubelet.static_pods.directory import ManifestDirectory
 from podling.model.time import SystemClock
@@ -58,3 +61,35 @@ def test_of_two_pods_of_a_name_the_first_counts(tmp_path: Path) -> None:
 
 def test_a_directory_that_is_not_there_has_none(tmp_path: Path) -> None:
     assert ManifestDirectory(tmp_path / "none", "n1", SystemClock()).read("") == []
+
+
+async def test_what_is_no_manifest_leaves_the_others_alone(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    (tmp_path / "good.yaml").write_text(POD.replace("NAME", "good"))
+    (tmp_path / "linked").symlink_to("good.yaml")
+    for name, content in {
+        "deep": b"x: " + b"[" * 5000,
+        "itself": POD.replace("NAME", "x, managedFields: [{fieldsV1: &a {f: *a}}]").encode(),
+        "number": b"x: !!int abc",
+        "bytes": b"\xff",
+    }.items():
+        (tmp_path / name).write_bytes(content)
+    (tmp_path / "endless").touch()
+    os.truncate(tmp_path / "endless", 1 << 42)
+    os.mkfifo(tmp_path / "pipe")
+    directory = ManifestDirectory(tmp_path, "n1", SystemClock())
+    assert [pod.metadata.name for pod in directory.read("")] == ["good-n1"]
+    assert "longer than 10485760 bytes" in caplog.text
+    assert {record.args[0].name for record in caplog.records if isinstance(record.args, tuple)} == {  # type: ignore[union-attr]
+        *("deep", "itself", "number", "bytes", "endless")
+    }
+
+
+def test_a_file_that_becomes_a_pipe_before_it_is_read_is_not_waited_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    directory = ManifestDirectory(tmp_path, "n1", SystemClock())
+    monkeypatch.setattr(directory, "_files", lambda: [tmp_path / "pipe"])
+    assert directory.read("") == []
