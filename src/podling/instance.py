@@ -83,6 +83,11 @@ class Instance(msgspec.Struct, frozen=True):
         return self.data_dir / "state.db"
 
     @property
+    def restored_dir(self) -> Path:
+        """What a backup held, whole, on its way into the data directory."""
+        return self.data_dir / "restored"
+
+    @property
     def pki_dir(self) -> Path:
         return self.data_dir / "pki"
 

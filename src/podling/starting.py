@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import errno
 import os
+import shutil
 import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -87,7 +88,8 @@ def listener(address: str, *ports: int) -> socket.socket:
 
 
 def hold(instance: Instance) -> IO[str]:
-    """The lock of a data directory nobody else uses. Raises StartError."""
+    """The lock of a data directory nobody else uses, and which no restore is left half done in. Raises
+    StartError."""
     with writing(instance.run_dir):
         lock = instance.lock()
     if lock is None:
@@ -95,4 +97,26 @@ def hold(instance: Instance) -> IO[str]:
             f"podling is already running for {instance.data_dir} (process {instance.running()}): "
             "stop it with `podling down`, or start another with another --data-dir and --port"
         )
+    try:
+        with writing(instance.data_dir):
+            finish_restore(instance)
+    except BaseException:
+        lock.close()
+        raise
     return lock
+
+
+def finish_restore(instance: Instance) -> None:
+    """Put what a backup held in place of what is there; a kill leaves the rest to the next start."""
+    restored = instance.restored_dir
+    if not restored.exists():
+        return
+    for log in ("state.db-wal", "state.db-shm"):
+        # Of what was there: it would be read into what is put in its place.
+        (instance.data_dir / log).unlink(missing_ok=True)
+    if (restored / "pki").exists():
+        shutil.rmtree(instance.pki_dir, ignore_errors=True)
+        (restored / "pki").rename(instance.pki_dir)
+    for file in sorted(restored.iterdir()):
+        file.replace(instance.data_dir / file.name)
+    restored.rmdir()

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import os
+import select
 import signal
 import socket
 import subprocess
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -108,6 +110,37 @@ def test_pods_that_own_each_other_go_and_hold_nobody_up(podling: Any) -> None:
     podling.kubectl("delete", "pod", "ring-a", "--cascade=foreground", "--timeout=30s")
     podling.kubectl("wait", "--for=delete", "pod/ring-b", "pod/ring-c", "--timeout=30s")
     assert podling.kubectl("get", "--raw", "/readyz").stdout == "ok"
+
+
+def processes_of(pod: str) -> list[int]:
+    """Descriptors that become readable when a process of the pod ends."""
+    found = []
+    for environ in Path("/proc").glob("[0-9]*/environ"):
+        with suppress(OSError):
+            if f"HOSTNAME={pod}\0".encode() in environ.read_bytes():
+                found.append(os.pidfd_open(int(environ.parent.name)))
+    return found
+
+
+def test_a_restore_keeps_the_pods_of_the_backup_and_ends_those_begun_since(
+    fresh: Any, tmp_path: Path
+) -> None:
+    fresh.apply(sleeper("of-the-backup"))
+    fresh.wait("condition=Ready", "pod/of-the-backup")
+    before = container_id(fresh, "of-the-backup")
+    fresh.command("backup", str(tmp_path / "backup.tar"))
+    fresh.apply(sleeper("begun-since"))
+    fresh.wait("condition=Ready", "pod/begun-since")
+    processes = processes_of("begun-since")
+    assert processes
+    os.kill(fresh.instance.running(), signal.SIGKILL)
+    fresh.command("restore", str(tmp_path / "backup.tar"), "--force")
+    fresh.up()
+    assert [pod["metadata"]["name"] for pod in fresh.get("pods")["items"]] == ["of-the-backup"]
+    assert container_id(fresh, "of-the-backup") == before
+    for process in processes:
+        assert select.select([process], [], [], 60)[0], "it goes on"
+        os.close(process)
 
 
 def test_a_containerd_that_dies_comes_back_and_pods_do_not_notice(fresh: Any) -> None:

@@ -12,6 +12,7 @@ from podling import __version__
 
 COMMANDS = (
     "apiserver",
+    "backup",
     "controllers",
     "doctor",
     "down",
@@ -19,6 +20,7 @@ COMMANDS = (
     "images",
     "kubeconfig",
     "kubelet",
+    "restore",
     "scheduler",
     "status",
     "up",

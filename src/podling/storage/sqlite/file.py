@@ -108,6 +108,22 @@ def reading(path: Path) -> Iterator[sqlite3.Connection]:
         raise fault(path, error) from error
 
 
+def format_of(connection: sqlite3.Connection, path: Path) -> int:
+    """NEW, or that of the tables there are. Raises DataFileError, sqlite3.Error."""
+    application = _pragma(connection, "application_id")
+    found = _pragma(connection, "user_version")
+    if (application, found) == (0, NEW) and _pragma(connection, "schema_version") == 0:
+        return NEW
+    if application != APPLICATION_ID:
+        raise DataFileError(f"{path} is not a podling data file")
+    if found not in (UNCHECKED, FORMAT):
+        raise DataFileError(
+            f"{path} was written by another version of podling: "
+            f"its data format is {found}, this podling reads format {FORMAT}"
+        )
+    return found
+
+
 def _lock(path: Path) -> int:
     # Beside the file, not on it: closing any descriptor of the file itself would drop SQLite's own locks.
     try:
@@ -140,7 +156,7 @@ def _look(path: Path, newest: Newest | None) -> int:
             raise DamagedFileError(path, f"it is gone, and held writes up to revision {newest.revision}")
         return NEW
     with reading(path) as connection:
-        found = _format(connection, path)
+        found = format_of(connection, path)
         if found == UNCHECKED:
             check_structure(connection, path)
         elif found == FORMAT and newest is None:
@@ -149,21 +165,6 @@ def _look(path: Path, newest: Newest | None) -> int:
         elif found == FORMAT and newest is not None:
             check(connection, path, newest.revision)
         return found
-
-
-def _format(connection: sqlite3.Connection, path: Path) -> int:
-    application = _pragma(connection, "application_id")
-    found = _pragma(connection, "user_version")
-    if (application, found) == (0, NEW) and _pragma(connection, "schema_version") == 0:
-        return NEW
-    if application != APPLICATION_ID:
-        raise DataFileError(f"{path} is not a podling data file")
-    if found not in (UNCHECKED, FORMAT):
-        raise DataFileError(
-            f"{path} was written by another version of podling: "
-            f"its data format is {found}, this podling reads format {FORMAT}"
-        )
-    return found
 
 
 def _connect(path: Path, found: int) -> sqlite3.Connection:

@@ -96,6 +96,11 @@ class Log:
                 "UPDATE compacted SET revision = ?, rows = rows + ?", (upto, upto - since - removed)
             )
 
+    def leap(self, revision: int) -> None:
+        """Go on above `revision`: nothing below can be asked for. All there is has been compacted."""
+        self._connection.execute("UPDATE compacted SET revision = ?", (revision,))
+        self._file.newest.note(revision)
+
     def probe(self) -> None:
         """Raises sqlite3.Error when the file cannot be read."""
         self._compacted()

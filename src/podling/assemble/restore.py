@@ -1,0 +1,107 @@
+"""Going back to a backup, all of it or not at all.
+
+    unpacked and looked at, in `restoring` ─▶ renamed to `restored` ─▶ moved into place
+                                              from here on the next start finishes it
+
+Revisions go on far above those the backup had, and history begins anew: whoever watched, or has read what was
+written since, is told to list again.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import shutil
+import tarfile
+from pathlib import Path
+
+import msgspec
+
+from podling.assemble.backup import FORMAT as ARCHIVE_FORMAT
+from podling.assemble.backup import MANIFEST, Content, Copied, Manifest
+from podling.instance import Instance
+from podling.starting import DamagedError, StartError, finish_restore, hold, writing
+from podling.storage.sqlite.backup import go_on, look, newest_acknowledged
+from podling.storage.sqlite.whole import DataFileError
+
+__all__ = ["Copied", "StartError", "restore"]
+
+_NAME = re.compile(r"state\.db|instance\.json|pki/[A-Za-z0-9][\w.-]{,100}")
+_PUBLIC = (".crt", ".pub")
+_PIECE = 1 << 20
+
+
+def restore(instance: Instance, file: Path, *, force: bool) -> Copied:
+    """Raises StartError; what was in the data directory is as it was then."""
+    with hold(instance), writing(instance.data_dir):
+        instance.have_data_dir()
+        if not force and (instance.database.exists() or instance.pki_dir.exists()):
+            why = "they are lost when --force puts the backup in their place"
+            raise StartError(f"{instance.data_dir} holds objects and keys already: {why}")
+        staging = instance.data_dir / "restoring"
+        shutil.rmtree(staging, ignore_errors=True)
+        try:
+            restored = _prepare(file, staging, newest_acknowledged(instance.database))
+            staging.rename(instance.restored_dir)
+        finally:
+            shutil.rmtree(staging, ignore_errors=True)
+        finish_restore(instance)
+        _sync(instance.data_dir)
+        return restored
+
+
+def _prepare(file: Path, staging: Path, newest: int) -> Copied:
+    """All that is to be, durable in `staging`. Raises DamagedError."""
+    (staging / "pki").mkdir(parents=True, mode=0o700)
+    database = staging / "state.db"
+    try:
+        with tarfile.open(file) as archive:
+            _unpack(archive, staging)
+        copied = look(database)
+        revision = go_on(database, newest)
+    except (tarfile.TarError, EOFError, ValueError, KeyError, msgspec.MsgspecError, DataFileError) as error:
+        raise DamagedError(f"{file} is not a whole backup: {error}; nothing was restored") from error
+    for aside in ("state.db.lock", "state.db-shm", "state.db-wal"):
+        (staging / aside).unlink(missing_ok=True)
+    for directory in (staging / "pki", staging):
+        _sync(directory)
+    return copied._replace(revision=revision)
+
+
+def _unpack(archive: tarfile.TarFile, staging: Path) -> None:
+    """Raises ValueError for what the manifest does not say, or says otherwise."""
+    described = archive.extractfile(MANIFEST)
+    if described is None:
+        raise ValueError(f"its {MANIFEST} is no file")
+    manifest = msgspec.json.decode(described.read(), type=Manifest)
+    if manifest.format != ARCHIVE_FORMAT:
+        raise ValueError(f"its format is {manifest.format}, this podling reads format {ARCHIVE_FORMAT}")
+    if "state.db" not in manifest.files:
+        raise ValueError("it holds no objects")
+    for name, content in manifest.files.items():
+        if not _NAME.fullmatch(name):
+            raise ValueError(f"{name!r} is nothing that backups have")
+        _unpack_one(archive, name, content, staging / name)
+
+
+def _unpack_one(archive: tarfile.TarFile, name: str, content: Content, path: Path) -> None:
+    source, digest, size = archive.extractfile(name), hashlib.sha256(), 0
+    if source is None:
+        raise ValueError(f"{name} is no file")
+    mode = 0o644 if path.suffix in _PUBLIC else 0o600
+    with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "wb") as file:
+        while piece := source.read(_PIECE):
+            digest.update(piece)
+            size += len(piece)
+            file.write(piece)
+        file.flush()
+        os.fsync(file.fileno())
+    if (size, digest.hexdigest()) != (content.size, content.sha256):
+        raise ValueError(f"{name} is not as it was written")
+
+
+def _sync(directory: Path) -> None:
+    descriptor = os.open(directory, os.O_RDONLY)
+    os.fsync(descriptor)
+    os.close(descriptor)
