@@ -1,13 +1,18 @@
-"""What comes in over HTTP, before and after it is a `Request`: read whole, and counted against the client
-when it is not HTTP at all.
+"""What comes in over HTTP, before and after it is a `Request`: its body, which stays in the socket until
+somebody wants it, and what is counted against the client when it is not HTTP at all.
 
-A body is taken as it was sent, as Go does: nothing is decompressed, so that little cannot become much.
+A body is taken as it was sent, as Go does: nothing is decompressed, so that little cannot become much. One
+that nobody wanted is thrown away, or, when that is too much work, the connection with it: what follows a body
+must never be taken for a request.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
+import re
+from functools import partial
+from http import HTTPStatus
 
 from aiohttp import StreamReader, hdrs, web
 from aiohttp.abc import AbstractStreamWriter
@@ -16,6 +21,14 @@ from aiohttp.http_exceptions import HttpProcessingError
 
 from podling.apiserver.pipeline import BODY_LIMIT
 from podling.apiserver.request import Request, Subject
+from podling.apiserver.response import TEXT
+from podling.model.errors import StatusError, bad_request, too_large
+
+BODY_SECONDS = 60.0
+"""How long a body may take: what Kubernetes gives a whole request, `--request-timeout`."""
+UNWANTED_BYTES = 256 * 1024
+"""A body nobody wanted is thrown away up to here, as Go does."""
+UNWANTED_SECONDS = 1.0
 
 log = logging.getLogger(__name__)
 
@@ -47,30 +60,74 @@ def arrival(
     return Arrival(message, payload, protocol, writer, task, asyncio.get_running_loop())
 
 
-async def read_request(arrived: web.BaseRequest) -> Request:
-    path, _, query = arrived.raw_path.partition("?")
-    body = await _body(arrived) if arrived.can_read_body else b""
+_BROKEN_ESCAPE = re.compile("%(?![0-9A-Fa-f]{2})")
+
+
+def read_request(arrived: web.BaseRequest, body_seconds: float = BODY_SECONDS) -> Request | None:
+    """The request, with its body still to be read; None when its target is none."""
+    target = arrived.raw_path
+    if not target.startswith("/"):
+        # A proxy is asked with the whole URL.
+        target = re.sub("^https?://[^/?]*", "", target)
+    path, _, query = target.partition("?")
+    if "%" in path and _BROKEN_ESCAPE.search(path):
+        return None
     return Request(
         arrived.method,
         path,
         query,
         arrived.headers,
-        body,
         certificate=_subject(arrived),
         remote=arrived.remote or "",
+        read=partial(_body, arrived, body_seconds) if arrived.can_read_body else None,
     )
 
 
-async def _body(arrived: web.BaseRequest) -> bytes:
-    """The body, cut off just above the limit: enough for the pipeline to refuse it."""
-    if arrived.headers.get("Expect", "").lower() == "100-continue":
+def not_http(status: HTTPStatus = HTTPStatus.BAD_REQUEST) -> web.Response:
+    """What Go's server says to what is no request, before it ends the connection."""
+    text = f"{status.value} {status.phrase}"
+    answer = web.Response(status=status, text=text, headers={"Content-Type": TEXT})
+    answer.force_close()
+    return answer
+
+
+async def _body(arrived: web.BaseRequest, seconds: float) -> bytes:
+    """The whole body. Raises StatusError 400, 408, 413."""
+    if (arrived.content_length or 0) > BODY_LIMIT:
+        raise too_large(BODY_LIMIT)
+    if _waits_to_send(arrived):
         await arrived.writer.write(b"HTTP/1.1 100 Continue\r\n\r\n")
-    body = bytearray()
-    async for piece in arrived.content.iter_any():
-        body += piece
-        if len(body) > BODY_LIMIT:
-            break
+    body, content = bytearray(), arrived.content
+    try:
+        async with asyncio.timeout(seconds):
+            while not content.at_eof():
+                body += await content.readany()
+                if len(body) > BODY_LIMIT:
+                    raise too_large(BODY_LIMIT)
+    except web.RequestPayloadError as error:
+        raise bad_request(str(error)) from error
+    except TimeoutError:
+        raise StatusError(408, "Timeout", f"the body did not arrive within {seconds:g} seconds") from None
     return bytes(body)
+
+
+async def discarded(arrived: web.BaseRequest) -> bool:
+    """Throw away what nobody read of the body; False when there is more, or it does not come, and the
+    connection must end."""
+    if _waits_to_send(arrived) or (arrived.content_length or 0) > UNWANTED_BYTES:
+        return False
+    thrown = 0
+    try:
+        async with asyncio.timeout(UNWANTED_SECONDS):
+            while not arrived.content.at_eof() and thrown <= UNWANTED_BYTES:
+                thrown += len(await arrived.content.readany())
+    except (TimeoutError, web.RequestPayloadError):
+        return False
+    return arrived.content.at_eof()
+
+
+def _waits_to_send(arrived: web.BaseRequest) -> bool:
+    return arrived.headers.get("Expect", "").lower() == "100-continue"
 
 
 def _subject(arrived: web.BaseRequest) -> Subject | None:

@@ -1,7 +1,8 @@
 """The audit log: one line of JSON for every request that changed something or was refused.
 
 An event is what audit.k8s.io/v1 calls level Metadata at stage ResponseComplete: who, what, when and the
-answer's code, never a body. What goes on, such as an exec, is told of when it starts.
+answer's code, never a body. What goes on, such as an exec, is told of when it starts. Whatever a client
+chose is shortened, so that nobody fills the log with one line.
 """
 
 from __future__ import annotations
@@ -20,7 +21,9 @@ from podling.model.time import Clock, micro_time
 
 READING = frozenset({"get", "list", "watch", "head", "options"})
 SWITCHING, FORBIDDEN = 101, 403
-USER_AGENT_LIMIT = 1024
+LONGEST = 1024
+"""Characters kept of what a client says, such as its `User-Agent`, as Kubernetes does."""
+LONGEST_URI = 8192
 
 _encode = msgspec.json.Encoder().encode
 
@@ -84,8 +87,8 @@ def audit_event(context: RequestContext, code: int, now: datetime) -> dict[str, 
         "level": "Metadata",
         "auditID": context.audit_id,
         "stage": "ResponseStarted" if code == SWITCHING else "ResponseComplete",
-        "requestURI": f"{request.path}?{request.query}" if request.query else request.path,
-        "verb": info.verb,
+        "requestURI": _request_uri(request),
+        "verb": shortened(info.verb),
         **_who(context),
         "responseStatus": {"metadata": {}, "code": code},
         "requestReceivedTimestamp": micro_time(context.now),
@@ -93,7 +96,7 @@ def audit_event(context: RequestContext, code: int, now: datetime) -> dict[str, 
         "annotations": {"authorization.k8s.io/decision": "forbid" if code == FORBIDDEN else "allow"},
     }
     if "User-Agent" in request.headers:
-        event["userAgent"] = _shortened(request.headers["User-Agent"])
+        event["userAgent"] = shortened(request.headers["User-Agent"])
     if came_from := source_ips(request):
         event["sourceIPs"] = came_from
     if info.is_resource_request:
@@ -101,18 +104,25 @@ def audit_event(context: RequestContext, code: int, now: datetime) -> dict[str, 
     return event
 
 
-def _shortened(user_agent: str) -> str:
-    return (
-        user_agent if len(user_agent) <= USER_AGENT_LIMIT else f"{user_agent[:USER_AGENT_LIMIT]}...TRUNCATED"
-    )
+def _request_uri(request: Request) -> str:
+    path = shortened(request.path, LONGEST_URI)
+    return f"{path}?{shortened(request.query, LONGEST_URI)}" if request.query else path
+
+
+def shortened(text: str, most: int = LONGEST) -> str:
+    """As Kubernetes marks it."""
+    return text if len(text) <= most else f"{text[:most]}...TRUNCATED"
 
 
 def source_ips(request: Request) -> list[str]:
     """Where a request says it came from through proxies, and the address that handed it in, which alone is
-    certain. Empty for one from inside the process."""
-    forwarded = request.headers.get("X-Forwarded-For", "").split(",")
+    certain. Empty for one from inside the process.
+
+    Of many addresses the last are kept: each proxy adds its own at the end.
+    """
+    forwarded = request.headers.get("X-Forwarded-For", "")[-LONGEST:].split(",")
     ips = [ip for ip in map(_address, forwarded) if ip]
-    real = _address(request.headers.get("X-Real-Ip", ""))
+    real = _address(request.headers.get("X-Real-Ip", "")[:LONGEST])
     if real and real not in ips:
         ips.append(real)
     if request.remote and request.remote != (ips[-1] if ips else ""):
@@ -159,4 +169,4 @@ def _object_reference(context: RequestContext) -> dict[str, str]:
         "apiVersion": info.api_version,
         "subresource": info.subresource,
     }
-    return {key: value for key, value in reference.items() if value}
+    return {key: shortened(value) for key, value in reference.items() if value}

@@ -1,6 +1,6 @@
 """Where the audit log goes: a file that is rotated by size, written by a thread, a batch at a time.
 
-    completed ─▶ waiting (at most about FULL_BYTES) ─▶ thread ─▶ audit.log ─▶ audit.log.1
+    completed ─▶ waiting (at most about FULL_BYTES) ─▶ thread ─▶ audit.log ─▶ audit-TIME.log
 
 Nothing is left out to keep up: when the lines waiting are too many, requests wait until there is room. A
 batch the disk refuses is lost, which is counted, logged and fails the health check `log`; the next is tried.
@@ -16,11 +16,13 @@ import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
 
+from podling.apiserver.audit_rotation import Rotation, rotate
+from podling.model.time import Clock
+
+KUBERNETES = Rotation()
 FULL_BYTES = 4 * 1024 * 1024
 GATHER_SECONDS = 0.05
 """How long a batch waits for company: to hand one to the thread costs more than most lines do."""
-ROTATE_BYTES = 100 * 1024 * 1024
-"""The size at which a file becomes `audit.log.1`, in place of the one that was."""
 
 log = logging.getLogger(__name__)
 
@@ -28,9 +30,10 @@ log = logging.getLogger(__name__)
 class AuditFile:
     """Keeps the promise of `podling.apiserver.audit.Sink`; `run()` it. `path` None is standard output."""
 
-    def __init__(self, path: Path | None, rotate_bytes: int = ROTATE_BYTES) -> None:
+    def __init__(self, path: Path | None, clock: Clock, rotation: Rotation = KUBERNETES) -> None:
         self._path = path
-        self._rotate_bytes = rotate_bytes
+        self._clock = clock
+        self._rotation = rotation
         self._waiting: list[bytes] = []
         self._waiting_bytes = 0
         self._news = asyncio.Event()
@@ -102,18 +105,20 @@ class AuditFile:
             sys.stdout.buffer.write(data)
             sys.stdout.buffer.flush()
             return
+        with contextlib.suppress(FileNotFoundError):
+            if self._rotation.is_due(self._path.stat().st_size, len(data)):
+                rotate(self._path, self._rotation, self._clock.now())
         # Opened anew for each batch: whoever moves the file away finds a new one in its place.
         with open(os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600), "ab") as file:
             file.write(data)
-            size = file.tell()
-        if size >= self._rotate_bytes:
-            self._path.replace(self._path.with_name(f"{self._path.name}.1"))
 
 
 @contextlib.asynccontextmanager
-async def audit_file(path: Path | None) -> AsyncIterator[AuditFile]:
+async def audit_file(
+    path: Path | None, clock: Clock, rotation: Rotation = KUBERNETES
+) -> AsyncIterator[AuditFile]:
     """An audit log that is written while the block runs, and complete after it."""
-    file = AuditFile(path)
+    file = AuditFile(path, clock, rotation)
     async with asyncio.TaskGroup() as tasks:
         tasks.create_task(file.run())
         try:

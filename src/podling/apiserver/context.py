@@ -21,7 +21,7 @@ class RequestContext(msgspec.Struct):
     request: Request
     audit_id: str
     now: datetime
-    query: Query
+    query: Query = {}
     info: RequestInfo = UNREAD
     user: User = ANONYMOUS
     """Whose rights count."""

@@ -22,7 +22,7 @@ from typing import cast
 from aiohttp import HttpVersion11, web
 from aiohttp.abc import AbstractStreamWriter
 
-from podling.apiserver.arrival import arrival, log, read_request
+from podling.apiserver.arrival import arrival, discarded, log, not_http, read_request
 from podling.apiserver.response import Handle, Response
 from podling.streaming.errors import Disconnected
 from podling.streaming.keep_alive import keep_alive
@@ -34,6 +34,8 @@ LARGE = 64 * 1024
 SENDING = 40e-6
 """Seconds it takes to wake one stream's task and write something small."""
 LONGEST_REST = 0.1
+LINGER = 0.5
+"""Seconds a client that is still sending has to read its answer before the connection ends, as with Go."""
 SHUTDOWN_GRACE = 5.0
 """Seconds answers in progress have to end before their connections are closed."""
 
@@ -65,6 +67,7 @@ async def listening(
         logger=log,
         request_factory=arrival,
         auto_decompress=False,
+        lingering_time=LINGER,
         max_line_size=HEADER_LIMIT,
         max_field_size=HEADER_LIMIT,
     )
@@ -86,8 +89,13 @@ class _Server:
         self._streams = 0
 
     async def serve(self, arrived: web.BaseRequest) -> web.StreamResponse:
-        response = await self._handle(await read_request(arrived))
+        request = read_request(arrived)
+        if request is None:
+            return not_http()
+        response = await self._handle(request)
         body = response.body
+        if arrived.can_read_body and not await discarded(arrived):
+            response.headers["Connection"] = "close"
         if isinstance(body, bytes):
             return _whole(arrived, response, body)
         if isinstance(body, AsyncGenerator):
@@ -99,6 +107,8 @@ class _Server:
     ) -> web.StreamResponse:
         response.headers["Content-Type"] = response.content_type
         answer = web.StreamResponse(status=response.status, headers=response.headers)
+        if "Connection" in response.headers:
+            answer.force_close()
         self._streams += 1
         try:
             async with aclosing(body):
@@ -140,9 +150,13 @@ async def _rest(seconds: float) -> None:
 
 def _whole(arrived: web.BaseRequest, response: Response, body: bytes) -> web.StreamResponse:
     headers = response.headers
-    if arrived.method == "HEAD" or arrived.version != HttpVersion11 or not arrived.keep_alive:
+    closing = not arrived.keep_alive or "Connection" in headers
+    if arrived.method == "HEAD" or arrived.version != HttpVersion11 or closing:
         headers["Content-Type"] = response.content_type
-        return web.Response(status=response.status, headers=headers, body=body)
+        answer = web.Response(status=response.status, headers=headers, body=body)
+        if closing:
+            answer.force_close()
+        return answer
     # aiohttp wants no more of an answer than this one has.
     return cast(web.StreamResponse, _Whole(head_of(response, len(body)), body))
 

@@ -14,9 +14,11 @@ from contextlib import AbstractContextManager, aclosing, contextmanager
 from time import perf_counter
 from typing import TYPE_CHECKING, NamedTuple
 
+from podling.apiserver.authn.authenticator import ANONYMOUS
 from podling.apiserver.context import RequestContext
 from podling.apiserver.request import RequestInfo
 from podling.apiserver.response import Body, Upgrade
+from podling.model.remembered import LONGEST
 
 if TYPE_CHECKING:
     from aiohttp import web
@@ -140,9 +142,10 @@ class RequestMetrics:
         if series is None:
             labels = self._labels(context)
             series = self._series.setdefault(labels, Series(labels))
-            if len(self._remembered) >= REMEMBERED:
-                self._remembered.clear()
-            self._remembered[key] = series
+            if context.user is not ANONYMOUS and len(context.info.path) + len(content_type) <= LONGEST:
+                if len(self._remembered) >= REMEMBERED:
+                    self._remembered.clear()
+                self._remembered[key] = series
         return series
 
     def _labels(self, context: RequestContext) -> Labels:

@@ -9,10 +9,10 @@ answers are remembered.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import lru_cache
 from typing import NamedTuple
 
 from podling.model.errors import not_acceptable, unsupported_media_type
+from podling.model.remembered import remembered
 
 JSON = "application/json"
 YAML = "application/yaml"
@@ -38,7 +38,7 @@ OBJECT_SHAPES = frozenset(
 )
 
 
-@lru_cache(maxsize=1024)
+@remembered(1024)
 def negotiate(accept: str, shapes: frozenset[tuple[str, str, str]] = frozenset()) -> Wanted:
     """The first clause of `accept` that can be served, highest quality first; `shapes` are the (kind, group,
     version) the endpoint can show its answer as. Raises StatusError 406."""
@@ -52,7 +52,7 @@ def negotiate(accept: str, shapes: frozenset[tuple[str, str, str]] = frozenset()
     raise not_acceptable(SERVED)
 
 
-@lru_cache(maxsize=256)
+@remembered(256)
 def body_format(content_type: str) -> str:
     """One of READ; a body without a type is JSON. Raises StatusError 415."""
     media_type = content_type.partition(";")[0].strip().lower() or JSON

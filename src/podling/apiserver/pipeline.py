@@ -12,7 +12,7 @@ from collections.abc import Collection, Sequence
 from typing import Protocol
 
 from podling.apiserver.audit import AuditLog, new_audit_id
-from podling.apiserver.authn.authenticator import Authenticator, authenticate
+from podling.apiserver.authn.authenticator import ANONYMOUS, Authenticator, authenticate
 from podling.apiserver.authn.impersonation import wanted_user
 from podling.apiserver.authz.authorizer import Authorizer, authorize
 from podling.apiserver.authz.impersonation import impersonate
@@ -20,7 +20,15 @@ from podling.apiserver.context import RequestContext
 from podling.apiserver.errors import failure, no_such_page
 from podling.apiserver.finish import finish, rewrite
 from podling.apiserver.metrics import RequestMetrics
-from podling.apiserver.request import Request, parse_query, request_info
+from podling.apiserver.request import (
+    LONGEST_OF_A_STRANGER,
+    Request,
+    flag,
+    parse_query,
+    recall_path,
+    recall_query,
+    request_info,
+)
 from podling.apiserver.response import Response
 from podling.apiserver.routes import Routes
 from podling.model.errors import StatusError, internal, too_large
@@ -84,7 +92,6 @@ class Pipeline:
             request,
             request.headers.get("Audit-Id", "")[:LONGEST_AUDIT_ID] or new_audit_id(),
             self._clock.now(),
-            parse_query(request.query),
         )
         self._metrics.began(context)
         status = CLIENT_LEFT
@@ -111,17 +118,22 @@ class Pipeline:
 
     async def _answer(self, context: RequestContext) -> Response:
         request = context.request
-        context.info = request_info(request.method, request.path, context.query)
-        context.user = authenticate(self._authenticators, request)
+        try:
+            context.user = authenticate(self._authenticators, request)
+        finally:
+            # Whoever is refused is told of in audit and metrics, too, with what he asked for.
+            _read_target(context)
         if wanted := wanted_user(request.headers):
             context.impersonation = impersonate(self._authorizers, context.user, wanted, context.info)
             context.user = context.impersonation.user
         authorize(self._authorizers, context.user, context.info)
+        if not context.info.is_resource_request:
+            return await self._serve_path(context)
+        if request.read is not None:
+            request.body = await request.read()
         if len(request.body) > BODY_LIMIT:
             raise too_large(BODY_LIMIT)
-        if context.info.is_resource_request:
-            return await self._routes.serve(context)
-        return await self._serve_path(context)
+        return await self._routes.serve(context)
 
     async def _serve_path(self, context: RequestContext) -> Response:
         for handler in self._paths:
@@ -129,3 +141,15 @@ class Pipeline:
             if response is not None:
                 return response
         return no_such_page()
+
+
+def _read_target(context: RequestContext) -> None:
+    """What is asked for. Nothing is remembered of what nobody vouches for, and only its beginning read."""
+    request = context.request
+    if context.user is ANONYMOUS:
+        context.query = parse_query(request.query[:LONGEST_OF_A_STRANGER])
+        path = request.path[:LONGEST_OF_A_STRANGER]
+        context.info = request_info(request.method, path, context.query)
+    else:
+        context.query = recall_query(request.query)
+        context.info = recall_path(request.path, request.method, flag(context.query, "watch"))

@@ -1,20 +1,22 @@
 """What arrives: a request without its socket, who sent it, and what its path and verb ask for.
 
-`request_info` reads a path as Kubernetes' RequestInfoFactory does; authorization, routing, audit and metrics
-look at its answer and never at the path again. The same paths are asked for again and again, so the answers
-are remembered. Pure: the server's HTTP library appears in `http.py` and `arrival.py` only.
+`request_info` reads a path as Kubernetes' RequestInfoFactory does: decoded first and divided then, so that
+`a%2Fb` is two parts. Authorization, routing, audit, metrics and proxies look at its answer and never at the
+path again. Those with a name ask for the same paths again and again, so they are remembered; of what a
+stranger asks nothing is, and only its beginning is read. Pure: the server's HTTP library appears in `http.py`
+and `arrival.py` only.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from functools import lru_cache
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import NamedTuple
-from urllib.parse import parse_qs, unquote
+from urllib.parse import parse_qs, unquote_to_bytes
 
 import msgspec
 
 from podling.model.errors import bad_request
+from podling.model.remembered import remembered
 
 Query = Mapping[str, Sequence[str]]
 
@@ -28,6 +30,11 @@ RESOURCE_VERBS = {
 }
 VERBS_IN_PATH = frozenset({"proxy", "watch"})
 NAMESPACE_SUBRESOURCES = frozenset({"status", "finalize"})
+LONGEST_OF_A_STRANGER = 8192
+"""What is read of the path, and of the query, of a request that nobody vouches for: no path that is open to
+everyone comes near it."""
+MOST_PARAMETERS = 10_000
+"""In one query."""
 
 
 class User(NamedTuple):
@@ -46,6 +53,8 @@ Subject = tuple[tuple[tuple[str, str], ...], ...]
 class Request(msgspec.Struct):
     """One request. `path` is still percent-encoded; `headers` is looked up by names such as `Content-Type`.
 
+    `read` gives the body of a request from a socket, which is left there until somebody wants it; it raises
+    StatusError. Requests from inside the process bring theirs as `body`.
     `user` is set only by callers inside the process, who need no authentication; `certificate` is the subject
     of the TLS client certificate when one was presented and verified.
     """
@@ -58,6 +67,7 @@ class Request(msgspec.Struct):
     user: User | None = None
     certificate: Subject | None = None
     remote: str = ""
+    read: Callable[[], Awaitable[bytes]] | None = None
     """The address it came from; none from inside the process."""
 
 
@@ -77,10 +87,12 @@ class RequestInfo(NamedTuple):
     """What follows the subresource."""
 
 
-@lru_cache(maxsize=4096)
 def parse_query(query: str) -> Query:
-    """Clients ask in the same words again and again."""
-    return parse_qs(query, keep_blank_values=True) if query else {}
+    """Raises StatusError 400 for more parameters than anybody means."""
+    try:
+        return parse_qs(query, keep_blank_values=True, max_num_fields=MOST_PARAMETERS) if query else {}
+    except ValueError as error:
+        raise bad_request(f"more than {MOST_PARAMETERS} parameters in a query") from error
 
 
 def flag(query: Query, name: str) -> bool:
@@ -92,14 +104,20 @@ def is_true(value: str) -> bool:
     return value.lower() not in ("0", "false")
 
 
+def decoded(path: str) -> bytes:
+    """As Go has a URL's path: every escape undone."""
+    return unquote_to_bytes(path)
+
+
 def request_info(method: str, path: str, query: Query) -> RequestInfo:
     """Raises StatusError 400 for a path that names a verb without a resource."""
-    return _request_info(method, path, flag(query, "watch"))
+    return path_info(path, method, flag(query, "watch"))
 
 
-@lru_cache(maxsize=4096)
-def _request_info(method: str, path: str, watch: bool) -> RequestInfo:
-    parts = [unquote(part) for part in path.split("/") if part] if "%" in path else path.strip("/").split("/")
+def path_info(path: str, method: str, watch: bool) -> RequestInfo:
+    """`request_info` of a query that asks to `watch` or does not."""
+    path = decoded(path).decode(errors="replace")
+    parts = path.strip("/").split("/")
     if len(parts) < 3 or parts[0] not in ("api", "apis"):
         return RequestInfo(method.lower(), path)
     if parts[0] == "apis":
@@ -116,10 +134,15 @@ def _request_info(method: str, path: str, watch: bool) -> RequestInfo:
     namespace, rest = _namespace(rest)
     resource, name = rest[0], rest[1] if len(rest) > 1 else ""
     subresource = rest[2] if len(rest) > 2 and verb != "proxy" else ""
-    below = tuple(rest[3:]) if subresource else ()
+    # Kept without a subresource, too: `pods/a//log` is no pod.
+    below = tuple(rest[3:])
     if not name:
         verb = _collection_verb(verb, watch)
     return RequestInfo(verb, path, True, group, version, namespace, resource, subresource, name, below)
+
+
+recall_query = remembered(4096)(parse_query)
+recall_path = remembered(4096)(path_info)
 
 
 def _namespace(parts: list[str]) -> tuple[str, list[str]]:

@@ -8,7 +8,6 @@ path is the older way to ask for a watch; only there one is of a single object.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from functools import lru_cache
 from typing import NamedTuple
 
 from podling.apiserver.context import RequestContext
@@ -33,6 +32,7 @@ from podling.apiserver.verbs.scope import Scope
 from podling.apiserver.verbs.update import update
 from podling.apiserver.verbs.watch import watch
 from podling.model.errors import page_not_found
+from podling.model.remembered import remembered
 
 Verb = Callable[[RequestContext, Scope], Awaitable[Response]]
 
@@ -91,11 +91,11 @@ class Routes:
     def __init__(self, scopes: Sequence[Scope]) -> None:
         self._routes = {endpoint(scope): _route(scope) for scope in scopes}
         self._versions = {(group, version) for group, version, _, _ in self._routes}
-        self._way = lru_cache(maxsize=REMEMBERED)(self._found)
+        self._way = remembered(REMEMBERED)(self._found)
 
     async def serve(self, context: RequestContext) -> Response:
         """Raises StatusError."""
-        way = self._way(context.info, context.request.method)
+        way = self._way(context.info.path, context.info, context.request.method)
         if way is None:
             return no_such_page()
         if way.deprecation:
@@ -104,8 +104,10 @@ class Routes:
             context.wanted = negotiate(context.request.headers.get("Accept", ""), OBJECT_SHAPES)
         return await way.verb(context, way.scope)
 
-    def _found(self, info: RequestInfo, method: str) -> Way | None:
+    def _found(self, path: str, info: RequestInfo, method: str) -> Way | None:
         """None when there is nothing of this group and version. Raises StatusError."""
+        if path.startswith("//"):
+            return None
         route = self._routes.get((info.api_group, info.api_version, info.resource, info.subresource))
         if route is None:
             if (info.api_group, info.api_version) in self._versions:

@@ -11,6 +11,7 @@ from msgspec.structs import replace
 from podling.apiserver.event_expiry import expire_events
 from podling.assemble import process
 from podling.assemble.acting import CONTROLLERS, run_own
+from podling.assemble.audit_options import AuditOptions
 from podling.assemble.control_plane import control_plane
 from podling.assemble.prepare_server import (
     LOOPBACK,
@@ -41,7 +42,7 @@ class ServerOptions(msgspec.Struct, frozen=True):
     address: str = ""
     kubelet_ca: Path | None = None
     gates: Gates = DEFAULT_GATES
-    audit_log: str = ""
+    audit: AuditOptions = AuditOptions()
 
 
 def run(options: ServerOptions, report: Report) -> None:
@@ -80,7 +81,7 @@ def _settings(options: ServerOptions, clock: Clock) -> ServerSettings:
     check_port(port)
     authority = Authority(instance.pki_dir, clock.now())
     address = options.address or machine_address()
-    settings = server_settings(instance, port, address, authority, options.gates, options.audit_log)
+    settings = server_settings(instance, port, address, authority, options.gates, options.audit)
     write_admin(instance, port, authority)
     write_parts(instance, port, authority)
     return replace(settings, kubelet_ca=options.kubelet_ca)

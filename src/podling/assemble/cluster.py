@@ -76,7 +76,7 @@ def _prepare(settled: Settled, now: datetime) -> _Prepared:
     options, port, address = settled.options, settled.port, machine_address()
     instance, name = options.instance, options.node.name
     authority = Authority(instance.pki_dir, now)
-    server = server_settings(instance, port, address, authority, options.node.gates, options.audit_log)
+    server = server_settings(instance, port, address, authority, options.node.gates, options.audit)
     node = NodeSettings(
         instance=instance,
         options=options.node,

@@ -5,12 +5,14 @@ from __future__ import annotations
 import ssl
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
+from datetime import timedelta
 from pathlib import Path
 
 import msgspec
 
 from podling import __version__
 from podling.apiserver.audit_file import AuditFile, audit_file
+from podling.apiserver.audit_rotation import Rotation
 from podling.apiserver.authn.authenticator import AUTHENTICATED
 from podling.apiserver.authn.signing import SigningKey
 from podling.apiserver.authz.interim import MASTERS
@@ -71,7 +73,7 @@ async def control_plane(settings: ServerSettings, clock: Clock) -> AsyncIterator
 
         kubelets = Kubelets(kubelet_tls(settings.kubelet_client, settings.kubelet_ca))
         served = kinds(settings.gates)
-        async with _audit_log(settings) as audit:
+        async with _audit_log(settings, clock) as audit:
             server = ApiServer.build(
                 storage,
                 served,
@@ -98,12 +100,15 @@ def kubelet_tls(client: KeyPair, ca: Path | None) -> ssl.SSLContext:
 
 
 @asynccontextmanager
-async def _audit_log(settings: ServerSettings) -> AsyncIterator[AuditFile | None]:
-    if settings.audit_log == NO_AUDIT:
+async def _audit_log(settings: ServerSettings, clock: Clock) -> AsyncIterator[AuditFile | None]:
+    options = settings.audit
+    if options.path == NO_AUDIT:
         yield None
         return
-    chosen = Path(settings.audit_log or settings.instance.audit_log)
-    async with audit_file(None if settings.audit_log == "-" else chosen) as audit:
+    chosen = None if options.path == "-" else Path(options.path or settings.instance.audit_log)
+    age = timedelta(days=options.max_age_days)
+    rotation = Rotation(options.max_size_mib << 20, options.max_backups, age)
+    async with audit_file(chosen, clock, rotation) as audit:
         yield audit
 
 

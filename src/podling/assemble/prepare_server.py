@@ -9,6 +9,7 @@ from pathlib import Path
 
 import msgspec
 
+from podling.assemble.audit_options import AuditOptions
 from podling.client import kubeconfig
 from podling.controllers.system_objects import ADDRESS as SERVICE_ADDRESS
 from podling.instance import Instance
@@ -38,12 +39,11 @@ class ServerSettings(msgspec.Struct, frozen=True):
     signing_key: Path
     kubelet_ca: Path | None = None
     gates: Gates = DEFAULT_GATES
-    audit_log: str = ""
-    """A path, `-` for standard output, `off`; the data directory's `audit.log` when empty."""
+    audit: AuditOptions = AuditOptions()
 
 
 def server_settings(
-    instance: Instance, port: int, address: str, authority: Authority, gates: Gates, audit_log: str
+    instance: Instance, port: int, address: str, authority: Authority, gates: Gates, audit: AuditOptions
 ) -> ServerSettings:
     """Makes what is missing of certificates and keys."""
     return ServerSettings(
@@ -56,7 +56,7 @@ def server_settings(
         kubelet_client=authority.client("apiserver-kubelet-client", KUBELET_CLIENT, [MASTERS]),
         signing_key=authority.signing_key("service-accounts"),
         gates=gates,
-        audit_log=audit_log,
+        audit=audit,
     )
 
 

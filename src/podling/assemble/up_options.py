@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
+from podling.assemble.audit_options import AuditOptions
 from podling.assemble.node_options import NodeOptions
 from podling.instance import Instance
 
@@ -14,7 +15,7 @@ class UpOptions(msgspec.Struct, frozen=True):
     instance: Instance
     port: int | None = None
     node: NodeOptions = msgspec.field(default_factory=NodeOptions)
-    audit_log: str = ""
+    audit: AuditOptions = AuditOptions()
 
 
 class Settled(msgspec.Struct, frozen=True):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -28,15 +29,21 @@ from podling.model.gates import Gates
     help="Believe only kubelets that show a certificate of this authority.  [default: believe all]",
 )
 @options.gates
-@options.audit_log
+@options.audit
 def apiserver(
-    instance: Instance, port: int, address: str, kubelet_ca: Path | None, gates: Gates, audit_log: str
+    instance: Instance,
+    port: int,
+    address: str,
+    kubelet_ca: Path | None,
+    gates: Gates,
+    audit: dict[str, Any],
 ) -> None:
     """Serve the Kubernetes API from a data directory. Kubeconfigs for users and parts are written there:
     admin.conf, scheduler.conf and controller-manager.conf; `podling kubeconfig` makes those of nodes."""
     from podling.assemble.apiserver import ServerOptions, StartError, run
+    from podling.assemble.audit_options import AuditOptions
 
-    chosen = ServerOptions(instance, port, address, kubelet_ca, gates, audit_log)
+    chosen = ServerOptions(instance, port, address, kubelet_ca, gates, AuditOptions(**audit))
     try:
         run(chosen, click.echo)
     except StartError as error:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -130,12 +131,57 @@ def node(command: Command) -> Command:
     return command
 
 
-audit_log = click.option(
-    "--audit-log",
-    default="",
-    metavar="PATH|-|off",
-    help="File of the audit log, - for standard output.  [default: audit.log in the data directory]",
+AUDIT = (
+    click.option(
+        "--audit-log",
+        "path",
+        default="",
+        metavar="PATH|-|off",
+        help="File of the audit log, - for standard output.  [default: audit.log in the data directory]",
+    ),
+    click.option(
+        "--audit-log-maxage",
+        "max_age_days",
+        type=click.IntRange(0),
+        default=366,
+        show_default=True,
+        metavar="DAYS",
+        help="Remove rotated audit logs that are older; 0 keeps them.",
+    ),
+    click.option(
+        "--audit-log-maxbackup",
+        "max_backups",
+        type=click.IntRange(0),
+        default=100,
+        show_default=True,
+        metavar="NUMBER",
+        help="Remove the oldest rotated audit logs beyond so many; 0 keeps them.",
+    ),
+    click.option(
+        "--audit-log-maxsize",
+        "max_size_mib",
+        type=click.IntRange(0),
+        default=100,
+        show_default=True,
+        metavar="MEGABYTES",
+        help="Rotate the audit log before it is longer; 0 never does.",
+    ),
 )
+AUDIT_NAMES = ("path", "max_age_days", "max_backups", "max_size_mib")
+
+
+def audit(command: Command) -> Command:
+    """All options of the audit log, given to the command together as `audit`: what `AuditOptions` takes."""
+
+    @functools.wraps(command)
+    def gathering(**given: Any) -> Any:
+        return command(audit={name: given.pop(name) for name in AUDIT_NAMES}, **given)
+
+    wrapped: Command = gathering
+    for option in reversed(AUDIT):
+        wrapped = option(wrapped)
+    return wrapped
+
 
 kubeconfig = click.option(
     "--kubeconfig",

@@ -18,15 +18,16 @@ from podling.instance import DEFAULT_PORT, Instance
 @click.option("--port", type=click.IntRange(1, 65535), help=f"API server port.  [default: {DEFAULT_PORT}]")
 @click.option("--detach", "-d", is_flag=True, help="Return when the node is ready; stop with `podling down`.")
 @options.node
-@options.audit_log
-def up(instance: Instance, port: int | None, detach: bool, audit_log: str, **node: Any) -> None:
+@options.audit
+def up(instance: Instance, port: int | None, detach: bool, audit: dict[str, Any], **node: Any) -> None:
     """Start API server, scheduler, controllers and kubelet in one process, and a containerd beside it."""
     reports = divide(instance.log_file) if detach else None
     # Not before it is known who goes on: what is imported from here on is most of a start.
+    from podling.assemble.audit_options import AuditOptions
     from podling.assemble.node_options import NodeOptions
     from podling.assemble.up import StartError, UpOptions, run
 
-    chosen = UpOptions(instance, port, NodeOptions(**node), audit_log)
+    chosen = UpOptions(instance, port, NodeOptions(**node), AuditOptions(**audit))
     report = reports.line if reports else click.echo
     try:
         run(chosen, report, lambda: _ready(report, reports, instance))

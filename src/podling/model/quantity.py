@@ -6,8 +6,9 @@ Nothing finer than a nano is kept: it is rounded away from zero.
 
 from __future__ import annotations
 
-import functools
 import re
+
+from podling.model.remembered import remembered
 
 _BINARY = {"Ki": 1 << 10, "Mi": 1 << 20, "Gi": 1 << 30, "Ti": 1 << 40, "Pi": 1 << 50, "Ei": 1 << 60}
 _DECIMAL = {"n": -9, "u": -6, "m": -3, "": 0, "k": 3, "M": 6, "G": 9, "T": 12, "P": 15, "E": 18}
@@ -99,7 +100,7 @@ class Quantity:
     __copy__ = __deepcopy__
 
 
-@functools.lru_cache(maxsize=4096)
+@remembered(4096)
 def _parse(text: str) -> Quantity:
     match = _SYNTAX.fullmatch(text.strip(" \t\r\n"))
     if match is None:

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from podling.model.fields import fields_of, is_struct, item_type
+from podling.model.remembered import remembered
 from podling.model.time import micro_time, parse_time, rfc3339
 
 LAYOUTS = {"date-time": "2006-01-02T15:04:05Z07:00", "micro-time": "2006-01-02T15:04:05.000000Z07:00"}
@@ -70,7 +71,7 @@ def _is_list(type_: Any) -> bool:
     return typing.get_origin(type_) is list
 
 
-@functools.lru_cache(maxsize=4096)
+@remembered(4096)
 def settled(text: str, form: str) -> str:
     """`text` in the spelling of `form` (`date-time` or `micro-time`). Raises TimeError."""
     if _is_settled(text, form):

@@ -149,3 +149,16 @@ def test_an_event_tells_the_address_and_no_more_of_a_client_than_is_good() -> No
     AuditLog(sink, StandingClock(at.now)).completed(at, 200)
     event = json.loads(sink.lines[0])
     assert (event["sourceIPs"], event["userAgent"]) == (["::1"], "x" * 1024 + "...TRUNCATED")
+
+
+def test_nobody_fills_the_log_with_one_line() -> None:
+    """What a stranger chooses is a megabyte each; his line is not."""
+    much = "1.2.3.4," * (1 << 17)
+    sink, at = Lines(), context("GET", f"/api/v1/namespaces/{much}/pods/{much}?{much}")
+    at.request.headers = dict.fromkeys(("User-Agent", "X-Forwarded-For", "X-Real-Ip"), much)
+    AuditLog(sink, StandingClock(at.now)).completed(at, 403)
+    (line,) = sink.lines
+    event = json.loads(line)
+    assert len(line) < 40_000 and event["requestURI"].endswith("...TRUNCATED")
+    assert event["userAgent"] == much[:1024] + "...TRUNCATED"
+    assert set(event["sourceIPs"]) == {"1.2.3.4"} and len(event["sourceIPs"]) == 128

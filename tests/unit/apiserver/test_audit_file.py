@@ -9,11 +9,15 @@ import pytest
 
 from podling.apiserver import audit_file as module
 from podling.apiserver.audit_file import AuditFile, audit_file
+from podling.apiserver.audit_rotation import Rotation, backups
+from podling.model.time import SystemClock
+
+CLOCK = SystemClock()
 
 
 async def test_everything_is_in_the_file_in_order(tmp_path: Path) -> None:
     path = tmp_path / "audit.log"
-    async with audit_file(path) as audit:
+    async with audit_file(path, CLOCK) as audit:
         for n in range(1000):
             audit.write(b"%d\n" % n)
             if n % 100 == 0:
@@ -24,23 +28,24 @@ async def test_everything_is_in_the_file_in_order(tmp_path: Path) -> None:
 
 async def test_a_file_that_is_there_is_gone_on_with(tmp_path: Path) -> None:
     for line in (b"a\n", b"b\n"):
-        async with audit_file(tmp_path / "audit.log") as audit:
+        async with audit_file(tmp_path / "audit.log", CLOCK) as audit:
             audit.write(line)
     assert (tmp_path / "audit.log").read_bytes() == b"a\nb\n"
 
 
 async def test_a_file_that_is_long_makes_room_for_another(tmp_path: Path) -> None:
-    audit = AuditFile(tmp_path / "audit.log", rotate_bytes=4)
+    audit = AuditFile(tmp_path / "audit.log", CLOCK, Rotation(max_bytes=4))
     for line in (b"one\n", b"two\n", b"3\n"):
         audit.write(line)
         await audit._write_waiting()
-    assert (tmp_path / "audit.log.1").read_bytes() == b"two\n"
     assert (tmp_path / "audit.log").read_bytes() == b"3\n"
+    old = sorted(backup.path.read_bytes() for backup in backups(tmp_path / "audit.log"))
+    assert old == [b"one\n", b"two\n"], "nothing that is rotated is lost"
 
 
 async def test_who_writes_too_much_waits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "FULL_BYTES", 3)
-    audit = AuditFile(tmp_path / "audit.log")
+    audit = AuditFile(tmp_path / "audit.log", CLOCK)
     audit.write(b"one\n")
     assert audit.full
     async with asyncio.TaskGroup() as tasks:
@@ -57,7 +62,7 @@ async def test_a_disk_that_refuses_is_told_of_and_tried_again(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     folder = tmp_path / "gone"
-    audit = AuditFile(folder / "audit.log")
+    audit = AuditFile(folder / "audit.log", CLOCK)
     for _ in range(2):
         audit.write(b"lost\n")
         await audit._write_waiting()
@@ -74,7 +79,7 @@ async def test_lines_that_come_soon_after_each_other_are_one_write(
 ) -> None:
     writes: list[bytes] = []
     monkeypatch.setattr(AuditFile, "_append", lambda self, data: writes.append(data))
-    async with audit_file(tmp_path / "audit.log") as audit:
+    async with audit_file(tmp_path / "audit.log", CLOCK) as audit:
         for n in range(10):
             audit.write(b"%d\n" % n)
             await asyncio.sleep(0)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import email
-import io
 import socket
 import ssl
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
@@ -21,6 +20,7 @@ from aiohttp import web
 from podling.apiserver.http import LARGE, LONGEST_REST, head_of, listening, rest_after, tls_context
 from podling.apiserver.request import Request
 from podling.apiserver.response import Response
+from podling.model.errors import StatusError
 from podling.pki import Authority
 from podling.streaming.errors import Disconnected
 
@@ -35,6 +35,10 @@ class Echo:
 
     async def handle(self, request: Request) -> Response:
         self.requests.append(request)
+        if request.path == "/refused":
+            return Response(403, b"no", "text/plain")
+        if request.read is not None:
+            request.body = await request.read()
         match request.path:
             case "/stream":
                 return Response(200, self._stream())
@@ -179,12 +183,91 @@ async def test_the_head_of_an_answer_alone() -> None:
     assert after.endswith(b"GET /?")
 
 
-async def test_a_body_is_read_just_above_the_limit(session: aiohttp.ClientSession) -> None:
+@pytest.mark.parametrize("announced", [True, False])
+async def test_a_body_above_the_limit_is_not_read_on(announced: bool) -> None:
+    """Of one that says how long it is not a byte is wanted."""
+    errors: list[StatusError] = []
+
+    async def handle(request: Request) -> Response:
+        assert request.read is not None
+        try:
+            await request.read()
+        except StatusError as error:
+            errors.append(error)
+        return Response(413)
+
+    head = "Content-Length: 8388608" if announced else "Transfer-Encoding: chunked"
+    body = b"" if announced else b"400000\r\n" + bytes(4 << 20)
+    async with listening(handle, "127.0.0.1", 0, None, end_streams=lambda: None) as port:
+        async with asyncio.timeout(10):
+            heard = await said(port, f"POST / HTTP/1.1\r\nHost: x\r\n{head}\r\n\r\n".encode() + body)
+    assert heard.startswith(b"HTTP/1.1 413") and b"\r\nConnection: close\r\n" in heard
+    assert [error.code for error in errors] == [413]
+
+
+async def said(port: int, data: bytes) -> bytes:
+    """What a client that says this and no more is answered until the server ends the connection."""
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    with suppress(ConnectionError):
+        writer.write(data)
+        await writer.drain()
+    heard = b""
+    with suppress(ConnectionError):
+        while piece := await reader.read(65536):
+            heard += piece
+    writer.close()
+    return heard
+
+
+SMUGGLED = b"GET /smuggled HTTP/1.1\r\nHost: x\r\n\r\n"
+REFUSED = "POST /refused HTTP/1.1\r\nHost: x\r\n"
+NEXT = f"{LAST}\r\nHost: x\r\n\r\n".encode()
+
+
+async def test_a_body_nobody_wanted_is_thrown_away_and_the_connection_kept() -> None:
+    echo = Echo()
+    body = SMUGGLED * 10
+    async with serving(echo) as url:
+        head = f"{REFUSED}Content-Length: {len(body)}\r\n\r\n".encode()
+        heard = await said(int(url.rpartition(":")[2]), head + body + NEXT)
+    assert heard.count(b"HTTP/1.1") == 2 and b"Connection: close" not in heard.partition(b"GET /?")[0][:200]
+    assert [request.path for request in echo.requests] == ["/refused", "/"]
+    assert echo.requests[0].body == b""
+
+
+@pytest.mark.parametrize(
+    ("headers", "body"),
+    [
+        ("Content-Length: 300000", b""),
+        ("Content-Length: 300000", SMUGGLED * 8000),
+        ("Content-Length: 100\r\nExpect: 100-continue", b""),
+        ("Transfer-Encoding: chunked", b"50000\r\n" + SMUGGLED * 9000),
+    ],
+)
+async def test_what_follows_a_body_nobody_wanted_is_no_request(headers: str, body: bytes) -> None:
+    """The client is answered at once, and the connection ends, as Go does it."""
     echo = Echo()
     async with serving(echo) as url:
-        with suppress(aiohttp.ClientError):
-            await session.post(url, data=io.BytesIO(b"x" * (8 << 20)))
-    assert 3 << 20 < len(echo.requests[0].body) < 4 << 20
+        heard = await said(int(url.rpartition(":")[2]), f"{REFUSED}{headers}\r\n\r\n".encode() + body + NEXT)
+    assert heard.startswith(b"HTTP/1.1 403") and heard.count(b"HTTP/1.1") == 1
+    assert b"\r\nConnection: close\r\n" in heard and b"100 Continue" not in heard
+    assert [request.path for request in echo.requests] == ["/refused"]
+
+
+@pytest.mark.parametrize("path", ["/%zz", "/a%", "/%2"])
+async def test_a_path_with_a_broken_escape_is_no_request(path: str) -> None:
+    echo = Echo()
+    async with serving(echo) as url:
+        (answer,) = await conversation(url, f"GET {path} HTTP/1.1")
+    assert answer.startswith(b"1 400 Bad Request\r\n") and answer.endswith(b"\r\n\r\n400 Bad Request")
+    assert echo.requests == []
+
+
+async def test_the_whole_url_may_be_asked_for() -> None:
+    echo = Echo()
+    async with serving(echo) as url:
+        await conversation(url, "GET http://x/c?d HTTP/1.1\r\nConnection: close")
+    assert [(request.path, request.query) for request in echo.requests] == [("/c", "d")]
 
 
 async def test_a_client_may_ask_before_it_sends(session: aiohttp.ClientSession) -> None:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import gc
 import gzip
 import json
+import tracemalloc
 from typing import Any
 
 import pytest
 
+from podling.apiserver import pipeline
 from podling.apiserver.authn.authenticator import AUTHENTICATED
 from podling.apiserver.context import RequestContext
 from podling.apiserver.request import Request, User
@@ -79,6 +82,72 @@ async def test_strangers_are_refused(api: Any) -> None:
 async def test_a_refusal_comes_before_the_body_is_looked_at(api: Any) -> None:
     api.user = None
     assert (await api.post(CONFIGS, b"x" * (4 << 20))).status == 403
+
+
+async def test_nothing_is_kept_of_what_is_asked_at_length(api: Any) -> None:
+    """R-SYS-4: neither of a stranger, nor of one whose credentials are none, nor of a user."""
+    root, megabyte = api.user, 1 << 20
+
+    async def ask(number: int) -> None:
+        much = f"{number:x}" * megabyte
+        for user, headers in ((None, {}), (None, {"Authorization": much}), (root, {})):
+            api.user = user
+            await api.raw("GET", f"{CONFIGS}/{much}", Accept=f"application/json;q={much}", **headers)
+            await api.raw("GET", f"{CONFIGS}?labelSelector={much}", User_Agent=much)
+            await api.raw("PATCH", f"{CONFIGS}/a", b"{}", Content_Type=much)
+
+    await ask(0)
+    tracemalloc.start()
+    try:
+        for number in range(1, 5):
+            await ask(number)
+        gc.collect()
+        kept, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert kept < megabyte
+
+
+async def test_strangers_fill_no_cache(api: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("recall_query", "recall_path"):
+        monkeypatch.setattr(pipeline, name, None)
+    api.user = None
+    assert (await api.get(f"{CONFIGS}?watch=1")).status == 403
+    assert (await api.get(f"{CONFIGS}?watch=1", Authorization="Bearer x")).status == 401
+    assert (await api.get("/version?x=y")).status == 404
+
+
+ACCOUNT = "system:serviceaccount:default:default"
+
+
+class Unread:
+    """A body that tells whether it was asked for."""
+
+    def __init__(self) -> None:
+        self.asked = 0
+
+    async def read(self) -> bytes:
+        self.asked += 1
+        return b'{"metadata":{"name":"a"}}'
+
+
+@pytest.mark.parametrize(
+    ("user", "headers", "path", "status", "asked"),
+    [
+        (None, {}, CONFIGS, 403, 0),
+        (None, {"Authorization": "Bearer x"}, CONFIGS, 401, 0),
+        (None, {}, "/healthz", 403, 0),
+        (User("root", ("system:masters",)), {}, "/healthz", 200, 0),
+        (User("root", ("system:masters",)), {"Impersonate-User": ACCOUNT}, CONFIGS, 403, 0),
+        (User("root", ("system:masters",)), {}, CONFIGS, 201, 1),
+    ],
+)
+async def test_a_body_is_read_when_it_is_known_who_sends_it_and_that_he_may(
+    api: Any, user: User | None, headers: dict[str, str], path: str, status: int, asked: int
+) -> None:
+    unread = Unread()
+    request = Request("POST", path, "", headers, user=user, read=unread.read)
+    assert ((await api.server.handle(request)).status, unread.asked) == (status, asked)
 
 
 async def test_a_certificate_is_an_identity(api: Any) -> None:

@@ -1,5 +1,7 @@
 """R-SYS-1: a path and a method are read as Kubernetes' RequestInfoFactory reads them."""
 
+from urllib.parse import unquote
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -47,6 +49,17 @@ RESOURCES = [
     ("GET", "/apis/coordination.k8s.io/v1/leases", "list", "coordination.k8s.io", "v1", "", "leases", "", ""),
     ("GET", "/api/v1/nodes/n%3A1", "get", "", "v1", "", "nodes", "", "n:1"),
     ("OPTIONS", "/api/v1/nodes/n", "", "", "v1", "", "nodes", "", "n"),
+    # Decoded first and divided then; what is empty at the end is nothing, what is empty between is a part.
+    ("GET", "/api/v1/namespaces/a/pods/b%2Flog", "get", "", "v1", "a", "pods", "log", "b"),
+    ("GET", "/api/v1/namespaces%2Fa/pods", "list", "", "v1", "a", "pods", "", ""),
+    ("GET", "/api%2Fv1/namespaces%2fa/pods//", "list", "", "v1", "a", "pods", "", ""),
+    ("GET", "//api/v1/nodes/n", "get", "", "v1", "", "nodes", "", "n"),
+    ("GET", "/api/v1/namespaces//pods", "list", "", "v1", "", "pods", "", ""),
+    ("GET", "/api/v1/namespaces/a//pods", "get", "", "v1", "a", "", "", "pods"),
+    ("GET", "/api/v1/namespaces/a/pods//log", "list", "", "v1", "a", "pods", "log", ""),
+    ("GET", "/api/v1/namespaces/a/pods/%2e%2e/log", "get", "", "v1", "a", "pods", "log", ".."),
+    ("GET", "/api/v1/nodes/%2561", "get", "", "v1", "", "nodes", "", "%61"),
+    ("GET", "/api/v1/nodes/%ff", "get", "", "v1", "", "nodes", "", "\ufffd"),
 ]
 
 
@@ -54,8 +67,8 @@ RESOURCES = [
 def test_resource_requests(row: tuple[str, ...]) -> None:
     method, target, verb, group, version, namespace, resource, subresource, name = row
     path, _, query = target.partition("?")
-    expected = RequestInfo(verb, path, True, group, version, namespace, resource, subresource, name)
-    assert request_info(method, path, parse_query(query)) == expected
+    found = request_info(method, path, parse_query(query))
+    assert found[:1] + found[2:9] == (verb, True, group, version, namespace, resource, subresource, name)
 
 
 @pytest.mark.parametrize(
@@ -83,10 +96,24 @@ def test_a_verb_in_the_path_needs_a_resource() -> None:
     assert raised.value.code == 400
 
 
+def test_what_follows_is_kept_whatever_comes_before_it() -> None:
+    assert request_info("GET", "/api/v1/namespaces/a/pods/b//log", {}).rest == ("log",)
+    assert request_info("GET", "/api/v1/namespaces/a/pods/b/proxy/c%2Fd", {}).rest == ("c", "d")
+
+
 @given(st.text(alphabet=st.sampled_from("/apisv1watchnme%2F."), max_size=60))
 def test_only_a_status_escapes(path: str) -> None:
     try:
         info = request_info("GET", path, {})
     except StatusError:
         return
-    assert info.is_resource_request == bool(info.resource)
+    parts = unquote(path, errors="replace").strip("/").split("/")
+    named = (info.api_group, info.api_version, info.namespace, info.resource, info.name, info.subresource)
+    assert set(named) | set(info.rest) <= {"", *parts}, "what is authorized is what the path says"
+
+
+def test_a_query_has_only_so_many_parameters() -> None:
+    assert len(parse_query("&".join(f"p{n}" for n in range(10_000)))) == 10_000
+    with pytest.raises(StatusError) as raised:
+        parse_query("a&" * 10_001)
+    assert raised.value.code == 400

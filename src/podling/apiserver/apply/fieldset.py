@@ -10,10 +10,11 @@ operation changes its arguments, so a parsed set may be shared, and results shar
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import lru_cache
 from typing import Any
 
 import msgspec
+
+from podling.model.remembered import remembered
 
 Fields = dict[str, Any]
 """A node: nodes by path element."""
@@ -38,7 +39,7 @@ def encode(fields: Fields) -> bytes:
     return _encode(fields)
 
 
-@lru_cache(maxsize=4096)
+@remembered(512, longest=8192)
 def parse(data: bytes) -> Fields:
     """Many objects of one shape are managed alike, so sets are remembered. Raises FieldsError."""
     try:

@@ -5,13 +5,12 @@ What the record says is decided in `apply/`; here it is only told who writes, an
 
 from __future__ import annotations
 
-from functools import lru_cache
-
 from podling.apiserver.apply.managers import Writer
 from podling.apiserver.apply.tracking import Track, by_update
 from podling.apiserver.context import RequestContext
 from podling.apiserver.verbs.scope import Scope
 from podling.model.errors import Cause, invalid
+from podling.model.remembered import remembered
 
 LONGEST_MANAGER = 128
 
@@ -49,7 +48,7 @@ def field_manager(context: RequestContext, options_kind: str) -> str:
     return manager
 
 
-@lru_cache(maxsize=1024)
+@remembered(1024)
 def program(user_agent: str) -> str:
     """`kubectl` of `kubectl/v1.32.0 (linux/amd64)`."""
     name = "".join(letter for letter in user_agent.partition("/")[0] if letter.isprintable())

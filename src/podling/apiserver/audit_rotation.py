@@ -1,0 +1,59 @@
+"""When the audit log's file becomes an old one, and when an old one goes: Kubernetes' `--audit-log-maxsize`,
+`-maxbackup` and `-maxage`, with its names for old files, `audit-2026-01-02T03-04-05.678.log`, in UTC.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import NamedTuple
+
+_FORMAT = "%Y-%m-%dT%H-%M-%S.%f"
+
+
+class Rotation(NamedTuple):
+    """No file is rotated or removed for a bound that is 0."""
+
+    max_bytes: int = 100 << 20
+    backups: int = 100
+    age: timedelta = timedelta(days=366)
+
+    def is_due(self, size: int, more: int) -> bool:
+        """Whether a file of `size` bytes makes room for another before `more` are written."""
+        return bool(self.max_bytes and size and size + more > self.max_bytes)
+
+
+class Backup(NamedTuple):
+    rotated: datetime
+    path: Path
+
+
+def rotate(path: Path, rotation: Rotation, now: datetime) -> None:
+    """Keep the file at `path` under the name of an old one, and remove those that are too many or too old.
+    Raises OSError."""
+    # Two within a millisecond must not become one.
+    while (old := _backup_path(path, now)).exists():
+        now += timedelta(milliseconds=1)
+    path.rename(old)
+    kept = sorted(backups(path), reverse=True)
+    too_many = kept[rotation.backups :] if rotation.backups else []
+    too_old = [backup for backup in kept if rotation.age and backup.rotated < now - rotation.age]
+    for backup in {*too_many, *too_old}:
+        backup.path.unlink()
+
+
+def backups(path: Path) -> Iterator[Backup]:
+    """The old files of the log at `path`; what else lies beside it has another name."""
+    prefix = f"{path.stem}-"
+    for file in path.parent.iterdir():
+        if file.name.startswith(prefix) and file.suffix == path.suffix:
+            try:
+                rotated = datetime.strptime(file.stem.removeprefix(prefix), _FORMAT).replace(tzinfo=UTC)
+            except ValueError:
+                continue
+            yield Backup(rotated, file)
+
+
+def _backup_path(path: Path, now: datetime) -> Path:
+    return path.with_name(f"{path.stem}-{now.strftime(_FORMAT)[:-3]}{path.suffix}")
