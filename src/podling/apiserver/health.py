@@ -42,11 +42,11 @@ class HealthPaths:
         return [*(f"/{path}" for path in self._checks), *each]
 
     async def serve(self, context: RequestContext) -> Response | None:
-        path, _, name = context.info.path.strip("/").partition("/")
+        path, slash, name = context.info.path.removeprefix("/").partition("/")
         checks = self._checks.get(path)
         if checks is None:
             return None
-        if name:
+        if slash:
             return await report_one(checks[name]) if name in checks else None
         query = context.query
         return await report(path, checks, verbose="verbose" in query, exclude=query.get("exclude", ()))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Callable
 from typing import Any
+from urllib.parse import quote
 
 import aiohttp
 import msgspec
@@ -13,6 +14,7 @@ from podling.apiserver.authn.impersonation import is_about_impersonation
 from podling.apiserver.context import RequestContext
 from podling.apiserver.kubelets import Kubelets, http_connector, unverified
 from podling.apiserver.proxy_target import (
+    AS_IT_IS,
     Target,
     asked_of,
     node_target,
@@ -44,7 +46,7 @@ OF_CONNECTION = frozenset(
         "upgrade",
     }
 )
-OURS = (OF_CONNECTION - {"content-type"}) | {"authorization", "expect"}
+OURS = (OF_CONNECTION - {"content-type"}) | {"authorization", "expect", "x-forwarded-for", "x-forwarded-uri"}
 """What a request carries for us and nobody else."""
 NOT_ADDED = ("User-Agent", "Accept", "Accept-Encoding", "Content-Type")
 
@@ -66,7 +68,8 @@ class HttpProxy:
     def target(self, context: RequestContext, obj: Any) -> tuple[Address, str]:
         """Whom, and what of it, with the query. Raises StatusError."""
         found = self._target(context, obj)
-        below, query = path_below(context.request.path) or "/", context.request.query
+        below = path_below(context.request.path, context.info) or "/"
+        query = context.request.query
         return self._address(found), f"{below}?{query}" if query else below
 
     def _address(self, target: Target) -> Address:
@@ -77,7 +80,7 @@ class HttpProxy:
     async def relayed(self, context: RequestContext, obj: Any) -> Response:
         """Raises StatusError."""
         request = context.request
-        if not path_below(request.path) and request.method in ("GET", "HEAD"):
+        if not path_below(request.path, context.info) and request.method in ("GET", "HEAD"):
             return _moved(request.path, request.query)
         address, target = self.target(context, obj)
         head = _Head()
@@ -111,6 +114,21 @@ def _moved(path: str, query: str) -> Response:
     return Response(301, b"", TEXT, {"Location": location})
 
 
+def _whence(context: RequestContext) -> dict[str, str]:
+    """Who asked, for whom, and by which path."""
+    request, info = context.request, context.info
+    place = f"namespaces/{info.namespace}/" if info.resource != "nodes" else ""
+    front = f"/api/{info.api_version}/{place}{info.resource}/{info.name}/proxy"
+    below = path_below(request.path, info) or "/"
+    headers = {"X-Forwarded-Uri": quote(front, safe=AS_IT_IS) + below}
+    if "Host" in request.headers:
+        headers["Host"] = request.headers["Host"]
+    if request.remote:
+        before = request.headers.get("X-Forwarded-For")
+        headers["X-Forwarded-For"] = f"{before}, {request.remote}" if before else request.remote
+    return headers
+
+
 def _is_ours(header: str) -> bool:
     return header.lower() in OURS or is_about_impersonation(header)
 
@@ -122,6 +140,7 @@ async def _relay(
     host = f"[{address.host}]" if ":" in address.host else address.host
     url = URL(f"{'https' if address.tls else 'http'}://{host}:{address.port}{target}", encoded=True)
     headers = {name: value for name, value in request.headers.items() if not _is_ours(name)}
+    headers |= _whence(context)
     connector = http_connector(address)
     timeout = aiohttp.ClientTimeout(total=None)
     async with aiohttp.ClientSession(

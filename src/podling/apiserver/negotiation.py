@@ -38,6 +38,9 @@ OBJECT_SHAPES = frozenset(
 )
 
 
+METADATA_SHAPES = frozenset(shape for shape in OBJECT_SHAPES if shape[0] != "Table")
+
+
 @remembered(1024)
 def negotiate(accept: str, shapes: frozenset[tuple[str, str, str]] = frozenset()) -> Wanted:
     """The first clause of `accept` that can be served, highest quality first; `shapes` are the (kind, group,

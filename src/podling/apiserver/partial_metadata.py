@@ -5,12 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from podling.model import json
-from podling.model.meta import ListMeta
+from podling.model.meta import KubeObject, ListMeta
 from podling.watch.change import Sight
 from podling.watch.entry import Entry
 
 _HEAD = b'{"kind":"PartialObjectMetadata","apiVersion":"meta.k8s.io/v1","metadata":'
 _LIST_HEAD = b'{"kind":"PartialObjectMetadataList","apiVersion":"meta.k8s.io/v1","metadata":'
+
+
+def metadata_of(obj: KubeObject) -> bytes:
+    return _HEAD + json.encode(obj.metadata) + b"}"
 
 
 def partial_metadata(entry: Entry, revision: int) -> bytes:

@@ -7,19 +7,21 @@ The name may carry a scheme and a port, `https:web:8443`; what it leaves open, t
 from __future__ import annotations
 
 import ipaddress
+import posixpath
 import random
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
+from urllib.parse import quote
 
 from podling.apiserver.kubelet_location import kubelet_address
+from podling.apiserver.request import RequestInfo, decoded
 from podling.model.errors import StatusError, bad_request
 from podling.model.node import Node
 from podling.model.pod import Pod
 from podling.model.service import Endpoints, Service
 
-DEPTH = 6
-NAMESPACED_DEPTH = 8
-"""How many parts of a path come before what follows `proxy`."""
+AS_IT_IS = "$&+,/:;=@"
+"""What Go leaves in a path, beside letters, digits and `-_.~`; the rest is escaped."""
 DEFAULT_PORTS = {"http": 80, "https": 443}
 
 
@@ -52,11 +54,19 @@ def asked_of(name: str, what: str) -> Asked:
     raise bad_request(f'invalid {what} request "{name}"')
 
 
-def path_below(path: str) -> str:
-    """What follows `proxy`, still encoded; "" when not even a slash does."""
-    depth = NAMESPACED_DEPTH if path.split("/", 4)[3] == "namespaces" else DEPTH
-    parts = path.split("/", depth)
-    return f"/{parts[depth]}" if len(parts) > depth else ""
+def path_below(path: str, info: RequestInfo) -> str:
+    """What follows `proxy`, as Kubernetes passes it on; "" when not even a slash does.
+
+    It is decoded, cleaned of `//`, `.` and `..`, and encoded again, so that nobody reads it another way.
+    """
+    whole = decoded(path)
+    if not info.rest:
+        return "/" if whole.endswith(b"/") else ""
+    rest = b"/".join(whole.strip(b"/").split(b"/")[-len(info.rest) :])
+    below = posixpath.normpath(b"/" + rest.lstrip(b"/"))
+    if whole.endswith(b"/") and below != b"/":
+        below += b"/"
+    return quote(below, safe=AS_IT_IS)
 
 
 def node_target(asked: Asked, node: Node) -> Target:

@@ -7,12 +7,13 @@ path is the older way to ask for a watch; only there one is of a single object.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from podling.apiserver.context import RequestContext
 from podling.apiserver.errors import MethodNotSupported, no_such_page
-from podling.apiserver.negotiation import OBJECT_SHAPES, negotiate
+from podling.apiserver.negotiation import METADATA_SHAPES, OBJECT_SHAPES, negotiate
 from podling.apiserver.registry.kind import PROXY_VERBS, Action, Answer, Connect, Members
 from podling.apiserver.registry.review import Review
 from podling.apiserver.request import RequestInfo
@@ -31,7 +32,7 @@ from podling.apiserver.verbs.review import review
 from podling.apiserver.verbs.scope import Scope
 from podling.apiserver.verbs.update import update
 from podling.apiserver.verbs.watch import watch
-from podling.model.errors import page_not_found
+from podling.model.errors import bad_request, page_not_found
 from podling.model.remembered import remembered
 
 Verb = Callable[[RequestContext, Scope], Awaitable[Response]]
@@ -54,6 +55,8 @@ ON_ACTIONS: Mapping[str, Verb] = {"create": act}
 ON_ANSWERS: Mapping[str, Verb] = {"create": answer}
 ON_MEMBERS: Mapping[str, Verb] = {"create": create_member, "get": get_member, "delete": delete_member}
 ON_NODES: Mapping[str, Verb] = dict.fromkeys(PROXY_VERBS, connect)
+NOT_TABLES = frozenset({review, answer, act})
+"""What is answered is no object of the resource, and so there are no columns for it."""
 METHODS = {
     "get": "GET",
     "list": "GET",
@@ -64,6 +67,8 @@ METHODS = {
     "delete": "DELETE",
     "deletecollection": "DELETE",
 }
+PASSED_ON = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
+"""The methods that reach what is behind a proxy."""
 REMEMBERED = 4096
 EVERYWHERE = frozenset({"list", "watch"})
 """What a namespaced resource may be asked without naming a namespace."""
@@ -83,8 +88,10 @@ class Way(NamedTuple):
     verb: Verb
     scope: Scope
     deprecation: str
+    shapes: frozenset[tuple[str, str, str]]
+    """Those a client may ask its answer in."""
     is_shaped: bool
-    """Whether its answer comes in the shape the client asks for; a node's comes as it is."""
+    """Whether it matters what a client asks for; a node's answer comes as it is."""
 
 
 class Routes:
@@ -101,7 +108,7 @@ class Routes:
         if way.deprecation:
             context.warnings.append(way.deprecation)
         if way.is_shaped:
-            context.wanted = negotiate(context.request.headers.get("Accept", ""), OBJECT_SHAPES)
+            context.wanted = negotiate(context.request.headers.get("Accept", ""), way.shapes)
         return await way.verb(context, way.scope)
 
     def _found(self, path: str, info: RequestInfo, method: str) -> Way | None:
@@ -114,16 +121,18 @@ class Routes:
                 raise page_not_found()
             return None
         _check_place(info, route.scope)
+        _check_name(info)
         subresource = route.scope.subresource
         is_passed_on = isinstance(subresource, Connect) and subresource.has_path
         if not is_passed_on and len(info.rest) != isinstance(subresource, Members):
             raise page_not_found()
         verbs = route.named if info.name else route.unnamed
-        verb = verbs.get(info.verb)
-        # HEAD reads as get, and POST to /watch/ as watch, but neither is served; a proxy takes all.
-        if verb is None or (METHODS[info.verb] != method and not is_passed_on):
+        verb = connect if is_passed_on and method in PASSED_ON else verbs.get(info.verb)
+        # HEAD reads as get, and POST to /watch/ as watch, but neither is served.
+        if verb is None or (METHODS.get(info.verb) != method and not is_passed_on):
             raise not_among(verbs)
-        return Way(verb, route.scope, route.scope.store.kind.deprecation, verb is not connect)
+        shapes = METADATA_SHAPES if verb in NOT_TABLES else OBJECT_SHAPES
+        return Way(verb, route.scope, route.scope.store.kind.deprecation, shapes, verb is not connect)
 
 
 def endpoint(scope: Scope) -> tuple[str, str, str, str]:
@@ -154,6 +163,16 @@ def _only(verbs: Mapping[str, Verb], allowed: Sequence[str]) -> Mapping[str, Ver
 
 def not_among(verbs: Iterable[str]) -> MethodNotSupported:
     return MethodNotSupported(METHODS[verb] for verb in verbs)
+
+
+def _check_name(info: RequestInfo) -> None:
+    """Refuse what is a part of a path and can be no name. Raises StatusError 400."""
+    if info.subresource and not info.name:
+        raise bad_request("name must be provided")
+    if info.name in (".", ".."):
+        raise bad_request(f"Name parameter invalid: {json.dumps(info.name)}: may not be '{info.name}'")
+    if "%" in info.name:
+        raise bad_request(f"Name parameter invalid: {json.dumps(info.name)}: may not contain '%'")
 
 
 def _check_place(info: RequestInfo, scope: Scope) -> None:

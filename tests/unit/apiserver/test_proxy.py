@@ -252,9 +252,25 @@ async def test_what_is_asked_of_a_node_is_asked_of_its_kubelet(kubelet: Kubelet,
     assert (response.status, response.headers["X-Said"]) == (418, "so")
     assert response.content_type == "a/b; charset=utf-8"
     assert await body_of(response) == b"PUT body"
-    assert kubelet.asked == "/a%2Fb/?x=1"
+    assert kubelet.asked == "/a/b/?x=1"
     assert kubelet.headers["X_Mine"] == "y"
+    assert kubelet.headers["X-Forwarded-Uri"] == "/api/v1/nodes/n/proxy/a/b/"
     assert not [name for name in kubelet.headers if name.startswith(("Authorization", "Impersonate"))]
+
+
+@pytest.mark.parametrize("method", ["GET", "HEAD", "OPTIONS", "POST", "PUT", "PATCH", "DELETE"])
+async def test_who_is_behind_a_proxy_learns_who_asks(kubelet: Kubelet, proxy: KubeletProxy, method: str):
+    async def answer(request: web.BaseRequest) -> web.StreamResponse:
+        return web.Response(headers={"X-Method": request.method})
+
+    kubelet.handler = answer
+    context = proxied("nodes", "n/proxy/a", method, Host="podling:6443")
+    context.request.remote = "10.0.0.9"
+    context.request.headers = {**context.request.headers, "X-Forwarded-For": "10.0.0.8"}
+    response = await proxy(context, kubelet.node("n"))
+    assert response.headers["X-Method"] == method and await body_of(response) == b""
+    assert kubelet.headers["Host"] == "podling:6443"
+    assert kubelet.headers["X-Forwarded-For"] == "10.0.0.8, 10.0.0.9"
 
 
 async def test_a_proxied_directory_ends_in_a_slash(kubelet: Kubelet, proxy: KubeletProxy):

@@ -13,6 +13,7 @@ from podling.apiserver.proxy_target import (
     pod_target,
     service_target,
 )
+from podling.apiserver.request import request_info
 from podling.model.container import Container, ContainerPort
 from podling.model.errors import StatusError
 from podling.model.meta import ObjectMeta
@@ -57,11 +58,19 @@ def test_a_name_that_is_none(name: str) -> None:
         ("/api/v1/nodes/n/proxy", ""),
         ("/api/v1/nodes/n/proxy/", "/"),
         ("/api/v1/nodes/n/proxy/stats/summary", "/stats/summary"),
-        ("/api/v1/namespaces/ns/pods/p:80/proxy/a//b%2Fc/", "/a//b%2Fc/"),
+        ("/api/v1/namespaces/ns/pods/p:80/proxy/a//b%2Fc/", "/a/b/c/"),
+        ("/api/v1%2Fnamespaces%2fns/pods/p/%70roxy/a", "/a"),
+        ("/api/v1/nodes/n/proxy%2Fa", "/a"),
+        ("/api/v1/nodes/n/proxy//a", "/a"),
+        ("/api/v1/nodes/n/proxy/a/./b/../c", "/a/c"),
+        ("/api/v1/nodes/n/proxy/../..", "/"),
+        ("/api/v1/nodes/n/proxy/%2e%2e/%2e%2e/x/", "/x/"),
+        ("/api/v1/nodes/n/proxy/a%20b%3Fc%25d;e+f", "/a%20b%3Fc%25d;e+f"),
+        ("/api/v1/nodes/n/proxy/%ff%00%c3%a9", "/%FF%00%C3%A9"),
     ],
 )
-def test_what_follows_is_passed_on_as_it_is(path: str, below: str) -> None:
-    assert path_below(path) == below
+def test_what_follows_is_passed_on_as_kubernetes_does(path: str, below: str) -> None:
+    assert path_below(path, request_info("GET", path, {})) == below
 
 
 def node(address: str = "10.0.0.1") -> Node:

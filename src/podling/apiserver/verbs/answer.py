@@ -10,8 +10,8 @@ from podling.apiserver.response import Response
 from podling.apiserver.verbs.body import read_object
 from podling.apiserver.verbs.options import is_dry_run
 from podling.apiserver.verbs.scope import Scope
+from podling.apiserver.verbs.show import show_answer
 from podling.apiserver.verbs.update import check_place
-from podling.model import json
 from podling.model.errors import invalid
 
 OPTIONS = "CreateOptions"
@@ -32,4 +32,4 @@ async def answer(context: RequestContext, scope: Scope) -> Response:
         raise invalid(body.KIND, "", faults, group)
     await scope.admission(context, "CREATE", dry_run=dry_run).admit(body, None)
     subresource.answer(obj, body, scope.judges, context.now)
-    return Response(201, json.encode(body))
+    return show_answer(context, body)

@@ -19,7 +19,7 @@ from podling.apiserver.verbs.show import show
 from podling.apiserver.verbs.tracked import tracked
 from podling.apiserver.verbs.update import check_place
 from podling.model import json
-from podling.model.errors import Cause, StatusError, invalid
+from podling.model.errors import Cause, StatusError, bad_request, invalid
 from podling.model.strict import field_faults, strict_message
 from podling.watch.entry import Entry
 
@@ -36,6 +36,10 @@ async def patch(context: RequestContext, scope: Scope) -> Response:
         return await apply(context, scope)
     if "force" in context.query:
         raise invalid(OPTIONS, "", [FORCED], "meta.k8s.io")
+    try:
+        request.body.decode()
+    except UnicodeDecodeError as error:
+        raise bad_request(f"the patch is not UTF-8: {error.reason} at byte {error.start}") from error
     patched_from = parse_patch(media_type, request.body, type_)
     validation = field_validation(context.query, OPTIONS)
     own_faults = [] if validation == "Ignore" else patch_faults(media_type, request.body)

@@ -10,7 +10,7 @@ from podling.apiserver.registry.review import Review
 from podling.apiserver.response import Response
 from podling.apiserver.verbs.body import read_object
 from podling.apiserver.verbs.scope import Scope
-from podling.model import json
+from podling.apiserver.verbs.show import show_answer
 from podling.model.errors import invalid
 
 OPTIONS = "CreateOptions"
@@ -25,4 +25,4 @@ async def review(context: RequestContext, scope: Scope) -> Response:
     # Who manages which field is the server's to say, and it manages nothing of a question.
     obj.metadata.managed_fields = []
     kind.answer(obj, context.user, scope.judges, context.now)
-    return Response(201, json.encode(obj))
+    return show_answer(context, obj)

@@ -5,12 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from podling.apiserver.context import RequestContext
-from podling.apiserver.partial_metadata import MetadataFrames, partial_metadata, partial_metadata_list
+from podling.apiserver.partial_metadata import (
+    MetadataFrames,
+    metadata_of,
+    partial_metadata,
+    partial_metadata_list,
+)
 from podling.apiserver.response import Response
 from podling.apiserver.table import TableFrames, include_object
 from podling.apiserver.verbs.scope import Scope
 from podling.model import json
-from podling.model.meta import ListMeta
+from podling.model.meta import KubeObject, ListMeta
 from podling.model.scheme import Resource
 from podling.watch.entry import Entry, items
 from podling.watch.frames import Frames
@@ -25,6 +30,11 @@ def show(context: RequestContext, scope: Scope, entry: Entry, status: int = 200)
             return Response(status, scope.tables.of_one(entry, entry.revision, context.now, include))
         case _:
             return Response(status, partial_metadata(entry, entry.revision))
+
+
+def show_answer(context: RequestContext, obj: KubeObject) -> Response:
+    """What was made to answer and is stored nowhere: it has no columns."""
+    return Response(201, metadata_of(obj) if context.wanted.kind else json.encode(obj))
 
 
 def show_list(
