@@ -1,4 +1,6 @@
-"""Keeps the log from growing without end: the history watches may resume in is a window of revisions."""
+"""Keeps the log from growing without end: how things stood can be asked for one INTERVAL later, and no more
+than two, as in Kubernetes; and over at most two windows of revisions.
+"""
 
 from __future__ import annotations
 
@@ -8,12 +10,14 @@ import logging
 from podling.storage.interface import Storage, StorageClosedError
 
 WINDOW = 10_000
+INTERVAL = 300.0
+"""Seconds: `--etcd-compaction-interval` of Kubernetes' API server."""
 
 _log = logging.getLogger(__name__)
 
 
 async def compact_forever(storage: Storage, window: int = WINDOW) -> None:
-    """Keep between one and two windows of history; runs until cancelled."""
+    """At each INTERVAL forget what was before the last; keep at most two windows. Runs until cancelled."""
     overdue = asyncio.Event()
     compacted = 0
 
@@ -22,16 +26,22 @@ async def compact_forever(storage: Storage, window: int = WINDOW) -> None:
             overdue.set()
 
     end = storage.watch("", lambda revision, _: look(revision))
+    at_last_interval, next_interval = storage.revision, asyncio.get_running_loop().time() + INTERVAL
     try:
         while True:
             look(storage.revision)
-            await overdue.wait()
+            try:
+                async with asyncio.timeout_at(next_interval):
+                    await overdue.wait()
+                compacted = storage.revision - window
+            except TimeoutError:
+                compacted = max(compacted, at_last_interval)
+                at_last_interval, next_interval = storage.revision, next_interval + INTERVAL
             overdue.clear()
-            compacted = storage.revision - window
             try:
                 await storage.compact(compacted)
             except StorageClosedError as error:
-                # A full disk passes: the next window tries again.
+                # A full disk passes: the next window or interval tries again.
                 _log.warning("history could not be compacted: %s", error)
     finally:
         end()

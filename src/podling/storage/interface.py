@@ -83,6 +83,11 @@ class Storage(Protocol):
         """The newest revision that is durable and that watchers have been called with."""
         ...
 
+    @property
+    def compacted(self) -> int:
+        """How the store stood before this revision can no longer be said; 0 when all can."""
+        ...
+
     async def get(self, key: str) -> Record | None: ...
 
     async def list(self, prefix: str, *, after: str = "", limit: int = 0) -> Listing:

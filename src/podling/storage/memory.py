@@ -33,6 +33,10 @@ class MemoryStorage:
     def revision(self) -> int:
         return self._revision
 
+    @property
+    def compacted(self) -> int:
+        return self._compacted
+
     async def get(self, key: str) -> Record | None:
         self._check_open()
         return self._records.get(key)

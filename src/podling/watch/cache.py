@@ -121,8 +121,12 @@ class ResourceCache:
     ) -> Selection:
         """Entries under `prefix` in order of key, from the first behind `after`; `limit` 0 is no limit.
 
-        As they stood at `revision`, if one is given. Raises CompactedError when it is out of the window.
+        As they stood at `revision`, if one is given. Raises CompactedError when that was compacted, or is out
+        of the window.
         """
+        if revision is not None and revision < (compacted := self._storage.compacted):
+            # Although the window may go back further: that is for watches, as Kubernetes' watch cache is.
+            raise CompactedError(compacted)
         past = {} if revision is None else self._past(prefix, revision)
         at = self._revision if revision is None else revision
         entries = self._with_past(past, prefix, after) if past else self._from(prefix, after)

@@ -110,6 +110,7 @@ class Comparison(RuleBasedStateMachine):
     @invariant()
     def agree(self) -> None:
         assert self.storage.revision == self.model.revision
+        assert self.storage.compacted == self.model.compacted
         assert self.told == self.model_told
 
     def teardown(self) -> None:

@@ -240,8 +240,10 @@ async def test_compaction_forgets_events_but_no_newest_value(storage: Storage) -
     await storage.update(POD, b"v2", 1)
     await storage.delete("/registry/pods/default/gone", 2)
     await storage.update(POD, b"v3", 3)
+    assert storage.compacted == 0
     await storage.compact(3)
 
+    assert storage.compacted == 3
     with pytest.raises(CompactedError) as compacted:
         await storage.history("", 2)
     assert compacted.value.revision == 3
@@ -260,9 +262,11 @@ async def test_compaction_goes_neither_back_nor_ahead(storage: Storage) -> None:
         await storage.create(f"{POD}-{n}", b"")
     await storage.compact(2)
     await storage.compact(1)
+    assert storage.compacted == 2
     with pytest.raises(CompactedError):
         await storage.history("", 1)
     await storage.compact(99)
+    assert storage.compacted == 3
     await storage.create(POD, b"v1")
     assert [event.revision for event in await storage.history("", 3)] == [4]
 

@@ -227,6 +227,20 @@ async def test_out_of_the_window_a_watch_cannot_resume(cluster: Any) -> None:
     assert len(cluster.cache._subscriptions[PODS]) == 1
 
 
+async def test_what_was_compacted_cannot_be_listed_but_watched_from(cluster: Any) -> None:
+    """As in Kubernetes, whose lists of the past are etcd's and whose watches are its cache's."""
+    for name in "abcd":
+        await cluster.apply(name)
+    await cluster.storage.compact(3)
+    assert [entry.key for entry in cluster.cache.select(PODS, revision=3).entries] == [
+        PODS + n for n in "abc"
+    ]
+    with pytest.raises(CompactedError) as compacted:
+        cluster.cache.select(PODS, revision=2)
+    assert compacted.value.revision == 3
+    assert await cluster.read(cluster.cache.watch(PODS, 2), 2) == [("ADDED", "c", 3), ("ADDED", "d", 4)]
+
+
 async def test_a_new_cache_lets_watches_resume_over_what_the_store_remembers(cluster: Any) -> None:
     for color in ("red", "blue", "green"):
         await cluster.apply("a", color)

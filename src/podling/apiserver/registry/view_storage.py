@@ -27,6 +27,10 @@ class ViewStorage:
     def revision(self) -> int:
         return self._storage.revision
 
+    @property
+    def compacted(self) -> int:
+        return self._storage.compacted
+
     async def get(self, key: str) -> Record | None:
         return self._optional(await self._storage.get(key))
 

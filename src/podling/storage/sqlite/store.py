@@ -86,6 +86,10 @@ class SqliteStorage:
     def revision(self) -> int:
         return self._revision
 
+    @property
+    def compacted(self) -> int:
+        return self._compacted
+
     async def get(self, key: str) -> Record | None:
         self._check_open()
         record: Record | None = self._records.get(key)
