@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 import msgspec
 import yaml
 
+USER_AGENT = "peer/1"
 READY_WITHIN = 600
 """Looks, a tenth of a second apart."""
 
@@ -45,17 +46,30 @@ class Server(msgspec.Struct, frozen=True):
 
     def ask(self, method: str, target: str, body: Any = None, **headers: str) -> Answer:
         """`body` is data, or bytes as they are; `Content_Type="…"` is a header. Raises OSError."""
-        data = body if isinstance(body, bytes) or body is None else json.dumps(body).encode()
-        named = {name.replace("_", "-"): value for name, value in headers.items()}
+        with self.asking() as asking:
+            return asking.ask(method, target, body, **headers)
+
+    @contextmanager
+    def asking(self) -> Iterator[Asking]:
+        """One connection for several requests."""
         connection = HTTPSConnection(self.host, self.port, timeout=30, context=self.tls)
         try:
-            connection.request(method, target, data, {"Content-Type": "application/json", **named})
-            said = connection.getresponse()
-            return Answer(
-                said.status, dict(said.headers), _read(said.read(), said.headers.get_content_type())
-            )
+            yield Asking(connection)
         finally:
             connection.close()
+
+
+class Asking(msgspec.Struct, frozen=True):
+    connection: HTTPSConnection
+
+    def ask(self, method: str, target: str, body: Any = None, **headers: str) -> Answer:
+        data = body if isinstance(body, bytes) or body is None else json.dumps(body).encode()
+        named = {name.replace("_", "-"): value for name, value in headers.items()}
+        sent = {"Content-Type": "application/json", "User-Agent": USER_AGENT, **named}
+        self.connection.request(method, target, data, sent)
+        said = self.connection.getresponse()
+        read = _read(said.read(), said.headers.get_content_type())
+        return Answer(said.status, dict(said.headers), read)
 
 
 def _read(body: bytes, content_type: str) -> Any:

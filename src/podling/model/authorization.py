@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import ClassVar
 
 from podling.model.base import Part, always
-from podling.model.meta import KubeObject
+from podling.model.meta import KubeObject, LabelSelectorRequirement
 
 
 class FieldSelectorRequirement(Part):
@@ -21,7 +21,7 @@ class FieldSelectorAttributes(Part):
 
 class LabelSelectorAttributes(Part):
     raw_selector: str = ""
-    requirements: list[FieldSelectorRequirement] = []
+    requirements: list[LabelSelectorRequirement] = []
 
 
 class ResourceAttributes(Part):

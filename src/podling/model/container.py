@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Annotated
 
 from podling.model.base import Part, always
-from podling.model.fields import Int32, Int64, IntOrString, by, keyed
+from podling.model.fields import SET, Int32, Int64, IntOrString, by, keyed
 from podling.model.quantity import Quantity
 from podling.model.references import (
     ConfigMapKeySelector,
@@ -84,7 +84,7 @@ class ContainerResizePolicy(Part):
 
 class ContainerRestartRuleOnExitCodes(Part):
     operator: str = always(str)
-    values: list[Int32] = []
+    values: Annotated[list[Int32], SET] = []
 
 
 class ContainerRestartRule(Part):

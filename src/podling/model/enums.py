@@ -15,6 +15,15 @@ _PREEMPTION = ("Never", "PreemptLowerPriority")
 _EFFECT = ("NoExecute", "NoSchedule", "PreferNoSchedule")
 _PROFILE = ("Localhost", "RuntimeDefault", "Unconfined")
 _INCLUSION = ("Honor", "Ignore")
+_SCOPE = (
+    "BestEffort",
+    "CrossNamespacePodAffinity",
+    "NotBestEffort",
+    "NotTerminating",
+    "PriorityClass",
+    "Terminating",
+    "VolumeAttributesClass",
+)
 _TRAFFIC = ("Cluster", "Local")
 
 ENUMS: Mapping[tuple[str, str], tuple[str, ...]] = {
@@ -43,6 +52,12 @@ ENUMS: Mapping[tuple[str, str], tuple[str, ...]] = {
     ("NamespaceStatus", "phase"): ("Active", "Terminating"),
     ("NodeSelectorRequirement", "operator"): ("DoesNotExist", "Exists", "Gt", "In", "Lt", "NotIn"),
     ("NodeStatus", "phase"): ("Pending", "Running", "Terminated"),
+    ("PersistentVolumeClaimSpec", "accessModes"): (
+        "ReadOnlyMany",
+        "ReadWriteMany",
+        "ReadWriteOnce",
+        "ReadWriteOncePod",
+    ),
     ("PersistentVolumeClaimSpec", "volumeMode"): ("Block", "Filesystem"),
     ("PodDisruptionBudgetSpec", "unhealthyPodEvictionPolicy"): ("AlwaysAllow", "IfHealthyBudget"),
     ("PodSecurityContext", "fsGroupChangePolicy"): ("Always", "OnRootMismatch"),
@@ -54,21 +69,15 @@ ENUMS: Mapping[tuple[str, str], tuple[str, ...]] = {
     ("PodStatus", "qosClass"): ("BestEffort", "Burstable", "Guaranteed"),
     ("PortStatus", "protocol"): _PROTOCOL,
     ("PriorityClass", "preemptionPolicy"): _PREEMPTION,
+    ("ResourceQuotaSpec", "scopes"): _SCOPE,
     ("ScopedResourceSelectorRequirement", "operator"): ("DoesNotExist", "Exists", "In", "NotIn"),
-    ("ScopedResourceSelectorRequirement", "scopeName"): (
-        "BestEffort",
-        "CrossNamespacePodAffinity",
-        "NotBestEffort",
-        "NotTerminating",
-        "PriorityClass",
-        "Terminating",
-        "VolumeAttributesClass",
-    ),
+    ("ScopedResourceSelectorRequirement", "scopeName"): _SCOPE,
     ("SeccompProfile", "type"): _PROFILE,
     ("SecurityContext", "procMount"): ("Default", "Unmasked"),
     ("ServicePort", "protocol"): _PROTOCOL,
     ("ServiceSpec", "externalTrafficPolicy"): _TRAFFIC,
     ("ServiceSpec", "internalTrafficPolicy"): _TRAFFIC,
+    ("ServiceSpec", "ipFamilies"): ("", "IPv4", "IPv6"),
     ("ServiceSpec", "ipFamilyPolicy"): ("PreferDualStack", "RequireDualStack", "SingleStack"),
     ("ServiceSpec", "sessionAffinity"): ("ClientIP", "None"),
     ("ServiceSpec", "type"): ("ClusterIP", "ExternalName", "LoadBalancer", "NodePort"),
@@ -81,4 +90,4 @@ ENUMS: Mapping[tuple[str, str], tuple[str, ...]] = {
     ("TopologySpreadConstraint", "whenUnsatisfiable"): ("DoNotSchedule", "ScheduleAnyway"),
     ("VolumeMount", "mountPropagation"): ("Bidirectional", "HostToContainer", "None"),
 }
-"""By type and wire name, in alphabetical order."""
+"""By type and wire name, in alphabetical order; of a list, what is in it."""

@@ -44,6 +44,13 @@ class Event(KubeObject):
     reporting_instance: str = always(str)
 
 
+class EventsSeries(Part):
+    """EventSeries of events.k8s.io/v1, which is written whole."""
+
+    count: Int32 = always(int)
+    last_observed_time: MicroTime | None = null()
+
+
 class EventsEvent(KubeObject):
     """events.k8s.io/v1: what core calls involvedObject and message is regarding and note here."""
 
@@ -51,7 +58,7 @@ class EventsEvent(KubeObject):
     API_VERSION: ClassVar[str] = "events.k8s.io/v1"
 
     event_time: MicroTime | None = null()
-    series: EventSeries | None = None
+    series: EventsSeries | None = None
     reporting_controller: str = ""
     reporting_instance: str = ""
     action: str = ""

@@ -6,7 +6,7 @@ from typing import Annotated
 
 from podling.model.base import Part, always, null
 from podling.model.container import ResourceList, ResourceRequirements
-from podling.model.fields import Int32, Int64, Time, by, keyed, patched_by
+from podling.model.fields import SET, Int32, Int64, Time, by, keyed, patched_by
 
 
 class ContainerStateWaiting(Part):
@@ -127,7 +127,7 @@ class ContainerExtendedResourceRequest(Part):
 
 class NodeAllocatableResourceClaimStatus(Part):
     resource_claim_name: str = always(str)
-    containers: list[str] = []
+    containers: Annotated[list[str], SET] = []
     resources: ResourceList = {}
 
 

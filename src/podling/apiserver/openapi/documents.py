@@ -22,6 +22,7 @@ from podling.apiserver.openapi.paths import paths_of
 from podling.apiserver.openapi.schemas import schemas_of
 from podling.apiserver.openapi.version2 import to_v2
 from podling.apiserver.registry.kind import Kind, Posted
+from podling.apiserver.registry.review import Review
 from podling.apiserver.response import JSON, Response
 from podling.model.meta import KubeObject
 
@@ -113,10 +114,16 @@ class OpenAPI:
             "openapi": "3.0.0",
             "info": {"title": "Kubernetes", "version": version},
             "paths": dict(sorted(paths.items())),
-            "components": {"schemas": schemas_of([kind.resource.type for kind in kinds], _bodies(kinds))},
+            "components": {"schemas": schemas_of(_stored(kinds), _bodies(kinds))},
         }
 
 
+def _stored(kinds: Sequence[Kind[Any]]) -> list[type[KubeObject]]:
+    return [kind.resource.type for kind in kinds if not isinstance(kind, Review)]
+
+
 def _bodies(kinds: Sequence[Kind[Any]]) -> list[type[KubeObject]]:
+    """What is posted and never listed."""
+    reviews = [kind.resource.type for kind in kinds if isinstance(kind, Review)]
     subresources = [subresource for kind in kinds for subresource in kind.subresources.values()]
-    return [subresource.body for subresource in subresources if isinstance(subresource, Posted)]
+    return reviews + [subresource.body for subresource in subresources if isinstance(subresource, Posted)]

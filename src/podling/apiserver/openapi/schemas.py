@@ -12,6 +12,8 @@ from typing import Any
 
 import msgspec
 
+from podling.apiserver.openapi.facts import DEFAULTS, NO_DEFAULT, OPTIONAL, REQUIRED, UNIONS
+from podling.apiserver.registry.container.handler_signals import STOP_SIGNALS
 from podling.model import (
     authentication,
     authorization,
@@ -24,11 +26,12 @@ from podling.model import (
     priority_class,
     rbac,
     runtime_class,
+    service_account,
     status,
 )
 from podling.model.descriptions import describe_field, describe_type
 from podling.model.enums import ENUMS
-from podling.model.event import EventsEvent
+from podling.model.event import EventsEvent, EventsSeries
 from podling.model.fields import FieldInfo, fields_of, is_struct, item_type
 from podling.model.meta import KubeObject
 from podling.model.pod import Eviction
@@ -71,34 +74,22 @@ _PACKAGES = {
     rbac.__name__: "io.k8s.api.rbac.v1",
     runtime_class.__name__: "io.k8s.api.node.v1",
 }
+_EMPTY: Mapping[Any, Any] = {str: "", int: 0, bool: False}
 _CORE = "io.k8s.api.core.v1"
+_TOKEN_TYPES = (
+    service_account.TokenRequest,
+    service_account.TokenRequestSpec,
+    service_account.TokenRequestStatus,
+    service_account.BoundObjectReference,
+)
 _OF_TYPE: Mapping[type, str] = {
+    **{type_: f"io.k8s.api.authentication.v1.{type_.__name__}" for type_ in _TOKEN_TYPES},
     EventsEvent: "io.k8s.api.events.v1.Event",
     Eviction: "io.k8s.api.policy.v1.Eviction",
+    EventsSeries: "io.k8s.api.events.v1.EventSeries",
+    authorization.FieldSelectorRequirement: f"{META}.FieldSelectorRequirement",
     endpoint_slice.SlicePort: "io.k8s.api.discovery.v1.EndpointPort",
 }
-_REQUIRED_LISTS = frozenset(
-    {
-        ("PodSpec", "containers"),
-        ("NodeSelector", "nodeSelectorTerms"),
-        ("ContainerExtendedResourceRequest", "requestMappings"),
-        ("PreferredSchedulingTerm", "preference"),
-        ("WeightedPodAffinityTerm", "podAffinityTerm"),
-        ("Event", "involvedObject"),
-        ("Binding", "target"),
-        ("LimitRangeSpec", "limits"),
-        ("PolicyRule", "verbs"),
-        ("RoleBinding", "roleRef"),
-        ("ClusterRoleBinding", "roleRef"),
-        ("Endpoint", "addresses"),
-        ("EndpointSlice", "endpoints"),
-        ("ResourceRule", "verbs"),
-        ("NonResourceRule", "verbs"),
-    }
-)
-_OPTIONAL = frozenset(
-    {("ListMeta", "resourceVersion"), ("Event", "reportingComponent"), ("Event", "reportingInstance")}
-)
 
 
 def schema_name(type_: type[msgspec.Struct]) -> str:
@@ -127,6 +118,11 @@ def schemas_of(stored: list[type[KubeObject]], bodies: list[type[KubeObject]]) -
             waiting.extend(_parts(type_))
     for root in stored:
         found[f"{schema_name(root)}List"] = _list(root)
+    # Every group version has options of its own, which are all the same type.
+    groups = sorted({"", *(root.API_VERSION.rpartition("/")[0] for root in stored)})
+    found[schema_name(options.DeleteOptions)]["x-kubernetes-group-version-kind"] = [
+        {"group": group, "kind": "DeleteOptions", "version": "v1"} for group in groups
+    ]
     return dict(sorted(found.items()))
 
 
@@ -140,21 +136,31 @@ def _struct(type_: type[msgspec.Struct]) -> Schema:
     schema: Schema = {"type": "object"}
     if description := describe_type(type_.__name__):
         schema["description"] = description
-    schema["properties"] = {wire: _property(type_, info) for wire, info in sorted(infos.items())}
+    defaults = _defaults(type_)
+    schema["properties"] = {
+        wire: {**_property(type_, info), **defaults.get(wire, {})} for wire, info in sorted(infos.items())
+    }
     if required := sorted(_required(type_)):
         schema["required"] = required
     if getattr(type_, "ATOMIC", False):
         schema["x-kubernetes-map-type"] = "atomic"
+    if union := UNIONS.get(type_.__name__):
+        schema["x-kubernetes-unions"] = [union]
     if issubclass(type_, KubeObject) and type_.KIND:
         schema["x-kubernetes-group-version-kind"] = [group_version_kind(type_)]
+    elif type_ is status.Status:
+        schema["x-kubernetes-group-version-kind"] = [{"group": "", "kind": "Status", "version": "v1"}]
     return schema
 
 
 def _list(root: type[KubeObject]) -> Schema:
-    item = {"allOf": [reference(schema_name(root))], "default": {}}
     properties = {
         "apiVersion": {"type": "string", "description": describe_field("List", "apiVersion")},
-        "items": {"type": "array", "items": item, "description": describe_field("List", "items")},
+        "items": {
+            "type": "array",
+            "items": reference(schema_name(root)),
+            "description": describe_field("List", "items"),
+        },
         "kind": {"type": "string", "description": describe_field("List", "kind")},
         "metadata": {
             "allOf": [reference(f"{META}.ListMeta")],
@@ -178,9 +184,17 @@ def _property(owner: type[msgspec.Struct], info: FieldInfo) -> Schema:
         schema = {"allOf": [schema]}
     if description := describe_field(owner.__name__, info.wire):
         schema = {"description": description, **schema}
-    if values := ENUMS.get((owner.__name__, info.wire)):
-        schema["enum"] = list(values)
-    return {**schema, **_extensions(info.merge, is_list=typing.get_origin(info.type) is list)}
+    is_list = typing.get_origin(info.type) is list
+    if values := _values(owner, info):
+        (schema["items"] if is_list else schema)["enum"] = values
+    return {**schema, **_extensions(info.merge, is_list=is_list)}
+
+
+def _values(owner: type[msgspec.Struct], info: FieldInfo) -> list[str]:
+    """Those a field may have, or that what is in it may have."""
+    if info.wire == "stopSignal":
+        return sorted(STOP_SIGNALS["linux"])
+    return list(ENUMS.get((owner.__name__, info.wire), ()))
 
 
 def _extensions(merge: fields.Merge, *, is_list: bool) -> Schema:
@@ -212,7 +226,7 @@ def _value(annotation: Any, form: str) -> Schema:
     if annotation is msgspec.Raw:
         return reference(FIELDS_V1)
     if is_struct(annotation):
-        return {"allOf": [reference(schema_name(annotation))], "default": {}}
+        return reference(schema_name(annotation))
     return _scalar(annotation, form)
 
 
@@ -234,9 +248,25 @@ def _required(type_: type[msgspec.Struct]) -> Iterator[str]:
     """Scalars that are always written have no meaning when they are missing, but for a few."""
     for field in msgspec.structs.fields(type_):
         name = (type_.__name__, field.encode_name)
-        always = field.default_factory in (str, int, bool) and name not in _OPTIONAL
-        if always or name in _REQUIRED_LISTS:
+        if name in REQUIRED or (field.default_factory in _EMPTY and name not in OPTIONAL):
             yield field.encode_name
+
+
+def _defaults(type_: type[msgspec.Struct]) -> dict[str, Schema]:
+    """What fields have that are not sent: an object that is always there is empty, so is a scalar."""
+    infos = fields_of(type_)
+    found: dict[str, Schema] = {}
+    for field in msgspec.structs.fields(type_):
+        wire, name = field.encode_name, (type_.__name__, field.encode_name)
+        if is_struct(infos[wire].type):
+            value: Any = None if field.default is None else {}
+        elif infos[wire].format in _TIMES or name in NO_DEFAULT or infos[wire].type not in _EMPTY:
+            value = None
+        else:
+            value = DEFAULTS.get(name, _EMPTY.get(field.default_factory))
+        if value is not None:
+            found[wire] = {"default": value}
+    return found
 
 
 def _parts(type_: type[msgspec.Struct]) -> Iterator[type[msgspec.Struct]]:

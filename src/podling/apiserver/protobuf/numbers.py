@@ -86,6 +86,7 @@ NUMBERS = {
     ),
     "EventSeries": "count lastObservedTime",
     "EventSource": "component host",
+    "EventsSeries": "count lastObservedTime",
     "EventsEvent": (
         "metadata eventTime series reportingController reportingInstance action reason regarding related "
         "note type deprecatedSource deprecatedFirstTimestamp deprecatedLastTimestamp deprecatedCount"

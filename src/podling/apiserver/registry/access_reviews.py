@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime
 
 from msgspec import structs
@@ -27,14 +27,15 @@ from podling.model.authorization import (
     SubjectAccessReviewStatus,
 )
 from podling.model.errors import Cause
-from podling.model.meta import ObjectMeta
+from podling.model.meta import LabelSelectorRequirement, ObjectMeta
 from podling.model.scheme import resource_of
 
 ONE_OF_TWO = "exactly one of nonResourceAttributes or resourceAttributes must be specified"
 
 OPERATORS = ("In", "NotIn", "Exists", "DoesNotExist")
 
-RequirementRule = Callable[[FieldSelectorRequirement, str], Iterator[Cause]]
+Requirement = FieldSelectorRequirement | LabelSelectorRequirement
+RequirementRule = Callable[[Requirement, str], Iterator[Cause]]
 Spec = SubjectAccessReviewSpec | SelfSubjectAccessReviewSpec
 
 
@@ -128,18 +129,19 @@ def _validate_selector(
     if not selector.raw_selector and not selector.requirements:
         why = f"when {path} is specified, requirements or rawSelector is required"
         yield required(f"{path}.requirements", why)
-    for i, requirement in enumerate(selector.requirements):
+    requirements: Sequence[Requirement] = selector.requirements
+    for i, requirement in enumerate(requirements):
         yield from rule(requirement, f"{path}.requirements[{i}]")
 
 
-def _validate_field(requirement: FieldSelectorRequirement, path: str) -> Iterator[Cause]:
+def _validate_field(requirement: Requirement, path: str) -> Iterator[Cause]:
     if not requirement.key:
         yield required(f"{path}.key", "must be specified")
     if requirement.operator in OPERATORS:
         yield from validate_values(requirement.operator, requirement.values, path)
 
 
-def _validate_label(requirement: FieldSelectorRequirement, path: str) -> Iterator[Cause]:
+def _validate_label(requirement: Requirement, path: str) -> Iterator[Cause]:
     if requirement.operator in OPERATORS:
         yield from validate_values(requirement.operator, requirement.values, path)
     yield from validate_label_key(requirement.key, f"{path}.key")

@@ -5,6 +5,8 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any
 
+from msgspec.structs import astuple
+
 from podling.apiserver.registry import metadata
 from podling.apiserver.registry.age import age
 from podling.apiserver.registry.columns import NAME
@@ -15,7 +17,7 @@ from podling.apiserver.registry.event_validation import (
 )
 from podling.apiserver.registry.kind import Column, Kind, View
 from podling.model.errors import Cause
-from podling.model.event import Event, EventsEvent
+from podling.model.event import Event, EventSeries, EventsEvent, EventsSeries
 from podling.model.scheme import resource_of
 
 COLUMNS = (
@@ -125,7 +127,7 @@ class EventsEvents(View[EventsEvent, Event]):
             count=obj.deprecated_count,
             type=obj.type,
             event_time=obj.event_time,
-            series=obj.series,
+            series=EventSeries(*astuple(obj.series)) if obj.series else None,
             action=obj.action,
             related=obj.related,
             reporting_component=obj.reporting_controller,
@@ -144,7 +146,7 @@ class EventsEvents(View[EventsEvent, Event]):
             deprecated_count=obj.count,
             type=obj.type,
             event_time=obj.event_time,
-            series=obj.series,
+            series=EventsSeries(*astuple(obj.series)) if obj.series else None,
             action=obj.action,
             related=obj.related,
             reporting_controller=obj.reporting_component,
