@@ -8,17 +8,18 @@ from pathlib import Path
 import click
 
 from podling.cli import options
+from podling.instance import Instance
 
 
 @click.command()
-@options.kubeconfig
+@options.kubeconfig_in("controller-manager.conf")
 @click.option(
     "--root-ca-file",
     "root_ca",
     type=click.Path(path_type=Path, exists=True, dir_okay=False),
     help="The authority pods are given to trust.  [default: the kubeconfig's]",
 )
-def controllers(kubeconfig: Path, root_ca: Path | None) -> None:
+def controllers(instance: Instance, kubeconfig: Path, root_ca: Path | None) -> None:
     """Reconcile objects, on the API server that the kubeconfig names."""
     from podling.assemble.control import StartError, control
 

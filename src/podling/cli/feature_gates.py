@@ -7,13 +7,18 @@ import msgspec
 from rich.console import Console
 from rich.table import Table
 
+from podling.cli import options
+from podling.instance import Instance
 from podling.model.gates import GATES
 
 
 @click.command("feature-gates")
+@options.data_dir
 @click.option("--output", "-o", type=click.Choice(["table", "json"]), default="table", show_default=True)
-def feature_gates(output: str) -> None:
-    """List the feature gates: stage, default, the requirement each answers, and what it switches."""
+def feature_gates(instance: Instance, output: str) -> None:
+    """List the feature gates: stage, default, the requirement each answers, and what it switches.
+
+    They are those of this program, in every data directory."""
     gates = sorted(GATES.values(), key=lambda gate: gate.name)
     if output == "json":
         click.echo(msgspec.json.format(msgspec.json.encode(gates)).decode())

@@ -48,6 +48,7 @@ data_dir = click.option(
     show_default=True,
     envvar="PODLING_DATA_DIR",
     callback=_instance,
+    is_eager=True,
     help="Where this podling keeps everything; podlings with different directories live side by side.",
 )
 
@@ -183,9 +184,28 @@ def audit(command: Command) -> Command:
     return wrapped
 
 
+KUBECONFIG = click.Path(path_type=Path, exists=True, dir_okay=False)
 kubeconfig = click.option(
-    "--kubeconfig",
-    type=click.Path(path_type=Path, exists=True, dir_okay=False),
-    required=True,
-    help="Which API server, whom to trust, who we are.",
+    "--kubeconfig", type=KUBECONFIG, required=True, help="Which API server, whom to trust, who we are."
 )
+
+
+def kubeconfig_in(file: str) -> Callable[[Command], Command]:
+    """`--kubeconfig` of a part; without it the `file` an API server has written into its data directory."""
+
+    def found(context: click.Context, parameter: click.Parameter, given: Path | None) -> Path:
+        path: Path = given or context.params["instance"].data_dir / file
+        if not path.is_file():
+            raise click.BadParameter(f"{str(path)!r} does not exist", param_hint="--kubeconfig")
+        return path
+
+    def both(command: Command) -> Command:
+        option = click.option(
+            "--kubeconfig",
+            type=KUBECONFIG,
+            callback=found,
+            help=f"Which API server, whom to trust, who we are.  [default: {file} in the data directory]",
+        )
+        return data_dir(option(command))
+
+    return both

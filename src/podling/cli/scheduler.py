@@ -8,11 +8,12 @@ from pathlib import Path
 import click
 
 from podling.cli import options
+from podling.instance import Instance
 
 
 @click.command()
-@options.kubeconfig
-def scheduler(kubeconfig: Path) -> None:
+@options.kubeconfig_in("scheduler.conf")
+def scheduler(instance: Instance, kubeconfig: Path) -> None:
     """Give pods their nodes, on the API server that the kubeconfig names."""
     from podling.assemble.control import StartError, schedule
 

@@ -29,22 +29,26 @@ def status(instance: Instance) -> None:
         sys.exit(3)
     click.echo(f"podling is running for {instance.data_dir} (process {pid})")
     try:
-        asyncio.run(_show(instance))
+        shown = asyncio.run(_shown(instance))
     except (kubeconfig.KubeconfigError, OSError, StatusError) as error:
         click.echo(f"but its API server does not answer: {error}", err=True)
         sys.exit(1)
+    # Outside of what an API server's failure is told from: a pipe nobody reads is an OSError, too.
+    for line in shown:
+        click.echo(line)
 
 
-async def _show(instance: Instance) -> None:
+async def _shown(instance: Instance) -> list[str]:
     access = kubeconfig.read(instance.kubeconfig)
     client = Client(access.transport())
     try:
-        click.echo(f"API server   {access.server}")
-        click.echo(f"kubeconfig   {instance.kubeconfig}")
-        for node in (await client.list(Node)).items:
-            click.echo(f"node         {node.metadata.name}: {_condition(node)}")
-        pods = (await client.list(Pod)).items
-        click.echo(f"pods         {_phases(pods)}")
+        nodes, pods = (await client.list(Node)).items, (await client.list(Pod)).items
+        return [
+            f"API server   {access.server}",
+            f"kubeconfig   {instance.kubeconfig}",
+            *(f"node         {node.metadata.name}: {_condition(node)}" for node in nodes),
+            f"pods         {_phases(pods)}",
+        ]
     finally:
         await client.close()
 

@@ -40,9 +40,10 @@ class _Index(msgspec.Struct):
 
 
 class ImageArchive:
-    """An open archive. Everything read from it may raise ImageArchiveError."""
+    """An open archive. Everything read from it may raise ImageArchiveError, which names the file."""
 
-    def __init__(self, tar: tarfile.TarFile) -> None:
+    def __init__(self, path: Path, tar: tarfile.TarFile) -> None:
+        self._path = path
         self._tar = tar
         self._members = {member.name.removeprefix("./"): member for member in tar.getmembers()}
 
@@ -51,6 +52,9 @@ class ImageArchive:
         if "manifest.json" in self._members:
             images = self._decoded("manifest.json", list[_DockerImage])
             return [name for image in images for name in image.repo_tags or ()]
+        if "index.json" not in self._members:
+            why = "a tar with neither manifest.json nor index.json in it"
+            raise ImageArchiveError(f"{self._path} is no image archive: {why}")
         named = [manifest.annotations or {} for manifest in self._decoded("index.json", _Index).manifests]
         return [a["io.containerd.image.name"] for a in named if "io.containerd.image.name" in a]
 
@@ -58,7 +62,7 @@ class ImageArchive:
         """Media type and bytes of the first image's OCI manifest."""
         for first in self._decoded("index.json", _Index).manifests:
             return first.media_type, self.blob(first.digest)
-        raise ImageArchiveError("the index.json of the image archive has no manifests")
+        raise ImageArchiveError(f"{self._path} has no image in it")
 
     def blob(self, digest: str) -> bytes:
         return self._read(f"blobs/{digest.replace(':', '/')}")
@@ -66,18 +70,18 @@ class ImageArchive:
     def _decoded(self, name: str, type_: type[T]) -> T:
         # A description is read whole; a layer may be as large as it likes, it is containerd's.
         if name in self._members and self._members[name].size > LONGEST_DESCRIPTION:
-            raise ImageArchiveError(f"{name} of the image archive is longer than {LONGEST_DESCRIPTION} bytes")
+            raise ImageArchiveError(f"{name} in {self._path} is longer than {LONGEST_DESCRIPTION} bytes")
         try:
             return msgspec.json.decode(self._read(name), type=type_)
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
-            raise ImageArchiveError(f"{name} of the image archive says no images: {error}") from error
+            raise ImageArchiveError(f"{name} in {self._path} does not describe images: {error}") from error
 
     def _read(self, name: str) -> bytes:
         member = self._members.get(name)
         # What is a link would be followed in the archive, one to itself without end.
         file: IO[bytes] | None = self._tar.extractfile(member) if member and member.isreg() else None
         if file is None:
-            raise ImageArchiveError(f"the image archive has no {name}")
+            raise ImageArchiveError(f"{self._path} is not whole: there is no {name} in it")
         return file.read()
 
 
@@ -87,6 +91,9 @@ def open_archive(path: Path) -> Iterator[ImageArchive]:
     read."""
     try:
         with tarfile.open(path) as tar:
-            yield ImageArchive(tar)
+            yield ImageArchive(path, tar)
+    except tarfile.ReadError as error:
+        # What Python says is how each way to read it failed.
+        raise ImageArchiveError(f"{path} is no image archive: it is no tar, compressed or not") from error
     except _BROKEN as error:
-        raise ImageArchiveError(f"{path} is no image archive: {error}") from error
+        raise ImageArchiveError(f"{path} is damaged or cut short: {error}") from error

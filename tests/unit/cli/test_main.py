@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from collections.abc import Iterator
+from pathlib import Path
 
+import click
 import pytest
 from click.testing import CliRunner
 
@@ -16,6 +19,34 @@ def test_every_command_has_help() -> None:
         shown = CliRunner().invoke(main, [name, "--help"])
         assert shown.exit_code == 0, shown.output
         assert "--help" in shown.output
+
+
+def leaves(name: str, command: click.Command) -> Iterator[tuple[str, click.Command]]:
+    if isinstance(command, click.Group):
+        for below, found in command.commands.items():
+            yield from leaves(f"{name} {below}", found)
+    else:
+        yield name, command
+
+
+def test_every_command_takes_a_data_directory() -> None:
+    context = click.Context(main)
+    for name in COMMANDS:
+        command = main.get_command(context, name)
+        assert command
+        for path, leaf in leaves(name, command):
+            assert "--data-dir" in [word for option in leaf.params for word in option.opts], path
+
+
+@pytest.mark.parametrize(
+    ("part", "file"), [("scheduler", "scheduler.conf"), ("controllers", "controller-manager.conf")]
+)
+def test_a_part_finds_its_kubeconfig_in_the_data_directory(part: str, file: str, tmp_path: Path) -> None:
+    refused = CliRunner().invoke(main, [part, "--data-dir", str(tmp_path)])
+    assert (refused.exit_code, f"{tmp_path / file}' does not exist" in refused.output) == (2, True)
+    (tmp_path / file).write_text("kind: Config")
+    refused = CliRunner().invoke(main, [part, "--data-dir", str(tmp_path)])
+    assert refused.exit_code == 1 and str(tmp_path / file) in refused.output
 
 
 def test_an_unknown_command_is_named() -> None:

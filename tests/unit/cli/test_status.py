@@ -1,7 +1,10 @@
 from __future__ import annotations
 
+import errno
+import importlib
 from pathlib import Path
 
+import click
 import pytest
 from click.testing import CliRunner
 
@@ -11,6 +14,8 @@ from podling.instance import Instance
 from podling.model.node import Node, NodeCondition, NodeStatus
 from podling.model.pod import Pod
 from podling.model.pod_status import PodStatus
+
+status = importlib.import_module("podling.cli.status")
 
 
 def test_what_does_not_run_is_exit_3(tmp_path: Path) -> None:
@@ -37,6 +42,27 @@ def test_phases_are_counted_the_most_frequent_first() -> None:
 )
 def test_a_node_says_why_it_is_not_ready(conditions: list[NodeCondition], expected: str) -> None:
     assert _condition(Node(status=NodeStatus(conditions=conditions))) == expected
+
+
+def test_a_reader_who_has_seen_enough_is_no_dead_server(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`podling status | head -1`"""
+
+    async def shown(instance: Instance) -> list[str]:
+        return ["API server   https://127.0.0.1:1"]
+
+    def echo(line: str, *, err: bool = False) -> None:
+        said.append(line)
+        if line.startswith("API server"):
+            raise BrokenPipeError(errno.EPIPE, "Broken pipe")
+
+    said: list[str] = []
+    monkeypatch.setattr(Instance, "running", lambda instance: 7)
+    monkeypatch.setattr(status, "_shown", shown)
+    monkeypatch.setattr(click, "echo", echo)
+    CliRunner().invoke(main, ["status", "--data-dir", str(tmp_path)])
+    assert said == [f"podling is running for {tmp_path} (process 7)", "API server   https://127.0.0.1:1"]
 
 
 def test_who_may_not_know_is_told_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

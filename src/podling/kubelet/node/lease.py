@@ -17,6 +17,9 @@ from podling.model.time import Clock, micro_time
 
 NAMESPACE = "kube-node-lease"
 FIRST_RETRY = 0.2
+LATE = 3.0
+"""Seconds between two tries. The server of a new cluster makes the namespace a moment after it lets nodes in:
+that it is missing is only worth a word once the waits have grown to this."""
 
 log = logging.getLogger(__name__)
 
@@ -37,10 +40,12 @@ class LeaseKeeper:
             try:
                 self._lease = await self._renew(node)
             except (StatusError, OSError) as error:
-                log.warning("lease of node %s not renewed: %s", self._config.node_name, error)
+                wait = retry.next()
+                if wait >= LATE or not _has_no_namespace(error):
+                    log.warning("lease of node %s not renewed: %s", self._config.node_name, error)
                 # Someone else may have written or deleted it: begin from what is there.
                 self._lease = None
-                await asyncio.sleep(retry.next())
+                await asyncio.sleep(wait)
             else:
                 retry.reset()
                 await asyncio.sleep(renewal)
@@ -71,3 +76,8 @@ class LeaseKeeper:
                 renew_time=micro_time(self._clock.now()),
             ),
         )
+
+
+def _has_no_namespace(error: Exception) -> bool:
+    """A missing lease is made; where that is answered 404 the namespace is missing."""
+    return isinstance(error, StatusError) and error.code == 404

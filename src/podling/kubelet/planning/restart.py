@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from zlib import crc32
 
-import msgspec
-
 from podling.kubelet.container_types import ALWAYS, NEVER, ContainerType
 from podling.kubelet.observed import ObservedContainer, ObservedPod
 from podling.model.container import (
@@ -14,6 +12,7 @@ from podling.model.container import (
     EphemeralContainer,
     EphemeralContainerCommon,
 )
+from podling.model.json import encode
 from podling.model.pod import Pod
 
 LOST_EXIT_CODE = 137
@@ -27,7 +26,7 @@ def definition_hash(container: EphemeralContainerCommon) -> str:
     ephemeral container nothing may be, so all of it tells one from another of its name (R-EPH-11).
     """
     if isinstance(container, EphemeralContainer):
-        return f"{crc32(msgspec.json.encode(container)):x}"
+        return f"{crc32(encode(container)):x}"
     return f"{crc32(f'{container.name}/{container.image}'.encode()):x}"
 
 

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import msgspec
 from aiohttp import web
 
 from podling.kubelet.config import KubeletConfig
@@ -27,6 +26,7 @@ from podling.kubelet.node.machine import Machine
 from podling.kubelet.reporting.durations import milliseconds_text
 from podling.kubelet.serving.pod_host import Pages, PodHost
 from podling.kubelet.stats.collector import StatsCollector
+from podling.model.json import encode
 from podling.model.pod import Pod
 from podling.model.quantity import Quantity
 
@@ -149,7 +149,7 @@ def configuration(config: KubeletConfig) -> dict[str, Any]:
 
 
 def _json(data: Any) -> web.Response:
-    return web.Response(body=msgspec.json.encode(data), content_type="application/json")
+    return web.Response(body=encode(data), content_type="application/json")
 
 
 def _text(body: bytes) -> web.Response:

@@ -17,7 +17,6 @@ from contextlib import asynccontextmanager
 from functools import partial
 from typing import NamedTuple
 
-import msgspec
 from aiohttp import web
 
 from podling.kubelet.serving.log_directories import LogDirectories
@@ -26,6 +25,7 @@ from podling.kubelet.serving.pod_host import PodHost
 from podling.kubelet.serving.refusal import Refusal
 from podling.kubelet.serving.stream_handlers import StreamHandlers
 from podling.model.errors import StatusError
+from podling.model.json import encode
 from podling.model.time import Clock
 from podling.streaming.errors import Disconnected
 from podling.streaming.keep_alive import keep_alive
@@ -144,7 +144,7 @@ class KubeletServer:
 
     async def _pods(self, request: web.Request) -> web.StreamResponse:
         listed = {"kind": "PodList", "apiVersion": "v1", "metadata": {}, "items": self._host.pods()}
-        return web.Response(body=msgspec.json.encode(listed), content_type="application/json")
+        return web.Response(body=encode(listed), content_type="application/json")
 
 
 def _certified(request: web.Request) -> Peer | None:

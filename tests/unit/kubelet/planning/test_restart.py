@@ -4,7 +4,15 @@ import pytest
 
 from podling.kubelet.container_types import ContainerType
 from podling.kubelet.planning.restart import changed, definition_hash, policy_restarts
-from podling.model.container import ContainerRestartRule, ContainerRestartRuleOnExitCodes
+from podling.model.container import (
+    ContainerRestartRule,
+    ContainerRestartRuleOnExitCodes,
+    EnvVar,
+    EnvVarSource,
+    EphemeralContainer,
+)
+from podling.model.quantity import Quantity
+from podling.model.references import ResourceFieldSelector
 
 REGULAR, INIT, SIDECAR = ContainerType.REGULAR, ContainerType.INIT, ContainerType.SIDECAR
 
@@ -41,6 +49,17 @@ def test_a_rule_on_exit_codes_comes_first(scene, operator, restarted):
         [ContainerRestartRule(action="Restart", exit_codes=codes)],
     )
     assert [policy_restarts(pod, container, REGULAR, code) for code in (1, 42)] == restarted
+
+
+def test_a_debug_container_with_amounts_has_a_definition_too():
+    """R-EPH-11"""
+
+    def debugger(divisor):
+        selector = ResourceFieldSelector(resource="limits.cpu", divisor=Quantity(divisor))
+        source = EnvVarSource(resource_field_ref=selector)
+        return EphemeralContainer(name="d", image="i", env=[EnvVar(name="CPU", value_from=source)])
+
+    assert definition_hash(debugger("1")) == definition_hash(debugger("1")) != definition_hash(debugger("2"))
 
 
 def test_only_the_image_makes_another_definition(scene):

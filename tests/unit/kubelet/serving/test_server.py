@@ -23,6 +23,7 @@ from podling.model.container import Container
 from podling.model.meta import ObjectMeta
 from podling.model.pod import Pod, PodSpec, PodStatus
 from podling.model.pod_status import ContainerState, ContainerStateWaiting, ContainerStatus
+from podling.model.quantity import Quantity
 from podling.model.time import SystemClock
 from podling.pki import Authority
 from podling.streaming.driver import Driver
@@ -91,10 +92,15 @@ async def masters_only(user: str, groups: tuple[str, ...], verb: str, asked: Seq
 
 
 @pytest.fixture
-async def ask(authority: Authority, tmp_path: Path) -> AsyncIterator[Any]:
+def host() -> Host:
+    return Host()
+
+
+@pytest.fixture
+async def ask(authority: Authority, host: Host) -> AsyncIterator[Any]:
     """Asks the server as an administrator, or as someone else: (status, text)."""
     pair = authority.server("kubelet", "system:node:n", ["127.0.0.1"])
-    server = KubeletServer(Host(), SystemClock(), masters_only)
+    server = KubeletServer(host, SystemClock(), masters_only)
     tls = server_tls(pair.certificate, pair.key, authority.ca.certificate)
     administrator = tls_of(authority, "admin", "system:masters")
     async with asyncio.TaskGroup() as group:
@@ -120,6 +126,15 @@ async def test_it_is_healthy_and_lists_its_pods(ask):
     status, text = await ask("/pods")
     listed = json.loads(text)
     assert (status, listed["kind"], listed["items"][0]["metadata"]["name"]) == (200, "PodList", "pod")
+
+
+async def test_amounts_are_listed_as_kubernetes_writes_them(ask, host):
+    (container,) = host.pods()[0].spec.containers
+    container.resources.limits = {"cpu": Quantity("1500m")}
+    status, text = await ask("/pods")
+    assert status == 200
+    (listed,) = json.loads(text)["items"]
+    assert listed["spec"]["containers"][0]["resources"] == {"limits": {"cpu": "1500m"}}
 
 
 async def test_a_client_without_a_certificate_is_not_answered(ask, authority):

@@ -7,6 +7,8 @@ from typing import Any
 
 from podling.cri.grpc import cri_pb2 as pb
 from podling.cri.interface import RuntimeFault
+from podling.kubelet.node.lease import LeaseKeeper
+from podling.model.errors import StatusError
 from podling.model.json import to_data
 from podling.model.node import Node as ApiNode
 
@@ -16,6 +18,29 @@ NEXT_CHECK = 11
 
 async def told(node: Any) -> dict[str, Any]:
     return to_data((await node.client.get(ApiNode, "n1")).status)  # type: ignore[no-any-return]
+
+
+def test_a_namespace_that_comes_a_moment_later_is_no_news(play, caplog) -> None:
+    """A new cluster lets its nodes in before it has made the namespace of their leases."""
+
+    class NoNamespace:
+        async def get(self, *asked: Any) -> Any:
+            raise StatusError(404, "NotFound", 'leases.coordination.k8s.io "n1" not found')
+
+        async def create(self, lease: Any) -> Any:
+            raise StatusError(404, "NotFound", 'namespaces "kube-node-lease" not found')
+
+    async def story(node) -> None:
+        keeper = LeaseKeeper(NoNamespace(), node.time, node.config)
+        async with asyncio.TaskGroup() as tasks:
+            keeping = tasks.create_task(keeper.run(ApiNode()))
+            await asyncio.sleep(2)
+            assert "not renewed" not in caplog.text
+            await asyncio.sleep(20)
+            keeping.cancel()
+        assert 'not renewed: namespaces "kube-node-lease" not found' in caplog.text
+
+    play(story)
 
 
 def test_the_node_says_what_its_runtime_can(play) -> None:
