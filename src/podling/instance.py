@@ -83,6 +83,11 @@ class Instance(msgspec.Struct, frozen=True):
         return self.data_dir / "state.db"
 
     @property
+    def restoring_dir(self) -> Path:
+        """What a backup holds, while it is looked at: not to be used."""
+        return self.data_dir / "restoring"
+
+    @property
     def restored_dir(self) -> Path:
         """What a backup held, whole, on its way into the data directory."""
         return self.data_dir / "restored"
@@ -166,7 +171,7 @@ class Instance(msgspec.Struct, frozen=True):
             kept = msgspec.json.decode(self.choices_file.read_bytes(), type=Choices)
         except msgspec.DecodeError as error:
             raise LayoutError(
-                f"{self.choices_file} cannot be read ({error}); move the data directory away"
+                f"{self.choices_file} is damaged ({error}): remove it, and port and subnet are chosen anew"
             ) from error
         if kept.layout != LAYOUT_VERSION:
             raise LayoutError(
@@ -177,7 +182,10 @@ class Instance(msgspec.Struct, frozen=True):
 
     def keep(self, choices: Choices) -> None:
         partial = self.choices_file.with_suffix(".new")
-        partial.write_bytes(msgspec.json.encode(choices) + b"\n")
+        with partial.open("wb") as file:
+            file.write(msgspec.json.encode(choices) + b"\n")
+            file.flush()
+            os.fsync(file.fileno())
         partial.replace(self.choices_file)
 
     def claim_subnet(self, preferred: str | None, taken: Callable[[str], bool]) -> str:

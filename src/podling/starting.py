@@ -109,6 +109,7 @@ def hold(instance: Instance) -> IO[str]:
 def finish_restore(instance: Instance) -> None:
     """Put what a backup held in place of what is there; a kill leaves the rest to the next start."""
     restored = instance.restored_dir
+    shutil.rmtree(instance.restoring_dir, ignore_errors=True)
     if not restored.exists():
         return
     for log in ("state.db-wal", "state.db-shm"):

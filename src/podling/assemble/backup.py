@@ -48,6 +48,8 @@ def back_up(instance: Instance, file: Path) -> Copied:
     """Write the backup `file`, whole or not at all; a podling may run meanwhile. Raises StartError."""
     if not instance.database.exists():
         raise StartError(f"{instance.data_dir} holds no objects of a podling")
+    if not file.parent.is_dir():
+        raise StartError(f"there is no directory {file.parent}")
     if instance.restored_dir.exists():
         raise StartError(f"a restore of {instance.data_dir} was cut short: the next start finishes it")
     with (

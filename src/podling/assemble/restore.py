@@ -39,8 +39,7 @@ def restore(instance: Instance, file: Path, *, force: bool) -> Copied:
         if not force and (instance.database.exists() or instance.pki_dir.exists()):
             why = "they are lost when --force puts the backup in their place"
             raise StartError(f"{instance.data_dir} holds objects and keys already: {why}")
-        staging = instance.data_dir / "restoring"
-        shutil.rmtree(staging, ignore_errors=True)
+        staging = instance.restoring_dir
         try:
             restored = _prepare(file, staging, newest_acknowledged(instance.database))
             staging.rename(instance.restored_dir)

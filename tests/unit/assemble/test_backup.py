@@ -120,6 +120,11 @@ def test_where_no_podling_was_there_is_nothing_to_back_up(tmp_path: Path) -> Non
     assert not list(tmp_path.iterdir())
 
 
+def test_nor_where_a_backup_could_not_be(here: Instance, tmp_path: Path) -> None:
+    with pytest.raises(StartError, match=r"there is no directory .*/nowhere"):
+        back_up(here, tmp_path / "nowhere" / "backup.tar")
+
+
 def test_a_damaged_podling_leaves_the_last_backup_alone(here: Instance, backup: Path) -> None:
     before = backup.read_bytes()
     here.database.write_bytes(here.database.read_bytes()[:-4096])
@@ -204,6 +209,7 @@ def test_a_kill_leaves_the_old_or_the_new(here: Instance, backup: Path, tmp_path
         if not _killed_at(len(outcomes) + 1, lambda: restore(there, backup, force=True)):
             break
         with hold(there):
+            assert not there.restoring_dir.exists() and not there.restored_dir.exists()
             Log(there.database).close()
             found = _content(there)
             assert found in (_content(old), _content(here))
