@@ -62,6 +62,7 @@ def test_writes_that_a_lost_write_ahead_log_held_are_missed(alone: Alone) -> Non
     why = alone.refused(DAMAGED)
     assert f"{alone.directory}/state.db is damaged: " in why
     assert "was acknowledged (has state.db-wal been lost?); go back to a backup with `podling restore`" in why
+    assert why.endswith("or give up what was lost with `podling restore --accept-loss`")
     log.write_bytes(held)
     alone.start()
     assert alone.podling.get("configmap", "kept")["data"] == {"value": "1"}

@@ -14,6 +14,7 @@ import os
 import re
 import shutil
 import tarfile
+from collections.abc import Callable
 from pathlib import Path
 
 import msgspec
@@ -22,10 +23,10 @@ from podling.assemble.backup import FORMAT as ARCHIVE_FORMAT
 from podling.assemble.backup import MANIFEST, Content, Copied, Manifest
 from podling.instance import Instance
 from podling.starting import DamagedError, StartError, finish_restore, hold, writing
-from podling.storage.sqlite.backup import go_on, look, newest_acknowledged
+from podling.storage.sqlite.backup import copy, go_on, look, newest_acknowledged
 from podling.storage.sqlite.whole import DataFileError
 
-__all__ = ["Copied", "StartError", "restore"]
+__all__ = ["Copied", "StartError", "accept_loss", "restore"]
 
 _NAME = re.compile(r"state\.db|instance\.json|pki/[A-Za-z0-9][\w.-]{,100}")
 _PUBLIC = (".crt", ".pub")
@@ -34,37 +35,64 @@ _PIECE = 1 << 20
 
 def restore(instance: Instance, file: Path, *, force: bool) -> Copied:
     """Raises StartError; what was in the data directory is as it was then."""
+
+    def fill(staging: Path) -> Copied:
+        (staging / "pki").mkdir(mode=0o700)
+        try:
+            with tarfile.open(file) as archive:
+                _unpack(archive, staging)
+            _sync(staging / "pki")
+            return look(staging / instance.database.name)
+        except (
+            tarfile.TarError,
+            EOFError,
+            ValueError,
+            KeyError,
+            msgspec.MsgspecError,
+            DataFileError,
+        ) as error:
+            raise DamagedError(f"{file} is not a whole backup: {error}; nothing was restored") from error
+
     with hold(instance), writing(instance.data_dir):
         instance.have_data_dir()
         if not force and (instance.database.exists() or instance.pki_dir.exists()):
             why = "they are lost when --force puts the backup in their place"
             raise StartError(f"{instance.data_dir} holds objects and keys already: {why}")
-        staging = instance.restoring_dir
+        return _go_on(instance, fill)
+
+
+def accept_loss(instance: Instance) -> Copied:
+    """Go on from the objects that are there, although later writes are lost. Raises StartError, DamagedError
+    when what is there was changed."""
+
+    def fill(staging: Path) -> Copied:
         try:
-            restored = _prepare(file, staging, newest_acknowledged(instance.database))
-            staging.rename(instance.restored_dir)
-        finally:
-            shutil.rmtree(staging, ignore_errors=True)
-        finish_restore(instance)
-        _sync(instance.data_dir)
-        return restored
+            return copy(instance.database, staging / instance.database.name, accept_loss=True)
+        except DataFileError as error:
+            raise DamagedError(str(error)) from error
+
+    with hold(instance), writing(instance.data_dir):
+        if not instance.database.exists():
+            raise StartError(f"{instance.data_dir} holds no objects to go on from")
+        return _go_on(instance, fill)
 
 
-def _prepare(file: Path, staging: Path, newest: int) -> Copied:
-    """All that is to be, durable in `staging`. Raises DamagedError."""
-    (staging / "pki").mkdir(parents=True, mode=0o700)
-    database = staging / "state.db"
+def _go_on(instance: Instance, fill: Callable[[Path], Copied]) -> Copied:
+    """From what `fill` puts into a directory; with all of it, or as before."""
+    staging = instance.restoring_dir
+    staging.mkdir()
     try:
-        with tarfile.open(file) as archive:
-            _unpack(archive, staging)
-        copied = look(database)
-        revision = go_on(database, newest)
-    except (tarfile.TarError, EOFError, ValueError, KeyError, msgspec.MsgspecError, DataFileError) as error:
-        raise DamagedError(f"{file} is not a whole backup: {error}; nothing was restored") from error
-    for aside in ("state.db.lock", "state.db-shm", "state.db-wal"):
-        (staging / aside).unlink(missing_ok=True)
-    for directory in (staging / "pki", staging):
-        _sync(directory)
+        copied = fill(staging)
+        database = staging / instance.database.name
+        revision = go_on(database, newest_acknowledged(instance.database))
+        for aside in (".lock", "-shm", "-wal"):
+            database.with_name(database.name + aside).unlink(missing_ok=True)
+        _sync(staging)
+        staging.rename(instance.restored_dir)
+    finally:
+        shutil.rmtree(staging, ignore_errors=True)
+    finish_restore(instance)
+    _sync(instance.data_dir)
     return copied._replace(revision=revision)
 
 

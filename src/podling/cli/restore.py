@@ -14,14 +14,19 @@ from podling.instance import Instance
 @click.command()
 @options.data_dir
 @click.option("--force", is_flag=True, help="Replace the objects, certificates and keys that are there.")
-@click.argument("file", type=click.Path(path_type=Path, exists=True, dir_okay=False))
-def restore(instance: Instance, file: Path, force: bool) -> None:
+@click.option("--accept-loss", is_flag=True, help="Go on from what is there, although later writes are lost.")
+@click.argument("file", type=click.Path(path_type=Path, exists=True, dir_okay=False), required=False)
+def restore(instance: Instance, file: Path | None, force: bool, accept_loss: bool) -> None:
     """Make the data directory what the backup FILE holds; the next `podling up` goes on from there."""
-    from podling.assemble.restore import StartError, restore
+    if (file is None) != accept_loss:
+        raise click.UsageError("give either a FILE or --accept-loss")
+    from podling.assemble import restore as going_back
 
     try:
-        restored = restore(instance, file, force=force)
-    except StartError as error:
+        restored = (
+            going_back.restore(instance, file, force=force) if file else going_back.accept_loss(instance)
+        )
+    except going_back.StartError as error:
         click.echo(f"Error: {error}", err=True)
         sys.exit(error.exit_code)
     click.echo(f"{restored.objects} objects are back; their revisions go on from {restored.revision}")

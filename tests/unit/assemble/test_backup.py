@@ -19,13 +19,14 @@ import pytest
 
 from podling import instance as instances
 from podling.assemble.backup import MANIFEST, back_up
-from podling.assemble.restore import restore
+from podling.assemble.restore import accept_loss, restore
 from podling.instance import LAYOUT_VERSION, Choices, Instance
 from podling.pki import Authority
 from podling.starting import DamagedError, StartError, hold
 from podling.storage.interface import Event
 from podling.storage.sqlite.backup import LEAP, look
 from podling.storage.sqlite.log import Log
+from podling.storage.sqlite.whole import DamagedFileError
 
 NOW = datetime.now(UTC)
 
@@ -132,6 +133,43 @@ def test_a_damaged_podling_leaves_the_last_backup_alone(here: Instance, backup: 
         back_up(here, backup)
     assert backup.read_bytes() == before
     assert sorted(path.name for path in backup.parent.iterdir()) == ["backup.tar", "here"]
+
+
+def test_lost_writes_can_be_given_up(here: Instance) -> None:
+    """A write-ahead log that is gone, and the note of how far the file had come."""
+    before = _content(here)
+    newest = here.database.with_name("state.db.newest")
+    log = Log(here.database)
+    log._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    old = here.database.read_bytes()
+    log.append([Event(4, "/registry/pods/default/4", b"{}", None)])
+    noted = newest.read_bytes()
+    log.close()
+    here.database.write_bytes(old)
+    newest.write_bytes(noted)
+    with pytest.raises(DamagedFileError, match="podling restore --accept-loss"):
+        Log(here.database)
+    given_up = accept_loss(here)
+    assert (given_up.objects, given_up.revision) == (3, 4 + LEAP)
+    assert _content(here) == before
+    newest.unlink()
+    with pytest.raises(DamagedFileError, match="podling restore --accept-loss"):
+        Log(here.database)
+    assert accept_loss(here).revision == 4 + 2 * LEAP
+
+
+def test_what_was_changed_cannot_be_gone_on_from(here: Instance) -> None:
+    here.database.write_bytes(here.database.read_bytes().replace(b"default/2", b"default/9"))
+    before = here.database.read_bytes()
+    with pytest.raises(DamagedError, match="revision 2 was changed"):
+        accept_loss(here)
+    assert here.database.read_bytes() == before
+
+
+def test_where_nothing_is_nothing_can_be_gone_on_from(here: Instance) -> None:
+    here.database.unlink()
+    with pytest.raises(StartError, match="holds no objects to go on from"):
+        accept_loss(here)
 
 
 @pytest.mark.parametrize("seed", range(60))

@@ -26,9 +26,10 @@ class Copied(NamedTuple):
     objects: int
 
 
-def copy(path: Path, target: Path) -> Copied:
-    """All that had been acknowledged when the copy began is in it, and it is whole. Raises DataFileError."""
-    acknowledged = _acknowledged(path)
+def copy(path: Path, target: Path, *, accept_loss: bool = False) -> Copied:
+    """All that had been acknowledged when the copy began is in it, unchanged; to `accept_loss` it is enough
+    that what is there was not changed. Raises DataFileError."""
+    acknowledged = 0 if accept_loss else _acknowledged(path)
     with reading(path) as source:
         if format_of(source, path) != FORMAT:
             raise DataFileError(f"{path} was written by an older podling: start it once with this one")

@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 from podling.storage.sqlite.checksum import checksum
 from podling.storage.sqlite.newest import Newest
-from podling.storage.sqlite.whole import DamagedFileError, DataFileError, check, check_structure, fault
+from podling.storage.sqlite.whole import LOST, DamagedFileError, DataFileError, check, check_structure, fault
 
 APPLICATION_ID = int.from_bytes(b"podl")
 FORMAT = 2
@@ -145,7 +145,7 @@ def _newest(path: Path) -> Newest | None:
     except FileNotFoundError:
         return None
     except ValueError as error:
-        raise DamagedFileError(newest_path(path), str(error)) from error
+        raise DamagedFileError(newest_path(path), str(error), LOST) from error
 
 
 def _look(path: Path, newest: Newest | None) -> int:
@@ -161,7 +161,7 @@ def _look(path: Path, newest: Newest | None) -> int:
             check_structure(connection, path)
         elif found == FORMAT and newest is None:
             missing = f"it is missing, and says how far {path.name} has come"
-            raise DamagedFileError(newest_path(path), missing)
+            raise DamagedFileError(newest_path(path), missing, LOST)
         elif found == FORMAT and newest is not None:
             check(connection, path, newest.revision)
         return found

@@ -34,8 +34,12 @@ class DataFileError(Exception):
 class DamagedFileError(DataFileError):
     """The data file has lost something, or something in it was changed. Nothing of it was touched."""
 
-    def __init__(self, path: Path, what: str) -> None:
-        super().__init__(f"{path} is damaged: {what}; go back to a backup with `podling restore`")
+    def __init__(self, path: Path, what: str, otherwise: str = "") -> None:
+        super().__init__(f"{path} is damaged: {what}; go back to a backup with `podling restore`{otherwise}")
+
+
+LOST = ", or give up what was lost with `podling restore --accept-loss`"
+"""What can be done, too, when all that is there was once acknowledged."""
 
 
 def fault(path: Path, error: sqlite3.Error) -> DataFileError:
@@ -66,7 +70,7 @@ def check(connection: sqlite3.Connection, path: Path, acknowledged: int) -> None
         raise DamagedFileError(path, f"objects written up to revision {compacted} are missing")
     if newest < acknowledged:
         why = f"it ends at revision {newest}, but {acknowledged} was acknowledged"
-        raise DamagedFileError(path, f"{why} (has {path.name}-wal been lost?)")
+        raise DamagedFileError(path, f"{why} (has {path.name}-wal been lost?)", LOST)
 
 
 def check_structure(connection: sqlite3.Connection, path: Path) -> None:
