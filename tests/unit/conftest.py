@@ -1,9 +1,11 @@
-"""Time that nobody waits for."""
+"""Time that nobody waits for, and time that must not grow faster than what is asked for."""
 
 from __future__ import annotations
 
 import asyncio
+import gc
 import selectors
+import time
 from collections.abc import Callable, Coroutine
 from typing import Any
 
@@ -39,3 +41,47 @@ def in_no_time() -> Callable[[Coroutine[Any, Any, None]], None]:
             runner.run(story)
 
     return run
+
+
+Linear = Callable[[Callable[[int], Any], Callable[[Any], object], int], None]
+MOST_GROWTH = 2.0
+"""How many times as long as expected four times the input may take: what is linear has 1, a square 4."""
+NOISE = 0.002
+"""Seconds below which nothing can be said about growth."""
+TRIES = 6
+
+
+def _seconds(run: Callable[[Any], object], value: Any) -> float:
+    began = time.process_time()
+    run(value)
+    return time.process_time() - began
+
+
+def _growth(small: float, large: float) -> float:
+    return max(large, 4 * NOISE) / max(small, NOISE) / 4
+
+
+@pytest.fixture
+def assert_linear() -> Linear:
+    """`assert_linear(make, run, n)`: to run what is made of 4 x n things takes four times as long as of n.
+
+    Whatever else the machine does only adds to a time, so the least of several is the work's own, and a
+    growth that is small enough needs no second look.
+    """
+
+    def check(make: Callable[[int], Any], run: Callable[[Any], object], n: int) -> None:
+        small, large = make(n), make(4 * n)
+        run(make(1))
+        gc.collect()
+        gc.disable()
+        try:
+            least = _seconds(run, small), _seconds(run, large)
+            for _ in range(TRIES):
+                if _growth(*least) <= MOST_GROWTH:
+                    return
+                least = min(least[0], _seconds(run, small)), min(least[1], _seconds(run, large))
+        finally:
+            gc.enable()
+        raise AssertionError(f"{n} things take {least[0]:.4f} s, four times as many {least[1]:.4f} s")
+
+    return check

@@ -19,6 +19,8 @@ COMPRESS_ABOVE = 128 * 1024
 COMPRESS_LEVEL = 1
 SHORT = 16 * 1024
 """Bytes that are rewritten in less time than it takes to ask a thread."""
+MOST_WARNED, LONGEST_WARNING = 4096, 256
+"""Characters of all warnings, and of one when they are more."""
 GZIP_FORMAT = 16 + zlib.MAX_WBITS
 
 SHOWING = ("curl", "Wget", "Mozilla/5.0")
@@ -33,7 +35,7 @@ def finish(context: RequestContext, response: Response) -> bool:
     if "Cache-Control" not in headers:
         headers["Cache-Control"] = "no-cache, private"
     if context.warnings:
-        headers["Warning"] = ", ".join(map(warning, context.warnings))
+        headers["Warning"] = ", ".join(map(warning, bounded(context.warnings)))
     return isinstance(body, bytes) and (is_restyled(context, response) or is_compressed(context, body))
 
 
@@ -87,6 +89,21 @@ def accepts_gzip(accept_encoding: str) -> bool:
 def gzip(data: bytes) -> bytes:
     compressor = zlib.compressobj(COMPRESS_LEVEL, zlib.DEFLATED, GZIP_FORMAT)
     return compressor.compress(data) + compressor.flush()
+
+
+def bounded(texts: list[str]) -> list[str]:
+    """Each once. When they come to more than `MOST_WARNED` characters each is cut, and those that come after
+    that many are left out, as in Kubernetes."""
+    known = list(dict.fromkeys(texts))
+    if sum(map(len, known)) <= MOST_WARNED:
+        return known
+    told, length = [], 0
+    for text in known:
+        if length >= MOST_WARNED:
+            break
+        told.append(text[:LONGEST_WARNING])
+        length += len(told[-1])
+    return told
 
 
 def warning(text: str) -> str:

@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Mapping
+from collections.abc import Set as AbstractSet
 
 import msgspec
 
 from podling.model.errors import bad_request
+
+_PARTS = re.compile(r"(?:[^\\,]++|\\.?)*+", re.DOTALL)
+_OPERATOR = re.compile("!=|==?")
+_ESCAPED = re.compile(r"\\(.?)", re.DOTALL)
+_MISPLACED = re.compile(r"\\(?P<escape>[^\\,=]|$)|\\.|(?P<bare>=)", re.DOTALL)
 
 
 class FieldTerm(msgspec.Struct, frozen=True):
@@ -19,10 +26,16 @@ class FieldSelector(msgspec.Struct, frozen=True):
     """All terms must hold; without terms it selects everything."""
 
     terms: tuple[FieldTerm, ...] = ()
+    values: Mapping[tuple[str, bool], AbstractSet[str]] = {}
+    """The same by field and whether it is to be equal: thousands of terms about one field are one look-up for
+    each object."""
 
     def matches(self, value_of: Callable[[str], str]) -> bool:
         """`value_of` reads a field by its name in the selector."""
-        return all((value_of(term.field) == term.value) == term.equal for term in self.terms)
+        return all(
+            len(values) == 1 and value_of(field) in values if equal else value_of(field) not in values
+            for (field, equal), values in self.values.items()
+        )
 
     def exact(self, field: str) -> str | None:
         """The value that `field` must have, if the selector says one."""
@@ -37,7 +50,11 @@ def parse(text: str) -> FieldSelector:
 
     Raises StatusError 400.
     """
-    return FieldSelector(tuple(_term(part, text) for part in _split(text) if part))
+    terms = tuple(_term(part, text) for part in _PARTS.findall(text) if part)
+    values: dict[tuple[str, bool], set[str]] = {}
+    for term in terms:
+        values.setdefault((term.field, term.equal), set()).add(term.value)
+    return FieldSelector(terms, values)
 
 
 def escaped(value: str) -> str:
@@ -45,34 +62,17 @@ def escaped(value: str) -> str:
     return "".join(f"\\{letter}" if letter in "\\,=" else letter for letter in value)
 
 
-def _split(text: str) -> list[str]:
-    parts, escaped = [""], False
-    for letter in text:
-        if letter == "," and not escaped:
-            parts.append("")
-            continue
-        parts[-1] += letter
-        escaped = letter == "\\" and not escaped
-    return parts
-
-
 def _term(part: str, text: str) -> FieldTerm:
-    for at in range(len(part)):
-        operator = next((o for o in ("!=", "==", "=") if part.startswith(o, at)), "")
-        if operator:
-            return FieldTerm(part[:at], _unescaped(part[at + len(operator) :]), operator != "!=")
-    raise bad_request(f"invalid selector: '{text}'; can't understand '{part}'")
+    operator = _OPERATOR.search(part)
+    if operator is None:
+        raise bad_request(f"invalid selector: '{text}'; can't understand '{part}'")
+    return FieldTerm(part[: operator.start()], _unescaped(part[operator.end() :]), operator[0] != "!=")
 
 
 def _unescaped(value: str) -> str:
-    plain, escaped = "", False
-    for letter in value:
-        if escaped and letter not in "\\,=":
-            raise bad_request(f"invalid field selector: invalid escape sequence: \\{letter}")
-        if not escaped and letter == "=":
-            raise bad_request(f"invalid field selector: unescaped character in value: {ord(letter)}")
-        escaped = letter == "\\" and not escaped
-        plain += "" if escaped else letter
-    if escaped:
-        raise bad_request("invalid field selector: invalid escape sequence: \\")
-    return plain
+    for fault in _MISPLACED.finditer(value):
+        if fault["bare"]:
+            raise bad_request(f"invalid field selector: unescaped character in value: {ord('=')}")
+        if fault["escape"] is not None:
+            raise bad_request(f"invalid field selector: invalid escape sequence: {fault[0]}")
+    return _ESCAPED.sub(r"\1", value)

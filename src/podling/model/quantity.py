@@ -13,15 +13,19 @@ from podling.model.remembered import remembered
 _BINARY = {"Ki": 1 << 10, "Mi": 1 << 20, "Gi": 1 << 30, "Ti": 1 << 40, "Pi": 1 << 50, "Ei": 1 << 60}
 _DECIMAL = {"n": -9, "u": -6, "m": -3, "": 0, "k": 3, "M": 6, "G": 9, "T": 12, "P": 15, "E": 18}
 _SUFFIX_OF = {exponent: suffix for suffix, exponent in _DECIMAL.items()}
+# Possessive (`*+`): what one part took it does not give back, or digits would be tried in every part.
 _SYNTAX = re.compile(
-    r"([+-]?)(?=\.?[0-9])([0-9]*)(?:\.([0-9]*))?(?:([KMGTPE]i)|[eE]([+-]?[0-9]+)|([numkMGTPE]?))"
+    r"([+-]?)(?=\.?[0-9])([0-9]*+)(?:\.([0-9]*+))?+(?:([KMGTPE]i)|[eE]([+-]?[0-9]++)|([numkMGTPE]?))"
 )
-_SHAPE = re.compile(r"[+-]?(?=\.?[0-9])[0-9]*\.?[0-9]*[eEinumkKMGTP]*[-+]?[0-9]*")
+_SHAPE = re.compile(r"[+-]?(?=\.?[0-9])[0-9]*+\.?[0-9]*+[eEinumkKMGTP]*+[-+]?[0-9]*+")
 _BAD_FORMAT = "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
 _BAD_SUFFIX = "unable to parse quantity's suffix"
 _NANO = 10**9
 _LARGEST = (1 << 63) - 1
 """Larger numbers are cut to it, as upstream does."""
+_KEPT = 128
+"""Digits of a number that can matter. A value below the largest has 19 before the point; where nanos of a
+binary unit begin is told by 69 behind it. Of what follows it matters only whether it is zero."""
 
 DECIMAL_SI, DECIMAL_EXPONENT, BINARY_SI = "DecimalSI", "DecimalExponent", "BinarySI"
 
@@ -106,20 +110,34 @@ def _parse(text: str) -> Quantity:
     if match is None:
         raise ValueError(_BAD_SUFFIX if _SHAPE.fullmatch(text) else _BAD_FORMAT)
     sign, whole, fraction, binary, exponent, suffix = match.groups(default="")
-    digits = int(f"{whole}{fraction}" or "0")
-    magnitude = _scaled(digits, len(fraction), binary, exponent, suffix)
+    power = _power(exponent) if exponent else _DECIMAL[suffix] if not binary else 0
+    magnitude = _nanos(f"{whole}{fraction}", _BINARY.get(binary, 1), power - len(fraction))
     form = BINARY_SI if binary else DECIMAL_EXPONENT if exponent else DECIMAL_SI
     return Quantity.of_nanos(-magnitude if sign == "-" else magnitude, form)
 
 
-def _scaled(digits: int, places: int, binary: str, exponent: str, suffix: str) -> int:
-    """Nanos of `digits` x 10^-places x unit, rounded up, and cut to the largest number a quantity holds."""
-    if digits == 0:
+def _power(exponent: str) -> int:
+    """Raises ValueError for what is no int64."""
+    digits = exponent.lstrip("+-").lstrip("0")
+    if len(digits) > 19 or int(digits or "0") > _LARGEST:
+        raise ValueError(_BAD_SUFFIX)
+    return int(f"-{digits}" if exponent[0] == "-" else digits or "0")
+
+
+def _nanos(digits: str, unit: int, power: int) -> int:
+    """Nanos of `digits` x `unit` x 10^`power`, rounded up, and cut to the largest number a quantity holds.
+
+    Python converts digits in quadratic time, so no more are converted than matter.
+    """
+    digits = digits.lstrip("0")
+    if not digits:
         return 0
-    # An exponent beyond these is already past either end; computing it would only burn time.
-    power = max(min(int(exponent), 64), -640) if exponent else _DECIMAL[suffix] if not binary else 0
-    scale = 9 + power - places
-    numerator: int = digits * _BINARY.get(binary, 1) * 10 ** max(scale, 0)
+    if beyond := digits[_KEPT:]:
+        digits = f"{digits[:_KEPT]}{'1' if beyond.strip('0') else '0'}"
+        power += len(beyond) - 1
+    # A power beyond these is past either end; computing it would only burn time.
+    scale = max(min(9 + power, 64), -640)
+    numerator: int = int(digits) * unit * 10 ** max(scale, 0)
     denominator: int = 10 ** max(-scale, 0)
     return min(-(-numerator // denominator), _LARGEST * _NANO)
 

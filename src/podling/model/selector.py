@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 import msgspec
 
@@ -53,9 +53,40 @@ class Selector(msgspec.Struct, frozen=True):
     def matches(self, labels: Mapping[str, str]) -> bool:
         return not self.nothing and all(r.matches(labels) for r in self.requirements)
 
+    def for_many(self) -> Callable[[Mapping[str, str]], bool]:
+        """`matches`, for many objects: what it takes for each is bounded by the object's labels, however long
+        the selector is."""
+        joined = _joined(self.requirements)
+        needed = [r for r in joined if r.operator not in (NOT_IN, MISSING)]
+        refused: dict[str, list[Requirement]] = {}
+        for requirement in joined:
+            if requirement.operator in (NOT_IN, MISSING):
+                refused.setdefault(requirement.key, []).append(requirement)
+
+        def matches(labels: Mapping[str, str]) -> bool:
+            return all(r.matches(labels) for r in needed) and all(
+                r.matches(labels) for key in labels for r in refused.get(key, ())
+            )
+
+        return self.matches if self.nothing else matches
+
     def __bool__(self) -> bool:
         """False when it selects everything, so that nobody needs to ask."""
         return self.nothing or bool(self.requirements)
+
+
+def _joined(requirements: Iterable[Requirement]) -> list[Requirement]:
+    """One requirement for each key and operator that says what all of them say."""
+    values: dict[tuple[str, str], set[str]] = {}
+    for each in requirements:
+        known = values.setdefault((each.key, each.operator), set(each.values))
+        if each.operator == IN:
+            known &= each.values
+        else:
+            known |= each.values
+        if each.operator in (GREATER, LESS) and len(known) > 1:
+            known.remove((min if each.operator == GREATER else max)(known, key=int))
+    return [Requirement(key, operator, frozenset(of)) for (key, operator), of in values.items()]
 
 
 EVERYTHING = Selector()
@@ -113,7 +144,8 @@ class _Parser:
     """Recursive descent over the tokens; the empty token is the end of the text."""
 
     def __init__(self, text: str) -> None:
-        self._tokens: list[str] = [*_SYNTAX.findall(text), ""]
+        # Blanks with nothing behind them would be looked through again from each of them.
+        self._tokens: list[str] = [*_SYNTAX.findall(text.rstrip()), ""]
         self._at = 0
 
     def requirements(self) -> list[Requirement]:

@@ -40,7 +40,7 @@ def field_faults(data: bytes, type_: type[Any]) -> list[str]:
 def _told(data: bytes, type_: type[Any]) -> list[str]:
     walked = json.loads(data, object_pairs_hook=_Pairs)
     found: list[str] = []
-    for fault in _walk(walked, type_, ""):
+    for fault in _walk(walked, type_, ()):
         if fault not in found:
             found.append(fault)
         if len(found) == MOST_REPORTED:
@@ -50,6 +50,10 @@ def _told(data: bytes, type_: type[Any]) -> list[str]:
 
 def strict_message(faults: list[str]) -> str:
     return f"strict decoding error: {', '.join(faults)}"
+
+
+_Path = tuple[()] | tuple["_Path", str | int]
+"""From the innermost step out. Written only for what is said: a long key would be copied into each below."""
 
 
 class _Pairs(list[tuple[str, Any]]):
@@ -94,26 +98,33 @@ def _strict(type_: Any) -> Any:
     return origin[tuple(map(_strict, arguments))] if origin in (list, dict) else type_
 
 
-def _walk(data: Any, type_: Any, path: str) -> Iterator[str]:
+def _walk(data: Any, type_: Any, path: _Path) -> Iterator[str]:
     if isinstance(data, _Pairs):
         yield from _walk_members(data, _member_type(type_), path)
     elif isinstance(data, list) and typing.get_origin(type_) is list:
         for index, item in enumerate(data):
-            yield from _walk(item, item_type(type_), f"{path}[{index}]")
+            yield from _walk(item, item_type(type_), (path, index))
 
 
-def _walk_members(members: _Pairs, type_of: Callable[[str], Any], path: str) -> Iterator[str]:
+def _walk_members(members: _Pairs, type_of: Callable[[str], Any], path: _Path) -> Iterator[str]:
     seen: set[str] = set()
     for name, value in members:
-        below = f"{path}.{name}" if path else name
         found = type_of(name)
         if found is None:
-            yield f'unknown field "{below}"'
+            yield f'unknown field "{_shown((path, name))}"'
             continue
         if name in seen:
-            yield f'duplicate field "{below}"'
+            yield f'duplicate field "{_shown((path, name))}"'
         seen.add(name)
-        yield from _walk(value, found, below)
+        yield from _walk(value, found, (path, name))
+
+
+def _shown(path: _Path) -> str:
+    steps: list[str] = []
+    while path:
+        path, step = path
+        steps.append(f"[{step}]" if isinstance(step, int) else f".{step}" if path else step)
+    return "".join(reversed(steps))
 
 
 def _member_type(type_: Any) -> Callable[[str], Any]:

@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 from podling.apiserver.context import RequestContext
-from podling.apiserver.finish import accepts_gzip, finish, rewrite, warning
+from podling.apiserver.finish import accepts_gzip, bounded, finish, rewrite, warning
 from podling.apiserver.negotiation import JSON, YAML, Wanted
 from podling.apiserver.request import Request, parse_query
 from podling.apiserver.response import Response
@@ -85,3 +85,12 @@ def test_warnings(text: str, header: str) -> None:
 )
 def test_who_accepts_gzip(header: str, accepted: bool) -> None:
     assert accepts_gzip(header) is accepted
+
+
+def test_warnings_that_come_to_too_much_are_cut_and_then_left_out() -> None:
+    """Figures of kube-apiserver 1.36."""
+    assert bounded(["a", "b", "a"]) == ["a", "b"]
+    assert bounded(["x" * 3000]) == ["x" * 3000]
+    many = [f"unknown field {i}{'x' * 300}" for i in range(20)]
+    assert bounded(many) == [text[:256] for text in many[:16]]
+    assert bounded(["x" * 5000]) == ["x" * 256]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 from podling.model import errors
 from podling.model.errors import Cause
 
@@ -46,3 +48,31 @@ def test_what_is_said_of_a_page_that_is_not_there_has_empty_details() -> None:
 def test_retry_after() -> None:
     details = errors.service_unavailable("busy", retry_after_seconds=3).status()["details"]
     assert details == {"retryAfterSeconds": 3}
+
+
+def test_what_is_alike_is_said_once_and_every_cause_is_listed() -> None:
+    twice = errors.invalid("Pod", "a", [Cause("FieldValueInvalid", "no", "metadata.labels")] * 2)
+    assert twice.message == 'Pod "a" is invalid: metadata.labels: no'
+    assert len(twice.status()["details"]["causes"]) == 2
+
+
+def test_a_refusal_is_bounded_however_much_is_wrong() -> None:
+    causes = [Cause("FieldValueInvalid", "x" * 1000, f"f[{i}]") for i in range(10_000)]
+    status = errors.invalid(
+        "Pod", "n" * 1_000_000, [*causes, Cause("FieldValueInvalid", "y" * 10**6)]
+    ).status()
+    assert len(json.dumps(status)) < 8 * errors.LONGEST_TOLD
+    few = errors.invalid("Pod", "a", causes)
+    assert few.message.endswith(f"and {10_000 - len(few.causes)} more]")
+    assert len(errors.bad_request("z" * 1_000_000).message) < errors.LONGEST_TOLD + 100
+
+
+def test_without_a_reason_none_is_said() -> None:
+    assert errors.StatusError(500, "", "no").status() == {
+        "kind": "Status",
+        "apiVersion": "v1",
+        "metadata": {},
+        "status": "Failure",
+        "message": "no",
+        "code": 500,
+    }

@@ -58,3 +58,15 @@ def test_refusals(text: str, message: str) -> None:
 def test_any_value_survives_escaping(value: str) -> None:
     escaped = "".join(f"\\{letter}" if letter in "\\,=" else letter for letter in value)
     assert parse(f"a={escaped},b=c").terms == (FieldTerm("a", value, True), FieldTerm("b", "c", True))
+
+
+PAIRS = st.lists(
+    st.tuples(st.sampled_from("ab"), st.sampled_from(["=", "!="]), st.sampled_from("xyz")), max_size=5
+)
+
+
+@given(PAIRS, st.fixed_dictionaries({"a": st.sampled_from("xyz"), "b": st.sampled_from("xyz")}))
+def test_all_terms_hold(terms: list[tuple[str, str, str]], fields: dict[str, str]) -> None:
+    selector = parse(",".join(map("".join, terms)))
+    expected = all((fields[name] == value) == (how == "=") for name, how, value in terms)
+    assert selector.matches(fields.__getitem__) == expected

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from decimal import Decimal
 from fractions import Fraction
 
@@ -156,3 +157,26 @@ def test_only_value_error_escapes(text: str) -> None:
     except ValueError:
         return
     assert Quantity(str(Quantity(text))) == Quantity(text)
+
+
+DIGITS = st.text("0123456789", min_size=1, max_size=400)
+UNITS = {
+    "": 1,
+    "n": Fraction(1, 10**9),
+    "Ki": 1 << 10,
+    "Ei": 1 << 60,
+    "e-30": Fraction(1, 10**30),
+    "e300": 10**300,
+}
+
+
+@given(DIGITS, DIGITS, st.sampled_from(list(UNITS)))
+def test_digits_that_are_not_read_do_not_matter(whole: str, fraction: str, suffix: str) -> None:
+    exact = Fraction(int(whole + fraction), 10 ** len(fraction)) * UNITS[suffix] * 10**9
+    assert Quantity(f"{whole}.{fraction}{suffix}").nanos == min(math.ceil(exact), (2**63 - 1) * 10**9)
+
+
+@pytest.mark.parametrize("exponent", ["9223372036854775808", "-9223372036854775808", "1" * 10_000])
+def test_an_exponent_beyond_64_bits_is_no_suffix(exponent: str) -> None:
+    with pytest.raises(ValueError, match="suffix"):
+        Quantity(f"1e{exponent}")

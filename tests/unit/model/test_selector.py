@@ -143,3 +143,26 @@ def test_only_status_errors_escape(text: str) -> None:
         parse(text)
     except StatusError as error:
         assert error.code == 400
+
+
+asked = st.lists(
+    st.one_of(
+        st.tuples(words, st.sampled_from(["={}", "!={}", " in ({},a)", " notin ({},a)"]), words),
+        st.tuples(words, st.sampled_from([">{}", "<{}"]), st.sampled_from(["1", "2", "10"])),
+        st.tuples(words, st.just(""), st.just("")),
+        st.tuples(words.map("!{}".format), st.just(""), st.just("")),
+    ),
+    max_size=6,
+)
+
+
+@given(asked, st.dictionaries(words, words | st.sampled_from(["1", "2", "3"]), max_size=3))
+def test_sorted_for_many_it_selects_the_same(
+    terms: list[tuple[str, str, str]], labels: dict[str, str]
+) -> None:
+    selector = parse(",".join(key + rest.format(value) for key, rest, value in terms))
+    assert selector.for_many()(labels) == selector.matches(labels)
+
+
+def test_nothing_selects_nothing_of_many() -> None:
+    assert not NOTHING.for_many()({}) and EVERYTHING.for_many()({})

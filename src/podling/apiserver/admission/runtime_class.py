@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
+
 from podling.apiserver.admission.plugin import Attributes, Objects
 from podling.model.pod import PodSpec
 from podling.model.runtime_class import RuntimeClass, Scheduling
@@ -55,7 +57,8 @@ def _set_scheduling(attributes: Attributes, spec: PodSpec, scheduling: Schedulin
                 f"pod.spec.nodeSelector[{key}] = {own}"
             )
     spec.node_selector = {**spec.node_selector, **scheduling.node_selector}
+    known = set(map(msgspec.structs.astuple, spec.tolerations))
     spec.tolerations = [
         *spec.tolerations,
-        *(one for one in scheduling.tolerations if one not in spec.tolerations),
+        *(one for one in scheduling.tolerations if msgspec.structs.astuple(one) not in known),
     ]

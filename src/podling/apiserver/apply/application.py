@@ -8,14 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import datetime
-from functools import reduce
 from typing import Any
 
 import msgspec
 
 from podling.apiserver.apply.compare import Changes, changes, changes_of_new, owned
 from podling.apiserver.apply.conflicts import Conflict, conflicts, refusal
-from podling.apiserver.apply.fieldset import Fields, difference, union
+from podling.apiserver.apply.fieldset import Fields, difference, union_all
 from podling.apiserver.apply.managers import (
     BEFORE_FIRST_APPLY,
     Entries,
@@ -61,7 +60,7 @@ class Application(msgspec.Struct, frozen=True):
         if mine is None:
             return merged
         others = (fields_of(entry) for entry in entries if entry is not mine)
-        return prune(schema, merged, fields_of(mine), reduce(union, others, self.fields))
+        return prune(schema, merged, fields_of(mine), union_all((self.fields, *others)))
 
     def entries_after(self, live: Any, new: Any, entries: Entries, now: datetime) -> list[ManagedFieldsEntry]:
         """After `live` became `new`. Raises StatusError 409."""

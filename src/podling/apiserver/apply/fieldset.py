@@ -9,7 +9,7 @@ operation changes its arguments, so a parsed set may be shared, and results shar
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import msgspec
@@ -77,6 +77,25 @@ def union(ours: Fields, theirs: Fields) -> Fields:
         known = merged.get(element)
         merged[element] = node if known is None else _joined(known, node)
     return merged
+
+
+def union_all(sets: Iterable[Fields]) -> Fields:
+    """Of many: none is copied again for each that is added."""
+    merged: Fields = {}
+    for fields in sets:
+        _absorb(merged, fields)
+    return merged
+
+
+def _absorb(ours: Fields, theirs: Fields) -> None:
+    """Add `theirs` to `ours`, in place; `ours` shares nothing with anybody."""
+    for element, node in theirs.items():
+        known = ours.get(element)
+        if known is None:
+            known = ours[element] = {}
+        elif not known or not node:
+            known.update({SELF: {}} if known or node else {})
+        _absorb(known, node)
 
 
 def _joined(ours: Fields, theirs: Fields) -> Fields:

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import msgspec
 
 from podling.apiserver.apply.compare import Changes
-from podling.apiserver.apply.fieldset import Fields, FieldsError, difference, encode, parse, union
+from podling.apiserver.apply.fieldset import Fields, FieldsError, difference, encode, parse, union, union_all
 from podling.model.meta import ManagedFieldsEntry
 from podling.model.time import rfc3339
 
@@ -48,10 +48,17 @@ def starting_point(sent: Entries, live: Entries, subresource: str = "") -> Entri
         return live
     if list(sent) == [ManagedFieldsEntry()]:
         return ()
+    known = set(map(_identity, live))
     try:
-        return [entry if entry in live else _readable(entry) for entry in sent] or live
+        return [entry if _identity(entry) in known else _readable(entry) for entry in sent] or live
     except FieldsError:
         return live
+
+
+def _identity(entry: ManagedFieldsEntry) -> tuple[str | bytes, ...]:
+    """To find an entry among many."""
+    writer = entry.manager, entry.operation, entry.api_version, entry.subresource
+    return *writer, entry.time, entry.fields_type, bytes(entry.fields_v1)
 
 
 def _readable(entry: ManagedFieldsEntry) -> ManagedFieldsEntry:
@@ -134,23 +141,23 @@ def _capped(entries: list[ManagedFieldsEntry]) -> list[ManagedFieldsEntry]:
     """Join the oldest updates of each version until there are no more than MOST_UPDATERS."""
     updates = sorted((entry for entry in entries if entry.operation == UPDATE), key=_age)
     excess = len(updates) - MOST_UPDATERS
-    firsts: dict[str, ManagedFieldsEntry] = {}
-    kept = list(entries)
+    oldest: dict[str, list[ManagedFieldsEntry]] = {}
     for entry in updates:
         if excess <= 0:
             break
-        first = firsts.get(entry.api_version)
-        firsts[entry.api_version] = entry if first is None else _joined(first, entry)
-        if first is not None:
-            kept = [known for known in kept if known is not first and known is not entry]
-            kept.append(firsts[entry.api_version])
-            excess -= 1
-    return kept
+        same = oldest.setdefault(entry.api_version, [])
+        same.append(entry)
+        excess -= len(same) > 1
+    together = [same for same in oldest.values() if len(same) > 1]
+    gone = {id(entry) for same in together for entry in same}
+    return [*(entry for entry in entries if id(entry) not in gone), *map(_joined, together)]
 
 
-def _joined(older: ManagedFieldsEntry, newer: ManagedFieldsEntry) -> ManagedFieldsEntry:
-    fields = union(fields_of(older), fields_of(newer))
-    return _entry(Writer(ANCIENT, newer.api_version), UPDATE, fields, newer.time)
+def _joined(entries: list[ManagedFieldsEntry]) -> ManagedFieldsEntry:
+    """Of one version, the newest last."""
+    newest = entries[-1]
+    fields = union_all(map(fields_of, entries))
+    return _entry(Writer(ANCIENT, newest.api_version), UPDATE, fields, newest.time)
 
 
 def _age(entry: ManagedFieldsEntry) -> tuple[str, str]:

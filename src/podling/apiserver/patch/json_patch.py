@@ -1,61 +1,137 @@
 """JSON Patch (RFC 6902): a list of operations, applied in order, all or none.
 
-Documents are never changed in place: an operation copies the containers on its path and shares the rest, so a
-patch that fails half-way leaves the caller's document as it was.
+The caller's document is never changed: a container is copied the first time an operation changes it, and once
+only, so that many operations on a large document cost what the document and the operations cost.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
 
 from podling.apiserver.patch.errors import rejected
-from podling.model.errors import StatusError, bad_request, too_large
+from podling.model.errors import StatusError, bad_request
 
 MAX_OPERATIONS = 10_000
 MAX_COPIED_BYTES = 3 * 1024 * 1024
-
-Edit = Callable[[Any, str], Any]
-"""What to do with the last container of a path: (container, token) to the container in its place."""
+MAX_SHIFTED_ITEMS = 100_000_000
+"""How many items of arrays all operations together may push aside; a list of 10,000 filled from its front is
+half of it. Kubernetes has no such limit."""
 
 
 def json_patch(document: Any, operations: Any) -> Any:
-    """`document` after `operations`. Raises StatusError: 400 malformed, 422 does not apply, 413 too much."""
+    """`document` after `operations`. Raises StatusError: 400 malformed, 422 does not apply, 413 too many."""
     if not isinstance(operations, list):
         raise bad_request("error decoding patch: a JSON patch is an array of operations")
     if len(operations) > MAX_OPERATIONS:
         why = f"The allowed maximum operations in a JSON patch is {MAX_OPERATIONS}, got {len(operations)}"
-        raise StatusError(413, "RequestEntityTooLarge", why)
-    copied = 0
+        raise StatusError(413, "RequestEntityTooLarge", f"Request entity too large: {why}")
+    draft = _Draft(document)
     for operation in operations:
         if not isinstance(operation, dict):
             raise bad_request("error decoding patch: an operation is an object")
-        if operation.get("op") == "copy":
-            copied += len(msgspec.json.encode(_get(document, _pointer(operation, "from"))))
-            if copied > MAX_COPIED_BYTES:
-                raise too_large(MAX_COPIED_BYTES)
-        document = _apply(document, operation)
-    return document
+        draft.apply(operation)
+    return draft.document
 
 
-def _apply(document: Any, operation: dict[str, Any]) -> Any:
-    op, path = operation.get("op"), _pointer(operation, "path")
-    match op:
-        case "add":
-            return _add(document, path, _value(operation))
-        case "remove":
-            return _edit(document, path, _remove)
-        case "replace":
-            return _edit(document, path, _replacing(_value(operation))) if path else _value(operation)
-        case "test":
-            return _test(document, path, operation.get("value"))
-        case "copy":
-            return _add(document, path, _get(document, _pointer(operation, "from")))
-        case "move":
-            return _move(document, _pointer(operation, "from"), path)
-    raise rejected(f"Unexpected kind: {op}")
+class _Draft:
+    """A document that is being patched."""
+
+    def __init__(self, document: Any) -> None:
+        self.document = document
+        # By id, and kept: while they live, no other object has their id.
+        self._own: dict[int, Any] = {}
+        self._copied = 0
+        self._shifted = 0
+
+    def apply(self, operation: dict[str, Any]) -> None:
+        op, path = operation.get("op"), _pointer(operation, "path")
+        match op:
+            case "add":
+                self._add(path, _value(operation))
+            case "remove":
+                self._remove(path)
+            case "replace":
+                self._replace(path, _value(operation))
+            case "test":
+                _test(self.document, path, operation.get("value"))
+            case "copy":
+                self._add(path, self._copy(_get(self.document, _pointer(operation, "from"))))
+            case "move":
+                self._move(_pointer(operation, "from"), path)
+            case _:
+                raise rejected(f"Unexpected kind: {op}")
+
+    def _add(self, path: Sequence[str], value: Any) -> None:
+        if not path:
+            self.document = value
+            return
+        node, token = self._container(path), path[-1]
+        if isinstance(node, dict):
+            node[token] = value
+        elif isinstance(node, list):
+            at = len(node) if token == "-" else _index(token, len(node))
+            self._shift(len(node) - at)
+            node.insert(at, value)
+        else:
+            raise rejected(f"add operation does not apply: {token!r} has no object or array to be in")
+
+    def _remove(self, path: Sequence[str]) -> None:
+        if not path:
+            raise rejected("the whole document cannot be removed or moved")
+        node, token = self._container(path), path[-1]
+        _child(node, token)
+        if isinstance(node, list):
+            self._shift(len(node) - int(token))
+            del node[int(token)]
+        else:
+            del node[token]
+
+    def _replace(self, path: Sequence[str], value: Any) -> None:
+        if not path:
+            self.document = value
+            return
+        node, token = self._container(path), path[-1]
+        _child(node, token)
+        node[int(token) if isinstance(node, list) else token] = value
+
+    def _move(self, source: list[str], target: list[str]) -> None:
+        if target[: len(source)] == source and len(target) > len(source):
+            raise rejected("move operation does not apply: a value cannot be moved into itself")
+        value = _get(self.document, source)
+        self._remove(source)
+        self._add(target, value)
+
+    def _container(self, path: Sequence[str]) -> Any:
+        """What the last token of a path is in, to be changed."""
+        node = self.document = self._mine(self.document)
+        for token in path[:-1]:
+            child = self._mine(_child(node, token))
+            node[int(token) if isinstance(node, list) else token] = child
+            node = child
+        return node
+
+    def _mine(self, node: Any) -> Any:
+        """`node`, or its copy while it is still somebody else's."""
+        if id(node) in self._own or not isinstance(node, dict | list):
+            return node
+        copy = node.copy()
+        self._own[id(copy)] = copy
+        return copy
+
+    def _copy(self, value: Any) -> Any:
+        encoded = msgspec.json.encode(value)
+        self._copied += len(encoded)
+        if self._copied > MAX_COPIED_BYTES:
+            raise rejected(f"copies come to more than {MAX_COPIED_BYTES} bytes")
+        return msgspec.json.decode(encoded)
+
+    def _shift(self, items: int) -> None:
+        self._shifted += items
+        if self._shifted > MAX_SHIFTED_ITEMS:
+            raise rejected(f"operations push aside more than {MAX_SHIFTED_ITEMS} items of arrays")
 
 
 def _pointer(operation: dict[str, Any], key: str) -> list[str]:
@@ -70,61 +146,6 @@ def _value(operation: dict[str, Any]) -> Any:
     if "value" not in operation:
         raise rejected(f"{operation['op']} operation needs a value")
     return operation["value"]
-
-
-def _edit(node: Any, path: Sequence[str], edit: Edit) -> Any:
-    if not path:
-        raise rejected("the whole document cannot be removed or moved")
-    token, rest = path[0], path[1:]
-    if not rest:
-        return edit(node, token)
-    child = _edit(_child(node, token), rest, edit)
-    return _put(node, token, child)
-
-
-def _put(node: Any, token: str, child: Any) -> Any:
-    copy = node.copy()
-    copy[_index(token, len(node) - 1) if isinstance(node, list) else token] = child
-    return copy
-
-
-def _add(document: Any, path: Sequence[str], value: Any) -> Any:
-    return _edit(document, path, _adding(value)) if path else value
-
-
-def _adding(value: Any) -> Edit:
-    def add(node: Any, token: str) -> Any:
-        if isinstance(node, dict):
-            return {**node, token: value}
-        if isinstance(node, list):
-            at = len(node) if token == "-" else _index(token, len(node))
-            return [*node[:at], value, *node[at:]]
-        raise rejected(f"add operation does not apply: {token!r} has no object or array to be in")
-
-    return add
-
-
-def _replacing(value: Any) -> Edit:
-    def replace(node: Any, token: str) -> Any:
-        _child(node, token)
-        return _put(node, token, value)
-
-    return replace
-
-
-def _remove(node: Any, token: str) -> Any:
-    _child(node, token)
-    if isinstance(node, dict):
-        return {key: value for key, value in node.items() if key != token}
-    at = _index(token, len(node) - 1)
-    return node[:at] + node[at + 1 :]
-
-
-def _move(document: Any, source: list[str], target: list[str]) -> Any:
-    if target[: len(source)] == source and len(target) > len(source):
-        raise rejected("move operation does not apply: a value cannot be moved into itself")
-    value = _get(document, source)
-    return _add(_edit(document, source, _remove), target, value)
 
 
 def _test(document: Any, path: list[str], expected: Any) -> Any:

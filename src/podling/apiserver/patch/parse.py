@@ -70,7 +70,7 @@ def _patcher(media_type: str, patch: Any, type: type[KubeObject]) -> Patch:
 def _decode(body: bytes) -> Any:
     try:
         return msgspec.json.decode(body)
-    except (msgspec.DecodeError, RecursionError) as error:
+    except (msgspec.DecodeError, RecursionError, UnicodeError) as error:
         raise bad_request(f"error decoding patch: {error}") from error
 
 

@@ -13,6 +13,7 @@ Neither document nor patch is changed; a null removes a field.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -79,7 +80,7 @@ def _directed(patch: Map) -> Map:
 def _retained(original: Map, patch: Map) -> Map:
     if RETAIN_KEYS not in patch:
         return dict(original)
-    keep = _list(patch[RETAIN_KEYS], RETAIN_KEYS)
+    keep = {key for key in _list(patch[RETAIN_KEYS], RETAIN_KEYS) if isinstance(key, str)}
     for key in patch:
         if not key.startswith("$") and key not in keep:
             raise rejected(f"{RETAIN_KEYS} does not list {key}, which the patch sets")
@@ -181,12 +182,12 @@ def _arrange(items: list[Any], named: Sequence[Any], original: Sequence[Any], me
     wanted, before = _positions(named, merge_key), _positions(original, merge_key)
     all_named = [(_identity(item, merge_key), item) for item in items]
     ours = sorted((each for each in all_named if each[0] in wanted), key=_by(wanted))
-    theirs = sorted((each for each in all_named if each[0] not in wanted), key=_by(before))
+    theirs = deque(sorted((each for each in all_named if each[0] not in wanted), key=_by(before)))
     result: list[Any] = []
     for name, item in ours:
         place = before.get(name, -1)
         while theirs and before.get(theirs[0][0], place) < place:
-            result.append(theirs.pop(0)[1])
+            result.append(theirs.popleft()[1])
         result.append(item)
     return result + [item for _, item in theirs]
 

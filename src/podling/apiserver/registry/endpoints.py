@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from datetime import datetime
+from itertools import islice
 from typing import Any
 
 from podling.apiserver.registry import metadata
@@ -62,9 +63,11 @@ class Endpoints(Kind[EndpointsObject]):
 
 
 def _shown(subsets: list[EndpointSubset]) -> str:
-    addresses = [address for subset in subsets for address in _addresses(subset)]
-    more = f" + {len(addresses) - SHOWN} more..." if len(addresses) > SHOWN else ""
-    return joined(addresses[:SHOWN]) + more
+    # Counted, not made: a subset has as many as its addresses times its ports.
+    count = sum(len(subset.addresses) * max(len(subset.ports), 1) for subset in subsets)
+    addresses = islice((address for subset in subsets for address in _addresses(subset)), SHOWN)
+    more = f" + {count - SHOWN} more..." if count > SHOWN else ""
+    return joined(addresses) + more
 
 
 def _addresses(subset: EndpointSubset) -> Iterator[str]:

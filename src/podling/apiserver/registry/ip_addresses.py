@@ -9,7 +9,8 @@ updates it is warned.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Iterable, Iterator
+from collections.abc import Set as AbstractSet
 from ipaddress import IPv4Address, IPv6Address, IPv6Interface, ip_address, ip_interface, ip_network
 
 from podling.apiserver.registry.field import invalid
@@ -18,10 +19,10 @@ from podling.model.pod import PodSpec
 
 LINK_LOCAL_MULTICAST = (ip_network("224.0.0.0/24"), ip_network("ff02::/16"))
 _NUMBER = re.compile("0{0,9}[0-9]{1,3}")
-_LEADING_ZEROS = re.compile(r"(?<![0-9a-fA-F.])0+(?=\d+\.)|(?<=\.)0+(?=\d)")
+_NUMBERS = re.compile(r"(?<![0-9a-fA-F.])\d++(?=\.)|(?<=\.)\d++")
 
 
-def validate_ip(address: str, path: str, standing: Collection[str] = ()) -> Iterator[Cause]:
+def validate_ip(address: str, path: str, standing: AbstractSet[str] = frozenset()) -> Iterator[Cause]:
     """`standing` is what the object had in this field, wherever in a list: none of it is judged again."""
     if address in standing:
         return
@@ -40,7 +41,7 @@ def ip_faults(address: str) -> list[str]:
     return []
 
 
-def validate_cidr(cidr: str, path: str, standing: Collection[str] = ()) -> Iterator[Cause]:
+def validate_cidr(cidr: str, path: str, standing: AbstractSet[str] = frozenset()) -> Iterator[Cause]:
     """As `validate_ip`, of a subnet."""
     if cidr not in standing:
         for why in _cidr_faults(cidr):
@@ -78,7 +79,7 @@ def parsed(address: str) -> IPv4Address | IPv6Address | None:
 def parsed_loosely(address: str) -> IPv4Address | IPv6Address | None:
     """As Kubernetes read addresses before it was strict: zeros in front mean nothing, and what is mapped into
     IPv6 is IPv4."""
-    meant = parsed(_LEADING_ZEROS.sub("", address))
+    meant = parsed(_NUMBERS.sub(lambda number: number[0].lstrip("0") or "0", address))
     return meant.ipv4_mapped or meant if isinstance(meant, IPv6Address) else meant
 
 

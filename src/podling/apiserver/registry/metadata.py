@@ -40,7 +40,8 @@ def validate_update(new: ObjectMeta, old: ObjectMeta) -> list[Cause]:
         value = getattr(new, attribute)
         if value != getattr(old, attribute):
             causes.append(invalid(f"metadata.{wire}", value if value != "" else None, IMMUTABLE))
-    added = [finalizer for finalizer in new.finalizers if finalizer not in old.finalizers]
+    known = frozenset(old.finalizers)
+    added = [finalizer for finalizer in new.finalizers if finalizer not in known]
     if old.deletion_timestamp and added:
         listed = ", ".join(f'"{finalizer}"' for finalizer in added)
         why = "no new finalizers can be added if the object is being deleted"

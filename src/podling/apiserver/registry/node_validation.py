@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
+from collections.abc import Set as AbstractSet
+
+import msgspec
 
 from podling.apiserver.registry import metadata
 from podling.apiserver.registry.container.resource_validation import validate_quantity
@@ -40,23 +43,28 @@ def validate_has(node: Node) -> Iterator[Cause]:
             yield from validate_quantity(name, amount, f"status.{wire}.{name}")
 
 
-def validate_subnets(subnets: list[str], standing: Collection[str]) -> Iterator[Cause]:
+def validate_subnets(subnets: list[str], standing: AbstractSet[str]) -> Iterator[Cause]:
     path = "spec.podCIDRs"
     for i, subnet in enumerate(subnets):
         yield from validate_cidr(subnet, f"{path}[{i}]", standing)
     families = Counter(":" in subnet for subnet in subnets)
     if any(count > 1 for count in families.values()):
         yield invalid(path, subnets, "may specify no more than one CIDR for each IP family")
+    seen: set[str] = set()
     for i, subnet in enumerate(subnets):
-        if subnet in subnets[:i]:
+        if subnet in seen:
             yield duplicate(f"{path}[{i}]", subnet)
+        seen.add(subnet)
 
 
 def validate_node_update(new: Node, old: Node) -> Iterator[Cause]:
     yield from metadata.validate_update(new.metadata, old.metadata)
+    seen: set[tuple[str, ...]] = set()
     for i, address in enumerate(new.status.addresses):
-        if address in new.status.addresses[:i]:
+        known = msgspec.structs.astuple(address)
+        if known in seen:
             yield duplicate(f"status.addresses[{i}]", address)
+        seen.add(known)
     yield from _validate_given(new.spec, old.spec)
 
 

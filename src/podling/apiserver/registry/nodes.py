@@ -66,10 +66,10 @@ class Nodes(Kind[Node]):
         new.status = old.status
 
     def validate(self, obj: Node) -> list[Cause]:
-        return [*_validate_frame(obj), *validate_subnets(obj.spec.pod_cidrs, ())]
+        return [*_validate_frame(obj), *validate_subnets(obj.spec.pod_cidrs, frozenset())]
 
     def validate_changed(self, new: Node, old: Node) -> list[Cause]:
-        return [*_validate_frame(new), *validate_subnets(new.spec.pod_cidrs, old.spec.pod_cidrs)]
+        return [*_validate_frame(new), *validate_subnets(new.spec.pod_cidrs, set(old.spec.pod_cidrs))]
 
     def validate_update(self, new: Node, old: Node) -> list[Cause]:
         return list(validate_node_update(new, old))

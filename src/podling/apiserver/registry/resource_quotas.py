@@ -129,10 +129,11 @@ def _is_counted(name: str) -> bool:
 
 def _validate_scopes(spec: ResourceQuotaSpec) -> Iterator[Cause]:
     path, scopes = "spec.scopes", spec.scopes
-    for scope in scopes:
-        if scope not in SCOPES:
-            yield invalid(path, scopes, "unsupported scope")
-        yield from (invalid(path, scopes, MISAPPLIED) for _ in _misapplied(scope, spec.hard))
+    # Each says all scopes, so what is said of many is made once.
+    unsupported, misapplied = invalid(path, scopes, "unsupported scope"), invalid(path, scopes, MISAPPLIED)
+    yield from (unsupported for scope in scopes if scope not in SCOPES)
+    for scope in dict.fromkeys(scopes):
+        yield from (misapplied for _ in _misapplied(scope, spec.hard))
     if _conflict(scopes):
         yield invalid(path, scopes, "conflicting scopes")
 
@@ -142,11 +143,15 @@ def _validate_scope_selector(spec: ResourceQuotaSpec) -> Iterator[Cause]:
     if spec.scope_selector is None:
         return
     path, requirements = "spec.scopeSelector.matchExpressions", spec.scope_selector.match_expressions
+    misapplied = invalid(path, spec.scope_selector, MISAPPLIED)
+    judged: set[str] = set()
     for requirement in requirements:
         scope = requirement.scope_name
         if scope not in SCOPES:
             yield invalid(f"{path}.scopeName", scope, "unsupported scope")
-        yield from (invalid(path, spec.scope_selector, MISAPPLIED) for _ in _misapplied(scope, spec.hard))
+        if scope not in judged:
+            yield from (misapplied for _ in _misapplied(scope, spec.hard))
+        judged.add(scope)
         yield from _validate_requirement(requirement, path)
     if _conflict([requirement.scope_name for requirement in requirements]):
         yield invalid(path, spec.scopes, "conflicting scopes")

@@ -31,6 +31,8 @@ from podling.watch.entry import Decoder, Entry
 T = TypeVar("T", bound=KubeObject)
 R = TypeVar("R")
 
+OBJECT_LIMIT = 1_572_864
+"""Bytes of an object: what etcd takes, unless it is told otherwise."""
 ATTEMPTS = 5
 """How often a write is decided anew because another server's came first, before the client hears of it."""
 
@@ -205,12 +207,18 @@ class Store(Generic[T]):
     def _encoded(self, obj: T) -> bytes:
         return with_nulls(json.encode(obj), self.type)
 
+    def _to_store(self, data: bytes) -> bytes:
+        """Raises StatusError 500 for what etcd would not take, in the words of Kubernetes."""
+        if len(data) > OBJECT_LIMIT:
+            raise StatusError(500, "", "etcdserver: request is too large")
+        return data
+
     async def _insert(self, obj: T, *, dry_run: bool) -> Entry:
         """Raises KeyExistsError."""
         key = self.prefix(obj.metadata.namespace) + obj.metadata.name
         data = self._encoded(obj)
         if not dry_run:
-            return self._written(key, data, await self._storage.create(key, data), obj)
+            return self._written(key, data, await self._storage.create(key, self._to_store(data)), obj)
         standing = await self._storage.get(key)
         if standing is not None:
             raise KeyExistsError(standing)
@@ -226,7 +234,7 @@ class Store(Generic[T]):
             return current
         if dry_run:
             return Entry(current.key, current.revision, data, self._decoder)
-        revision = await self._storage.update(current.key, data, current.revision)
+        revision = await self._storage.update(current.key, self._to_store(data), current.revision)
         return self._written(current.key, data, revision, new)
 
     async def _delete(

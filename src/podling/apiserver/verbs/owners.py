@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
+
 from podling.apiserver.context import RequestContext
 from podling.model.meta import OwnerReference
 
@@ -16,16 +18,15 @@ REPEATED_AFTER_ADMISSION = REPEATED.replace("entries;", "entries after mutating 
 
 
 def drop_repeated_owners(context: RequestContext, obj: Any, complaint: str = REPEATED) -> None:
-    kept: list[OwnerReference] = []
-    repeated = []
-    for owner in obj.metadata.owner_references:
-        if owner in kept:
-            repeated.append(owner.uid)
-        else:
-            kept.append(owner)
+    kept: dict[tuple[Any, ...], OwnerReference] = {}
+    repeated = [
+        owner.uid
+        for owner in obj.metadata.owner_references
+        if kept.setdefault(msgspec.structs.astuple(owner), owner) is not owner
+    ]
     if not repeated:
         return
-    obj.metadata.owner_references = kept
+    obj.metadata.owner_references = list(kept.values())
     warning = complaint + ", ".join(repeated)
     if warning not in context.warnings:
         context.warnings.append(warning)

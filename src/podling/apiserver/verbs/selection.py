@@ -28,11 +28,11 @@ def matcher(scope: Scope, wanted: ListOptions) -> Match | None:
     labels = selector.parse(wanted.label_selector)
     if not fields and not labels:
         return None
-    readers = _readers(scope, fields)
+    readers, has_labels = _readers(scope, fields), labels.for_many()
 
     def match(entry: Entry) -> bool:
         obj = entry.object
-        return labels.matches(obj.metadata.labels) and fields.matches(lambda field: readers[field](obj))
+        return has_labels(obj.metadata.labels) and fields.matches(lambda field: readers[field](obj))
 
     return match
 

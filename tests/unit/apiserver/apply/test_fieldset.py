@@ -19,6 +19,7 @@ from podling.apiserver.apply.fieldset import (
     parse,
     paths,
     union,
+    union_all,
 )
 
 ELEMENTS = st.sampled_from(["f:a", "f:b", 'k:{"name":"x"}', 'v:"y"'])
@@ -46,6 +47,7 @@ def tidy(node: dict[str, Any]) -> dict[str, Any]:
 @given(PATHS, PATHS)
 def test_algebra(a: frozenset[Any], b: frozenset[Any]) -> None:
     assert set(paths(union(tree(a), tree(b)))) == a | b
+    assert union_all((tree(a), tree(b), tree(a))) == union(tree(a), tree(b))
     assert set(paths(difference(tree(a), tree(b)))) == a - b
     assert set(paths(intersection(tree(a), tree(b)))) == a & b
 

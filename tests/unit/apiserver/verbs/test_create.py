@@ -161,3 +161,17 @@ async def test_a_pod_gets_generation_and_defaults(api: Any) -> None:
     assert pod["metadata"]["generation"] == 1
     assert pod["spec"]["restartPolicy"] == "Always"
     assert pod["status"]["phase"] == "Pending"
+
+
+async def test_an_object_etcd_would_not_take_is_refused_and_tried_all_the_same(api: Any) -> None:
+    """As kube-apiserver: a dry run asks no etcd."""
+    variable = {"name": "E", "value": "x" * 1_600_000}
+    pod = {
+        "metadata": {"name": "p"},
+        "spec": {"containers": [{"name": "c", "image": "i", "env": [variable]}]},
+    }
+    refused = await api.post(PODS, pod)
+    assert (refused.status, refused.message) == (500, "etcdserver: request is too large")
+    assert "reason" not in refused.body
+    assert (await api.post(f"{PODS}?dryRun=All", pod)).status == 201
+    assert (await api.get(f"{PODS}/p")).status == 404

@@ -87,28 +87,35 @@ def _validate_fixed(new: PodStatus, old: PodStatus) -> Iterator[Cause]:
 
 def _validate_transitions(new: PodStatus, old: PodStatus, spec: PodSpec) -> Iterator[Cause]:
     """A container that ended for good does not come back. An ephemeral one always ends for good."""
+    again = _restarted(spec)
     for attribute, wire in _LISTS:
         states = {status.name: status.state for status in getattr(new, attribute)}
         for i, status in enumerate(getattr(old, attribute)):
             if status.name not in states or states[status.name].terminated is not None:
                 continue
-            if _ended_for_good(status, spec, ephemeral=attribute.startswith("ephemeral")):
+            if _ended_for_good(status, spec, again, ephemeral=attribute.startswith("ephemeral")):
                 why = "may not be transitioned to non-terminated state"
                 yield forbidden(f"status.{wire}[{i}].state", why)
 
 
-def _ended_for_good(status: ContainerStatus, spec: PodSpec, *, ephemeral: bool) -> bool:
+def _restarted(spec: PodSpec) -> frozenset[str] | None:
+    """The names of containers that may be started again whatever the pod's policy says; None for all."""
+    containers = (*spec.init_containers, *spec.containers)
+    rules = (rule for container in containers for rule in container.restart_policy_rules)
+    if any(rule.action == "RestartAllContainers" for rule in rules):
+        return None
+    return frozenset(container.name for container in containers if container.restart_policy is not None)
+
+
+def _ended_for_good(
+    status: ContainerStatus, spec: PodSpec, again: frozenset[str] | None, *, ephemeral: bool
+) -> bool:
     ended = status.state.terminated
     if ended is None or ephemeral:
         return ended is not None
     if spec.restart_policy == "Always" or (spec.restart_policy == "OnFailure" and ended.exit_code):
         return False
-    for container in (*spec.init_containers, *spec.containers):
-        if container.name == status.name and container.restart_policy is not None:
-            return False
-        if any(rule.action == "RestartAllContainers" for rule in container.restart_policy_rules):
-            return False
-    return True
+    return again is not None and status.name not in again
 
 
 def _validate_claims(status: PodStatus, spec: PodSpec) -> Iterator[Cause]:
@@ -131,7 +138,7 @@ def _validate_addresses(
 ) -> Iterator[Cause]:
     """At most one of each family."""
     faulty = False
-    standing = [address.ip for address in old]
+    standing = {address.ip for address in old}
     for i, address in enumerate(addresses):
         for cause in validate_ip(address.ip, f"{path}[{i}]", standing):
             faulty = True

@@ -72,19 +72,20 @@ def _validate_deadline(new: int | None, old: int | None) -> Iterator[Cause]:
 
 
 def _validate_tolerations(new: list[Toleration], old: list[Toleration]) -> Iterator[Cause]:
-    kept = [_without_seconds(toleration) for toleration in new]
+    kept = set(map(_without_seconds, new))
     if any(_without_seconds(toleration) not in kept for toleration in old):
         why = "existing toleration can not be modified except its tolerationSeconds"
         yield forbidden("spec.tolerations", why)
 
 
-def _without_seconds(toleration: Toleration) -> Toleration:
-    return msgspec.structs.replace(toleration, toleration_seconds=None)
+def _without_seconds(toleration: Toleration) -> tuple[object, ...]:
+    return msgspec.structs.astuple(msgspec.structs.replace(toleration, toleration_seconds=None))
 
 
 def _validate_gates(new: PodSpec, old: PodSpec) -> Iterator[Cause]:
+    known = {gate.name for gate in old.scheduling_gates}
     for i, gate in enumerate(new.scheduling_gates):
-        if gate not in old.scheduling_gates:
+        if gate.name not in known:
             why = f"only deletion is allowed, but found new scheduling gate '{gate.name}'"
             yield forbidden(f"spec.schedulingGates[{i}].name", why)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from itertools import islice
 
 from podling.apiserver.registry.ip_addresses import warn_of_pod_ips
 from podling.apiserver.registry.pod.annotations import APP_ARMOR, POD_SECCOMP, SECCOMP
@@ -27,13 +28,18 @@ _ONE = 10**9
 _BYTES = ("memory", "ephemeral-storage")
 
 
+MOST = 4096
+"""Warnings an answer has room for, however short they are. Ports may have as many as their number squared."""
+
+
 def pod_warnings(pod: Pod) -> list[str]:
-    return [*_warn_of_name(pod.metadata.name), *_warn_of_spec(pod.spec, pod.metadata.annotations, "")]
+    of_spec = _warn_of_spec(pod.spec, pod.metadata.annotations, "")
+    return [*_warn_of_name(pod.metadata.name), *islice(of_spec, MOST)]
 
 
 def template_warnings(template: PodTemplateSpec, path: str) -> list[str]:
     """Of pods to be, which have no name yet."""
-    return [*_warn_of_spec(template.spec, template.metadata.annotations, f"{path}.")]
+    return [*islice(_warn_of_spec(template.spec, template.metadata.annotations, f"{path}."), MOST)]
 
 
 def _warn_of_name(name: str) -> Iterator[str]:

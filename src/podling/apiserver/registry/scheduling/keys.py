@@ -44,7 +44,8 @@ def _complete(
         for key in keys
         if key in labels
     ]
-    missing = [one for one in wanted if one not in selector.match_expressions]
+    known = {(one.key, one.operator, *one.values) for one in selector.match_expressions}
+    missing = [one for one in wanted if (one.key, one.operator, *one.values) not in known]
     selector.match_expressions = selector.match_expressions + missing
 
 
@@ -63,13 +64,15 @@ def validate_merged_keys(
     yield from _validate_keys(match, selector, path)
     yield from _validate_keys(mismatch, selector, mismatch_path)
     seen = set(selector.match_labels) if selector is not None else set()
+    first = {key: len(match) - 1 - i for i, key in enumerate(reversed(match))}
     for expression in selector.match_expressions if selector is not None else ():
-        if expression.key in match and expression.key in seen:
-            where = f"{doubled_path}[{match.index(expression.key)}]"
+        if expression.key in first and expression.key in seen:
+            where = f"{doubled_path}[{first[expression.key]}]"
             yield invalid(where, expression.key, "exists in both matchLabelKeys and labelSelector")
         seen.add(expression.key)
+    other = frozenset(mismatch)
     for i, key in enumerate(match):
-        if key in mismatch:
+        if key in other:
             yield invalid(f"{path}[{i}]", key, "exists in both matchLabelKeys and mismatchLabelKeys")
 
 

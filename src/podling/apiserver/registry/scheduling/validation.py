@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterator
 
 from podling.apiserver.registry import metadata
 from podling.apiserver.registry.field import choice, duplicate, invalid, not_supported, required
@@ -60,14 +61,18 @@ def _validate_toleration_value(toleration: Toleration, path: str) -> Iterator[Ca
 
 
 def validate_spread(constraints: list[TopologySpreadConstraint], path: str) -> Iterator[Cause]:
+    left = Counter(map(_pair, constraints))
     for i, constraint in enumerate(constraints):
         where = f"{path}[{i}]"
+        left[_pair(constraint)] -= 1
         if constraint.max_skew <= 0:
             yield invalid(f"{where}.maxSkew", constraint.max_skew, NOT_POSITIVE)
         if not constraint.topology_key:
             yield required(f"{where}.topologyKey", "can not be empty")
         yield from choice(f"{where}.whenUnsatisfiable", constraint.when_unsatisfiable, UNSATISFIABLE)
-        yield from _validate_unlike(constraint, constraints[i + 1 :], where)
+        if left[_pair(constraint)]:
+            key, action = _pair(constraint)
+            yield duplicate(f"{where}.{{topologyKey, whenUnsatisfiable}}", f"{{{key}, {action}}}")
         yield from _validate_min_domains(constraint, f"{where}.minDomains")
         yield from choice(f"{where}.nodeAffinityPolicy", constraint.node_affinity_policy, NODE_POLICIES)
         yield from choice(f"{where}.nodeTaintsPolicy", constraint.node_taints_policy, NODE_POLICIES)
@@ -76,12 +81,9 @@ def validate_spread(constraints: list[TopologySpreadConstraint], path: str) -> I
         yield from validate_label_selector(constraint.label_selector, f"{where}.labelSelector")
 
 
-def _validate_unlike(
-    constraint: TopologySpreadConstraint, others: Sequence[TopologySpreadConstraint], path: str
-) -> Iterator[Cause]:
-    pair = (constraint.topology_key, constraint.when_unsatisfiable)
-    if any((other.topology_key, other.when_unsatisfiable) == pair for other in others):
-        yield duplicate(f"{path}.{{topologyKey, whenUnsatisfiable}}", f"{{{pair[0]}, {pair[1]}}}")
+def _pair(constraint: TopologySpreadConstraint) -> tuple[str, str]:
+    """What no two constraints of a pod may share."""
+    return constraint.topology_key, constraint.when_unsatisfiable
 
 
 def _validate_min_domains(constraint: TopologySpreadConstraint, path: str) -> Iterator[Cause]:

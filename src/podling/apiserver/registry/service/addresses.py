@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
+from collections.abc import Set as AbstractSet
 
 from podling.apiserver.registry.field import choice, duplicate, invalid, not_supported, required
 from podling.apiserver.registry.ip_addresses import parsed_loosely, unsuitable, validate_ip
@@ -17,7 +18,7 @@ ADDRESSES = "spec.clusterIPs"
 SET_ONCE = "may not change once set"
 
 
-def validate_addresses(spec: ServiceSpec, standing: Collection[str]) -> Iterator[Cause]:
+def validate_addresses(spec: ServiceSpec, standing: AbstractSet[str]) -> Iterator[Cause]:
     """`standing`: what the service had before, which need not be well-formed by today's rules."""
     if not needs_cluster_ip(spec):
         return
@@ -38,7 +39,7 @@ def validate_addresses(spec: ServiceSpec, standing: Collection[str]) -> Iterator
         yield from _validate_families(spec)
 
 
-def validate_external_addresses(spec: ServiceSpec, standing: Collection[str]) -> Iterator[Cause]:
+def validate_external_addresses(spec: ServiceSpec, standing: AbstractSet[str]) -> Iterator[Cause]:
     for i, address in enumerate(spec.external_ips):
         where = f"spec.externalIPs[{i}]"
         if faults := list(validate_ip(address, where, standing)):
@@ -68,7 +69,7 @@ def _validate_first(spec: ServiceSpec) -> Iterator[Cause]:
         yield invalid(ADDRESSES, spec.cluster_ips, "first value must match `clusterIP`")
 
 
-def _validate_each(spec: ServiceSpec, standing: Collection[str]) -> Iterator[Cause]:
+def _validate_each(spec: ServiceSpec, standing: AbstractSet[str]) -> Iterator[Cause]:
     for i, address in enumerate(spec.cluster_ips):
         if i == 0 and address == HEADLESS:
             if len(spec.cluster_ips) > 1:

@@ -24,7 +24,7 @@ def settle_families(spec: ServiceSpec, old: ServiceSpec | None) -> list[Cause]:
     if not needs_cluster_ip(spec) or (old is not None and _stays_as_preferred(spec, old)):
         return []
     spec.ip_family_policy = spec.ip_family_policy or _policy(spec, old)
-    if faults := list(validate_addresses(spec, () if old is None else old.cluster_ips)):
+    if faults := list(validate_addresses(spec, frozenset(old.cluster_ips if old else ()))):
         return faults
     faults = [*_settle_update(spec, old), *_fit_policy(spec), *_infer_families(spec)]
     if faults:

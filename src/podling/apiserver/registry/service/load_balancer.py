@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
+from collections.abc import Set as AbstractSet
 
 from podling.apiserver.registry.field import (
     all_invalid,
@@ -46,12 +47,12 @@ def validate_load_balancer_status(new: Service, old: Service) -> Iterator[Cause]
     if ingresses and new.spec.type != LOAD_BALANCER:
         yield forbidden(path, "may only be used when `spec.type` is 'LoadBalancer'")
         return
-    standing = [ingress.ip for ingress in old.status.load_balancer.ingress]
+    standing = {ingress.ip for ingress in old.status.load_balancer.ingress}
     for i, ingress in enumerate(ingresses):
         yield from _validate_ingress(ingress, f"{path}[{i}]", standing)
 
 
-def _validate_ingress(ingress: LoadBalancerIngress, path: str, standing: Collection[str]) -> Iterator[Cause]:
+def _validate_ingress(ingress: LoadBalancerIngress, path: str, standing: AbstractSet[str]) -> Iterator[Cause]:
     if ingress.ip:
         yield from validate_ip(ingress.ip, f"{path}.ip", standing)
     mode = ingress.ip_mode
@@ -73,7 +74,7 @@ def _validate_source_ranges(service: Service, old: Service | None) -> Iterator[C
     """Of the field, or of the annotation it has taken the place of. Spaces around a value are let pass."""
     ranges, noted = service.spec.load_balancer_source_ranges, _annotated(service)
     before = None if old is None else old.spec.load_balancer_source_ranges or _annotated(old)
-    standing = [one.strip() for one in before or ()]
+    standing = {one.strip() for one in before or ()}
     # Here, and only here, Kubernetes writes a field with a capital.
     path = "spec.LoadBalancerSourceRanges" if ranges else f"metadata.annotations[{SOURCE_RANGES}]"
     if (ranges or noted is not None) and service.spec.type != LOAD_BALANCER:

@@ -1,0 +1,301 @@
+"""Whatever is sent, what it costs grows no faster than it is long: each parser and verb at n and 4n."""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Callable
+from contextlib import suppress
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+from msgspec import Raw
+
+from podling.apiserver.apply import fieldset
+from podling.apiserver.apply.compare import Changes, changes_of_new
+from podling.apiserver.apply.configuration import configured_fields
+from podling.apiserver.apply.managers import Writer, starting_point, updated
+from podling.apiserver.apply.merge import merge, prune
+from podling.apiserver.apply.schema import schema_of
+from podling.apiserver.finish import finish
+from podling.apiserver.negotiation import body_format, negotiate
+from podling.apiserver.patch.parse import parse_patch, patch_faults
+from podling.apiserver.protobuf.decode import decode as decode_protobuf
+from podling.apiserver.protobuf.write import message
+from podling.apiserver.registry.ip_addresses import ip_faults, validate_cidr
+from podling.apiserver.request import parse_query, request_info
+from podling.apiserver.verbs.continuation import decode_continue
+from podling.apiserver.verbs.tracked import program
+from podling.apiserver.verbs.yaml_body import read_yaml
+from podling.model import field_selector, names, selector
+from podling.model.errors import Cause, StatusError, invalid
+from podling.model.json import decode_sent
+from podling.model.meta import ManagedFieldsEntry
+from podling.model.pod import Pod
+from podling.model.quantity import Quantity
+from podling.model.strict import field_faults
+from podling.model.timestamps import settled
+
+Run = Callable[[Any], object]
+
+
+def refused(run: Run) -> Run:
+    """A refusal must not cost more than an answer."""
+
+    def tried(value: Any) -> None:
+        with suppress(StatusError, ValueError):
+            run(value)
+
+    return tried
+
+
+def pod(**spec: Any) -> dict[str, Any]:
+    containers = [{"name": "c", "image": "i"}]
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": "p", "namespace": "default"},
+        "spec": {"containers": containers, **spec},
+    }
+
+
+def encoded(data: Any) -> bytes:
+    return json.dumps(data).encode()
+
+
+def patched(kind: str, of: Callable[[int], tuple[Any, Any]]) -> tuple[Callable[[int], Any], Run]:
+    """A patch of n things on an object of n things."""
+
+    def run(pair: tuple[Any, bytes]) -> None:
+        document, body = pair
+        parse_patch(f"application/{kind}+json", body, Pod)(document)
+        patch_faults(f"application/{kind}+json", body)
+
+    def make(n: int) -> tuple[Any, bytes]:
+        document, patch = of(n)
+        return document, encoded(patch)
+
+    return make, refused(run)
+
+
+def labels(n: int) -> dict[str, str]:
+    return {f"k{i}": "v" for i in range(n)}
+
+
+def variables(n: int, value: str = "v") -> list[dict[str, str]]:
+    return [{"name": f"V{i}", "value": value} for i in range(n)]
+
+
+def with_env(env: list[Any]) -> dict[str, Any]:
+    return pod(containers=[{"name": "c", "env": env}])
+
+
+def moves(n: int) -> tuple[Any, Any]:
+    document = {"metadata": {"labels": labels(4 * n)}}
+    path = "/metadata/labels/k"
+    return document, [{"op": "move", "from": f"{path}{i}", "path": f"{path}{i}x"} for i in range(n)]
+
+
+def deep_path(n: int) -> tuple[Any, Any]:
+    document: Any = {}
+    for _ in range(400):
+        document = {"a": document}
+    return document, [{"op": "add", "path": "/a" * 400 + "/b" * n, "value": 1}] * 4
+
+
+def overwritten(n: int) -> tuple[Any, Any]:
+    return with_env(variables(n)), with_env(variables(2 * n, "w"))
+
+
+def ordered(n: int) -> tuple[Any, Any]:
+    order = [{"name": f"V{i}"} for i in reversed(range(n))]
+    container = {"name": "c", "env": variables(n), "$setElementOrder/env": order}
+    return with_env(variables(n)), {"spec": {"containers": [container]}}
+
+
+def protobuf_pod(n: int) -> bytes:
+    container = message(1, b"c") + b"".join(message(7, message(1, b"A%d" % i)) for i in range(n))
+    raw = message(2, message(2, container))
+    identity = message(1, b"v1") + message(2, b"Pod")
+    return b"k8s\0" + message(1, identity) + message(2, raw)
+
+
+def field_set(n: int) -> dict[str, Any]:
+    return {"f:metadata": {"f:labels": {f"f:k{i}": {} for i in range(n)}}}
+
+
+def algebra(n: int) -> Any:
+    return field_set(n), field_set(2 * n)
+
+
+def combined(pair: Any) -> None:
+    ours, theirs = pair
+    fieldset.union(ours, theirs)
+    fieldset.difference(ours, theirs)
+    fieldset.intersection(ours, theirs)
+    list(fieldset.paths(ours))
+
+
+def asked_of_many(text: str) -> None:
+    matches = selector.parse(text).for_many()
+    for i in range(200):
+        matches({f"k{i}": "v"})
+
+
+def fields_of_many(text: str) -> None:
+    wanted = field_selector.parse(text)
+    for i in range(200):
+        wanted.matches(lambda _, name=f"n{i}": name)  # type: ignore[misc]
+
+
+def applied(pair: tuple[Any, Any]) -> None:
+    live, configuration = pair
+    schema = schema_of(Pod)
+    fields = configured_fields(schema, configuration, "p")
+    merged = merge(schema, live, configuration)
+    prune(schema, merged, fields, {})
+    changes_of_new(Pod, merged)
+
+
+def unremembered(check: Any) -> Run:
+    """Without what it keeps of earlier questions."""
+    return getattr(check, "__wrapped__", check)  # type: ignore[no-any-return]
+
+
+def managers(n: int) -> list[ManagedFieldsEntry]:
+    return [
+        ManagedFieldsEntry(
+            manager=f"m{i}",
+            operation="Update",
+            api_version="v1",
+            fields_type="FieldsV1",
+            fields_v1=Raw(fieldset.encode({"f:metadata": {"f:labels": {f"f:k{i}": {}}}})),
+        )
+        for i in range(n)
+    ]
+
+
+def tracked(entries: list[ManagedFieldsEntry]) -> None:
+    start = starting_point(list(reversed(entries)), entries)
+    updated(start, Changes({"f:spec": {}}, {}), Writer("m", "v1"), datetime(2026, 1, 2, tzinfo=UTC))
+
+
+def warned(texts: list[str]) -> None:
+    class Context:
+        audit_id, warnings, query, wanted = "a", texts, dict[str, Any](), None
+
+    class Answer:
+        headers, body = dict[str, str](), None
+
+    finish(Context(), Answer())  # type: ignore[arg-type]
+
+
+def faults_of_any(body: bytes) -> None:
+    field_faults(body, dict[str, Any])
+
+
+def read(body: bytes) -> None:
+    decode_sent(body, Pod)
+    field_faults(body, Pod)
+
+
+merging = patched("merge-patch", lambda n: (pod(), {"metadata": {"labels": labels(n)}}))
+strategic = patched("strategic-merge-patch", overwritten)
+removing = patched(
+    "json-patch",
+    lambda n: (
+        {"a": list(range(n))},
+        [{"op": "remove", "path": "/a/0"}] * (n // 4),
+    ),
+)
+moving, walking, ordering = (
+    patched("json-patch", moves),
+    patched("json-patch", deep_path),
+    patched("strategic-merge-patch", ordered),
+)
+
+TABLE: dict[str, tuple[int, Callable[[int], Any], Run]] = {
+    "quantity": (200_000, lambda n: "1" * n, refused(Quantity)),
+    "quantity with a fraction": (200_000, lambda n: f"0.{'1' * n}", refused(Quantity)),
+    "quantity of zeros": (200_000, lambda n: f"{'0' * n}1", refused(Quantity)),
+    "quantity, its exponent": (200_000, lambda n: f"1e{'1' * n}", refused(Quantity)),
+    "no quantity": (100_000, lambda n: f"{'1' * n}x", refused(Quantity)),
+    "no quantity, a fraction": (100_000, lambda n: f"1.{'1' * n}.", refused(Quantity)),
+    "no quantity, its suffix": (100_000, lambda n: f"1{'E' * n}1x", refused(Quantity)),
+    "field selector": (5_000, lambda n: ",".join(f"metadata.name!=a{i}" for i in range(n)), fields_of_many),
+    "field selector, one value": (100_000, lambda n: f"metadata.name={'a' * n}", field_selector.parse),
+    "field selector, escapes": (50_000, lambda n: "a=" + r"\," * n, field_selector.parse),
+    "no field selector": (100_000, lambda n: "a" * n, refused(field_selector.parse)),
+    "label selector": (2_000, lambda n: ",".join(f"a!=v{i}" for i in range(n)), asked_of_many),
+    "label selector, many keys": (2_000, lambda n: ",".join(f"!a{i}" for i in range(n)), asked_of_many),
+    "label selector, a set": (
+        5_000,
+        lambda n: f"a in ({','.join(f'v{i}' for i in range(n))})",
+        asked_of_many,
+    ),
+    "label selector of blanks": (100_000, lambda n: f"a{' ' * n}", refused(selector.parse)),
+    "no label selector": (100_000, lambda n: "=" * n, refused(selector.parse)),
+    "merge patch": (20_000, *merging),
+    "strategic merge patch": (4_000, *strategic),
+    "strategic merge patch, an order": (4_000, *ordering),
+    "JSON patch of moves": (2_400, *moving),
+    "JSON patch of a list": (8_000, *removing),
+    "JSON patch, a long path": (50_000, *walking),
+    "JSON": (10_000, lambda n: encoded(with_env(variables(n))), read),
+    "JSON with unknown fields": (
+        10_000,
+        lambda n: encoded({**pod(), **{f"x{i}": 1 for i in range(n)}}),
+        read,
+    ),
+    "JSON below a long key": (
+        20_000,
+        lambda n: encoded({"x" * n: {f"k{i}": 1 for i in range(n)}, "y": 1}),
+        faults_of_any,
+    ),
+    "JSON with one key again and again": (
+        20_000,
+        lambda n: b"{%b}" % b",".join([b'"b":1'] * n),
+        faults_of_any,
+    ),
+    "YAML": (1_000, lambda n: b"a:\n" + b"".join(b"- b: %d\n" % i for i in range(n)), read_yaml),
+    "YAML, a long value": (50_000, lambda n: b"a: " + b"b " * n, read_yaml),
+    "protobuf": (5_000, protobuf_pod, lambda body: decode_protobuf(body, Pod)),
+    "Accept": (20_000, lambda n: ",".join(["text/html;q=0.5"] * n), refused(unremembered(negotiate))),
+    "Accept, parameters": (20_000, lambda n: f"text/html{';a=b' * n}", refused(unremembered(negotiate))),
+    "Content-Type": (100_000, lambda n: f"application/json{';' * n}", body_format),
+    "User-Agent": (100_000, lambda n: "a" * n, program),
+    "query": (10_000, lambda n: "&".join(f"a{i}=b" for i in range(n)), parse_query),
+    "path": (100_000, lambda n: f"/api/v1/pods{'/a' * n}", lambda path: request_info("GET", path, {})),
+    "continue token": (
+        100_000,
+        lambda n: base64.b64encode(b"{" + b"a/" * n).decode(),
+        refused(decode_continue),
+    ),
+    "managed fields": (5_000, lambda n: fieldset.encode(field_set(n)), fieldset.parse),
+    "sets of fields": (5_000, algebra, combined),
+    "managers": (500, managers, tracked),
+    "apply": (2_000, overwritten, applied),
+    "time": (100_000, lambda n: f"2026-01-02T03:04:05.{'0' * n}Z", lambda text: settled(text, "date-time")),
+    "no time": (100_000, lambda n: "2" * n, refused(lambda text: settled(text, "date-time"))),
+    "address": (50_000, lambda n: "0" * n, ip_faults),
+    "address of zeros": (50_000, lambda n: f"{'0' * n}1.0.0.1", ip_faults),
+    "subnet": (50_000, lambda n: f"10.0.0.0/{'0' * n}8", lambda text: list(validate_cidr(text, ""))),
+    "label key": (100_000, lambda n: f"{'a' * n}/{'b' * n}-", names.label_key),
+    "domain": (100_000, lambda n: f"{'a.' * n}!", names.dns1123_subdomain),
+    "domain of dashes": (100_000, lambda n: f"{'a-' * n}", names.dns1123_subdomain),
+    "port name": (100_000, lambda n: "-" * n, names.port_name),
+    "header name": (100_000, lambda n: f"{'a' * n} ", names.http_header),
+    "refusal": (
+        5_000,
+        lambda n: [Cause("FieldValueInvalid", "bad", f"f[{i}]") for i in range(n)],
+        lambda causes: invalid("Pod", "p", causes),
+    ),
+    "warnings": (5_000, lambda n: [f"unknown field {i}" for i in range(n)], warned),
+}
+
+
+@pytest.mark.parametrize("name", TABLE)
+def test_parsers(assert_linear: Any, name: str) -> None:
+    n, make, run = TABLE[name]
+    assert_linear(make, run, n)
