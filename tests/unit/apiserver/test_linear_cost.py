@@ -265,7 +265,7 @@ TABLE: dict[str, tuple[int, Callable[[int], Any], Run]] = {
     "Accept, parameters": (20_000, lambda n: f"text/html{';a=b' * n}", refused(unremembered(negotiate))),
     "Content-Type": (100_000, lambda n: f"application/json{';' * n}", body_format),
     "User-Agent": (100_000, lambda n: "a" * n, program),
-    "query": (10_000, lambda n: "&".join(f"a{i}=b" for i in range(n)), parse_query),
+    "query": (2_000, lambda n: "&".join(f"a{i}=b" for i in range(n)), parse_query),
     "path": (100_000, lambda n: f"/api/v1/pods{'/a' * n}", lambda path: request_info("GET", path, {})),
     "continue token": (
         100_000,
