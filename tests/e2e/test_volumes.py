@@ -186,25 +186,41 @@ def test_a_volume_container_fills_its_volume_first(fresh: Any) -> None:
     gone(fresh, "default", "web")
 
 
-def test_volumes_live_on_when_podling_is_killed(fresh: Any) -> None:
+def test_volumes_live_on_when_podling_is_killed(fresh: Any, tmp_path: Path) -> None:
+    """As their containers have made them: one exchanges a directory of its volume for a link to the host all
+    the while, and has made more directories in each other than Python could call itself."""
     volumes = [
         {"name": "settings", "configMap": {"name": "settings"}},
         {"name": "tools", "image": {"reference": BUSYBOX, "pullPolicy": "Never"}},
         {"name": "memory", "emptyDir": {"medium": "Memory"}},
+        {"name": "disk", "emptyDir": {}},
     ]
     mounts = [{"name": volume["name"], "mountPath": f"/{volume['name']}"} for volume in volumes]
     mounts.append({"name": "memory", "mountPath": "/part", "subPath": "part"})
-    web = pod("web", "default", mounts=mounts, volumes=volumes)
+    host = tmp_path / "host"
+    host.mkdir(mode=0o700)
+    (host / "file").touch(mode=0o600)
+    swap = f"cd /disk; mkdir x; while :; do mv x y; ln -s {host} x; mv x z; mv y x; rm z; done"
+    group = {"securityContext": {"fsGroup": 4321}}
+    web = pod("web", "default", mounts=mounts, volumes=volumes, command=f"({swap}) & sleep 3600", **group)
     shell = start(fresh, "default", settings("default", "one"), web)
-    shell("echo kept > /part/file")
+    owned = shell("stat -Lc '%g %a' /disk /memory /settings/key")
+    assert owned.split("\n") == ["4321 2777", "4321 2777", "4321 644"]
+    shell("echo kept > /part/file; chown 5:5 /disk; chmod 710 /disk")
+    shell("cd /disk; i=0; while [ $i -lt 1500 ]; do mkdir d; cd d; i=$((i+1)); done")
     before = mounts_of(fresh.get("pod", "web")["metadata"]["uid"])
     os.kill(fresh.instance.running(), signal.SIGKILL)
     fresh.up(GATE)
     fresh.apply(settings("default", "two"))
     shell.until("cat /settings/key", "two")
     assert shell("cat /memory/part/file; ls /tools/bin/busybox") == "kept\n/tools/bin/busybox"
+    assert shell("stat -c '%u %g %a' /disk") == "5 5 710"
     assert mounts_of(fresh.get("pod", "web")["metadata"]["uid"]) == before
+    fresh.wait("condition=Ready", "pod/web")
+    assert fresh.get("pod", "web")["status"]["containerStatuses"][0]["restartCount"] == 0
     gone(fresh, "default", "web")
+    of_host = [(path.stat().st_gid, stat.S_IMODE(path.stat().st_mode)) for path in (host, host / "file")]
+    assert of_host == [(os.getegid(), 0o700), (os.getegid(), 0o600)]
 
 
 def test_volumes_of_every_kind_in_one_pod(podling: Any, namespace: str, tmp_path: Path) -> None:
