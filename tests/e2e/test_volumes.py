@@ -167,6 +167,8 @@ def fresh(make_podling: Any, image_archives: dict[str, Path]) -> Iterator[Any]:
         podling.command("images", "load", str(archive))
     podling.kubectl("wait", "--for=create", "serviceaccount/default", "--timeout=30s")
     yield podling
+    # A test that failed may have left more directories in each other than pytest can remove.
+    subprocess.run(["rm", "-rf", *podling.instance.kubelet_dir.glob("pods/*/volumes/*/*/d")], check=True)
     podling.command("down")
 
 
@@ -207,8 +209,8 @@ def test_volumes_live_on_when_podling_is_killed(fresh: Any, tmp_path: Path) -> N
     owned = shell("stat -Lc '%g %a' /disk /memory /settings/key")
     assert owned.split("\n") == ["4321 2777", "4321 2777", "4321 644"]
     shell("echo kept > /part/file; chown 5:5 /disk; chmod 710 /disk")
-    shell("cd /disk; i=0; while [ $i -lt 1500 ]; do mkdir d; cd d; i=$((i+1)); done")
     before = mounts_of(fresh.get("pod", "web")["metadata"]["uid"])
+    shell("cd /disk; i=0; while [ $i -lt 1500 ]; do mkdir d; cd d; i=$((i+1)); done")
     os.kill(fresh.instance.running(), signal.SIGKILL)
     fresh.up(GATE)
     fresh.apply(settings("default", "two"))

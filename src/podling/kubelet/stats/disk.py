@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections import deque
+from collections.abc import Callable, Generator, Iterator
+from contextlib import closing, suppress
 from pathlib import Path
 from stat import S_ISDIR
+from threading import Lock, Thread
 from time import monotonic
 from typing import NamedTuple
+
+import msgspec
 
 from podling.kubelet.files.tree import walk
 from podling.kubelet.files.way import DIRECTORY
@@ -15,6 +20,8 @@ from podling.kubelet.files.way import DIRECTORY
 BLOCK = 512
 REMEMBERED_SECONDS = 60.0
 """How long a directory is not measured again; Kubernetes' kubelet measures volumes once a minute, too."""
+PATIENCE = 0.2
+"""Seconds a directory may take to be measured; one that takes longer keeps nobody waiting."""
 
 
 class FileSystem(NamedTuple):
@@ -45,19 +52,24 @@ def file_system(path: Path) -> FileSystem:
 def used(directory: Path) -> Used:
     """Blocks and inodes, those with several names once, of that one mount only; what goes away meanwhile is
     nothing. Linear, and it remembers only files that have several names."""
-    try:
+    return max(measuring(directory), default=NOTHING)
+
+
+def measuring(directory: Path) -> Generator[Used]:
+    """What is used, as far as it has been found: it grows with every file."""
+    # None at all, or too few descriptors to look.
+    with suppress(OSError):
         top = os.open(directory, DIRECTORY)
-    except OSError:
-        return NOTHING
-    try:
-        return _used(top)
-    finally:
-        os.close(top)
+        try:
+            yield from _measuring(top)
+        finally:
+            os.close(top)
 
 
-def _used(top: int) -> Used:
+def _measuring(top: int) -> Iterator[Used]:
     state = os.fstat(top)
     blocks, inodes = state.st_blocks, 1
+    yield Used(blocks * BLOCK, inodes)
     seen: set[int] = set()
     for _, _, found in walk(top, forgiving=True):
         if found.st_dev != state.st_dev or found.st_ino in seen:
@@ -66,25 +78,80 @@ def _used(top: int) -> Used:
             seen.add(found.st_ino)
         blocks += found.st_blocks
         inodes += 1
-    return Used(blocks * BLOCK, inodes)
+        yield Used(blocks * BLOCK, inodes)
+
+
+class _Known(msgspec.Struct):
+    """`at` is when it was measured, None while it is."""
+
+    used: Used
+    at: float | None = None
 
 
 class Measured:
-    """Remembers what directories take, so that whoever asks often does not have them walked often."""
+    """Remembers what directories take, so that whoever asks often does not have them walked often.
 
-    def __init__(self, seconds: float = REMEMBERED_SECONDS, timer: Callable[[], float] = monotonic) -> None:
+    A pod may have so many files that walking them takes minutes. One thread does that for all such
+    directories, in turn, and whoever asks is told what was found before, or so far: threads that others wait
+    for are not held, nor is the process when it ends. Safe to use from several threads."""
+
+    def __init__(
+        self,
+        seconds: float = REMEMBERED_SECONDS,
+        timer: Callable[[], float] = monotonic,
+        patience: float = PATIENCE,
+    ) -> None:
         self._seconds = seconds
         self._timer = timer
-        self._known: dict[Path, tuple[float, Used]] = {}
+        self._patience = patience
+        self._lock = Lock()
+        self._known: dict[Path, _Known] = {}
+        self._slow: deque[tuple[Path, _Known]] = deque()
+        self._thread: Thread | None = None
 
     def used(self, directory: Path) -> Used:
         now = self._timer()
-        known = self._known.get(directory)
-        if known is None or now - known[0] >= self._seconds:
-            self._forget(now)
-            known = self._known[directory] = now, used(directory)
-        return known[1]
+        with self._lock:
+            known = self._known.get(directory)
+            if known is not None and not self._is_old(known, now):
+                return known.used
+            # What nobody has asked for in a while may not be there any more.
+            self._known = {path: kept for path, kept in self._known.items() if not self._is_old(kept, now)}
+            known = self._known[directory] = _Known(known.used if known else NOTHING)
+        self._measure(directory, known)
+        return known.used
 
-    def _forget(self, now: float) -> None:
-        """What nobody has asked for in a while may not be there any more."""
-        self._known = {path: known for path, known in self._known.items() if now - known[0] < self._seconds}
+    def _is_old(self, known: _Known, now: float) -> bool:
+        return known.at is not None and now - known.at >= self._seconds
+
+    def _measure(self, directory: Path, known: _Known) -> None:
+        until, whole = monotonic() + self._patience, NOTHING
+        with closing(measuring(directory)) as found:
+            for so_far in found:
+                whole = so_far
+                if monotonic() > until:
+                    known.used = max(known.used, whole)
+                    self._hand_over(directory, known)
+                    return
+        known.used, known.at = whole, self._timer()
+
+    def _hand_over(self, directory: Path, known: _Known) -> None:
+        """To be walked from the beginning: a walk that waits for its turn would hold its descriptors."""
+        with self._lock:
+            self._slow.append((directory, known))
+            if self._thread is None:
+                self._thread = Thread(target=self._walk_slow, name="disk-usage", daemon=True)
+                self._thread.start()
+
+    def _walk_slow(self) -> None:
+        while True:
+            with self._lock:
+                if not self._slow:
+                    self._thread = None
+                    return
+                directory, known = self._slow.popleft()
+            whole = NOTHING
+            for whole in measuring(directory):
+                # What is too much already need not be counted to its end to be known as such.
+                known.used = max(known.used, whole)
+            known.used, known.at = whole, self._timer()
