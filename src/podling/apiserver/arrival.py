@@ -63,7 +63,7 @@ def arrival(
 _BROKEN_ESCAPE = re.compile("%(?![0-9A-Fa-f]{2})")
 
 
-def read_request(arrived: web.BaseRequest, body_seconds: float = BODY_SECONDS) -> Request | None:
+def read_request(arrived: web.BaseRequest, body_seconds: float) -> Request | None:
     """The request, with its body still to be read; None when its target is none."""
     target = arrived.raw_path
     if not target.startswith("/"):
@@ -89,6 +89,12 @@ def not_http(status: HTTPStatus = HTTPStatus.BAD_REQUEST) -> web.Response:
     answer = web.Response(status=status, text=text, headers={"Content-Type": TEXT})
     answer.force_close()
     return answer
+
+
+def said_by_go(status: HTTPStatus) -> bytes:
+    """`not_http` for a connection on which no request has arrived."""
+    text = f"{status.value} {status.phrase}"
+    return f"HTTP/1.1 {text}\r\nContent-Type: {TEXT}\r\nConnection: close\r\n\r\n{text}".encode()
 
 
 async def _body(arrived: web.BaseRequest, seconds: float) -> bytes:

@@ -9,6 +9,7 @@ waited too long.
 from __future__ import annotations
 
 import asyncio
+import socket
 import ssl
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
@@ -23,19 +24,15 @@ from aiohttp import HttpVersion11, web
 from aiohttp.abc import AbstractStreamWriter
 
 from podling.apiserver.arrival import arrival, discarded, log, not_http, read_request
+from podling.apiserver.connections import HEADER_LIMIT, LINGER, MOST_HEADERS, Connections
 from podling.apiserver.response import Handle, Response
 from podling.streaming.errors import Disconnected
-from podling.streaming.keep_alive import keep_alive
 
-HEADER_LIMIT = 1 << 20
-"""An exec names its command in the URL, so lines may be long; this is what Go's server takes, too."""
 LARGE = 64 * 1024
 """A body that is dearer to copy behind its headers than to write by itself."""
 SENDING = 40e-6
 """Seconds it takes to wake one stream's task and write something small."""
 LONGEST_REST = 0.1
-LINGER = 0.5
-"""Seconds a client that is still sending has to read its answer before the connection ends, as with Go."""
 SHUTDOWN_GRACE = 5.0
 """Seconds answers in progress have to end before their connections are closed."""
 
@@ -53,43 +50,66 @@ def tls_context(certificate: Path, key: Path, client_ca: Path) -> ssl.SSLContext
 
 @asynccontextmanager
 async def listening(
-    handle: Handle, host: str, port: int, tls: ssl.SSLContext | None, *, end_streams: Callable[[], None]
+    handle: Handle,
+    host: str,
+    port: int,
+    tls: ssl.SSLContext | None,
+    *,
+    end_streams: Callable[[], None],
+    connections: Connections | None = None,
 ) -> AsyncIterator[int]:
     """Serve while the block runs; gives the port. On the way out `end_streams` must end all open streams.
+    Servers on several addresses share their `connections`.
 
     Raises OSError when the port cannot be had.
     """
-    loop = asyncio.get_running_loop()
-    answers = web.Server(
-        _Server(handle).serve,
-        handler_cancellation=True,
-        access_log=None,
-        logger=log,
-        request_factory=arrival,
-        auto_decompress=False,
-        lingering_time=LINGER,
-        max_line_size=HEADER_LIMIT,
-        max_field_size=HEADER_LIMIT,
+    connections = connections or Connections()
+    limits = connections.limits
+    server = web.Server(
+        _Server(handle, limits.body_seconds).serve, handler_cancellation=True, request_factory=arrival
     )
-    server = await loop.create_server(answers, host, port, ssl=tls, backlog=1024)
-    for listener in server.sockets:
-        keep_alive(listener)
-    try:
-        yield server.sockets[0].getsockname()[1]
-    finally:
-        server.close()
-        end_streams()
-        answers.pre_shutdown()
-        await answers.shutdown(SHUTDOWN_GRACE)
+    with _listener(host, port) as listener:
+        async with asyncio.TaskGroup() as tasks:
+            accepting = tasks.create_task(
+                connections.accept(
+                    listener,
+                    tls,
+                    server,
+                    access_log=None,
+                    logger=log,
+                    auto_decompress=False,
+                    max_line_size=HEADER_LIMIT,
+                    max_field_size=HEADER_LIMIT,
+                    max_headers=MOST_HEADERS,
+                    keepalive_timeout=limits.idle_seconds,
+                    lingering_time=LINGER,
+                )
+            )
+            try:
+                yield listener.getsockname()[1]
+            finally:
+                accepting.cancel()
+                listener.close()
+                end_streams()
+                server.pre_shutdown()
+                await server.shutdown(SHUTDOWN_GRACE)
+
+
+def _listener(host: str, port: int) -> socket.socket:
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    listener = socket.create_server((host, port), family=family, backlog=1024)
+    listener.setblocking(False)
+    return listener
 
 
 class _Server:
-    def __init__(self, handle: Handle) -> None:
+    def __init__(self, handle: Handle, body_seconds: float) -> None:
         self._handle = handle
+        self._body_seconds = body_seconds
         self._streams = 0
 
     async def serve(self, arrived: web.BaseRequest) -> web.StreamResponse:
-        request = read_request(arrived)
+        request = read_request(arrived, self._body_seconds)
         if request is None:
             return not_http()
         response = await self._handle(request)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import resource
 import ssl
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -16,6 +17,7 @@ from podling.apiserver.audit_rotation import Rotation
 from podling.apiserver.authn.authenticator import AUTHENTICATED
 from podling.apiserver.authn.signing import SigningKey
 from podling.apiserver.authz.interim import MASTERS
+from podling.apiserver.connections import Connections, limits_for
 from podling.apiserver.discovery import Discovery
 from podling.apiserver.http import listening, tls_context
 from podling.apiserver.kubelets import Kubelets, unverified
@@ -115,9 +117,13 @@ async def _audit_log(settings: ServerSettings, clock: Clock) -> AsyncIterator[Au
 @asynccontextmanager
 async def _listening(server: ApiServer, settings: ServerSettings) -> AsyncIterator[None]:
     tls = tls_context(settings.serving.certificate, settings.serving.key, settings.ca)
+    descriptors, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    connections = Connections(limits_for(descriptors))
     async with AsyncExitStack() as listeners:
         for host in settings.hosts:
-            listener = listening(server.handle, host, settings.port, tls, end_streams=server.close)
+            listener = listening(
+                server.handle, host, settings.port, tls, end_streams=server.close, connections=connections
+            )
             try:
                 await listeners.enter_async_context(listener)
             except OSError as error:

@@ -10,6 +10,7 @@ from collections.abc import Awaitable, Callable
 
 import uvloop
 
+from podling.descriptors import raise_limit
 from podling.starting import StartError
 
 COLLECT_AFTER = 100_000
@@ -25,6 +26,7 @@ def run(main: Main) -> None:
     """Run `main` until SIGTERM or SIGINT tells it to end. Raises StartError."""
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
     gc.set_threshold(COLLECT_AFTER)
+    raise_limit()
     uvloop.run(_until_told(main))
 
 

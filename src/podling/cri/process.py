@@ -9,6 +9,8 @@ import signal
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from podling.descriptors import limit_as_given
+
 STANDARD_ERROR = 2
 
 
@@ -70,18 +72,19 @@ class Process:
 def spawn(argv: Sequence[str], environment: Mapping[str, str], log: Path) -> Process:
     """Start a program in a session of its own, outliving us, with its output appended to `log`."""
     flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND
-    pid = os.posix_spawnp(
-        argv[0],
-        list(argv),
-        environment,
-        file_actions=[
-            (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
-            (os.POSIX_SPAWN_OPEN, 1, str(log), flags, 0o640),
-            (os.POSIX_SPAWN_DUP2, 1, 2),
-            *((os.POSIX_SPAWN_CLOSE, descriptor) for descriptor in _handed_down()),
-        ],
-        setsid=True,
-    )
+    with limit_as_given():
+        pid = os.posix_spawnp(
+            argv[0],
+            list(argv),
+            environment,
+            file_actions=[
+                (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
+                (os.POSIX_SPAWN_OPEN, 1, str(log), flags, 0o640),
+                (os.POSIX_SPAWN_DUP2, 1, 2),
+                *((os.POSIX_SPAWN_CLOSE, descriptor) for descriptor in _handed_down()),
+            ],
+            setsid=True,
+        )
     return Process(pid)
 
 
