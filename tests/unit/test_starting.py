@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import socket
 from pathlib import Path
 
@@ -10,7 +12,7 @@ import pytest
 from podling import doctor
 from podling.doctor import Finding, Verdict
 from podling.instance import Instance
-from podling.starting import StartError, check_machine, hold, listener
+from podling.starting import DISK_FAULTS, DamagedError, StartError, check_machine, hold, listener, writing
 
 
 def test_a_port_that_is_taken_is_passed_over() -> None:
@@ -44,3 +46,26 @@ def test_a_running_podling_is_not_started_again(tmp_path: Path, monkeypatch: pyt
     assert lock is not None
     with lock, pytest.raises(StartError, match="already running"):
         hold(instance)
+
+
+@pytest.mark.parametrize("number", sorted(DISK_FAULTS))
+def test_what_a_disk_refuses_is_for_the_user(number: int, tmp_path: Path) -> None:
+    with (
+        pytest.raises(StartError, match=f"^cannot write /x/state.db: {os.strerror(number)}$"),
+        writing(tmp_path),
+    ):
+        raise OSError(number, os.strerror(number), "/x/state.db")
+    with (
+        pytest.raises(StartError, match=f"^cannot write in {tmp_path}: {os.strerror(number)}$"),
+        writing(tmp_path),
+    ):
+        raise OSError(number, os.strerror(number))
+
+
+def test_no_other_fault_is_taken_for_one_of_the_disk(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError), writing(tmp_path):
+        raise OSError(errno.ENOENT, "No such file or directory", "nft")
+
+
+def test_damage_has_an_exit_code_of_its_own() -> None:
+    assert (StartError("").exit_code, DamagedError("").exit_code) == (1, 4)
