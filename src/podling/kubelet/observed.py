@@ -166,7 +166,8 @@ class PendingResize(msgspec.Struct, frozen=True):
 
 
 class ObservedPod(msgspec.Struct, frozen=True):
-    """`sandboxes` and `containers` are newest first. `initialized_sandboxes`: the sandboxes, or rounds of
+    """`sandboxes` and `containers` are newest first. `past`: the newest instance of each container of which
+    the runtime has none, as the pod's status remembers it (`past.py`). `initialized_sandboxes`: the sandboxes, or rounds of
     one, in which initialization is recorded as completed (R-INIT-4). `failures` by container name;
     `probes` by container id. `in_flight`: keys of the actions being applied now. `restarting`: ids this
     kubelet stopped in order to start them anew (changed definition, failed probe), or to free their name
@@ -183,6 +184,7 @@ class ObservedPod(msgspec.Struct, frozen=True):
 
     sandboxes: tuple[ObservedSandbox, ...] = ()
     containers: tuple[ObservedContainer, ...] = ()
+    past: tuple[ObservedContainer, ...] = ()
     initialized_sandboxes: frozenset[str] = frozenset()
     failures: Mapping[str, StartFailure] = msgspec.field(default_factory=nothing)
     sandbox_failure: StartFailure | None = None
@@ -210,11 +212,11 @@ class ObservedPod(msgspec.Struct, frozen=True):
         return self.sandboxes[0] if self.sandboxes else None
 
     def instances(self, name: str) -> tuple[ObservedContainer, ...]:
-        """Every instance of a container, newest first."""
+        """Every instance of a container that the runtime has, newest first."""
         return tuple(c for c in self.containers if c.name == name)
 
     def newest(self, name: str) -> ObservedContainer | None:
-        return next((c for c in self.containers if c.name == name), None)
+        return next((c for c in (*self.containers, *self.past) if c.name == name), None)
 
     def current(self, name: str) -> ObservedContainer | None:
         """The newest instance that lives in the newest sandbox and its newest round."""

@@ -17,6 +17,7 @@ from podling.kubelet.planning.draft import Draft
 from podling.kubelet.planning.ending import Ending, deadline, ending
 from podling.kubelet.planning.ephemeral_plan import plan_ephemeral
 from podling.kubelet.planning.init_plan import initialize
+from podling.kubelet.planning.past import with_past
 from podling.kubelet.planning.resize_plan import plan_resize
 from podling.kubelet.planning.rounds import end_earlier_round, in_round
 from podling.kubelet.planning.sandbox_plan import clear_old_sandboxes, needs_new_sandbox, replace_sandbox
@@ -31,7 +32,7 @@ from podling.model.pod import Pod
 def plan(pod: Pod, observed: ObservedPod, now: datetime, gates: Gates = DEFAULT_GATES) -> Plan:
     """The actions that may start now. `pod.status` is the newest status known of the pod: what this kubelet
     last made of it, else what the API has."""
-    observed = in_round(pod, observed)
+    observed = with_past(pod, in_round(pod, observed))
     draft = Draft(observed, now)
     end = ending(pod, observed, now)
     if end:

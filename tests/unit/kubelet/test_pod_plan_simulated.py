@@ -1,9 +1,9 @@
 """The planner against a tiny runtime, with random outcomes, crashes of the kubelet at any point, and lost
 sandboxes.
 
-`World` is a runtime, a disk and a clock. It applies what the planner asks for, one action at a time in any
-order, and remembers what really happened, whatever the kubelet forgets: the properties are checked against
-that memory.
+`World` is a runtime, a disk, an API server and a clock. It applies what the planner asks for, one action at a
+time in any order, and remembers what really happened, whatever the kubelet forgets: the properties are checked
+against that memory. What the kubelet writes is judged by the API server's own rules.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
+from podling.apiserver.registry.pod.status_part import PodStatusPart
 from podling.kubelet.container_types import ContainerType, all_containers
 from podling.kubelet.observed import (
     ContainerState,
@@ -24,6 +25,7 @@ from podling.kubelet.observed import (
     ObservedSandbox,
     StartFailure,
 )
+from podling.kubelet.planning.container_plan import recorded
 from podling.kubelet.planning.restart import definition_hash
 from podling.kubelet.pod_actions import (
     CreateSandbox,
@@ -39,6 +41,7 @@ from podling.kubelet.pod_plan import plan
 from podling.kubelet.pod_state import PodState
 from podling.kubelet.status import pod_status
 from podling.model.container import ContainerRestartRule, ContainerRestartRuleOnExitCodes
+from podling.model.resources import qos_class
 from podling.model.time import rfc3339
 from podling.model.volume_containers import volume_container_names
 
@@ -52,6 +55,7 @@ class World:
     def __init__(self, scene, shape, policy, ender=None):
         """`ender` is the container whose exit with ENDS_ROUND restarts all (RestartAllContainers)."""
         self.pod = scene.pod(shape, policy)
+        self.pod.metadata.resource_version, self.pod.status.qos_class = "1", qos_class(self.pod)
         self.ender = ender
         for container in (*self.pod.spec.init_containers, *self.pod.spec.containers):
             if container.name == ender:
@@ -66,16 +70,19 @@ class World:
         self.finished = False
         self.clock = 0
         self.started, self.passed = [], set()
+        self.written = self.pod.status
         self.boot()
 
     def boot(self):
         """A kubelet begins: all it knows is the runtime, its record and the pod's status."""
         self.in_flight, self.failures = {}, {}
+        self.pod.status, self.began = self.written, self.now
         self.sandboxes = [replace(sandbox, stopped=False) for sandbox in self.sandboxes]
 
     # The kubelet
 
-    def sync(self):
+    def sync(self, writes=True):
+        """`writes`: the API hears of the status, before there is another."""
         observed = self.observed()
         made = plan(self.pod, observed, self.now)
         again = plan(
@@ -89,7 +96,14 @@ class World:
         self.pod.status = pod_status(self.pod, observed, self.now)
         assert before in ("", "Pending", "Running", self.pod.status.phase), "left a terminal phase"
         self.in_flight |= {action.key: action for action in made.actions}
+        if writes:
+            self.write()
         return made
+
+    def write(self):
+        new, old = (replace(self.pod, status=status) for status in (self.pod.status, self.written))
+        assert PodStatusPart().validate_update(new, old) == []
+        self.written = self.pod.status
 
     def observed(self):
         return ObservedPod(
@@ -98,14 +112,16 @@ class World:
             initialized_sandboxes=self.record,
             failures=dict(self.failures),
             in_flight=frozenset(self.in_flight),
+            started_at=self.began,
         )
 
     def apply(self, action, fails=False):
         self.in_flight.pop(action.key, None)
         match action:
             case CreateSandbox(attempt):
-                made = ObservedSandbox(f"box{attempt}", attempt, self.tick(), ready=not fails)
-                assert made.id not in [s.id for s in self.sandboxes], "the runtime refuses an attempt twice"
+                made = ObservedSandbox(f"box{self.clock}", attempt, self.tick(), ready=not fails)
+                attempts = [s.attempt for s in self.sandboxes]
+                assert attempt not in attempts, "the runtime refuses an attempt twice"
                 self.sandboxes.append(made)
             case StopSandbox(sandbox_id):
                 self.stop_sandbox(sandbox_id)
@@ -197,6 +213,20 @@ class World:
         done = [c for c in done if c.name != self.ender]
         if done:
             self.containers.remove(done[index % len(done)])
+
+    def wipe(self, everything):
+        """The kubelet dies, and the runtime comes back without its newest sandbox, or with nothing."""
+        gone = {sandbox.id for sandbox in (self.sandboxes if everything else self.sandboxes[-1:])}
+        self.sandboxes = [s for s in self.sandboxes if s.id not in gone]
+        self.containers = [c for c in self.containers if c.sandbox_id not in gone]
+        left = {c.id for c in self.containers}
+        self.started = [c for c in self.started if c.id in left or self.is_known(c)]
+        self.boot()
+
+    def is_known(self, container):
+        """Whether the API has heard that it ran; what nobody has can happen twice."""
+        status = recorded(self.written, container.name)
+        return status is not None and bool(status.state.running or status.state.terminated)
 
     def change(self, container_id, **fields):
         self.containers = [replace(c, **fields) if c.id == container_id else c for c in self.containers]
@@ -311,6 +341,29 @@ def test_whatever_happens_the_order_holds_and_the_pod_comes_to_rest(scene, shape
         assert policy != "Always"
     else:
         assert world.pod.status.phase == "Running"
+
+
+@settings(max_examples=300)
+@given(st.sampled_from(SHAPES), st.sampled_from(POLICIES), tapes)
+def test_whatever_was_lost_the_api_takes_every_status_and_what_ended_stays_so(scene, shape, policy, tape):
+    """R-EPH-3, R-EPH-13, R-INIT-11: at any moment kubelet and runtime may lose what they had, and the API know
+    only some of what there was."""
+    world = World(scene, shape, policy)
+    for number in tape:
+        world.sync(writes=number % 3 > 0)
+        if number % 11 == 10:
+            world.wipe(number % 2)
+        else:
+            choose(world, number)
+    before = ended_ephemeral(world.written)
+    made = settle(world)
+    assert before <= ended_ephemeral(world.written)
+    expected = ("Succeeded", "Failed") if made.state is PodState.TERMINATED else ("Running",)
+    assert world.pod.status.phase in expected
+
+
+def ended_ephemeral(status):
+    return {c.name for c in status.ephemeral_container_statuses if c.state.terminated}
 
 
 ENDERS = [

@@ -10,7 +10,7 @@ from podling.kubelet.planning.backoff import crashes_after, restart_at, retry_at
 from podling.kubelet.planning.draft import Draft
 from podling.kubelet.planning.ending import DEFAULT_GRACE, MINIMUM_GRACE
 from podling.kubelet.planning.resize import restart_required
-from podling.kubelet.planning.restart import STATUS_UNKNOWN, changed, restarts
+from podling.kubelet.planning.restart import STATUS_UNKNOWN, changed, from_before, restarts
 from podling.kubelet.pod_actions import RemoveContainer, StartContainer, StopContainer
 from podling.model.container import Container
 from podling.model.pod import Pod
@@ -68,7 +68,8 @@ def _begins_afresh(
 ) -> bool:
     """Whether its end says nothing of the next instance: of a round's, only its ender's does."""
     taken_along = observed.outdated(ended) and ended.id != observed.round
-    return changed(container, ended) or taken_along or (kind is ContainerType.INIT and ended.succeeded)
+    done = kind is ContainerType.INIT and ended.succeeded
+    return changed(container, ended) or taken_along or done or from_before(ended, observed)
 
 
 def _must_run_again(

@@ -13,7 +13,6 @@ from datetime import datetime
 from podling.kubelet.container_types import ContainerType
 from podling.kubelet.observed import ContainerState, ObservedContainer, ObservedPod
 from podling.kubelet.planning.backoff import retry_at
-from podling.kubelet.planning.container_plan import has_run, recorded
 from podling.kubelet.planning.draft import Draft
 from podling.kubelet.planning.ending import DEFAULT_GRACE, MINIMUM_GRACE
 from podling.kubelet.planning.restart import changed
@@ -34,18 +33,16 @@ def plan_ephemeral(draft: Draft, pod: Pod, gates: Gates) -> None:
             if removing and newest and _of_earlier_entry(container, newest, draft.observed):
                 _succeed(draft, pod, container, newest)
             else:
-                _start_once(draft, pod, container, newest)
+                _start_once(draft, container, newest)
     if removing:
         _end_removed(draft, pod)
 
 
-def _start_once(
-    draft: Draft, pod: Pod, container: EphemeralContainer, newest: ObservedContainer | None
-) -> None:
+def _start_once(draft: Draft, container: EphemeralContainer, newest: ObservedContainer | None) -> None:
     if newest and newest.state is ContainerState.CREATED and not draft.starting(container.name):
         # Created and never started: whoever made it died before it ran, so its one start is still to come.
         draft.add(RemoveContainer(newest.id, newest.name))
-    elif not newest and not _has_been_started(pod, container.name):
+    elif not newest:
         _start(draft, container, attempt=0)
 
 
@@ -63,12 +60,6 @@ def _start(draft: Draft, container: EphemeralContainer, attempt: int) -> None:
     else:
         joined = target.id if target else ""
         draft.add(StartContainer(container.name, ContainerType.EPHEMERAL, attempt, target_id=joined))
-
-
-def _has_been_started(pod: Pod, name: str) -> bool:
-    """Whether it has had its one start, as the pod's status remembers."""
-    past = recorded(pod.status, name)
-    return past is not None and has_run(past)
 
 
 def target_of(container: EphemeralContainer, observed: ObservedPod) -> ObservedContainer | None:

@@ -36,6 +36,14 @@ def changed(container: EphemeralContainerCommon, instance: ObservedContainer) ->
     return instance.hash not in ("", definition_hash(container))
 
 
+def from_before(ended: ObservedContainer, observed: ObservedPod) -> bool:
+    """Whether it went with its sandbox when this kubelet was not there: the node was stopped, which says nothing
+    about the container."""
+    began = observed.started_at
+    unseen = ended in observed.past or (began is not None and ended.finished_at < began)
+    return unseen and not observed.in_sandbox(ended)
+
+
 def exit_code(ended: ObservedContainer) -> int:
     return LOST_EXIT_CODE if ended.lost else ended.exit_code
 

@@ -37,6 +37,9 @@ LOST = "The container could not be located when the pod was terminated"
 LOST_WHILE_RUNNING = (
     "The container could not be located when the pod was deleted.  The container used to be Running"
 )
+LOST_IN_RESTART = (
+    "The container could not be located after its sandbox was lost.  The container used to be Running"
+)
 DONE_BUT_GONE = (
     "Unable to get init container status from container runtime and pod has been initialized, "
     "treat it as exited normally"
@@ -50,7 +53,7 @@ def container_status(at: Moment, kind: ContainerType, container: EphemeralContai
     old = recorded(at.pod.status, container.name)
     newest = instances[0] if instances else None
     made = _of_instances(at, container, instances, old) if newest else _of_none(at, kind, container, old)
-    if not at.ending:
+    if not (at.ending or (kind is ContainerType.EPHEMERAL and made.state.terminated)):
         _hold_back(made, waiting_for(at, kind, container, newest))
     _judge(at, kind, made, newest)
     return made
@@ -99,7 +102,8 @@ def _state(at: Moment, container: ObservedContainer, old: ContainerStatus | None
     if container.exited:
         return ContainerState(terminated=_terminated(at.pod, container))
     if container.lost and old and old.state.running:
-        return _unknown(LOST)
+        # An ephemeral container that turns out to run all the same could not be shown so any more.
+        return old.state if container.type is ContainerType.EPHEMERAL else _unknown(LOST)
     return ContainerState(waiting=first_wait(at.pod))
 
 
@@ -132,6 +136,8 @@ def _of_none(
 ) -> ContainerStatus:
     if old and old.state.terminated:
         return msgspec.structs.replace(old)
+    if old and kind is ContainerType.EPHEMERAL and (old.state.running or old.last_state.terminated):
+        return _ended_unseen(old)
     status = ContainerStatus(
         name=container.name,
         image=container.image,
@@ -140,13 +146,24 @@ def _of_none(
     )
     if old:
         status.restart_count, status.last_state = old.restart_count, old.last_state
-        if old.state.running and not old.last_state.terminated:
+        if old.state.running:
             status.last_state = _unknown(LOST_WHILE_RUNNING)
             status.restart_count += not at.pod.metadata.deletion_timestamp
     if kind is ContainerType.INIT and initialized(at.pod, at.observed):
         done = ContainerStateTerminated(exit_code=0, reason="Completed", message=DONE_BUT_GONE)
         status.state = ContainerState(terminated=done)
     return status
+
+
+def _ended_unseen(old: ContainerStatus) -> ContainerStatus:
+    """An ephemeral container that was begun, and went with its sandbox: it is not begun again (R-EPH-3)."""
+    if old.last_state.terminated:
+        return msgspec.structs.replace(old, state=old.last_state, last_state=ContainerState())
+    ended = _unknown(LOST_IN_RESTART)
+    if ended.terminated and old.state.running:
+        ended.terminated.started_at = old.state.running.started_at
+        ended.terminated.container_id = old.container_id
+    return msgspec.structs.replace(old, state=ended)
 
 
 def _hold_back(status: ContainerStatus, waiting: ContainerStateWaiting | None) -> None:

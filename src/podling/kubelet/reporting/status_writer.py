@@ -2,7 +2,8 @@
 
 A status that is replaced before it was sent is never sent; one that is about to be replaced waits for that, a
 little. What is patched is the difference to what the server is known to have, so that an unchanged status
-costs nothing and what others own is left alone.
+costs nothing and what others own is left alone. What the server refuses for good holds up neither the rest of
+the status nor whoever waits for it to be written.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import asyncio
 import logging
 
 from podling.client.client import Client
+from podling.kubelet.reporting.refused_status import without_refused
 from podling.kubelet.reporting.status_patch import STRATEGIC_MERGE, status_patch
 from podling.model.errors import StatusError
 from podling.model.growing_wait import GrowingWait
@@ -22,12 +24,16 @@ LONGEST_RETRY = 10.0
 LONGEST_WAIT = 1.0
 """Seconds that what may wait is kept back: as long as Kubernetes' kubelet may take to notice it."""
 
+INVALID = 422
+REFUSED = (400, 403, 413, 415, INVALID)
+"""Codes of answers that asking again does not change."""
+
 log = logging.getLogger(__name__)
 
 
 class StatusWriter:
     """One task runs `run()`; `publish` never waits; `flushed()` returns when the server has the newest
-    status, be it one that might wait."""
+    status, be it one that might wait, or has refused it."""
 
     def __init__(self, client: Client, pod: Pod | None) -> None:
         """`pod` is None while the server has no object to write to."""
@@ -92,7 +98,8 @@ class StatusWriter:
                 return
             self._wake.clear()
             try:
-                self._written(known, await self._send(known, patch))
+                if answer := await self._send_what_is_taken(known, patch):
+                    self._written(known, answer)
                 return
             except StatusError as error:
                 if error.code in (404, 409):
@@ -100,9 +107,25 @@ class StatusWriter:
                     self._known = None if self._known is known else self._known
                     return
                 log.warning("status of pod %s not written: %s", _name(known), error.message)
+                if error.code in REFUSED and not self._wake.is_set():
+                    self._idle.set()
             except OSError as error:
                 log.warning("status of pod %s not written: %s", _name(known), error)
             await asyncio.sleep(wait.next())
+
+    async def _send_what_is_taken(self, known: Pod, patch: dict[str, object]) -> Pod | None:
+        """What is invalid is left as the server has it: first the containers that are named, then the fields.
+        It is not tried again before there is another status. None when nothing of the patch is taken."""
+        left: dict[str, object] | None = patch
+        for whole in (False, True, True):
+            try:
+                return await self._send(known, left) if left else None
+            except StatusError as error:
+                if error.code != INVALID:
+                    raise
+                log.warning("part of the status of pod %s not written: %s", _name(known), error.message)
+                left = without_refused(left or {}, known.status, error.causes, whole=whole)
+        return None
 
     async def _send(self, known: Pod, patch: dict[str, object]) -> Pod:
         meta = known.metadata

@@ -17,7 +17,7 @@ from podling.kubelet.observed import ObservedContainer, ObservedPod, StartFailur
 from podling.kubelet.planning.backoff import SHOWN, restart_delay
 from podling.kubelet.planning.ephemeral_plan import target_of
 from podling.kubelet.planning.init_plan import initialized
-from podling.kubelet.planning.restart import changed, restarts
+from podling.kubelet.planning.restart import changed, from_before, restarts
 from podling.kubelet.reporting.durations import milliseconds_text
 from podling.model.container import Container, EphemeralContainer, EphemeralContainerCommon
 from podling.model.pod import Pod
@@ -102,6 +102,8 @@ def crash_loops(
 ) -> bool:
     """Whether a container that has ended is held back before its next start."""
     if kind is ContainerType.EPHEMERAL or not ended.exited or changed(container, ended):
+        return False
+    if from_before(ended, observed):
         return False
     return restart_delay(ended) > timedelta(0) and restarts(pod, container, kind, ended, observed)
 

@@ -106,6 +106,13 @@ async def test_a_pod_that_is_gone_is_not_written_to_for_ever() -> None:
     assert server.phases == ["Pending"]
 
 
+@pytest.mark.parametrize("code", [403, 422])
+async def test_whoever_waits_for_a_status_that_is_refused_does_not_wait_for_ever(code: int) -> None:
+    server = SlowServer(*[code] * 100)
+    await write(server, "Pending", "Running")
+    assert server.phases[-1] == "Running"
+
+
 async def test_an_older_object_from_the_watch_is_not_believed() -> None:
     server = SlowServer()
     writer = await write(server, "Running")

@@ -228,3 +228,67 @@ def test_only_images_on_the_allowlist_are_started(play, patterns, seen) -> None:
         assert any(event.startswith(refused) for event in await node.events("web")) == (seen != "running")
 
     play(story, boot=False, debug=HollowImage(present=True))
+
+
+async def lose_all(node: Any) -> None:
+    """The node is stopped, and its runtime begins with nothing."""
+    await node.crash()
+    for sandbox in await node.runtime.list_pod_sandbox():
+        await node.runtime.remove_pod_sandbox(sandbox.id)
+
+
+async def stop_all(node: Any) -> None:
+    """The node is stopped: what ran has ended, and the runtime knows how."""
+    await node.crash()
+    for sandbox in await node.runtime.list_pod_sandbox():
+        await node.runtime.stop_pod_sandbox(sandbox.id)
+
+
+@pytest.mark.parametrize("stop", [lose_all, stop_all])
+@pytest.mark.parametrize("ended", [True, False])
+def test_a_debugged_pod_comes_back_after_a_restart_and_can_be_deleted(play, exits, stop, ended) -> None:
+    """R-EPH-13: an ephemeral container that had ended, or ended with the node, is not begun again."""
+
+    async def story(node) -> None:
+        await node.create("web")
+        await node.until("web", node.is_ready)
+        await set_debug(node, {**DEBUG, "targetContainerName": "app"})
+        seen = "terminated" if ended else "running"
+        before = await node.until("web", lambda pod: state(pod) == seen)
+        for restart in (1, 2, 3):
+            await stop(node)
+            await node.boot()
+            counts = restart, node.is_ready
+            pod = await node.until("web", lambda pod, c=counts: c[1](pod) and restarts(pod) == c[0])
+            assert state(pod) == "terminated"
+            if ended:
+                assert pod.status.ephemeral_container_statuses == before.status.ephemeral_container_statuses
+        assert node.runtime.calls.count("start debug#0") == 1
+        await node.client.delete(Pod, "web", "default")
+        await node.until_gone("web")
+
+    play(story, debug=exits(0) if ended else HollowImage(present=True))
+
+
+def restarts(pod: Pod) -> int:
+    return pod.status.container_statuses[0].restart_count
+
+
+def test_what_the_api_refuses_of_a_status_holds_up_neither_the_rest_nor_the_deletion(play) -> None:
+    """R-EPH-13"""
+
+    async def story(node) -> None:
+        await debugged(node)
+        ended = {"name": "debug", "image": "i", "imageID": "", "ready": False, "restartCount": 0}
+        ended["state"] = {"terminated": {"exitCode": 0}}
+        body = {"status": {"ephemeralContainerStatuses": [ended], "phase": "Pending"}}
+        kind = "application/merge-patch+json"
+        await node.client.patch(Pod, "web", "default", body, subresource="status", patch_type=kind)
+        (app,) = [c for c in await node.runtime.list_containers() if c.metadata.name == "app"]
+        node.runtime.exit(app.id, 1)
+        pod = await node.until("web", lambda pod: restarts(pod) == 1 and node.is_ready(pod))
+        assert (state(pod), pod.status.phase) == ("terminated", "Running")
+        await node.client.delete(Pod, "web", "default")
+        await node.until_gone("web")
+
+    play(story, debug=HollowImage(present=True))

@@ -15,10 +15,11 @@ from podling.apiserver.registry.kind import Part
 from podling.apiserver.registry.pod.alpha_fields import drop_alpha_status
 from podling.apiserver.registry.pod.annotations import validate_annotation_updates
 from podling.model import names
+from podling.model.ended_containers import ended_for_good
 from podling.model.errors import Cause
 from podling.model.gates import DEFAULT_GATES, Gates
 from podling.model.pod import Pod, PodSpec
-from podling.model.pod_status import ContainerStatus, HostIP, PodCondition, PodIP, PodStatus
+from podling.model.pod_status import HostIP, PodCondition, PodIP, PodStatus
 
 SYSTEM_CONDITIONS = frozenset(("PodScheduled", "Ready", "Initialized"))
 _LISTS = (
@@ -87,35 +88,13 @@ def _validate_fixed(new: PodStatus, old: PodStatus) -> Iterator[Cause]:
 
 def _validate_transitions(new: PodStatus, old: PodStatus, spec: PodSpec) -> Iterator[Cause]:
     """A container that ended for good does not come back. An ephemeral one always ends for good."""
-    again = _restarted(spec)
     for attribute, wire in _LISTS:
         states = {status.name: status.state for status in getattr(new, attribute)}
-        for i, status in enumerate(getattr(old, attribute)):
-            if status.name not in states or states[status.name].terminated is not None:
-                continue
-            if _ended_for_good(status, spec, again, ephemeral=attribute.startswith("ephemeral")):
+        ephemeral = attribute.startswith("ephemeral")
+        for i, status in ended_for_good(getattr(old, attribute), spec, ephemeral=ephemeral):
+            if status.name in states and states[status.name].terminated is None:
                 why = "may not be transitioned to non-terminated state"
                 yield forbidden(f"status.{wire}[{i}].state", why)
-
-
-def _restarted(spec: PodSpec) -> frozenset[str] | None:
-    """The names of containers that may be started again whatever the pod's policy says; None for all."""
-    containers = (*spec.init_containers, *spec.containers)
-    rules = (rule for container in containers for rule in container.restart_policy_rules)
-    if any(rule.action == "RestartAllContainers" for rule in rules):
-        return None
-    return frozenset(container.name for container in containers if container.restart_policy is not None)
-
-
-def _ended_for_good(
-    status: ContainerStatus, spec: PodSpec, again: frozenset[str] | None, *, ephemeral: bool
-) -> bool:
-    ended = status.state.terminated
-    if ended is None or ephemeral:
-        return ended is not None
-    if spec.restart_policy == "Always" or (spec.restart_policy == "OnFailure" and ended.exit_code):
-        return False
-    return again is not None and status.name not in again
 
 
 def _validate_claims(status: PodStatus, spec: PodSpec) -> Iterator[Cause]:
