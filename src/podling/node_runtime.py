@@ -109,12 +109,12 @@ async def _end_runtime(instance: Instance) -> bool:
 
 
 async def _stop_sandboxes(runtime: Runtime) -> None:
-    """All at once; one that cannot be stopped is left to `remove_leftovers`."""
+    """All at once; one that cannot be stopped is left to `remove_leftovers`. None is removed: what containerd
+    knows of their containers is what the next start knows of how they ended."""
 
     async def stop(sandbox_id: str) -> None:
         try:
             await runtime.stop_pod_sandbox(sandbox_id)
-            await runtime.remove_pod_sandbox(sandbox_id)
         except RuntimeFault:
             return
 

@@ -165,3 +165,24 @@ def test_it_leaves_nothing_but_the_podling(demo: Demo) -> None:
     for process in Path("/proc").glob("[0-9]*/cmdline"):
         with suppress(OSError):
             assert f"{demo.podling.instance.data_dir}/demo".encode() not in process.read_bytes()
+
+
+def test_the_debugged_pod_comes_back_after_down_and_up_and_can_be_deleted(demo: Demo) -> None:
+    """R-EPH-13, R-INIT-11: however often; each time one restart, which says what the one before came to."""
+    podling, before = demo.podling, demo.pod["status"]
+    for restart in (1, 2, 3):
+        (was,) = demo.pod["status"]["containerStatuses"]
+        podling.command("down")
+        podling.up()
+        podling.wait(f"jsonpath={{.status.containerStatuses[0].restartCount}}={restart}", "pod/neato")
+        podling.wait("condition=Ready", "pod/neato")
+        status = demo.pod["status"]
+        (app,) = status["containerStatuses"]
+        ended = app["lastState"]["terminated"]
+        assert ended["containerID"] == was["containerID"]
+        assert ended["startedAt"] == was["state"]["running"]["startedAt"]
+        assert ended["startedAt"] <= ended["finishedAt"] <= app["state"]["running"]["startedAt"]
+        assert ended["reason"] in ("Completed", "Error"), ended
+        assert status["ephemeralContainerStatuses"] == before["ephemeralContainerStatuses"]
+    assert "not written" not in podling.instance.log_file.read_text()
+    podling.kubectl("delete", "pod", "neato", "--timeout=30s")

@@ -20,7 +20,8 @@ def ended_for_good(
         ended = status.state.terminated
         if ended is None:
             continue
-        by_policy = spec.restart_policy == "Always" or (spec.restart_policy == "OnFailure" and ended.exit_code)
+        policy = spec.restart_policy
+        by_policy = policy == "Always" or (policy == "OnFailure" and ended.exit_code)
         if ephemeral or not (by_policy or again is None or status.name in again):
             yield i, status
 

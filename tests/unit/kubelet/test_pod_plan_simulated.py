@@ -1,9 +1,9 @@
 """The planner against a tiny runtime, with random outcomes, crashes of the kubelet at any point, and lost
 sandboxes.
 
-`World` is a runtime, a disk, an API server and a clock. It applies what the planner asks for, one action at a
-time in any order, and remembers what really happened, whatever the kubelet forgets: the properties are checked
-against that memory. What the kubelet writes is judged by the API server's own rules.
+`World` is a runtime, a disk, an API server and a clock. It applies what the planner asks for, one action at
+a time in any order, and remembers what really happened, whatever the kubelet forgets: the properties are
+checked against that memory. What the kubelet writes is judged by the API server's own rules.
 """
 
 from __future__ import annotations
@@ -346,8 +346,8 @@ def test_whatever_happens_the_order_holds_and_the_pod_comes_to_rest(scene, shape
 @settings(max_examples=300)
 @given(st.sampled_from(SHAPES), st.sampled_from(POLICIES), tapes)
 def test_whatever_was_lost_the_api_takes_every_status_and_what_ended_stays_so(scene, shape, policy, tape):
-    """R-EPH-3, R-EPH-13, R-INIT-11: at any moment kubelet and runtime may lose what they had, and the API know
-    only some of what there was."""
+    """R-EPH-3, R-EPH-13, R-INIT-11: at any moment kubelet and runtime may lose what they had, and the API
+    know only some of what there was."""
     world = World(scene, shape, policy)
     for number in tape:
         world.sync(writes=number % 3 > 0)

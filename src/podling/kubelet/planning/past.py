@@ -1,5 +1,5 @@
-"""What has run by the pod's status and is not in the runtime any more, because that was emptied, or lost what it
-had with its disk: it ended. Pure.
+"""What has run by the pod's status and is not in the runtime any more, because that was emptied, or lost what
+it had with its disk: it ended. Pure.
 
 So a container that is not to run again does not, whoever has forgotten it, and an ephemeral one never does.
 """

@@ -37,8 +37,8 @@ def changed(container: EphemeralContainerCommon, instance: ObservedContainer) ->
 
 
 def from_before(ended: ObservedContainer, observed: ObservedPod) -> bool:
-    """Whether it went with its sandbox when this kubelet was not there: the node was stopped, which says nothing
-    about the container."""
+    """Whether it went with its sandbox when this kubelet was not there: the node was stopped, which says
+    nothing about the container."""
     began = observed.started_at
     unseen = ended in observed.past or (began is not None and ended.finished_at < began)
     return unseen and not observed.in_sandbox(ended)
