@@ -21,7 +21,6 @@ class Turn:
 
     async def share(self) -> None:
         """Let the others run if this turn has been a long one. Call it between any two things."""
-        # The loop's own time stands still as long as nobody else runs.
         if time.monotonic() - self._began >= LONGEST:
             await asyncio.sleep(0)
             self._began = time.monotonic()

@@ -55,6 +55,7 @@ def test_an_ephemeral_container_is_counted_and_audited(podling: Any, namespace: 
     counted = [line for line in metrics if 'subresource="ephemeralcontainers"' in line and "_total" in line]
     assert any('code="200"' in line and 'resource="pods"' in line for line in counted)
     assert any(line.startswith('workqueue_adds_total{name="') for line in metrics)
+    assert any(line.startswith("podling_loop_stall_seconds_count") for line in metrics)
     (event,) = [
         event
         for event in audited(podling)

@@ -21,6 +21,7 @@ from podling.apiserver.context import RequestContext
 from podling.apiserver.metrics import BUCKETS, Labels, RequestMetrics
 from podling.apiserver.response import Response
 from podling.model.scheme import Resource
+from podling.stall_metrics import stall_metrics
 
 TEXT_FORMAT = "text/plain; version=0.0.4; charset=utf-8"
 PATH = "/metrics"
@@ -51,6 +52,7 @@ class Metrics:
         self._registry = CollectorRegistry(auto_describe=False)
         # pid 1 of a container counts as any other; the collector reads /proc/PID.
         ProcessCollector(pid=os.getpid, registry=self._registry)
+        self.add(stall_metrics)
         for source in sources:
             self.add(source)
 

@@ -1,4 +1,5 @@
-"""The process around the parts: log, garbage collector, event loop, and the signals that end it."""
+"""The process around the parts: log, garbage collector, event loop and its watchdog, and the signals that end
+it."""
 
 from __future__ import annotations
 
@@ -10,6 +11,7 @@ from collections.abc import Awaitable, Callable
 
 import uvloop
 
+from podling import watchdog
 from podling.descriptors import raise_limit
 from podling.starting import StartError
 
@@ -42,7 +44,8 @@ async def _until_told(main: Main) -> None:
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, told)
     try:
-        await main(told_to_stop)
+        with watchdog.watching():
+            await main(told_to_stop)
     except BaseExceptionGroup as errors:
         starting, others = errors.split(StartError)
         if starting is None or others is not None:

@@ -17,6 +17,7 @@ from podling.kubelet.container_counts import ContainerCounts, managed_ephemeral_
 from podling.kubelet.metrics.operations import OperationCounts
 from podling.kubelet.metrics.pod_counts import PodCounts, ProbeLabels
 from podling.model.pod import Pod
+from podling.stall_metrics import stall_metrics
 
 TEXT_FORMAT = "text/plain; version=0.0.4; charset=utf-8"
 MIRROR = "kubernetes.io/config.mirror"
@@ -31,6 +32,7 @@ def rendered(*sources: Source, process: bool = False) -> bytes:
     if process:
         # pid 1 of a container counts as any other; the collector reads /proc/PID.
         ProcessCollector(pid=os.getpid, registry=registry)
+        registry.register(_FromSource(stall_metrics))
     for source in sources:
         registry.register(_FromSource(source))
     return generate_latest(registry)
