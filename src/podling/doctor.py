@@ -11,10 +11,12 @@ import os
 import platform
 import shutil
 import socket
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Set
 from enum import Enum
 from pathlib import Path
 from typing import NamedTuple
+
+from podling.mountinfo import read_mounts
 
 CNI_BIN_DIRS = (Path("/usr/lib/cni"), Path("/opt/cni/bin"), Path("/usr/libexec/cni"))
 
@@ -62,7 +64,7 @@ def examine(ports: dict[str, int]) -> list[Finding]:
         overlay(Path("/proc/filesystems").read_text()),
     ]
     findings += capabilities(Path("/proc/self/status").read_text())
-    findings.append(cgroups(Path("/proc/self/mountinfo").read_text()))
+    findings.append(cgroups({mounted.kind for mounted in read_mounts()}))
     findings += binaries(shutil.which)
     findings += cni_plugins(CNI_BIN_DIRS)
     findings += [port(name, number) for name, number in ports.items()]
@@ -111,9 +113,8 @@ def capabilities(status: str) -> Iterator[Finding]:
         yield Finding("CAP_SYS_RESOURCE", Verdict.WARNING, "missing", remedy)
 
 
-def cgroups(mountinfo: str) -> Finding:
-    """From the text of /proc/self/mountinfo: version 1, 2, or both."""
-    kinds = [line.split(" - ")[1].split()[0] for line in mountinfo.splitlines()]
+def cgroups(kinds: Set[str]) -> Finding:
+    """From the kinds of file systems that are mounted: version 1, 2, or both."""
     match "cgroup" in kinds, "cgroup2" in kinds:
         case True, True:
             return Finding("cgroups", Verdict.OK, "v1 (hybrid)")

@@ -4,23 +4,20 @@ from __future__ import annotations
 
 import ctypes
 import os
-import re
 import tempfile
 from pathlib import Path
 
+from podling.mountinfo import MOUNTINFO, read_mounts
+
 _MNT_DETACH = 2
-_ESCAPE = re.compile(r"\\([0-7]{3})")
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
-def mounts_under(directory: Path, mountinfo: str | None = None) -> list[Path]:
+def mounts_under(directory: Path, table: Path = MOUNTINFO) -> list[Path]:
     """Mount points below `directory` (itself included), deepest and newest first, so that each can be
     unmounted."""
-    text = Path("/proc/self/mountinfo").read_text() if mountinfo is None else mountinfo
-    points = [
-        Path(_ESCAPE.sub(lambda m: chr(int(m[1], 8)), line.split(" ")[4])) for line in text.splitlines()
-    ]
-    return [point for point in reversed(points) if point.is_relative_to(directory)]
+    points = [mounted.place for mounted in reversed(read_mounts(table))]
+    return [point for point in points if point.is_relative_to(directory)]
 
 
 def unmount(point: Path) -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from podling.cri.mounts import mounts_under
 
 _MOUNTINFO = """\
@@ -15,16 +17,23 @@ _MOUNTINFO = """\
 """
 
 
-def test_mounts_below_come_in_the_order_they_can_be_taken_away() -> None:
-    assert mounts_under(Path("/run/podling"), _MOUNTINFO) == [
+@pytest.fixture
+def table(tmp_path: Path) -> Path:
+    written = tmp_path / "mountinfo"
+    written.write_text(_MOUNTINFO)
+    return written
+
+
+def test_mounts_below_come_in_the_order_they_can_be_taken_away(table: Path) -> None:
+    assert mounts_under(Path("/run/podling"), table) == [
         Path("/run/podling/rootfs/a b"),
         Path("/run/podling/rootfs"),
         Path("/run/podling/shm"),
     ]
 
 
-def test_a_directory_that_only_begins_alike_is_another() -> None:
-    assert mounts_under(Path("/run/podling-other"), _MOUNTINFO) == [Path("/run/podling-other")]
+def test_a_directory_that_only_begins_alike_is_another(table: Path) -> None:
+    assert mounts_under(Path("/run/podling-other"), table) == [Path("/run/podling-other")]
 
 
 def test_this_machine_has_a_root() -> None:

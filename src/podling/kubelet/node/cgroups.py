@@ -18,6 +18,7 @@ from podling.kubelet.cgroups.limits import CgroupLimits, limits_of_classes
 from podling.model.pod import Pod
 from podling.model.quantity import Quantity
 from podling.model.resources import BURSTABLE, pod_requests, qos_class
+from podling.mountinfo import MOUNTINFO, read_mounts
 
 log = logging.getLogger(__name__)
 
@@ -38,7 +39,7 @@ class Cgroups:
     """Every hierarchy mounted at or below `mount` (one for v2; one a controller for v1; both when hybrid).
     What makes and writes raises OSError."""
 
-    def __init__(self, mount: Path, root: str, table: Path = Path("/proc/self/mountinfo")) -> None:
+    def __init__(self, mount: Path, root: str, table: Path = MOUNTINFO) -> None:
         self.root = root
         self.hierarchies = hierarchies(mount, table)
         self._burstable: dict[str, int] = {}
@@ -200,11 +201,10 @@ def _within(path: Path, other: Path) -> bool:
     return path == other or other in path.parents
 
 
-def hierarchies(mount: Path, table: Path = Path("/proc/self/mountinfo")) -> tuple[Hierarchy, ...]:
+def hierarchies(mount: Path, table: Path = MOUNTINFO) -> tuple[Hierarchy, ...]:
     """Of their controllers those that limit anything; a hierarchy may have none of them."""
     found: dict[Path, Hierarchy] = {}
-    for line in table.read_text().splitlines():
-        place, kind, options = _mounted(line)
+    for place, kind, options in read_mounts(table):
         if kind not in ("cgroup", "cgroup2") or not _within(place, mount):
             continue
         version = 1 if kind == "cgroup" else 2
@@ -218,12 +218,6 @@ def _cgroup2_controllers(place: Path) -> list[str]:
         return (place / _CGROUP2_CONTROLLERS).read_text().split()
     except FileNotFoundError:
         return []
-
-
-def _mounted(line: str) -> tuple[Path, str, list[str]]:
-    """Where, of which type, with which options of the file system."""
-    before, _, after = line.partition(" - ")
-    return Path(before.split(" ")[4]), after.split(" ")[0], after.split(" ")[2].split(",")
 
 
 def _pod_uids(parent: Path) -> Iterator[str]:

@@ -12,6 +12,8 @@ import os
 from collections.abc import Iterable
 from pathlib import Path
 
+from podling.mountinfo import MOUNTINFO, read_mounts
+
 MS_RDONLY = 0x1
 MS_NOSUID = 0x2
 MS_NODEV = 0x4
@@ -77,25 +79,14 @@ def unmount(path: Path) -> None:
     _check(result, "umount", path)
 
 
-def mounts_under(path: Path, table: Path = Path("/proc/self/mountinfo")) -> list[Path]:
-    """Mount points at or below `path`, innermost first, one entry for each mount stacked on a place."""
-    root = os.fsencode(path)
-    below = []
-    # By newlines alone, and as bytes: a name may be of any encoding or none, and the kernel escapes no other
-    # character that ends a line elsewhere. A mount that is overlooked is emptied with its pod's directory.
-    for line in table.read_bytes().split(b"\n")[:-1]:
-        place = _unescape(line.split(b" ")[4])
-        if place == root or place.startswith(root + b"/"):
-            below.append(Path(os.fsdecode(place)))
+def mounts_under(path: Path, table: Path = MOUNTINFO) -> list[Path]:
+    """Mount points at or below `path`, innermost first, one entry for each mount stacked on a place. One that
+    were overlooked would be emptied with its pod's directory."""
+    places = [mounted.place for mounted in read_mounts(table)]
+    below = [place for place in places if place.is_relative_to(path)]
     return sorted(below, key=lambda place: len(place.parts), reverse=True)
 
 
 def unmount_under(path: Path) -> None:
     for place in mounts_under(path.resolve()):
         unmount(place)
-
-
-def _unescape(field: bytes) -> bytes:
-    """mountinfo writes space, tab, newline and backslash as three octal digits."""
-    first, *parts = field.split(b"\\")
-    return first + b"".join(bytes((int(part[:3], 8),)) + part[3:] for part in parts)
