@@ -1,5 +1,9 @@
 """The end of a namespace: everything in it is deleted, and when nothing is left its finalizer is taken away.
 
+Pods go first, and nothing else before the last of them is gone: what they use while they end, such as secrets
+and config maps, stays until then (OrderedNamespaceDeletion). While pods are waited for, the conditions say
+that nothing remains, as they do in Kubernetes.
+
 What there may be is asked of the server, so kinds that podling has no type for are found too. What is left is
 read from the server, not from caches: a namespace must not vanish while one object is still in it. Objects
 that take time to go (pods with a grace period) are waited for by looking again.
@@ -8,6 +12,7 @@ that take time to go (pods with a grace period) are waited for by looking again.
 from __future__ import annotations
 
 from collections import Counter
+from itertools import filterfalse
 
 import msgspec
 from msgspec.structs import replace
@@ -35,6 +40,7 @@ class _Found(msgspec.Struct):
     left: Counter[str] = msgspec.field(default_factory=Counter)
     finalizers: Counter[str] = msgspec.field(default_factory=Counter)
     errors: list[str] = msgspec.field(default_factory=list)
+    pods_remain: bool = False
 
 
 class Namespaces:
@@ -57,18 +63,23 @@ class Namespaces:
         if FINALIZER not in namespace.spec.finalizers:
             return
         found = await self._empty(namespace.metadata.name)
-        if found.left or found.errors:
-            await self._say(namespace, found)
-            self.queue.add_after(key, LOOK_AGAIN)
-        else:
-            await self._finalize(namespace)
+        with gone_is_done():
+            namespace = await self._say(namespace, found)
+            if not found.left and not found.errors and not found.pods_remain:
+                await self._finalize(namespace)
+                return
+        self.queue.add_after(key, LOOK_AGAIN)
 
     async def _empty(self, namespace: str) -> _Found:
         """Delete what is there; what was left to wait for."""
+        every = [r for r in await served(self._client) if r.namespaced and r.verbs >= NEEDED]
         found = _Found()
-        for resource in await served(self._client):
-            if resource.namespaced and resource.verbs >= NEEDED:
-                await self._empty_of(resource, namespace, found)
+        for resource in filter(_is_pods, every):
+            await self._empty_of(resource, namespace, found)
+        if found.left or found.errors:
+            return _Found(errors=found.errors, pods_remain=True)
+        for resource in filterfalse(_is_pods, every):
+            await self._empty_of(resource, namespace, found)
         return found
 
     async def _empty_of(self, resource: Served, namespace: str, found: _Found) -> None:
@@ -83,21 +94,18 @@ class Namespaces:
             found.left[f"{resource.plural}.{resource.group}"] += 1
             found.finalizers.update(metadata.metadata.finalizers)
 
-    async def _say(self, namespace: Namespace, found: _Found) -> None:
+    async def _say(self, namespace: Namespace, found: _Found) -> Namespace:
         before, now = namespace.status.conditions, rfc3339(self._clock.now())
         said = conditions(found.left, found.finalizers, found.errors, before, now)
         if said == before:
-            return
+            return namespace
         status = replace(namespace.status, conditions=said)
-        await self._unless_gone(replace(namespace, status=status), "status")
+        return await self._client.update(replace(namespace, status=status), subresource="status")
 
     async def _finalize(self, namespace: Namespace) -> None:
         left = [finalizer for finalizer in namespace.spec.finalizers if finalizer != FINALIZER]
-        await self._unless_gone(replace(namespace, spec=NamespaceSpec(finalizers=left)), "finalize")
-
-    async def _unless_gone(self, namespace: Namespace, subresource: str) -> None:
-        with gone_is_done():
-            await self._client.update(namespace, subresource=subresource)
+        emptied = replace(namespace, spec=NamespaceSpec(finalizers=left))
+        await self._client.update(emptied, subresource="finalize")
 
     def _changed(self, old: Namespace | None, new: Namespace | None) -> None:
         begins = old is None or not old.metadata.deletion_timestamp
@@ -108,3 +116,7 @@ class Namespaces:
         # The last pod to go is what a terminating namespace most often waits for.
         if new is None and old is not None:
             self.queue.add(("", old.metadata.namespace))
+
+
+def _is_pods(resource: Served) -> bool:
+    return (resource.group, resource.plural) == ("", "pods")

@@ -1,10 +1,13 @@
 """The status of quotas: what the namespace uses, counted anew.
 
 Admission adds what is created; here it is counted when a quota is new or changed, and when something goes.
-Writes of the status are no reason to count: an informer may not have seen yet what admission has let pass.
+A write of the status is no reason to count at once: an informer may not have seen yet what admission has let
+pass. Once no more come it is counted, so that what somebody else wrote does not stand.
 """
 
 from __future__ import annotations
+
+import asyncio
 
 from msgspec.structs import replace
 
@@ -20,6 +23,8 @@ from podling.model.scheme import RESOURCES, resource_of
 
 COUNTED = tuple(r for r in RESOURCES if r.stored and r.namespaced and r.plural != "events")
 RECOUNT = 300.0
+QUIET = 1.0
+"""Seconds without a write of the status; after them informers have seen what admission wrote the last for."""
 
 
 class ResourceQuotas:
@@ -30,6 +35,8 @@ class ResourceQuotas:
         self._client = client
         self._informers = informers
         self._quotas = informers.of(ResourceQuota)
+        self._written: dict[Key, asyncio.TimerHandle] = {}
+        """Those whose status was written of late; counted when it has been quiet for a while."""
         self._quotas.subscribe(self._quota_changed)
         for resource in COUNTED:
             informers.of(resource.type).subscribe(self._changed)
@@ -57,8 +64,19 @@ class ResourceQuotas:
             await self._client.update(quota, subresource="status")
 
     def _quota_changed(self, old: ResourceQuota | None, new: ResourceQuota | None) -> None:
-        if new is not None and (old is None or new.spec != old.spec):
-            self.queue.add((new.metadata.namespace, new.metadata.name))
+        if new is None:
+            return
+        key = new.metadata.namespace, new.metadata.name
+        if old is None or new.spec != old.spec:
+            self.queue.add(key)
+        elif new.status != old.status:
+            if key in self._written:
+                self._written[key].cancel()
+            self._written[key] = asyncio.get_running_loop().call_later(QUIET, self._is_quiet, key)
+
+    def _is_quiet(self, key: Key) -> None:
+        del self._written[key]
+        self.queue.add(key)
 
     def _changed(self, old: KubeObject | None, new: KubeObject | None) -> None:
         if old is None or (new is not None and not _frees(old, new)):

@@ -68,3 +68,49 @@ async def test_the_last_pod_ends_the_wait(started: Any) -> None:
     await started.client.delete(Pod, "p", "ns", grace_seconds=0)
     await started.settle()
     assert "ns" not in await started.names(Namespace)
+
+
+async def test_what_pods_use_stays_until_they_are_gone(started: Any) -> None:
+    """The conditions are what kube-controller-manager 1.36 writes at each step."""
+    await started.pod("p", node="n", metadata={"finalizers": ["x.io/pod"]})
+    await started.make(ConfigMap, "used", metadata={"finalizers": ["x.io/hold"]})
+    await started.make(Secret, "used")
+    await started.client.delete(Namespace, "ns")
+    await started.settle()
+    assert await started.names(Secret, "ns") == ["used"]
+    assert not (await started.client.get(ConfigMap, "used", "ns")).metadata.deletion_timestamp
+    assert await said(started) == {
+        "NamespaceDeletionDiscoveryFailure": "False: All resources successfully discovered",
+        "NamespaceDeletionGroupVersionParsingFailure": "False: All legacy kube types successfully parsed",
+        "NamespaceDeletionContentFailure": "False: "
+        "All content successfully deleted, may be waiting on finalization",
+        "NamespaceContentRemaining": "False: All content successfully removed",
+        "NamespaceFinalizersRemaining": "False: All content-preserving finalizers finished",
+    }
+    await started.client.patch(Pod, "p", "ns", {"metadata": {"finalizers": None}})
+    await started.client.delete(Pod, "p", "ns", grace_seconds=0)
+    await started.settle()
+    assert await started.names(Secret, "ns") == []
+    assert (await said(started))["NamespaceContentRemaining"] == (
+        "True: Some resources are remaining: configmaps. has 1 resource instances"
+    )
+
+
+async def said(cluster: Any) -> dict[str, str]:
+    status = (await cluster.client.get(Namespace, "ns")).status
+    return {condition.type: f"{condition.status}: {condition.message}" for condition in status.conditions}
+
+
+async def test_its_last_words_are_that_nothing_is_left(started: Any) -> None:
+    await started.make(ConfigMap, "held", metadata={"finalizers": ["x.io/hold"]})
+    namespaces = started.informers.of(Namespace)
+    changes: list[Namespace] = []
+    namespaces.subscribe(lambda old, new: changes.append(new) if new else None)
+    await started.client.delete(Namespace, "ns")
+    await started.settle()
+    await started.client.patch(ConfigMap, "held", "ns", {"metadata": {"finalizers": None}})
+    controller = next(iter(started._controllers))
+    await started.reconcile(controller, ("", "ns"))
+    assert "ns" not in await started.names(Namespace)
+    remaining = [c.status for c in changes[-1].status.conditions if c.type == "NamespaceContentRemaining"]
+    assert remaining == ["False"]

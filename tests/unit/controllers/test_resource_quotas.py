@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 import pytest
 
+from podling.controllers import resource_quotas
 from podling.controllers.resource_quotas import ResourceQuotas
 from podling.model.config import ConfigMap
 from podling.model.errors import StatusError
+from podling.model.meta import KubeObject, ObjectMeta
 from podling.model.pod import Pod
+from podling.model.quantity import Quantity
 from podling.model.resource_quota import ResourceQuota
 from podling.model.service import Service
 
@@ -70,3 +74,55 @@ async def test_another_limit_is_taken_over(started: Any) -> None:
     await started.client.patch(ResourceQuota, "q", "ns", {"spec": {"hard": {"pods": "2"}}})
     await started.settle()
     assert str((await started.client.get(ResourceQuota, "q", "ns")).status.hard["pods"]) == "2"
+
+
+async def test_what_somebody_else_wrote_does_not_stand(started: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(resource_quotas, "QUIET", 0.0)
+    await started.make(ConfigMap, "a")
+    await quota(started, configmaps="5")
+    wrong = {"hard": {"configmaps": "9"}, "used": {"configmaps": "4", "pods": "7"}}
+    await started.client.patch(ResourceQuota, "q", "ns", {"status": wrong}, subresource="status")
+    await started.settle()
+    assert await used(started) == {"configmaps": "1"}
+    assert str((await started.client.get(ResourceQuota, "q", "ns")).status.hard["configmaps"]) == "5"
+
+
+def test_a_status_that_is_being_written_is_left_alone(in_no_time: Any) -> None:
+    async def story() -> None:
+        told = Told()
+        controller = ResourceQuotas(told, told)  # type: ignore[arg-type]
+        told.write(0)
+        controller.queue.done(await controller.queue.get())
+        for count in range(1, 50):
+            told.write(count)
+            await asyncio.sleep(resource_quotas.QUIET * 0.9)
+            assert not len(controller.queue), "admission may be letting something pass"
+        await asyncio.sleep(resource_quotas.QUIET)
+        assert len(controller.queue) == 1
+        controller.queue.close()
+
+    in_no_time(story())
+
+
+class Told:
+    """Informers that are told by hand, of one quota."""
+
+    def __init__(self) -> None:
+        self._handlers: list[Any] = []
+        self._quota: ResourceQuota | None = None
+
+    def of(self, type_: type[KubeObject]) -> Any:
+        return self if type_ is ResourceQuota else Told()
+
+    def subscribe(self, handler: Any) -> None:
+        self._handlers.append(handler)
+
+    def items(self) -> list[ResourceQuota]:
+        return [self._quota] if self._quota else []
+
+    def write(self, used: int) -> None:
+        new = ResourceQuota(metadata=ObjectMeta(name="q", namespace="ns"))
+        new.status.used = {"pods": Quantity(str(used))}
+        old, self._quota = self._quota, new
+        for handler in self._handlers:
+            handler(old, new)
