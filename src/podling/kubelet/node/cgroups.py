@@ -11,6 +11,7 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 from podling.kubelet.cgroups.files import UNLIMITED, Hierarchy, files
@@ -229,16 +230,18 @@ def _pod_uids(parent: Path) -> Iterator[str]:
 
 
 def remove_tree(cgroup: Path) -> bool:
-    """A cgroup's directory is removed by rmdir, children first; its files cannot and need not be deleted."""
-    try:
-        children = [Path(entry.path) for entry in os.scandir(cgroup) if entry.is_dir(follow_symlinks=False)]
-    except FileNotFoundError:
-        return True
-    removed = [remove_tree(child) for child in children]
-    try:
-        cgroup.rmdir()
-    except FileNotFoundError:
-        return all(removed)
-    except OSError:
-        return False
-    return all(removed)
+    """A cgroup's directory is removed by rmdir, children first; its files cannot and need not be deleted.
+    A container that may make cgroups may make as many in each other as it likes."""
+    found = [cgroup]
+    for each in found:
+        with suppress(OSError), os.scandir(each) as entries:
+            found += [Path(entry.path) for entry in entries if entry.is_dir(follow_symlinks=False)]
+    removed = True
+    for each in reversed(found):
+        try:
+            each.rmdir()
+        except FileNotFoundError:
+            pass
+        except OSError:
+            removed = False
+    return removed

@@ -19,6 +19,7 @@ from pathlib import Path
 
 from podling.kubelet.config import KubeletConfig
 from podling.kubelet.files import tree
+from podling.kubelet.files.way import DIRECTORY
 from podling.kubelet.volumes.mounts import unmount_under
 from podling.model.pod import Pod
 
@@ -92,8 +93,14 @@ class PodDirectory:
 
     def remove_instance(self, container: str, attempt: int) -> None:
         """What one instance of a container has left."""
-        for log in self.container_logs(container).glob(f"{attempt}.log*"):
-            log.unlink(missing_ok=True)
+        with suppress(FileNotFoundError, NotADirectoryError):
+            logs = os.open(self.container_logs(container), DIRECTORY)
+            try:
+                for name in os.listdir(logs):
+                    if name.startswith(f"{attempt}.log"):
+                        os.unlink(name, dir_fd=logs)
+            finally:
+                os.close(logs)
         self.termination_message(container, attempt).unlink(missing_ok=True)
 
     def remove_logs(self) -> None:

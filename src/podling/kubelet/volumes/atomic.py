@@ -56,7 +56,7 @@ def _read(directory: Path) -> dict[str, bytes]:
     files: dict[str, bytes] = {}
     left = [directory] if directory.is_dir() else []
     while left:
-        for entry in os.scandir(left.pop()):
+        for entry in list(os.scandir(left.pop())):
             path = Path(entry.path)
             if entry.is_dir(follow_symlinks=False):
                 left.append(path)
@@ -91,6 +91,6 @@ def _link(volume: Path, payload: Payload) -> None:
     for name in wanted:
         with contextlib.suppress(FileExistsError):
             (volume / name).symlink_to(f"{DATA}/{name}")
-    for entry in os.scandir(volume):
+    for entry in list(os.scandir(volume)):
         if entry.is_symlink() and entry.name not in wanted and not entry.name.startswith(".."):
             os.unlink(entry.path)

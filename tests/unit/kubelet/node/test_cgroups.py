@@ -6,7 +6,8 @@ import pytest
 
 from podling.kubelet.cgroups.files import Hierarchy
 from podling.kubelet.cgroups.limits import CgroupLimits
-from podling.kubelet.node.cgroups import Cgroups, hierarchies, pod_cgroup
+from podling.kubelet.files.tree import make_directories
+from podling.kubelet.node.cgroups import Cgroups, hierarchies, pod_cgroup, remove_tree
 from podling.model.container import Container, ResourceRequirements
 from podling.model.meta import ObjectMeta
 from podling.model.pod import Pod, PodSpec
@@ -57,6 +58,11 @@ def test_v2_is_one_hierarchy(tmp_path: Path) -> None:
     (tmp_path / "cgroup.controllers").write_text("cpuset cpu io memory hugetlb pids\n")
     limiting = frozenset({"cpu", "memory", "pids", "hugetlb"})
     assert hierarchies(tmp_path, table(tmp_path, V2)) == (Hierarchy(tmp_path, 2, limiting),)
+
+
+def test_cgroups_in_each_other_are_removed_however_many_they_are(tmp_path: Path) -> None:
+    make_directories(tmp_path / ("a/" * 1500))
+    assert remove_tree(tmp_path / "a") and not (tmp_path / "a").exists()
 
 
 def test_a_pod_is_found_and_removed_in_all_hierarchies_with_what_is_below_it(tmp_path: Path) -> None:

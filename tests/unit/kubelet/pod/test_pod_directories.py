@@ -36,6 +36,18 @@ def test_a_pod_is_stored_until_its_directory_is_removed_and_its_logs_are_apart(t
     assert not pod.logs.exists()
 
 
+def test_the_logs_of_an_instance_are_not_looked_for_behind_a_link(tmp_path: Path) -> None:
+    """Whoever has the directory of all logs mounted may put one there."""
+    pod = directory(tmp_path)
+    pod.create()
+    (tmp_path / "host").mkdir()
+    (tmp_path / "host/0.log").touch()
+    pod.container_logs("a").symlink_to(tmp_path / "host")
+    pod.remove_instance("a", 0)
+    pod.remove_logs()
+    assert (tmp_path / "host/0.log").exists() and not pod.logs.exists()
+
+
 def test_an_instance_leaves_nothing_and_takes_nothing_of_the_others(tmp_path: Path) -> None:
     """R-INIT-10"""
     pod = directory(tmp_path)
