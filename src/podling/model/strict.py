@@ -29,7 +29,7 @@ def field_faults(data: bytes, type_: type[Any]) -> list[str]:
     With `fieldValidation=Warn` each is a warning of its own; `strict_message` joins them for `Strict`. Raises
     StatusError 400 when `data` is not JSON.
     """
-    if not _may_repeat_keys(data) and _knows_all(data, type_):
+    if not may_repeat_keys(data) and _knows_all(data, type_):
         return []
     try:
         return _told(data, type_)
@@ -60,7 +60,7 @@ class _Pairs(list[tuple[str, Any]]):
     """An object with all its members, in order, repeated ones too."""
 
 
-def _may_repeat_keys(data: bytes) -> bool:
+def may_repeat_keys(data: bytes) -> bool:
     """An escaped quote before a colon counts like a key, before as after, unless it is written `\\u0022`."""
     once = msgspec.json.encode(decode_data(data))
     if once == data:

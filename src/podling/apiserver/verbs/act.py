@@ -26,7 +26,7 @@ async def act(context: RequestContext, scope: Scope) -> Response:
     action = cast(Action[Any], scope.subresource)
     dry_run = is_dry_run(context.query.get("dryRun", ()), OPTIONS)
     namespace, name = scope.namespace(context), context.info.name
-    body = read_object(context, action.body, OPTIONS)
+    body = await read_object(context, action.body, OPTIONS)
     body.metadata.name = body.metadata.name or name
     check_place(body.metadata, namespace, name)
     effect = action.effect(scope.store.copy(scope.store.find(namespace, name)), body, context.now)

@@ -22,7 +22,7 @@ async def answer(context: RequestContext, scope: Scope) -> Response:
     dry_run = is_dry_run(context.query.get("dryRun", ()), OPTIONS)
     namespace, name = scope.namespace(context), context.info.name
     obj = scope.store.find(namespace, name).object
-    body: Any = read_object(context, subresource.body, OPTIONS)
+    body: Any = await read_object(context, subresource.body, OPTIONS)
     body.metadata.name = body.metadata.name or name
     check_place(body.metadata, namespace, name)
     body.metadata.namespace = namespace

@@ -15,6 +15,7 @@ from podling.apiserver.apply.configuration import configured_fields
 from podling.apiserver.apply.parts import belonging
 from podling.apiserver.apply.schema import schema_of
 from podling.apiserver.apply.tracking import by_apply
+from podling.apiserver.aside import aside
 from podling.apiserver.context import RequestContext
 from podling.apiserver.request import flag
 from podling.apiserver.response import Response
@@ -25,7 +26,7 @@ from podling.apiserver.verbs.scope import Scope
 from podling.apiserver.verbs.show import show
 from podling.apiserver.verbs.tracked import field_manager, has_status, writer
 from podling.apiserver.verbs.update import check_place
-from podling.apiserver.verbs.yaml_body import read_yaml
+from podling.apiserver.verbs.yaml_process import read_any_yaml
 from podling.model import json
 from podling.model.errors import Cause, StatusError, bad_request, conflict, invalid
 from podling.watch.entry import Entry
@@ -35,7 +36,7 @@ OPTIONS = "PatchOptions"
 
 async def apply(context: RequestContext, scope: Scope) -> Response:
     dry_run = is_dry_run(context.query.get("dryRun", ()), OPTIONS)
-    application = _application(context, scope)
+    application = await _application(context, scope)
     namespace, name = scope.namespace(context), context.info.name
     if scope.part is None and not scope.store.has(namespace, name):
         try:
@@ -91,16 +92,17 @@ async def _update(
     return show(context, scope, saved)
 
 
-def _application(context: RequestContext, scope: Scope) -> Application:
+async def _application(context: RequestContext, scope: Scope) -> Application:
     """Raises StatusError 400, 422."""
     if not field_manager(context, OPTIONS):
         why = "Required value: is required for apply patch"
         raise invalid(OPTIONS, "", [Cause("FieldValueRequired", why, "fieldManager")], "meta.k8s.io")
-    configuration = _configuration(context, scope)
+    configuration = await _configuration(context, scope)
     by = writer(context, scope, OPTIONS)
     namespace, name = scope.namespace(context), context.info.name
     what = f"{namespace}/{name}; {_version_kind(scope)}"
-    named = configured_fields(schema_of(scope.resource.type), configuration, what)
+    schema = schema_of(scope.resource.type)
+    named = await aside(len(context.request.body), configured_fields, schema, configuration, what)
     return Application(
         type=scope.resource.type,
         configuration=configuration,
@@ -111,9 +113,9 @@ def _application(context: RequestContext, scope: Scope) -> Application:
     )
 
 
-def _configuration(context: RequestContext, scope: Scope) -> dict[str, Any]:
+async def _configuration(context: RequestContext, scope: Scope) -> dict[str, Any]:
     """The body, as plain data. Raises StatusError 400."""
-    data = _data(context)
+    data = await _data(context)
     if not isinstance(data, dict):
         raise bad_request("error decoding YAML: the configuration is no object")
     version = data.get("apiVersion")
@@ -128,10 +130,10 @@ def _configuration(context: RequestContext, scope: Scope) -> dict[str, Any]:
     return data
 
 
-def _data(context: RequestContext) -> Any:
+async def _data(context: RequestContext) -> Any:
     """The body is YAML; most send the JSON that is YAML, too. Tells of keys that are given twice."""
     validation = field_validation(context.query, OPTIONS)
-    body = read_yaml(context.request.body)
+    body = await read_any_yaml(context.request.body)
     if body.repeated and validation == "Strict":
         raise bad_request(f"error strict decoding YAML: {', '.join(body.repeated)}")
     context.warnings += body.repeated if validation == "Warn" else []

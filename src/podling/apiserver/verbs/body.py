@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 import msgspec
 
+from podling.apiserver.aside import aside
 from podling.apiserver.context import RequestContext
 from podling.apiserver.negotiation import body_format
 from podling.apiserver.protobuf import decode as protobuf
 from podling.apiserver.verbs.options import field_validation
-from podling.apiserver.verbs.yaml_body import read_yaml
+from podling.apiserver.verbs.yaml_process import read_any_yaml
 from podling.model import json
 from podling.model.base import Object
 from podling.model.errors import StatusError, bad_request
@@ -30,23 +31,40 @@ OLDER_VERSIONS: Mapping[type[Object], str] = {Eviction: "policy/v1beta1"}
 """What is served no more but still taken: older clients drain nodes by it."""
 
 
-def json_body(context: RequestContext, type_: type[Object]) -> tuple[bytes, list[str]]:
-    """The body as JSON, and what is wrong with it that JSON cannot show. Raises StatusError 415, 400."""
+class Body(NamedTuple):
+    """A body as JSON, and what is wrong with it that JSON cannot show."""
+
+    json: bytes
+    faults: list[str]
+
+
+async def json_body(context: RequestContext, type_: type[Object]) -> Body:
+    """Raises StatusError 415, 400."""
     request = context.request
     match body_format(request.headers.get("Content-Type", "")):
         case "application/yaml":
-            body = read_yaml(request.body)
+            body = await read_any_yaml(request.body)
             told = [f"yaml: unmarshal errors:{''.join(f'{NEXT}{key}' for key in body.repeated)}"]
-            return body.json, told if body.repeated else []
+            return Body(body.json, told if body.repeated else [])
         case "application/vnd.kubernetes.protobuf":
-            return msgspec.json.encode(protobuf.decode(request.body, type_)), []
-    return request.body, []
+            return Body(await aside(len(request.body), _of_protobuf, request.body, type_), [])
+    return Body(request.body, [])
 
 
-def read_object(context: RequestContext, type_: type[T], options_kind: str) -> T:
+def _of_protobuf(body: bytes, type_: type[Object]) -> bytes:
+    return msgspec.json.encode(protobuf.decode(body, type_))
+
+
+async def read_object(context: RequestContext, type_: type[T], options_kind: str) -> T:
     """Raises StatusError 400 for a body that is not this type, or not Strict enough if that is asked."""
+    body = await json_body(context, type_)
+    return await aside(len(body.json), object_of, context, body, type_, options_kind)
+
+
+def object_of(context: RequestContext, body: Body, type_: type[T], options_kind: str) -> T:
+    """Raises StatusError as `read_object` does."""
     validation = field_validation(context.query, options_kind)
-    data, repeated = json_body(context, type_)
+    data, repeated = body
     obj = json.decode_sent(data, type_)
     if obj.kind != type_.KIND or not _is_accepted(obj.api_version, type_):
         raise other_kind(obj, type_)

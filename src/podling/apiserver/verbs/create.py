@@ -16,7 +16,7 @@ OPTIONS = "CreateOptions"
 
 async def create(context: RequestContext, scope: Scope) -> Response:
     dry_run = is_dry_run(context.query.get("dryRun", ()), OPTIONS)
-    obj = read_object(context, scope.resource.type, OPTIONS)
+    obj = await read_object(context, scope.resource.type, OPTIONS)
     drop_repeated_owners(context, obj)
     admission = scope.admission(context, "CREATE", dry_run=dry_run)
     track = tracked(context, scope, OPTIONS)

@@ -20,7 +20,7 @@ POLICIES = ("Background", "Foreground", "Orphan")
 
 
 async def delete(context: RequestContext, scope: Scope) -> Response:
-    wanted = delete_options(context)
+    wanted = await delete_options(context)
     dry_run = is_dry_run(wanted.dry_run, OPTIONS)
     admission = scope.admission(context, "DELETE", dry_run=dry_run)
     deleted = await scope.store.delete(
@@ -33,10 +33,10 @@ async def delete(context: RequestContext, scope: Scope) -> Response:
     return show(context, scope, deleted.entry, 202 if is_awaited else 200)
 
 
-def delete_options(context: RequestContext) -> DeleteOptions:
+async def delete_options(context: RequestContext) -> DeleteOptions:
     """From the body, or from query parameters when there is none. Raises StatusError 400, 422."""
     if context.request.body:
-        wanted = read_object(context, DeleteOptions, OPTIONS)
+        wanted = await read_object(context, DeleteOptions, OPTIONS)
     else:
         wanted = options(context.query, DeleteOptions)
     _check(wanted)

@@ -13,7 +13,7 @@ from podling.model.errors import StatusError
 
 
 async def deletecollection(context: RequestContext, scope: Scope) -> Response:
-    wanted = delete_options(context)
+    wanted = await delete_options(context)
     dry_run = is_dry_run(wanted.dry_run, OPTIONS)
     page = await select(context, scope, list_options(context))
     admission = scope.admission(context, "DELETE", dry_run=dry_run)

@@ -40,7 +40,7 @@ Take = Callable[[Any], bool]
 async def create_member(context: RequestContext, scope: Scope) -> Response:
     members, name = _asked(context, scope)
     dry_run = is_dry_run(context.query.get("dryRun", ()), "CreateOptions")
-    body = read_object(context, members.body, "CreateOptions")
+    body = await read_object(context, members.body, "CreateOptions")
     body.metadata.name = body.metadata.name or name
     check_place(body.metadata, scope.namespace(context), name)
     saved = await put_in(
@@ -62,7 +62,7 @@ async def get_member(context: RequestContext, scope: Scope) -> Response:
 
 async def delete_member(context: RequestContext, scope: Scope) -> Response:
     members, name = _asked(context, scope)
-    dry_run = is_dry_run(delete_options(context).dry_run, "DeleteOptions")
+    dry_run = is_dry_run((await delete_options(context)).dry_run, "DeleteOptions")
 
     def take_out(obj: Any) -> bool:
         members.remove(obj, name)

@@ -6,6 +6,7 @@ from typing import Any
 
 import msgspec
 
+from podling.apiserver.aside import aside
 from podling.apiserver.context import RequestContext
 from podling.apiserver.patch.parse import APPLY, parse_patch, patch_faults
 from podling.apiserver.registry import field
@@ -40,9 +41,12 @@ async def patch(context: RequestContext, scope: Scope) -> Response:
         request.body.decode()
     except UnicodeDecodeError as error:
         raise bad_request(f"the patch is not UTF-8: {error.reason} at byte {error.start}") from error
-    patched_from = parse_patch(media_type, request.body, type_)
+    size = len(request.body)
+    patched_from = await aside(size, parse_patch, media_type, request.body, type_)
     validation = field_validation(context.query, OPTIONS)
-    own_faults = [] if validation == "Ignore" else patch_faults(media_type, request.body)
+    own_faults: list[str] = []
+    if validation != "Ignore":
+        own_faults = await aside(size, patch_faults, media_type, request.body)
     track = tracked(context, scope, OPTIONS)
 
     def change(current: Entry) -> Any:

@@ -18,7 +18,7 @@ OPTIONS = "CreateOptions"
 
 async def review(context: RequestContext, scope: Scope) -> Response:
     kind, resource = cast(Review[Any], scope.store.kind), scope.resource
-    obj = read_object(context, resource.type, OPTIONS)
+    obj = await read_object(context, resource.type, OPTIONS)
     object_meta.place(obj.metadata, scope.namespace(context))
     if faults := kind.validate(obj):
         raise invalid(resource.kind, obj.metadata.name, faults, resource.group)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from podling.apiserver.aside import aside
 from podling.apiserver.context import RequestContext
 from podling.apiserver.response import Response
-from podling.apiserver.verbs.body import read_object
+from podling.apiserver.verbs.body import Body, json_body, object_of
 from podling.apiserver.verbs.options import is_dry_run
 from podling.apiserver.verbs.owners import drop_repeated_owners
 from podling.apiserver.verbs.scope import Scope
@@ -22,7 +23,8 @@ OPTIONS = "UpdateOptions"
 async def update(context: RequestContext, scope: Scope) -> Response:
     dry_run = is_dry_run(context.query.get("dryRun", ()), OPTIONS)
     namespace, name = scope.namespace(context), context.info.name
-    wanted = _read(context, scope)
+    body = await json_body(context, scope.resource.type)
+    wanted = await aside(len(body.json), _read, context, scope, body)
     check_place(wanted.metadata, namespace, name)
     track = tracked(context, scope, OPTIONS)
     if scope.part is None and scope.store.kind.creates_on_update and not scope.store.has(namespace, name):
@@ -34,7 +36,7 @@ async def update(context: RequestContext, scope: Scope) -> Response:
 
     def change(_: Entry) -> Any:
         # Deciding changes the object in place: to decide again it is read again.
-        return unused.pop() if unused else _read(context, scope)
+        return unused.pop() if unused else _read(context, scope, body)
 
     admission = scope.admission(context, "UPDATE", dry_run=dry_run)
     saved = await scope.store.update(
@@ -44,8 +46,8 @@ async def update(context: RequestContext, scope: Scope) -> Response:
     return show(context, scope, saved)
 
 
-def _read(context: RequestContext, scope: Scope) -> Any:
-    obj = read_object(context, scope.resource.type, OPTIONS)
+def _read(context: RequestContext, scope: Scope, body: Body) -> Any:
+    obj = object_of(context, body, scope.resource.type, OPTIONS)
     drop_repeated_owners(context, obj)
     return obj
 
