@@ -30,6 +30,9 @@ QUEUE_LIMIT = 1000
 REMEMBERED = 4096
 BURST = 25
 REFILL = timedelta(minutes=5)
+RUN_ONCE = "spec.ephemeralContainers{"
+"""Field paths with a budget of their own. What runs only once repeats nothing, and its events tell who ran
+which image where (R-EPH-14): neither its pod's noise nor the debug containers before it may use them up."""
 
 log = logging.getLogger(__name__)
 
@@ -48,7 +51,7 @@ class _Standing(NamedTuple):
 
 
 class _Budget(NamedTuple):
-    """How many more events one object may have: `BURST`, then one each `REFILL`."""
+    """How many more events one object, or one debug container, may have: `BURST`, then one each `REFILL`."""
 
     left: float
     at: float
@@ -110,12 +113,13 @@ class EventRecorder:
             resource_version=obj.metadata.resource_version,
             field_path=field_path,
         )
+        # Before it is queued: what is said too often must not push what others say out of the queue.
+        if not self._affordable(about):
+            return
         lane = self._lanes[hash(about.uid or about.name) % LANES]
         lane.add(_Said(about, type_, reason, message, rfc3339(self._clock.now())))
 
     async def _send(self, said: _Said) -> None:
-        if not self._affordable(said.about):
-            return
         try:
             await self._write(said)
         except (StatusError, OSError) as error:
@@ -172,6 +176,8 @@ class EventRecorder:
     def _affordable(self, about: ObjectReference) -> bool:
         now = self._clock.now().timestamp()
         key = about.uid or f"{about.kind}/{about.name}"
+        if about.field_path.startswith(RUN_ONCE):
+            key += about.field_path
         budget = self._budgets.get(key, _Budget(BURST, now))
         left = min(BURST, budget.left + (now - budget.at) / REFILL.total_seconds())
         self._budgets[key] = _Budget(max(left - 1, 0) if left >= 1 else left, now)

@@ -121,12 +121,14 @@ class StartFailure(msgspec.Struct, frozen=True):
     """The last of some failures in a row to bring a container (or the sandbox) to life, of which `count`
     count against it (`faults.py`). `reason` is the waiting reason Kubernetes shows: ErrImagePull,
     InvalidImageName, ErrImageNeverPull, CreateContainerConfigError, CreateContainerError,
-    RunContainerError ... Forgotten as soon as the thing starts."""
+    RunContainerError ... Forgotten as soon as the thing starts. `instance` is the container that was made
+    and could not be started: its end counts as any other does (CrashLoopBackOff)."""
 
     reason: str
     message: str
     count: int
     at: datetime
+    instance: str = ""
 
 
 class ProbeResult(msgspec.Struct, frozen=True):

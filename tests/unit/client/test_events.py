@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from podling.client.client import Client
-from podling.client.events import BURST, LANES, EventRecorder
+from podling.client.events import BURST, LANES, QUEUE_LIMIT, EventRecorder
 from podling.model.meta import ObjectMeta
 from podling.model.pod import Pod
 
@@ -82,6 +82,32 @@ async def test_an_object_that_never_stops_is_cut_off_and_others_are_not(
     sent = await recorder.sent()
     assert len(sent) == BURST + 1
     assert "q" in {body["involvedObject"]["name"] for _, _, body in sent}
+
+
+async def test_events_of_debug_containers_are_not_lost_to_the_noise(
+    scripted: Callable[..., Any], clock: Any
+) -> None:
+    """R-EPH-14: neither to their pod's nor to that of the debug containers before them."""
+    debuggers, reasons = [f"debugger-{number}" for number in range(20)], ("Pulled", "Created", "Started")
+    recorder = Recorder(scripted, clock, *[OK] * (BURST + len(debuggers) * len(reasons)))
+    for number in range(QUEUE_LIMIT + 1):
+        recorder.events.warning(POD, "Unhealthy", f"{number}", field_path="spec.containers{c}")
+    for name in debuggers:
+        for reason in reasons:
+            recorder.events.normal(POD, reason, "x", field_path=f"spec.ephemeralContainers{{{name}}}")
+    said = [(body["reason"], body["involvedObject"]["fieldPath"]) for _, _, body in await recorder.sent()]
+    for name in debuggers:
+        assert [reason for reason, path in said if f"{{{name}}}" in path] == list(reasons)
+
+
+async def test_a_debug_container_that_never_stops_is_cut_off_too(
+    scripted: Callable[..., Any], clock: Any
+) -> None:
+    recorder = Recorder(scripted, clock, *[OK] * (BURST + 1))
+    for number in range(BURST + 10):
+        recorder.events.normal(POD, "Noise", f"{number}", field_path="spec.ephemeralContainers{d}")
+    recorder.events.normal(POD, "Started", "x")
+    assert [body["reason"] for _, _, body in await recorder.sent()] == ["Noise"] * BURST + ["Started"]
 
 
 async def test_an_event_that_does_not_get_through_holds_up_few_others(scripted: Any, clock: Any) -> None:

@@ -44,7 +44,8 @@ def _start_again(
         return
     fresh = ended is None or _begins_afresh(draft.observed, kind, container, ended)
     failure = draft.observed.failures.get(container.name)
-    waits = [retry_at(failure)] if failure else []
+    # What the runtime made and could not start has ended, and waits as what has run and ended does.
+    waits = [retry_at(failure)] if failure and not (ended and failure.instance == ended.id) else []
     if ended and not fresh:
         waits.append(restart_at(ended))
     at = max(waits, default=draft.now)

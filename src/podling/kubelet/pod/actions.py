@@ -41,7 +41,7 @@ from podling.kubelet.pod_actions import (
 )
 from podling.kubelet.runtime_config.dns import dns_warnings, hostname_and_domain
 from podling.kubelet.runtime_config.environment import ConfigError
-from podling.kubelet.runtime_config.field_path import field_paths
+from podling.kubelet.runtime_config.field_path import field_path, field_paths
 from podling.kubelet.runtime_config.hosts_file import host_network_hosts_file, hosts_file
 from podling.kubelet.runtime_config.sandbox_config import sandbox_config
 from podling.kubelet.volumes.pod_volumes import PodVolumes
@@ -226,7 +226,9 @@ class PodActions:
             self._record.restarting.add(action.id)
         self._record.stopping.add(action.id)
         self._stop_begins()
-        path = field_paths(pod).get(action.name, "")
+        # By what it was made as: one that was removed is in the spec no more.
+        known = self._record.container(action.id)
+        path = field_path(known.type, action.name) if known else field_paths(pod).get(action.name, "")
         self._node.events.normal(pod, "Killing", action.message, field_path=path)
         grace = min(action.grace_seconds, action.pod_grace)
         spent = await self._hooks.pre_stop(pod, action.name, action.id, grace)

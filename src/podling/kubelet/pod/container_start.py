@@ -116,7 +116,7 @@ class ContainerStart:
             await self._node.runtime.start_container(container_id)
         except RuntimeFault as fault:
             self.warn("Failed", f"Error: {fault.message}")
-            raise refused("RunContainerError", fault.message, fault) from fault
+            raise refused("RunContainerError", fault.message, fault, instance=container_id) from fault
         self.say("Started", "Container started")
 
     def created(self, container_id: str, sandbox_id: str) -> ObservedContainer:

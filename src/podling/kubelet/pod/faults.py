@@ -7,18 +7,20 @@ from podling.cri.interface import UNAVAILABLE, RuntimeFault
 
 class StartError(Exception):
     """A container or sandbox could not be brought up. `reason` is the waiting reason its status shows. One
-    that does not count says nothing about the pod: its runtime went away."""
+    that does not count says nothing about the pod: its runtime went away. `instance` is the container that
+    was made and could not be started."""
 
-    def __init__(self, reason: str, message: str, *, counts: bool = True) -> None:
+    def __init__(self, reason: str, message: str, *, counts: bool = True, instance: str = "") -> None:
         super().__init__(message)
         self.reason = reason
         self.message = message
         self.counts = counts
+        self.instance = instance
 
 
-def refused(reason: str, message: str, fault: RuntimeFault) -> StartError:
+def refused(reason: str, message: str, fault: RuntimeFault, *, instance: str = "") -> StartError:
     """By the runtime, in a call that makes or starts something."""
-    return StartError(reason, message, counts=fault.code != UNAVAILABLE)
+    return StartError(reason, message, counts=fault.code != UNAVAILABLE, instance=instance)
 
 
 def rpc_text(fault: RuntimeFault) -> str:

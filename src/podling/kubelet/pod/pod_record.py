@@ -246,7 +246,7 @@ class PodRecord:
 
 def _failure(error: StartError, known: StartFailure | None, now: datetime) -> StartFailure:
     count = known.count if known else 0
-    return StartFailure(error.reason, error.message, count + error.counts, now)
+    return StartFailure(error.reason, error.message, count + error.counts, now, error.instance)
 
 
 def _ahead(container: ObservedContainer, known: ObservedContainer) -> ObservedContainer:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from podling.kubelet.container_types import all_containers
 from podling.kubelet.planning.ending import DEADLINE_EXCEEDED
 from podling.kubelet.reporting.resize_conditions import resize_events
 from podling.kubelet.reporting.status_event import StatusEvent
-from podling.kubelet.runtime_config.field_path import field_paths
+from podling.kubelet.runtime_config.field_path import field_path
+from podling.model.container import EphemeralContainerCommon
 from podling.model.pod import Pod
 from podling.model.pod_status import ContainerStatus, PodStatus
 
@@ -17,20 +19,21 @@ def status_events(pod: Pod, old: PodStatus, new: PodStatus) -> Iterator[StatusEv
         yield StatusEvent(False, new.reason, new.message)
     yield from resize_events(pod, old, new)
     before = {status.name: _waiting(status) for status in _all(old)}
-    paths = field_paths(pod)
-    for status in _all(new):
-        reason = _waiting(status)
-        if reason != before.get(status.name, ""):
-            yield from _back_off(pod, status, reason, paths.get(status.name, ""))
+    states = {status.name: _waiting(status) for status in _all(new)}
+    for kind, container in all_containers(pod):
+        reason = states.get(container.name, "")
+        if reason != before.get(container.name, ""):
+            yield from _back_off(pod, container, reason, field_path(kind, container.name))
 
 
-def _back_off(pod: Pod, status: ContainerStatus, reason: str, path: str) -> Iterator[StatusEvent]:
+def _back_off(pod: Pod, container: EphemeralContainerCommon, reason: str, path: str) -> Iterator[StatusEvent]:
     meta = pod.metadata
     if reason == "CrashLoopBackOff":
-        whose = f"{status.name} in pod {meta.name}_{meta.namespace}({meta.uid})"
+        whose = f"{container.name} in pod {meta.name}_{meta.namespace}({meta.uid})"
         yield StatusEvent(True, "BackOff", f"Back-off restarting failed container {whose}", path)
     elif reason == "ImagePullBackOff":
-        yield StatusEvent(False, "BackOff", f'Back-off pulling image "{status.image}"', path)
+        # Of the spec: the status names the image that ran last.
+        yield StatusEvent(False, "BackOff", f'Back-off pulling image "{container.image}"', path)
         yield StatusEvent(True, "Failed", "Error: ImagePullBackOff", path)
 
 

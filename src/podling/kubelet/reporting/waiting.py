@@ -47,7 +47,8 @@ def waiting_for(
     at: Moment, kind: ContainerType, container: EphemeralContainerCommon, newest: ObservedContainer | None
 ) -> ContainerStateWaiting | None:
     """None when there is nothing to say beyond what the newest instance, or its absence, says itself."""
-    if failure := at.observed.failures.get(container.name):
+    failure = at.observed.failures.get(container.name)
+    if failure and not _is_past(at, container, failure, newest):
         return failure_state(container, failure, at.now)
     if isinstance(container, EphemeralContainer):
         return None if newest else _without_target(at, container)
@@ -56,6 +57,16 @@ def waiting_for(
     if at.now >= newest.finished_at + SHOWN and crash_loops(at.pod, kind, container, newest, at.observed):
         return crash_loop_state(at.pod, container, newest)
     return first_wait(at.pod) if _begins_anew(at, kind, container, newest) else None
+
+
+def _is_past(
+    at: Moment, container: EphemeralContainerCommon, failure: StartFailure, newest: ObservedContainer | None
+) -> bool:
+    """Whether its end says more by now than that it could not be started: an ephemeral one's at once, for no
+    other follows it."""
+    if newest is None or not newest.exited or newest.id != failure.instance:
+        return False
+    return isinstance(container, EphemeralContainer) or at.now >= newest.finished_at + SHOWN
 
 
 def _without_target(at: Moment, container: EphemeralContainer) -> ContainerStateWaiting | None:

@@ -93,7 +93,9 @@ def test_a_removed_one_is_killed_and_its_name_is_free_once_its_status_is_gone(pl
             "create debug#0",
             "start debug#0",
         ]
-        assert "Normal Killing Stopping container debug" in await node.events("web")
+        assert "Normal Killing spec.ephemeralContainers{debug} Stopping container debug" in await node.events(
+            "web"
+        )
 
     play(story, gates=REMOVAL, debug=HollowImage(present=True))
 

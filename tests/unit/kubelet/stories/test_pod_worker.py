@@ -9,11 +9,13 @@ from datetime import timedelta
 from itertools import pairwise
 from typing import Any
 
+import pytest
 from msgspec.structs import replace
 
 from podling.cri.grpc import cri_pb2 as pb
 from podling.cri.hollow_script import HollowImage, Script
 from podling.cri.interface import RuntimeFault
+from podling.kubelet.reporting.status_patch import STRATEGIC_MERGE
 from podling.model.config import ConfigMap
 from podling.model.gates import Gates
 from podling.model.meta import ObjectMeta
@@ -170,6 +172,44 @@ def test_a_missing_image_backs_off_and_a_better_one_is_tried_at_once(play) -> No
         pod = await node.until("web", node.is_ready)
         assert asyncio.get_running_loop().time() - before < 1
         assert pod.status.container_statuses[0].restart_count == 0
+
+    play(story)
+
+
+@pytest.mark.parametrize("whose", ["initContainers", "containers"])
+def test_a_container_that_can_never_be_started_backs_off(play, whose) -> None:
+    """As one that ends each time it runs: tried again at once, then after 10 s, 20 s, …"""
+    fault = RuntimeFault("UNKNOWN", "no such program")
+
+    async def story(node) -> None:
+        spec = {whose: [node.container("bad", "bad:1")]}
+        await node.create("web", *spec.get("containers", ()), initContainers=spec.get("initContainers", []))
+        began = asyncio.get_running_loop().time()
+        pod = await node.until("web", node.waits_for("CrashLoopBackOff"))
+        (status,) = pod.status.init_container_statuses or pod.status.container_statuses
+        assert status.restart_count == 1
+        assert status.state.waiting.message.startswith(
+            "back-off 10s restarting failed container=bad pod=web_"
+        )
+        assert status.last_state.terminated.reason == "StartError"
+        assert asyncio.get_running_loop().time() - began < 5
+        whom = f"spec.{whose}{{bad}} Back-off restarting failed container bad in pod web_default("
+        assert any(f"Warning BackOff {whom}" in event for event in await node.events("web"))
+        await node.until("web", node.waits_for("RunContainerError"))
+        assert 9 < asyncio.get_running_loop().time() - began < 15
+
+    play(story, bad=HollowImage((Script(start_fault=fault),), present=True))
+
+
+def test_a_back_off_names_the_image_that_is_wanted_now(play) -> None:
+    async def story(node) -> None:
+        await node.create("web")
+        await node.until("web", node.is_ready)
+        changed = {"spec": {"containers": [{"name": "app", "image": "nope:2"}]}}
+        await node.client.patch(Pod, "web", "default", changed, patch_type=STRATEGIC_MERGE)
+        await node.until("web", node.waits_for("ImagePullBackOff"))
+        said = [event for event in await node.events("web") if " BackOff " in event]
+        assert said == ['Normal BackOff spec.containers{app} Back-off pulling image "nope:2"']
 
     play(story)
 
