@@ -134,6 +134,7 @@ GO_WRITES_NULL = {
     "EventsEvent.deprecatedFirstTimestamp",
     "EventsEvent.deprecatedLastTimestamp",
     "EventsEvent.eventTime",
+    "EventsSeries.lastObservedTime",
     "NamespaceCondition.lastTransitionTime",
     "NodeCondition.lastHeartbeatTime",
     "NodeCondition.lastTransitionTime",
