@@ -42,7 +42,8 @@ class WorkQueue(Generic[K]):
         self._working: set[K] = set()
         self._again: set[K] = set()
         self._failures: dict[K, int] = {}
-        self._timers: dict[K, asyncio.TimerHandle] = {}
+        self._timers: dict[K, tuple[float, asyncio.Handle]] = {}
+        """With the time each is set for: uvloop's handle of a delay below a millisecond does not know it."""
         self._paid_until: dict[K, float] = {}
         """Each turn of a key costs it a part of a second; here is when it has no more to pay. Oldest turn
         first."""
@@ -72,12 +73,13 @@ class WorkQueue(Generic[K]):
     def add_after(self, key: K, seconds: float) -> None:
         """Add `key` in `seconds`; an earlier time already set for it wins."""
         loop = asyncio.get_running_loop()
-        timer = self._timers.get(key)
-        if timer is not None:
-            if timer.when() <= loop.time() + seconds:
+        when = loop.time() + seconds
+        if key in self._timers:
+            earlier, timer = self._timers[key]
+            if earlier <= when:
                 return
             timer.cancel()
-        self._timers[key] = loop.call_later(seconds, self._due, key)
+        self._timers[key] = when, loop.call_later(seconds, self._due, key)
 
     async def get(self) -> K:
         while not self._ready:
@@ -106,7 +108,7 @@ class WorkQueue(Generic[K]):
         self.add_after(key, retry_delay(failures))
 
     def close(self) -> None:
-        for timer in self._timers.values():
+        for _, timer in self._timers.values():
             timer.cancel()
         self._timers.clear()
 

@@ -9,6 +9,7 @@ from itertools import pairwise
 from typing import Any
 
 import pytest
+import uvloop
 
 from podling.client.workqueue import A_SECOND, AT_ONCE, LONGEST_DELAY, WorkQueue, retry_delay, work
 
@@ -165,3 +166,34 @@ def test_a_key_that_rests_may_come_at_once_again_and_is_forgotten(in_no_time: An
         assert list(queue._paid_until) == ["b"], "only the busy ones are kept"
 
     in_no_time(story())
+
+
+@pytest.mark.parametrize("seconds", [0.0, 0.0001, 0.4])
+def test_delays_below_what_the_loop_counts_in(seconds: float) -> None:
+    """uvloop counts in milliseconds, and gives another kind of handle for none of them."""
+
+    async def story() -> None:
+        queue: WorkQueue[str] = WorkQueue()
+        queue.add_after("a", seconds)
+        queue.add_after("a", seconds)
+        queue.add_after("a", 0.0001)
+        assert await queue.get() == "a"
+        queue.close()
+
+    uvloop.run(story())
+
+
+def test_a_key_that_comes_back_for_ever_does_so_on_uvloop_too() -> None:
+    async def story() -> None:
+        bad = Misbehaving("a")
+        times = AT_ONCE + 3
+
+        async def many() -> None:
+            while bad.worked_on["a"] < times:
+                bad.queue.add("a")
+                await asyncio.sleep(0.0005)
+
+        await asyncio.wait_for(bad.run("a", until=many), 30)
+        assert bad.worked_on["a"] == times
+
+    uvloop.run(story())
