@@ -28,6 +28,7 @@ from podling.apiserver.connections import HEADER_LIMIT, LINGER, MOST_HEADERS, Co
 from podling.apiserver.response import Handle, Response
 from podling.streaming.errors import Disconnected
 
+NO_CONTENT = 204
 LARGE = 64 * 1024
 """A body that is dearer to copy behind its headers than to write by itself."""
 SENDING = 40e-6
@@ -219,6 +220,8 @@ def head_of(response: Response, length: int) -> bytes:
     if text.count("\n") != len(lines) or text.count("\r") != len(lines) or "\0" in text:
         raise ValueError("a header has a line break in it")
     opening = _opening(response.status, response.content_type, int(time.time()))
+    if response.status == NO_CONTENT:
+        return f"{opening}{text}\r\n".encode()
     return f"{opening}Content-Length: {length}\r\n{text}\r\n".encode()
 
 
@@ -226,6 +229,5 @@ def head_of(response: Response, length: int) -> bytes:
 def _opening(status: int, content_type: str, second: int) -> str:
     """What many answers of one second begin with."""
     date = formatdate(second, usegmt=True)
-    return (
-        f"HTTP/1.1 {status} {responses.get(status, '')}\r\nContent-Type: {content_type}\r\nDate: {date}\r\n"
-    )
+    content = "" if status == NO_CONTENT else f"Content-Type: {content_type}\r\n"
+    return f"HTTP/1.1 {status} {responses.get(status, '')}\r\n{content}Date: {date}\r\n"

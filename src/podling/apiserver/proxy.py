@@ -17,10 +17,12 @@ from yarl import URL
 
 from podling.apiserver.context import RequestContext
 from podling.apiserver.errors import failure
+from podling.apiserver.http import NO_CONTENT
 from podling.apiserver.http_proxy import FindEndpoints, HttpProxy
 from podling.apiserver.kubelet_location import kubelet_address, kubelet_target
 from podling.apiserver.kubelets import Kubelets, http_connector
 from podling.apiserver.response import TEXT, Response
+from podling.apiserver.web_socket import LogSocket, wants_web_socket
 from podling.model.errors import StatusError, bad_request, internal
 from podling.model.node import Node
 from podling.model.pod import Pod
@@ -70,6 +72,8 @@ class KubeletProxy:
             body = _log(address, target, pod.metadata.name)
             # Its first, empty piece comes with the kubelet's consent: refusals are still answered as errors.
             await anext(body)
+            if wants_web_socket(context.request.headers):
+                return Response(101, LogSocket(body))
             return Response(200, body, content_type="text/plain")
         if not context.request.headers.get("Upgrade"):
             raise bad_request("Upgrade request required")
@@ -78,7 +82,7 @@ class KubeletProxy:
 
 def _unscheduled(pod: Pod, subresource: str) -> Response:
     if subresource == "log":
-        return Response(200, b"", content_type=TEXT)
+        return Response(NO_CONTENT)
     raise bad_request(f"pod {pod.metadata.name} does not have a host assigned")
 
 

@@ -224,7 +224,7 @@ async def test_a_pod_on_no_node_has_an_empty_log_and_nothing_to_exec_in(proxy: K
         metadata=ObjectMeta(name="p", namespace="ns"), spec=PodSpec(containers=[Container(name="c")])
     )
     response = await proxy(asked("log"), nowhere)
-    assert (response.status, response.body) == (200, b"")
+    assert (response.status, response.body) == (204, b"")
     with pytest.raises(StatusError, match="pod p does not have a host assigned"):
         await proxy(asked("exec", "stdout=1"), nowhere)
 

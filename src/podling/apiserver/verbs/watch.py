@@ -19,6 +19,7 @@ from podling.apiserver.verbs.options import options
 from podling.apiserver.verbs.scope import Scope
 from podling.apiserver.verbs.selection import matcher
 from podling.apiserver.verbs.show import frames as frames_of
+from podling.apiserver.web_socket import WatchSocket, wants_web_socket
 from podling.model import field_selector
 from podling.model.errors import StatusError, bad_request, gone, not_acceptable
 from podling.model.options import ListOptions
@@ -45,7 +46,11 @@ async def watch(context: RequestContext, scope: Scope) -> Response:
             raise
         return Response(200, _only(_error_frame(error)))
     frames = batches(subscription, _timeout(wanted))
-    return Response(200, scope.tables.columns_once(frames) if context.wanted.kind == "Table" else frames)
+    if context.wanted.kind == "Table":
+        frames = scope.tables.columns_once(frames)
+    if wants_web_socket(context.request.headers):
+        return Response(101, WatchSocket(frames))
+    return Response(200, frames)
 
 
 async def _subscribe(context: RequestContext, scope: Scope, wanted: ListOptions) -> Subscription:

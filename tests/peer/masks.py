@@ -1,0 +1,46 @@
+"""What no two servers can have alike is put out of an answer: identities, versions, times, chosen names.
+
+A value is not blotted out but named by the order in which it came: the first uid of a sequence is `<uid 1>`
+wherever it appears, in messages, too, so that it shows when one is changed that should stay.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
+NOW = re.compile(r"2026-(?!01-02T)\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z")
+TOKEN = re.compile(r"eyJ[\w-]+\.[\w-]+\.[\w-]+")
+SUFFIX = re.compile(r"(kube-api-access-|generated-)[a-z0-9]{5}\b")
+ADDRESS = re.compile(r"10\.96\.\d+\.\d+")
+
+
+class Masks:
+    """Those of one server in one sequence."""
+
+    def __init__(self) -> None:
+        self._seen: dict[str, dict[str, int]] = {}
+
+    def masked(self, value: Any, name: str = "", within: str = "") -> Any:
+        if isinstance(value, dict):
+            return {key: self.masked(inner, key, name) for key, inner in value.items()}
+        if isinstance(value, list):
+            return [self.masked(inner, name, within) for inner in value]
+        if name == "resourceVersion" and value:
+            return self._numbered("version", str(value))
+        if name in ("nodePort", "healthCheckNodePort") and value:
+            return self._numbered("port", str(value))
+        if name == "continue" and value:
+            return "<continue>"
+        return self._text(value) if isinstance(value, str) else value
+
+    def _text(self, value: str) -> str:
+        value = UUID.sub(lambda found: self._numbered("uid", found[0]), value)
+        value = NOW.sub(lambda found: "<time.fraction>" if found[1] else "<time>", value)
+        value = SUFFIX.sub(lambda found: f"{found[1]}<suffix>", TOKEN.sub("<token>", value))
+        return ADDRESS.sub(lambda found: self._numbered("address", found[0]), value)
+
+    def _numbered(self, what: str, value: str) -> str:
+        seen = self._seen.setdefault(what, {})
+        return f"<{what} {seen.setdefault(value, len(seen) + 1)}>"
