@@ -29,6 +29,7 @@ from podling.apiserver.request import User
 from podling.apiserver.server import ApiServer
 from podling.assemble.prepare_server import ServerSettings
 from podling.client.client import Client
+from podling.gate_metrics import gate_metrics
 from podling.model.node import Node
 from podling.model.service import Endpoints
 from podling.model.time import Clock
@@ -87,6 +88,7 @@ async def control_plane(settings: ServerSettings, clock: Clock) -> AsyncIterator
                 address=f"{settings.address}:{settings.port}",
                 mount_tokens=True,
             )
+            server.metrics.add(lambda: gate_metrics(settings.gates))
             await server.start()
             async with _listening(server, settings):
                 yield Plane(server, storage, kubelets)

@@ -272,7 +272,7 @@ class PodWorker:
     def _publish(self, pod: Pod, status: PodStatus) -> None:
         if status == self._status:
             return
-        for event in status_events(pod, self._status, status):
+        for event in status_events(pod, self._status, status, self._node.config.gates):
             say = self._node.events.warning if event.warning else self._node.events.normal
             say(pod, event.reason, event.message, field_path=event.field_path)
         if status.phase == RUNNING and self._status.phase != RUNNING and self.record.started_at:

@@ -4,26 +4,43 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from podling.kubelet.container_types import all_containers
+from podling.kubelet.container_types import ContainerType, all_containers
 from podling.kubelet.planning.ending import DEADLINE_EXCEEDED
 from podling.kubelet.reporting.resize_conditions import resize_events
 from podling.kubelet.reporting.status_event import StatusEvent
 from podling.kubelet.runtime_config.field_path import field_path
 from podling.model.container import EphemeralContainerCommon
+from podling.model.gates import Gates
 from podling.model.pod import Pod
 from podling.model.pod_status import ContainerStatus, PodStatus
 
+GATE = "EphemeralContainers"
 
-def status_events(pod: Pod, old: PodStatus, new: PodStatus) -> Iterator[StatusEvent]:
+
+def status_events(pod: Pod, old: PodStatus, new: PodStatus, gates: Gates) -> Iterator[StatusEvent]:
     if new.reason == DEADLINE_EXCEEDED and old.reason != new.reason:
         yield StatusEvent(False, new.reason, new.message)
     yield from resize_events(pod, old, new)
+    if not gates.enabled(GATE):
+        yield from _not_started(old, new)
     before = {status.name: _waiting(status) for status in _all(old)}
     states = {status.name: _waiting(status) for status in _all(new)}
     for kind, container in all_containers(pod):
         reason = states.get(container.name, "")
         if reason != before.get(container.name, ""):
             yield from _back_off(pod, container, reason, field_path(kind, container.name))
+
+
+def _not_started(old: PodStatus, new: PodStatus) -> Iterator[StatusEvent]:
+    """Once for each, when it is seen first: the API server, whose gate is on, has taken it (R-EPH-14)."""
+    known = {status.name for status in old.ephemeral_container_statuses}
+    for status in new.ephemeral_container_statuses:
+        if status.name not in known:
+            message = (
+                f"Ephemeral container {status.name} is not started: the kubelet's feature gate {GATE} is off"
+            )
+            path = field_path(ContainerType.EPHEMERAL, status.name)
+            yield StatusEvent(True, "FeatureGateDisabled", message, path)
 
 
 def _back_off(pod: Pod, container: EphemeralContainerCommon, reason: str, path: str) -> Iterator[StatusEvent]:

@@ -15,6 +15,7 @@ from typing import Any
 
 from aiohttp import web
 
+from podling.gate_metrics import gate_metrics
 from podling.kubelet.config import KubeletConfig
 from podling.kubelet.container_counts import ContainerCounts
 from podling.kubelet.container_types import all_containers
@@ -76,6 +77,7 @@ class NodePages:
                 lambda: exposition.container_metrics(self._containers),
                 lambda: exposition.pod_metrics(self._pods),
                 lambda: exposition.operation_metrics(self._operations),
+                lambda: gate_metrics(self._config.gates),
                 process=True,
             )
         )

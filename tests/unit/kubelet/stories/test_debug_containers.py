@@ -7,6 +7,7 @@ import json
 from typing import Any
 
 import pytest
+from aiohttp.test_utils import make_mocked_request
 from msgspec.structs import replace
 
 from podling.cri.hollow_script import HollowImage
@@ -162,6 +163,12 @@ def test_gate_off_nothing_new_starts_and_what_runs_goes_on(play) -> None:
         await node.boot()
         await asyncio.sleep(60)
         assert (state(node.pod("web")), state(node.pod("web"), "later")) == ("running", "ContainerCreating")
+        assert [event for event in await node.events("web") if "FeatureGateDisabled" in event] == [
+            "Warning FeatureGateDisabled spec.ephemeralContainers{later} Ephemeral container later is not "
+            "started: the kubelet's feature gate EphemeralContainers is off"
+        ]
+        page = await node.kubelet.pages["/metrics"](make_mocked_request("GET", "/metrics"))
+        assert 'kubernetes_feature_enabled{name="EphemeralContainers",stage=""} 0.0' in page.body.decode()
         await node.crash()
         node.config = on
         await node.boot()
