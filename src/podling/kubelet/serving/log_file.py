@@ -95,9 +95,8 @@ class LogFile:
                 break
             with suppress(OSError):
                 opened = _opened(part)
-                if part.suffix == COMPRESSED:
-                    opened = io.BytesIO(opened.read())
-                missing = _tail(opened, missing)
+                tail = _compressed_tail if part.suffix == COMPRESSED else _tail
+                missing = tail(opened, missing)
                 self._older.appendleft(opened)
 
 
@@ -109,6 +108,29 @@ def _tail(file: BinaryIO, lines: int) -> int:
     found = sum(block.count(b"\n") for block in iter(lambda: file.read(READ), b""))
     file.seek(0)
     return lines - found
+
+
+def _compressed_tail(file: BinaryIO, lines: int) -> int:
+    """As `_tail`, of what can be read only forwards. It is read twice rather than kept."""
+    found, last = 0, b""
+    while block := file.read(READ):
+        found, last = found + block.count(b"\n"), block[-1:]
+    file.seek(0)
+    # A last line may lack its end.
+    skipped = found + (last not in (b"", b"\n")) - lines
+    if skipped <= 0:
+        return lines - found
+    offset = 0
+    while block := file.read(READ):
+        here = block.count(b"\n")
+        if here >= skipped:
+            at = -1
+            for _ in range(skipped):
+                at = block.find(b"\n", at + 1)
+            file.seek(offset + at + 1)
+            break
+        skipped, offset = skipped - here, offset + len(block)
+    return 0
 
 
 def _opened(part: Path) -> BinaryIO:

@@ -8,13 +8,18 @@ container has ended and the runtime has closed the file.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
-from contextlib import closing, suppress
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager, suppress
+from functools import partial
 from pathlib import Path
+from typing import ParamSpec, TypeVar
 
 from podling.kubelet.serving.log_directories import LogChanges, LogDirectories
 from podling.kubelet.serving.log_file import LogFile
 from podling.kubelet.serving.log_format import LogFormatter, LogOptions
+
+P = ParamSpec("P")
+T = TypeVar("T")
 
 ASK_AGAIN_SECONDS = 0.1
 
@@ -27,7 +32,7 @@ way.
 
 async def send_log(path: Path, options: LogOptions, write: Write, *, tail_lines: int | None = None) -> None:
     """Sends what there is. Raises OSError when there is no log."""
-    with closing(LogFile(path, tail_lines, options.since)) as log:
+    async with _opened(path, tail_lines, options.since) as log:
         formatter = LogFormatter(options)
         await _send_rest(log, formatter, write)
         await write(formatter.end())
@@ -46,8 +51,8 @@ async def follow_log(
     and whatever `write` raises in a group.
     """
     formatter = LogFormatter(options)
-    with directories.changes(path) as changes, closing(LogFile(path, tail_lines, options.since)) as log:
-        async with asyncio.TaskGroup() as group:
+    with directories.changes(path) as changes:
+        async with _opened(path, tail_lines, options.since) as log, asyncio.TaskGroup() as group:
             over = asyncio.Event()
             waiting = group.create_task(wait_complete(ended, changes, over))
             while True:
@@ -85,6 +90,35 @@ async def wait_complete(ended: Ended, changes: LogChanges, over: asyncio.Event) 
 
 
 async def _send_rest(log: LogFile, formatter: LogFormatter, write: Write) -> None:
-    while not formatter.full and (data := log.read()):
-        if shown := formatter.feed(data):
+    while not formatter.full and (shown := await _in_thread(_next, log, formatter)) is not None:
+        if shown:
             await write(shown)
+
+
+def _next(log: LogFile, formatter: LogFormatter) -> bytes | None:
+    """What the next of it comes to; None at its end."""
+    data = log.read()
+    return formatter.feed(data) if data else None
+
+
+@asynccontextmanager
+async def _opened(path: Path, tail_lines: int | None, since: int) -> AsyncIterator[LogFile]:
+    """Raises OSError."""
+    logs: list[LogFile] = []
+    try:
+        await _in_thread(lambda: logs.append(LogFile(path, tail_lines, since)))
+        yield logs[0]
+    finally:
+        for log in logs:
+            log.close()
+
+
+async def _in_thread(work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+    """A log may be long and its disk slow. Who is cancelled waits for the thread all the same: what it reads
+    must not be closed under it."""
+    running = asyncio.get_running_loop().run_in_executor(None, partial(work, *args, **kwargs))
+    try:
+        return await asyncio.shield(running)
+    finally:
+        if not running.done():
+            await asyncio.wait({running})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -11,7 +12,7 @@ from tests.unit.kubelet.files.hostile import HOSTILE, Host
 
 from podling.kubelet.log_rotation.parts import part_name
 from podling.kubelet.log_rotation.rotator import compress
-from podling.kubelet.serving.log_file import LogFile
+from podling.kubelet.serving.log_file import READ, LogFile
 
 
 class Log:
@@ -120,3 +121,27 @@ def test_what_is_no_log_is_not_read(tmp_path: Path, kind: str) -> None:
     for tail in (None, 5):
         with closing(LogFile(tmp_path / "0.log", tail)) as file:
             assert rest(file) == [1]
+
+
+@pytest.mark.parametrize("lines", [0, 1, 2, 5, 30_000, 59_999, 60_000, 60_001, 90_000])
+@pytest.mark.parametrize("end", ["", "\n"])
+def test_a_compressed_part_is_never_kept_whole(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, lines: int, end: str
+) -> None:
+    """Of a pod that says the same again and again a small part is a large log."""
+    path = tmp_path / "0.log"
+    path.write_text("")
+    said = list(range(60_000))
+    with gzip.open(tmp_path / "0.log.20260102-030405.gz", "wt") as part:
+        part.write("\n".join(map(str, said)) + end)
+    asked: list[int] = []
+    read = gzip.GzipFile.read
+
+    def reading(file: gzip.GzipFile, size: int | None = -1) -> bytes:
+        asked.append(-1 if size is None else size)
+        return read(file, size)
+
+    monkeypatch.setattr(gzip.GzipFile, "read", reading)
+    with closing(LogFile(path, lines)) as file:
+        assert rest(file) == said[max(len(said) - lines, 0) :]
+    assert all(0 < size <= READ for size in asked)
