@@ -343,3 +343,28 @@ def kubeconfig_of(podling: Any, namespace: str) -> str:
     context = ("config", "set-context", "--current", f"--namespace={namespace}", "--kubeconfig", str(path))
     subprocess.run(["kubectl", *context], check=True, capture_output=True)
     return str(path)
+
+
+def test_kubectl_debug_returns_when_its_container_cannot_run_and_says_why(podling: Any, pod: str) -> None:
+    """R-EPH-15: a command that is not there, and a pod that has ended."""
+    done = ("wait", "--for=jsonpath={.status.phase}=Succeeded", "pod/done", "-n", pod, "--timeout=60s")
+    container = {"name": "app", "image": BUSYBOX, "command": ["true"]}
+    spec = {"restartPolicy": "Never", "containers": [container]}
+    podling.apply(
+        {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "done", "namespace": pod}, "spec": spec}
+    )
+    podling.kubectl(*done, timeout=70)
+    flags = ("-n", pod, "-i", f"--image={BUSYBOX}", "--profile=general", "-c", "debugger")
+    said = podling.kubectl("debug", "neato", *flags, "--", "nosuch", timeout=30)
+    assert 'exec: "nosuch": executable file not found in $PATH' in said.stdout
+    late = podling.kubectl("debug", "done", *flags, "--", "true", timeout=30, check=False)
+    assert late.returncode == 1
+    assert 'container "debugger" in pod "done" is terminated' in late.stderr
+    ended = {}
+    for name in ("neato", "done"):
+        (shown,) = podling.get("pod", name, "-n", pod)["status"]["ephemeralContainerStatuses"]
+        ended[name] = shown["state"]["terminated"]
+    assert [(one["exitCode"], one["reason"]) for one in ended.values()] == [
+        (128, "StartError"),
+        (128, "ContainerCannotRun"),
+    ]

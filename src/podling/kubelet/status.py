@@ -18,7 +18,7 @@ from podling.kubelet.planning.past import with_past
 from podling.kubelet.planning.resize import RESIZABLE, actuated_whole, whole
 from podling.kubelet.planning.rounds import in_round
 from podling.kubelet.reporting.conditions import Facts, pod_conditions
-from podling.kubelet.reporting.container_status import container_status, lose
+from podling.kubelet.reporting.container_status import container_status, lose, never_begin
 from podling.kubelet.reporting.pod_phase import PENDING, RUNNING, pod_phase
 from podling.kubelet.reporting.resize_conditions import resize_conditions
 from podling.kubelet.reporting.round_condition import round_condition
@@ -41,12 +41,13 @@ def pod_status(pod: Pod, observed: ObservedPod, now: datetime, host_ips: Sequenc
     init = [container_status(at, kind, c) for kind, c in init_containers(pod)]
     apps = [container_status(at, ContainerType.REGULAR, c) for c in pod.spec.containers]
     debug = [container_status(at, ContainerType.EPHEMERAL, c) for c in _ephemeral(pod, observed)]
+    debugged = any(_has_run(s) for s in debug)
     if over:
         _lose_the_unaccounted(pod, init, apps)
+        _begin_no_more(debug)
     statuses = {status.name: status for status in (*init, *apps)}
     begun = _begun_apps(pod, observed, apps, over=over)
     phase = _phase(pod, statuses, end, over=over, begun=begun)
-    debugged = any(_has_started(s) for s in debug)
     facts = Facts(phase, statuses, _sandbox_ready(observed), begun, debugged, _disruption(observed))
     pod_ips = _pod_ips(pod, observed, host_ips)
     reason, message = _why(pod.status, end, phase, over=over)
@@ -118,6 +119,9 @@ def _never_begun(pod: Pod, observed: ObservedPod) -> bool:
 
 
 def _refusal(pod: Pod, observed: ObservedPod, end: Ending, now: datetime) -> PodStatus:
+    at = Moment(pod, observed, now, ending=True)
+    debug = [container_status(at, ContainerType.EPHEMERAL, c) for c in pod.spec.ephemeral_containers]
+    _begin_no_more(debug)
     return msgspec.structs.replace(
         pod.status,
         observed_generation=pod.metadata.generation,
@@ -125,6 +129,7 @@ def _refusal(pod: Pod, observed: ObservedPod, end: Ending, now: datetime) -> Pod
         reason=end.reason,
         message=end.message,
         start_time=pod.status.start_time or rfc3339(observed.started_at or now),
+        ephemeral_container_statuses=sorted(_standing_debug(pod, debug), key=_name),
         qos_class=pod.status.qos_class or qos_class(pod),
     )
 
@@ -157,6 +162,18 @@ def _name(status: ContainerStatus) -> str:
 def _may_run(observed: ObservedPod) -> bool:
     starting = any(key.startswith("start:") for key in observed.in_flight)
     return starting or any(container.alive for container in observed.containers)
+
+
+def _has_run(status: ContainerStatus) -> bool:
+    """Of an ephemeral container; one that came too late has ended without an instance."""
+    ended = status.state.terminated
+    return bool(status.state.running or (ended and ended.container_id))
+
+
+def _begin_no_more(debug: list[ContainerStatus]) -> None:
+    for status in debug:
+        if not (status.state.running or status.state.terminated):
+            never_begin(status)
 
 
 def _has_started(status: ContainerStatus) -> bool:

@@ -5,8 +5,10 @@ the reason its status shows, and an event.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Mapping
 from fnmatch import fnmatchcase
+from pathlib import Path
 
 from podling.cri.grpc import cri_pb2 as pb
 from podling.cri.interface import NOT_FOUND, RuntimeFault
@@ -19,7 +21,7 @@ from podling.kubelet.pod.faults import StartError, refused
 from podling.kubelet.pod.pod_directories import PodDirectory
 from podling.kubelet.pod_actions import StartContainer
 from podling.kubelet.pulling.images import ImageRequest, PresentImage
-from podling.kubelet.runtime_config.container_config import ContainerInputs, container_config
+from podling.kubelet.runtime_config.container_config import ContainerInputs, container_config, log_path
 from podling.kubelet.runtime_config.environment import (
     ConfigError,
     EnvSources,
@@ -37,6 +39,7 @@ from podling.kubelet.volumes.pod_volumes import PodVolumes
 from podling.model.container import EphemeralContainerCommon
 from podling.model.errors import StatusError
 from podling.model.pod import Pod
+from podling.model.time import micro_time
 
 
 class ContainerStart:
@@ -54,6 +57,7 @@ class ContainerStart:
         self._container = _container_of(pod, action.name)
         self._image = PresentImage("")
         self._volume_images: dict[str, str] = {}
+        self._log = Path()
 
     async def prepare_image(self) -> None:
         """May take as long as a pull takes; giving up is harmless."""
@@ -76,6 +80,7 @@ class ContainerStart:
         self, sandbox_id: str, pod_ips: tuple[str, ...], directory: PodDirectory, volumes: PodVolumes
     ) -> str:
         """The new container's id."""
+        self._log = directory.logs / log_path(self.name, self._action.attempt)
         try:
             config = await self._config(pod_ips, directory, volumes)
         except (ConfigError, StatusError, OSError, RuntimeFault) as error:
@@ -116,8 +121,17 @@ class ContainerStart:
             await self._node.runtime.start_container(container_id)
         except RuntimeFault as fault:
             self.warn("Failed", f"Error: {fault.message}")
+            if self._action.type is ContainerType.EPHEMERAL:
+                self._log_why(fault.message)
             raise refused("RunContainerError", fault.message, fault, instance=container_id) from fault
         self.say("Started", "Container started")
+
+    def _log_why(self, message: str) -> None:
+        """An ephemeral container has one start only, and `kubectl debug` shows the log of one that has ended:
+        it says why it did not start (R-EPH-15)."""
+        at = micro_time(self._node.clock.now())
+        with contextlib.suppress(OSError), self._log.open("a") as log:
+            log.writelines(f"{at} stderr F {line}\n" for line in message.splitlines())
 
     def created(self, container_id: str, sandbox_id: str) -> ObservedContainer:
         """What is known of it before it is asked about."""

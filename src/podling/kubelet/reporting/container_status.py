@@ -40,6 +40,9 @@ LOST_WHILE_RUNNING = (
 LOST_IN_RESTART = (
     "The container could not be located after its sandbox was lost.  The container used to be Running"
 )
+CANNOT_RUN, CANNOT_RUN_EXIT_CODE = "ContainerCannotRun", 128
+"""As Kubernetes' runtimes say it of a container whose process cannot be started."""
+POD_IS_OVER = "The pod has ended: no container is started in it any more"
 DONE_BUT_GONE = (
     "Unable to get init container status from container runtime and pod has been initialized, "
     "treat it as exited normally"
@@ -193,6 +196,13 @@ def lose(status: ContainerStatus) -> None:
     """The pod is over and nobody knows how this container ended: that is no success."""
     status.state = _unknown(LOST)
     status.ready, status.started = False, False
+
+
+def never_begin(status: ContainerStatus) -> None:
+    """The pod is over, and this ephemeral container was not begun before: it says so to those who wait for it
+    (R-EPH-15)."""
+    why = ContainerStateTerminated(exit_code=CANNOT_RUN_EXIT_CODE, reason=CANNOT_RUN, message=POD_IS_OVER)
+    status.state = ContainerState(terminated=why)
 
 
 def container_id(container: ObservedContainer) -> str:

@@ -10,7 +10,7 @@ import pytest
 from aiohttp.test_utils import make_mocked_request
 from msgspec.structs import replace
 
-from podling.cri.hollow_script import HollowImage
+from podling.cri.hollow_script import HollowImage, Script
 from podling.cri.interface import RuntimeFault
 from podling.kubelet.container_counts import managed_ephemeral_containers
 from podling.model.errors import StatusError
@@ -277,6 +277,59 @@ def test_a_debugged_pod_comes_back_after_a_restart_and_can_be_deleted(play, exit
         await node.until_gone("web")
 
     play(story, debug=exits(0) if ended else HollowImage(present=True))
+
+
+def test_one_whose_command_cannot_be_started_has_ended_and_its_log_says_why(play) -> None:
+    """R-EPH-15, R-EPH-3: at once, and it is not tried again."""
+    why = 'exec: "nosuch": executable file not found in $PATH'
+
+    async def story(node) -> None:
+        await node.create("web")
+        await node.until("web", node.is_ready)
+        await set_debug(node, DEBUG)
+        pod = await node.until("web", lambda pod: state(pod) == "terminated")
+        (shown,) = pod.status.ephemeral_container_statuses
+        ended = shown.state.terminated
+        assert ended and (ended.exit_code, ended.reason, ended.message) == (128, "StartError", why)
+        (log,) = node.config.log_dir.glob("*/debug/0.log")
+        assert log.read_text().endswith(f"stderr F {why}\n")
+        await asyncio.sleep(600)
+        assert node.runtime.calls.count("start debug#0") == 1
+        assert node.is_ready(node.pod("web"))
+
+    fault = RuntimeFault("UNKNOWN", why)
+    play(story, debug=HollowImage((Script(start_fault=fault),), present=True))
+
+
+def test_one_that_comes_to_a_pod_that_has_ended_ends_with_a_reason(play, exits) -> None:
+    """R-EPH-15"""
+
+    async def story(node) -> None:
+        await node.create("web", restartPolicy="Never")
+        await node.until("web", node.has_phase("Succeeded"))
+        await set_debug(node, DEBUG)
+        pod = await node.until("web", lambda pod: state(pod) == "terminated")
+        (shown,) = pod.status.ephemeral_container_statuses
+        ended = shown.state.terminated
+        assert ended and (ended.exit_code, ended.reason) == (128, "ContainerCannotRun")
+        assert ended.message == "The pod has ended: no container is started in it any more"
+        assert "EphemeralContainersStarted" not in [one.type for one in pod.status.conditions]
+        assert pod.status.phase == "Succeeded"
+        assert not [call for call in node.runtime.calls if "debug" in call]
+
+    play(story, app=exits(0), debug=HollowImage(present=True))
+
+
+def test_one_that_comes_to_a_pod_the_node_refused_ends_with_a_reason(play) -> None:
+    """R-EPH-15"""
+
+    async def story(node) -> None:
+        await node.create("web", nodeSelector={"no": "such"})
+        await node.until("web", node.has_phase("Failed"))
+        await set_debug(node, DEBUG)
+        await node.until("web", lambda pod: state(pod) == "terminated")
+
+    play(story, debug=HollowImage(present=True))
 
 
 def restarts(pod: Pod) -> int:
