@@ -24,8 +24,7 @@ from podling.kubelet.reporting.resize_conditions import resize_conditions
 from podling.kubelet.reporting.round_condition import round_condition
 from podling.kubelet.reporting.waiting import Moment
 from podling.model.container import EphemeralContainer, ResourceList, ResourceRequirements
-from podling.model.ended_containers import ended_for_good
-from podling.model.pod import Pod, PodSpec
+from podling.model.pod import Pod
 from podling.model.pod_status import ContainerStatus, HostIP, PodIP, PodStatus
 from podling.model.resources import qos_class
 from podling.model.time import rfc3339
@@ -68,9 +67,9 @@ def pod_status(pod: Pod, observed: ObservedPod, now: datetime, host_ips: Sequenc
         pod_ip=pod_ips[0] if pod_ips else "",
         pod_ips=[PodIP(ip=ip) for ip in pod_ips],
         start_time=pod.status.start_time or rfc3339(observed.started_at or now),
-        init_container_statuses=_standing(pod.spec, pod.status.init_container_statuses, init),
-        container_statuses=_standing(pod.spec, pod.status.container_statuses, sorted(apps, key=_name)),
-        ephemeral_container_statuses=sorted(_standing_debug(pod, debug), key=_name),
+        init_container_statuses=init,
+        container_statuses=sorted(apps, key=_name),
+        ephemeral_container_statuses=sorted(debug, key=_name),
         qos_class=pod.status.qos_class or qos_class(pod),
         resources=_resources(pod, actuated_whole(asked, observed), phase),
         allocated_resources=asked.requests,
@@ -129,30 +128,9 @@ def _refusal(pod: Pod, observed: ObservedPod, end: Ending, now: datetime) -> Pod
         reason=end.reason,
         message=end.message,
         start_time=pod.status.start_time or rfc3339(observed.started_at or now),
-        ephemeral_container_statuses=sorted(_standing_debug(pod, debug), key=_name),
+        ephemeral_container_statuses=sorted(debug, key=_name),
         qos_class=pod.status.qos_class or qos_class(pod),
     )
-
-
-def _standing(
-    spec: PodSpec, old: list[ContainerStatus], new: list[ContainerStatus], *, ephemeral: bool = False
-) -> list[ContainerStatus]:
-    """What the API takes: a container that has ended for good is shown so, also while it runs once more in
-    another sandbox (R-INIT-4), until that instance has ended as well.
-    """
-    ended = {status.name: status for _, status in ended_for_good(old, spec, ephemeral=ephemeral)}
-    return [status if status.state.terminated else ended.get(status.name, status) for status in new]
-
-
-def _standing_debug(pod: Pod, new: list[ContainerStatus]) -> list[ContainerStatus]:
-    """Where a name may be used again an entry that has an instance of its own is another one (R-DBG-1)."""
-    made = {status.name: status.container_id for status in new if status.container_id}
-    old = [
-        status
-        for status in pod.status.ephemeral_container_statuses
-        if made.get(status.name, status.container_id) == status.container_id
-    ]
-    return _standing(pod.spec, old, new, ephemeral=True)
 
 
 def _name(status: ContainerStatus) -> str:

@@ -11,7 +11,7 @@ from podling.kubelet.observed import ObservedContainer
 from podling.kubelet.planning.container_plan import recorded
 from podling.kubelet.planning.init_plan import initialized
 from podling.kubelet.planning.resize import actuated
-from podling.kubelet.planning.restart import LOST_EXIT_CODE, STATUS_UNKNOWN
+from podling.kubelet.planning.restart import LOST_EXIT_CODE, STATUS_UNKNOWN, restarts
 from podling.kubelet.reporting.waiting import Moment, first_wait, waiting_for
 from podling.model.container import (
     Container,
@@ -139,7 +139,7 @@ def _of_none(
 ) -> ContainerStatus:
     if old and old.state.terminated:
         return msgspec.structs.replace(old)
-    if old and kind is ContainerType.EPHEMERAL and (old.state.running or old.last_state.terminated):
+    if old and _is_over(at, kind, container, old):
         return _ended_unseen(old)
     status = ContainerStatus(
         name=container.name,
@@ -158,12 +158,22 @@ def _of_none(
     return status
 
 
+def _is_over(
+    at: Moment, kind: ContainerType, container: EphemeralContainerCommon, old: ContainerStatus
+) -> bool:
+    """Whether it was begun, and what the runtime has lost of it is not to run again."""
+    if not isinstance(container, Container):
+        return bool(old.state.running or old.last_state.terminated)
+    lost = at.observed.newest(container.name) if old.state.running else None
+    return lost is not None and not restarts(at.pod, container, kind, lost, at.observed)
+
+
 def _ended_unseen(old: ContainerStatus) -> ContainerStatus:
-    """An ephemeral container that was begun, and went with its sandbox: it is not begun again (R-EPH-3)."""
-    if old.last_state.terminated:
+    """It went with its sandbox; an ephemeral container is never begun again (R-EPH-3)."""
+    if not old.state.running:
         return msgspec.structs.replace(old, state=old.last_state, last_state=ContainerState())
     ended = _unknown(LOST_IN_RESTART)
-    if ended.terminated and old.state.running:
+    if ended.terminated:
         ended.terminated.started_at = old.state.running.started_at
         ended.terminated.container_id = old.container_id
     return msgspec.structs.replace(old, state=ended)

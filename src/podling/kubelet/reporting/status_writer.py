@@ -13,6 +13,7 @@ import logging
 
 from podling.client.client import Client
 from podling.kubelet.reporting.refused_status import without_refused
+from podling.kubelet.reporting.standing_status import with_standing
 from podling.kubelet.reporting.status_patch import STRATEGIC_MERGE, status_patch
 from podling.model.errors import StatusError
 from podling.model.growing_wait import GrowingWait
@@ -93,7 +94,8 @@ class StatusWriter:
         wait = GrowingWait(FIRST_RETRY, LONGEST_RETRY)
         while self._wanted is not None and self._known is not None:
             known = self._known
-            patch = status_patch(known.status, self._wanted, known.metadata.uid)
+            wanted = with_standing(known.spec, known.status, self._wanted)
+            patch = status_patch(known.status, wanted, known.metadata.uid)
             if patch is None:
                 return
             self._wake.clear()
