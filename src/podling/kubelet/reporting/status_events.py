@@ -35,7 +35,7 @@ def _not_started(old: PodStatus, new: PodStatus) -> Iterator[StatusEvent]:
     """Once for each, when it is seen first: the API server, whose gate is on, has taken it (R-EPH-14)."""
     known = {status.name for status in old.ephemeral_container_statuses}
     for status in new.ephemeral_container_statuses:
-        if status.name not in known:
+        if status.name not in known and status.state.waiting:
             message = (
                 f"Ephemeral container {status.name} is not started: the kubelet's feature gate {GATE} is off"
             )
