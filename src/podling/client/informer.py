@@ -57,6 +57,10 @@ class Informer(Generic[T]):
     def items(self) -> Iterable[T]:
         return self._objects.values()
 
+    def has_seen(self, version: str) -> bool:
+        """Whether the objects are those of the resourceVersion `version`, or newer ones."""
+        return bool(self._version) and int(self._version) >= int(version)
+
     def subscribe(self, handler: Handler[T]) -> None:
         self._handlers.append(handler)
         for obj in self._objects.values():

@@ -5,15 +5,21 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Protocol, TypeVar
+from typing import Generic, Protocol, TypeVar
 
+from podling.client.informer import Informer
 from podling.client.workqueue import WorkQueue, work
 from podling.model.errors import StatusError
+from podling.model.meta import KubeObject
 
 K = TypeVar("K")
+T = TypeVar("T", bound=KubeObject)
 
 Key = tuple[str, str]
 """(namespace, name) of the object a controller looks after."""
+
+LAG = 1.0
+"""Seconds after which a key that waits for its informer is looked at again, if no event brings it back."""
 
 
 class Controller(Protocol[K]):
@@ -42,3 +48,27 @@ def gone_is_done() -> Iterator[None]:
     except StatusError as error:
         if error.code != 404:
             raise
+
+
+class Created(Generic[T]):
+    """What a controller created for its keys and an informer may not show yet.
+
+    A key waits until the informer does: reconciled from objects that lag behind, it would be given the same
+    object again under another generated name. Kubernetes calls this expectations.
+    """
+
+    def __init__(self, informer: Informer[T]) -> None:
+        self._informer = informer
+        self._newest: dict[Key, str] = {}
+
+    def add(self, key: Key, obj: T) -> None:
+        self._newest[key] = obj.metadata.resource_version
+
+    def is_behind(self, key: Key) -> bool:
+        version = self._newest.get(key)
+        if version is None:
+            return False
+        if not self._informer.has_seen(version):
+            return True
+        del self._newest[key]
+        return False

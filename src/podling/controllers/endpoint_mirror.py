@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from podling.client.client import Client
 from podling.client.informer import Informer
 from podling.client.workqueue import WorkQueue
-from podling.controllers.controller import Key, gone_is_done
+from podling.controllers.controller import LAG, Created, Key, gone_is_done
 from podling.controllers.endpoint_slices import belongs, ports_in, slice_ports
 from podling.controllers.service_keys import MANAGED_BY, SERVICE_LABEL, of_slices, of_the_same_name
 from podling.controllers.service_pods import Port
@@ -52,9 +52,13 @@ class EndpointMirror:
         self._services, self._endpoints, self._slices = services, endpoints, slices
         services.subscribe(of_the_same_name(self.queue))
         endpoints.subscribe(of_the_same_name(self.queue))
+        self._created = Created(slices)
         slices.subscribe(of_slices(self.queue, CONTROLLER))
 
     async def reconcile(self, key: Key) -> None:
+        if self._created.is_behind(key):
+            self.queue.add_after(key, LAG)
+            return
         service, endpoints = self._services.get(*key), self._endpoints.get(*key)
         wanted: Mapping[Group, EndpointSlice] = {}
         if service is not None and endpoints is not None and is_mirrored(service, endpoints):
@@ -62,14 +66,14 @@ class EndpointMirror:
         ours = [one for one in self._slices.items() if belongs(one, key, CONTROLLER)]
         standing = {(one.address_type, ports_in(one)): one for one in ours}
         for group, new in wanted.items():
-            await self._put(new, standing.get(group))
+            await self._put(key, new, standing.get(group))
         for group in standing.keys() - wanted.keys():
             with gone_is_done():
                 await self._client.delete(EndpointSlice, standing[group].metadata.name, key[0])
 
-    async def _put(self, new: EndpointSlice, old: EndpointSlice | None) -> None:
+    async def _put(self, key: Key, new: EndpointSlice, old: EndpointSlice | None) -> None:
         if old is None:
-            await self._client.create(new)
+            self._created.add(key, await self._client.create(new))
             return
         kept, made = old.metadata, new.metadata
         if (old.endpoints, kept.labels, kept.annotations) != (new.endpoints, made.labels, made.annotations):

@@ -12,7 +12,7 @@ from itertools import zip_longest
 from podling.client.client import Client
 from podling.client.informer import Informer
 from podling.client.workqueue import WorkQueue
-from podling.controllers.controller import Key, gone_is_done
+from podling.controllers.controller import LAG, Created, Key, gone_is_done
 from podling.controllers.service_keys import MANAGED_BY, SERVICE_LABEL, of_pods, of_slices, of_the_same_name
 from podling.controllers.service_pods import (
     HEADLESS_LABEL,
@@ -50,9 +50,13 @@ class EndpointSlices:
         self._services, self._pods, self._slices = services, pods, slices
         services.subscribe(of_the_same_name(self.queue))
         pods.subscribe(of_pods(self.queue, services))
+        self._created = Created(slices)
         slices.subscribe(of_slices(self.queue, CONTROLLER))
 
     async def reconcile(self, key: Key) -> None:
+        if self._created.is_behind(key):
+            self.queue.add_after(key, LAG)
+            return
         service = self._services.get(*key)
         standing = [one for one in self._slices.items() if belongs(one, key, CONTROLLER)]
         if service is None:
@@ -86,7 +90,8 @@ class EndpointSlices:
             return
         new = _slice(service, ports, group)
         if old is None:
-            await self._client.create(new)
+            key = service.metadata.namespace, service.metadata.name
+            self._created.add(key, await self._client.create(new))
         elif (old.endpoints, old.metadata.labels) != (new.endpoints, new.metadata.labels):
             new.metadata.name, new.metadata.generate_name = old.metadata.name, old.metadata.generate_name
             new.metadata.resource_version = old.metadata.resource_version

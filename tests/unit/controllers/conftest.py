@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterable
 from datetime import UTC, datetime, timedelta
 from typing import Any, TypeVar
 
@@ -31,8 +31,9 @@ from podling.storage.memory import MemoryStorage
 
 T = TypeVar("T", bound=KubeObject)
 
-TURNS = 30
-"""Turns of the event loop in which every informer has seen what was written."""
+
+def versions(objects: Iterable[KubeObject]) -> set[tuple[str, str, str]]:
+    return {(o.metadata.namespace, o.metadata.name, o.metadata.resource_version) for o in objects}
 
 
 class HandClock:
@@ -74,16 +75,16 @@ class Cluster:
         await self.settle()
 
     async def settle(self) -> None:
-        await self._see()
+        await self.see()
         while any(len(controller.queue) for controller in self._controllers):
             for controller in self._controllers:
                 while len(controller.queue):
                     await self._reconcile_next(controller)
-            await self._see()
+            await self.see()
 
     async def reconcile(self, controller: Controller[Any], key: Any) -> None:
         """As if the time had come for `key`."""
-        await self._see()
+        await self.see()
         await controller.reconcile(key)
         await self.settle()
 
@@ -111,14 +112,19 @@ class Cluster:
         except StatusError as error:
             if error.code != 409:
                 raise
-            await self._see()
+            await self.see()
             controller.queue.add(key)
         finally:
             controller.queue.done(key)
 
-    async def _see(self) -> None:
-        for _ in range(TURNS):
-            await asyncio.sleep(0)
+    async def see(self) -> None:
+        """Returns when every informer has what the server has."""
+        for type_, informer in self.informers._by_type.items():
+            lags = True
+            while lags:
+                await asyncio.sleep(0)
+                listed = await self.client.list(type_)
+                lags = versions(informer.items()) != versions(listed.items)
 
     def close(self) -> None:
         for controller in self._controllers:

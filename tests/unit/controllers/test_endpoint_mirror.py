@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from podling.client.informer import Informer
 from podling.controllers.endpoint_mirror import EndpointMirror
 from podling.model.endpoint_slice import EndpointSlice
 from podling.model.json import to_data
@@ -98,3 +99,18 @@ async def test_what_is_not_mirrored(started: Any, spec: Any, metadata: Any) -> N
 async def test_endpoints_of_no_service_are_not(started: Any) -> None:
     await written(started, {"addresses": [ADDRESS], "ports": PORTS})
     assert await slices(started) == []
+
+
+async def test_a_slice_that_is_not_seen_yet_is_not_made_again(cluster: Any) -> None:
+    """The informer lags behind what was created: a second look finds nothing standing and must wait."""
+    of = cluster.informers.of
+    mirror = EndpointMirror(cluster.client, of(Service), of(Endpoints), of(EndpointSlice))
+    await cluster.run(mirror)
+    await service(cluster)
+    await written(cluster, {"addresses": [ADDRESS], "ports": PORTS})
+    await cluster.see()
+    await mirror.reconcile(("ns", "web"))
+    mirror._slices = Informer(cluster.client, EndpointSlice)
+    mirror._created._informer = mirror._slices
+    await mirror.reconcile(("ns", "web"))
+    assert len((await cluster.client.list(EndpointSlice, "ns")).items) == 1
