@@ -29,6 +29,8 @@ BODY_SECONDS = 60.0
 UNWANTED_BYTES = 256 * 1024
 """A body nobody wanted is thrown away up to here, as Go does."""
 UNWANTED_SECONDS = 1.0
+LONGEST_JUDGED = 8192
+"""A longer path is not looked through for broken escapes before it is known who sends it."""
 
 log = logging.getLogger(__name__)
 
@@ -70,7 +72,7 @@ def read_request(arrived: web.BaseRequest, body_seconds: float) -> Request | Non
         # A proxy is asked with the whole URL.
         target = re.sub("^https?://[^/?]*", "", target)
     path, _, query = target.partition("?")
-    if "%" in path and _BROKEN_ESCAPE.search(path):
+    if len(path) <= LONGEST_JUDGED and "%" in path and _BROKEN_ESCAPE.search(path):
         return None
     return Request(
         arrived.method,

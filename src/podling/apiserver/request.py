@@ -30,7 +30,7 @@ RESOURCE_VERBS = {
 }
 VERBS_IN_PATH = frozenset({"proxy", "watch"})
 NAMESPACE_SUBRESOURCES = frozenset({"status", "finalize"})
-LONGEST_OF_A_STRANGER = 8192
+LONGEST_OF_A_STRANGER = 1024
 """What is read of the path, and of the query, of a request that nobody vouches for: no path that is open to
 everyone comes near it."""
 MOST_PARAMETERS = 10_000
