@@ -25,8 +25,8 @@ from urllib.parse import urlsplit
 from server import CONFIGS, LISTED_PODS, PODS, TOKEN, pod, running
 from table import Measurement, report
 
-ROUNDS = 3
-SECONDS = 3.0
+ROUNDS = 2
+SECONDS = 2.0
 EVERY = 0.005
 """Seconds between two requests of the quiet client."""
 WORKERS = 4

@@ -1,0 +1,25 @@
+"""What `docs/threats.md` promises is shown by tests that exist, and for every edge there is one."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+DOCUMENT = (ROOT / "docs/threats.md").read_text()
+TESTS = "\n".join(file.read_text() for file in (ROOT / "tests").rglob("test_*.py"))
+EDGES = ["An anonymous client", "A tenant", "A pod", "Another kubelet", "The disk", "The clock"]
+ROWS = re.findall(r"^\| (?!promise|---)(.*) \|$", DOCUMENT, re.MULTILINE)
+
+
+def test_every_edge_is_there() -> None:
+    assert re.findall(r"^## (.*)$", DOCUMENT, re.MULTILINE) == EDGES
+
+
+@pytest.mark.parametrize("row", ROWS)
+def test_every_promise_is_shown_by_tests_that_exist(row: str) -> None:
+    named = re.findall(r"`(test_\w+)`", row)
+    defined = set(re.findall(r"^ *(?:async )?def (test_\w+)", TESTS, re.MULTILINE))
+    assert named and set(named) <= defined, set(named) - defined
