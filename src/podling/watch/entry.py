@@ -48,9 +48,11 @@ class Entry:
 
     @property
     def object(self) -> Any:
-        if self._object is None:
-            self._object = self._decoder.decode(self)
-        return self._object
+        # Looked at once: the loop may have it forgotten while a thread asks.
+        obj = self._object
+        if obj is None:
+            obj = self._object = self._decoder.decode(self)
+        return obj
 
     def at(self, revision: int) -> bytes:
         """The object with another resourceVersion: that of its deletion."""

@@ -10,11 +10,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
+from datetime import datetime
 from functools import partial
 from typing import Any, Generic, NamedTuple, Protocol, TypeVar, cast
 from weakref import WeakValueDictionary
 
 from podling.apiserver.apply.tracking import Track, unchanged
+from podling.apiserver.aside import aside
 from podling.apiserver.registry import object_meta
 from podling.apiserver.registry.kind import Kind, Part, View, storage_key
 from podling.model import json
@@ -105,18 +107,24 @@ class Store(Generic[T]):
         return json.decode(entry.data, self.type)
 
     async def create(
-        self, obj: T, namespace: str, admission: Admission, *, track: Track = unchanged, dry_run: bool = False
+        self,
+        obj: T,
+        namespace: str,
+        admission: Admission,
+        *,
+        track: Track = unchanged,
+        dry_run: bool = False,
+        size: int = 0,
     ) -> Entry:
-        """Raises StatusError: 409 when the name is taken, 422 for what is wrong with it."""
+        """`size`, in bytes, is what the object was read from. Raises StatusError: 409 when the name is taken,
+        422 for what is wrong with it."""
         kind, now = self.kind, self.clock.now()
         object_meta.begin(obj, namespace, now, has_generation=kind.has_generation)
         for name in object_meta.names(obj.metadata):
             obj.metadata.name = name
-            kind.default(obj)
-            obj.metadata.managed_fields = track(obj, None)
-            kind.prepare_create(obj, now)
+            await aside(size, self._begin, obj, track, now)
             await admission.admit(obj, None)
-            self._refuse_if(kind.validate_create(obj), obj)
+            self._refuse_if(await aside(size, kind.validate_create, obj), obj)
             await admission.validate(obj, None)
             try:
                 return await self._insert(obj, dry_run=dry_run)
@@ -124,6 +132,11 @@ class Store(Generic[T]):
                 # Only a generated name has another to try.
                 continue
         raise already_exists(kind.resource.plural, obj.metadata.name, kind.resource.group)
+
+    def _begin(self, obj: T, track: Track, now: datetime) -> None:
+        self.kind.default(obj)
+        obj.metadata.managed_fields = track(obj, None)
+        self.kind.prepare_create(obj, now)
 
     async def update(
         self,
@@ -135,12 +148,15 @@ class Store(Generic[T]):
         rules: Rules | None = None,
         track: Track = unchanged,
         dry_run: bool = False,
+        size: int = 0,
     ) -> Entry:
-        """Raises StatusError 404 when there is nothing to update, 409 when others keep coming first."""
+        """`size`, in bytes, is what the change was read from. Raises StatusError 404 when there is nothing to
+        update, 409 when others keep coming first."""
 
         async def write(current: Entry) -> Entry:
-            new = change(current)
-            await self._decide(new, current, rules, admission, track)
+            longer = max(size, len(current.value))
+            new = await aside(longer, change, current)
+            await self._decide(new, current, rules, admission, track, longer)
             return await self._replace(new, current, dry_run=dry_run)
 
         return await self._write(namespace, name, write)
@@ -183,9 +199,15 @@ class Store(Generic[T]):
         raise conflict(self.kind.resource.plural, name, STALE, self.kind.resource.group)
 
     async def _decide(
-        self, new: T, current: Entry, rules: Rules | None, admission: Admission, track: Track
+        self, new: T, current: Entry, rules: Rules | None, admission: Admission, track: Track, size: int
     ) -> None:
         """Make `new` what may be stored in place of `current`. Raises StatusError."""
+        await aside(size, self._settle, new, current, rules, track)
+        await admission.admit(new, current.object)
+        self._refuse_if(await aside(size, self._faults, new, current, rules), new)
+        await admission.validate(new, current.object)
+
+    def _settle(self, new: T, current: Entry, rules: Rules | None, track: Track) -> None:
         kind, old = self.kind, current.object
         object_meta.place(new.metadata, old.metadata.namespace)
         if not new.metadata.resource_version and not kind.updates_unconditionally:
@@ -199,10 +221,10 @@ class Store(Generic[T]):
         counts = kind.has_generation and rules is not UNRULED
         if counts and object_meta.differs_in_spec(new, old):
             new.metadata.generation = old.metadata.generation + 1
-        await admission.admit(new, old)
-        faults = kind.validate_changed(new, old) if rules is None else []
-        self._refuse_if(faults + (rules or kind).validate_update(new, old), new)
-        await admission.validate(new, old)
+
+    def _faults(self, new: T, current: Entry, rules: Rules | None) -> list[Cause]:
+        faults = self.kind.validate_changed(new, current.object) if rules is None else []
+        return faults + (rules or self.kind).validate_update(new, current.object)
 
     def _encoded(self, obj: T) -> bytes:
         return with_nulls(json.encode(obj), self.type)

@@ -64,6 +64,7 @@ async def _create(
         scope.admission(context, "CREATE", dry_run=dry_run),
         track=by_apply(application, now=context.now),
         dry_run=dry_run,
+        size=len(context.request.body),
     )
     context.warnings += scope.store.kind.warnings(saved.object)
     return show(context, scope, saved, 201)
@@ -87,6 +88,7 @@ async def _update(
         rules=scope.part,
         track=by_apply(application, now=context.now),
         dry_run=dry_run,
+        size=len(context.request.body),
     )
     context.warnings += scope.update_warnings(saved.object)
     return show(context, scope, saved)

@@ -20,6 +20,13 @@ async def create(context: RequestContext, scope: Scope) -> Response:
     drop_repeated_owners(context, obj)
     admission = scope.admission(context, "CREATE", dry_run=dry_run)
     track = tracked(context, scope, OPTIONS)
-    saved = await scope.store.create(obj, scope.namespace(context), admission, track=track, dry_run=dry_run)
+    saved = await scope.store.create(
+        obj,
+        scope.namespace(context),
+        admission,
+        track=track,
+        dry_run=dry_run,
+        size=len(context.request.body),
+    )
     context.warnings += scope.store.kind.warnings(saved.object)
     return show(context, scope, saved, 201)

@@ -65,7 +65,7 @@ async def patch(context: RequestContext, scope: Scope) -> Response:
 
     admission = scope.admission(context, "UPDATE", dry_run=dry_run)
     saved = await scope.store.update(
-        namespace, name, change, admission, rules=scope.part, track=track, dry_run=dry_run
+        namespace, name, change, admission, rules=scope.part, track=track, dry_run=dry_run, size=size
     )
     context.warnings += scope.update_warnings(saved.object)
     return show(context, scope, saved)

@@ -24,13 +24,16 @@ async def update(context: RequestContext, scope: Scope) -> Response:
     dry_run = is_dry_run(context.query.get("dryRun", ()), OPTIONS)
     namespace, name = scope.namespace(context), context.info.name
     body = await json_body(context, scope.resource.type)
-    wanted = await aside(len(body.json), _read, context, scope, body)
+    size = len(body.json)
+    wanted = await aside(size, _read, context, scope, body)
     check_place(wanted.metadata, namespace, name)
     track = tracked(context, scope, OPTIONS)
     if scope.part is None and scope.store.kind.creates_on_update and not scope.store.has(namespace, name):
         scope.check_may_create(context)
         admission = scope.admission(context, "CREATE", dry_run=dry_run)
-        saved = await scope.store.create(wanted, namespace, admission, track=track, dry_run=dry_run)
+        saved = await scope.store.create(
+            wanted, namespace, admission, track=track, dry_run=dry_run, size=size
+        )
         return show(context, scope, saved, 201)
     unused = [wanted]
 
@@ -40,7 +43,14 @@ async def update(context: RequestContext, scope: Scope) -> Response:
 
     admission = scope.admission(context, "UPDATE", dry_run=dry_run)
     saved = await scope.store.update(
-        namespace, name, change, admission, rules=scope.part, track=track, dry_run=dry_run
+        namespace,
+        name,
+        change,
+        admission,
+        rules=scope.part,
+        track=track,
+        dry_run=dry_run,
+        size=len(body.json),
     )
     context.warnings += scope.update_warnings(saved.object)
     return show(context, scope, saved)
