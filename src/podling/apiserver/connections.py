@@ -24,6 +24,7 @@ from aiohttp.http import RawRequestMessage
 from aiohttp.http_exceptions import HttpProcessingError, LineTooLong
 from aiohttp.streams import EMPTY_PAYLOAD
 from aiohttp.web_protocol import _ErrInfo
+from yarl import _parse, _url
 
 from podling.apiserver.arrival import BODY_SECONDS, not_http, said_by_go
 from podling.streaming.keep_alive import keep_alive
@@ -33,6 +34,11 @@ HEADER_LIMIT = (1 << 20) + 4096
 MOST_HEADERS = 1000
 MOST_PIECES = 2048
 """In which a head may come: the parser copies what it has with each."""
+LONG = 64 * 1024
+URL_CACHES = [
+    held for module in (_parse, _url) for held in vars(module).values() if hasattr(held, "cache_clear")
+]
+"""Where whole URLs are remembered that clients ask for, by count and not by size."""
 TOO_LARGE = HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE
 TOO_MANY = "Too many headers received"
 """What aiohttp says of them."""
@@ -134,6 +140,9 @@ class Connection(web.RequestHandler):
         self._pieces = 0
         self._rest()
         message, self._body = self._messages[-1]
+        if size > LONG:
+            for cache in URL_CACHES:
+                cache.cache_clear()
         if (
             size > HEADER_LIMIT
             and isinstance(message, RawRequestMessage)

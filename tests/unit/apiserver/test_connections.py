@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import errno
+import gc
 import re
 import socket
 import ssl
+import tracemalloc
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 from datetime import UTC, datetime
@@ -175,6 +177,27 @@ async def test_all_headers_together_have_a_bound(head: bytes, status: bytes) -> 
         heard = await served.said(head)
     assert heard.startswith((b"HTTP/1.1 " + status, b"HTTP/1.0 " + status))
     assert heard.count(b"HTTP/1.") == 1
+
+
+async def test_nothing_is_kept_of_a_long_url() -> None:
+    async with serving() as served:
+
+        async def ask(number: int) -> None:
+            url = b"http://x%d/%b" % (number, MUCH)
+            assert b" 200 " in (await served.said(LAST.replace(b" / ", b" " + url + b" ")))[:20]
+            bad = b"http://x%d:99999/%b" % (number, MUCH)
+            await served.said(LAST.replace(b" / ", b" " + bad + b" "))
+
+        await ask(0)
+        tracemalloc.start()
+        try:
+            for number in range(1, 6):
+                await ask(number)
+            gc.collect()
+            kept, _ = tracemalloc.get_traced_memory()
+        finally:
+            tracemalloc.stop()
+    assert kept < len(MUCH)
 
 
 async def test_a_head_behind_a_request_has_the_same_bound() -> None:
