@@ -13,6 +13,7 @@ UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}
 NOW = re.compile(r"2026-(?!01-02T)\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z")
 TOKEN = re.compile(r"eyJ[\w-]+\.[\w-]+\.[\w-]+")
 SUFFIX = re.compile(r"(kube-api-access-|generated-)[a-z0-9]{5}\b")
+RECORD = re.compile(r"(?<=ResourceVersion in record \()\d+")
 ADDRESS = re.compile(r"10\.96\.\d+\.\d+")
 
 
@@ -38,6 +39,7 @@ class Masks:
     def _text(self, value: str) -> str:
         value = UUID.sub(lambda found: self._numbered("uid", found[0]), value)
         value = NOW.sub(lambda found: "<time.fraction>" if found[1] else "<time>", value)
+        value = RECORD.sub(lambda found: self._numbered("version", found[0]), value)
         value = SUFFIX.sub(lambda found: f"{found[1]}<suffix>", TOKEN.sub("<token>", value))
         return ADDRESS.sub(lambda found: self._numbered("address", found[0]), value)
 

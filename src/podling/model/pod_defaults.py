@@ -40,6 +40,8 @@ def default_pod_spec(spec: PodSpec) -> None:
     spec.scheduler_name = spec.scheduler_name or SCHEDULER
     if spec.termination_grace_period_seconds is None:
         spec.termination_grace_period_seconds = GRACE_PERIOD_SECONDS
+    elif spec.termination_grace_period_seconds < 0:
+        spec.termination_grace_period_seconds = 1
     if spec.security_context is None:
         spec.security_context = PodSecurityContext()
     _mirror_service_account(spec)

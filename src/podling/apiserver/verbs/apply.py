@@ -25,7 +25,7 @@ from podling.apiserver.verbs.owners import REPEATED_AFTER_ADMISSION, drop_repeat
 from podling.apiserver.verbs.scope import Scope
 from podling.apiserver.verbs.show import show
 from podling.apiserver.verbs.tracked import field_manager, has_status, writer
-from podling.apiserver.verbs.update import check_place
+from podling.apiserver.verbs.update import check_place, check_uid
 from podling.apiserver.verbs.yaml_process import read_any_yaml
 from podling.model import json
 from podling.model.errors import Cause, StatusError, bad_request, conflict, invalid
@@ -78,7 +78,9 @@ async def _update(
         live["metadata"].pop("managedFields", None)
         known = standing.object.metadata.managed_fields
         entries = application.known_entries(live, known, context.now)
-        return _object(context, scope, application.result(live, entries))
+        wanted = _object(context, scope, application.result(live, entries))
+        check_uid(wanted, standing.object)
+        return wanted
 
     saved = await scope.store.update(
         scope.namespace(context),

@@ -45,7 +45,7 @@ def limit_of(wanted: ListOptions) -> int:
 
 
 def revision(text: str) -> int:
-    """The revision a resourceVersion names, 0 for none. Raises StatusError 422."""
+    """The revision a resourceVersion names, 0 for none. Raises StatusError 400."""
     if not text:
         return 0
     if not (text.isascii() and text.isdecimal()):
@@ -56,9 +56,8 @@ def revision(text: str) -> int:
 
 
 def _no_revision(text: str, why: str) -> StatusError:
-    message = f'Invalid value: "{text}": strconv.ParseUint: parsing "{text}": {why}'
-    cause = Cause("FieldValueInvalid", message, "resourceVersion")
-    return invalid("ListOptions", "", [cause], "meta.k8s.io")
+    parse = f'strconv.ParseUint: parsing "{text}": {why}'
+    return bad_request(f'invalid resource version: resourceVersion: Invalid value: "{text}": {parse}')
 
 
 def _match_faults(wanted: ListOptions) -> list[Cause]:

@@ -18,7 +18,7 @@ from podling.apiserver.verbs.owners import REPEATED_AFTER_ADMISSION, drop_repeat
 from podling.apiserver.verbs.scope import Scope
 from podling.apiserver.verbs.show import show
 from podling.apiserver.verbs.tracked import tracked
-from podling.apiserver.verbs.update import check_place
+from podling.apiserver.verbs.update import check_place, check_uid
 from podling.model import json
 from podling.model.errors import Cause, StatusError, bad_request, invalid
 from podling.model.strict import field_faults, strict_message
@@ -55,6 +55,7 @@ async def patch(context: RequestContext, scope: Scope) -> Response:
         if (wanted.kind, wanted.api_version) != (type_.KIND, type_.API_VERSION):
             raise other_kind(wanted, type_)
         check_place(wanted.metadata, namespace, name)
+        check_uid(wanted, current.object)
         if validation != "Ignore":
             faults = own_faults + field_faults(patched, type_)
             if faults and validation == "Strict":

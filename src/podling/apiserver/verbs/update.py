@@ -6,6 +6,7 @@ from typing import Any
 
 from podling.apiserver.aside import aside
 from podling.apiserver.context import RequestContext
+from podling.apiserver.registry import field
 from podling.apiserver.response import Response
 from podling.apiserver.verbs.body import Body, json_body, object_of
 from podling.apiserver.verbs.options import is_dry_run
@@ -13,8 +14,8 @@ from podling.apiserver.verbs.owners import drop_repeated_owners
 from podling.apiserver.verbs.scope import Scope
 from podling.apiserver.verbs.show import show
 from podling.apiserver.verbs.tracked import tracked
-from podling.model.errors import bad_request
-from podling.model.meta import ObjectMeta
+from podling.model.errors import bad_request, invalid
+from podling.model.meta import KubeObject, ObjectMeta
 from podling.watch.entry import Entry
 
 OPTIONS = "UpdateOptions"
@@ -70,4 +71,15 @@ def check_place(meta: ObjectMeta, namespace: str, name: str) -> None:
         raise bad_request(
             f"the namespace of the object ({meta.namespace}) does not match the namespace on the request "
             f"({namespace})"
+        )
+
+
+def check_uid(wanted: KubeObject, standing: KubeObject) -> None:
+    """Refuse, with 422, a patch that makes another object of what stands."""
+    uid = wanted.metadata.uid
+    if uid and uid != standing.metadata.uid:
+        cause = field.invalid("metadata.uid", uid, "field is immutable")
+        # Kubernetes looks twice, and says so.
+        raise invalid(
+            wanted.KIND, standing.metadata.name, [cause, cause], wanted.API_VERSION.rpartition("/")[0]
         )

@@ -9,8 +9,10 @@ import pytest
 
 from podling.apiserver.registry.pods import Pods
 from podling.model import json
+from podling.model.container import Container
 from podling.model.container_defaults import pull_policy
-from podling.model.pod import Pod
+from podling.model.pod import Pod, PodSpec
+from podling.model.pod_defaults import default_pod_spec
 
 MakePod = Callable[..., Pod]
 
@@ -186,3 +188,9 @@ def test_a_pod_limited_as_a_whole_requests_as_a_whole(
     resources = make_pod(resources=whole, containers=listed).spec.resources
     assert resources is not None
     assert {name: str(amount) for name, amount in resources.requests.items()} == requests
+
+
+def test_a_negative_grace_period_is_a_second() -> None:
+    spec = PodSpec(containers=[Container(name="c")], termination_grace_period_seconds=-5)
+    default_pod_spec(spec)
+    assert spec.termination_grace_period_seconds == 1

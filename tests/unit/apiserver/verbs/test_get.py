@@ -45,7 +45,7 @@ async def test_a_state_that_is_yet_to_come(api: Any) -> None:
         "causes": [{"reason": "ResourceVersionTooLarge", "message": "Too large resource version"}],
         "retryAfterSeconds": 1,
     }
-    assert (await api.get(f"{CONFIGS}/a?resourceVersion=x")).status == 422
+    assert (await api.get(f"{CONFIGS}/a?resourceVersion=x")).status == 400
 
 
 async def test_a_state_that_comes_while_it_is_waited_for(api: Any) -> None:

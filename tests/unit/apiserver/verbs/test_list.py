@@ -153,7 +153,7 @@ async def test_a_list_of_an_earlier_state(api: Any, configs: None) -> None:
         ("fieldSelector=nonsense", 400, "invalid selector"),
         ("continue=!", 400, "invalid continue token: continue key is not valid"),
         ("limit=x", 400, "invalid syntax"),
-        ("resourceVersion=x", 422, "resourceVersion"),
+        ("resourceVersion=x", 400, "invalid resource version: resourceVersion: Invalid value"),
         ("resourceVersion=99999", 504, "Too large resource version: 99999, current: "),
     ],
 )

@@ -58,4 +58,4 @@ def test_revisions(text: str, number: int) -> None:
 def test_no_revisions(text: str) -> None:
     with pytest.raises(StatusError) as raised:
         revision(text)
-    assert raised.value.code == 422
+    assert raised.value.code == 400

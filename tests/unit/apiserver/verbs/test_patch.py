@@ -100,3 +100,21 @@ async def test_faults_of_the_patch_itself(api: Any, config: Any, body: Any, kind
 async def test_what_is_not_there(api: Any) -> None:
     assert (await api.patch(A, {})).status == 404
     assert (await api.patch(CONFIGS, {})).status == 405
+
+
+async def test_a_patch_makes_no_other_object_of_it(api: Any) -> None:
+    config = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "whose"}}
+    uid = (await api.post("/api/v1/namespaces/default/configmaps", config)).body["metadata"]["uid"]
+    target, other = "/api/v1/namespaces/default/configmaps/whose", {"metadata": {"uid": "other"}}
+    merged = await api.patch(target, other)
+    applied = await api.say(
+        "PATCH",
+        f"{target}?fieldManager=m",
+        {**config, "metadata": {"name": "whose", "uid": "other"}},
+        Content_Type="application/apply-patch+yaml",
+    )
+    for refused in (merged, applied):
+        assert refused.status == 422, refused.body
+        assert [cause["field"] for cause in refused.body["details"]["causes"]] == ["metadata.uid"] * 2
+        assert "field is immutable" in refused.message
+    assert (await api.patch(target, {"metadata": {"uid": uid}})).status == 200

@@ -68,10 +68,6 @@ def _warn_of_spec(spec: PodSpec, annotations: Mapping[str, str], root: str) -> I
     for container, where in containers_with_paths(spec, path):
         yield from _warn_of_container(container, where)
     yield from warn_of_ports(spec, path)
-    grace = spec.termination_grace_period_seconds
-    if grace is not None and grace < 0:
-        why = "must be >= 0; negative values are invalid and will be treated as 1"
-        yield f"{path}.terminationGracePeriodSeconds: {why}"
     yield from warn_of_pod_ips(spec, path)
 
 
