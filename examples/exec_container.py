@@ -2,14 +2,15 @@
 
     echo 'ps; exit' | python examples/exec_container.py web shell busybox:1.36 sh
 
-What is on standard input is sent to the command; what the command prints is shown. The kubeconfig is that of
-$KUBECONFIG.
+What is on standard input is sent to the command; what the command prints is shown, and its exit code is this
+program's. The kubeconfig is that of $KUBECONFIG.
 """
 
 from __future__ import annotations
 
 import asyncio
 import base64
+import json
 import os
 import ssl
 import sys
@@ -21,10 +22,11 @@ from urllib.parse import urlencode
 import aiohttp
 import yaml
 
-STDIN, STDOUT, STDERR = 0, 1, 2
+STDIN, STDOUT, STDERR, ERROR = 0, 1, 2, 3
 
 
-async def main(pod: str, name: str, image: str, *command: str) -> None:
+async def main(pod: str, name: str, image: str, *command: str) -> int:
+    """The command's exit code; 1, with the reason on standard error, when it could not be run."""
     config = yaml.safe_load(Path(os.environ["KUBECONFIG"]).read_text())
     cluster, user = config["clusters"][0]["cluster"], config["users"][0]["user"]
     asked = {
@@ -49,6 +51,21 @@ async def main(pod: str, name: str, image: str, *command: str) -> None:
                 output = sys.stdout if channel == STDOUT else sys.stderr
                 output.buffer.write(data)
                 output.flush()
+            elif channel == ERROR:
+                return exit_code(json.loads(data))
+    sys.stderr.write("the connection ended before the command did\n")
+    return 1
+
+
+def exit_code(status: dict[str, Any]) -> int:
+    """Of the Status that tells how a command ended."""
+    if status["status"] == "Success":
+        return 0
+    for cause in status.get("details", {}).get("causes", ()):
+        if cause["reason"] == "ExitCode":
+            return int(cause["message"])
+    sys.stderr.write(status["message"] + "\n")
+    return 1
 
 
 def tls(cluster: dict[str, Any], user: dict[str, Any]) -> ssl.SSLContext:
@@ -65,4 +82,7 @@ def decoded(section: dict[str, Any], field: str) -> str:
 
 
 if __name__ == "__main__":
-    asyncio.run(main(*sys.argv[1:]))
+    try:
+        sys.exit(asyncio.run(main(*sys.argv[1:])))
+    except aiohttp.WSServerHandshakeError as refused:
+        sys.exit(f"refused: HTTP {refused.status}")

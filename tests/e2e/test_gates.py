@@ -119,6 +119,8 @@ def test_a_one_shot_in_a_new_container_is_shown_whole(gated: Any) -> None:
     once = "python3 examples/exec_container.py web once$n busybox:1.36 sh -c 'echo first; echo last'"
     printed = shell(gated, f"for n in 1 2 3 4 5; do : | {once}; done")
     assert printed == "first\nlast\n" * 5
+    failing = "python3 examples/exec_container.py web failing busybox:1.36 sh -c 'exit 3'"
+    assert shell(gated, f": | {failing} || echo $?") == "3\n"
 
 
 def test_the_gate_off_and_on_again_and_only_images_that_are_allowed(gated: Any) -> None:

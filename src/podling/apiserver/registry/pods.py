@@ -114,15 +114,15 @@ class Pods(Kind[Pod]):
 
 def _subresources(gates: Gates) -> Iterator[Subresource]:
     ephemeral = gates.enabled("EphemeralContainers")
-    yield Connect("attach", "PodAttachOptions")
+    makes_container = ephemeral and gates.enabled("ExecEphemeralContainer")
+    rules = partial(OneEphemeralContainer, path="", gates=gates) if makes_container else None
+    yield Connect("attach", "PodAttachOptions", container_rules=rules)
     yield BindingAction()
     if ephemeral:
         yield EphemeralContainers(gates, removal=gates.enabled("EphemeralContainerRemoval"))
     yield EvictionAction()
     if ephemeral and gates.enabled("DebugSubresource"):
         yield DebugContainers(gates)
-    makes_container = ephemeral and gates.enabled("ExecEphemeralContainer")
-    rules = partial(OneEphemeralContainer, path="", gates=gates) if makes_container else None
     yield Connect("exec", "PodExecOptions", container_rules=rules)
     yield Connect("log", "Pod", ("get",))
     yield Connect("portforward", "PodPortForwardOptions")

@@ -62,6 +62,16 @@ async def exec_container(
     return await scope.connector(_attach(context, name), started)
 
 
+def attach_again(context: RequestContext, pod: Pod) -> RequestContext:
+    """`attach?ephemeralContainerName=N` by whom the connection broke for. Raises StatusError 400 for a name
+    that is no ephemeral container's."""
+    name = _first(context.query, NAME)
+    if all(container.name != name for container in pod.spec.ephemeral_containers):
+        raise bad_request(f"container {name} is not valid for pod {pod.metadata.name}")
+    query = {stream: context.query[stream] for stream in STREAMS if stream in context.query}
+    return msgspec.structs.replace(context, query={**query, "container": (name,)})
+
+
 def asked_container(pod: Pod, query: Query) -> EphemeralContainer:
     """Raises StatusError 422 when one of name and image is missing."""
     for missing in (one for one in (NAME, IMAGE) if not _first(query, one)):

@@ -106,6 +106,19 @@ async def test_whose_processes_it_sees(
         await show(api, "shell", RUNNING)
 
 
+async def test_it_is_attached_to_again_by_its_name(api: Any) -> None:
+    await make_pod(api)
+    async with asyncio.TaskGroup() as tasks:
+        tasks.create_task(ask(api))
+        await added(api)
+        await show(api, "shell", RUNNING)
+    again = f"{PODS}/p/attach?ephemeralContainerName={{}}&stdin=true&tty=true"
+    answer = await api.say("POST", again.format("shell"), **UPGRADE)
+    assert answer.body == ["attach", {"container": ["shell"], "stdin": ["true"], "tty": ["true"]}]
+    refused = await api.say("POST", again.format("app"), **UPGRADE)
+    assert (refused.status, refused.body["message"]) == (400, "container app is not valid for pod p")
+
+
 @pytest.mark.parametrize("missing", ["ephemeralContainerName", "ephemeralContainerImage"])
 async def test_both_parameters_or_neither(api: Any, missing: str) -> None:
     await make_pod(api)
