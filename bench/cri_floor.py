@@ -21,14 +21,14 @@ from pathlib import Path
 import uvloop
 from table import Measurement, report
 
-from podling import node_runtime
 from podling.cri.grpc import cri_pb2 as pb
 from podling.cri.grpc.client import GrpcRuntime
-from podling.cri.image_build import ImageConfig, Symlink, build_image
-from podling.cri.images import load_images
+from podling.cri.images.archive import load_images
+from podling.cri.images.build import ImageConfig, Symlink, build_image
 from podling.cri.interface import EventKind, Runtime
-from podling.instance import SUBNETS, Instance
-from podling.kubelet.runtime_config.security import MASKED_PATHS, READ_ONLY_PATHS
+from podling.kubelet.cri_config.security import MASKED_PATHS, READ_ONLY_PATHS
+from podling.machine import node_runtime
+from podling.machine.instance import SUBNETS, Instance
 
 IMAGE = "podling.local/bench:1"
 AT_ONCE = 30

@@ -18,23 +18,22 @@ from cri_floor import IMAGE, bench_image
 from pods import Watcher, gone, idle, memory_mb, pod_of, podling, ready
 from table import Measurement, report
 
-from podling.apiserver.local import LocalTransport
-from podling.apiserver.registry.kinds import KINDS
-from podling.apiserver.request import User
-from podling.apiserver.server import ApiServer
+from podling.apiserver.assemble import ApiServer
+from podling.apiserver.http.local import LocalTransport
+from podling.apiserver.kinds.kinds import KINDS
+from podling.apiserver.request.request import User
 from podling.client import kubeconfig
 from podling.client.client import Client
 from podling.client.events import EventRecorder
-from podling.cri.hollow import HollowRuntime
-from podling.cri.hollow_script import HollowImage, Script
-from podling.instance import Instance
+from podling.cri.hollow.runtime import HollowRuntime
+from podling.cri.hollow.script import HollowImage, Script
 from podling.kubelet.config import KubeletConfig
 from podling.kubelet.kubelet import Kubelet
-from podling.model.meta import ObjectMeta
-from podling.model.namespace import Namespace
-from podling.model.pod import Pod
-from podling.model.service_account import ServiceAccount
+from podling.machine.instance import Instance
 from podling.model.time import SystemClock
+from podling.model.types.core import Namespace, ServiceAccount
+from podling.model.types.meta import ObjectMeta
+from podling.model.types.pod import Pod
 from podling.storage.memory import MemoryStorage
 
 PORT = 16997

@@ -22,15 +22,15 @@ import uvloop
 from cri_floor import AT_ONCE, DELETED, IMAGE, INITS, Floor, Measuring, bench_image, measuring
 from table import Measurement, report
 
-from podling import node_runtime
 from podling.client import kubeconfig
 from podling.client.client import Client
 from podling.cri.grpc.client import GrpcRuntime
-from podling.cri.images import load_images
+from podling.cri.images.archive import load_images
 from podling.cri.interface import Runtime
-from podling.instance import SUBNETS, Instance
-from podling.model import json
-from podling.model.pod import Pod
+from podling.machine import node_runtime
+from podling.machine.instance import SUBNETS, Instance
+from podling.model.codec import json
+from podling.model.types.pod import Pod
 
 PORT = 16999
 PODLING = [sys.executable, "-m", "podling"]

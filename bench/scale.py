@@ -23,8 +23,8 @@ from plot import Line, plot
 from server import LISTED_PODS, PODS, ROOT, api_server, pod, post
 from table import Measurement, report
 
-from podling.apiserver.request import Request
-from podling.apiserver.server import ApiServer
+from podling.apiserver.assemble import ApiServer
+from podling.apiserver.request.request import Request
 from podling.assemble.process import COLLECT_AFTER
 
 GROWTH = (1, 10, 100, 1_000, 5_000, 10_000, 20_000, 50_000)

@@ -25,22 +25,21 @@ from pathlib import Path
 import uvloop
 from table import Measurement, report
 
-from podling.apiserver.local import LocalTransport
-from podling.apiserver.registry.kinds import KINDS
-from podling.apiserver.request import User
-from podling.apiserver.response import Response
-from podling.apiserver.server import ApiServer
+from podling.apiserver.assemble import ApiServer
+from podling.apiserver.http.local import LocalTransport
+from podling.apiserver.kinds.kinds import KINDS
+from podling.apiserver.request.request import User
+from podling.apiserver.request.response import Response
 from podling.client.client import Client
 from podling.client.events import EventRecorder
-from podling.client.informers import Informers
-from podling.model.json import from_data
-from podling.model.meta import ObjectMeta
-from podling.model.namespace import Namespace
-from podling.model.node import Node
-from podling.model.pod import Binding, Pod
-from podling.model.references import ObjectReference
-from podling.model.service_account import ServiceAccount
+from podling.client.informer import Informers
+from podling.model.codec.json import from_data
 from podling.model.time import SystemClock
+from podling.model.types.core import Namespace, ServiceAccount
+from podling.model.types.meta import ObjectMeta
+from podling.model.types.node import Node
+from podling.model.types.pod import Binding, Pod
+from podling.model.types.references import ObjectReference
 from podling.scheduler.loop import BINDERS, SCHEDULER_NAME, Scheduler
 from podling.storage.sqlite.store import open as open_sqlite
 

@@ -25,14 +25,14 @@ from pathlib import Path
 import uvloop
 from aiohttp import web
 
-from podling.apiserver.http import listening, tls_context
-from podling.apiserver.registry.kinds import KINDS
-from podling.apiserver.request import Request, User
-from podling.apiserver.response import Response
-from podling.apiserver.server import ApiServer
+from podling.apiserver.assemble import ApiServer
+from podling.apiserver.http.server import listening, tls_context
+from podling.apiserver.kinds.kinds import KINDS
+from podling.apiserver.request.request import Request, User
+from podling.apiserver.request.response import Response
 from podling.assemble.process import COLLECT_AFTER
+from podling.machine.pki import Authority
 from podling.model.time import SystemClock
-from podling.pki import Authority
 from podling.storage.sqlite.store import open as open_sqlite
 
 LISTED = 1000

@@ -19,9 +19,9 @@ from pathlib import Path
 
 from table import Measurement, report
 
-from podling import node_runtime
-from podling.cri.containerd import Containerd
-from podling.instance import Instance
+from podling.cri.containerd.containerd import Containerd
+from podling.machine import node_runtime
+from podling.machine.instance import Instance
 
 PORT = 16998
 GOAL = "≤ 1000 ms"

@@ -29,20 +29,20 @@ from msgspec.structs import replace
 from pods import Watcher, memory_mb, podling, ready
 from table import Measurement, report
 
-from podling import node_runtime
 from podling.client import kubeconfig
 from podling.client.client import Client
 from podling.cri.grpc import cri_pb2 as pb
 from podling.cri.grpc.client import GrpcRuntime
-from podling.cri.image_build import ImageConfig, Symlink, build_image
-from podling.instance import Instance
-from podling.kubelet.serving import streams
-from podling.model import json
-from podling.model.pod import Pod
+from podling.cri.images.build import ImageConfig, Symlink, build_image
+from podling.kubelet.server import streams
+from podling.machine import node_runtime
+from podling.machine.instance import Instance
+from podling.model.codec import json
+from podling.model.types.pod import Pod
 from podling.streaming.session import Session
+from podling.streaming.sockets import Factory
 from podling.streaming.upgrade import Address, request_head, upgrade
 from podling.streaming.websocket.channels import SUBPROTOCOLS, ChannelWire
-from podling.streaming.within import Factory
 
 IMAGE = "podling.local/bench-streams:1"
 APPLETS = ("sh", "sleep", "true", "cat", "head", "sha256sum")

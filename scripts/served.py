@@ -11,11 +11,11 @@ from typing import Any, NamedTuple
 
 import yaml
 
-from podling.apiserver.negotiation import READ, SERVED
+from podling.apiserver.kinds.kind import Connect, Kind, Members
+from podling.apiserver.kinds.kinds import KINDS
+from podling.apiserver.kinds.reviews import Review
 from podling.apiserver.patch.parse import MEDIA_TYPES
-from podling.apiserver.registry.kind import Connect, Kind, Members
-from podling.apiserver.registry.kinds import KINDS
-from podling.apiserver.registry.review import Review
+from podling.apiserver.request.negotiation import READ, SERVED
 from podling.apiserver.routes import METHODS
 from podling.apiserver.verbs.selection import ON_ALL_KINDS
 

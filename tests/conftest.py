@@ -16,13 +16,12 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
-from podling.cri.containerd import Containerd
-from podling.cri.containerd_config import ContainerdSettings
+from podling.cri.containerd.config import ContainerdSettings
+from podling.cri.containerd.containerd import Containerd, remove_leftovers
 from podling.cri.grpc.client import GrpcRuntime
-from podling.cri.image_build import ImageConfig, Symlink, build_image, pause_image
-from podling.cri.images import load_images
+from podling.cri.images.archive import load_images
+from podling.cri.images.build import ImageConfig, Symlink, build_image, pause_image
 from podling.cri.interface import RuntimeFault
-from podling.cri.leftovers import remove_leftovers
 
 PAUSE = "podling.test/pause:1"
 BUSYBOX = "podling.test/busybox:1"

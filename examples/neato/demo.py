@@ -18,7 +18,7 @@ from pathlib import Path
 from registry import registry
 from show import DemoError, Show, Terminal
 
-from podling.instance import DEFAULT_DATA_DIR, DEFAULT_PORT, Instance
+from podling.machine.instance import DEFAULT_DATA_DIR, DEFAULT_PORT, Instance
 
 REGISTRY_PORT = 5000
 """The port in the image names of neato.yaml."""

@@ -12,8 +12,8 @@ import sys
 import tempfile
 from pathlib import Path
 
-from podling.cri.image_build import File, ImageConfig, Symlink, build_image
-from podling.cri.image_push import push_image
+from podling.cri.images.build import File, ImageConfig, Symlink, build_image
+from podling.cri.images.push import push_image
 
 
 def main(neato: Path, registry: str) -> None:

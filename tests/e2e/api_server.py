@@ -16,16 +16,16 @@ from typing import Any, NoReturn
 import uvloop
 
 from podling import __version__
-from podling.apiserver.authn.authenticator import AUTHENTICATED
-from podling.apiserver.authz.interim import MASTERS
-from podling.apiserver.context import RequestContext
-from podling.apiserver.discovery import Discovery
-from podling.apiserver.http import listening
-from podling.apiserver.openapi.documents import OpenAPI
-from podling.apiserver.registry.kinds import KINDS
-from podling.apiserver.request import Request, User
-from podling.apiserver.response import Response
-from podling.apiserver.server import ApiServer
+from podling.apiserver.assemble import ApiServer
+from podling.apiserver.authn.authenticators import AUTHENTICATED
+from podling.apiserver.authz.authorizers import MASTERS
+from podling.apiserver.http.server import listening
+from podling.apiserver.kinds.kinds import KINDS
+from podling.apiserver.paths.discovery import Discovery
+from podling.apiserver.paths.openapi.documents import OpenAPI
+from podling.apiserver.request.context import RequestContext
+from podling.apiserver.request.request import Request, User
+from podling.apiserver.request.response import Response
 from podling.model.errors import bad_request
 from podling.model.time import SystemClock
 from podling.storage import sqlite

@@ -12,9 +12,8 @@ import traceback
 from pathlib import Path
 from typing import NoReturn
 
-import podling.assemble.cluster  # noqa: F401
 from podling.assemble.up import UpOptions, run
-from podling.instance import Instance
+from podling.machine.instance import Instance
 
 
 def say(line: str) -> None:

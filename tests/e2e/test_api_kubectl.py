@@ -16,17 +16,17 @@ from typing import Any
 import pytest
 
 from podling import __version__
-from podling.apiserver.context import RequestContext
-from podling.apiserver.discovery import Discovery
-from podling.apiserver.http import listening, tls_context
-from podling.apiserver.openapi.documents import OpenAPI
-from podling.apiserver.registry.kinds import KINDS
-from podling.apiserver.request import Request, User
-from podling.apiserver.response import Response
-from podling.apiserver.server import ApiServer
+from podling.apiserver.assemble import ApiServer
+from podling.apiserver.http.server import listening, tls_context
+from podling.apiserver.kinds.kinds import KINDS
+from podling.apiserver.paths.discovery import Discovery
+from podling.apiserver.paths.openapi.documents import OpenAPI
+from podling.apiserver.request.context import RequestContext
+from podling.apiserver.request.request import Request, User
+from podling.apiserver.request.response import Response
 from podling.client import kubeconfig
+from podling.machine.pki import Authority
 from podling.model.time import SystemClock
-from podling.pki import Authority
 from podling.storage.memory import MemoryStorage
 
 KUBECTL = shutil.which("kubectl") or str(Path(sys.executable).parent / "kubectl")

@@ -18,7 +18,7 @@ from typing import Any
 
 import pytest
 
-from podling.cri.image_push import push_image
+from podling.cri.images.push import push_image
 
 ROOT = Path(__file__).parents[2]
 BUSYBOX = "podling.test/busybox:1"
@@ -70,7 +70,11 @@ def gated(make_podling: Callable[[], Any], image_archives: dict[str, Path], regi
 def shell(podling: Any, script: str) -> str:
     """Run a script of the documentation; what it printed."""
     paths = [str(Path(sys.executable).parent), os.environ["PATH"]]
-    env = {**os.environ, "KUBECONFIG": str(podling.instance.kubeconfig), "PATH": os.pathsep.join(paths)}
+    env = {
+        **os.environ,
+        "KUBECONFIG": str(podling.machine.instance.kubeconfig),
+        "PATH": os.pathsep.join(paths),
+    }
     done = subprocess.run(
         ["bash", "-euo", "pipefail", "-c", script],
         cwd=ROOT,

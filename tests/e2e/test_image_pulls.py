@@ -18,9 +18,9 @@ import aiohttp
 import pytest
 
 from podling.cri.grpc.client import GrpcRuntime
-from podling.cri.image_build import ImageConfig, Symlink, build_image
-from podling.cri.image_push import push_image
-from podling.node_runtime import settings
+from podling.cri.images.build import ImageConfig, Symlink, build_image
+from podling.cri.images.push import push_image
+from podling.machine.node_runtime import settings
 
 USER, PASSWORD = "joe", "open sesame"
 HTPASSWD = "joe:$2b$04$CGD7SlgBLl/NhKDqF4cteOGKX.Bqng25xx1.uA5QOHg.vI8sv1YDC\n"
@@ -196,7 +196,7 @@ def silent() -> Iterator[Silent]:
 
 async def nothing_left(podling: Any, uid: str) -> None:
     """Returns when the runtime has nothing of the pod and pulls nothing."""
-    runtime = GrpcRuntime(str(settings(podling.instance).socket))
+    runtime = GrpcRuntime(str(settings(podling.machine.instance).socket))
     async with asyncio.timeout(30):
         while await runtime.list_pod_sandbox({"io.kubernetes.pod.uid": uid}):  # noqa: ASYNC110
             await asyncio.sleep(0.1)

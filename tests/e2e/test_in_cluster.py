@@ -13,7 +13,7 @@ import pytest
 from kubernetes.client import ApiClient, AuthenticationV1Api, Configuration
 from kubernetes.config.incluster_config import InClusterConfigLoader
 
-from podling.cri.image_build import ImageConfig, build_image
+from podling.cri.images.build import ImageConfig, build_image
 
 BUSYBOX = "podling.test/busybox:1"
 KUBECTL = "podling.test/kubectl:1"

@@ -25,8 +25,8 @@ import pytest
 
 from podling.client import kubeconfig
 from podling.client.client import Client
-from podling.model import json
-from podling.model.pod import Pod
+from podling.model.codec import json
+from podling.model.types.pod import Pod
 
 PROGRAM = Path(__file__).with_name("podling_lives.py")
 SEED = int(os.environ.get("PODLING_TEST_SEED") or random.randrange(10**6))
@@ -168,7 +168,7 @@ async def replace_pods(client: Client, diaries: Diaries) -> None:
 
 @asynccontextmanager
 async def lives(podling: Any) -> AsyncIterator[Lives]:
-    instance = podling.instance
+    instance = podling.machine.instance
     with instance.log_file.open("ab") as log:
         program = await asyncio.create_subprocess_exec(
             *(sys.executable, PROGRAM, instance.data_dir, str(podling.port)),

@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 
 from podling.cri.process import command_line, processes
-from podling.instance import Instance
-from podling.node_runtime import settings
+from podling.machine.instance import Instance
+from podling.machine.node_runtime import settings
 
 BUSYBOX = "podling.test/busybox:1"
 FOREVER = "trap exit TERM; sleep 3600 & wait"
@@ -59,7 +59,7 @@ def process_of(word: str) -> int:
 
 
 def kill_containerd(podling: Any) -> None:
-    os.kill(int(settings(podling.instance).pid_file.read_text()), signal.SIGKILL)
+    os.kill(int(settings(podling.machine.instance).pid_file.read_text()), signal.SIGKILL)
 
 
 @pytest.fixture(scope="module")

@@ -15,9 +15,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from peer.server import Server, free_port, running, until_ready, write_kubeconfig
-from podling.apiserver.admission.service_addresses import SERVICE_CIDR
-from podling.assemble.prepare_server import MASTERS, SERVICE_ADDRESS
-from podling.pki import Authority
+from podling.apiserver.admission.services import SERVICE_CIDR
+from podling.assemble.control_plane import MASTERS, SERVICE_ADDRESS
+from podling.machine.pki import Authority
 
 HOST = "127.0.0.1"
 ADMIN = "kubernetes-admin"

@@ -10,7 +10,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from threading import Thread
 
-from podling.pki import Authority
+from podling.machine.pki import Authority
 
 LOG = b"first line\nsecond line\n\xff\xfe no text\n"
 

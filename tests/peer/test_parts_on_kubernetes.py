@@ -19,7 +19,7 @@ import pytest
 import yaml
 
 from peer.server import Server, running
-from podling.pki import Authority
+from podling.machine.pki import Authority
 
 NODE = "peer"
 BUSYBOX = "podling.test/busybox:1"

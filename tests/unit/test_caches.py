@@ -12,9 +12,9 @@ SOURCE = Path(__file__).parents[2] / "src/podling"
 COUNTED = {
     "model/remembered.py": "bounds its keys",
     "model/names.py": "looks at LONGEST_REMEMBERED",
-    "apiserver/http.py": "status, content type and second of 64 answers",
-    "apiserver/authn/x509.py": "subjects that the cluster's authority has signed",
-    "apiserver/local.py": "queries of the project's own parts",
+    "apiserver/http/server.py": "status, content type and second of 64 answers",
+    "apiserver/authn/authenticators.py": "subjects that the cluster's authority has signed",
+    "apiserver/http/local.py": "queries of the project's own parts",
 }
 OF_THE_PROJECT = {"", "type_", "annotation", "owner", "info", "rows"}
 """What caches without a bound are keyed by: the project's own types, of which there are so many."""

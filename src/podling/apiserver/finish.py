@@ -11,9 +11,9 @@ from collections.abc import Callable
 import msgspec
 import yaml
 
-from podling.apiserver.context import RequestContext
-from podling.apiserver.negotiation import YAML
-from podling.apiserver.response import JSON, Response
+from podling.apiserver.request.context import RequestContext
+from podling.apiserver.request.negotiation import YAML
+from podling.apiserver.request.response import JSON, Response
 
 COMPRESS_ABOVE = 128 * 1024
 COMPRESS_LEVEL = 1

@@ -11,16 +11,14 @@ import logging
 from collections.abc import Collection, Sequence
 from typing import Protocol
 
-from podling.apiserver.audit import AuditLog, new_audit_id
-from podling.apiserver.authn.authenticator import ANONYMOUS, Authenticator, authenticate
-from podling.apiserver.authn.impersonation import wanted_user
-from podling.apiserver.authz.authorizer import Authorizer, authorize
+from podling.apiserver.authn.authenticators import ANONYMOUS, Authenticator, authenticate, wanted_user
+from podling.apiserver.authz.authorizers import Authorizer, authorize
 from podling.apiserver.authz.impersonation import impersonate
-from podling.apiserver.context import RequestContext
-from podling.apiserver.errors import failure, no_such_page
 from podling.apiserver.finish import finish, rewrite
-from podling.apiserver.metrics import RequestMetrics
-from podling.apiserver.request import (
+from podling.apiserver.observe.audit import AuditLog, new_audit_id
+from podling.apiserver.observe.metrics import RequestMetrics
+from podling.apiserver.request.context import RequestContext
+from podling.apiserver.request.request import (
     LONGEST_OF_A_STRANGER,
     Request,
     flag,
@@ -29,7 +27,7 @@ from podling.apiserver.request import (
     recall_query,
     request_info,
 )
-from podling.apiserver.response import Response
+from podling.apiserver.request.response import Response, failure, no_such_page
 from podling.apiserver.routes import Routes
 from podling.model.errors import StatusError, internal, too_large
 from podling.model.time import Clock

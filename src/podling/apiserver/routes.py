@@ -11,24 +11,19 @@ import json
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from podling.apiserver.context import RequestContext
-from podling.apiserver.errors import MethodNotSupported, no_such_page
-from podling.apiserver.negotiation import METADATA_SHAPES, OBJECT_SHAPES, negotiate
-from podling.apiserver.registry.kind import PROXY_VERBS, Action, Answer, Connect, Members
-from podling.apiserver.registry.review import Review
-from podling.apiserver.request import RequestInfo
-from podling.apiserver.response import Response
-from podling.apiserver.verbs.act import act
-from podling.apiserver.verbs.answer import answer
+from podling.apiserver.kinds.kind import PROXY_VERBS, Action, Answer, Connect, Members
+from podling.apiserver.kinds.reviews import Review
+from podling.apiserver.request.context import RequestContext
+from podling.apiserver.request.negotiation import METADATA_SHAPES, OBJECT_SHAPES, negotiate
+from podling.apiserver.request.request import RequestInfo
+from podling.apiserver.request.response import MethodNotSupported, Response, no_such_page
 from podling.apiserver.verbs.connect import connect
-from podling.apiserver.verbs.create import create
-from podling.apiserver.verbs.delete import delete
-from podling.apiserver.verbs.deletecollection import deletecollection
+from podling.apiserver.verbs.create import act, answer, create, review
+from podling.apiserver.verbs.delete import delete, deletecollection
 from podling.apiserver.verbs.get import get
 from podling.apiserver.verbs.list import list_
 from podling.apiserver.verbs.members import create_member, delete_member, get_member
 from podling.apiserver.verbs.patch import patch
-from podling.apiserver.verbs.review import review
 from podling.apiserver.verbs.scope import Scope
 from podling.apiserver.verbs.update import update
 from podling.apiserver.verbs.watch import watch

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from podling.client import kubeconfig
-from podling.starting import StartError
+from podling.machine.start import StartError
 
 
 def access_from(file: Path) -> kubeconfig.Access:

@@ -8,26 +8,26 @@ from pathlib import Path
 import msgspec
 from msgspec.structs import replace
 
-from podling.apiserver.event_expiry import expire_events
+from podling.apiserver.store.expiry import expire_events
 from podling.assemble import process
-from podling.assemble.acting import CONTROLLERS, run_own
 from podling.assemble.audit_options import AuditOptions
-from podling.assemble.control_plane import control_plane
-from podling.assemble.prepare_server import (
+from podling.assemble.control_plane import (
     LOOPBACK,
     ServerSettings,
+    control_plane,
     server_settings,
     write_admin,
     write_node,
     write_parts,
 )
+from podling.assemble.controllers import CONTROLLERS, run_own
 from podling.assemble.process import Report
 from podling.assemble.settle import check_port
-from podling.instance import DEFAULT_PORT, Instance
+from podling.machine.instance import DEFAULT_PORT, Instance
+from podling.machine.pki import Authority
+from podling.machine.start import StartError, hold, machine_address, writing
 from podling.model.gates import DEFAULT_GATES, Gates
 from podling.model.time import Clock, SystemClock
-from podling.pki import Authority
-from podling.starting import StartError, hold, machine_address, writing
 from podling.storage.compactor import compact_forever
 
 __all__ = ["ServerOptions", "StartError", "grant_node", "run"]

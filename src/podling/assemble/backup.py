@@ -17,9 +17,9 @@ from pathlib import Path
 import msgspec
 
 from podling import __version__
-from podling.instance import Instance
+from podling.machine.instance import Instance
+from podling.machine.start import DamagedError, StartError, writing
 from podling.model.time import SystemClock
-from podling.starting import DamagedError, StartError, writing
 from podling.storage.sqlite.backup import Copied, copy
 from podling.storage.sqlite.whole import DamagedFileError, DataFileError
 

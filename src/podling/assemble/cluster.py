@@ -15,37 +15,37 @@ from typing import TypeVar
 import msgspec
 from msgspec.structs import replace
 
-from podling.apiserver.event_expiry import expire_events
-from podling.assemble.acting import CONTROLLERS, SCHEDULER, run_all
-from podling.assemble.control_plane import Plane, control_plane
-from podling.assemble.node import Neighbour, RunningNode
-from podling.assemble.prepare_node import NodeSettings
-from podling.assemble.prepare_server import (
+from podling.apiserver.authz.authorizers import MASTERS
+from podling.apiserver.store.expiry import expire_events
+from podling.assemble.control_plane import (
     KUBELET_CLIENT,
     LOOPBACK,
-    MASTERS,
+    Plane,
     ServerSettings,
+    control_plane,
     server_settings,
     write_admin,
 )
+from podling.assemble.controllers import CONTROLLERS, SCHEDULER, run_all
+from podling.assemble.node import Neighbour, NodeSettings, RunningNode
 from podling.assemble.process import Report
 from podling.assemble.settle import KUBELET_PORT
-from podling.assemble.up_options import Settled
+from podling.assemble.up import Settled
 from podling.client.client import Client
 from podling.client.informer import Informer
-from podling.controllers.service_accounts import DEFAULT as DEFAULT_ACCOUNT
-from podling.controllers.system_objects import NAME as API_SERVICE
-from podling.controllers.system_objects import NAMESPACE as API_NAMESPACE
-from podling.cri.containerd import Containerd
+from podling.controllers.namespaces import DEFAULT as DEFAULT_ACCOUNT
+from podling.controllers.system import NAME as API_SERVICE
+from podling.controllers.system import NAMESPACE as API_NAMESPACE
+from podling.cri.containerd.containerd import Containerd
 from podling.kubelet.kubelet import Kubelet
-from podling.kubelet.serving.server import Peer
-from podling.model.meta import KubeObject
-from podling.model.node import Node
-from podling.model.service import Service
-from podling.model.service_account import ServiceAccount
+from podling.kubelet.server.server import Peer
+from podling.machine.pki import Authority
+from podling.machine.start import listener, machine_address, writing
 from podling.model.time import Clock, SystemClock
-from podling.pki import Authority
-from podling.starting import listener, machine_address, writing
+from podling.model.types.core import ServiceAccount
+from podling.model.types.meta import KubeObject
+from podling.model.types.node import Node
+from podling.model.types.service import Service
 from podling.storage.compactor import compact_forever
 
 T = TypeVar("T", bound=KubeObject)

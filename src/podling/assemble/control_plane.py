@@ -1,4 +1,8 @@
-"""Storage and API server: what answers. Everything else is its client."""
+"""Storage and API server: what answers. Everything else is its client.
+
+What an API server's start settles before it is built: its certificates, and the kubeconfigs by
+which users and the other parts reach it.
+"""
 
 from __future__ import annotations
 
@@ -6,38 +10,126 @@ import resource
 import ssl
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
-from datetime import timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 
 import msgspec
 
 from podling import __version__
-from podling.apiserver.audit_file import AuditFile, audit_file
-from podling.apiserver.audit_rotation import Rotation
-from podling.apiserver.authn.authenticator import AUTHENTICATED
-from podling.apiserver.authn.signing import SigningKey
-from podling.apiserver.authz.interim import MASTERS
-from podling.apiserver.connections import Connections, limits_for
-from podling.apiserver.discovery import Discovery
-from podling.apiserver.http import listening, tls_context
-from podling.apiserver.kubelets import Kubelets, unverified
-from podling.apiserver.local import LocalTransport
-from podling.apiserver.openapi.documents import OpenAPI
-from podling.apiserver.proxy import KubeletProxy
-from podling.apiserver.registry.kinds import kinds
-from podling.apiserver.request import User
-from podling.apiserver.server import ApiServer
-from podling.assemble.prepare_server import ServerSettings
+from podling.apiserver.assemble import ApiServer
+from podling.apiserver.authn.authenticators import AUTHENTICATED
+from podling.apiserver.authn.tokens import SigningKey
+from podling.apiserver.authz.authorizers import MASTERS
+from podling.apiserver.connect.kubelet import KubeletProxy
+from podling.apiserver.connect.kubelets import Kubelets, unverified
+from podling.apiserver.http.connections import Connections, limits_for
+from podling.apiserver.http.local import LocalTransport
+from podling.apiserver.http.server import listening, tls_context
+from podling.apiserver.kinds.kinds import kinds
+from podling.apiserver.observe.audit_file import AuditFile, audit_file
+from podling.apiserver.observe.audit_rotation import Rotation
+from podling.apiserver.paths.discovery import Discovery
+from podling.apiserver.paths.openapi.documents import OpenAPI
+from podling.apiserver.request.request import User
+from podling.assemble.audit_options import AuditOptions
+from podling.client import kubeconfig
 from podling.client.client import Client
-from podling.gate_metrics import gate_metrics
-from podling.model.node import Node
-from podling.model.service import Endpoints
+from podling.controllers.system import ADDRESS as SERVICE_ADDRESS
+from podling.machine.instance import Instance
+from podling.machine.pki import Authority, KeyPair
+from podling.machine.start import DamagedError, StartError
+from podling.model.gates import DEFAULT_GATES, Gates
 from podling.model.time import Clock
-from podling.pki import KeyPair
-from podling.starting import DamagedError, StartError
+from podling.model.types.node import Node
+from podling.model.types.service import Endpoints
+from podling.process.metrics import gate_metrics
 from podling.storage.interface import Storage
 from podling.storage.sqlite.store import open as open_sqlite
 from podling.storage.sqlite.whole import DamagedFileError, DataFileError
+
+LOOPBACK = "127.0.0.1"
+CLUSTER_NAME = "podling"
+KUBELET_CLIENT = "kube-apiserver-kubelet-client"
+"""Who the API server is to kubelets; one of the masters."""
+PARTS = {"scheduler": "system:kube-scheduler", "controller-manager": "system:kube-controller-manager"}
+"""The files, without `.conf`, in which parts that run alone find who they are."""
+
+
+class ServerSettings(msgspec.Struct, frozen=True):
+    """`hosts` are listened on, the first for users; pods and nodes reach the server at `address`. Kubelets
+    show certificates of `kubelet_ca`; without one they are believed, as Kubernetes does by default."""
+
+    instance: Instance
+    port: int
+    hosts: tuple[str, ...]
+    address: str
+    ca: Path
+    serving: KeyPair
+    kubelet_client: KeyPair
+    signing_key: Path
+    kubelet_ca: Path | None = None
+    gates: Gates = DEFAULT_GATES
+    audit: AuditOptions = AuditOptions()
+
+
+def server_settings(
+    instance: Instance, port: int, address: str, authority: Authority, gates: Gates, audit: AuditOptions
+) -> ServerSettings:
+    """Makes what is missing of certificates and keys."""
+    return ServerSettings(
+        instance=instance,
+        port=port,
+        hosts=tuple(dict.fromkeys([LOOPBACK, address])),
+        address=address,
+        ca=authority.ca.certificate,
+        serving=authority.server("apiserver", "kube-apiserver", api_server_hosts(address)),
+        kubelet_client=authority.client("apiserver-kubelet-client", KUBELET_CLIENT, [MASTERS]),
+        signing_key=authority.signing_key("service-accounts"),
+        gates=gates,
+        audit=audit,
+    )
+
+
+def api_server_hosts(address: str) -> list[str]:
+    """The names and addresses the API server's certificate is for."""
+    service = "kubernetes.default.svc.cluster.local"
+    parts = service.split(".")
+    names = [".".join(parts[:count]) for count in (1, 2, 3, 5)]
+    return list(dict.fromkeys(["localhost", *names, LOOPBACK, SERVICE_ADDRESS, address]))
+
+
+def write_admin(instance: Instance, port: int, authority: Authority) -> None:
+    admin = authority.client("admin", "kubernetes-admin", [MASTERS])
+    _write(instance.kubeconfig, _local(port), authority, admin)
+
+
+def write_parts(instance: Instance, port: int, authority: Authority) -> None:
+    for name, user in PARTS.items():
+        pair = authority.client(name, user)
+        _write(instance.data_dir / f"{name}.conf", _local(port), authority, pair)
+
+
+def write_node(instance: Instance, server: str, node: str, file: Path, now: datetime) -> None:
+    """A kubeconfig for the kubelet of `node`, signed by the authority of this API server."""
+    authority = Authority(instance.pki_dir, now)
+    pair = authority.client(f"node-{node}", f"system:node:{node}", ["system:nodes"])
+    _write(file, server, authority, pair)
+
+
+def _local(port: int) -> str:
+    return f"https://{LOOPBACK}:{port}"
+
+
+def _write(file: Path, server: str, authority: Authority, client: KeyPair) -> None:
+    kubeconfig.write(
+        file,
+        CLUSTER_NAME,
+        server,
+        certificate_authority=authority.ca.certificate.read_bytes(),
+        client_certificate=client.certificate.read_bytes(),
+        client_key=client.key.read_bytes(),
+    )
+
 
 NO_AUDIT = "off"
 

@@ -6,11 +6,11 @@ import asyncio
 import signal
 from pathlib import Path
 
-from podling import node_runtime
 from podling.assemble.process import Report
 from podling.cri.process import Process
-from podling.instance import Instance
-from podling.starting import StartError
+from podling.machine import node_runtime
+from podling.machine.instance import Instance
+from podling.machine.start import StartError
 
 __all__ = ["StartError", "stop"]
 

@@ -13,20 +13,18 @@ import msgspec
 
 from podling.assemble import process
 from podling.assemble.access import access_from
-from podling.assemble.node import RunningNode
-from podling.assemble.node_options import NodeOptions
-from podling.assemble.prepare_node import NodeSettings, port_of
+from podling.assemble.node import NodeSettings, RunningNode, port_of
+from podling.assemble.node_options import NodeOptions, start_runtime
 from podling.assemble.process import Report
-from podling.assemble.runtime import start_runtime
 from podling.assemble.settle import KUBELET_PORT, choose, port_before
 from podling.client.client import Client
 from podling.client.kubeconfig import Access
-from podling.instance import Instance
 from podling.kubelet.kubelet import Kubelet
-from podling.kubelet.serving.server_tls import server_tls
+from podling.kubelet.server.server import server_tls
+from podling.machine.instance import Instance
+from podling.machine.pki import Authority, KeyPair
+from podling.machine.start import StartError, check_machine, hold, listener, machine_address, writing
 from podling.model.time import Clock, SystemClock
-from podling.pki import Authority, KeyPair
-from podling.starting import StartError, check_machine, hold, listener, machine_address, writing
 
 __all__ = ["KubeletOptions", "StartError", "run"]
 

@@ -1,4 +1,7 @@
-"""What a command line may say of a node, whether its kubelet runs alone or with everything else."""
+"""What a command line may say of a node, whether its kubelet runs alone or with everything else.
+
+A node's runtime, as its options want it.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +12,11 @@ from typing import Any
 
 import msgspec
 
+from podling.assemble.process import Report
+from podling.cri.containerd.containerd import Containerd
+from podling.kubelet.config import NO_PROGRESS_FOR
+from podling.machine import node_runtime
+from podling.machine.instance import Instance
 from podling.model.gates import DEFAULT_GATES, Gates
 
 
@@ -33,3 +41,14 @@ class NodeOptions(msgspec.Struct, frozen=True):
     @property
     def name(self) -> str:
         return self.node_name or socket.gethostname().lower()
+
+
+async def start_runtime(
+    instance: Instance, subnet: str, options: NodeOptions, report: Report
+) -> Containerd | None:
+    """A private containerd that serves; None when another runtime is to be used. Raises StartError."""
+    if options.cri_endpoint:
+        return None
+    report("Starting containerd")
+    deadline = options.settings.get("pull_deadline", NO_PROGRESS_FOR)
+    return await node_runtime.start(instance, subnet, options.registry_mirrors, deadline)

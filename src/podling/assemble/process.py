@@ -11,9 +11,9 @@ from collections.abc import Awaitable, Callable
 
 import uvloop
 
-from podling import watchdog
-from podling.descriptors import raise_limit
-from podling.starting import StartError
+from podling.machine.start import StartError
+from podling.process import watchdog
+from podling.process.descriptors import raise_limit
 
 COLLECT_AFTER = 100_000
 """New objects between two looks for cycles of garbage. After Python's own 700 a busy API server looks all the

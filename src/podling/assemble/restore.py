@@ -21,8 +21,8 @@ import msgspec
 
 from podling.assemble.backup import FORMAT as ARCHIVE_FORMAT
 from podling.assemble.backup import MANIFEST, Content, Copied, Manifest
-from podling.instance import Instance
-from podling.starting import DamagedError, StartError, finish_restore, hold, writing
+from podling.machine.instance import Instance
+from podling.machine.start import DamagedError, StartError, finish_restore, hold, writing
 from podling.storage.sqlite.backup import copy, go_on, look, newest_acknowledged
 from podling.storage.sqlite.whole import DataFileError
 

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from podling import doctor
-from podling.instance import LAYOUT_VERSION, Choices, Instance, LayoutError, routed
-from podling.starting import StartError
+from podling.machine import doctor
+from podling.machine.instance import LAYOUT_VERSION, Choices, Instance, LayoutError, routed
+from podling.machine.start import StartError
 
 KUBELET_PORT = 10250
 

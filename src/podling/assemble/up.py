@@ -5,6 +5,8 @@
 
 What `run` starts is ended by `run`, however it ends, short of being killed; what was killed is found by the
 next start, or ended by `stop` (`down.py`).
+
+What the command line asks for of everything in one process, and what its start has settled.
 """
 
 from __future__ import annotations
@@ -12,17 +14,37 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 
-from podling import node_runtime
+import msgspec
+
 from podling.assemble import process
+from podling.assemble.audit_options import AuditOptions
+from podling.assemble.node_options import NodeOptions, start_runtime
 from podling.assemble.process import Report
-from podling.assemble.runtime import start_runtime
 from podling.assemble.settle import check_port, choose, port_before
-from podling.assemble.up_options import Settled, UpOptions
-from podling.cri.containerd import Containerd
-from podling.instance import DEFAULT_PORT
-from podling.starting import StartError, check_machine, hold, writing
+from podling.cri.containerd.containerd import Containerd
+from podling.machine import node_runtime
+from podling.machine.instance import DEFAULT_PORT, Instance
+from podling.machine.start import StartError, check_machine, hold, writing
 
 __all__ = ["StartError", "UpOptions", "run"]
+
+
+class UpOptions(msgspec.Struct, frozen=True):
+    """`port` None is the port of the last start, or the default."""
+
+    instance: Instance
+    port: int | None = None
+    node: NodeOptions = msgspec.field(default_factory=NodeOptions)
+    audit: AuditOptions = AuditOptions()
+
+
+class Settled(msgspec.Struct, frozen=True):
+    """`options`, and what they leave open: the port of the API server and the pods' subnet."""
+
+    options: UpOptions
+    port: int
+    subnet: str
+
 
 Live = Callable[
     [Settled, asyncio.Task[Containerd | None], Callable[[], None], asyncio.Event, Report], Awaitable[None]

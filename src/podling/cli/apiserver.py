@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from podling.cli import options
-from podling.instance import DEFAULT_PORT, Instance
+from podling.machine.instance import DEFAULT_PORT, Instance
 from podling.model.gates import Gates
 
 

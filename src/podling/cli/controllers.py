@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from podling.cli import options
-from podling.instance import Instance
+from podling.machine.instance import Instance
 
 
 @click.command()
@@ -21,7 +21,7 @@ from podling.instance import Instance
 )
 def controllers(instance: Instance, kubeconfig: Path, root_ca: Path | None) -> None:
     """Reconcile objects, on the API server that the kubeconfig names."""
-    from podling.assemble.control import StartError, control
+    from podling.assemble.controllers import StartError, control
 
     try:
         control(kubeconfig, root_ca, click.echo)

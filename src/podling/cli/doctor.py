@@ -9,8 +9,8 @@ from rich.console import Console
 from rich.table import Table
 
 from podling.cli import options
-from podling.doctor import Verdict, examine, missing_packages
-from podling.instance import DEFAULT_PORT, Instance
+from podling.machine.doctor import Verdict, examine, missing_packages
+from podling.machine.instance import DEFAULT_PORT, Instance
 
 SHOWN = {
     Verdict.OK: "[green]ok[/green]",

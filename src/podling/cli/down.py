@@ -8,7 +8,7 @@ import click
 
 from podling.assemble.down import StartError, stop
 from podling.cli import options
-from podling.instance import Instance
+from podling.machine.instance import Instance
 
 
 @click.command()

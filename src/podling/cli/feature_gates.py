@@ -8,7 +8,7 @@ from rich.console import Console
 from rich.table import Table
 
 from podling.cli import options
-from podling.instance import Instance
+from podling.machine.instance import Instance
 from podling.model.gates import GATES
 
 

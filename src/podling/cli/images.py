@@ -11,9 +11,9 @@ from typing import TypeVar
 import click
 
 from podling.cli import options
-from podling.instance import Instance
-from podling.node_runtime import ImageStore, open_images
-from podling.starting import StartError
+from podling.machine.instance import Instance
+from podling.machine.node_runtime import ImageStore, open_images
+from podling.machine.start import StartError
 
 T = TypeVar("T")
 

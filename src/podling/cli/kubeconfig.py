@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from podling.cli import options
-from podling.instance import DEFAULT_PORT, Instance
+from podling.machine.instance import DEFAULT_PORT, Instance
 
 
 @click.command()

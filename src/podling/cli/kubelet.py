@@ -10,8 +10,8 @@ from urllib.parse import urlsplit
 import click
 
 from podling.cli import options
-from podling.instance import Instance
-from podling.pki import KeyPair
+from podling.machine.instance import Instance
+from podling.machine.pki import KeyPair
 
 FILE = click.Path(path_type=Path, exists=True, dir_okay=False)
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from podling.cli import options
-from podling.instance import Instance
+from podling.machine.instance import Instance
 
 
 @click.command()

@@ -8,14 +8,14 @@ from pathlib import Path
 import click
 
 from podling.cli import options
-from podling.instance import Instance
+from podling.machine.instance import Instance
 
 
 @click.command()
 @options.kubeconfig_in("scheduler.conf")
 def scheduler(instance: Instance, kubeconfig: Path) -> None:
     """Give pods their nodes, on the API server that the kubeconfig names."""
-    from podling.assemble.control import StartError, schedule
+    from podling.assemble.controllers import StartError, schedule
 
     try:
         schedule(kubeconfig, click.echo)

@@ -10,10 +10,10 @@ import click
 from podling.cli import options
 from podling.client import kubeconfig
 from podling.client.client import Client
-from podling.instance import Instance
+from podling.machine.instance import Instance
 from podling.model.errors import StatusError
-from podling.model.node import Node
-from podling.model.pod import Pod
+from podling.model.types.node import Node
+from podling.model.types.pod import Pod
 
 
 @click.command()

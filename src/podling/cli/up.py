@@ -10,7 +10,7 @@ import click
 
 from podling.cli import options
 from podling.cli.detach import Reports, divide
-from podling.instance import DEFAULT_PORT, Instance
+from podling.machine.instance import DEFAULT_PORT, Instance
 
 
 @click.command()

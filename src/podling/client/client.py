@@ -2,6 +2,8 @@
 
 Paths follow from the type's resource in `model.scheme`; errors are the server's Status, raised as
 StatusError.
+
+What a server serves, as it says itself: also kinds podling has no type for.
 """
 
 from __future__ import annotations
@@ -13,12 +15,11 @@ from typing import Any, Generic, NamedTuple, TypeVar
 import msgspec
 
 from podling.client.transport import JSON, Answer, Transport
-from podling.model import json
+from podling.model.codec import json
 from podling.model.errors import StatusError
-from podling.model.meta import KubeObject, ListMeta, PartialObjectMetadata
-from podling.model.options import DeleteOptions, Preconditions
 from podling.model.scheme import Resource, resource_of
-from podling.turns import Turn
+from podling.model.types.meta import DeleteOptions, KubeObject, ListMeta, PartialObjectMetadata, Preconditions
+from podling.process.turns import Turn
 
 T = TypeVar("T", bound=KubeObject)
 
@@ -221,3 +222,58 @@ async def _lines(stream: AsyncGenerator[bytes, None]) -> AsyncGenerator[list[byt
             *lines, rest = (rest + piece if rest else piece).split(b"\n")
             if lines:
                 yield lines
+
+
+class Served(NamedTuple):
+    """One resource of one group version. `root` is the path its group version is under."""
+
+    root: str
+    group: str
+    plural: str
+    namespaced: bool
+    verbs: frozenset[str]
+
+    @property
+    def qualified(self) -> str:
+        return f"{self.plural}.{self.group}" if self.group else self.plural
+
+    def path(self, namespace: str = "") -> str:
+        """Of its objects in a namespace, or of all."""
+        return (
+            f"{self.root}/namespaces/{namespace}/{self.plural}" if namespace else f"{self.root}/{self.plural}"
+        )
+
+
+class _Resource(msgspec.Struct):
+    name: str
+    namespaced: bool = False
+    verbs: list[str] = []
+
+
+class _Resources(msgspec.Struct):
+    resources: list[_Resource] = []
+
+
+class _Version(msgspec.Struct, rename="camel"):
+    group_version: str
+
+
+class _Group(msgspec.Struct, rename="camel"):
+    name: str
+    preferred_version: _Version
+
+
+class _Groups(msgspec.Struct):
+    groups: list[_Group] = []
+
+
+async def served(client: Client) -> list[Served]:
+    """All resources, each in the version its group prefers; no subresources."""
+    groups = msgspec.json.decode(await client.raw("/apis"), type=_Groups).groups
+    roots = [("", "/api/v1"), *((one.name, f"/apis/{one.preferred_version.group_version}") for one in groups)]
+    return [
+        Served(root, group, resource.name, resource.namespaced, frozenset(resource.verbs))
+        for group, root in roots
+        for resource in msgspec.json.decode(await client.raw(root), type=_Resources).resources
+        if "/" not in resource.name
+    ]

@@ -15,10 +15,10 @@ from typing import NamedTuple
 
 from podling.client.client import Client
 from podling.model.errors import StatusError
-from podling.model.event import Event, EventSource
-from podling.model.meta import KubeObject, ObjectMeta
-from podling.model.references import ObjectReference
 from podling.model.time import Clock, rfc3339
+from podling.model.types.core import Event, EventSource
+from podling.model.types.meta import KubeObject, ObjectMeta
+from podling.model.types.references import ObjectReference
 
 NORMAL = "Normal"
 WARNING = "Warning"

@@ -20,8 +20,7 @@ from typing import Any
 import msgspec
 
 from podling.client.login import Shown, bearer
-from podling.client.reread import Reread
-from podling.client.tls import Pair, Trust, client_tls
+from podling.client.tls import Pair, Reread, Trust, client_tls
 from podling.model.time import Clock, parse_time
 
 GROUP = "client.authentication.k8s.io"

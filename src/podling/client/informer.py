@@ -3,6 +3,8 @@
 Subscribers are called on the event loop, in order, with the old and the new object; they must only note what
 to do (put a key into a work queue, wake a worker), never do it. Every handler sees the objects that were
 there before it subscribed as additions.
+
+One informer a type, for all who look at the same objects.
 """
 
 from __future__ import annotations
@@ -10,13 +12,13 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Iterable
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar, cast
 
 from podling.client.client import Client, WatchEvent
+from podling.client.retry import GrowingWait
 from podling.model.errors import StatusError
-from podling.model.growing_wait import GrowingWait
-from podling.model.meta import KubeObject
-from podling.turns import Turn
+from podling.model.types.meta import KubeObject
+from podling.process.turns import Turn
 
 T = TypeVar("T", bound=KubeObject)
 
@@ -140,3 +142,26 @@ class Informer(Generic[T]):
 
 def _key(obj: KubeObject) -> tuple[str, str]:
     return obj.metadata.namespace, obj.metadata.name
+
+
+class Informers:
+    """Ask for informers, then `start` them; those asked for later need another `start`."""
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+        self._by_type: dict[type[KubeObject], Informer[Any]] = {}
+        self._started: set[type[KubeObject]] = set()
+
+    def of(self, type_: type[T]) -> Informer[T]:
+        if type_ not in self._by_type:
+            self._by_type[type_] = Informer(self._client, type_)
+        return cast(Informer[T], self._by_type[type_])
+
+    async def start(self, tasks: asyncio.TaskGroup) -> None:
+        """Run those that do not run yet; returns when all have their objects."""
+        for type_, informer in self._by_type.items():
+            if type_ not in self._started:
+                self._started.add(type_)
+                tasks.create_task(informer.run())
+        for informer in tuple(self._by_type.values()):
+            await informer.wait_synced()

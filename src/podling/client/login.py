@@ -10,7 +10,7 @@ import ssl
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
-from podling.client.reread import Reread
+from podling.client.tls import Reread
 
 
 class Shown(NamedTuple):

@@ -8,34 +8,26 @@ from typing import Any
 
 from podling.client.client import Client
 from podling.client.events import EventRecorder
-from podling.client.informers import Informers
+from podling.client.informer import Informers
 from podling.controllers.controller import Controller
 from podling.controllers.disruption import DisruptionBudgets
-from podling.controllers.endpoint_mirror import EndpointMirror
-from podling.controllers.endpoint_slices import EndpointSlices
+from podling.controllers.endpoint_slices import EndpointMirror, EndpointSlices
 from podling.controllers.endpoints import EndpointsController
-from podling.controllers.garbage import GarbageCollector
-from podling.controllers.namespaces import Namespaces
-from podling.controllers.node_lifecycle import NodeLifecycle
-from podling.controllers.pod_gc import PodGC
-from podling.controllers.resource_quotas import ResourceQuotas
-from podling.controllers.root_ca import RootCA
-from podling.controllers.service_accounts import ServiceAccounts
-from podling.controllers.system_namespaces import SystemNamespaces
-from podling.controllers.system_objects import KubernetesService, SystemPriorityClasses
-from podling.controllers.system_roles import ClusterRoleAggregation, NamespaceRoles, SystemRoles
-from podling.controllers.taint_eviction import TaintEviction
-from podling.model.config import ConfigMap
-from podling.model.disruption_budget import PodDisruptionBudget
-from podling.model.endpoint_slice import EndpointSlice
-from podling.model.lease import Lease
-from podling.model.namespace import Namespace
-from podling.model.node import Node
-from podling.model.pod import Pod
-from podling.model.rbac import ClusterRole, ClusterRoleBinding, Role, RoleBinding
-from podling.model.service import Endpoints, Service
-from podling.model.service_account import ServiceAccount
+from podling.controllers.garbage import GarbageCollector, PodGC
+from podling.controllers.namespaces import Namespaces, RootCA, ServiceAccounts
+from podling.controllers.nodes import NodeLifecycle, TaintEviction
+from podling.controllers.quotas import ResourceQuotas
+from podling.controllers.roles import ClusterRoleAggregation, NamespaceRoles, SystemRoles
+from podling.controllers.system import KubernetesService, SystemNamespaces, SystemPriorityClasses
 from podling.model.time import Clock
+from podling.model.types.coordination import Lease
+from podling.model.types.core import ConfigMap, Namespace, ServiceAccount
+from podling.model.types.discovery import EndpointSlice
+from podling.model.types.node import Node
+from podling.model.types.pod import Pod
+from podling.model.types.policy import PodDisruptionBudget
+from podling.model.types.rbac import ClusterRole, ClusterRoleBinding, Role, RoleBinding
+from podling.model.types.service import Endpoints, Service
 
 
 def of_the_server(client: Client, informers: Informers, host: str, port: int) -> list[Controller[Any]]:

@@ -1,16 +1,22 @@
-"""What a controller is: a name, a queue of keys, and a `reconcile(key)` that makes one thing right."""
+"""What a controller is: a name, a queue of keys, and a `reconcile(key)` that makes one thing right.
+
+What the controllers have to do and how often it failed, under the names of client-go's work queues.
+"""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from typing import Generic, Protocol, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
+
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
+from prometheus_client.metrics_core import Metric
 
 from podling.client.informer import Informer
 from podling.client.workqueue import WorkQueue, work
 from podling.model.errors import StatusError
-from podling.model.meta import KubeObject
+from podling.model.types.meta import KubeObject
 
 K = TypeVar("K")
 T = TypeVar("T", bound=KubeObject)
@@ -72,3 +78,18 @@ class Created(Generic[T]):
             return True
         del self._newest[key]
         return False
+
+
+LABELS = ["name"]
+
+
+def queue_metrics(controllers: Iterable[Controller[Any]]) -> Iterable[Metric]:
+    depth = GaugeMetricFamily("workqueue_depth", "Keys that wait to be worked on.", labels=LABELS)
+    adds = CounterMetricFamily("workqueue_adds_total", "Keys that were added.", labels=LABELS)
+    retries = CounterMetricFamily("workqueue_retries_total", "Keys that failed.", labels=LABELS)
+    for controller in controllers:
+        queue, name = controller.queue, [controller.name]
+        depth.add_metric(name, len(queue))
+        adds.add_metric(name, queue.adds)
+        retries.add_metric(name, queue.retries)
+    return depth, adds, retries

@@ -4,6 +4,8 @@ An eviction takes a disruption by a write of the same status, so a write that wa
 refused and decided anew. A pod that was to be evicted and is still there after two minutes counts again. What
 a percentage is of are the pods that are there: there are no workloads yet that would say how many there ought
 to be.
+
+The condition a pod gets before the system ends it: who did it, and why (DisruptionTarget).
 """
 
 from __future__ import annotations
@@ -17,16 +19,35 @@ from podling.client.client import Client
 from podling.client.informer import Informer
 from podling.client.workqueue import WorkQueue
 from podling.controllers.controller import Key, gone_is_done
-from podling.controllers.service_pods import is_ready
-from podling.model.disruption_budget import (
-    PodDisruptionBudget,
-    PodDisruptionBudgetSpec,
-    PodDisruptionBudgetStatus,
-)
-from podling.model.meta import Condition
-from podling.model.pod import Pod
-from podling.model.selector import from_label_selector
+from podling.controllers.endpoints import is_ready
+from podling.model.codec import json
+from podling.model.selectors import from_label_selector
 from podling.model.time import Clock, parse_time, rfc3339
+from podling.model.types.meta import Condition
+from podling.model.types.pod import Pod
+from podling.model.types.pod_status import PodCondition
+from podling.model.types.policy import PodDisruptionBudget, PodDisruptionBudgetSpec, PodDisruptionBudgetStatus
+
+STRATEGIC = "application/strategic-merge-patch+json"
+
+
+async def disrupt(
+    client: Client, pod: Pod, reason: str, message: str, now: datetime, *, phase: str = ""
+) -> None:
+    """Raises StatusError."""
+    condition = PodCondition(
+        type="DisruptionTarget",
+        observed_generation=pod.metadata.generation,
+        status="True",
+        last_transition_time=rfc3339(now),
+        reason=reason,
+        message=message,
+    )
+    status = {"conditions": [json.to_data(condition)], **({"phase": phase} if phase else {})}
+    meta = pod.metadata
+    patch = {"metadata": {"uid": meta.uid}, "status": status}
+    await client.patch(Pod, meta.name, meta.namespace, patch, subresource="status", patch_type=STRATEGIC)
+
 
 CONFIRMED_WITHIN = timedelta(minutes=2)
 

@@ -1,29 +1,162 @@
-"""Endpoints: the addresses of the pods behind each service, those that are ready and those that are not."""
+"""Endpoints: the addresses of the pods behind each service, those that are ready and those that are not.
+
+Which pods stand behind a service, and under which ports: what Endpoints and EndpointSlices share. Pure.
+
+Ports are looked up in app containers and sidecars. Init containers are over when a pod serves, so their ports
+are nobody's (R-INIT-8).
+
+Which service a change concerns: what the controllers of Endpoints and EndpointSlices subscribe with. Each
+gives a handler that adds the keys of those services to `queue`.
+"""
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
+from typing import NamedTuple, TypeVar
 
 from podling.client.client import Client
 from podling.client.informer import Informer
 from podling.client.workqueue import WorkQueue
 from podling.controllers.controller import Key, gone_is_done
-from podling.controllers.service_keys import of_pods, of_the_same_name
-from podling.controllers.service_pods import (
-    HEADLESS_LABEL,
-    Port,
-    hostname_of,
-    is_behind,
-    is_ready,
-    ports_of,
-    reference_to,
+from podling.model.rules.resources import is_sidecar
+from podling.model.types.container import ContainerPort
+from podling.model.types.discovery import EndpointSlice
+from podling.model.types.meta import KubeObject, ObjectMeta
+from podling.model.types.pod import Pod
+from podling.model.types.references import ObjectReference
+from podling.model.types.service import (
+    EndpointAddress,
+    EndpointPort,
+    Endpoints,
+    EndpointSubset,
+    Service,
+    ServicePort,
 )
-from podling.model.meta import ObjectMeta
-from podling.model.pod import Pod
-from podling.model.service import EndpointAddress, EndpointPort, Endpoints, EndpointSubset, Service
 
-MANAGED_BY = "endpoints.kubernetes.io/managed-by"
+HEADLESS_LABEL = "service.kubernetes.io/headless"
+
+
+class Port(NamedTuple):
+    name: str
+    protocol: str
+    number: int
+    app_protocol: str | None = None
+
+
+def is_behind(service: Service, pod: Pod, *, terminating: bool) -> bool:
+    """Whether `pod` is an endpoint of `service`, ready or not; pods that are ending only if asked for."""
+    selector = service.spec.selector
+    labels = pod.metadata.labels
+    if not selector or any(labels.get(key) != value for key, value in selector.items()):
+        return False
+    if not pod.status.pod_ip or pod.status.phase in ("Succeeded", "Failed"):
+        return False
+    return terminating or service.spec.publish_not_ready_addresses or not pod.metadata.deletion_timestamp
+
+
+def is_ready(pod: Pod) -> bool:
+    return any(c.type == "Ready" and c.status == "True" for c in pod.status.conditions)
+
+
+def ports_of(service: Service, pod: Pod) -> tuple[Port, ...]:
+    """The service's ports as `pod` has them; a named port that it does not have is left out."""
+    found = (_port(port, pod) for port in service.spec.ports)
+    return tuple(port for port in found if port is not None)
+
+
+def _port(port: ServicePort, pod: Pod) -> Port | None:
+    protocol = port.protocol or "TCP"
+    number = port.target_port or port.port
+    if isinstance(number, str):
+        named = (p for p in _container_ports(pod) if (p.name, p.protocol or "TCP") == (number, protocol))
+        match = next(named, None)
+        if match is None:
+            return None
+        number = match.container_port
+    return Port(port.name, protocol, number, port.app_protocol)
+
+
+def _container_ports(pod: Pod) -> Iterator[ContainerPort]:
+    sidecars = [container for container in pod.spec.init_containers if is_sidecar(container)]
+    for container in (*pod.spec.containers, *sidecars):
+        yield from container.ports
+
+
+def hostname_of(service: Service, pod: Pod) -> str:
+    """The name a pod of a headless service has in DNS."""
+    return pod.spec.hostname if pod.spec.subdomain == service.metadata.name else ""
+
+
+def reference_to(pod: Pod) -> ObjectReference:
+    meta = pod.metadata
+    return ObjectReference(kind="Pod", namespace=meta.namespace, name=meta.name, uid=meta.uid)
+
+
+def selected_by(services: Iterable[Service], pods: Iterable[Pod | None]) -> Iterator[tuple[str, str]]:
+    """The keys of the services in the namespace of `pods` that select any of them."""
+    there = [pod for pod in pods if pod is not None]
+    for service in services:
+        selector = service.spec.selector.items()
+        for pod in there:
+            same = service.metadata.namespace == pod.metadata.namespace
+            if same and selector and selector <= pod.metadata.labels.items():
+                yield service.metadata.namespace, service.metadata.name
+                break
+
+
+def matters(old: Pod | None, new: Pod | None) -> bool:
+    """Whether a change of a pod may change what stands behind a service."""
+    return old is None or new is None or _seen(old) != _seen(new)
+
+
+def _seen(pod: Pod) -> tuple[object, ...]:
+    meta, status = pod.metadata, pod.status
+    ending = bool(meta.deletion_timestamp)
+    return meta.labels, ending, status.pod_ip, status.phase, is_ready(pod), pod.spec.node_name
+
+
+SERVICE_LABEL = "kubernetes.io/service-name"
+MANAGED_BY = "endpointslice.kubernetes.io/managed-by"
+
+T = TypeVar("T")
+Handler = Callable[[T | None, T | None], None]
+
+
+def of_the_same_name(queue: WorkQueue[Key]) -> Handler[KubeObject]:
+    """For services themselves, and Endpoints, which are called like them."""
+
+    def changed(old: KubeObject | None, new: KubeObject | None) -> None:
+        one = new or old
+        if one is not None:
+            queue.add((one.metadata.namespace, one.metadata.name))
+
+    return changed
+
+
+def of_slices(queue: WorkQueue[Key], controller: str) -> Handler[EndpointSlice]:
+    """For the slices that `controller` looks after."""
+
+    def changed(old: EndpointSlice | None, new: EndpointSlice | None) -> None:
+        one = new or old
+        if one is not None and one.metadata.labels.get(MANAGED_BY) == controller:
+            queue.add((one.metadata.namespace, one.metadata.labels.get(SERVICE_LABEL, "")))
+
+    return changed
+
+
+def of_pods(queue: WorkQueue[Key], services: Informer[Service]) -> Handler[Pod]:
+    """For pods: all services that select one."""
+
+    def changed(old: Pod | None, new: Pod | None) -> None:
+        if matters(old, new):
+            for key in selected_by(services.items(), (old, new)):
+                queue.add(key)
+
+    return changed
+
+
+ENDPOINTS_MANAGED_BY = "endpoints.kubernetes.io/managed-by"
 CONTROLLER = "endpoint-controller"
 HEADLESS = "None"
 
@@ -48,7 +181,7 @@ class EndpointsController:
     async def reconcile(self, key: Key) -> None:
         service, standing = self._services.get(*key), self._endpoints.get(*key)
         if service is None:
-            if standing is not None and MANAGED_BY in standing.metadata.labels:
+            if standing is not None and ENDPOINTS_MANAGED_BY in standing.metadata.labels:
                 await self._delete(key)
             return
         if not service.spec.selector:
@@ -75,7 +208,7 @@ class EndpointsController:
 
 def _labels(service: Service) -> dict[str, str]:
     headless = {HEADLESS_LABEL: ""} if service.spec.cluster_ip == HEADLESS else {}
-    return {**service.metadata.labels, MANAGED_BY: CONTROLLER, **headless}
+    return {**service.metadata.labels, ENDPOINTS_MANAGED_BY: CONTROLLER, **headless}
 
 
 def subsets(service: Service, pods: Iterable[Pod]) -> list[EndpointSubset]:

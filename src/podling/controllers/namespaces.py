@@ -7,26 +7,141 @@ that nothing remains, as they do in Kubernetes.
 What there may be is asked of the server, so kinds that podling has no type for are found too. What is left is
 read from the server, not from caches: a namespace must not vanish while one object is still in it. Objects
 that take time to go (pods with a grace period) are waited for by looking again.
+
+The ConfigMap `kube-root-ca.crt` in every namespace: what pods trust the API server by.
+
+What a namespace that is being emptied says about what is left in it. Pure.
+
+The `default` service account of every namespace: a pod cannot be created before it is there.
 """
 
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping, Sequence
 from itertools import filterfalse
 
 import msgspec
 from msgspec.structs import replace
 
-from podling.client.client import Client
-from podling.client.discovery import Served, served
+from podling.client.client import Client, Served, served
 from podling.client.informer import Informer
 from podling.client.workqueue import WorkQueue
 from podling.controllers.controller import Key, gone_is_done
-from podling.controllers.namespace_conditions import conditions
 from podling.model.errors import StatusError
-from podling.model.namespace import Namespace, NamespaceSpec
-from podling.model.pod import Pod
 from podling.model.time import Clock, rfc3339
+from podling.model.types.core import ConfigMap, Namespace, NamespaceCondition, NamespaceSpec, ServiceAccount
+from podling.model.types.meta import ObjectMeta
+from podling.model.types.pod import Pod
+
+CONFIG_MAP = "kube-root-ca.crt"
+DATA_KEY = "ca.crt"
+DESCRIPTION = {
+    "kubernetes.io/description": "The certificate authority that signs the API server's certificate."
+}
+
+
+class RootCA:
+    name = "root-ca-certificate-publisher"
+
+    def __init__(
+        self, client: Client, namespaces: Informer[Namespace], config_maps: Informer[ConfigMap], ca: str
+    ) -> None:
+        self.queue: WorkQueue[Key] = WorkQueue()
+        self._client = client
+        self._namespaces = namespaces
+        self._config_maps = config_maps
+        self._data = {DATA_KEY: ca}
+        namespaces.subscribe(self._namespace_changed)
+        config_maps.subscribe(self._config_map_changed)
+
+    async def reconcile(self, key: Key) -> None:
+        namespace, name = key
+        owner = self._namespaces.get("", namespace)
+        if owner is None or owner.metadata.deletion_timestamp:
+            return
+        found = self._config_maps.get(namespace, name)
+        if found is None:
+            metadata = ObjectMeta(name=name, namespace=namespace, annotations=DESCRIPTION)
+            await self._client.create(ConfigMap(metadata=metadata, data=self._data))
+        elif found.data != self._data:
+            await self._client.patch(
+                ConfigMap, name, namespace, [_replace_data(self._data)], patch_type=JSON_PATCH
+            )
+
+    def _namespace_changed(self, old: Namespace | None, new: Namespace | None) -> None:
+        if new is not None:
+            self.queue.add((new.metadata.name, CONFIG_MAP))
+
+    def _config_map_changed(self, old: ConfigMap | None, new: ConfigMap | None) -> None:
+        changed = new or old
+        if changed is not None and changed.metadata.name == CONFIG_MAP:
+            self.queue.add((changed.metadata.namespace, CONFIG_MAP))
+
+
+JSON_PATCH = "application/json-patch+json"
+
+
+def _replace_data(data: dict[str, str]) -> dict[str, object]:
+    return {"op": "add", "path": "/data", "value": data}
+
+
+def conditions(
+    left: Mapping[str, int],
+    finalizers: Mapping[str, int],
+    errors: Sequence[str],
+    before: Sequence[NamespaceCondition],
+    now: str,
+) -> list[NamespaceCondition]:
+    """`left` counts objects by resource, `finalizers` objects by what holds them; `errors` of deleting."""
+    said = [
+        _condition("NamespaceDeletionDiscoveryFailure", "ResourcesDiscovered", DISCOVERED),
+        _condition("NamespaceDeletionGroupVersionParsingFailure", "ParsedGroupVersions", PARSED),
+        _failure(errors),
+        _remaining(left),
+        _held(finalizers),
+    ]
+    standing = {condition.type: condition for condition in before}
+    for condition in said:
+        old = standing.get(condition.type)
+        unchanged = old is not None and old.status == condition.status
+        condition.last_transition_time = old.last_transition_time if old and unchanged else now
+    return said
+
+
+DISCOVERED = "All resources successfully discovered"
+PARSED = "All legacy kube types successfully parsed"
+DELETED = "All content successfully deleted, may be waiting on finalization"
+
+
+def _condition(type: str, reason: str, message: str, *, status: str = "False") -> NamespaceCondition:
+    return NamespaceCondition(type=type, status=status, reason=reason, message=message)
+
+
+def _failure(errors: Sequence[str]) -> NamespaceCondition:
+    type = "NamespaceDeletionContentFailure"
+    if not errors:
+        return _condition(type, "ContentDeleted", DELETED)
+    message = f"Failed to delete all resource types, {len(errors)} remaining: {', '.join(errors)}"
+    return _condition(type, "ContentDeletionFailed", message, status="True")
+
+
+def _remaining(left: Mapping[str, int]) -> NamespaceCondition:
+    type = "NamespaceContentRemaining"
+    if not left:
+        return _condition(type, "ContentRemoved", "All content successfully removed")
+    listed = ", ".join(f"{name} has {count} resource instances" for name, count in sorted(left.items()))
+    return _condition(type, "SomeResourcesRemain", f"Some resources are remaining: {listed}", status="True")
+
+
+def _held(finalizers: Mapping[str, int]) -> NamespaceCondition:
+    type = "NamespaceFinalizersRemaining"
+    if not finalizers:
+        return _condition(type, "ContentHasNoFinalizers", "All content-preserving finalizers finished")
+    listed = ", ".join(f"{name} in {count} resource instances" for name, count in sorted(finalizers.items()))
+    message = f"Some content in the namespace has finalizers remaining: {listed}"
+    return _condition(type, "SomeFinalizersRemain", message, status="True")
+
 
 FINALIZER = "kubernetes"
 LOOK_AGAIN = 8.0
@@ -120,3 +235,35 @@ class Namespaces:
 
 def _is_pods(resource: Served) -> bool:
     return (resource.group, resource.plural) == ("", "pods")
+
+
+DEFAULT = "default"
+
+
+class ServiceAccounts:
+    name = "serviceaccount"
+
+    def __init__(
+        self, client: Client, namespaces: Informer[Namespace], accounts: Informer[ServiceAccount]
+    ) -> None:
+        self.queue: WorkQueue[Key] = WorkQueue()
+        self._client = client
+        self._namespaces = namespaces
+        self._accounts = accounts
+        namespaces.subscribe(self._namespace_changed)
+        accounts.subscribe(self._account_changed)
+
+    async def reconcile(self, key: Key) -> None:
+        namespace, name = key
+        owner = self._namespaces.get("", namespace)
+        if owner is None or owner.metadata.deletion_timestamp or self._accounts.get(namespace, name):
+            return
+        await self._client.create(ServiceAccount(metadata=ObjectMeta(name=name, namespace=namespace)))
+
+    def _namespace_changed(self, old: Namespace | None, new: Namespace | None) -> None:
+        if new is not None:
+            self.queue.add((new.metadata.name, DEFAULT))
+
+    def _account_changed(self, old: ServiceAccount | None, new: ServiceAccount | None) -> None:
+        if new is None and old is not None and old.metadata.name == DEFAULT:
+            self.queue.add((old.metadata.namespace, DEFAULT))

@@ -7,7 +7,7 @@ import os
 import tempfile
 from pathlib import Path
 
-from podling.mountinfo import MOUNTINFO, read_mounts
+from podling.process.mountinfo import MOUNTINFO, read_mounts
 
 _MNT_DETACH = 2
 _libc = ctypes.CDLL(None, use_errno=True)

@@ -9,7 +9,7 @@ import signal
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from podling.descriptors import limit_as_given
+from podling.process.descriptors import limit_as_given
 
 STANDARD_ERROR = 2
 

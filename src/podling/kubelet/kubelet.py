@@ -16,49 +16,41 @@ from podling.client.client import Client
 from podling.client.events import EventRecorder
 from podling.client.informer import Informer
 from podling.cri.interface import EventKind, Runtime, RuntimeFault
-from podling.kubelet.cgroups.limits import limits_of_node
-from podling.kubelet.collecting.image_choice import Marks
-from podling.kubelet.collecting.images import ImageCollector
 from podling.kubelet.config import KubeletConfig
-from podling.kubelet.container_counts import ContainerCounts
-from podling.kubelet.eviction.manager import EvictionManager
-from podling.kubelet.eviction.node_pressure import NodePressure
-from podling.kubelet.eviction.pods import NodePods
-from podling.kubelet.eviction.readings import NodeReadings
-from podling.kubelet.log_rotation.rotator import LogRotator
-from podling.kubelet.metrics.operations import OperationCounts, counted
-from podling.kubelet.metrics.pod_counts import PodCounts
+from podling.kubelet.cri_config.dns import parse_resolv_conf
+from podling.kubelet.eviction.manager import EvictionManager, NodePods
+from podling.kubelet.eviction.thresholds import NodeReadings
+from podling.kubelet.host.cgroup_limits import limits_of_node
+from podling.kubelet.host.cgroups import Cgroups
+from podling.kubelet.host.machine import Machine, this_machine
+from podling.kubelet.host.usage import CgroupReader
+from podling.kubelet.images.garbage import ImageCollector, Marks
+from podling.kubelet.images.images import Images, PulledImages
+from podling.kubelet.images.pulls import Pulls
+from podling.kubelet.logs.rotation import LogRotator
+from podling.kubelet.metrics.counters import ContainerCounts, OperationCounts, PodCounts, counted
 from podling.kubelet.node.allocations import Allocations
-from podling.kubelet.node.cgroups import Cgroups
-from podling.kubelet.node.known_features import KnownFeatures
-from podling.kubelet.node.lease import LeaseKeeper
-from podling.kubelet.node.machine import Machine, this_machine
-from podling.kubelet.node.node import NodeReporter
-from podling.kubelet.node.node_context import NodeContext
-from podling.kubelet.node.node_facts import NodeFacts, Resolver
-from podling.kubelet.node.node_services import NodeServices
-from podling.kubelet.node.node_status import allocatable, capacity, reserved
-from podling.kubelet.pod.object_source import ObjectSource
-from podling.kubelet.pod.observe import RuntimePod, observe_until_answered
-from podling.kubelet.pod.orphans import remove_leftovers
-from podling.kubelet.pod.pod_workers import PodWorkers
-from podling.kubelet.pod.shutdown import stop_everything, unmount_volumes
-from podling.kubelet.pod_worker import PodWorker
-from podling.kubelet.pulling.images import Images
-from podling.kubelet.pulling.pulled_images import PulledImages
-from podling.kubelet.pulling.pulls import Pulls
-from podling.kubelet.runtime_config.dns import parse_resolv_conf
-from podling.kubelet.serving.node_pages import NodePages
-from podling.kubelet.serving.pod_host import Pages
-from podling.kubelet.static_pods.directory import ManifestDirectory
-from podling.kubelet.static_pods.mirror import is_mirror
-from podling.kubelet.static_pods.static_pods import StaticPods, is_of_static_pod
+from podling.kubelet.node.features import KnownFeatures
+from podling.kubelet.node.pressure import NodePressure
+from podling.kubelet.node.reporter import LeaseKeeper, NodeReporter
+from podling.kubelet.node.services import NodeServices
+from podling.kubelet.node.status import allocatable, capacity, reserved
+from podling.kubelet.pod.host import Pages
+from podling.kubelet.pod.node_facts import NodeFacts, Resolver
+from podling.kubelet.server.pages import NodePages
+from podling.kubelet.static_pods.files import ManifestDirectory
+from podling.kubelet.static_pods.static_pods import StaticPods, is_mirror, is_of_static_pod
 from podling.kubelet.stats.collector import StatsCollector
-from podling.kubelet.stats.reading import CgroupReader
-from podling.kubelet.volumes.image_volumes import release_leftovers
-from podling.kubelet.volumes.watched_objects import WatchedObjects
-from podling.model.pod import Pod
+from podling.kubelet.volumes.images import release_leftovers
+from podling.kubelet.volumes.objects import WatchedObjects
+from podling.kubelet.worker.context import NodeContext
+from podling.kubelet.worker.objects import ObjectSource
+from podling.kubelet.worker.observe import RuntimePod, observe_until_answered
+from podling.kubelet.worker.orphans import remove_leftovers
+from podling.kubelet.worker.worker import PodWorker
+from podling.kubelet.worker.workers import PodWorkers, stop_everything, unmount_volumes
 from podling.model.time import Clock
+from podling.model.types.pod import Pod
 
 SETTLING = (1.0, 5.0)
 """Seconds after a runtime is back, or found, until it is asked once more. What ended while it was away is

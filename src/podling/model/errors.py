@@ -3,16 +3,46 @@
 Raised anywhere between a request and storage; turned into an answer in one place, by the API server's
 pipeline, and raised again by the client from the answer. The constructors are the reasons Kubernetes clients
 already know.
+
+meta/v1 Status: the answer that is no object. Mostly it says what went wrong (`podling.model.errors`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import msgspec
 
-from podling.model.status import Status, StatusDetails
+from podling.model.codec.fields import Int32, Object, Part, always
+from podling.model.types.meta import ListMeta
+
+
+class StatusCause(Part):
+    reason: str = ""
+    message: str = ""
+    field: str = ""
+
+
+class StatusDetails(Part):
+    name: str = ""
+    group: str = ""
+    kind: str = ""
+    uid: str = ""
+    causes: list[StatusCause] = []
+    retry_after_seconds: Int32 = 0
+
+
+class Status(Object):
+    KIND: ClassVar[str] = "Status"
+    API_VERSION: ClassVar[str] = "v1"
+
+    metadata: ListMeta = always(ListMeta)
+    status: str = ""
+    message: str = ""
+    reason: str = ""
+    details: StatusDetails | None = None
+    code: Int32 = 0
 
 
 class Cause(NamedTuple):

@@ -4,29 +4,33 @@ from __future__ import annotations
 
 import msgspec
 
-from podling.model.authentication import SelfSubjectReview, TokenReview
-from podling.model.authorization import (
+from podling.model.types.authentication import SelfSubjectReview, TokenReview
+from podling.model.types.authorization import (
     LocalSubjectAccessReview,
     SelfSubjectAccessReview,
     SelfSubjectRulesReview,
     SubjectAccessReview,
 )
-from podling.model.config import ConfigMap, Secret
-from podling.model.disruption_budget import PodDisruptionBudget
-from podling.model.endpoint_slice import EndpointSlice
-from podling.model.event import Event, EventsEvent
-from podling.model.lease import Lease
-from podling.model.limit_range import LimitRange
-from podling.model.meta import KubeObject
-from podling.model.namespace import Namespace
-from podling.model.node import Node
-from podling.model.pod import Pod, PodTemplate
-from podling.model.priority_class import PriorityClass
-from podling.model.rbac import ClusterRole, ClusterRoleBinding, Role, RoleBinding
-from podling.model.resource_quota import ResourceQuota
-from podling.model.runtime_class import RuntimeClass
-from podling.model.service import Endpoints, Service
-from podling.model.service_account import ServiceAccount
+from podling.model.types.coordination import Lease
+from podling.model.types.core import (
+    ConfigMap,
+    Event,
+    EventsEvent,
+    LimitRange,
+    Namespace,
+    ResourceQuota,
+    Secret,
+    ServiceAccount,
+)
+from podling.model.types.discovery import EndpointSlice
+from podling.model.types.meta import KubeObject
+from podling.model.types.node import Node
+from podling.model.types.pod import Pod, PodTemplate
+from podling.model.types.policy import PodDisruptionBudget
+from podling.model.types.priority_class import PriorityClass
+from podling.model.types.rbac import ClusterRole, ClusterRoleBinding, Role, RoleBinding
+from podling.model.types.runtime_class import RuntimeClass
+from podling.model.types.service import Endpoints, Service
 
 
 class Resource(msgspec.Struct, frozen=True):

@@ -8,13 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from podling.model.host_ports import collide
-from podling.model.node import Taint
-from podling.model.node_affinity import selects
-from podling.model.taints import NO_SCHEDULE, UNSCHEDULABLE
-from podling.scheduler.node_info import PODS, NodeInfo
+from podling.model.rules.placement import NO_SCHEDULE, UNSCHEDULABLE, collide, selects
+from podling.model.types.node import Taint
+from podling.scheduler.info import PODS, NodeInfo, PodInfo
 from podling.scheduler.node_match import named_nodes, tolerated, untolerated
-from podling.scheduler.pod_info import PodInfo
 from podling.scheduler.refusal import (
     DECLARED_FEATURES,
     NODE_AFFINITY,

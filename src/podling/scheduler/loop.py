@@ -5,6 +5,10 @@ is decided (it is *assumed* there), so the next one sees the room gone, and its 
 others are decided. A pod that fits nowhere is parked until something happens that may help it; what it waits
 for is its PodScheduled condition and a FailedScheduling event. If less important pods stand in its way, they
 are told to go.
+
+What the scheduler writes into a pod's status, as strategic merge patches. Pure.
+
+The writes of the scheduler: bindings, statuses, evictions. What is gone needs nothing done.
 """
 
 from __future__ import annotations
@@ -13,31 +17,139 @@ import asyncio
 import logging
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
-from typing import NamedTuple
+from datetime import datetime
+from typing import Any, NamedTuple
 
 from prometheus_client.metrics_core import Metric
 
 from podling.client.client import Client
 from podling.client.events import EventRecorder
-from podling.client.informers import Informers
-from podling.model.disruption_budget import PodDisruptionBudget
+from podling.client.informer import Informers
+from podling.model.codec import json
 from podling.model.errors import StatusError
-from podling.model.namespace import Namespace
-from podling.model.node import Node
-from podling.model.pod import Pod
-from podling.model.time import Clock
-from podling.scheduler.api import SchedulerApi
+from podling.model.time import Clock, rfc3339
+from podling.model.types.core import Namespace
+from podling.model.types.meta import ObjectMeta
+from podling.model.types.node import Node
+from podling.model.types.pod import Binding, Pod
+from podling.model.types.pod_status import PodCondition
+from podling.model.types.policy import PodDisruptionBudget
+from podling.model.types.references import ObjectReference
 from podling.scheduler.cluster import Cluster
-from podling.scheduler.condition import SCHEDULER_ERROR, UNSCHEDULABLE
-from podling.scheduler.decision import decide
-from podling.scheduler.evaluations import Evaluations
+from podling.scheduler.decision import Evaluations, decide
 from podling.scheduler.explanation import explain, explain_preemption
+from podling.scheduler.info import PodInfo
 from podling.scheduler.metrics import BOUND, FAILED, REFUSED, Attempts, scheduler_metrics
-from podling.scheduler.pod_info import PodInfo
-from podling.scheduler.preemption import Candidate, candidates, choose, ineligible
+from podling.scheduler.preemption import PREEMPTED, Candidate, candidates, choose, ineligible
 from podling.scheduler.queue import SchedulingQueue, Waiting
 from podling.scheduler.refusal import Refusal
 from podling.scheduler.tracker import Tracker
+
+Patch = dict[str, Any]
+
+UNSCHEDULABLE, SCHEDULER_ERROR = "Unschedulable", "SchedulerError"
+
+
+def not_scheduled(pod: Pod, reason: str, message: str, nominated: str, now: datetime) -> Patch | None:
+    """None when the pod says all of it already."""
+    condition = _condition(pod, "PodScheduled", "False", reason, message, now)
+    status: Patch = {"conditions": [condition]} if condition else {}
+    if nominated != pod.status.nominated_node_name:
+        status["nominatedNodeName"] = nominated or None
+    return _patch(pod, status) if status else None
+
+
+def preempted(victim: Pod, preemptor: Pod, now: datetime) -> Patch | None:
+    message = f"{preemptor.spec.scheduler_name}: preempting to accommodate a higher priority pod"
+    condition = _condition(victim, "DisruptionTarget", "True", PREEMPTED, message, now)
+    return _patch(victim, {"conditions": [condition]}) if condition else None
+
+
+def not_nominated(pod: Pod) -> Patch:
+    return _patch(pod, {"nominatedNodeName": None})
+
+
+def _condition(pod: Pod, type_: str, status: str, reason: str, message: str, now: datetime) -> Any:
+    """The time is that of the last change of `status`."""
+    standing = next((c for c in pod.status.conditions if c.type == type_), None)
+    wanted = PodCondition(
+        type=type_,
+        observed_generation=pod.metadata.generation,
+        status=status,
+        last_transition_time=rfc3339(now),
+        reason=reason,
+        message=message,
+    )
+    if standing is not None and standing.status == status:
+        wanted.last_transition_time = standing.last_transition_time
+        wanted.last_probe_time = standing.last_probe_time
+        if standing == wanted:
+            return None
+    return json.to_data(wanted)
+
+
+def _patch(pod: Pod, status: Patch) -> Patch:
+    return {"metadata": {"uid": pod.metadata.uid}, "status": status}
+
+
+STRATEGIC_PATCH = "application/strategic-merge-patch+json"
+
+
+class SchedulerApi:
+    def __init__(self, client: Client, events: EventRecorder, clock: Clock) -> None:
+        self._client, self._events, self._clock = client, events, clock
+
+    async def bind(self, pod: Pod, node: str) -> None:
+        """Raises StatusError, OSError."""
+        meta = pod.metadata
+        binding = Binding(
+            metadata=ObjectMeta(name=meta.name, namespace=meta.namespace, uid=meta.uid),
+            target=ObjectReference(kind="Node", name=node),
+        )
+        await self._client.create_subresource(Pod, meta.name, "binding", binding)
+        self._events.normal(pod, "Scheduled", f"Successfully assigned {meta.namespace}/{meta.name} to {node}")
+
+    async def say_not_scheduled(self, pod: Pod, reason: str, message: str, nominated: str) -> None:
+        """Raises StatusError, OSError."""
+        self._events.warning(pod, "FailedScheduling", message)
+        await self._patch(pod, not_scheduled(pod, reason, message, nominated, self._clock.now()))
+
+    async def preempt(self, victims: Iterable[PodInfo], node: str, preemptor: Pod) -> None:
+        """Raises an ExceptionGroup of StatusError and OSError when some could not be told to go."""
+        async with asyncio.TaskGroup() as tasks:
+            for victim in victims:
+                if not victim.pod.metadata.deletion_timestamp:
+                    tasks.create_task(self._preempt(victim.pod, node, preemptor))
+
+    async def clear_nomination(self, pod: Pod) -> None:
+        """Raises StatusError, OSError."""
+        if pod.status.nominated_node_name:
+            await self._patch(pod, not_nominated(pod))
+
+    async def _preempt(self, victim: Pod, node: str, preemptor: Pod) -> None:
+        await self._patch(victim, preempted(victim, preemptor, self._clock.now()))
+        meta = victim.metadata
+        try:
+            await self._client.delete(Pod, meta.name, meta.namespace, uid=meta.uid)
+        except StatusError as error:
+            # 409: another pod has the name by now.
+            if error.code not in (404, 409):
+                raise
+            return
+        self._events.normal(victim, "Preempted", f"Preempted by pod {preemptor.metadata.uid} on node {node}")
+
+    async def _patch(self, pod: Pod, patch: Patch | None) -> None:
+        if patch is None:
+            return
+        meta = pod.metadata
+        try:
+            await self._client.patch(
+                Pod, meta.name, meta.namespace, patch, subresource="status", patch_type=STRATEGIC_PATCH
+            )
+        except StatusError as error:
+            if error.code not in (404, 409):
+                raise
+
 
 SCHEDULER_NAME = "default-scheduler"
 BINDERS = 16

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from podling.model.node import Node, Taint
-from podling.model.node_affinity import matches
-from podling.model.pod import PodSpec
-from podling.model.scheduling import NodeAffinity, NodeSelector, Toleration
-from podling.model.taints import NO_EXECUTE, NO_SCHEDULE, tolerates
+from podling.model.rules.placement import NO_EXECUTE, NO_SCHEDULE, matches, tolerates
+from podling.model.types.node import Node, Taint
+from podling.model.types.pod import NodeAffinity, NodeSelector, PodSpec, Toleration
 
 REPELLING = (NO_SCHEDULE, NO_EXECUTE)
 AVOIDED = "PreferNoSchedule"

@@ -9,11 +9,8 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from podling.scheduler.cluster import Cluster, domains
-from podling.scheduler.node_info import NodeInfo
-from podling.scheduler.pod_counts import ByNode, about, in_all
-from podling.scheduler.pod_info import PodInfo
-from podling.scheduler.pod_terms import NamespaceLabels, PodTerm
+from podling.scheduler.cluster import ByNode, Cluster, about, domains, in_all
+from podling.scheduler.info import NamespaceLabels, NodeInfo, PodInfo, PodTerm
 from podling.scheduler.refusal import POD_AFFINITY, Refusal
 
 Domain = tuple[str, str]

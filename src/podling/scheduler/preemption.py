@@ -10,12 +10,11 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 
-from podling.model.disruption_budget import PodDisruptionBudget
-from podling.model.selector import from_label_selector
+from podling.model.selectors import from_label_selector
+from podling.model.types.policy import PodDisruptionBudget
 from podling.scheduler.cluster import Cluster
 from podling.scheduler.decision import Cycle, WhatIf, cycle_of, promised_before
-from podling.scheduler.node_info import NodeInfo
-from podling.scheduler.pod_info import PodInfo
+from podling.scheduler.info import NodeInfo, PodInfo
 from podling.scheduler.refusal import Refusal
 
 NOT_HELPFUL = "Preemption is not helpful for scheduling"

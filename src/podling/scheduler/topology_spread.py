@@ -11,12 +11,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import msgspec
 
-from podling.model.node_affinity import selects
+from podling.model.rules.placement import selects
 from podling.scheduler.cluster import Cluster
-from podling.scheduler.node_info import NodeInfo
+from podling.scheduler.info import NodeInfo, PodInfo, Spread
 from podling.scheduler.node_match import asks_for_nodes, untolerated
-from podling.scheduler.pod_info import PodInfo
-from podling.scheduler.pod_terms import Spread
 from podling.scheduler.refusal import TOPOLOGY_SPREAD, Refusal
 
 HOSTNAME = "kubernetes.io/hostname"

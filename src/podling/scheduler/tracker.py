@@ -8,13 +8,12 @@ from collections.abc import Callable
 
 from msgspec.structs import replace
 
-from podling.model.namespace import Namespace
-from podling.model.node import Node
-from podling.model.pod import Pod, PodSpec
+from podling.model.types.core import Namespace
+from podling.model.types.node import Node
+from podling.model.types.pod import Pod, PodSpec
 from podling.scheduler.cluster import Cluster
-from podling.scheduler.pod_info import PodInfo, given, pod_info
-from podling.scheduler.queue import SchedulingQueue
-from podling.scheduler.wakeup import (
+from podling.scheduler.info import PodInfo, given, pod_info
+from podling.scheduler.queue import (
     Change,
     NamespaceChanged,
     NodeCame,
@@ -23,6 +22,7 @@ from podling.scheduler.wakeup import (
     PodCame,
     PodLeaving,
     PodLeft,
+    SchedulingQueue,
 )
 
 FINISHED = ("Succeeded", "Failed")

@@ -12,8 +12,20 @@ from collections import deque
 from collections.abc import Mapping
 
 from podling.streaming.driver import Driver
-from podling.streaming.errors import Disconnected, ProtocolError
-from podling.streaming.wire import Answer, Answered, Chunks, Data, Ended, Event, Farewell, Opened, Reset, Wire
+from podling.streaming.wire import (
+    Answer,
+    Answered,
+    Chunks,
+    Data,
+    Disconnected,
+    Ended,
+    Event,
+    Farewell,
+    Opened,
+    ProtocolError,
+    Reset,
+    Wire,
+)
 
 UNREAD_HIGH = 256 * 1024
 UNREAD_LOW = 64 * 1024

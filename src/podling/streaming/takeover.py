@@ -9,7 +9,7 @@ from typing import Any, cast
 from aiohttp import web
 
 from podling.streaming.driver import Driver
-from podling.streaming.errors import Disconnected
+from podling.streaming.wire import Disconnected
 
 
 class _Tail:

@@ -15,9 +15,8 @@ from email.message import Message
 
 import msgspec
 
-from podling.streaming.errors import Disconnected, ProtocolError
-from podling.streaming.keep_alive import keep_alive
-from podling.streaming.within import Connect, Factory
+from podling.streaming.sockets import Connect, Factory, keep_alive
+from podling.streaming.wire import Disconnected, ProtocolError
 
 MAX_HEAD = 64 * 1024
 MAX_BODY = 1024 * 1024

@@ -3,12 +3,25 @@ connection.
 
 SPDY, Kubernetes' WebSocket channels, SPDY tunnelled in WebSocket and WebSocket port-forward differ only
 behind this promise. A wire does no I/O: `session.py` feeds it and writes what it returns.
+
+What can go wrong with a stream, and whose fault it is.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import NamedTuple, Protocol
+
+
+class ProtocolError(Exception):
+    """The peer said something its protocol does not allow. The only error a codec raises, whatever the
+    bytes.
+    """
+
+
+class Disconnected(ConnectionError):
+    """The connection is gone; nothing more can be said on it."""
+
 
 Chunks = tuple[bytes, ...]
 """Bytes to write one after the other, unjoined so that a payload is not copied to get its header."""

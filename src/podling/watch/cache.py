@@ -2,25 +2,52 @@
 
 Fed by the store before it answers a write: whoever has the answer finds the write here. Reads and watches
 never go to the store, nor decode an object unless someone asks for it decoded.
+
+The last changes of a resource, in order: where a watch may resume without listing again.
 """
 
 from __future__ import annotations
 
 import asyncio
 import heapq
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from sortedcontainers import SortedDict
 
 from podling.storage.interface import CompactedError, Event, Record, Storage
-from podling.watch.change import Change, Match, Sight, sight
 from podling.watch.entry import Decoder, Entry, splice
-from podling.watch.frames import Frames, JsonFrames, SharedFrames
+from podling.watch.frames import Change, Frames, JsonFrames, Match, SharedFrames, Sight, sight
 from podling.watch.subscription import Subscription
-from podling.watch.window import Window
 
 __all__ = ["Entry", "ResourceCache", "Selection", "splice"]
+
+
+class Window:
+    """Every change after `start`, at most `size` of them: a further one pushes the oldest out."""
+
+    def __init__(self, size: int, start: int = 0) -> None:
+        self._size = size
+        self._start = start
+        self._changes: deque[Change] = deque()
+
+    def extend(self, changes: Iterable[Change]) -> None:
+        self._changes.extend(changes)
+        while len(self._changes) > self._size:
+            self._start = self._changes.popleft().revision
+
+    def since(self, revision: int) -> Sequence[Change]:
+        """The changes above `revision`, oldest first. Raises CompactedError."""
+        if revision < self._start:
+            raise CompactedError(self._start)
+        newest_first: list[Change] = []
+        for change in reversed(self._changes):
+            if change.revision <= revision:
+                break
+            newest_first.append(change)
+        return newest_first[::-1]
+
 
 WINDOW = 10_000
 """Changes a watch may resume over."""

@@ -13,8 +13,7 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from podling.watch.change import Change, Match, sight
-from podling.watch.frames import Frames, SharedFrames
+from podling.watch.frames import Change, Frames, Match, SharedFrames, sight
 
 QUEUE_BYTES = 16 * 1024 * 1024
 """In bytes since that is what runs out. Frames are shared: many stalled watchers cost no more than one."""

@@ -17,8 +17,8 @@ import aiohttp
 import pytest
 
 from podling.cri.grpc import cri_pb2 as pb
-from podling.cri.hollow import HollowRuntime
-from podling.cri.hollow_script import ExecOutcome, HollowImage, Script
+from podling.cri.hollow.runtime import HollowRuntime
+from podling.cri.hollow.script import ExecOutcome, HollowImage, Script
 from podling.cri.interface import EventKind, Runtime, RuntimeEvent
 
 _EXECUTES = {("sh", "-c", "echo out; echo err >&2; exit 4"): ExecOutcome(4, b"out\n", b"err\n")}

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from podling.cri.grpc import cri_pb2 as pb
-from podling.cri.image_build import ImageConfig, build_image
-from podling.cri.image_push import push_image
+from podling.cri.images.build import ImageConfig, build_image
+from podling.cri.images.push import push_image
 from podling.cri.interface import EventKind, RuntimeFault
 
 

@@ -11,15 +11,13 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from podling.cri.containerd import Containerd, ContainerdError, running
-from podling.cri.containerd_config import ContainerdSettings
+from podling.cri.containerd.config import ContainerdSettings
+from podling.cri.containerd.containerd import Containerd, ContainerdError, remove_leftovers, running
 from podling.cri.grpc import cri_pb2 as pb
 from podling.cri.grpc.client import GrpcRuntime
-from podling.cri.image_archive import ImageArchiveError
-from podling.cri.image_push import push_image
-from podling.cri.images import load_images
+from podling.cri.images.archive import ImageArchiveError, load_images
+from podling.cri.images.push import push_image
 from podling.cri.interface import EventKind
-from podling.cri.leftovers import remove_leftovers
 from podling.cri.mounts import mounts_under
 from podling.cri.process import command_line, processes
 

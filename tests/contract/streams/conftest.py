@@ -19,15 +19,14 @@ import pytest
 
 from podling.cri.grpc import cri_pb2 as pb
 from podling.cri.interface import EventKind, Runtime
-from podling.kubelet.serving.pod_host import Pages
-from podling.kubelet.serving.server import KubeletServer, Peer
-from podling.kubelet.serving.server_tls import server_tls
-from podling.model.container import Container
-from podling.model.meta import ObjectMeta
-from podling.model.pod import Pod, PodSpec, PodStatus
-from podling.model.pod_status import ContainerState, ContainerStateRunning, ContainerStatus
+from podling.kubelet.pod.host import Pages
+from podling.kubelet.server.server import KubeletServer, Peer, server_tls
+from podling.machine.pki import Authority
 from podling.model.time import SystemClock
-from podling.pki import Authority
+from podling.model.types.container import Container
+from podling.model.types.meta import ObjectMeta
+from podling.model.types.pod import Pod, PodSpec, PodStatus
+from podling.model.types.pod_status import ContainerState, ContainerStateRunning, ContainerStatus
 from podling.streaming.session import Session, Stream
 from podling.streaming.spdy.connection import SpdyWire
 from podling.streaming.upgrade import Address, request_head, upgrade

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from podling.kubelet.serving import command_relay
-from podling.kubelet.serving.log_directories import LogDirectories
-from podling.streaming import hang_up
+from podling.kubelet.logs.reading import LogDirectories
+from podling.kubelet.server import relay
+from podling.streaming import driver
 from podling.streaming.upgrade import Refused
 
 pytestmark = pytest.mark.containerd
@@ -148,8 +148,8 @@ async def test_a_client_that_reads_late_misses_nothing(node, seam, protocol, mon
     """Its command ended long ago, and the runtime has closed the connection. What it printed just fits in the
     buffers on the way: more than the server takes, less than would hold up the command."""
     printed = {"network": 6_000_000, "process": 700_000}[seam]
-    monkeypatch.setattr(hang_up, "HELD", 0)
-    monkeypatch.setattr(hang_up, "GRACE", 0)
+    monkeypatch.setattr(driver, "HELD", 0)
+    monkeypatch.setattr(driver, "GRACE", 0)
     await node.make("c", *SLEEP)
     script = f"echo up; head -c {printed} /dev/zero; touch /done"
     async with node.command(protocol, "exec", "c", "sh", "-c", script) as remote:
@@ -190,7 +190,7 @@ async def test_a_client_that_does_not_read_does_not_keep_a_container_from_being_
     node, until_done, monkeypatch, tmp_path, tty
 ):
     """containerd 1.6 stops no container whose attached output nobody takes."""
-    monkeypatch.setattr(command_relay, "STALLED", 0.1)
+    monkeypatch.setattr(relay, "STALLED", 0.1)
     spam = "exec yes $(head -c 4000 /dev/zero | tr '\\0' x)"
     container = await node.make("c", "sh", "-c", spam, tty=tty)
     async with node.command(HALF_CLOSE[0], "attach", "c", tty=tty) as idle:
@@ -204,7 +204,7 @@ async def test_a_client_that_does_not_read_does_not_keep_a_container_from_being_
 
 async def test_a_client_that_does_not_read_lets_a_command_take_its_leave(node, monkeypatch, tmp_path):
     """It is let go when the container's stop begins, so that what waits for it does not use up the grace."""
-    monkeypatch.setattr(command_relay, "STALLED", 0.1)
+    monkeypatch.setattr(relay, "STALLED", 0.1)
     script = "trap 'echo bye; exit 7' TERM; while true; do head -c 100000 /dev/zero | tr '\\0' x; done"
     container = await node.make("c", "sh", "-c", script)
     async with node.command(HALF_CLOSE[0], "attach", "c") as idle:
@@ -219,7 +219,7 @@ async def test_a_client_that_does_not_read_lets_a_command_take_its_leave(node, m
 
 
 async def test_a_client_that_reads_hears_all_from_a_container_that_is_stopped(node, monkeypatch):
-    monkeypatch.setattr(command_relay, "STALLED", 0.1)
+    monkeypatch.setattr(relay, "STALLED", 0.1)
     script = "trap 'head -c 3000000 /dev/zero; exit' TERM; echo up; while true; do sleep 0.01; done"
     container = await node.make("c", "sh", "-c", f"read go; {script}", stdin=True)
     async with node.command(HALF_CLOSE[0], "attach", "c", stdin=True) as remote:

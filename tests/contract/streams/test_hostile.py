@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from podling.kubelet.serving import command_relay
-from podling.streaming import hang_up
+from podling.kubelet.server import relay
+from podling.streaming import driver
 from podling.streaming.upgrade import Refused
 
 pytestmark = [pytest.mark.containerd, pytest.mark.usefixtures("leaves_nothing")]
@@ -161,7 +161,7 @@ async def test_a_request_that_is_no_upgrade_is_answered_in_words(node, headers, 
 
 
 async def test_a_client_that_opens_no_streams_is_not_waited_for(node, monkeypatch):
-    monkeypatch.setattr(command_relay, "STREAMS_TIMEOUT", 0.1)
+    monkeypatch.setattr(relay, "STREAMS_TIMEOUT", 0.1)
     await node.make("c", *SLEEP)
     query = [("output", "1"), ("command", "true")]
     session = await node.connect(SPDY, "/exec/default/pod/c", query)
@@ -173,8 +173,8 @@ async def test_a_client_that_opens_no_streams_is_not_waited_for(node, monkeypatc
 @pytest.mark.parametrize("protocol", [SPDY, V4, V5])
 async def test_a_flood_of_input_nobody_takes_waits_at_its_sender(node, protocol, monkeypatch):
     """And when the sender leaves, that is noticed, though nothing of it is read."""
-    monkeypatch.setattr(command_relay, "LAST_WORDS", 0.1)
-    monkeypatch.setattr(hang_up, "GRACE", 0.1)
+    monkeypatch.setattr(relay, "LAST_WORDS", 0.1)
+    monkeypatch.setattr(driver, "GRACE", 0.1)
     await node.make("c", *SLEEP)
     before = resident()
     async with node.command(protocol, "exec", "c", "sh", "-c", "echo up; sleep 1000", stdin=True) as remote:

@@ -7,7 +7,7 @@ import asyncio
 import aiohttp
 import pytest
 
-from podling.apiserver.kubelets import http_connector
+from podling.apiserver.connect.kubelets import http_connector
 
 pytestmark = pytest.mark.containerd
 

@@ -7,8 +7,8 @@ import json
 
 import pytest
 
-from podling.kubelet.serving import attach_replay, streams
-from podling.model.container import EphemeralContainer
+from podling.kubelet.server import replay, streams
+from podling.model.types.container import EphemeralContainer
 
 pytestmark = [
     pytest.mark.containerd,
@@ -51,7 +51,7 @@ async def test_a_client_that_has_no_more_to_say_still_hears_all(node, protocol):
 
 async def test_a_client_that_has_no_more_to_say_is_let_go_when_the_container_is_silent(node, monkeypatch):
     """R-EPH-6: the shell lives on."""
-    monkeypatch.setattr(attach_replay, "SILENCE", 0.1)
+    monkeypatch.setattr(replay, "SILENCE", 0.1)
     container_id = await make(node, "debug", "exec sh", stdin=True)
     async with node.command(PROTOCOLS[0], "attach", "debug", stdin=True) as remote:
         await remote["stdin"].write(b"echo one\n")

@@ -18,11 +18,11 @@ from pathlib import Path
 import aiohttp
 import pytest
 
-from podling.kubelet.serving import command_relay
-from podling.streaming import keep_alive
+from podling.kubelet.server import relay
+from podling.streaming import sockets
+from podling.streaming.sockets import Factory
 from podling.streaming.upgrade import Address
 from podling.streaming.websocket.tunnel import SUBPROTOCOL as TUNNEL
-from podling.streaming.within import Factory
 
 pytestmark = [pytest.mark.containerd]
 
@@ -96,7 +96,7 @@ async def test_a_follower_of_a_log_is_there_after_hours_of_silence(node, monkeyp
 @pytest.fixture
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     for name, value in (("IDLE", 1), ("INTERVAL", 1), ("QUESTIONS", 2)):
-        monkeypatch.setattr(keep_alive, name, value)
+        monkeypatch.setattr(sockets, name, value)
 
 
 @dataclass(frozen=True)
@@ -151,7 +151,7 @@ def elsewhere() -> Iterator[Elsewhere]:
 @pytest.mark.parametrize("verb", ["exec", "attach", "portForward"])
 async def test_a_client_that_has_lost_its_network_is_noticed(node, elsewhere, monkeypatch, verb):
     """It says no goodbye; nothing of it is left all the same, and what it was joined to is free."""
-    monkeypatch.setattr(command_relay, "LAST_WORDS", 0.1)
+    monkeypatch.setattr(relay, "LAST_WORDS", 0.1)
     await node.make("c", "cat", stdin=True)
     loop, connection = asyncio.get_running_loop(), elsewhere.socket_to(node.address.port)
 

@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any, NamedTuple
 
 import pytest
 
-from podling.apiserver.context import RequestContext
-from podling.apiserver.registry.kind import Kind
-from podling.apiserver.registry.kinds import KINDS
-from podling.apiserver.request import Request, User
-from podling.apiserver.response import Response
-from podling.apiserver.server import ApiServer
-from podling.apiserver.verbs import freshness
+from podling.apiserver.assemble import ApiServer
+from podling.apiserver.kinds.kind import Kind
+from podling.apiserver.kinds.kinds import KINDS
+from podling.apiserver.kinds.pods.pods import Pods
+from podling.apiserver.patch.parse import merge_patch
+from podling.apiserver.request.context import RequestContext
+from podling.apiserver.request.request import Request, User
+from podling.apiserver.request.response import Response
+from podling.apiserver.verbs import list_options
 from podling.apiserver.verbs.scope import Connector
+from podling.model.codec.json import from_data
+from podling.model.types.pod import Pod
 from podling.storage.memory import MemoryStorage
 
 ROOT = User("root", ("system:masters", "system:authenticated"))
@@ -132,7 +136,7 @@ class Watched:
 @pytest.fixture(autouse=True)
 def nothing_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
     """What no write of the test brings about does not come."""
-    monkeypatch.setattr(freshness, "LONGEST_WAIT", 0.05)
+    monkeypatch.setattr(list_options, "LONGEST_WAIT", 0.05)
 
 
 async def answers_itself(context: RequestContext, obj: Any) -> Response:
@@ -153,3 +157,31 @@ async def api() -> AsyncIterator[Conversation]:
     yield conversation
     conversation.server.close()
     await conversation.storage.close()
+
+
+VALID = {
+    "metadata": {
+        "name": "p",
+        "namespace": "default",
+        "uid": "u",
+        "creationTimestamp": "2026-01-01T00:00:00Z",
+    },
+    "spec": {"containers": [{"name": "app", "image": "busybox"}]},
+}
+
+MakePod = Callable[..., Pod]
+
+
+@pytest.fixture
+def make_pod() -> MakePod:
+    """Makes a defaulted pod; keywords are fields of the spec, `metadata` and `status` those of the others."""
+
+    def make(
+        metadata: dict[str, Any] | None = None, status: dict[str, Any] | None = None, **spec: Any
+    ) -> Pod:
+        changes = {"metadata": metadata or {}, "status": status or {}, "spec": spec}
+        pod = from_data(merge_patch(VALID, changes), Pod)
+        Pods().default(pod)
+        return pod
+
+    return make

@@ -7,11 +7,11 @@ import msgspec
 import pytest
 import yaml
 
-from podling.apiserver.context import RequestContext
 from podling.apiserver.finish import accepts_gzip, bounded, finish, rewrite, warning
-from podling.apiserver.negotiation import JSON, YAML, Wanted
-from podling.apiserver.request import Request, parse_query
-from podling.apiserver.response import Response
+from podling.apiserver.request.context import RequestContext
+from podling.apiserver.request.negotiation import JSON, YAML, Wanted
+from podling.apiserver.request.request import Request, parse_query
+from podling.apiserver.request.response import Response
 
 PLAIN, PRETTY = b'{"b":[],"a":{"c":1}}', b'{\n  "b": [],\n  "a": {\n    "c": 1\n  }\n}'
 

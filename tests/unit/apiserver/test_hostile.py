@@ -16,11 +16,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from podling.apiserver.registry.kinds import KINDS
-from podling.apiserver.registry.pods import Pods
-from podling.apiserver.response import Response
-from podling.model.json import decoder_of
-from podling.model.pod import Pod
+from podling.apiserver.kinds.kinds import KINDS
+from podling.apiserver.kinds.pods.pods import Pods
+from podling.apiserver.request.response import Response
+from podling.model.codec.json import decoder_of
+from podling.model.types.pod import Pod
 
 CONFIGS = "/api/v1/namespaces/default/configmaps"
 PODS = "/api/v1/namespaces/default/pods"

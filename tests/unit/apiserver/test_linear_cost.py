@@ -12,30 +12,28 @@ from typing import Any
 import pytest
 from msgspec import Raw
 
-from podling.apiserver.apply import fieldset
-from podling.apiserver.apply.compare import Changes, changes_of_new
+from podling.apiserver.apply.apply import merge, prune
 from podling.apiserver.apply.configuration import configured_fields
+from podling.apiserver.apply.fields import difference, encode, intersection, parse, paths, union
 from podling.apiserver.apply.managers import Writer, starting_point, updated
-from podling.apiserver.apply.merge import merge, prune
-from podling.apiserver.apply.schema import schema_of
+from podling.apiserver.apply.schema import Changes, changes_of_new, schema_of
 from podling.apiserver.finish import finish
-from podling.apiserver.negotiation import body_format, negotiate
 from podling.apiserver.patch.parse import parse_patch, patch_faults
-from podling.apiserver.protobuf.decode import decode as decode_protobuf
-from podling.apiserver.protobuf.write import message
-from podling.apiserver.registry.ip_addresses import ip_faults, validate_cidr
-from podling.apiserver.request import parse_query, request_info
-from podling.apiserver.verbs.continuation import decode_continue
-from podling.apiserver.verbs.tracked import program
+from podling.apiserver.protobuf.wire import decode as decode_protobuf
+from podling.apiserver.protobuf.wire import encode_bytes
+from podling.apiserver.request.negotiation import body_format, negotiate
+from podling.apiserver.request.request import parse_query, request_info
+from podling.apiserver.rules.addresses import ip_faults, validate_cidr
+from podling.apiserver.verbs.field_manager import program
+from podling.apiserver.verbs.list import decode_continue
 from podling.apiserver.verbs.yaml_body import read_yaml
-from podling.model import field_selector, names, selector
+from podling.model import names
+from podling.model.codec.json import decode_sent, field_faults, settled
 from podling.model.errors import Cause, StatusError, invalid
-from podling.model.json import decode_sent
-from podling.model.meta import ManagedFieldsEntry
-from podling.model.pod import Pod
 from podling.model.quantity import Quantity
-from podling.model.strict import field_faults
-from podling.model.timestamps import settled
+from podling.model.selectors import parse_field_selector, parse_label_selector
+from podling.model.types.meta import ManagedFieldsEntry
+from podling.model.types.pod import Pod
 
 Run = Callable[[Any], object]
 
@@ -115,10 +113,12 @@ def ordered(n: int) -> tuple[Any, Any]:
 
 
 def protobuf_pod(n: int) -> bytes:
-    container = message(1, b"c") + b"".join(message(7, message(1, b"A%d" % i)) for i in range(n))
-    raw = message(2, message(2, container))
-    identity = message(1, b"v1") + message(2, b"Pod")
-    return b"k8s\0" + message(1, identity) + message(2, raw)
+    container = encode_bytes(1, b"c") + b"".join(
+        encode_bytes(7, encode_bytes(1, b"A%d" % i)) for i in range(n)
+    )
+    raw = encode_bytes(2, encode_bytes(2, container))
+    identity = encode_bytes(1, b"v1") + encode_bytes(2, b"Pod")
+    return b"k8s\0" + encode_bytes(1, identity) + encode_bytes(2, raw)
 
 
 def field_set(n: int) -> dict[str, Any]:
@@ -131,20 +131,20 @@ def algebra(n: int) -> Any:
 
 def combined(pair: Any) -> None:
     ours, theirs = pair
-    fieldset.union(ours, theirs)
-    fieldset.difference(ours, theirs)
-    fieldset.intersection(ours, theirs)
-    list(fieldset.paths(ours))
+    union(ours, theirs)
+    difference(ours, theirs)
+    intersection(ours, theirs)
+    list(paths(ours))
 
 
 def asked_of_many(text: str) -> None:
-    matches = selector.parse(text).for_many()
+    matches = parse_label_selector(text).for_many()
     for i in range(200):
         matches({f"k{i}": "v"})
 
 
 def fields_of_many(text: str) -> None:
-    wanted = field_selector.parse(text)
+    wanted = parse_field_selector(text)
     for i in range(200):
         wanted.matches(lambda _, name=f"n{i}": name)  # type: ignore[misc]
 
@@ -170,7 +170,7 @@ def managers(n: int) -> list[ManagedFieldsEntry]:
             operation="Update",
             api_version="v1",
             fields_type="FieldsV1",
-            fields_v1=Raw(fieldset.encode({"f:metadata": {"f:labels": {f"f:k{i}": {}}}})),
+            fields_v1=Raw(encode({"f:metadata": {"f:labels": {f"f:k{i}": {}}}})),
         )
         for i in range(n)
     ]
@@ -224,9 +224,9 @@ TABLE: dict[str, tuple[int, Callable[[int], Any], Run]] = {
     "no quantity, a fraction": (100_000, lambda n: f"1.{'1' * n}.", refused(Quantity)),
     "no quantity, its suffix": (100_000, lambda n: f"1{'E' * n}1x", refused(Quantity)),
     "field selector": (5_000, lambda n: ",".join(f"metadata.name!=a{i}" for i in range(n)), fields_of_many),
-    "field selector, one value": (100_000, lambda n: f"metadata.name={'a' * n}", field_selector.parse),
-    "field selector, escapes": (50_000, lambda n: "a=" + r"\," * n, field_selector.parse),
-    "no field selector": (100_000, lambda n: "a" * n, refused(field_selector.parse)),
+    "field selector, one value": (100_000, lambda n: f"metadata.name={'a' * n}", parse_field_selector),
+    "field selector, escapes": (50_000, lambda n: "a=" + r"\," * n, parse_field_selector),
+    "no field selector": (100_000, lambda n: "a" * n, refused(parse_field_selector)),
     "label selector": (2_000, lambda n: ",".join(f"a!=v{i}" for i in range(n)), asked_of_many),
     "label selector, many keys": (2_000, lambda n: ",".join(f"!a{i}" for i in range(n)), asked_of_many),
     "label selector, a set": (
@@ -234,8 +234,8 @@ TABLE: dict[str, tuple[int, Callable[[int], Any], Run]] = {
         lambda n: f"a in ({','.join(f'v{i}' for i in range(n))})",
         asked_of_many,
     ),
-    "label selector of blanks": (100_000, lambda n: f"a{' ' * n}", refused(selector.parse)),
-    "no label selector": (100_000, lambda n: "=" * n, refused(selector.parse)),
+    "label selector of blanks": (100_000, lambda n: f"a{' ' * n}", refused(parse_label_selector)),
+    "no label selector": (100_000, lambda n: "=" * n, refused(parse_label_selector)),
     "merge patch": (20_000, *merging),
     "strategic merge patch": (4_000, *strategic),
     "strategic merge patch, an order": (4_000, *ordering),
@@ -272,7 +272,7 @@ TABLE: dict[str, tuple[int, Callable[[int], Any], Run]] = {
         lambda n: base64.b64encode(b"{" + b"a/" * n).decode(),
         refused(decode_continue),
     ),
-    "managed fields": (5_000, lambda n: fieldset.encode(field_set(n)), fieldset.parse),
+    "managed fields": (5_000, lambda n: encode(field_set(n)), parse),
     "sets of fields": (5_000, algebra, combined),
     "managers": (500, managers, tracked),
     "apply": (2_000, overwritten, applied),

@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 
 from podling.apiserver import pipeline
-from podling.apiserver.authn.authenticator import AUTHENTICATED
-from podling.apiserver.context import RequestContext
-from podling.apiserver.request import Request, User
-from podling.apiserver.response import Response
-from podling.apiserver.server import ApiServer
+from podling.apiserver.assemble import ApiServer
+from podling.apiserver.authn.authenticators import AUTHENTICATED
+from podling.apiserver.request.context import RequestContext
+from podling.apiserver.request.request import Request, User
+from podling.apiserver.request.response import Response
 from podling.storage.memory import MemoryStorage
 
 CONFIGS = "/api/v1/namespaces/default/configmaps"

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from podling.apiserver.request import User
+from podling.apiserver.request.request import User
 
 PODS = "/api/v1/namespaces/default/pods"
 PROTOBUF = "application/vnd.kubernetes.protobuf"

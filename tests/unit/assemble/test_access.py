@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from podling.assemble.access import access_from
-from podling.starting import StartError
+from podling.machine.start import StartError
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from podling.assemble.acting import node_started
+from podling.assemble.controllers import node_started
 
 
 async def test_who_waits_for_the_node_can_be_ended_just_when_it_starts() -> None:

@@ -17,12 +17,12 @@ from pathlib import Path
 
 import pytest
 
-from podling import instance as instances
 from podling.assemble.backup import MANIFEST, back_up
 from podling.assemble.restore import accept_loss, restore
-from podling.instance import LAYOUT_VERSION, Choices, Instance
-from podling.pki import Authority
-from podling.starting import DamagedError, StartError, hold
+from podling.machine import instance as instances
+from podling.machine.instance import LAYOUT_VERSION, Choices, Instance
+from podling.machine.pki import Authority
+from podling.machine.start import DamagedError, StartError, hold
 from podling.storage.interface import Event
 from podling.storage.sqlite.backup import LEAP, look
 from podling.storage.sqlite.log import Log

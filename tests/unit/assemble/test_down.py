@@ -11,16 +11,16 @@ from pathlib import Path
 
 import pytest
 
-from podling import instance as instances
-from podling import node_runtime
 from podling.assemble import down
-from podling.instance import Instance
-from podling.starting import StartError
+from podling.machine import instance as instances
+from podling.machine import node_runtime
+from podling.machine.instance import Instance
+from podling.machine.start import StartError
 
 PODLING = """
 import asyncio, sys
 from pathlib import Path
-from podling import instance
+from podling.machine import instance
 from podling.assemble import process
 
 async def stops(told):

@@ -9,7 +9,7 @@ import pytest
 from msgspec.structs import fields
 
 from podling.assemble.kubelet_settings import SETTINGS, SettingError, chosen
-from podling.cli.node_limits import LIMITS
+from podling.cli.options import LIMITS
 from podling.kubelet.config import KubeletConfig
 
 KIND = "apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\n"

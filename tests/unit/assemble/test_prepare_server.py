@@ -8,9 +8,9 @@ from pathlib import Path
 
 from cryptography import x509
 
-from podling.assemble.prepare_server import api_server_hosts, write_node
+from podling.assemble.control_plane import api_server_hosts, write_node
 from podling.client import kubeconfig
-from podling.instance import Instance
+from podling.machine.instance import Instance
 
 
 def test_the_api_server_is_known_by_every_name_clients_use() -> None:

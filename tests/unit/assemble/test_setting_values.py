@@ -8,28 +8,36 @@ from typing import Any
 
 import pytest
 
-from podling.assemble import setting_values as values
+from podling.assemble.kubelet_settings import (
+    amounts,
+    duration,
+    grace_periods,
+    reclaimed,
+    size,
+    some_time,
+    whole_number,
+)
 
-PERCENT = values.whole_number(0, 100)
+PERCENT = whole_number(0, 100)
 NODEFS = "nodefs.available"
 
 READ = [
     (PERCENT, "0", 0),
     (PERCENT, 100, 100),
-    (values.whole_number(2), "1000", 1000),
-    (values.duration, "1m30s", timedelta(seconds=90)),
-    (values.duration, "0", timedelta()),
-    (values.duration, "1.5h", timedelta(minutes=90)),
-    (values.duration, "250ms", timedelta(milliseconds=250)),
-    (values.some_time, "5s", timedelta(seconds=5)),
-    (values.size, "10Mi", 10 << 20),
-    (values.size, 4096, 4096),
-    (values.amounts, "nodefs.available<10%,memory.available<1Gi", {NODEFS: "10%", "memory.available": "1Gi"}),
-    (values.amounts, "", {}),
-    (values.amounts, {NODEFS: "10%"}, {NODEFS: "10%"}),
-    (values.reclaimed, "nodefs.available=500Mi", {NODEFS: "500Mi"}),
-    (values.grace_periods, "nodefs.available=1m", {NODEFS: timedelta(minutes=1)}),
-    (values.grace_periods, {NODEFS: "1m"}, {NODEFS: timedelta(minutes=1)}),
+    (whole_number(2), "1000", 1000),
+    (duration, "1m30s", timedelta(seconds=90)),
+    (duration, "0", timedelta()),
+    (duration, "1.5h", timedelta(minutes=90)),
+    (duration, "250ms", timedelta(milliseconds=250)),
+    (some_time, "5s", timedelta(seconds=5)),
+    (size, "10Mi", 10 << 20),
+    (size, 4096, 4096),
+    (amounts, "nodefs.available<10%,memory.available<1Gi", {NODEFS: "10%", "memory.available": "1Gi"}),
+    (amounts, "", {}),
+    (amounts, {NODEFS: "10%"}, {NODEFS: "10%"}),
+    (reclaimed, "nodefs.available=500Mi", {NODEFS: "500Mi"}),
+    (grace_periods, "nodefs.available=1m", {NODEFS: timedelta(minutes=1)}),
+    (grace_periods, {NODEFS: "1m"}, {NODEFS: timedelta(minutes=1)}),
 ]
 
 REFUSED = [
@@ -38,22 +46,22 @@ REFUSED = [
     (PERCENT, "85%", "'85%' is not a whole number"),
     (PERCENT, True, "'True' is not a whole number"),
     (PERCENT, 8.5, "'8.5' is not a whole number"),
-    (values.whole_number(2), "1", "1 must be at least 2"),
-    (values.duration, "5", "'5' is not a duration, such as 1m30s"),
-    (values.duration, "-5s", "'-5s' is not a duration, such as 1m30s"),
-    (values.duration, None, "'None' is not a duration, such as 1m30s"),
-    (values.some_time, "0s", "'0s' must be a positive duration"),
-    (values.size, "big", "'big' is not a size, such as 10Mi"),
-    (values.size, "0", "'0' must be more than nothing"),
-    (values.amounts, "nodefs.available", "'nodefs.available' is not SIGNAL<AMOUNT,..."),
-    (values.amounts, "nodefs.available<", "'nodefs.available<' is not SIGNAL<AMOUNT,..."),
-    (values.amounts, "nodefs.available<lots", "'lots' is neither a quantity nor a percentage"),
-    (values.amounts, "nodefs.available<-5%", "'-5%' is less than nothing"),
-    (values.amounts, "disk<5%", "unknown eviction signal disk"),
-    (values.amounts, ["nodefs.available"], "\"['nodefs.available']\" does not map signals to values"),
-    (values.reclaimed, "nodefs.available<5%", "'nodefs.available<5%' is not SIGNAL=AMOUNT,..."),
-    (values.grace_periods, "nodefs.available=soon", "'soon' is not a duration, such as 1m30s"),
-    (values.grace_periods, "nodefs.available=0s", "'0s' must be a positive duration"),
+    (whole_number(2), "1", "1 must be at least 2"),
+    (duration, "5", "'5' is not a duration, such as 1m30s"),
+    (duration, "-5s", "'-5s' is not a duration, such as 1m30s"),
+    (duration, None, "'None' is not a duration, such as 1m30s"),
+    (some_time, "0s", "'0s' must be a positive duration"),
+    (size, "big", "'big' is not a size, such as 10Mi"),
+    (size, "0", "'0' must be more than nothing"),
+    (amounts, "nodefs.available", "'nodefs.available' is not SIGNAL<AMOUNT,..."),
+    (amounts, "nodefs.available<", "'nodefs.available<' is not SIGNAL<AMOUNT,..."),
+    (amounts, "nodefs.available<lots", "'lots' is neither a quantity nor a percentage"),
+    (amounts, "nodefs.available<-5%", "'-5%' is less than nothing"),
+    (amounts, "disk<5%", "unknown eviction signal disk"),
+    (amounts, ["nodefs.available"], "\"['nodefs.available']\" does not map signals to values"),
+    (reclaimed, "nodefs.available<5%", "'nodefs.available<5%' is not SIGNAL=AMOUNT,..."),
+    (grace_periods, "nodefs.available=soon", "'soon' is not a duration, such as 1m30s"),
+    (grace_periods, "nodefs.available=0s", "'0s' must be a positive duration"),
 ]
 
 

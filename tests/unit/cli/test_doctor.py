@@ -7,7 +7,7 @@ from click.testing import CliRunner
 
 from podling.cli import doctor
 from podling.cli.main import main
-from podling.instance import Instance
+from podling.machine.instance import Instance
 
 
 def test_who_may_not_know_whether_it_runs_is_not_told_that_its_port_is_taken(

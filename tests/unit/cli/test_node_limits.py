@@ -11,7 +11,7 @@ import pytest
 from click.testing import CliRunner
 
 from podling.cli.main import main
-from podling.cli.node_limits import limits
+from podling.cli.options import limits
 
 
 @click.command()

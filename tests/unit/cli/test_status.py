@@ -10,10 +10,10 @@ from click.testing import CliRunner
 
 from podling.cli.main import main
 from podling.cli.status import _condition, _phases
-from podling.instance import Instance
-from podling.model.node import Node, NodeCondition, NodeStatus
-from podling.model.pod import Pod
-from podling.model.pod_status import PodStatus
+from podling.machine.instance import Instance
+from podling.model.types.node import Node, NodeCondition, NodeStatus
+from podling.model.types.pod import Pod
+from podling.model.types.pod_status import PodStatus
 
 status = importlib.import_module("podling.cli.status")
 

@@ -15,12 +15,12 @@ import msgspec
 import pytest
 import yaml
 
-from podling.apiserver.http import listening, tls_context
-from podling.apiserver.request import Request
-from podling.apiserver.response import Response
+from podling.apiserver.http.server import listening, tls_context
+from podling.apiserver.request.request import Request
+from podling.apiserver.request.response import Response
 from podling.client.transport import JSON, Answer
+from podling.machine.pki import Authority
 from podling.model.errors import StatusError
-from podling.pki import Authority
 
 Step = Answer | list[bytes] | StatusError
 

@@ -6,8 +6,7 @@ from typing import Any
 
 import msgspec
 
-from podling.client.client import Client
-from podling.client.discovery import served
+from podling.client.client import Client, served
 
 
 def said(data: Any) -> Any:

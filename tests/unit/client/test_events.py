@@ -10,8 +10,8 @@ import msgspec
 
 from podling.client.client import Client
 from podling.client.events import BURST, LANES, QUEUE_LIMIT, EventRecorder
-from podling.model.meta import ObjectMeta
-from podling.model.pod import Pod
+from podling.model.types.meta import ObjectMeta
+from podling.model.types.pod import Pod
 
 OK = (200, {}, b"{}")
 POD = Pod(metadata=ObjectMeta(name="p", namespace="ns", uid="u1", resource_version="7"))

@@ -10,8 +10,7 @@ import pytest
 
 from podling.client.https import HttpsTransport
 from podling.client.login import StandingLogin
-from podling.client.reread import Reread
-from podling.client.tls import Pair, Trust, client_tls
+from podling.client.tls import Pair, Reread, Trust, client_tls
 
 Serve = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 

@@ -10,8 +10,8 @@ import msgspec
 
 from podling.client.client import Client
 from podling.client.informer import Informer
-from podling.model.config import ConfigMap
 from podling.model.errors import StatusError
+from podling.model.types.core import ConfigMap
 
 OK = 200
 

@@ -8,8 +8,8 @@ from typing import Any
 import msgspec
 
 from podling.client.client import Client
-from podling.client.informers import Informers
-from podling.model.config import ConfigMap, Secret
+from podling.client.informer import Informers
+from podling.model.types.core import ConfigMap, Secret
 
 
 def listing(*names: str) -> Any:

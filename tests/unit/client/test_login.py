@@ -14,7 +14,7 @@ import pytest
 
 from podling.client import kubeconfig
 from podling.client.https import HttpsTransport
-from podling.pki import Authority
+from podling.machine.pki import Authority
 
 
 @asynccontextmanager

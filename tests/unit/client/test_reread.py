@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from podling.client.reread import Reread
+from podling.client.tls import Reread
 
 
 def made_of(file: Path) -> Reread[int]:

@@ -12,21 +12,20 @@ from typing import Any, TypeVar
 
 import pytest
 
-from podling.apiserver.discovery import Discovery
-from podling.apiserver.local import LocalTransport
-from podling.apiserver.registry.kinds import KINDS
-from podling.apiserver.request import User
-from podling.apiserver.response import Response
-from podling.apiserver.server import ApiServer
+from podling.apiserver.assemble import ApiServer
+from podling.apiserver.http.local import LocalTransport
+from podling.apiserver.kinds.kinds import KINDS
+from podling.apiserver.paths.discovery import Discovery
+from podling.apiserver.request.request import User
+from podling.apiserver.request.response import Response
 from podling.client.client import Client
-from podling.client.informers import Informers
+from podling.client.informer import Informers
 from podling.controllers.controller import Controller
+from podling.model.codec.json import from_data
 from podling.model.errors import StatusError
-from podling.model.json import from_data
-from podling.model.meta import KubeObject
-from podling.model.namespace import Namespace
-from podling.model.pod import Pod
-from podling.model.service_account import ServiceAccount
+from podling.model.types.core import Namespace, ServiceAccount
+from podling.model.types.meta import KubeObject
+from podling.model.types.pod import Pod
 from podling.storage.memory import MemoryStorage
 
 T = TypeVar("T", bound=KubeObject)

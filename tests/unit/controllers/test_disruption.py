@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from podling.controllers.disruption import DisruptionBudgets, desired_healthy
-from podling.model.disruption_budget import PodDisruptionBudget, PodDisruptionBudgetSpec
+from podling.model.codec.json import from_data
 from podling.model.errors import StatusError
-from podling.model.json import from_data
-from podling.model.pod import Eviction, Pod
+from podling.model.types.pod import Eviction, Pod
+from podling.model.types.policy import PodDisruptionBudget, PodDisruptionBudgetSpec
 
 READY = {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}
 KEY = ("ns", "b")

@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from podling.client.informer import Informer
-from podling.controllers.endpoint_mirror import EndpointMirror
-from podling.model.endpoint_slice import EndpointSlice
-from podling.model.json import to_data
-from podling.model.service import Endpoints, Service
+from podling.controllers.endpoint_slices import EndpointMirror
+from podling.model.codec.json import to_data
+from podling.model.types.discovery import EndpointSlice
+from podling.model.types.service import Endpoints, Service
 
 PORTS = [{"name": "http", "port": 80}]
 ADDRESS = {"ip": "192.0.2.1"}

@@ -8,10 +8,10 @@ import pytest
 
 from podling.controllers.endpoint_slices import MOST, EndpointSlices
 from podling.controllers.endpoints import EndpointsController
-from podling.model.endpoint_slice import EndpointSlice
-from podling.model.json import to_data
-from podling.model.pod import Pod
-from podling.model.service import Endpoints, Service
+from podling.model.codec.json import to_data
+from podling.model.types.discovery import EndpointSlice
+from podling.model.types.pod import Pod
+from podling.model.types.service import Endpoints, Service
 
 LABELS = {"labels": {"app": "a"}}
 

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from podling.controllers.garbage import GarbageCollector
-from podling.model.config import ConfigMap, Secret
 from podling.model.errors import StatusError
-from podling.model.meta import KubeObject, ObjectMeta, OwnerReference
+from podling.model.types.core import ConfigMap, Secret
+from podling.model.types.meta import KubeObject, ObjectMeta, OwnerReference
 
 
 @pytest.fixture

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from podling.client.workqueue import WorkQueue
-from podling.controllers.metrics import queue_metrics
+from podling.controllers.controller import queue_metrics
 
 
 @dataclass

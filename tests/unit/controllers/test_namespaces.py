@@ -7,12 +7,11 @@ from typing import Any
 import pytest
 
 from podling.controllers.namespaces import Namespaces
-from podling.model.config import ConfigMap, Secret
-from podling.model.endpoint_slice import EndpointSlice
 from podling.model.errors import StatusError
-from podling.model.lease import Lease
-from podling.model.namespace import Namespace
-from podling.model.pod import Pod
+from podling.model.types.coordination import Lease
+from podling.model.types.core import ConfigMap, Namespace, Secret
+from podling.model.types.discovery import EndpointSlice
+from podling.model.types.pod import Pod
 
 
 @pytest.fixture

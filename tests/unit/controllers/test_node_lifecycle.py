@@ -6,12 +6,11 @@ from typing import Any
 
 import pytest
 
-from podling.controllers.node_health import taints
-from podling.controllers.node_lifecycle import NodeLifecycle
-from podling.model.json import from_data
-from podling.model.lease import Lease
-from podling.model.node import Node
-from podling.model.pod import Pod
+from podling.controllers.nodes import NodeLifecycle, taints
+from podling.model.codec.json import from_data
+from podling.model.types.coordination import Lease
+from podling.model.types.node import Node
+from podling.model.types.pod import Pod
 
 KEY = ("", "n")
 READY = {"conditions": [{"type": "Ready", "status": "True", "lastHeartbeatTime": "2026-01-02T03:04:05Z"}]}

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from podling.controllers.pod_gc import SWEEP, PodGC
-from podling.model.node import Node
-from podling.model.pod import Pod
+from podling.controllers.garbage import SWEEP, PodGC
+from podling.model.types.node import Node
+from podling.model.types.pod import Pod
 
 
 async def collector(cluster: Any, threshold: int = 100) -> PodGC:

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 
 from podling.client.workqueue import WorkQueue
 from podling.controllers.controller import Key
-from podling.controllers.service_keys import MANAGED_BY, SERVICE_LABEL, of_pods, of_slices, of_the_same_name
-from podling.model.endpoint_slice import EndpointSlice
-from podling.model.meta import ObjectMeta
-from podling.model.pod import Pod
-from podling.model.service import Service, ServiceSpec
+from podling.controllers.endpoints import MANAGED_BY, SERVICE_LABEL, of_pods, of_slices, of_the_same_name
+from podling.model.types.discovery import EndpointSlice
+from podling.model.types.meta import ObjectMeta
+from podling.model.types.pod import Pod
+from podling.model.types.service import Service, ServiceSpec
 
 
 @dataclass

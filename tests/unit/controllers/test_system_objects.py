@@ -6,12 +6,11 @@ from typing import Any
 
 import pytest
 
-from podling.controllers.system_namespaces import SystemNamespaces
-from podling.controllers.system_objects import KubernetesService, SystemPriorityClasses
-from podling.model.endpoint_slice import EndpointSlice
-from podling.model.namespace import Namespace
-from podling.model.priority_class import PriorityClass
-from podling.model.service import Endpoints, Service
+from podling.controllers.system import KubernetesService, SystemNamespaces, SystemPriorityClasses
+from podling.model.types.core import Namespace
+from podling.model.types.discovery import EndpointSlice
+from podling.model.types.priority_class import PriorityClass
+from podling.model.types.service import Endpoints, Service
 
 
 async def test_the_system_classes(cluster: Any) -> None:

@@ -7,11 +7,10 @@ from typing import Any
 
 import pytest
 
-from podling.controllers.taint_eviction import TaintEviction, eviction_time
-from podling.model.json import from_data
-from podling.model.node import Node, Taint
-from podling.model.pod import Pod
-from podling.model.scheduling import Toleration
+from podling.controllers.nodes import TaintEviction, eviction_time
+from podling.model.codec.json import from_data
+from podling.model.types.node import Node, Taint
+from podling.model.types.pod import Pod, Toleration
 
 NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 ADDED = "2026-01-02T03:04:00Z"

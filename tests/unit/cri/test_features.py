@@ -2,8 +2,8 @@
 
 import pytest
 
-from podling.cri.features import mounts_images, told_features
 from podling.cri.grpc import cri_pb2 as pb
+from podling.cri.interface import mounts_images, told_features
 
 
 @pytest.mark.parametrize(

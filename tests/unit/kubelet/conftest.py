@@ -21,16 +21,8 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from podling.kubelet.container_types import ContainerType, all_containers
-from podling.kubelet.observed import (
-    ContainerState,
-    ObservedContainer,
-    ObservedPod,
-    ObservedSandbox,
-    StartFailure,
-)
-from podling.kubelet.planning.restart import definition_hash
-from podling.kubelet.pod_actions import (
+from podling.kubelet.plan.restart import definition_hash
+from podling.kubelet.pod.actions import (
     Action,
     CreateSandbox,
     Finish,
@@ -44,11 +36,19 @@ from podling.kubelet.pod_actions import (
     StopContainer,
     StopSandbox,
 )
-from podling.model.container import Container, EphemeralContainer
-from podling.model.meta import ObjectMeta
-from podling.model.pod import Pod, PodSpec
-from podling.model.volume import Volume
-from podling.model.volume_containers import with_volume_containers
+from podling.kubelet.pod.containers import ContainerType, all_containers
+from podling.kubelet.pod.observed import (
+    ContainerState,
+    ObservedContainer,
+    ObservedPod,
+    ObservedSandbox,
+    StartFailure,
+)
+from podling.model.rules.resources import with_volume_containers
+from podling.model.types.container import Container, EphemeralContainer
+from podling.model.types.meta import ObjectMeta
+from podling.model.types.pod import Pod, PodSpec
+from podling.model.types.volume import Volume
 
 NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 _INSTANCE = re.compile(r"(\w+)=(run|exit|created|unknown)(\d*)(?:~(\d+))?(?:@(\d+))?(\^?)(!?)")

@@ -16,18 +16,11 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from podling.apiserver.registry.pod.status_part import PodStatusPart
-from podling.kubelet.container_types import ContainerType, all_containers
-from podling.kubelet.observed import (
-    ContainerState,
-    ObservedContainer,
-    ObservedPod,
-    ObservedSandbox,
-    StartFailure,
-)
-from podling.kubelet.planning.container_plan import recorded
-from podling.kubelet.planning.restart import definition_hash
-from podling.kubelet.pod_actions import (
+from podling.apiserver.kinds.pods.status import PodStatusPart
+from podling.kubelet.plan.containers import recorded
+from podling.kubelet.plan.plan import plan
+from podling.kubelet.plan.restart import definition_hash
+from podling.kubelet.pod.actions import (
     CreateSandbox,
     Finish,
     RecordInitialized,
@@ -37,14 +30,20 @@ from podling.kubelet.pod_actions import (
     StopContainer,
     StopSandbox,
 )
-from podling.kubelet.pod_plan import plan
-from podling.kubelet.pod_state import PodState
-from podling.kubelet.reporting.standing_status import with_standing
-from podling.kubelet.status import pod_status
-from podling.model.container import ContainerRestartRule, ContainerRestartRuleOnExitCodes
-from podling.model.resources import qos_class
+from podling.kubelet.pod.containers import ContainerType, all_containers
+from podling.kubelet.pod.lifecycle import PodState
+from podling.kubelet.pod.observed import (
+    ContainerState,
+    ObservedContainer,
+    ObservedPod,
+    ObservedSandbox,
+    StartFailure,
+)
+from podling.kubelet.status.pod_status import pod_status
+from podling.kubelet.status.standing import with_standing
+from podling.model.rules.resources import qos_class, volume_container_names
 from podling.model.time import rfc3339
-from podling.model.volume_containers import volume_container_names
+from podling.model.types.container import ContainerRestartRule, ContainerRestartRuleOnExitCodes
 
 SHAPES = ["a", "i1 / a", "i1 i2 / a b", "s1* i1 / a", "i1 s1* i2 s2* / a", "/ a / e", "i1 i2 / a / e f>a"]
 SHAPES += ["v1+ v2+ / a", "v1+ v2+ s1* i1 / a b / e"]

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import re
 
-from podling.apiserver.openapi.schemas import schemas_of
-from podling.apiserver.registry.kind import Posted
-from podling.apiserver.registry.kinds import kinds
-from podling.model.base import Part
+from podling.apiserver.kinds.kind import Posted
+from podling.apiserver.kinds.kinds import kinds
+from podling.apiserver.paths.openapi.schemas import schemas_of
+from podling.model.codec.fields import Part, fields_of
 from podling.model.descriptions import EVERY, describe_field, describe_type, descriptions
-from podling.model.fields import fields_of
 from podling.model.gates import GATES, Gates
 
 KINDS = kinds(Gates(dict.fromkeys(GATES, True)))

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from podling.model.base import Part
-from podling.model.container import Container
+from podling.model.codec.fields import Part, fields_of
 from podling.model.enums import ENUMS
-from podling.model.fields import fields_of
-from podling.model.pod import PodSpec
 from podling.model.scheme import RESOURCES
+from podling.model.types.container import Container
+from podling.model.types.pod import PodSpec
 
 
 def _known() -> dict[str, type[Part]]:

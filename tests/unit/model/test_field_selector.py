@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from podling.model.errors import StatusError
-from podling.model.field_selector import FieldTerm, parse
+from podling.model.selectors import FieldTerm, parse_field_selector
 
 FIELDS = {"metadata.name": "a", "status.phase": "Running", "spec.nodeName": ""}
 
@@ -26,17 +26,17 @@ FIELDS = {"metadata.name": "a", "status.phase": "Running", "spec.nodeName": ""}
     ],
 )
 def test_selects(text: str, selected: bool) -> None:
-    assert parse(text).matches(FIELDS.__getitem__) is selected
+    assert parse_field_selector(text).matches(FIELDS.__getitem__) is selected
 
 
 def test_an_exact_term_tells_its_value() -> None:
-    selector = parse("metadata.name=a,status.phase!=Failed")
+    selector = parse_field_selector("metadata.name=a,status.phase!=Failed")
     assert selector.exact("metadata.name") == "a"
     assert selector.exact("status.phase") is None
 
 
 def test_escapes() -> None:
-    assert parse(r"a=x\,y\=z\\").terms == (FieldTerm("a", "x,y=z\\", True),)
+    assert parse_field_selector(r"a=x\,y\=z\\").terms == (FieldTerm("a", "x,y=z\\", True),)
 
 
 @pytest.mark.parametrize(
@@ -50,14 +50,17 @@ def test_escapes() -> None:
 )
 def test_refusals(text: str, message: str) -> None:
     with pytest.raises(StatusError) as refused:
-        parse(text)
+        parse_field_selector(text)
     assert (refused.value.code, refused.value.message) == (400, message)
 
 
 @given(st.text(max_size=10))
 def test_any_value_survives_escaping(value: str) -> None:
     escaped = "".join(f"\\{letter}" if letter in "\\,=" else letter for letter in value)
-    assert parse(f"a={escaped},b=c").terms == (FieldTerm("a", value, True), FieldTerm("b", "c", True))
+    assert parse_field_selector(f"a={escaped},b=c").terms == (
+        FieldTerm("a", value, True),
+        FieldTerm("b", "c", True),
+    )
 
 
 PAIRS = st.lists(
@@ -67,6 +70,6 @@ PAIRS = st.lists(
 
 @given(PAIRS, st.fixed_dictionaries({"a": st.sampled_from("xyz"), "b": st.sampled_from("xyz")}))
 def test_all_terms_hold(terms: list[tuple[str, str, str]], fields: dict[str, str]) -> None:
-    selector = parse(",".join(map("".join, terms)))
+    selector = parse_field_selector(",".join(map("".join, terms)))
     expected = all((fields[name] == value) == (how == "=") for name, how, value in terms)
     assert selector.matches(fields.__getitem__) == expected

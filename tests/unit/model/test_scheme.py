@@ -5,11 +5,11 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from podling.model import json
-from podling.model.event import Event, EventsEvent
-from podling.model.lease import Lease
-from podling.model.pod import Pod
+from podling.model.codec import json
 from podling.model.scheme import RESOURCES, by_kind, by_plural, resource_of
+from podling.model.types.coordination import Lease
+from podling.model.types.core import Event, EventsEvent
+from podling.model.types.pod import Pod
 
 
 def test_lookups_agree() -> None:

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from podling.model.errors import StatusError
-from podling.model.meta import LabelSelector, LabelSelectorRequirement
-from podling.model.selector import EVERYTHING, NOTHING, from_label_selector, parse
+from podling.model.selectors import EVERYTHING, NOTHING, from_label_selector, parse_label_selector
+from podling.model.types.meta import LabelSelector, LabelSelectorRequirement
 
 WEB = {"app": "web", "tier": "front", "size": "10"}
 
@@ -41,7 +41,7 @@ SELECTED = [
 
 @pytest.mark.parametrize(("text", "selected"), SELECTED)
 def test_selects(text: str, selected: bool) -> None:
-    assert parse(text).matches(WEB) is selected
+    assert parse_label_selector(text).matches(WEB) is selected
 
 
 REFUSED = {
@@ -60,7 +60,7 @@ REFUSED = {
 @pytest.mark.parametrize(("text", "message"), REFUSED.items())
 def test_a_malformed_selector_is_a_bad_request(text: str, message: str) -> None:
     with pytest.raises(StatusError) as refused:
-        parse(text)
+        parse_label_selector(text)
     assert (refused.value.code, refused.value.message) == (400, message)
 
 
@@ -75,14 +75,14 @@ def test_a_malformed_selector_is_a_bad_request(text: str, message: str) -> None:
 )
 def test_keys_and_values_are_judged_as_labels(text: str, part: str) -> None:
     with pytest.raises(StatusError) as refused:
-        parse(text)
+        parse_label_selector(text)
     assert refused.value.message.startswith("unable to parse requirement: ")
     assert part in refused.value.message
 
 
 def test_a_selector_of_everything_is_false_so_that_nobody_asks_it() -> None:
-    assert not parse("")
-    assert parse("a")
+    assert not parse_label_selector("")
+    assert parse_label_selector("a")
     assert NOTHING
     assert not NOTHING.matches(WEB)
     assert EVERYTHING.matches({})
@@ -124,23 +124,23 @@ def test_in_and_notin_are_opposites_and_mean_membership(
     labels: dict[str, str], key: str, values: set[str]
 ) -> None:
     listed = ",".join(values)
-    chosen = parse(f"{key} in ({listed})").matches(labels)
+    chosen = parse_label_selector(f"{key} in ({listed})").matches(labels)
     assert chosen == (labels.get(key) in values)
-    assert parse(f"{key} notin ({listed})").matches(labels) != chosen
+    assert parse_label_selector(f"{key} notin ({listed})").matches(labels) != chosen
 
 
 @given(labels)
 def test_labels_select_themselves(labels: dict[str, str]) -> None:
     text = ",".join(f"{key}={value}" for key, value in labels.items())
-    assert parse(text).matches(labels)
-    assert parse(text).matches({**labels, "more": "x"})
+    assert parse_label_selector(text).matches(labels)
+    assert parse_label_selector(text).matches({**labels, "more": "x"})
     assert from_label_selector(LabelSelector(match_labels=labels)).matches(labels)
 
 
 @given(st.text(alphabet="ab=!(),<> in", max_size=15))
 def test_only_status_errors_escape(text: str) -> None:
     try:
-        parse(text)
+        parse_label_selector(text)
     except StatusError as error:
         assert error.code == 400
 
@@ -160,7 +160,7 @@ asked = st.lists(
 def test_sorted_for_many_it_selects_the_same(
     terms: list[tuple[str, str, str]], labels: dict[str, str]
 ) -> None:
-    selector = parse(",".join(key + rest.format(value) for key, rest, value in terms))
+    selector = parse_label_selector(",".join(key + rest.format(value) for key, rest, value in terms))
     assert selector.for_many()(labels) == selector.matches(labels)
 
 

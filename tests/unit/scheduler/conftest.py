@@ -7,12 +7,11 @@ from typing import Any
 
 import pytest
 
-from podling.model import json
-from podling.model.node import Node
-from podling.model.pod import Pod
+from podling.model.codec import json
+from podling.model.types.node import Node
+from podling.model.types.pod import Pod
 from podling.scheduler.cluster import Cluster
-from podling.scheduler.node_info import NodeInfo
-from podling.scheduler.pod_info import PodInfo, pod_info
+from podling.scheduler.info import NodeInfo, PodInfo, pod_info
 
 ALLOCATABLE = {"cpu": "2", "memory": "4Gi", "pods": "3"}
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from podling.scheduler.condition import not_scheduled, preempted
-from podling.scheduler.pod_info import PodInfo
+from podling.scheduler.info import PodInfo
+from podling.scheduler.loop import not_scheduled, preempted
 
 NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 EARLIER, LATER = "2026-01-01T00:00:00Z", "2026-01-02T03:04:05Z"

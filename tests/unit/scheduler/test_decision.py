@@ -9,13 +9,11 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from podling.model.node import Node
+from podling.model.types.node import Node
 from podling.scheduler.cluster import Cluster
-from podling.scheduler.decision import cycle_of, decide
-from podling.scheduler.evaluations import Evaluations
+from podling.scheduler.decision import Evaluations, cycle_of, decide
 from podling.scheduler.filter import refuse
-from podling.scheduler.node_info import NodeInfo
-from podling.scheduler.pod_info import PodInfo
+from podling.scheduler.info import NodeInfo, PodInfo
 from podling.scheduler.preemption import candidates
 
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"

@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 
 from podling.scheduler.filter import refuse
-from podling.scheduler.node_info import NodeInfo
-from podling.scheduler.pod_info import PodInfo
+from podling.scheduler.info import NodeInfo, PodInfo
 from podling.scheduler.refusal import Refusal
 
 

@@ -6,10 +6,10 @@ from collections.abc import Callable
 
 import pytest
 
-from podling.model.node import ContainerImage, Node
+from podling.model.types.node import ContainerImage, Node
 from podling.scheduler.cluster import Cluster
-from podling.scheduler.image_locality import MIB, locality_scores
-from podling.scheduler.pod_info import PodInfo
+from podling.scheduler.info import PodInfo
+from podling.scheduler.score import MIB, locality_scores
 
 Having = Callable[..., Node]
 

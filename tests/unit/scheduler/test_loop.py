@@ -10,24 +10,22 @@ from typing import Any
 
 import pytest
 
-from podling.apiserver.errors import failure
-from podling.apiserver.local import LocalTransport
-from podling.apiserver.registry.kinds import KINDS
-from podling.apiserver.request import Request, User
-from podling.apiserver.response import Response
-from podling.apiserver.server import ApiServer
+from podling.apiserver.assemble import ApiServer
+from podling.apiserver.http.local import LocalTransport
+from podling.apiserver.kinds.kinds import KINDS
+from podling.apiserver.request.request import Request, User
+from podling.apiserver.request.response import Response, failure
 from podling.client.client import Client
-from podling.client.informers import Informers
-from podling.model.disruption_budget import PodDisruptionBudget
+from podling.client.informer import Informers
+from podling.model.codec.json import from_data
 from podling.model.errors import StatusError
-from podling.model.json import from_data
-from podling.model.meta import KubeObject
-from podling.model.namespace import Namespace
-from podling.model.node import Node
-from podling.model.pod import Pod
-from podling.model.pod_status import PodCondition
-from podling.model.priority_class import PriorityClass
-from podling.model.service_account import ServiceAccount
+from podling.model.types.core import Namespace, ServiceAccount
+from podling.model.types.meta import KubeObject
+from podling.model.types.node import Node
+from podling.model.types.pod import Pod
+from podling.model.types.pod_status import PodCondition
+from podling.model.types.policy import PodDisruptionBudget
+from podling.model.types.priority_class import PriorityClass
 from podling.scheduler.loop import Scheduler
 from podling.storage.memory import MemoryStorage
 

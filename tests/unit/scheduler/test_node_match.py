@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from podling.model.node import Node, Taint
-from podling.model.scheduling import Toleration
+from podling.model.types.node import Node, Taint
+from podling.model.types.pod import Toleration
+from podling.scheduler.info import PodInfo
 from podling.scheduler.node_match import avoided, named_nodes, preferred_weight, tolerated
-from podling.scheduler.pod_info import PodInfo
 
 
 @pytest.mark.parametrize(

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from podling.model.node import Node
+from podling.model.types.node import Node
 from podling.scheduler.cluster import Cluster
+from podling.scheduler.info import PodInfo
 from podling.scheduler.pod_affinity import affinity_scores, affinity_state
-from podling.scheduler.pod_info import PodInfo
 
 WEB, DB = {"app": "web"}, {"app": "db"}
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"

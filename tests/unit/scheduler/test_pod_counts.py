@@ -2,15 +2,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from podling.model.selector import parse
-from podling.scheduler import pod_counts
-from podling.scheduler.pod_counts import PodCounts
-from podling.scheduler.pod_info import PodInfo
-from podling.scheduler.pod_terms import PodSet
+from podling.model.selectors import parse_label_selector
+from podling.scheduler.cluster import REMEMBERED, PodCounts
+from podling.scheduler.info import PodInfo, PodSet
 
 
 def web(number: int = 0) -> PodSet:
-    return PodSet(frozenset(("ns",)), parse(f"app=web{number or ''}"))
+    return PodSet(frozenset(("ns",)), parse_label_selector(f"app=web{number or ''}"))
 
 
 def test_counted_once_then_kept(pod: Callable[..., PodInfo]) -> None:
@@ -27,6 +25,6 @@ def test_counted_once_then_kept(pod: Callable[..., PodInfo]) -> None:
 def test_the_question_not_asked_for_longest_is_forgotten(pod: Callable[..., PodInfo]) -> None:
     counts, one = PodCounts(), pod("one", labels={"app": "web"})
     counts.of((web(),), [("a", one)])
-    for number in range(1, pod_counts.REMEMBERED + 1):
+    for number in range(1, REMEMBERED + 1):
         counts.of((web(number),), [])
     assert counts.of((web(),), []) == {}

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from podling.scheduler.pod_info import DEFAULT_CPU, DEFAULT_MEMORY, NANO, PodInfo
+from podling.scheduler.info import DEFAULT_CPU, DEFAULT_MEMORY, NANO, PodInfo
 
 INIT = [{"name": "i", "resources": {"requests": {"cpu": "2"}}}]
 

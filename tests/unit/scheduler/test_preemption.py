@@ -7,14 +7,13 @@ from typing import Any
 
 import pytest
 
-from podling.model.disruption_budget import PodDisruptionBudget
-from podling.model.json import from_data
-from podling.model.meta import LabelSelectorRequirement
-from podling.model.node import Node
+from podling.model.codec.json import from_data
+from podling.model.types.meta import LabelSelectorRequirement
+from podling.model.types.node import Node
+from podling.model.types.policy import PodDisruptionBudget
 from podling.scheduler.cluster import Cluster
-from podling.scheduler.decision import decide
-from podling.scheduler.evaluations import Evaluations
-from podling.scheduler.pod_info import PodInfo
+from podling.scheduler.decision import Evaluations, decide
+from podling.scheduler.info import PodInfo
 from podling.scheduler.preemption import candidates, choose, ineligible
 from podling.scheduler.refusal import Refusal
 

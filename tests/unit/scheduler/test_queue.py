@@ -6,9 +6,8 @@ from collections.abc import Callable
 
 import pytest
 
-from podling.scheduler.pod_info import PodInfo
-from podling.scheduler.queue import SchedulingQueue, Waiting, backoff
-from podling.scheduler.wakeup import NodeWent, PodLeft
+from podling.scheduler.info import PodInfo
+from podling.scheduler.queue import NodeWent, PodLeft, SchedulingQueue, Waiting, backoff
 
 Make = Callable[..., PodInfo]
 

@@ -3,10 +3,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from podling.model.node import Node
+from podling.model.types.node import Node
 from podling.scheduler.cluster import Cluster
-from podling.scheduler.node_info import NodeInfo
-from podling.scheduler.pod_info import PodInfo
+from podling.scheduler.info import NodeInfo, PodInfo
 from podling.scheduler.score import balanced, best, least_allocated, rate
 
 Make = Callable[..., Any]

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from podling.model.node import Node
+from podling.model.types.node import Node
 from podling.scheduler.cluster import Cluster
-from podling.scheduler.pod_info import PodInfo
+from podling.scheduler.info import PodInfo
 from podling.scheduler.topology_spread import spread_scores, spread_state
 
 WEB = {"app": "web"}

@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from podling.model.namespace import Namespace
-from podling.model.node import Node
-from podling.model.pod import Pod
+from podling.model.types.core import Namespace
+from podling.model.types.node import Node
+from podling.model.types.pod import Pod
 from podling.scheduler.cluster import Cluster
-from podling.scheduler.pod_info import PodInfo
+from podling.scheduler.info import PodInfo
 from podling.scheduler.queue import SchedulingQueue
 from podling.scheduler.tracker import Tracker
 

@@ -7,9 +7,8 @@ from typing import Any
 
 import pytest
 
-from podling.scheduler.node_info import NodeInfo
-from podling.scheduler.pod_info import PodInfo
-from podling.scheduler.wakeup import (
+from podling.scheduler.info import NodeInfo, PodInfo
+from podling.scheduler.queue import (
     Change,
     NamespaceChanged,
     NodeCame,

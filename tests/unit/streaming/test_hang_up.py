@@ -7,7 +7,7 @@ import os
 
 import pytest
 
-from podling.streaming import hang_up
+from podling.streaming import driver as hang_up
 from podling.streaming.driver import Driver
 
 

@@ -8,12 +8,11 @@ import asyncio
 
 import pytest
 
-from podling.streaming.errors import Disconnected, ProtocolError
 from podling.streaming.session import UNREAD_HIGH
 from podling.streaming.spdy.connection import SpdyWire
 from podling.streaming.websocket.channels import SUBPROTOCOLS, ChannelWire
 from podling.streaming.websocket.tunnel import TunnelWire
-from podling.streaming.wire import Wire
+from podling.streaming.wire import Disconnected, ProtocolError, Wire
 
 STDIN = {"streamtype": "stdin"}
 ONE_READ = 512 * 1024

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from podling.streaming.errors import Disconnected, ProtocolError
 from podling.streaming.splice import Splice
 from podling.streaming.upgrade import Address, Refused, parse_body, parse_head, request_head, upgrade
+from podling.streaming.wire import Disconnected, ProtocolError
 
 YES = b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: SPDY/3.1\r\n\r\n"
 

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 import uvloop
 
-from podling.streaming import within
+from podling.streaming import sockets
 from podling.streaming.driver import Driver
-from podling.streaming.within import connect_within
+from podling.streaming.sockets import connect_within
 
 Run = Callable[[Coroutine[Any, Any, None]], None]
 on_both_loops = pytest.mark.parametrize("run", [asyncio.run, uvloop.run], ids=["asyncio", "uvloop"])
@@ -80,8 +80,8 @@ def test_who_does_not_read_is_waited_for(run: Run):
 
 @on_both_loops
 def test_a_client_that_leaves_while_it_is_held_back_is_noticed(run: Run, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("podling.streaming.hang_up.HELD", 0.0)
-    monkeypatch.setattr("podling.streaming.hang_up.GRACE", 0.0)
+    monkeypatch.setattr("podling.streaming.driver.HELD", 0.0)
+    monkeypatch.setattr("podling.streaming.driver.GRACE", 0.0)
 
     async def leave() -> None:
         client, server = await joined()
@@ -105,7 +105,7 @@ async def test_a_server_that_takes_nobody_leaves_no_socket(monkeypatch: pytest.M
     def refuse() -> asyncio.Protocol:
         raise ConnectionRefusedError("not now")
 
-    monkeypatch.setattr(within, "socket", type("sockets", (), {"socketpair": staticmethod(pair)}))
+    monkeypatch.setattr(sockets, "socket", type("sockets", (), {"socketpair": staticmethod(pair)}))
     with pytest.raises(ConnectionRefusedError, match="not now"):
         await connect_within(refuse, End)
     assert [end.fileno() for end in made] == [-1, -1]

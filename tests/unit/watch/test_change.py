@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from podling.watch.change import Change, Sight, sight
 from podling.watch.entry import Decoder, Entry
+from podling.watch.frames import Change, Sight, sight
 
 
 def _entry(revision: int, value: bytes) -> Entry:

@@ -6,9 +6,8 @@ import json
 
 import pytest
 
-from podling.watch.change import EventType, Sight
 from podling.watch.entry import Decoder, Entry
-from podling.watch.frames import JsonFrames, SharedFrames
+from podling.watch.frames import EventType, JsonFrames, SharedFrames, Sight
 
 POD = Entry(
     "/registry/pods/a", 7, b'{"kind":"Pod","apiVersion":"v1","metadata":{"name":"a"}}', Decoder(json.loads)

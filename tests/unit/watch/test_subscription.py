@@ -8,9 +8,8 @@ from collections.abc import Iterable, Iterator
 
 import pytest
 
-from podling.watch.change import Change
 from podling.watch.entry import Decoder, Entry
-from podling.watch.frames import JsonFrames, SharedFrames
+from podling.watch.frames import Change, JsonFrames, SharedFrames
 from podling.watch.subscription import BATCH_BYTES, Subscription
 
 FRAMES = JsonFrames("Pod", "v1")

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from podling.storage.interface import CompactedError
-from podling.watch.change import Change
-from podling.watch.window import Window
+from podling.watch.cache import Window
+from podling.watch.frames import Change
 
 
 def _window(size: int, *revisions: int, start: int = 0) -> Window:

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from podling.apiserver.admission.default_toleration_seconds import DefaultTolerationSeconds
-from podling.apiserver.admission.disruption_budgets import DisruptionBudgets
-from podling.apiserver.admission.limit_ranger import LimitRanger
-from podling.apiserver.admission.namespace_lifecycle import NamespaceLifecycle
-from podling.apiserver.admission.node_declared_features import NodeDeclaredFeatures
-from podling.apiserver.admission.plugin import Chain, Objects
-from podling.apiserver.admission.priority import Priority
-from podling.apiserver.admission.resource_quota import ResourceQuotas
-from podling.apiserver.admission.runtime_class import RuntimeClasses
-from podling.apiserver.admission.service_account import ServiceAccount
-from podling.apiserver.admission.service_addresses import ServiceAddresses
+from podling.apiserver.admission.chain import Chain, Objects
+from podling.apiserver.admission.disruption import DisruptionBudgets
+from podling.apiserver.admission.limits import LimitRanger, ResourceQuotas
+from podling.apiserver.admission.namespaces import NamespaceLifecycle
+from podling.apiserver.admission.pods import (
+    DefaultTolerationSeconds,
+    NodeDeclaredFeatures,
+    Priority,
+    RuntimeClasses,
+    ServiceAccountPlugin,
+)
+from podling.apiserver.admission.services import ServiceAddresses
 from podling.model.time import Clock
 
 
@@ -21,7 +22,7 @@ def built_in(objects: Objects, clock: Clock, *, mount_tokens: bool = False) -> C
         (
             NamespaceLifecycle(objects.find),
             LimitRanger(objects),
-            ServiceAccount(objects.find, mount_tokens=mount_tokens),
+            ServiceAccountPlugin(objects.find, mount_tokens=mount_tokens),
             Priority(objects),
             DefaultTolerationSeconds(),
             RuntimeClasses(objects),

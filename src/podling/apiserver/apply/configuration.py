@@ -2,16 +2,18 @@
 
 Unlike other bodies, a configuration with a field the type does not have is refused whatever `fieldValidation`
 says: nobody could manage it.
+
+Plain data as Go writes it in errors: the type of a value (`%T`), and its syntax (`%#v`).
 """
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import msgspec
 
-from podling.apiserver.apply.fieldset import SELF, Fields, shown
-from podling.apiserver.apply.go_syntax import go_syntax, go_type
+from podling.apiserver.apply.fields import SELF, Fields, shown
 from podling.apiserver.apply.schema import (
     KEY_DEFAULTS,
     Keyed,
@@ -24,6 +26,32 @@ from podling.apiserver.apply.schema import (
     set_element,
 )
 from podling.model.errors import StatusError, bad_request
+
+GO_TYPES = {
+    bool: "bool",
+    int: "int64",
+    float: "float64",
+    str: "string",
+    list: "[]interface {}",
+    dict: "map[string]interface {}",
+}
+
+
+def go_type(value: Any) -> str:
+    return GO_TYPES.get(type(value), "<nil>")
+
+
+def go_syntax(value: Any) -> str:
+    match value:
+        case list():
+            return f"{go_type(value)}{{{', '.join(map(go_syntax, value))}}}"
+        case dict():
+            members = (f"{go_syntax(name)}:{go_syntax(below)}" for name, below in sorted(value.items()))
+            return f"{go_type(value)}{{{', '.join(members)}}}"
+        case None:
+            return "interface {}(nil)"
+    return json.dumps(value, ensure_ascii=False)
+
 
 Path = tuple[str, ...]
 

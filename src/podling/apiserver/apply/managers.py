@@ -13,10 +13,10 @@ from typing import NamedTuple
 
 import msgspec
 
-from podling.apiserver.apply.compare import Changes
-from podling.apiserver.apply.fieldset import Fields, FieldsError, difference, encode, parse, union, union_all
-from podling.model.meta import ManagedFieldsEntry
+from podling.apiserver.apply.fields import Fields, FieldsError, difference, encode, parse, union, union_all
+from podling.apiserver.apply.schema import Changes
 from podling.model.time import rfc3339
+from podling.model.types.meta import ManagedFieldsEntry
 
 APPLY, UPDATE = "Apply", "Update"
 FIELDS_V1 = "FieldsV1"

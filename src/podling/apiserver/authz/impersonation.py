@@ -15,16 +15,15 @@ from typing import NamedTuple
 
 import msgspec
 
-from podling.apiserver.authn.authenticator import ANONYMOUS, AUTHENTICATED, UNAUTHENTICATED
-from podling.apiserver.authn.claims import SERVICE_ACCOUNTS, subject
-from podling.apiserver.authz.authorizer import Authorizer, authorize, refusal
-from podling.apiserver.authz.interim import MASTERS
-from podling.apiserver.request import RequestInfo, User
+from podling.apiserver.authn.authenticators import ANONYMOUS, AUTHENTICATED, UNAUTHENTICATED
+from podling.apiserver.authn.tokens import SERVICE_ACCOUNTS, claimed_subject
+from podling.apiserver.authz.authorizers import MASTERS, Authorizer, authorize, refusal
+from podling.apiserver.request.request import RequestInfo, User
 from podling.model import names
 from podling.model.errors import StatusError
 
 NODES = "system:nodes"
-NODE_PREFIX, ACCOUNT_PREFIX = "system:node:", subject("", "").removesuffix(":")
+NODE_PREFIX, ACCOUNT_PREFIX = "system:node:", claimed_subject("", "").removesuffix(":")
 NODE_NAME = "authentication.kubernetes.io/node-name"
 GROUP, VERSION = "authentication.k8s.io", "v1"
 ANY = "*"

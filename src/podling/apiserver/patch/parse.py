@@ -1,19 +1,59 @@
-"""From a PATCH request to a function: read once, applied as often as a conflict makes it necessary."""
+"""From a PATCH request to a function: read once, applied as often as a conflict makes it necessary.
+
+How the fields of an API type are patched, read from the merge metadata of the types.
+
+JSON Merge Patch (RFC 7386): null removes, objects merge, anything else replaces.
+"""
 
 from __future__ import annotations
 
+import functools
+import typing
 from collections.abc import Callable
 from typing import Any
 
 import msgspec
 
 from podling.apiserver.patch.json_patch import json_patch
-from podling.apiserver.patch.merge_patch import merge_patch
-from podling.apiserver.patch.schema import lookup_of
-from podling.apiserver.patch.strategic import strategic_merge_patch
+from podling.apiserver.patch.strategic import Field, Lookup, strategic_merge_patch, untyped
+from podling.model.codec.fields import FieldInfo, fields_of, is_struct, item_type
+from podling.model.codec.json import field_faults
 from podling.model.errors import bad_request, unsupported_media_type
-from podling.model.meta import KubeObject
-from podling.model.strict import field_faults
+from podling.model.types.meta import KubeObject
+
+
+@functools.cache
+def lookup_of(annotation: Any) -> Lookup:
+    """Fields by wire name; of unknown ones nothing is known, as of maps whose keys are data."""
+    if not is_struct(annotation):
+        return untyped
+    fields = fields_of(annotation)
+
+    def lookup(name: str) -> Field:
+        return _field(fields[name]) if name in fields else Field(untyped)
+
+    return lookup
+
+
+@functools.cache
+def _field(info: FieldInfo) -> Field:
+    is_list = typing.get_origin(info.type) is list
+    inner = item_type(info.type) if is_list else info.type
+    return Field(lookup_of(inner), "merge" in info.merge.strategies, info.merge.key)
+
+
+def merge_patch(target: Any, patch: Any) -> Any:
+    """`target` with `patch` merged in, as a new document; neither argument is changed."""
+    if not isinstance(patch, dict):
+        return patch
+    result = dict(target) if isinstance(target, dict) else {}
+    for key, value in patch.items():
+        if value is None:
+            result.pop(key, None)
+        else:
+            result[key] = merge_patch(result.get(key), value)
+    return result
+
 
 JSON_PATCH = "application/json-patch+json"
 MERGE_PATCH = "application/merge-patch+json"

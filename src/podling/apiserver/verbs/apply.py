@@ -10,24 +10,28 @@ from typing import Any
 
 import msgspec
 
-from podling.apiserver.apply.application import Application
+from podling.apiserver.apply.apply import Application, by_apply
 from podling.apiserver.apply.configuration import configured_fields
-from podling.apiserver.apply.parts import belonging
+from podling.apiserver.apply.fields import belonging
 from podling.apiserver.apply.schema import schema_of
-from podling.apiserver.apply.tracking import by_apply
-from podling.apiserver.aside import aside
-from podling.apiserver.context import RequestContext
-from podling.apiserver.request import flag
-from podling.apiserver.response import Response
+from podling.apiserver.request.aside import aside
+from podling.apiserver.request.context import RequestContext
+from podling.apiserver.request.request import flag
+from podling.apiserver.request.response import Response
 from podling.apiserver.verbs.body import other_kind
+from podling.apiserver.verbs.field_manager import (
+    REPEATED_AFTER_ADMISSION,
+    drop_repeated_owners,
+    field_manager,
+    has_status,
+    writer,
+)
 from podling.apiserver.verbs.options import field_validation, is_dry_run
-from podling.apiserver.verbs.owners import REPEATED_AFTER_ADMISSION, drop_repeated_owners
 from podling.apiserver.verbs.scope import Scope
 from podling.apiserver.verbs.show import show
-from podling.apiserver.verbs.tracked import field_manager, has_status, writer
 from podling.apiserver.verbs.update import check_place, check_uid
 from podling.apiserver.verbs.yaml_process import read_any_yaml
-from podling.model import json
+from podling.model.codec import json
 from podling.model.errors import Cause, StatusError, bad_request, conflict, invalid
 from podling.watch.entry import Entry
 

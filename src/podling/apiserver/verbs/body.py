@@ -7,19 +7,19 @@ from typing import NamedTuple, TypeVar
 
 import msgspec
 
-from podling.apiserver.aside import aside
-from podling.apiserver.context import RequestContext
-from podling.apiserver.negotiation import body_format
-from podling.apiserver.protobuf import decode as protobuf
+from podling.apiserver.protobuf.wire import decode
+from podling.apiserver.request.aside import aside
+from podling.apiserver.request.context import RequestContext
+from podling.apiserver.request.negotiation import body_format
 from podling.apiserver.verbs.options import field_validation
 from podling.apiserver.verbs.yaml_process import read_any_yaml
-from podling.model import json
-from podling.model.base import Object
+from podling.model.codec import json
+from podling.model.codec.fields import Object
+from podling.model.codec.json import field_faults, strict_message
 from podling.model.errors import StatusError, bad_request
-from podling.model.options import DeleteOptions
-from podling.model.pod import Eviction
 from podling.model.scheme import by_kind
-from podling.model.strict import field_faults, strict_message
+from podling.model.types.meta import DeleteOptions
+from podling.model.types.pod import Eviction
 
 T = TypeVar("T", bound=Object)
 
@@ -52,7 +52,7 @@ async def json_body(context: RequestContext, type_: type[Object]) -> Body:
 
 
 def _of_protobuf(body: bytes, type_: type[Object]) -> bytes:
-    return msgspec.json.encode(protobuf.decode(body, type_))
+    return msgspec.json.encode(decode(body, type_))
 
 
 async def read_object(context: RequestContext, type_: type[T], options_kind: str) -> T:

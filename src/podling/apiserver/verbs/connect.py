@@ -1,15 +1,131 @@
-"""A connection to the node of an object, or to what runs there: log, exec, attach, portforward, proxy."""
+"""A connection to the node of an object, or to what runs there: log, exec, attach, portforward, proxy.
+
+Exec that first makes the container to be connected to (R-DBG-2), behind the gate ExecEphemeralContainer:
+`exec?ephemeralContainerName=N&ephemeralContainerImage=I&command=...`.
+
+A front on the ephemeral containers of the pod, as the second of the designs had it: one is added, started by
+the kubelet like any other, and the connection that asked for it becomes an attach to it.
+"""
 
 from __future__ import annotations
 
-from typing import cast
+from collections.abc import Callable
+from typing import Any, cast
 
-from podling.apiserver.context import RequestContext
-from podling.apiserver.proxy_target import asked_of
-from podling.apiserver.registry.kind import Connect
-from podling.apiserver.response import Response
-from podling.apiserver.verbs.exec_container import attach_again, exec_container, makes_container
+import msgspec
+
+from podling.apiserver.connect.http import asked_of
+from podling.apiserver.kinds.kind import Connect, Part
+from podling.apiserver.kinds.pods.ephemeral import is_free, take_name
+from podling.apiserver.request.context import RequestContext
+from podling.apiserver.request.request import Query, flag
+from podling.apiserver.request.response import Response
+from podling.apiserver.rules.field import required
+from podling.apiserver.verbs.members import put_in, until
 from podling.apiserver.verbs.scope import Scope
+from podling.model.errors import bad_request, invalid
+from podling.model.types.container import Capabilities, EphemeralContainer, SecurityContext
+from podling.model.types.pod import Pod
+
+NAME, IMAGE = "ephemeralContainerName", "ephemeralContainerImage"
+CAPABILITIES = ("SYS_PTRACE", "SYS_ADMIN")
+STREAMS = ("stdin", "stdout", "stderr", "tty")
+ON_ITS_WAY = frozenset({"", "ContainerCreating", "PodInitializing"})
+"""Waiting reasons that mean no trouble."""
+NEVER_BEGAN = "StartError"
+"""The reason of a container that is called terminated though it did not run."""
+FROM_FIRST_TO_LAST = {"replay": ("true",), "exitCode": ("true",)}
+
+
+def makes_container(query: Query) -> bool:
+    return bool(_first(query, NAME) or _first(query, IMAGE))
+
+
+async def exec_container(
+    context: RequestContext, scope: Scope, pod: Pod, rules: Callable[[str], Part[Any]]
+) -> Response:
+    container = asked_container(pod, context.query)
+    if not context.request.headers.get("Upgrade"):
+        raise bad_request("Upgrade request required")
+    if not pod.spec.node_name:
+        raise bad_request(f"pod {pod.metadata.name} does not have a host assigned")
+    name = container.name
+    await put_in(
+        context,
+        scope,
+        rules(name),
+        lambda obj: take_name(obj, container),
+        lambda obj: is_free(obj, name),
+        dry_run=False,
+    )
+    started = await until(
+        scope.store, scope.namespace(context), pod.metadata.name, lambda obj: has_begun(obj, name)
+    )
+    return await scope.connector(_attach(context, name), started)
+
+
+def attach_again(context: RequestContext, pod: Pod) -> RequestContext:
+    """`attach?ephemeralContainerName=N` by whom the connection broke for. Raises StatusError 400 for a name
+    that is no ephemeral container's."""
+    name = _first(context.query, NAME)
+    if all(container.name != name for container in pod.spec.ephemeral_containers):
+        raise bad_request(f"container {name} is not valid for pod {pod.metadata.name}")
+    query = {stream: context.query[stream] for stream in STREAMS if stream in context.query}
+    return msgspec.structs.replace(context, query={**query, "container": (name,)})
+
+
+def asked_container(pod: Pod, query: Query) -> EphemeralContainer:
+    """Raises StatusError 422 when one of name and image is missing."""
+    for missing in (one for one in (NAME, IMAGE) if not _first(query, one)):
+        cause = required(missing, f"{NAME} and {IMAGE} must be given together")
+        raise invalid("PodExecOptions", pod.metadata.name, [cause])
+    return EphemeralContainer(
+        name=_first(query, NAME),
+        image=_first(query, IMAGE),
+        command=list(query.get("command", ())),
+        image_pull_policy="Always",
+        security_context=SecurityContext(capabilities=Capabilities(add=list(CAPABILITIES))),
+        stdin=flag(query, "stdin"),
+        tty=flag(query, "tty"),
+        target_container_name=_target(pod, query),
+    )
+
+
+def _target(pod: Pod, query: Query) -> str:
+    """Whose processes it sees: all of the pod's, else those of the container named, or of the only one."""
+    spec = pod.spec
+    if spec.share_process_namespace or spec.host_pid:
+        return ""
+    return _first(query, "container") or (spec.containers[0].name if len(spec.containers) == 1 else "")
+
+
+def has_begun(pod: Pod, name: str) -> bool:
+    """It may have ended already, too: its log has all it printed, and the kubelet its exit code. Raises
+    StatusError 400 for a container that will not begin by itself."""
+    statuses = pod.status.ephemeral_container_statuses
+    state = next((status.state for status in statuses if status.name == name), None)
+    subject = f"container {name} in pod {pod.metadata.name}"
+    if state is None:
+        return False
+    if state.terminated and state.terminated.reason == NEVER_BEGAN:
+        raise bad_request(f"{subject} could not be started: {state.terminated.message}")
+    if state.waiting and state.waiting.reason not in ON_ITS_WAY:
+        why = f"{state.waiting.reason}: {state.waiting.message}"
+        raise bad_request(f"{subject} is waiting to start: {why}")
+    return state.running is not None or state.terminated is not None
+
+
+def _attach(context: RequestContext, name: str) -> RequestContext:
+    """From the container's first word on, as it has run for a moment already, to its exit code."""
+    query: dict[str, Any] = {stream: context.query[stream] for stream in STREAMS if stream in context.query}
+    info = context.info._replace(subresource="attach")
+    return msgspec.structs.replace(
+        context, info=info, query={**query, **FROM_FIRST_TO_LAST, "container": (name,)}
+    )
+
+
+def _first(query: Query, name: str) -> str:
+    return query.get(name, ("",))[0]
 
 
 async def connect(context: RequestContext, scope: Scope) -> Response:

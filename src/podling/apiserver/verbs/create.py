@@ -1,17 +1,93 @@
-"""POST of a new object."""
+"""POST of a new object.
+
+POST to a subresource that answers, such as a service account's `token`: nothing is stored.
+
+POST to a subresource that acts on its object, such as `binding` and `eviction`.
+
+POST of a question that is answered and not stored.
+"""
 
 from __future__ import annotations
 
-from podling.apiserver.context import RequestContext
-from podling.apiserver.response import Response
+from typing import Any, cast
+
+import msgspec
+
+from podling.apiserver.kinds.kind import Action, Answer, Deletion
+from podling.apiserver.kinds.reviews import Review
+from podling.apiserver.request.context import RequestContext
+from podling.apiserver.request.response import Response
+from podling.apiserver.store import object_meta
+from podling.apiserver.store.store import UNRULED
 from podling.apiserver.verbs.body import read_object
+from podling.apiserver.verbs.field_manager import drop_repeated_owners, tracked
 from podling.apiserver.verbs.options import is_dry_run
-from podling.apiserver.verbs.owners import drop_repeated_owners
 from podling.apiserver.verbs.scope import Scope
-from podling.apiserver.verbs.show import show
-from podling.apiserver.verbs.tracked import tracked
+from podling.apiserver.verbs.show import show, show_answer
+from podling.apiserver.verbs.update import check_place
+from podling.model.errors import invalid
+from podling.watch.entry import Entry
 
 OPTIONS = "CreateOptions"
+
+
+async def answer(context: RequestContext, scope: Scope) -> Response:
+    subresource = cast(Answer[Any], scope.subresource)
+    dry_run = is_dry_run(context.query.get("dryRun", ()), OPTIONS)
+    namespace, name = scope.namespace(context), context.info.name
+    obj = scope.store.find(namespace, name).object
+    body: Any = await read_object(context, subresource.body, OPTIONS)
+    body.metadata.name = body.metadata.name or name
+    check_place(body.metadata, namespace, name)
+    body.metadata.namespace = namespace
+    body.metadata.managed_fields = []
+    if faults := subresource.validate(body):
+        group = body.API_VERSION.rpartition("/")[0]
+        raise invalid(body.KIND, "", faults, group)
+    await scope.admission(context, "CREATE", dry_run=dry_run).admit(body, None)
+    subresource.answer(obj, body, scope.judges, context.now)
+    return show_answer(context, body)
+
+
+CREATED = msgspec.json.encode(
+    {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201}
+)
+
+
+async def act(context: RequestContext, scope: Scope) -> Response:
+    action = cast(Action[Any], scope.subresource)
+    dry_run = is_dry_run(context.query.get("dryRun", ()), OPTIONS)
+    namespace, name = scope.namespace(context), context.info.name
+    body = await read_object(context, action.body, OPTIONS)
+    body.metadata.name = body.metadata.name or name
+    check_place(body.metadata, namespace, name)
+    effect = action.effect(scope.store.copy(scope.store.find(namespace, name)), body, context.now)
+    if isinstance(effect, Deletion):
+        dry_run = dry_run or is_dry_run(effect.options.dry_run, "DeleteOptions")
+        admission = scope.admission(context, "DELETE", dry_run=dry_run)
+        await scope.store.delete(
+            namespace, name, effect.options, admission, mark=effect.mark, dry_run=dry_run
+        )
+        return Response(201, CREATED)
+
+    def change(standing: Entry) -> Any:
+        return action.effect(scope.store.copy(standing), body, context.now)
+
+    admission = scope.admission(context, "UPDATE", dry_run=dry_run)
+    await scope.store.update(namespace, name, change, admission, rules=UNRULED, dry_run=dry_run)
+    return Response(201, CREATED)
+
+
+async def review(context: RequestContext, scope: Scope) -> Response:
+    kind, resource = cast(Review[Any], scope.store.kind), scope.resource
+    obj = await read_object(context, resource.type, OPTIONS)
+    object_meta.place(obj.metadata, scope.namespace(context))
+    if faults := kind.validate(obj):
+        raise invalid(resource.kind, obj.metadata.name, faults, resource.group)
+    # Who manages which field is the server's to say, and it manages nothing of a question.
+    obj.metadata.managed_fields = []
+    kind.answer(obj, context.user, scope.judges, context.now)
+    return show_answer(context, obj)
 
 
 async def create(context: RequestContext, scope: Scope) -> Response:

@@ -1,18 +1,22 @@
-"""DELETE of one object: with grace, held by finalizers, or at once; answered as Kubernetes does each."""
+"""DELETE of one object: with grace, held by finalizers, or at once; answered as Kubernetes does each.
+
+DELETE of all objects of a list: each as if alone; the answer is the list as it was.
+"""
 
 from __future__ import annotations
 
 import msgspec
 
-from podling.apiserver.context import RequestContext
-from podling.apiserver.response import Response
+from podling.apiserver.request.context import RequestContext
+from podling.apiserver.request.response import Response
 from podling.apiserver.verbs.body import read_object
+from podling.apiserver.verbs.list import list_options, select
 from podling.apiserver.verbs.options import is_dry_run, options
 from podling.apiserver.verbs.scope import Scope
-from podling.apiserver.verbs.show import show
-from podling.model.errors import Cause, invalid
-from podling.model.options import DeleteOptions
+from podling.apiserver.verbs.show import show, show_list
+from podling.model.errors import Cause, StatusError, invalid
 from podling.model.scheme import Resource
+from podling.model.types.meta import DeleteOptions
 from podling.watch.entry import Entry
 
 OPTIONS = "DeleteOptions"
@@ -73,3 +77,19 @@ def success(resource: Resource, entry: Entry) -> bytes:
             "details": {key: value for key, value in details.items() if value},
         }
     )
+
+
+async def deletecollection(context: RequestContext, scope: Scope) -> Response:
+    wanted = await delete_options(context)
+    dry_run = is_dry_run(wanted.dry_run, OPTIONS)
+    page = await select(context, scope, list_options(context))
+    admission = scope.admission(context, "DELETE", dry_run=dry_run)
+    for entry in page.entries:
+        meta = entry.object.metadata
+        try:
+            await scope.store.delete(meta.namespace, meta.name, wanted, admission, dry_run=dry_run)
+        except StatusError as error:
+            # Somebody else has deleted it: that is what was asked for.
+            if error.code != 404:
+                raise
+    return show_list(context, scope, page.entries, page.metadata)

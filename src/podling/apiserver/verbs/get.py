@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from podling.apiserver.context import RequestContext
-from podling.apiserver.response import Response
-from podling.apiserver.verbs.freshness import until_fresh
-from podling.apiserver.verbs.list_options import revision
+from podling.apiserver.request.context import RequestContext
+from podling.apiserver.request.response import Response
+from podling.apiserver.verbs.list_options import revision, until_fresh
 from podling.apiserver.verbs.scope import Scope
 from podling.apiserver.verbs.show import show
 

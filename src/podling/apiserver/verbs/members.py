@@ -4,30 +4,46 @@
 Each write is an update of the object, decided on what stands: of many that take one name at the same time
 exactly one does. Admission is asked about the subresource the list is written through, so that nobody goes
 around it.
+
+Waiting, within a request, for an object to become what the request needs: woken by its changes, never by
+time.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from contextlib import closing
 from typing import Any, cast
 
 import msgspec
 from msgspec.structs import replace
 
-from podling.apiserver.context import RequestContext
-from podling.apiserver.registry.kind import Members, Part
-from podling.apiserver.response import Response
+from podling.apiserver.kinds.kind import Members, Part
+from podling.apiserver.request.context import RequestContext
+from podling.apiserver.request.response import Response
+from podling.apiserver.store.store import Store
 from podling.apiserver.verbs.body import read_object
 from podling.apiserver.verbs.delete import delete_options
+from podling.apiserver.verbs.field_manager import tracked
 from podling.apiserver.verbs.options import is_dry_run
 from podling.apiserver.verbs.scope import Scope
-from podling.apiserver.verbs.tracked import tracked
-from podling.apiserver.verbs.until import until
 from podling.apiserver.verbs.update import check_place
-from podling.model import json
-from podling.model.errors import StatusError
+from podling.model.codec import json
+from podling.model.errors import StatusError, service_unavailable
 from podling.watch.entry import Entry
+
+
+async def until(store: Store[Any], namespace: str, name: str, holds: Callable[[Any], bool]) -> Any:
+    """The object, as soon as it is so. Raises StatusError: 404 when it is gone, 503 when this server ends,
+    and whatever `holds` raises.
+    """
+    with closing(store.cache.watch(store.prefix(namespace) + name, store.cache.revision)) as changes:
+        while not holds(obj := store.find(namespace, name).object):
+            if await anext(changes, None) is None:
+                raise service_unavailable("the server is shutting down")
+    return obj
+
 
 OPTIONS = "UpdateOptions"
 LONGEST_WAIT = 30.0

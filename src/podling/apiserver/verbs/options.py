@@ -8,9 +8,9 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from podling.apiserver.request import Query, is_true
+from podling.apiserver.request.request import Query, is_true
+from podling.model.codec.fields import fields_of, item_type
 from podling.model.errors import Cause, StatusError, bad_request, invalid
-from podling.model.fields import fields_of, item_type
 
 T = TypeVar("T", bound=msgspec.Struct)
 

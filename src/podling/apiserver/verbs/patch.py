@@ -6,22 +6,21 @@ from typing import Any
 
 import msgspec
 
-from podling.apiserver.aside import aside
-from podling.apiserver.context import RequestContext
 from podling.apiserver.patch.parse import APPLY, parse_patch, patch_faults
-from podling.apiserver.registry import field
-from podling.apiserver.response import Response
+from podling.apiserver.request.aside import aside
+from podling.apiserver.request.context import RequestContext
+from podling.apiserver.request.response import Response
+from podling.apiserver.rules import field
 from podling.apiserver.verbs.apply import apply
 from podling.apiserver.verbs.body import other_kind
+from podling.apiserver.verbs.field_manager import REPEATED_AFTER_ADMISSION, drop_repeated_owners, tracked
 from podling.apiserver.verbs.options import field_validation, is_dry_run
-from podling.apiserver.verbs.owners import REPEATED_AFTER_ADMISSION, drop_repeated_owners
 from podling.apiserver.verbs.scope import Scope
 from podling.apiserver.verbs.show import show
-from podling.apiserver.verbs.tracked import tracked
 from podling.apiserver.verbs.update import check_place, check_uid
-from podling.model import json
+from podling.model.codec import json
+from podling.model.codec.json import field_faults, strict_message
 from podling.model.errors import Cause, StatusError, bad_request, invalid
-from podling.model.strict import field_faults, strict_message
 from podling.watch.entry import Entry
 
 OPTIONS = "PatchOptions"

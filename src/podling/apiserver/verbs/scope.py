@@ -7,15 +7,15 @@ from typing import Any
 
 import msgspec
 
-from podling.apiserver.admission.plugin import Attributes, Chain, Operation
-from podling.apiserver.authz.authorizer import Decision, refusal
-from podling.apiserver.context import RequestContext
-from podling.apiserver.judges import Judges
-from podling.apiserver.registry.kind import Part, Subresource
-from podling.apiserver.registry.store import Store
-from podling.apiserver.request import User
-from podling.apiserver.response import Response
-from podling.apiserver.table import Tables
+from podling.apiserver.admission.chain import Attributes, Chain, Operation
+from podling.apiserver.authz.authorizers import Decision, refusal
+from podling.apiserver.authz.reviewer import Judges
+from podling.apiserver.kinds.kind import Part, Subresource
+from podling.apiserver.request.context import RequestContext
+from podling.apiserver.request.request import User
+from podling.apiserver.request.response import Response
+from podling.apiserver.show.table import Tables
+from podling.apiserver.store.store import Store
 from podling.model.scheme import Resource
 
 Connector = Callable[[RequestContext, Any], Awaitable[Response]]

@@ -6,10 +6,9 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from podling.apiserver.verbs.scope import Scope
-from podling.model import field_selector, selector
 from podling.model.errors import bad_request
-from podling.model.field_selector import FieldSelector
-from podling.model.options import ListOptions
+from podling.model.selectors import FieldSelector, parse_field_selector, parse_label_selector
+from podling.model.types.meta import ListOptions
 from podling.watch.entry import Entry
 
 Match = Callable[[Entry], bool]
@@ -24,8 +23,8 @@ ON_ALL_KINDS: Mapping[str, Read] = {
 def matcher(scope: Scope, wanted: ListOptions) -> Match | None:
     """None when everything is wanted. Raises StatusError 400 for a selector that cannot be read, or names a
     field this kind cannot be selected by."""
-    fields = field_selector.parse(wanted.field_selector)
-    labels = selector.parse(wanted.label_selector)
+    fields = parse_field_selector(wanted.field_selector)
+    labels = parse_label_selector(wanted.label_selector)
     if not fields and not labels:
         return None
     readers, has_labels = _readers(scope, fields), labels.for_many()

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from podling.apiserver.context import RequestContext
-from podling.apiserver.partial_metadata import (
+from podling.apiserver.request.context import RequestContext
+from podling.apiserver.request.response import Response
+from podling.apiserver.show.partial import (
     MetadataFrames,
     metadata_of,
     partial_metadata,
     partial_metadata_list,
 )
-from podling.apiserver.response import Response
-from podling.apiserver.table import TableFrames, include_object
+from podling.apiserver.show.table import TableFrames, include_object
 from podling.apiserver.verbs.scope import Scope
-from podling.model import json
-from podling.model.meta import KubeObject, ListMeta
+from podling.model.codec import json
 from podling.model.scheme import Resource
+from podling.model.types.meta import KubeObject, ListMeta
 from podling.watch.entry import Entry, items
 from podling.watch.frames import Frames
 

@@ -4,18 +4,17 @@ from __future__ import annotations
 
 from typing import Any
 
-from podling.apiserver.aside import aside
-from podling.apiserver.context import RequestContext
-from podling.apiserver.registry import field
-from podling.apiserver.response import Response
+from podling.apiserver.request.aside import aside
+from podling.apiserver.request.context import RequestContext
+from podling.apiserver.request.response import Response
+from podling.apiserver.rules import field
 from podling.apiserver.verbs.body import Body, json_body, object_of
+from podling.apiserver.verbs.field_manager import drop_repeated_owners, tracked
 from podling.apiserver.verbs.options import is_dry_run
-from podling.apiserver.verbs.owners import drop_repeated_owners
 from podling.apiserver.verbs.scope import Scope
 from podling.apiserver.verbs.show import show
-from podling.apiserver.verbs.tracked import tracked
 from podling.model.errors import bad_request, invalid
-from podling.model.meta import KubeObject, ObjectMeta
+from podling.model.types.meta import KubeObject, ObjectMeta
 from podling.watch.entry import Entry
 
 OPTIONS = "UpdateOptions"

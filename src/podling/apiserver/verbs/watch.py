@@ -10,19 +10,18 @@ from collections.abc import AsyncGenerator
 
 import msgspec
 
-from podling.apiserver.context import RequestContext
-from podling.apiserver.negotiation import JSON, YAML
-from podling.apiserver.response import Response
-from podling.apiserver.verbs.freshness import until_fresh
-from podling.apiserver.verbs.list_options import check_watch, revision
+from podling.apiserver.connect.web_socket import WatchSocket, wants_web_socket
+from podling.apiserver.request.context import RequestContext
+from podling.apiserver.request.negotiation import JSON, YAML
+from podling.apiserver.request.response import Response
+from podling.apiserver.verbs.list_options import check_watch, revision, until_fresh
 from podling.apiserver.verbs.options import options
 from podling.apiserver.verbs.scope import Scope
 from podling.apiserver.verbs.selection import matcher
 from podling.apiserver.verbs.show import frames as frames_of
-from podling.apiserver.web_socket import WatchSocket, wants_web_socket
-from podling.model import field_selector
 from podling.model.errors import StatusError, bad_request, gone, not_acceptable
-from podling.model.options import ListOptions
+from podling.model.selectors import escaped, parse_field_selector
+from podling.model.types.meta import ListOptions
 from podling.storage.interface import CompactedError
 from podling.watch.subscription import Subscription
 
@@ -75,9 +74,9 @@ async def _subscribe(context: RequestContext, scope: Scope, wanted: ListOptions)
 
 def one_name(selector: str, name: str) -> str:
     """The field selector of a watch of one object. Raises StatusError 400 when it selects another."""
-    asked = field_selector.parse(selector)
+    asked = parse_field_selector(selector)
     if not asked:
-        return f"{NAME}={field_selector.escaped(name)}"
+        return f"{NAME}={escaped(name)}"
     if asked.exact(NAME) != name:
         raise bad_request("fieldSelector metadata.name doesn't match requested name")
     return selector

@@ -14,8 +14,8 @@ from asyncio.subprocess import PIPE
 import msgspec
 
 from podling.apiserver.verbs.yaml_body import YamlBody, read_yaml
+from podling.model.codec.json import may_repeat_keys
 from podling.model.errors import StatusError, bad_request, internal
-from podling.model.strict import may_repeat_keys
 
 SHORT = 8 * 1024
 """Bytes that are read at once: 20 ms at the worst."""

@@ -3,6 +3,9 @@
 Nothing is decided here. A call that changes something is given two minutes, as Kubernetes' kubelet gives it
 (a sandbox four: networks may be slow), a question half a minute; a call told how long to take gets that on
 top; pulling an image takes as long as it takes: whoever asked gives it up when it makes no progress.
+
+How far the pulls of a containerd have come, from its content and snapshots services: CRI is silent about a
+pull until it is over.
 """
 
 from __future__ import annotations
@@ -12,14 +15,46 @@ from collections.abc import AsyncIterator, Mapping
 
 from google.protobuf.message import Message
 
-from podling.cri.features import told_features
+from podling.cri.grpc import containerd_content_pb2 as content_pb
 from podling.cri.grpc import cri_pb2 as pb
 from podling.cri.grpc.connection import Answer, Connection
 from podling.cri.grpc.containerd_images import ContainerdImages
-from podling.cri.grpc.containerd_pulls import ContainerdPulls
 from podling.cri.grpc.containerd_tasks import ContainerdTasks
 from podling.cri.grpc.events import Sleep, runtime_events
-from podling.cri.interface import ImageMount, PullProgress, RuntimeEvent, RuntimeFeatures
+from podling.cri.interface import (
+    ImageMount,
+    PullProgress,
+    RuntimeEvent,
+    RuntimeFault,
+    RuntimeFeatures,
+    told_features,
+)
+
+_LIST = "/containerd.services.content.v1.Content/ListStatuses"
+_METADATA = (("containerd-namespace", "k8s.io"),)
+_DEADLINE = 30.0
+
+
+class ContainerdPulls:
+    def __init__(self, connection: Connection, images: ContainerdImages) -> None:
+        self._connection = connection
+        self._images = images
+
+    async def progress(self) -> PullProgress | None:
+        """None while all is there and layers are unpacked, which shows nowhere, and from a runtime that is
+        not containerd. Raises RuntimeFault."""
+        try:
+            answer = await self._connection.call(
+                _LIST, content_pb.ListStatusesRequest(), content_pb.ListStatusesResponse, _DEADLINE, _METADATA
+            )
+            fetched = frozenset((status.ref, status.offset) for status in answer.statuses)
+            # The place to unpack a layer to is made before the layer is fetched.
+            return fetched or (None if await self._images.unpacking() else fetched)
+        except RuntimeFault as fault:
+            if fault.code == "UNIMPLEMENTED":
+                return None
+            raise
+
 
 _CHANGE = 120.0
 _SANDBOX = 240.0

@@ -5,6 +5,8 @@ read ▸ pods over their own limits: evict those ▸ thresholds crossed? ▸ rec
 
 Room cannot be waited for as an event: no kernel tells that a file system is nearly full. A look costs some
 tens of microseconds; pods are only measured when there is something to decide about them.
+
+The node's pods to the one who evicts them: workers end them, the node's object says that it happens.
 """
 
 from __future__ import annotations
@@ -17,26 +19,29 @@ from pathlib import Path
 from typing import NoReturn, Protocol
 
 from podling.cri.interface import RuntimeFault
-from podling.kubelet.collecting.images import ImageCollector
-from podling.kubelet.eviction import messages
-from podling.kubelet.eviction.local_storage import excess, is_limited
-from podling.kubelet.eviction.ranking import Candidate, ranked
-from podling.kubelet.eviction.readings import NodeReadings
+from podling.kubelet.eviction.ranking import EVICTED, Candidate, excess, is_limited, node_is_low, ranked
 from podling.kubelet.eviction.thresholds import (
     CONDITIONS,
     DISK_PRESSURE,
     NODEFS,
     NODEFS_INODES,
     RESOURCES,
+    NodeReadings,
     Readings,
     Threshold,
     is_crossed,
     thresholds,
 )
-from podling.kubelet.node.node_context import NodeContext
+from podling.kubelet.images.garbage import ImageCollector
+from podling.kubelet.node.allocations import Allocations
+from podling.kubelet.node.reporter import NodeReporter
+from podling.kubelet.plan.ending import FAILED
+from podling.kubelet.pod.observed import Termination
 from podling.kubelet.stats.collector import StatsCollector
-from podling.model.meta import KubeObject
-from podling.model.pod import Pod
+from podling.kubelet.worker.context import NodeContext
+from podling.kubelet.worker.workers import PodWorkers
+from podling.model.types.meta import KubeObject
+from podling.model.types.pod import Pod
 
 GRACE = 1
 """Seconds a pod has that must go at once."""
@@ -151,7 +156,7 @@ class EvictionManager:
         ]
         for first in ranked(resource, candidates)[:1]:
             reading = readings.get(threshold.signal)
-            message = messages.node_is_low(threshold, reading, first.pod, first.stats)
+            message = node_is_low(threshold, reading, first.pod, first.stats)
             await self._evict(first.pod, message, self._grace(first.pod, threshold), threshold.signal)
             return True
         return False
@@ -182,8 +187,38 @@ class EvictionManager:
         return most if own is None else min(own, most)
 
     async def _evict(self, pod: Pod, message: str, grace_seconds: int, signal: str) -> None:
-        self._node.events.warning(pod, messages.REASON, message)
+        self._node.events.warning(pod, EVICTED, message)
         self._node.pod_counts.evictions[signal] += 1
         with suppress(TimeoutError):
             async with asyncio.timeout(LONGEST_END):
                 await self._pods.evict(pod, message, grace_seconds)
+
+
+class NodePods:
+    """Keeps the promise of `manager.Evictable`."""
+
+    def __init__(self, workers: PodWorkers, reporter: NodeReporter, allocations: Allocations) -> None:
+        self._workers = workers
+        self._reporter = reporter
+        self._allocations = allocations
+
+    def running(self) -> Iterable[Pod]:
+        return [worker.pod_with_status for worker in self._workers if worker.asks_for_room]
+
+    async def evict(self, pod: Pod, message: str, grace_seconds: int) -> None:
+        worker = self._workers.get(pod.metadata.uid)
+        if worker is not None:
+            worker.terminate(Termination(EVICTED, message, FAILED, grace_seconds, is_disruption=True))
+            await self._allocations.released(pod.metadata.uid)
+
+    async def clear_ended(self) -> None:
+        async with asyncio.TaskGroup() as tasks:
+            for worker in self._workers:
+                tasks.create_task(worker.clear())
+
+    def node(self) -> KubeObject:
+        return self._reporter.node
+
+    def pressed(self, conditions: frozenset[str]) -> None:
+        self._reporter.pressures = conditions
+        self._reporter.refresh()

@@ -2,22 +2,77 @@
 
 Whoever uses more than it asked for goes before whoever does not; then the lesser priority; then whoever is
 furthest above what it asked for. Process ids are asked for by nobody: there only priority and number count.
+
+What an evicted pod is told, in Kubernetes' words. Pure.
+
+Pods that have written more to the node's disk than they may: more than a volume, the pod or one of its
+containers is allowed. Pure.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 import msgspec
 
-from podling.kubelet.eviction.thresholds import INODES, STORAGE
-from podling.kubelet.planning.admission import is_critical
-from podling.kubelet.stats.summary import PodStats
-from podling.model.pod import Pod
+from podling.kubelet.eviction.thresholds import INODES, RESOURCES, STORAGE, Reading, Threshold
+from podling.kubelet.plan.admission import is_critical
+from podling.kubelet.stats.summary import ContainerStats, PodStats
 from podling.model.quantity import Quantity
-from podling.model.resources import pod_requests
+from podling.model.rules.resources import pod_limits, pod_requests
+from podling.model.types.pod import Pod
 
+EVICTED = "Evicted"
 _ZERO = Quantity("0")
+
+
+def node_is_low(threshold: Threshold, reading: Reading | None, pod: Pod, stats: PodStats) -> str:
+    """On which resource, by how much, and what the pod's containers have to do with it."""
+    resource = RESOURCES[threshold.signal]
+    text = f"The node was low on resource: {resource}. "
+    if reading is not None:
+        least, left = threshold.amount.of(reading.capacity), reading.available
+        text += f"Threshold quantity: {_shown(least, resource)}, available: {_shown(left, resource)}. "
+    return text + "".join(_blame(resource, pod, container) for container in stats.containers)
+
+
+def _blame(resource: str, pod: Pod, stats: ContainerStats) -> str:
+    container = next((c for c in pod.spec.containers if c.name == stats.name), None)
+    used = container_usage(resource, stats)
+    if container is None or used is None:
+        return ""
+    request = container.resources.requests.get(resource, _ZERO)
+    if used <= request.value():
+        return ""
+    return (
+        f"Container {container.name} was using {_shown(used, resource)}, request is {request}, "
+        f"has larger consumption of {resource}. "
+    )
+
+
+def container_usage(resource: str, stats: ContainerStats) -> int | None:
+    """Bytes; of the disk, what is in the writable layer and the logs."""
+    if resource == "memory":
+        return stats.memory.working_set_bytes if stats.memory else None
+    if resource == STORAGE and stats.rootfs is not None and stats.logs is not None:
+        return (stats.rootfs.used_bytes or 0) + (stats.logs.used_bytes or 0)
+    return None
+
+
+def _shown(amount: int, resource: str) -> str:
+    return str(Quantity.of_bytes(amount) if resource in ("memory", STORAGE) else Quantity(amount))
+
+
+def volume_is_full(name: str, limit: Quantity) -> str:
+    return f'Usage of EmptyDir volume "{name}" exceeds the limit "{limit}". '
+
+
+def pod_is_full(limit: Quantity) -> str:
+    return f"Pod ephemeral local storage usage exceeds the total limit of containers {limit}. "
+
+
+def container_is_full(name: str, limit: Quantity) -> str:
+    return f'Container {name} exceeded its local ephemeral storage limit "{limit}". '
 
 
 class Candidate(msgspec.Struct, frozen=True):
@@ -49,3 +104,31 @@ def usage(resource: str, stats: PodStats) -> int:
     if resource == INODES:
         return (stats.ephemeral_storage.inodes_used or 0) if stats.ephemeral_storage else 0
     return (stats.process_stats.process_count or 0) if stats.process_stats else 0
+
+
+def is_limited(pod: Pod) -> bool:
+    """Whether there is anything to be measured at all."""
+    return bool(pod_limits(pod).get(STORAGE)) or any(True for _ in _volume_limits(pod))
+
+
+def excess(pod: Pod, stats: PodStats) -> str:
+    """Why the pod has to go; "" when it need not."""
+    used = {volume.name: volume.used_bytes or 0 for volume in stats.volume}
+    for name, limit in _volume_limits(pod):
+        if used.get(name, 0) > limit.value():
+            return volume_is_full(name, limit)
+    whole = pod_limits(pod).get(STORAGE)
+    if whole and stats.ephemeral_storage and (stats.ephemeral_storage.used_bytes or 0) > whole.value():
+        return pod_is_full(whole)
+    limits = {c.name: c.resources.limits.get(STORAGE) for c in pod.spec.containers}
+    for container in stats.containers:
+        own = limits.get(container.name)
+        if own and (container_usage(STORAGE, container) or 0) > own.value():
+            return container_is_full(container.name, own)
+    return ""
+
+
+def _volume_limits(pod: Pod) -> Iterator[tuple[str, Quantity]]:
+    for volume in pod.spec.volumes:
+        if volume.empty_dir is not None and volume.empty_dir.size_limit:
+            yield volume.name, volume.empty_dir.size_limit

@@ -13,10 +13,10 @@ from datetime import datetime
 
 import msgspec
 
-from podling.kubelet.planning.admission import Amounts, Shortage, amounts, shortages
-from podling.kubelet.planning.resize import ResizeAnswer, first_to_be_resized, judge
-from podling.model.container import ResourceList
-from podling.model.pod import Pod
+from podling.kubelet.plan.admission import Amounts, Shortage, amounts, shortages
+from podling.kubelet.plan.resize import ResizeAnswer, first_to_be_resized, judge
+from podling.model.types.container import ResourceList
+from podling.model.types.pod import Pod
 
 
 class _Asked(msgspec.Struct, frozen=True):

@@ -1,312 +1,157 @@
-"""Applies the planner's actions: the calls each one makes, and what is learnt from their outcome.
+"""What a plan may ask for, and the plan itself. A worker applies each action once; `key` names it while it
+is in flight.
 
-Starting things is tried once, a failure is recorded and the planner decides when to try again. Stopping and
-removing are tried here until they are done, because nothing else can follow.
+A container's actions share the name or id of the container in their key, so that the planner can ask "is
+anything happening to it?" of nothing but a set of strings.
 """
 
 from __future__ import annotations
 
-import asyncio
-import contextlib
-import logging
-from collections.abc import Awaitable, Callable, Iterator
+from datetime import datetime
 
-from podling.cri.grpc import cri_pb2 as pb
-from podling.cri.interface import NOT_FOUND, RuntimeFault
-from podling.kubelet.container_types import all_containers
-from podling.kubelet.hooks.pod_hooks import PodHooks
-from podling.kubelet.node.node_context import NodeContext
-from podling.kubelet.node.user_namespaces import check_handler, user_namespace
-from podling.kubelet.observed import ObservedSandbox
-from podling.kubelet.planning.container_plan import stop_after_failed_hook
-from podling.kubelet.planning.ending import MINIMUM_GRACE
-from podling.kubelet.pod.container_start import ContainerStart
-from podling.kubelet.pod.faults import StartError, refused, rpc_text
-from podling.kubelet.pod.observe import observe_until_answered, observed_container, observed_sandbox
-from podling.kubelet.pod.pod_directories import PodDirectory
-from podling.kubelet.pod.pod_record import PodRecord
-from podling.kubelet.pod.pod_resize import PodResize
-from podling.kubelet.pod.runtime_handler import runtime_handler
-from podling.kubelet.pod_actions import (
-    Action,
-    CreateSandbox,
-    PreStop,
-    RecordInitialized,
-    RemoveContainer,
-    RemoveSandbox,
-    ResizePod,
-    StartContainer,
-    StopContainer,
-    StopSandbox,
+import msgspec
+
+from podling.kubelet.pod.containers import ContainerType
+from podling.kubelet.pod.lifecycle import PodState
+
+BRINGS_UP = ("create-sandbox", "start:")
+"""How the keys of the actions begin that bring a pod up."""
+
+
+class CreateSandbox(msgspec.Struct, frozen=True):
+    attempt: int
+
+    @property
+    def key(self) -> str:
+        return "create-sandbox"
+
+
+class StopSandbox(msgspec.Struct, frozen=True):
+    """Stop a sandbox and tear its network down. Also asked of a sandbox that is already dead, once per
+    kubelet life."""
+
+    id: str
+
+    @property
+    def key(self) -> str:
+        return f"stop-sandbox:{self.id}"
+
+
+class RemoveSandbox(msgspec.Struct, frozen=True):
+    id: str
+
+    @property
+    def key(self) -> str:
+        return f"remove-sandbox:{self.id}"
+
+
+class StartContainer(msgspec.Struct, frozen=True):
+    """Bring up a new instance: ensure the image, create, start (and postStart). `attempt` is the restart
+    count, `crashes` the failures in a row before it; `target_id` the instance whose process namespace it
+    joins, or ""; `round` the one it is made in (`rounds.py`)."""
+
+    name: str
+    type: ContainerType
+    attempt: int = 0
+    crashes: int = 0
+    target_id: str = ""
+    round: str = ""
+
+    @property
+    def key(self) -> str:
+        return f"start:{self.name}"
+
+
+class StopContainer(msgspec.Struct, frozen=True):
+    """Stop an instance. `message` is the Killing event's; `restart` means a new instance must follow
+    whatever its restart policy says: the worker keeps the id in `ObservedPod.restarting`. `pod_grace` is the
+    pod's grace when this was decided: a deletion repeated with a shorter grace is a new action."""
+
+    id: str
+    name: str
+    grace_seconds: int
+    reason: str
+    message: str
+    restart: bool = False
+    pod_grace: int = 0
+
+    @property
+    def key(self) -> str:
+        return f"stop:{self.id}:{self.pod_grace}"
+
+
+class PreStop(msgspec.Struct, frozen=True):
+    """Run the preStop hook of an instance whose turn to be stopped has not come."""
+
+    id: str
+    name: str
+    grace_seconds: int
+
+    @property
+    def key(self) -> str:
+        return f"pre-stop:{self.id}"
+
+
+class RemoveContainer(msgspec.Struct, frozen=True):
+    """Remove an instance that is not running. Its log goes with it."""
+
+    id: str
+    name: str
+
+    @property
+    def key(self) -> str:
+        return f"remove:{self.id}"
+
+
+class RecordInitialized(msgspec.Struct, frozen=True):
+    """Write down durably that every init container has done its work in this sandbox, or round of it
+    (R-INIT-4). `sandbox_id` is `ObservedPod.beginning`."""
+
+    sandbox_id: str
+
+    @property
+    def key(self) -> str:
+        return f"initialized:{self.sandbox_id}"
+
+
+class ResizePod(msgspec.Struct, frozen=True):
+    """Tell the pod's cgroup and its running containers what they may take now, as far as no container has to
+    restart for it."""
+
+    @property
+    def key(self) -> str:
+        return "resize"
+
+
+class Finish(msgspec.Struct, frozen=True):
+    """Nothing of a deleted pod is left in the runtime: give back the rest of the node and let the object
+    go."""
+
+    @property
+    def key(self) -> str:
+        return "finish"
+
+
+Action = (
+    CreateSandbox
+    | StopSandbox
+    | RemoveSandbox
+    | StartContainer
+    | StopContainer
+    | PreStop
+    | RemoveContainer
+    | RecordInitialized
+    | ResizePod
+    | Finish
 )
-from podling.kubelet.runtime_config.dns import dns_warnings, hostname_and_domain
-from podling.kubelet.runtime_config.environment import ConfigError
-from podling.kubelet.runtime_config.field_path import field_path, field_paths
-from podling.kubelet.runtime_config.hosts_file import host_network_hosts_file, hosts_file
-from podling.kubelet.runtime_config.sandbox_config import sandbox_config
-from podling.kubelet.volumes.pod_volumes import PodVolumes
-from podling.model.errors import StatusError
-from podling.model.growing_wait import GrowingWait
-from podling.model.pod import Pod
-
-FIRST_RETRY = 0.5
-LONGEST_RETRY = 30.0
-_NO_SANDBOX = "FailedCreatePodSandBox"
-_NO_SANDBOX_BECAUSE = "Failed to create pod sandbox: "
-
-log = logging.getLogger(__name__)
 
 
-class PodActions:
-    """The actions of one pod. `claim` is told every new runtime id before anything can happen to it,
-    `stop_begins` whenever a container's stop has begun."""
+class Plan(msgspec.Struct, frozen=True):
+    """`actions` may all be started at once. `wake_at` is the earliest time at which the plan or the status
+    would change by time alone. `state` is the part of its life the pod is in; in TERMINATING, starts still
+    in flight should be given up; in TERMINATED nothing runs any more and volumes and cgroup can be given
+    back."""
 
-    def __init__(
-        self,
-        node: NodeContext,
-        record: PodRecord,
-        directory: PodDirectory,
-        volumes: PodVolumes,
-        claim: Callable[[str], None],
-        stop_begins: Callable[[], None],
-    ) -> None:
-        self._node = node
-        self._record = record
-        self._directory = directory
-        self._volumes = volumes
-        self._claim = claim
-        self._stop_begins = stop_begins
-        self._hooks = PodHooks(node, record)
-        self._resize = PodResize(node, record)
-        self._interruptible: set[asyncio.Task[object]] = set()
-        self._preparing: dict[str, asyncio.Task[object]] = {}
-        self._ending = False
-
-    async def apply(self, pod: Pod, action: Action) -> None:
-        """Returns when the action is done or its failure is recorded. Raises nothing a runtime can cause."""
-        match action:
-            case CreateSandbox(attempt):
-                await self._create_sandbox(pod, attempt)
-            case StartContainer():
-                await self._start_container(pod, action)
-            case StopContainer():
-                await self._stop_container(pod, action)
-            case PreStop(id, name, grace):
-                await self._hooks.pre_stop(pod, name, id, grace)
-            case StopSandbox(id):
-                await self._until_done(lambda: self._node.runtime.stop_pod_sandbox(id))
-                self._record.sandbox_stopped(id)
-            case RemoveSandbox(id):
-                await self._until_done(lambda: self._node.runtime.remove_pod_sandbox(id))
-                self._record.remove_sandbox(id)
-            case RemoveContainer(id, name):
-                await self._until_done(lambda: self._node.runtime.remove_container(id))
-                if gone := self._record.container(id):
-                    self._directory.remove_instance(name, gone.attempt)
-                self._record.remove_container(id)
-                self._hooks.forget(id)
-            case ResizePod():
-                await self._resize.apply(pod)
-            case RecordInitialized(id):
-                self._directory.record_initialized(id)
-                self._record.initialized |= {id}
-
-    def give_up_starts(self) -> None:
-        """The pod is ending: nothing that has not been created will be, and nobody waits for a pull or a
-        postStart hook any more."""
-        self._ending = True
-        for task in self._interruptible:
-            task.cancel()
-
-    def give_up_image(self, name: str) -> None:
-        """The container is gone from the pod, or is to have another image."""
-        if task := self._preparing.get(name):
-            task.cancel()
-
-    async def _create_sandbox(self, pod: Pod, attempt: int) -> None:
-        events, counts = self._node.events, self._node.pod_counts
-        counts.sandboxes += 1
-        if attempt:
-            events.normal(pod, "SandboxChanged", "Pod sandbox changed, it will be killed and re-created.")
-        try:
-            sandbox = await self._run_sandbox(pod, attempt)
-        except StartError as error:
-            events.warning(pod, error.reason, error.message)
-            counts.sandbox_errors[error.reason] += 1
-            self._record.sandbox_failed(error, self._node.clock.now())
-            return
-        self._record.put_sandbox(sandbox)
-        self._record.sandbox_failure = None
-        self._write_hosts_file(pod, sandbox.ips)
-
-    async def _run_sandbox(self, pod: Pod, attempt: int) -> ObservedSandbox:
-        """Raises StartError."""
-        try:
-            self._resize.make(pod)
-        except OSError as error:
-            made = "unable to ensure pod container exists: failed to create container for"
-            path = self._node.cgroups.path(pod)
-            raise StartError("FailedCreatePodContainer", f"{made} {path}: {error}") from error
-        try:
-            handler = await runtime_handler(self._node.client, pod)
-            if pod.spec.host_users is False:
-                check_handler(await self._node.features.get(), handler)
-            config = self._sandbox_config(pod, attempt)
-        except (ConfigError, StatusError, OSError) as error:
-            raise StartError(_NO_SANDBOX, f"{_NO_SANDBOX_BECAUSE}{error}") from error
-        except RuntimeFault as fault:
-            raise refused(_NO_SANDBOX, f"{_NO_SANDBOX_BECAUSE}{rpc_text(fault)}", fault) from fault
-        for warning in dns_warnings(pod, self._node.facts):
-            self._node.events.warning(pod, "DNSConfigForming", warning)
-        try:
-            id_ = await self._node.runtime.run_pod_sandbox(config, handler)
-            self._claim(id_)
-            return observed_sandbox(await self._node.runtime.pod_sandbox_status(id_))
-        except RuntimeFault as fault:
-            await self._look_again(pod)
-            raise refused(_NO_SANDBOX, f"{_NO_SANDBOX_BECAUSE}{rpc_text(fault)}", fault) from fault
-
-    async def _start_container(self, pod: Pod, action: StartContainer) -> None:
-        sandbox = self._record.newest_sandbox()
-        if sandbox is None:
-            return
-        self._node.counts.start(action.type)
-        try:
-            attempt = ContainerStart(self._node, pod, action, self._container_sandbox(pod, sandbox))
-            with self._giving_up_when_ending() as task:
-                self._preparing[action.name] = task
-                try:
-                    await attempt.prepare_image()
-                finally:
-                    del self._preparing[action.name]
-            if not self._ending and action.name not in self._record.unwanted:
-                await self._run_container(attempt, sandbox)
-                self._record.succeeded(action.name)
-        except StartError as error:
-            self._node.counts.failure(action.type, error.reason)
-            if self._sandbox_lives(sandbox) and action.name not in self._record.unwanted:
-                # Else it failed only because its sandbox was dying, which says nothing about the container.
-                self._record.failed(action.name, error, self._node.clock.now())
-
-    async def _run_container(self, attempt: ContainerStart, sandbox: ObservedSandbox) -> None:
-        try:
-            id_ = await attempt.create(sandbox.id, sandbox.ips, self._directory, self._volumes)
-        except StartError:
-            await self._look_again(attempt.pod)
-            raise
-        self._claim(id_)
-        self._record.put_container(attempt.created(id_, sandbox.id))
-        try:
-            await attempt.start(id_)
-        finally:
-            await self._learn_container(attempt.pod, id_, sandbox.id)
-        await self._post_start(attempt.pod, attempt.name, id_)
-
-    async def _post_start(self, pod: Pod, name: str, id_: str) -> None:
-        """A container whose hook fails is ended; its restart policy says what follows."""
-        if self._ending:
-            return
-        with self._giving_up_when_ending():
-            done = await self._hooks.post_start(pod, name, id_)
-        if not done:
-            await self._stop_container(pod, stop_after_failed_hook(pod, name, id_))
-
-    async def _learn_container(self, pod: Pod, id_: str, sandbox_id: str) -> None:
-        """Only the runtime knows what a call it did not answer came to."""
-        try:
-            status = await self._node.runtime.container_status(id_)
-        except RuntimeFault as fault:
-            log.warning("container %s cannot be looked at: %s", id_, fault)
-            await self._look_again(pod)
-            return
-        self._record.put_container(observed_container(status, sandbox_id))
-
-    async def _stop_container(self, pod: Pod, action: StopContainer) -> None:
-        if action.restart:
-            self._record.restarting.add(action.id)
-        self._record.stopping.add(action.id)
-        self._stop_begins()
-        # By what it was made as: one that was removed is in the spec no more.
-        known = self._record.container(action.id)
-        path = field_path(known.type, action.name) if known else field_paths(pod).get(action.name, "")
-        self._node.events.normal(pod, "Killing", action.message, field_path=path)
-        grace = min(action.grace_seconds, action.pod_grace)
-        spent = await self._hooks.pre_stop(pod, action.name, action.id, grace)
-        left = max(action.grace_seconds - spent, MINIMUM_GRACE)
-        signal = stop_signal(pod, action.name)
-        await self._until_done(lambda: self._node.runtime.stop_container(action.id, left, signal))
-        container = self._record.container(action.id)
-        if container is not None and not container.exited:
-            await self._learn_container(pod, action.id, container.sandbox_id)
-
-    async def _until_done(self, call: Callable[[], Awaitable[None]]) -> None:
-        """What is gone already is done."""
-        wait = GrowingWait(FIRST_RETRY, LONGEST_RETRY)
-        while True:
-            try:
-                await call()
-                return
-            except RuntimeFault as fault:
-                if fault.code == NOT_FOUND:
-                    return
-                log.warning("the runtime could not stop or remove: %s", rpc_text(fault))
-            await asyncio.sleep(wait.next())
-
-    async def _look_again(self, pod: Pod) -> None:
-        """A call that failed may still have left something behind in the runtime: nothing is made again
-        before it has said what."""
-        uid, since = pod.metadata.uid, self._record.mark()
-        found = (await observe_until_answered(self._node.runtime, uid)).get(uid)
-        if found is not None:
-            for id_ in found.ids():
-                self._claim(id_)
-            self._record.replace_all(found.sandboxes, found.containers, since)
-
-    @contextlib.contextmanager
-    def _giving_up_when_ending(self) -> Iterator[asyncio.Task[object]]:
-        task = asyncio.current_task()
-        assert task is not None
-        self._interruptible.add(task)
-        try:
-            yield task
-        finally:
-            self._interruptible.discard(task)
-
-    def _sandbox_lives(self, sandbox: ObservedSandbox) -> bool:
-        now = self._record.sandbox(sandbox.id)
-        return now is not None and now.usable
-
-    def _sandbox_config(self, pod: Pod, attempt: int) -> pb.PodSandboxConfig:
-        return sandbox_config(
-            pod,
-            attempt,
-            self._node.facts,
-            log_directory=str(self._directory.logs),
-            cgroup_parent=self._node.cgroups.path(pod),
-            users=user_namespace(self._node.config.pods_dir, pod),
-        )
-
-    def _container_sandbox(self, pod: Pod, sandbox: ObservedSandbox) -> pb.PodSandboxConfig:
-        """What the sandbox was made with. Raises StartError."""
-        try:
-            return self._sandbox_config(pod, sandbox.attempt)
-        except (ConfigError, OSError) as error:
-            raise StartError("CreateContainerConfigError", str(error)) from error
-
-    def _write_hosts_file(self, pod: Pod, ips: tuple[str, ...]) -> None:
-        aliases = pod.spec.host_aliases
-        if pod.spec.host_network:
-            node_file = self._node.config.etc_hosts.read_text(errors="replace")
-            text = host_network_hosts_file(node_file, aliases)
-        else:
-            hostname, domain = hostname_and_domain(pod, self._node.config.cluster_domain)
-            text = hosts_file(ips, hostname, domain, aliases)
-        # Written in place: containers have this very file mounted.
-        self._directory.etc_hosts.write_text(text)
-        self._directory.etc_hosts.chmod(0o644)
-
-
-def stop_signal(pod: Pod, name: str) -> str:
-    """The one the container asks for, "" for its image's."""
-    lifecycles = (c.lifecycle for _, c in all_containers(pod) if c.name == name)
-    return next((lifecycle.stop_signal or "" for lifecycle in lifecycles if lifecycle), "")
+    state: PodState
+    actions: tuple[Action, ...] = ()
+    wake_at: datetime | None = None

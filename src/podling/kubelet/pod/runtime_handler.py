@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from podling.client.client import Client
 from podling.model.errors import StatusError
-from podling.model.pod import Pod
-from podling.model.runtime_class import RuntimeClass
+from podling.model.types.pod import Pod
+from podling.model.types.runtime_class import RuntimeClass
 
 DEFAULT_HANDLER = ""
 

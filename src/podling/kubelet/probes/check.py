@@ -1,19 +1,201 @@
-"""Asking a container once how it is: by a command in it, over HTTP, TCP or gRPC."""
+"""Asking a container once how it is: by a command in it, over HTTP, TCP or gRPC.
+
+What asking once can bring: an answer, good or bad, or nothing that says anything of the container.
+
+gRPC's health protocol: `grpc.health.v1.Health/Check`.
+
+Its two messages have one field each, so they are read and written as the wrapper messages that have the same
+form on the wire: the request is a string in field 1, the response a number in field 1.
+
+The port a probe or a hook names: a number, or one of the container's ports by its name.
+
+HTTP GET as probes and hooks do it: no certificate is verified, no connection kept, little of a body read.
+
+A redirect is followed as long as it stays on the host that was asked: another host's health says nothing of
+this container.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
+import socket
+from typing import NamedTuple
 
+import aiohttp
+import grpc
 import msgspec
+from google.protobuf.wrappers_pb2 import Int32Value, StringValue
+from multidict import CIMultiDict
+from yarl import URL
 
 from podling.cri.interface import Runtime, RuntimeFault
 from podling.kubelet.pod.faults import rpc_text
-from podling.kubelet.probes.grpc_check import check_grpc
-from podling.kubelet.probes.http_get import HttpFailure, http_get, request_headers, request_url
-from podling.kubelet.probes.outcome import Outcome, ProbeError, dial_failure
-from podling.kubelet.probes.ports import port_number
-from podling.model.container import EphemeralContainerCommon, HTTPGetAction, Probe, TCPSocketAction
+from podling.model.types.container import EphemeralContainerCommon, HTTPGetAction, Probe, TCPSocketAction
+
+
+class Outcome(NamedTuple):
+    """`message` says why it is a failure; of a success, what is odd about it (then a warning)."""
+
+    success: bool
+    message: str = ""
+
+
+class ProbeError(Exception):
+    """The question could not be asked: that is no failure of the container's."""
+
+
+def dial_failure(host: str, port: int, error: OSError) -> str:
+    """A connection that could not be made, as events word it."""
+    if isinstance(error, socket.gaierror):
+        return f"dial tcp: lookup {host}: no such host"
+    why = "i/o timeout" if isinstance(error, TimeoutError) else f"connect: {_words(error)}"
+    return f"dial tcp {address(host, port)}: {why}"
+
+
+def address(host: str, port: int) -> str:
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
+def _words(error: OSError) -> str:
+    return os.strerror(error.errno).lower() if error.errno else str(error)
+
+
+METHOD = "/grpc.health.v1.Health/Check"
+SERVING = 1
+_STATUSES = {0: "UNKNOWN", SERVING: "SERVING", 2: "NOT_SERVING", 3: "SERVICE_UNKNOWN"}
+
+
+async def check_grpc(host: str, port: int, service: str, timeout: int, user_agent: str) -> Outcome:
+    target = address(host, port)
+    options = [("grpc.primary_user_agent", user_agent), ("grpc.enable_http_proxy", 0)]
+    async with grpc.aio.insecure_channel(target, options) as channel:
+        check = channel.unary_unary(
+            METHOD,
+            request_serializer=StringValue.SerializeToString,
+            response_deserializer=Int32Value.FromString,
+        )
+        try:
+            answer = await check(StringValue(value=service), timeout=timeout)
+        except grpc.aio.AioRpcError as error:
+            return Outcome(False, _failure(error, target, timeout))
+    if answer.value == SERVING:
+        return Outcome(True)
+    status = _STATUSES.get(answer.value, str(answer.value))
+    return Outcome(False, f'service unhealthy (responded with "{status}")')
+
+
+def _failure(error: grpc.aio.AioRpcError, target: str, timeout: int) -> str:
+    match error.code():
+        case grpc.StatusCode.UNIMPLEMENTED:
+            return (
+                "error: this server does not implement the grpc health protocol (grpc.health.v1.Health): "
+                f"{error.details()}"
+            )
+        case grpc.StatusCode.UNAVAILABLE:
+            return f'error: failed to connect service "{target}": {error.details()}'
+        case grpc.StatusCode.DEADLINE_EXCEEDED:
+            return f"timeout: health rpc did not complete within {timeout}s"
+    return f"error: health rpc probe failed: {error.details()}"
+
+
+LAST_PORT = 65535
+
+
+def port_number(port: int | str, container: EphemeralContainerCommon) -> int:
+    """Raises ProbeError when the container has no such port."""
+    number = _number(port, container)
+    if not 0 < number <= LAST_PORT:
+        raise ProbeError(f"invalid port number: {number}")
+    return number
+
+
+def _number(port: int | str, container: EphemeralContainerCommon) -> int:
+    if isinstance(port, int):
+        return port
+    for named in container.ports:
+        if named.name == port:
+            return named.container_port
+    if port.isdecimal():
+        return int(port)
+    raise ProbeError(f"port {port} not found")
+
+
+BODY_LIMIT = 10 * 1024
+REDIRECT_LIMIT = 10
+_REDIRECTS = (301, 302, 303, 307, 308)
+_ADDED_UNASKED = ("Accept-Encoding", "User-Agent", "Accept")
+
+
+class HttpAnswer(NamedTuple):
+    status: int
+    body: str
+
+
+class HttpFailure(Exception):
+    """No answer came."""
+
+
+def request_url(action: HTTPGetAction, container: EphemeralContainerCommon, pod_ip: str) -> URL:
+    """Raises ProbeError when the action names a port or host that cannot be."""
+    port = port_number(action.port, container)
+    path = action.path if action.path.startswith("/") else f"/{action.path}"
+    where = address(action.host or pod_ip, port)
+    try:
+        return URL(f"{(action.scheme or 'HTTP').lower()}://{where}{path}")
+    except ValueError as error:
+        raise ProbeError(str(error)) from error
+
+
+def request_headers(action: HTTPGetAction, user_agent: str) -> CIMultiDict[str]:
+    headers = CIMultiDict((header.name, header.value) for header in action.http_headers)
+    headers.setdefault("User-Agent", user_agent)
+    headers.setdefault("Accept", "*/*")
+    for name in ("User-Agent", "Accept"):
+        # Given empty, they are not to be sent at all.
+        if not headers[name]:
+            del headers[name]
+    return headers
+
+
+async def http_get(url: URL, headers: CIMultiDict[str], timeout: float | None) -> HttpAnswer:
+    """Raises HttpFailure. A redirect elsewhere, as every redirect too many, is itself the answer or a
+    failure."""
+    try:
+        async with asyncio.timeout(timeout):
+            return await _follow(url, headers)
+    except TimeoutError:
+        why = "context deadline exceeded (Client.Timeout exceeded while awaiting headers)"
+    except aiohttp.ClientConnectorError as error:
+        why = dial_failure(error.host, error.port or 0, error.os_error)
+    except aiohttp.ServerDisconnectedError:
+        why = "EOF"
+    except (aiohttp.ClientError, OSError, ValueError) as error:
+        why = str(error)
+    raise HttpFailure(f'Get "{url}": {why}')
+
+
+async def _follow(url: URL, headers: CIMultiDict[str]) -> HttpAnswer:
+    connector = aiohttp.TCPConnector(ssl=False, force_close=True)
+    async with aiohttp.ClientSession(connector=connector, skip_auto_headers=_ADDED_UNASKED) as session:
+        for _ in range(REDIRECT_LIMIT):
+            async with session.get(url, headers=headers, allow_redirects=False) as answer:
+                target = _redirect(url, answer)
+                if target is None:
+                    body = await answer.content.read(BODY_LIMIT)
+                    return HttpAnswer(answer.status, body.decode(errors="replace"))
+            url = target
+    raise ValueError(f"stopped after {REDIRECT_LIMIT} redirects")
+
+
+def _redirect(url: URL, answer: aiohttp.ClientResponse) -> URL | None:
+    location = answer.headers.get("Location")
+    if answer.status not in _REDIRECTS or not location:
+        return None
+    target = url.join(URL(location))
+    return target if target.host == url.host else None
+
 
 OUTPUT_LIMIT = 10 * 1024
 

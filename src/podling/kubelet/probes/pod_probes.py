@@ -9,18 +9,17 @@ import asyncio
 from collections.abc import Callable, Mapping
 from functools import partial
 
-from podling.kubelet.container_types import ContainerType, all_containers
-from podling.kubelet.metrics.pod_counts import ProbeLabels
-from podling.kubelet.node.node_context import NodeContext
-from podling.kubelet.observed import ObservedContainer, ObservedPod, ProbeResult
-from podling.kubelet.planning.container_plan import recorded
+from podling.kubelet.cri_config.environment import field_path
+from podling.kubelet.metrics.counters import ProbeLabels
+from podling.kubelet.plan.containers import recorded
+from podling.kubelet.pod.containers import ContainerType, all_containers
+from podling.kubelet.pod.observed import ObservedContainer, ObservedPod, ProbeResult
 from podling.kubelet.probes.check import Target, check
-from podling.kubelet.probes.prober import Prober
-from podling.kubelet.probes.verdict import FIRST, Health, ProbeKind, probe_result, probes_of
-from podling.kubelet.reporting.container_status import container_id
-from podling.kubelet.runtime_config.field_path import field_path
-from podling.model.container import EphemeralContainerCommon
-from podling.model.pod import Pod
+from podling.kubelet.probes.prober import FIRST, Health, ProbeKind, Prober, probe_result, probes_of
+from podling.kubelet.status.container_status import container_id
+from podling.kubelet.worker.context import NodeContext
+from podling.model.types.container import EphemeralContainerCommon
+from podling.model.types.pod import Pod
 
 
 class PodProbes:

@@ -18,14 +18,13 @@ from msgspec.structs import asdict
 from podling.cri.grpc import cri_pb2 as pb
 from podling.cri.interface import RuntimeFault
 from podling.kubelet.config import KubeletConfig
-from podling.kubelet.container_types import all_containers
-from podling.kubelet.node.cgroups import Cgroups
-from podling.kubelet.pod.pod_directories import PodDirectory
-from podling.kubelet.serving.pod_host import PodHost
-from podling.kubelet.stats import parts, usage
-from podling.kubelet.stats.disk import NOTHING, FileSystem, Measured, Used, file_system
-from podling.kubelet.stats.rates import Rates
-from podling.kubelet.stats.reading import PROC, CgroupReader, process_ids
+from podling.kubelet.host import usage
+from podling.kubelet.host.cgroups import Cgroups
+from podling.kubelet.host.disk import NOTHING, FileSystem, Measured, Used, file_system
+from podling.kubelet.host.usage import PROC, CgroupReader, process_ids
+from podling.kubelet.pod.containers import all_containers
+from podling.kubelet.pod.directories import PodDirectory
+from podling.kubelet.pod.host import PodHost
 from podling.kubelet.stats.summary import (
     ContainerStats,
     CPUStats,
@@ -34,14 +33,22 @@ from podling.kubelet.stats.summary import (
     PodReference,
     PodStats,
     ProcessStats,
+    Rates,
     RlimitStats,
     RuntimeStats,
     Summary,
     VolumeStats,
+    cpu_stats,
+    fs_stats,
+    io_stats,
+    memory_stats,
+    network_stats,
+    swap_stats,
+    used_of,
 )
-from podling.model.pod import Pod
-from podling.model.pod_status import ContainerStatus
 from podling.model.time import Clock, rfc3339
+from podling.model.types.pod import Pod
+from podling.model.types.pod_status import ContainerStatus
 
 log = logging.getLogger(__name__)
 _NO_FILES: usage.Files = {}
@@ -90,11 +97,11 @@ class StatsCollector:
         except RuntimeFault as fault:
             log.warning("the runtime does not say what disk it uses: %s", fault)
             return RuntimeDisk()
-        written = {stats.attributes.id: parts.used_of(stats.writable_layer) for stats in listed}
+        written = {stats.attributes.id: used_of(stats.writable_layer) for stats in listed}
         if not told.image_filesystems:
             return RuntimeDisk(written)
         images: pb.FilesystemUsage = told.image_filesystems[0]
-        return RuntimeDisk(written, Path(images.fs_id.mountpoint), parts.used_of(images))
+        return RuntimeDisk(written, Path(images.fs_id.mountpoint), used_of(images))
 
     def _subject(self, pod: Pod) -> _Subject:
         found = {c.name: self._host.running_container(pod, c.name) for _, c in all_containers(pod)}
@@ -139,12 +146,12 @@ class _Look:
             system_containers=[self._own(), self._all_pods()],
             start_time=_boot_time(stat),
             cpu=self._cpu("node", usage.node_cpu_nanoseconds(stat), stalled),
-            memory=parts.memory_stats(used, self._time, stalled.get("memory.pressure", "")),
-            io=parts.io_stats(stalled.get("io.pressure", ""), self._time),
-            swap=parts.swap_stats(used, self._time),
+            memory=memory_stats(used, self._time, stalled.get("memory.pressure", "")),
+            io=io_stats(stalled.get("io.pressure", ""), self._time),
+            swap=swap_stats(used, self._time),
         )
         if self._disk is not None:
-            node.network = parts.network_stats(usage.interfaces((PROC / "net/dev").read_text()), self._time)
+            node.network = network_stats(usage.interfaces((PROC / "net/dev").read_text()), self._time)
             node.fs = self._fs(self._node_fs, None)
             images = self._fs(self._image_fs, self._disk.images_used)
             node.runtime = RuntimeStats(image_fs=images, container_fs=images)
@@ -161,14 +168,14 @@ class _Look:
             start_time=pod.status.start_time,
             containers=[self._container(subject, name, cgroup) for name in subject.containers],
             cpu=self._cpu(cgroup, usage.cpu_nanoseconds(files), files),
-            memory=parts.memory_stats(used, self._time, files.get("memory.pressure", "")),
-            io=parts.io_stats(files.get("io.pressure", ""), self._time),
-            swap=parts.swap_stats(used, self._time),
+            memory=memory_stats(used, self._time, files.get("memory.pressure", "")),
+            io=io_stats(files.get("io.pressure", ""), self._time),
+            swap=swap_stats(used, self._time),
         )
         if self._disk is not None:
             if subject.sandbox and not pod.spec.host_network:
                 found = self._reader.network(f"{cgroup}/{subject.sandbox}")
-                stats.network = parts.network_stats(found, self._time)
+                stats.network = network_stats(found, self._time)
             stats.process_stats = ProcessStats(process_count=usage.processes(files))
             stats.volume = list(self._volumes(pod))
             stats.ephemeral_storage = self._ephemeral(pod, stats)
@@ -183,9 +190,9 @@ class _Look:
             name=name,
             start_time=_started(subject.pod, name),
             cpu=self._cpu(cgroup, usage.cpu_nanoseconds(files), files),
-            memory=parts.memory_stats(used, self._time, files.get("memory.pressure", "")),
-            io=parts.io_stats(files.get("io.pressure", ""), self._time),
-            swap=parts.swap_stats(used, self._time),
+            memory=memory_stats(used, self._time, files.get("memory.pressure", "")),
+            io=io_stats(files.get("io.pressure", ""), self._time),
+            swap=swap_stats(used, self._time),
         )
         if self._disk is not None:
             stats.rootfs = self._fs(self._image_fs, self._disk.written.get(id_, NOTHING))
@@ -197,7 +204,7 @@ class _Look:
         for path in sorted(PodDirectory.of(pod, self._config).volumes.glob("*/[!.]*")):
             system = _system(path)
             if system is not None:
-                stats = parts.fs_stats(system, self._measured.used(path), self._time)
+                stats = fs_stats(system, self._measured.used(path), self._time)
                 yield VolumeStats(name=path.name, **asdict(stats))
 
     def _ephemeral(self, pod: Pod, stats: PodStats) -> FsStats | None:
@@ -217,7 +224,7 @@ class _Look:
         return ContainerStats(
             name="kubelet",
             cpu=self._cpu("kubelet", time.process_time_ns()),
-            memory=parts.memory_stats(usage.Memory(resident, resident, resident, 0, 0), self._time),
+            memory=memory_stats(usage.Memory(resident, resident, resident, 0, 0), self._time),
         )
 
     def _all_pods(self) -> ContainerStats:
@@ -225,8 +232,8 @@ class _Look:
         return ContainerStats(
             name="pods",
             cpu=self._cpu(self._cgroups.root, usage.cpu_nanoseconds(files), files),
-            memory=parts.memory_stats(usage.memory(files), self._time, files.get("memory.pressure", "")),
-            io=parts.io_stats(files.get("io.pressure", ""), self._time),
+            memory=memory_stats(usage.memory(files), self._time, files.get("memory.pressure", "")),
+            io=io_stats(files.get("io.pressure", ""), self._time),
         )
 
     def _processes(self) -> RlimitStats:
@@ -236,10 +243,10 @@ class _Look:
     def _cpu(self, key: str, nanoseconds: int | None, files: usage.Files = _NO_FILES) -> CPUStats | None:
         self.keys.add(key)
         stalled = files.get("cpu.pressure", "")
-        return parts.cpu_stats(nanoseconds, self._rates, key, self._at, self._time, stalled)
+        return cpu_stats(nanoseconds, self._rates, key, self._at, self._time, stalled)
 
     def _fs(self, system: FileSystem | None, used: Used | None) -> FsStats | None:
-        return parts.fs_stats(system, used, self._time) if system else None
+        return fs_stats(system, used, self._time) if system else None
 
 
 def _system(path: Path) -> FileSystem | None:

@@ -17,7 +17,7 @@ from datetime import datetime
 from pathlib import Path, PurePosixPath
 
 from podling.kubelet.files.tree import make_directories, remove
-from podling.kubelet.volumes.payload import Payload
+from podling.kubelet.volumes.files import Payload
 
 DATA = "..data"
 _NEW_DATA = "..data_tmp"

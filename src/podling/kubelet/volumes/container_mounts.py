@@ -1,24 +1,96 @@
-"""What is mounted into one container: its volume mounts, /etc/hosts, and the termination message file."""
+"""What is mounted into one container: its volume mounts, /etc/hosts, and the termination message file.
+
+How far a read-only mount is read-only: `recursiveReadOnly` of a volume mount. Pure.
+
+`subPath` of a volume mount: a file or directory of a volume, bound where no later link can move it.
+"""
 
 from __future__ import annotations
 
 import logging
+import os
+import stat
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import msgspec
 
 from podling.cri.grpc import cri_pb2 as pb
-from podling.kubelet.pod import termination
-from podling.kubelet.pod.pod_directories import PodDirectory
-from podling.kubelet.pod_actions import StartContainer
-from podling.kubelet.runtime_config.environment import ConfigError
-from podling.kubelet.runtime_config.expansion import expand, undefined
-from podling.kubelet.volumes import subpath
-from podling.kubelet.volumes.payload import VolumeError
-from podling.kubelet.volumes.read_only import is_recursive
+from podling.kubelet.cri_config.environment import ConfigError, expand, undefined
+from podling.kubelet.host.mounts import bind_mount, unmount
+from podling.kubelet.pod.actions import StartContainer
+from podling.kubelet.pod.directories import PodDirectory
+from podling.kubelet.pod.termination_message import make_message_file
+from podling.kubelet.volumes.confined_path import opened
+from podling.kubelet.volumes.files import VolumeError
 from podling.kubelet.volumes.set_up import MountedVolume
-from podling.model.container import EphemeralContainerCommon, VolumeMount
+from podling.model.types.container import EphemeralContainerCommon, VolumeMount
+
+ENABLED = "Enabled"
+IF_POSSIBLE = "IfPossible"
+
+
+def is_asked(mount: VolumeMount) -> bool:
+    return mount.recursive_read_only in (ENABLED, IF_POSSIBLE)
+
+
+def is_recursive(mount: VolumeMount, *, possible: bool) -> bool:
+    """Raises ConfigError where it must be and cannot."""
+    if not is_asked(mount):
+        return False
+    asked = f'volume "{mount.name}" requested recursive read-only mode, but it is not'
+    if not mount.read_only:
+        raise ConfigError(f"{asked} read-only")
+    if mount.mount_propagation not in (None, "None"):
+        raise ConfigError(f'{asked} compatible with propagation "{mount.mount_propagation}"')
+    if mount.recursive_read_only == ENABLED and not possible:
+        raise ConfigError(f"{asked} supported by the runtime")
+    return possible
+
+
+def check_subpath(sub_path: str) -> None:
+    """What an expression may have become. Raises VolumeError."""
+    if sub_path.startswith("/"):
+        raise VolumeError(f"error SubPath `{sub_path}` must not be an absolute path")
+    if ".." in sub_path.split("/"):
+        raise VolumeError(f"unable to provision SubPath `{sub_path}`: must not contain '..'")
+
+
+def mount_subpath(volume: Path, sub_path: str, place: Path) -> Path:
+    """Bind what is at the path now at `place`; what an earlier instance had there stays if it is the same.
+
+    Raises VolumeError when the path leaves the volume, and OSError."""
+    with opened(volume, sub_path) as source:
+        wanted = os.fstat(source)
+        if _is_at(place, wanted):
+            return place
+        _clear(place)
+        place.parent.mkdir(mode=0o750, parents=True, exist_ok=True)
+        if stat.S_ISDIR(wanted.st_mode):
+            place.mkdir(mode=0o750)
+        else:
+            place.touch(mode=0o640)
+        # By its descriptor: by now its name may be another's.
+        bind_mount(f"/proc/self/fd/{source}", place, recursive=True)
+    return place
+
+
+def _is_at(place: Path, wanted: os.stat_result) -> bool:
+    try:
+        found = place.stat()
+    except OSError:
+        return False
+    return (found.st_dev, found.st_ino) == (wanted.st_dev, wanted.st_ino)
+
+
+def _clear(place: Path) -> None:
+    """An empty file or directory, once nothing is mounted on it any more."""
+    unmount(place)
+    if place.is_dir():
+        place.rmdir()
+    else:
+        place.unlink(missing_ok=True)
+
 
 ETC_HOSTS = "/etc/hosts"
 
@@ -85,7 +157,7 @@ def _sub_path(mount: VolumeMount, environment: Mapping[str, str]) -> str:
         raise ConfigError(f'missing value for "{name}"')
     sub_path = expand(mount.sub_path_expr, environment) or mount.sub_path
     try:
-        subpath.check(sub_path)
+        check_subpath(sub_path)
     except VolumeError as error:
         raise ConfigError(str(error)) from error
     return sub_path
@@ -95,7 +167,7 @@ def _bound(
     container: EphemeralContainerCommon, mount: VolumeMount, volume: Path, sub_path: str, place: Path
 ) -> Path:
     try:
-        return subpath.mount(volume, sub_path, place)
+        return mount_subpath(volume, sub_path, place)
     except (VolumeError, OSError) as error:
         log.warning("%s: %s", place, error)
         raise ConfigError(
@@ -112,5 +184,5 @@ def _own_files(
         yield pb.Mount(container_path=ETC_HOSTS, host_path=str(directory.etc_hosts))
     message_path = container.termination_message_path
     if message_path and message_path not in taken:
-        file = termination.make_file(directory, container.name, start.attempt)
+        file = make_message_file(directory, container.name, start.attempt)
         yield pb.Mount(container_path=message_path, host_path=str(file))

@@ -6,11 +6,11 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping, Sequence
 
-from podling.kubelet.runtime_config.env_file import EnvFileError, lines_of, value_in
-from podling.kubelet.runtime_config.environment import FileKey, FoundInFile
-from podling.kubelet.volumes.payload import VolumeError
+from podling.kubelet.cri_config.env_file import EnvFileError, lines_of, value_in
+from podling.kubelet.cri_config.environment import FileKey, FoundInFile
+from podling.kubelet.volumes.confined_path import opened_file
+from podling.kubelet.volumes.files import VolumeError
 from podling.kubelet.volumes.set_up import MountedVolume
-from podling.kubelet.volumes.within import opened_file
 
 log = logging.getLogger(__name__)
 

@@ -1,17 +1,32 @@
 """What must be fetched before a pod's volumes can be laid out: which ConfigMaps, Secrets and tokens they are
 made of, and what was found of them. Pure.
+
+The ConfigMaps and Secrets that volumes on this node are made of, each watched by its name for as long as
+some volume is made of it.
+
+One watch an object, however many pods have it: all a kubelet may ask of a server, and all it wants to know.
+
+The objects one pod's volumes are made of, followed so that the volumes can follow them.
+
+What was laid out is remembered by its resourceVersion: news of what is there already is none.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from typing import NamedTuple
+import asyncio
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial
+from typing import NamedTuple, TypeVar
 
 import msgspec
 
-from podling.kubelet.volumes import secret
-from podling.model.config import ConfigMap, Secret
-from podling.model.volume import ServiceAccountTokenProjection, Volume, VolumeProjection
+from podling.client.client import Client
+from podling.client.informer import Informer
+from podling.kubelet.volumes.files import secret_name_of
+from podling.model.types.core import ConfigMap, Secret
+from podling.model.types.meta import KubeObject
+from podling.model.types.pod import Pod
+from podling.model.types.volume import ServiceAccountTokenProjection, Volume, VolumeProjection
 
 DEFAULT_TOKEN_SECONDS = 3600
 
@@ -72,7 +87,111 @@ def _config_maps(volume: Volume) -> Iterator[str]:
 
 def _secrets(volume: Volume) -> Iterator[str]:
     if volume.secret is not None:
-        yield secret.name_of(volume.secret)
+        yield secret_name_of(volume.secret)
     for source in _projections(volume):
         if source.secret is not None:
-            yield secret.name_of(source.secret)
+            yield secret_name_of(source.secret)
+
+
+T = TypeVar("T", bound=KubeObject)
+
+
+class ObjectKey(NamedTuple):
+    type: type[ConfigMap] | type[Secret]
+    namespace: str
+    name: str
+
+
+Changed = Callable[[ObjectKey, KubeObject | None], None]
+"""Called on the event loop with the new object, None when it was deleted."""
+
+
+class _Watch(msgspec.Struct):
+    task: asyncio.Task[None]
+    followers: list[Changed] = msgspec.field(default_factory=list)
+
+
+class WatchedObjects:
+    """`tasks` owns the watches."""
+
+    def __init__(self, client: Client, tasks: asyncio.TaskGroup) -> None:
+        self._client = client
+        self._tasks = tasks
+        self._watches: dict[ObjectKey, _Watch] = {}
+
+    def follow(self, key: ObjectKey, changed: Changed) -> None:
+        """Who follows first is also told of the object that is there."""
+        if key not in self._watches:
+            self._watches[key] = _Watch(self._begin(key.type, key))
+        self._watches[key].followers.append(changed)
+
+    def leave(self, key: ObjectKey, changed: Changed) -> None:
+        watch = self._watches[key]
+        watch.followers.remove(changed)
+        if not watch.followers:
+            watch.task.cancel()
+            del self._watches[key]
+
+    def _begin(self, type_: type[T], key: ObjectKey) -> asyncio.Task[None]:
+        selector = f"metadata.name={key.name}"
+        informer = Informer(self._client, type_, key.namespace, field_selector=selector)
+        informer.subscribe(partial(self._tell, key))
+        return self._tasks.create_task(informer.run(), name=f"watch {key.type.__name__} {key.name}")
+
+    def _tell(self, key: ObjectKey, old: KubeObject | None, new: KubeObject | None) -> None:
+        for changed in tuple(self._watches[key].followers):
+            changed(key, new)
+
+
+MISSING = ""
+
+
+class Sources:
+    """`changed` is called when one of them is another than what was last laid out."""
+
+    def __init__(self, watched: WatchedObjects, changed: Callable[[], None]) -> None:
+        self._watched = watched
+        self._changed = changed
+        self._versions: dict[ObjectKey, str] = {}
+
+    @property
+    def followed(self) -> bool:
+        return bool(self._versions)
+
+    def follow(self, pod: Pod, found: Objects) -> None:
+        """From what was found on. An object that says it will never change is not followed."""
+        wanted = _versions(pod, found)
+        for key in self._versions.keys() - wanted.keys():
+            self._watched.leave(key, self._heard)
+        new = wanted.keys() - self._versions.keys()
+        self._versions = wanted
+        for key in new:
+            self._watched.follow(key, self._heard)
+
+    def leave_all(self) -> None:
+        for key in self._versions:
+            self._watched.leave(key, self._heard)
+        self._versions = {}
+
+    def _heard(self, key: ObjectKey, new: KubeObject | None) -> None:
+        version = MISSING if new is None else new.metadata.resource_version
+        if version != self._versions.get(key):
+            self._changed()
+
+
+def _versions(pod: Pod, found: Objects) -> dict[ObjectKey, str]:
+    """Of each object that may change, the version it was found in."""
+    namespace, volumes = pod.metadata.namespace, pod.spec.volumes
+    versions: dict[ObjectKey, str] = {}
+    kinds: tuple[tuple[type[ConfigMap] | type[Secret], set[str], Mapping[str, ConfigMap | Secret]], ...] = (
+        (ConfigMap, referenced_config_maps(volumes), found.config_maps),
+        (Secret, referenced_secrets(volumes), found.secrets),
+    )
+    for type_, names, objects in kinds:
+        for name in names:
+            obj = objects.get(name)
+            if obj is None or not obj.immutable:
+                versions[ObjectKey(type_, namespace, name)] = (
+                    obj.metadata.resource_version if obj else MISSING
+                )
+    return versions

@@ -15,24 +15,22 @@ import asyncio
 import contextlib
 from collections.abc import Callable, Mapping
 
-from podling.kubelet.node.node_context import NodeContext
-from podling.kubelet.pod.pod_directories import PodDirectory
-from podling.kubelet.pod.pod_record import PodRecord
+from podling.client.retry import GrowingWait
+from podling.kubelet.cri_config.environment import resource_value
+from podling.kubelet.pod.directories import PodDirectory
 from podling.kubelet.pod.runtime_handler import runtime_handler
-from podling.kubelet.runtime_config.downward import resource_value
-from podling.kubelet.volumes.container_mounts import MountSources
-from podling.kubelet.volumes.image_volumes import ImageVolumes
-from podling.kubelet.volumes.objects import Objects, TokenKey, referenced_tokens, tells_of_pod
-from podling.kubelet.volumes.payload import VolumeError
-from podling.kubelet.volumes.read_only import is_asked
+from podling.kubelet.volumes.container_mounts import MountSources, is_asked
+from podling.kubelet.volumes.files import VolumeError
+from podling.kubelet.volumes.images import ImageVolumes
+from podling.kubelet.volumes.objects import Objects, Sources, TokenKey, referenced_tokens, tells_of_pod
 from podling.kubelet.volumes.set_up import Layout, MountedVolume, SetUpError, set_up_volumes, update_volumes
-from podling.kubelet.volumes.sources import Sources
 from podling.kubelet.volumes.tokens import PodTokens
-from podling.model.container import EphemeralContainerCommon
+from podling.kubelet.worker.context import NodeContext
+from podling.kubelet.worker.record import PodRecord
 from podling.model.errors import StatusError
-from podling.model.growing_wait import GrowingWait
-from podling.model.pod import Pod
-from podling.model.references import ResourceFieldSelector
+from podling.model.types.container import EphemeralContainerCommon
+from podling.model.types.pod import Pod
+from podling.model.types.references import ResourceFieldSelector
 
 FIRST_RETRY = 0.5
 LONGEST_RETRY = 122.0

@@ -1,34 +1,82 @@
 """Sets up every volume of a pod and says where each is. Blocking file work: run it off the event loop.
 
 All that must be fetched has been fetched before (`Objects`), so this never waits for anything but the disk.
+
+`securityContext.fsGroup`: a volume's files belong to the group and the group may use them.
+
+Set once, before any container has the files, and by descriptor: what is changed is what was looked at, never
+what its name leads to by then. `fsGroupChangePolicy` says nothing about volumes that live as long as their
+pod.
 """
 
 from __future__ import annotations
 
+import errno
+import os
+import stat
 from datetime import datetime
 from functools import partial
 from pathlib import Path
 
 import msgspec
 
-from podling.kubelet.cgroups.limits import limits_of_pod
-from podling.kubelet.pod.pod_directories import PodDirectory
-from podling.kubelet.volumes import (
-    atomic,
-    config_map,
-    downward_api,
-    empty_dir,
-    host_path,
-    image_volumes,
-    projected,
-    secret,
+from podling.kubelet.files.tree import mount_of, walk
+from podling.kubelet.files.way import DIRECTORY, LOOK
+from podling.kubelet.host.cgroup_limits import limits_of_pod
+from podling.kubelet.pod.directories import PodDirectory
+from podling.kubelet.volumes import atomic
+from podling.kubelet.volumes.files import Payload, VolumeError, config_map_payload, secret_payload
+from podling.kubelet.volumes.host import (
+    EMPTY_DIR_PLUGIN,
+    make,
+    make_in_memory,
+    set_up_empty_dir,
+    set_up_host_path,
 )
-from podling.kubelet.volumes.downward_api import ResourceValue
+from podling.kubelet.volumes.images import IMAGE_PLUGIN
 from podling.kubelet.volumes.objects import Objects
-from podling.kubelet.volumes.ownership import set_group
-from podling.kubelet.volumes.payload import Payload, VolumeError
-from podling.model.pod import Pod
-from podling.model.volume import EmptyDirVolumeSource, Volume
+from podling.kubelet.volumes.projections import ResourceValue, downward_api_payload, projected_payload
+from podling.model.types.pod import Pod
+from podling.model.types.volume import EmptyDirVolumeSource, Volume
+
+_READ_WRITE = 0o660
+_READ_ONLY = 0o440
+_DIRECTORY = stat.S_ISGID | 0o110
+
+
+def set_group(volume: Path, gid: int, *, read_only: bool = False) -> None:
+    """The whole tree; of links only the group, they have no mode. Directories also pass the group on to what
+    is made in them. Raises OSError."""
+    mode = _READ_ONLY if read_only else _READ_WRITE
+    top = os.open(volume, DIRECTORY)
+    try:
+        mount = mount_of(top)
+        for entry in walk(top):
+            _set_one(entry.directory, entry.name, gid, mode, mount)
+        _set_found(top, gid, mode)
+    finally:
+        os.close(top)
+
+
+def _set_one(directory: int, name: str, gid: int, mode: int, mount: int) -> None:
+    found = os.open(name, LOOK, dir_fd=directory)
+    try:
+        if mount_of(found) != mount:
+            raise OSError(errno.EBUSY, "something is mounted there", name)
+        if stat.S_ISLNK(os.fstat(found).st_mode):
+            os.chown(name, -1, gid, dir_fd=directory, follow_symlinks=False)
+        else:
+            _set_found(found, gid, mode)
+    finally:
+        os.close(found)
+
+
+def _set_found(found: int, gid: int, mode: int) -> None:
+    path = f"/proc/self/fd/{found}"
+    os.chown(path, -1, gid)
+    state = os.fstat(found).st_mode
+    os.chmod(path, stat.S_IMODE(state) | mode | (_DIRECTORY if stat.S_ISDIR(state) else 0))
+
 
 DEFAULT_MODE = 0o644
 _IN_MEMORY = frozenset(("secret", "downward-api", "projected"))
@@ -109,14 +157,14 @@ def _set_up(volume: Volume, layout: Layout) -> MountedVolume:
 
 def _by_kind(volume: Volume, layout: Layout) -> MountedVolume:
     if volume.host_path is not None:
-        return MountedVolume(host_path.set_up(volume.host_path))
+        return MountedVolume(set_up_host_path(volume.host_path))
     if volume.empty_dir is not None:
         return _empty_dir(volume.name, volume.empty_dir, layout)
     if volume.container is not None:
         return _empty_dir(volume.name, EmptyDirVolumeSource(), layout)
     if volume.image is not None:
         # Its files are there once a container that mounts it has seen to the image.
-        return MountedVolume(layout.directory.volume(image_volumes.PLUGIN, volume.name), read_only=True)
+        return MountedVolume(layout.directory.volume(IMAGE_PLUGIN, volume.name), read_only=True)
     plugin, payload = _payload(volume, layout)
     return _files(layout.directory.volume(plugin, volume.name), payload, layout, plugin in _IN_MEMORY)
 
@@ -126,16 +174,16 @@ def _payload(volume: Volume, layout: Layout) -> tuple[str, Payload]:
     pod, found, resource = layout.pod, layout.objects, layout.resource_value
     if (named := volume.config_map) is not None:
         mode = _mode(named.default_mode)
-        return "configmap", config_map.payload(named, found.config_maps.get(named.name), mode)
+        return "configmap", config_map_payload(named, found.config_maps.get(named.name), mode)
     if (private := volume.secret) is not None:
         mode = _mode(private.default_mode)
-        return "secret", secret.payload(private, found.secrets.get(private.secret_name), mode)
+        return "secret", secret_payload(private, found.secrets.get(private.secret_name), mode)
     if (facts := volume.downward_api) is not None:
         mode = _mode(facts.default_mode)
-        return "downward-api", downward_api.payload(facts.items, pod, resource, mode)
+        return "downward-api", downward_api_payload(facts.items, pod, resource, mode)
     if (joined := volume.projected) is not None:
         mode = _mode(joined.default_mode)
-        return "projected", projected.payload(joined.sources, found, pod, resource, mode)
+        return "projected", projected_payload(joined.sources, found, pod, resource, mode)
     raise VolumeError("this kind of volume is not supported by this kubelet")
 
 
@@ -144,13 +192,13 @@ def _mode(given: int | None) -> int:
 
 
 def _empty_dir(name: str, source: EmptyDirVolumeSource, layout: Layout) -> MountedVolume:
-    path = layout.directory.volume(empty_dir.PLUGIN, name)
-    empty_dir.set_up(source, path, layout.pod_memory, layout.group)
+    path = layout.directory.volume(EMPTY_DIR_PLUGIN, name)
+    set_up_empty_dir(source, path, layout.pod_memory, layout.group)
     return MountedVolume(path)
 
 
 def _files(path: Path, payload: Payload, layout: Layout, in_memory: bool) -> MountedVolume:
-    (empty_dir.make_in_memory if in_memory else empty_dir.make)(path, layout.group)
+    (make_in_memory if in_memory else make)(path, layout.group)
     own = None if layout.group is None else partial(set_group, gid=layout.group, read_only=True)
     atomic.write(path, payload, layout.now, own)
     return MountedVolume(path, read_only=True)

@@ -14,15 +14,10 @@ import msgspec
 from podling.client.client import Client
 from podling.kubelet.volumes.objects import TokenKey
 from podling.model.errors import StatusError
-from podling.model.meta import ObjectMeta
-from podling.model.pod import Pod
-from podling.model.service_account import (
-    BoundObjectReference,
-    ServiceAccount,
-    TokenRequest,
-    TokenRequestSpec,
-)
 from podling.model.time import Clock, parse_time
+from podling.model.types.core import BoundObjectReference, ServiceAccount, TokenRequest, TokenRequestSpec
+from podling.model.types.meta import ObjectMeta
+from podling.model.types.pod import Pod
 
 LONGEST_USE = timedelta(hours=24)
 RENEWED_AFTER = 0.8

@@ -7,8 +7,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import NamedTuple
 
-from podling.storage.sqlite.file import FORMAT, format_of, newest_path, reading
-from podling.storage.sqlite.log import Log
+from podling.storage.sqlite.log import FORMAT, Log, format_of, newest_path, reading
 from podling.storage.sqlite.newest import Newest
 from podling.storage.sqlite.whole import DamagedFileError, DataFileError, check
 

@@ -2,19 +2,201 @@
 
 The row id is the revision. The store numbers it, one above the newest of the log and of the compaction, so a
 revision is not used again even when its row is gone.
+
+The data file: opened by one podling at a time, if it is of a format this podling knows, and whole.
+
+Beside it lie its lock, and the newest acknowledged revision (`newest.py`). It is looked at over a connection
+that can only read: SQLite, closing one that can write, would move what it takes for the write-ahead log into
+a file that is damaged.
 """
 
 from __future__ import annotations
 
+import fcntl
+import os
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
 from podling.storage.interface import CompactedError, Event, Record
 from podling.storage.sqlite.checksum import checksum
-from podling.storage.sqlite.file import open_file
+from podling.storage.sqlite.newest import Newest
+from podling.storage.sqlite.whole import LOST, DamagedFileError, DataFileError, check, check_structure, fault
+
+APPLICATION_ID = int.from_bytes(b"podl")
+FORMAT = 2
+UNCHECKED = 1
+"""The format that had no checksums, did not count its rows, and had no file with the newest revision."""
+NEW = 0
+
+# The columns a scan needs come before the value, which spills over to further pages. `previous` is the
+# revision the write replaced, 0 for none. `value` is NULL for a deletion. `compacted` has one row: up to
+# which revision, and how many rows are left up to there. Above it there is a row for each revision.
+_TABLES = """
+CREATE TABLE log (
+    revision INTEGER PRIMARY KEY,
+    key TEXT NOT NULL,
+    previous INTEGER NOT NULL,
+    checksum INTEGER NOT NULL,
+    value BLOB
+);
+CREATE TABLE compacted (revision INTEGER NOT NULL, rows INTEGER NOT NULL);
+"""
+
+_MAKE = f"""
+BEGIN IMMEDIATE;
+{_TABLES}
+INSERT INTO compacted VALUES (0, 0);
+PRAGMA application_id = {APPLICATION_ID};
+PRAGMA user_version = {FORMAT};
+COMMIT;
+"""
+
+_UPGRADE = f"""
+BEGIN IMMEDIATE;
+ALTER TABLE log RENAME TO old_log;
+ALTER TABLE compacted RENAME TO old_compacted;
+{_TABLES}
+INSERT INTO log SELECT revision, key, previous, checksum(revision, key, previous, value), value FROM old_log;
+INSERT INTO compacted SELECT revision, (SELECT count(*) FROM log WHERE log.revision <= old_compacted.revision)
+FROM old_compacted;
+DROP TABLE old_log;
+DROP TABLE old_compacted;
+PRAGMA user_version = {FORMAT};
+COMMIT;
+"""
+
+
+class DataFile(NamedTuple):
+    connection: sqlite3.Connection
+    newest: Newest
+    lock: int
+
+    def close(self) -> None:
+        self.connection.close()
+        self.newest.close()
+        os.close(self.lock)
+
+
+def open_file(path: Path) -> DataFile:
+    """Open or make the file and what lies beside it. Raises DataFileError, and then nothing was touched."""
+    lock = _lock(path)
+    try:
+        newest = _newest(path)
+        found = _look(path, newest)
+        # Before the file is of this format: one that is and has no newest revision beside it has lost it.
+        newest = newest or Newest.make(newest_path(path))
+        return DataFile(_connect(path, found), newest, lock)
+    except OSError as error:
+        os.close(lock)
+        raise DataFileError(f"cannot open {error.filename or path}: {error.strerror}") from error
+    except BaseException:
+        os.close(lock)
+        raise
+
+
+def newest_path(path: Path) -> Path:
+    return path.with_name(f"{path.name}.newest")
+
+
+@contextmanager
+def reading(path: Path) -> Iterator[sqlite3.Connection]:
+    """A connection that leaves the file as it is. Raises DataFileError, as whoever uses it does."""
+    try:
+        connection = sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, isolation_level=None)
+        try:
+            yield connection
+        finally:
+            connection.close()
+    except sqlite3.Error as error:
+        raise fault(path, error) from error
+
+
+def format_of(connection: sqlite3.Connection, path: Path) -> int:
+    """NEW, or that of the tables there are. Raises DataFileError, sqlite3.Error."""
+    application = _pragma(connection, "application_id")
+    found = _pragma(connection, "user_version")
+    if (application, found) == (0, NEW) and _pragma(connection, "schema_version") == 0:
+        return NEW
+    if application != APPLICATION_ID:
+        raise DataFileError(f"{path} is not a podling data file")
+    if found not in (UNCHECKED, FORMAT):
+        raise DataFileError(
+            f"{path} was written by another version of podling: "
+            f"its data format is {found}, this podling reads format {FORMAT}"
+        )
+    return found
+
+
+def _lock(path: Path) -> int:
+    # Beside the file, not on it: closing any descriptor of the file itself would drop SQLite's own locks.
+    try:
+        lock = os.open(f"{path}.lock", os.O_CREAT | os.O_RDWR, 0o600)
+    except OSError as error:
+        raise DataFileError(f"cannot open {path}: {error.strerror}") from error
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        os.close(lock)
+        raise DataFileError(f"{path} is in use by another podling") from error
+    return lock
+
+
+def _newest(path: Path) -> Newest | None:
+    """None where there is none."""
+    try:
+        return Newest(newest_path(path))
+    except FileNotFoundError:
+        return None
+    except ValueError as error:
+        raise DamagedFileError(newest_path(path), str(error), LOST) from error
+
+
+def _look(path: Path, newest: Newest | None) -> int:
+    """The format of the file, which is whole."""
+    if not (path.exists() and path.stat().st_size):
+        # Before SQLite opens it: it would remove the write-ahead log of a file that is not there.
+        if newest is not None and newest.revision:
+            raise DamagedFileError(path, f"it is gone, and held writes up to revision {newest.revision}")
+        return NEW
+    with reading(path) as connection:
+        found = format_of(connection, path)
+        if found == UNCHECKED:
+            check_structure(connection, path)
+        elif found == FORMAT and newest is None:
+            missing = f"it is missing, and says how far {path.name} has come"
+            raise DamagedFileError(newest_path(path), missing, LOST)
+        elif found == FORMAT and newest is not None:
+            check(connection, path, newest.revision)
+        return found
+
+
+def _connect(path: Path, found: int) -> sqlite3.Connection:
+    """A connection to a file of this podling's format, which has the format `found`."""
+    # Made by hand so that only its owner can read it: it holds secrets. SQLite gives its WAL the same mode.
+    os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
+    connection = sqlite3.connect(path, isolation_level=None)
+    try:
+        if found == NEW:
+            connection.executescript(_MAKE)
+        elif found == UNCHECKED:
+            connection.create_function("checksum", 4, checksum, deterministic=True)
+            connection.executescript(_UPGRADE)
+        connection.execute("PRAGMA journal_mode = WAL")
+        connection.execute("PRAGMA synchronous = FULL")
+    except sqlite3.Error as error:
+        connection.close()
+        raise fault(path, error) from error
+    return connection
+
+
+def _pragma(connection: sqlite3.Connection, name: str) -> int:
+    value: int = connection.execute(f"PRAGMA {name}").fetchone()[0]
+    return value
+
 
 _HISTORY = """
 SELECT log.revision, log.key, log.value, log.previous, replaced.value

@@ -10,11 +10,21 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from enum import Enum
 
-from podling.streaming.errors import ProtocolError
 from podling.streaming.spdy import frames
 from podling.streaming.spdy.frames import Control, DataPiece, FrameReader, ResetStatus, Type
 from podling.streaming.spdy.headers import HeaderReader, HeaderWriter
-from podling.streaming.wire import Answer, Answered, Chunks, Data, Ended, Event, Farewell, Opened, Reset
+from podling.streaming.wire import (
+    Answer,
+    Answered,
+    Chunks,
+    Data,
+    Ended,
+    Event,
+    Farewell,
+    Opened,
+    ProtocolError,
+    Reset,
+)
 
 MAX_STREAMS = 2000
 """Streams the peer may have open at once; more are refused (a port-forward needs two a connection)."""

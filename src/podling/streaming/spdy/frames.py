@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from enum import IntEnum
 from typing import NamedTuple
 
-from podling.streaming.errors import ProtocolError
+from podling.streaming.wire import ProtocolError
 
 VERSION = 3
 MAX_STREAM_ID = 0x7FFFFFFF

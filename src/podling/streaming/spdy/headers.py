@@ -11,7 +11,7 @@ import struct
 import zlib
 from collections.abc import Mapping
 
-from podling.streaming.errors import ProtocolError
+from podling.streaming.wire import ProtocolError
 
 _WORDS = (
     "options head post put delete trace accept accept-charset accept-encoding accept-language "

@@ -14,9 +14,8 @@ import binascii
 from collections.abc import Collection, Mapping
 from typing import NamedTuple
 
-from podling.streaming.errors import ProtocolError
 from podling.streaming.websocket.frames import Piece, WebSocketCodec
-from podling.streaming.wire import Answer, Chunks, Data, Ended, Event, Opened
+from podling.streaming.wire import Answer, Chunks, Data, Ended, Event, Opened, ProtocolError
 
 STREAM_TYPES = ("stdin", "stdout", "stderr", "error", "resize")
 TO_SERVER = frozenset({0, 4})

@@ -12,8 +12,7 @@ from typing import NamedTuple
 
 from wsproto.frame_protocol import CloseReason, Frame, FrameProtocol, Opcode, ParseFailed
 
-from podling.streaming.errors import ProtocolError
-from podling.streaming.wire import Answer, Chunks, Farewell
+from podling.streaming.wire import Answer, Chunks, Farewell, ProtocolError
 
 _FIN = 0x80
 _GUID = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11"

@@ -7,16 +7,15 @@ from typing import Any
 import pytest
 
 from podling.apiserver.admission.built_in import built_in
-from podling.apiserver.admission.plugin import Attributes, Operation
-from podling.apiserver.request import User
+from podling.apiserver.admission.chain import Attributes, Operation
+from podling.apiserver.request.request import User
+from podling.model.codec.json import from_data, to_data
 from podling.model.errors import StatusError
-from podling.model.json import from_data, to_data
-from podling.model.meta import KubeObject
-from podling.model.namespace import Namespace
-from podling.model.pod import Pod
 from podling.model.scheme import resource_of
-from podling.model.service_account import ServiceAccount
 from podling.model.time import SystemClock
+from podling.model.types.core import Namespace, ServiceAccount
+from podling.model.types.meta import KubeObject
+from podling.model.types.pod import Pod
 
 STANDING: dict[tuple[type[KubeObject], str, str], KubeObject] = {
     (Namespace, "", "default"): from_data({"metadata": {"name": "default"}}, Namespace),

@@ -6,14 +6,14 @@ from typing import Any
 
 import pytest
 
-from podling.apiserver.admission.plugin import Attributes
-from podling.apiserver.admission.service_account import ServiceAccount as Plugin
-from podling.apiserver.admission.token_volume import PLACE
-from podling.apiserver.request import User
-from podling.model.json import from_data, to_data
-from podling.model.pod import Pod
+from podling.apiserver.admission.chain import Attributes
+from podling.apiserver.admission.pods import PLACE
+from podling.apiserver.admission.pods import ServiceAccountPlugin as Plugin
+from podling.apiserver.request.request import User
+from podling.model.codec.json import from_data, to_data
 from podling.model.scheme import resource_of
-from podling.model.service_account import ServiceAccount
+from podling.model.types.core import ServiceAccount
+from podling.model.types.pod import Pod
 
 OWN = {"name": "mine", "mountPath": PLACE}
 

@@ -7,10 +7,9 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from podling.apiserver.apply.compare import changes, owned
-from podling.apiserver.apply.fieldset import difference, intersection, paths, union
-from podling.apiserver.apply.schema import schema_of
-from podling.model.pod import Pod
+from podling.apiserver.apply.fields import difference, intersection, paths, union
+from podling.apiserver.apply.schema import changes, owned, schema_of
+from podling.model.types.pod import Pod
 
 SMALL = st.dictionaries(st.sampled_from("abc"), st.sampled_from("xy"), min_size=1)
 CONTAINERS = st.lists(

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from podling.apiserver.apply import fieldset
-from podling.apiserver.apply.fieldset import (
+from podling.apiserver.apply import fields
+from podling.apiserver.apply.fields import (
     FieldsError,
     difference,
     encode,
@@ -99,4 +99,4 @@ def test_only_the_declared_error_escapes(data: bytes) -> None:
     ],
 )
 def test_shown(path: tuple[str, ...], shown: str) -> None:
-    assert fieldset.shown(path) == shown
+    assert fields.shown(path) == shown

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from podling.apiserver.apply.go_syntax import go_syntax, go_type
+from podling.apiserver.apply.configuration import go_syntax, go_type
 
 
 @pytest.mark.parametrize(

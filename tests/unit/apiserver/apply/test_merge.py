@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from podling.apiserver.apply.apply import merge, prune
 from podling.apiserver.apply.configuration import configured_fields
-from podling.apiserver.apply.merge import merge, prune
 from podling.apiserver.apply.schema import schema_of
-from podling.model.pod import Pod
+from podling.model.types.pod import Pod
 
 POD = schema_of(Pod)
 

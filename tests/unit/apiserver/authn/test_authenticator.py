@@ -2,8 +2,8 @@
 
 import pytest
 
-from podling.apiserver.authn.authenticator import ANONYMOUS, authenticate
-from podling.apiserver.request import Request, User
+from podling.apiserver.authn.authenticators import ANONYMOUS, authenticate
+from podling.apiserver.request.request import Request, User
 from podling.model.errors import StatusError
 
 ALICE = User("alice")

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from multidict import CIMultiDict
 
-from podling.apiserver.authn.impersonation import is_about_impersonation, wanted_user
-from podling.apiserver.request import User
+from podling.apiserver.authn.authenticators import is_about_impersonation, wanted_user
+from podling.apiserver.request.request import User
 from podling.model.errors import StatusError
 
 

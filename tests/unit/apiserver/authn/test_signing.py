@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from podling.apiserver.authn.signing import SigningKey
-from podling.pki import Authority
+from podling.apiserver.authn.tokens import SigningKey
+from podling.machine.pki import Authority
 
 KEY = SigningKey.made()
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from podling.apiserver.authn.x509 import CertificateAuthenticator
-from podling.apiserver.request import Request, Subject, User
+from podling.apiserver.authn.authenticators import CertificateAuthenticator
+from podling.apiserver.request.request import Request, Subject, User
 
 SUBJECTS: list[tuple[Subject | None, User | None]] = [
     (None, None),

@@ -2,8 +2,8 @@
 
 import pytest
 
-from podling.apiserver.authz.authorizer import ALLOW, NO_OPINION, Decision, Opinion, authorize
-from podling.apiserver.request import RequestInfo, User, request_info
+from podling.apiserver.authz.authorizers import ALLOW, NO_OPINION, Decision, Opinion, authorize
+from podling.apiserver.request.request import RequestInfo, User, request_info
 from podling.model.errors import StatusError
 
 EVE = User("e")

@@ -2,11 +2,10 @@
 
 import pytest
 
-from podling.apiserver.authn.authenticator import ANONYMOUS
-from podling.apiserver.authn.claims import SERVICE_ACCOUNTS
-from podling.apiserver.authz.authorizer import Decision
-from podling.apiserver.authz.basic import BasicAuthorizer
-from podling.apiserver.request import User, request_info
+from podling.apiserver.authn.authenticators import ANONYMOUS
+from podling.apiserver.authn.tokens import SERVICE_ACCOUNTS
+from podling.apiserver.authz.authorizers import BasicAuthorizer, Decision
+from podling.apiserver.request.request import User, request_info
 
 ALLOW, NONE = Decision.ALLOW, Decision.NO_OPINION
 ANN = User("ann", ("system:authenticated",))

@@ -4,17 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from podling.apiserver.authn.authenticator import AUTHENTICATED, UNAUTHENTICATED
-from podling.apiserver.authz.authorizer import ALLOW, NO_OPINION, Opinion
-from podling.apiserver.authz.impersonation import (
-    NODE_NAME,
-    Impersonation,
-    account_of,
-    impersonate,
-    node_of,
-)
-from podling.apiserver.authz.interim import MASTERS, MastersAuthorizer
-from podling.apiserver.request import RequestInfo, User, request_info
+from podling.apiserver.authn.authenticators import AUTHENTICATED, UNAUTHENTICATED
+from podling.apiserver.authz.authorizers import ALLOW, MASTERS, NO_OPINION, MastersAuthorizer, Opinion
+from podling.apiserver.authz.impersonation import NODE_NAME, Impersonation, account_of, impersonate, node_of
+from podling.apiserver.request.request import RequestInfo, User, request_info
 from podling.model.errors import StatusError
 
 EVE = User("eve", (AUTHENTICATED,))

@@ -2,15 +2,15 @@
 
 import pytest
 
-from podling.apiserver.authn.authenticator import ANONYMOUS, AUTHENTICATED
-from podling.apiserver.authz.authorizer import Decision
-from podling.apiserver.authz.interim import (
+from podling.apiserver.authn.authenticators import ANONYMOUS, AUTHENTICATED
+from podling.apiserver.authz.authorizers import (
     MASTERS,
     AuthenticatedAuthorizer,
+    Decision,
     MastersAuthorizer,
     PublicPathsAuthorizer,
 )
-from podling.apiserver.request import User, request_info
+from podling.apiserver.request.request import User, request_info
 
 ALLOW, NONE = Decision.ALLOW, Decision.NO_OPINION
 PODS = request_info("GET", "/api/v1/pods", {})

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from podling.apiserver.patch.merge_patch import merge_patch
+from podling.apiserver.patch.parse import merge_patch
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import pytest
 
 from podling.apiserver.patch.parse import parse_patch
 from podling.model.errors import StatusError
-from podling.model.pod import Pod
+from podling.model.types.pod import Pod
 
 POD = {"metadata": {"labels": {"a": "1"}}, "spec": {"containers": [{"name": "a"}]}}
 

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from podling.apiserver.patch.schema import lookup_of
+from podling.apiserver.patch.parse import lookup_of
 from podling.apiserver.patch.strategic import strategic_merge_patch
 from podling.model.errors import StatusError
-from podling.model.pod import Pod
+from podling.model.types.pod import Pod
 
 
 def patched(document: dict[str, Any], patch: Any) -> Any:

@@ -10,19 +10,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from podling.apiserver.protobuf import write
-from podling.apiserver.protobuf.decode import decode
 from podling.apiserver.protobuf.numbers import NUMBERS
-from podling.model.authorization import SubjectAccessReview
-from podling.model.config import Secret
+from podling.apiserver.protobuf.wire import decode, encode_bytes, encode_varint
+from podling.model.codec.fields import fields_of, is_struct, item_type
 from podling.model.errors import StatusError
-from podling.model.fields import fields_of, is_struct, item_type
-from podling.model.lease import Lease
-from podling.model.namespace import Namespace
-from podling.model.options import DeleteOptions
-from podling.model.pod import Binding, Eviction, Pod
 from podling.model.scheme import RESOURCES
-from podling.model.service_account import TokenRequest
+from podling.model.types.authorization import SubjectAccessReview
+from podling.model.types.coordination import Lease
+from podling.model.types.core import Namespace, Secret, TokenRequest
+from podling.model.types.meta import DeleteOptions
+from podling.model.types.pod import Binding, Eviction, Pod
 
 # What `kubectl create namespace shop` of version 1.32 sends.
 NAMESPACE = bytes.fromhex(
@@ -36,9 +33,9 @@ def message(*parts: tuple[int, Any]) -> bytes:
     out = b""
     for number, value in parts:
         if isinstance(value, int):
-            out += write.varint(number << 3) + write.varint(value)
+            out += encode_varint(number << 3) + encode_varint(value)
         else:
-            out += write.message(number, value.encode() if isinstance(value, str) else value)
+            out += encode_bytes(number, value.encode() if isinstance(value, str) else value)
     return out
 
 

@@ -6,12 +6,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from podling.apiserver.protobuf.wire import WireError, fields
-from podling.apiserver.protobuf.write import message, varint
+from podling.apiserver.protobuf.wire import WireError, encode_bytes, encode_varint, fields
 
 
 def field(number: int, value: int | bytes) -> bytes:
-    return varint(number << 3) + varint(value) if isinstance(value, int) else message(number, value)
+    return (
+        encode_varint(number << 3) + encode_varint(value)
+        if isinstance(value, int)
+        else encode_bytes(number, value)
+    )
 
 
 VALUES = st.one_of(st.integers(0, 2**64 - 1), st.binary(max_size=200))

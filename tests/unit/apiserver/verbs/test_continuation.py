@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from podling.apiserver.verbs.continuation import Continuation, decode_continue, encode_continue
+from podling.apiserver.verbs.list import Continuation, decode_continue, encode_continue
 from podling.model.errors import StatusError
 
 

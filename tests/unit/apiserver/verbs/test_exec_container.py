@@ -10,9 +10,9 @@ from urllib.parse import urlencode
 
 import pytest
 
-from podling.apiserver.context import RequestContext
-from podling.apiserver.registry.kinds import kinds
-from podling.apiserver.response import Response
+from podling.apiserver.kinds.kinds import kinds
+from podling.apiserver.request.context import RequestContext
+from podling.apiserver.request.response import Response
 from podling.model.gates import Gates
 
 PODS = "/api/v1/namespaces/default/pods"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from podling.apiserver.verbs.freshness import until_fresh
+from podling.apiserver.verbs.list_options import until_fresh
 from podling.model.errors import StatusError
 from podling.storage.memory import MemoryStorage
 from podling.watch.cache import ResourceCache

@@ -4,7 +4,7 @@ import pytest
 
 from podling.apiserver.verbs.list_options import check_list, check_watch, revision
 from podling.model.errors import StatusError
-from podling.model.options import ListOptions
+from podling.model.types.meta import ListOptions
 
 GOOD_LISTS = [
     ListOptions(),

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from podling.apiserver.openapi.paths import paths_of
-from podling.apiserver.registry.kinds import kinds
+from podling.apiserver.kinds.kinds import kinds
+from podling.apiserver.paths.openapi.documents import paths_of
 from podling.apiserver.verbs import members
 from podling.model.gates import Gates
 

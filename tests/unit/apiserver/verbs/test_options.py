@@ -2,10 +2,10 @@
 
 import pytest
 
-from podling.apiserver.request import parse_query
+from podling.apiserver.request.request import parse_query
 from podling.apiserver.verbs.options import field_validation, is_dry_run, options
 from podling.model.errors import StatusError
-from podling.model.options import DeleteOptions, ListOptions, PodExecOptions, PodPortForwardOptions
+from podling.model.types.meta import DeleteOptions, ListOptions, PodExecOptions, PodPortForwardOptions
 
 READ = [
     ("", ListOptions()),

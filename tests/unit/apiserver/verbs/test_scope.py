@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from podling.apiserver.authz.authorizer import ALLOW, NO_OPINION, Opinion
-from podling.apiserver.registry.kinds import KINDS
-from podling.apiserver.request import Request, RequestInfo, User
-from podling.apiserver.server import ApiServer
+from podling.apiserver.assemble import ApiServer
+from podling.apiserver.authz.authorizers import ALLOW, NO_OPINION, Opinion
+from podling.apiserver.kinds.kinds import KINDS
+from podling.apiserver.request.request import Request, RequestInfo, User
 
 EDITOR = User("ed", ("system:authenticated",))
 CONFIG = "/api/v1/namespaces/default/configmaps/a"

@@ -9,14 +9,13 @@ from typing import Any
 
 import pytest
 
-from podling.apiserver.registry.config_maps import ConfigMaps
-from podling.apiserver.registry.store import Store
-from podling.apiserver.verbs.until import until
-from podling.model import json
-from podling.model.config import ConfigMap
+from podling.apiserver.kinds.config import ConfigMaps
+from podling.apiserver.store.store import Store
+from podling.apiserver.verbs.members import until
+from podling.model.codec import json
 from podling.model.errors import StatusError
-from podling.model.meta import ObjectMeta
-from podling.model.options import DeleteOptions
+from podling.model.types.core import ConfigMap
+from podling.model.types.meta import DeleteOptions, ObjectMeta
 from podling.storage.memory import MemoryStorage
 from podling.watch.cache import ResourceCache
 

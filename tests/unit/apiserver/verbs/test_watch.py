@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from podling.apiserver.verbs.watch import batches, one_name
-from podling.model import field_selector
+from podling.model.selectors import parse_field_selector
 from podling.storage.memory import MemoryStorage
 from podling.watch.cache import ResourceCache
 
@@ -191,7 +191,7 @@ async def test_one_object_and_a_selector_of_another(api: Any) -> None:
 )
 def test_the_selector_of_one_object(selector: str, name: str, expected: str) -> None:
     assert one_name(selector, name) == expected
-    assert field_selector.parse(expected).exact("metadata.name") == name
+    assert parse_field_selector(expected).exact("metadata.name") == name
 
 
 async def test_no_watch_in_yaml(api: Any) -> None:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from podling.kubelet.eviction.local_storage import excess, is_limited
+from podling.kubelet.eviction.ranking import excess, is_limited
 from podling.kubelet.stats.summary import ContainerStats, FsStats, PodReference, PodStats, VolumeStats
-from podling.model.container import Container, ResourceRequirements
-from podling.model.pod import Pod, PodSpec
 from podling.model.quantity import Quantity
-from podling.model.volume import EmptyDirVolumeSource, Volume
+from podling.model.types.container import Container, ResourceRequirements
+from podling.model.types.pod import Pod, PodSpec
+from podling.model.types.volume import EmptyDirVolumeSource, Volume
 
 MI = 1 << 20
 NOW = "2026-01-02T03:04:05Z"

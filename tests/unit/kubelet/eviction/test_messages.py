@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from podling.kubelet.eviction.messages import node_is_low
+from podling.kubelet.eviction.ranking import node_is_low
 from podling.kubelet.eviction.thresholds import MEMORY, NODEFS_INODES, Amount, Reading, Threshold
 from podling.kubelet.stats.summary import ContainerStats, MemoryStats, PodReference, PodStats
-from podling.model.container import Container, ResourceRequirements
-from podling.model.pod import Pod, PodSpec
 from podling.model.quantity import Quantity
+from podling.model.types.container import Container, ResourceRequirements
+from podling.model.types.pod import Pod, PodSpec
 
 MI = 1 << 20
 NOW = "2026-01-02T03:04:05Z"

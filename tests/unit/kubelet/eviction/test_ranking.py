@@ -8,10 +8,10 @@ from hypothesis import strategies as st
 
 from podling.kubelet.eviction.ranking import Candidate, ranked
 from podling.kubelet.stats.summary import FsStats, MemoryStats, PodReference, PodStats, ProcessStats
-from podling.model.container import Container, ResourceRequirements
-from podling.model.meta import ObjectMeta
-from podling.model.pod import Pod, PodSpec
 from podling.model.quantity import Quantity
+from podling.model.types.container import Container, ResourceRequirements
+from podling.model.types.meta import ObjectMeta
+from podling.model.types.pod import Pod, PodSpec
 
 NOW = "2026-01-02T03:04:05Z"
 

@@ -6,10 +6,17 @@ from pathlib import Path
 
 import pytest
 
-from podling.kubelet.cgroups.files import Hierarchy
-from podling.kubelet.eviction.readings import NodeReadings
-from podling.kubelet.eviction.thresholds import ALLOCATABLE_MEMORY, IMAGEFS, MEMORY, NODEFS, PIDS, Reading
-from podling.kubelet.stats.reading import CgroupReader
+from podling.kubelet.eviction.thresholds import (
+    ALLOCATABLE_MEMORY,
+    IMAGEFS,
+    MEMORY,
+    NODEFS,
+    PIDS,
+    NodeReadings,
+    Reading,
+)
+from podling.kubelet.host.cgroups import Hierarchy
+from podling.kubelet.host.usage import CgroupReader
 
 
 def write(directory: Path, **files: str) -> None:

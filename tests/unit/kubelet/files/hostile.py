@@ -8,7 +8,7 @@ import socket
 from collections.abc import Callable
 from pathlib import Path
 
-from podling.kubelet.volumes.mounts import bind_mount, mount_tmpfs
+from podling.kubelet.host.mounts import bind_mount, mount_tmpfs
 
 DEPTH = 10_000
 _LIBC = ctypes.CDLL(None)

@@ -13,16 +13,15 @@ from pathlib import Path
 import pytest
 from tests.unit.kubelet.files.hostile import HOSTILE, Host
 
+from podling.kubelet.cri_config.environment import FileKey
 from podling.kubelet.files.regular import open_regular
-from podling.kubelet.pod.pod_directories import PodDirectory
-from podling.kubelet.runtime_config.environment import FileKey
-from podling.kubelet.stats.disk import used
-from podling.kubelet.volumes import subpath
+from podling.kubelet.host.disk import used
+from podling.kubelet.host.mounts import mount_tmpfs, unmount_under
+from podling.kubelet.pod.directories import PodDirectory
+from podling.kubelet.volumes.container_mounts import mount_subpath
 from podling.kubelet.volumes.env_files import read_env_files
-from podling.kubelet.volumes.mounts import mount_tmpfs, unmount_under
-from podling.kubelet.volumes.ownership import set_group
-from podling.kubelet.volumes.payload import VolumeError
-from podling.kubelet.volumes.set_up import MountedVolume
+from podling.kubelet.volumes.files import VolumeError
+from podling.kubelet.volumes.set_up import MountedVolume, set_group
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="devices and mounts need root")
 SOON = 60.0
@@ -49,7 +48,7 @@ def own(directory: PodDirectory) -> None:
 
 
 def bind(directory: PodDirectory) -> None:
-    subpath.mount(directory.volume("empty-dir", "v"), "x", directory.subpath("v", "c", 0))
+    mount_subpath(directory.volume("empty-dir", "v"), "x", directory.subpath("v", "c", 0))
 
 
 def read_variables(directory: PodDirectory) -> None:

@@ -13,7 +13,7 @@ from tests.unit.kubelet.files.hostile import DEPTH, HOSTILE, Host, exchange
 from podling.kubelet.files import tree
 from podling.kubelet.files.tree import Entry, make_directories, remove, walk
 from podling.kubelet.files.way import DIRECTORY, KEPT
-from podling.kubelet.volumes.mounts import mount_tmpfs, unmount_under
+from podling.kubelet.host.mounts import mount_tmpfs, unmount_under
 
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="mounting needs root")
 

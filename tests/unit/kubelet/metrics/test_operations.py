@@ -6,9 +6,9 @@ import inspect
 
 import pytest
 
-from podling.cri.hollow import HollowRuntime
+from podling.cri.hollow.runtime import HollowRuntime
 from podling.cri.interface import Runtime, RuntimeFault
-from podling.kubelet.metrics.operations import OPERATIONS, OperationCounts, counted
+from podling.kubelet.metrics.counters import OPERATIONS, OperationCounts, counted
 
 
 async def test_calls_errors_and_durations_are_counted() -> None:

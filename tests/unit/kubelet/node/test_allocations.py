@@ -8,11 +8,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from podling.kubelet.node.allocations import Allocations
-from podling.kubelet.planning.resize import ResizeAnswer
-from podling.model.container import Container, ResourceRequirements
-from podling.model.meta import ObjectMeta
-from podling.model.pod import Pod, PodSpec
+from podling.kubelet.plan.resize import ResizeAnswer
 from podling.model.quantity import Quantity
+from podling.model.types.container import Container, ResourceRequirements
+from podling.model.types.meta import ObjectMeta
+from podling.model.types.pod import Pod, PodSpec
 
 NOW = datetime(2026, 1, 2, tzinfo=UTC)
 

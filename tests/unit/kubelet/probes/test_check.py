@@ -12,11 +12,10 @@ from aiohttp import web
 from google.protobuf.wrappers_pb2 import Int32Value, StringValue
 
 from podling.cri.grpc import cri_pb2 as pb
-from podling.cri.hollow import HollowRuntime
-from podling.cri.hollow_script import ExecOutcome, HollowImage, Script
-from podling.kubelet.probes.check import Target, check
-from podling.kubelet.probes.outcome import Outcome, ProbeError
-from podling.model.container import (
+from podling.cri.hollow.runtime import HollowRuntime
+from podling.cri.hollow.script import ExecOutcome, HollowImage, Script
+from podling.kubelet.probes.check import Outcome, ProbeError, Target, check
+from podling.model.types.container import (
     Container,
     ContainerPort,
     ExecAction,

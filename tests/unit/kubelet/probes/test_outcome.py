@@ -7,7 +7,7 @@ import socket
 
 import pytest
 
-from podling.kubelet.probes.outcome import dial_failure
+from podling.kubelet.probes.check import dial_failure
 
 FAILURES = [
     # host, error, what the event says

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from podling.kubelet.probes.verdict import FIRST, Health, ProbeKind, Verdict, judge, probe_result
-from podling.model.container import Container, Probe
+from podling.kubelet.probes.prober import FIRST, Health, ProbeKind, Verdict, judge, probe_result
+from podling.model.types.container import Container, Probe
 
 STARTUP, LIVENESS, READINESS = ProbeKind.STARTUP, ProbeKind.LIVENESS, ProbeKind.READINESS
 

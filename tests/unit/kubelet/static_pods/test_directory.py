@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from podling.kubelet.static_pods.directory import ManifestDirectory
+from podling.kubelet.static_pods.files import ManifestDirectory
 from podling.model.time import SystemClock
 
 POD = "{apiVersion: v1, kind: Pod, metadata: {name: NAME}, spec: {containers: [{name: c, image: i}]}}"

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 import yaml
 
-from podling.kubelet.static_pods.manifest import ManifestError, static_pod
+from podling.kubelet.static_pods.files import ManifestError, static_pod
 
 FILE = Path("/etc/manifests/web.yaml")
 SEEN = "2026-01-02T03:04:05Z"

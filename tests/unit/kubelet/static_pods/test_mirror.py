@@ -2,10 +2,10 @@ from __future__ import annotations
 
 import pytest
 
-from podling.kubelet.static_pods.mirror import MirrorStep, is_mirror, mirror_of, next_step
-from podling.model.meta import ObjectMeta
-from podling.model.node import Node
-from podling.model.pod import Pod
+from podling.kubelet.static_pods.static_pods import MirrorStep, is_mirror, mirror_of, next_step
+from podling.model.types.meta import ObjectMeta
+from podling.model.types.node import Node
+from podling.model.types.pod import Pod
 
 NODE = Node(metadata=ObjectMeta(name="n1", uid="node-uid"))
 

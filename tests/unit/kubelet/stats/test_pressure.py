@@ -7,15 +7,22 @@ from pathlib import Path
 from prometheus_client.core import CollectorRegistry
 from prometheus_client.exposition import generate_latest
 
-from podling.kubelet.cgroups.files import Hierarchy
-from podling.kubelet.metrics.usage_metrics import cadvisor_metrics
-from podling.kubelet.node.machine import this_machine
-from podling.kubelet.stats import parts
-from podling.kubelet.stats.rates import Rates
-from podling.kubelet.stats.reading import CgroupReader
-from podling.kubelet.stats.summary import ContainerStats, NodeStats, PodReference, PodStats, Summary
-from podling.kubelet.stats.usage import Memory
-from podling.model.json import to_data
+from podling.kubelet.host.cgroups import Hierarchy
+from podling.kubelet.host.machine import this_machine
+from podling.kubelet.host.usage import CgroupReader, Memory
+from podling.kubelet.metrics.exposition import cadvisor_metrics
+from podling.kubelet.stats.summary import (
+    ContainerStats,
+    NodeStats,
+    PodReference,
+    PodStats,
+    Rates,
+    Summary,
+    cpu_stats,
+    io_stats,
+    memory_stats,
+)
+from podling.model.codec.json import to_data
 
 NOW = "2026-01-02T03:04:05Z"
 
@@ -42,13 +49,11 @@ def stats() -> tuple[ContainerStats, ContainerStats]:
     memory = Memory(1, 1, 1, 1, 1)
     counted = ContainerStats(
         name="app",
-        cpu=parts.cpu_stats(1, Rates(), "a", 1.0, NOW, told(2_000_000, 1_000_000)),
-        memory=parts.memory_stats(memory, NOW, told(3_000_000, 0)),
-        io=parts.io_stats(told(5_000_000, 4_000_000), NOW),
+        cpu=cpu_stats(1, Rates(), "a", 1.0, NOW, told(2_000_000, 1_000_000)),
+        memory=memory_stats(memory, NOW, told(3_000_000, 0)),
+        io=io_stats(told(5_000_000, 4_000_000), NOW),
     )
-    return counted, ContainerStats(
-        name="old", memory=parts.memory_stats(memory, NOW), io=parts.io_stats("", NOW)
-    )
+    return counted, ContainerStats(name="old", memory=memory_stats(memory, NOW), io=io_stats("", NOW))
 
 
 def test_the_summary_shows_it_beside_what_is_used() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from podling.kubelet.stats.rates import Rates
+from podling.kubelet.stats.summary import Rates
 
 
 def test_a_rate_is_what_came_between_two_looks() -> None:

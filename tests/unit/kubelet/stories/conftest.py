@@ -17,26 +17,24 @@ from typing import Any
 
 import pytest
 
-from podling.apiserver.local import LocalTransport
-from podling.apiserver.registry.kinds import kinds
-from podling.apiserver.request import User
-from podling.apiserver.server import ApiServer
+from podling.apiserver.assemble import ApiServer
+from podling.apiserver.http.local import LocalTransport
+from podling.apiserver.kinds.kinds import kinds
+from podling.apiserver.request.request import User
 from podling.client.client import Client
 from podling.client.events import EventRecorder
 from podling.client.informer import Informer
-from podling.cri.hollow import HollowRuntime
-from podling.cri.hollow_script import HollowImage, Script
+from podling.cri.hollow.runtime import HollowRuntime
+from podling.cri.hollow.script import HollowImage, Script
 from podling.kubelet.config import KubeletConfig
+from podling.kubelet.host.machine import this_machine
 from podling.kubelet.kubelet import Kubelet
-from podling.kubelet.node.machine import this_machine
-from podling.kubelet.node.node_status import allocatable
-from podling.model import json as model_json
-from podling.model.event import Event
+from podling.kubelet.node.status import allocatable
+from podling.model.codec import json as model_json
 from podling.model.gates import DEFAULT_GATES, Gates
-from podling.model.meta import ObjectMeta
-from podling.model.namespace import Namespace
-from podling.model.pod import Pod
-from podling.model.service_account import ServiceAccount
+from podling.model.types.core import Event, Namespace, ServiceAccount
+from podling.model.types.meta import ObjectMeta
+from podling.model.types.pod import Pod
 from podling.storage.memory import MemoryStorage
 
 START = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from podling.model.node import Node as ApiNode
-from podling.model.pod import Pod
+from podling.model.types.node import Node as ApiNode
+from podling.model.types.pod import Pod
 
 NO_EXECUTE = {"key": "gone", "effect": "NoExecute"}
 

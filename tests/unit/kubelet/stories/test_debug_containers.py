@@ -10,12 +10,12 @@ import pytest
 from aiohttp.test_utils import make_mocked_request
 from msgspec.structs import replace
 
-from podling.cri.hollow_script import HollowImage, Script
+from podling.cri.hollow.script import HollowImage, Script
 from podling.cri.interface import RuntimeFault
-from podling.kubelet.container_counts import managed_ephemeral_containers
+from podling.kubelet.metrics.counters import managed_ephemeral_containers
 from podling.model.errors import StatusError
 from podling.model.gates import Gates
-from podling.model.pod import Pod
+from podling.model.types.pod import Pod
 
 REMOVAL = Gates({"EphemeralContainerRemoval": True})
 DEBUG = {"name": "debug", "image": "debug:1"}

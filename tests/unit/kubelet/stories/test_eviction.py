@@ -8,13 +8,12 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from podling.cri.hollow_images import image_id
-from podling.cri.hollow_script import HollowImage, Script
-from podling.kubelet.eviction import readings
-from podling.kubelet.stats.disk import FileSystem
-from podling.model.event import Event
-from podling.model.node import Node as ApiNode
-from podling.model.pod import Pod
+from podling.cri.hollow.script import HollowImage, Script, image_id
+from podling.kubelet.eviction import thresholds
+from podling.kubelet.host.disk import FileSystem
+from podling.model.types.core import Event
+from podling.model.types.node import Node as ApiNode
+from podling.model.types.pod import Pod
 
 ALWAYS_LOW = {"nodefs.available": "100%"}
 
@@ -170,7 +169,7 @@ def test_a_soft_threshold_waits_for_its_grace_period_and_then_gives_pods_some(pl
 def test_pressure_is_over_a_while_after_the_minimum_is_free_again(play, monkeypatch) -> None:
     async def story(node) -> None:
         left = [50]
-        monkeypatch.setattr(readings, "file_system", lambda path: FileSystem(1000, left[0], 0, 0))
+        monkeypatch.setattr(thresholds, "file_system", lambda path: FileSystem(1000, left[0], 0, 0))
         await node.crash()
         limits = {
             "eviction_hard": {"nodefs.available": "100"},

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from podling.cri.hollow_script import ExecOutcome, HollowImage, Script
+from podling.cri.hollow.script import ExecOutcome, HollowImage, Script
 from podling.model.gates import Gates
-from podling.model.pod import Pod
+from podling.model.types.pod import Pod
 
 SECONDS = 5
 

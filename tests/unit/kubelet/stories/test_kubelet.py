@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from podling.cri.hollow_script import ExecOutcome, HollowImage, Script
+from podling.cri.hollow.script import ExecOutcome, HollowImage, Script
 from podling.cri.interface import RuntimeFault
-from podling.model.lease import Lease
-from podling.model.node import Node as ApiNode
-from podling.model.pod import Pod
 from podling.model.time import parse_time
+from podling.model.types.coordination import Lease
+from podling.model.types.node import Node as ApiNode
+from podling.model.types.pod import Pod
 
 Exits = Callable[..., HollowImage]
 

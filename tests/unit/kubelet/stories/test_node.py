@@ -7,10 +7,10 @@ from typing import Any
 
 from podling.cri.grpc import cri_pb2 as pb
 from podling.cri.interface import RuntimeFault
-from podling.kubelet.node.lease import LeaseKeeper
+from podling.kubelet.node.reporter import LeaseKeeper
+from podling.model.codec.json import to_data
 from podling.model.errors import StatusError
-from podling.model.json import to_data
-from podling.model.node import Node as ApiNode
+from podling.model.types.node import Node as ApiNode
 
 CAN_ALL = [{"name": "", "features": {"recursiveReadOnlyMounts": True, "userNamespaces": True}}]
 NEXT_CHECK = 11

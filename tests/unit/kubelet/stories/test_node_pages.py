@@ -7,9 +7,9 @@ from typing import Any
 
 from aiohttp.test_utils import make_mocked_request
 
-from podling.cri.hollow_script import ExecOutcome, HollowImage, Script
-from podling.kubelet.serving.node_pages import configuration
-from podling.model.pod import Pod
+from podling.cri.hollow.script import ExecOutcome, HollowImage, Script
+from podling.kubelet.server.pages import configuration
+from podling.model.types.pod import Pod
 
 
 async def page(node: Any, target: str) -> str:

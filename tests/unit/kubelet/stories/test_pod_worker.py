@@ -13,15 +13,15 @@ import pytest
 from msgspec.structs import replace
 
 from podling.cri.grpc import cri_pb2 as pb
-from podling.cri.hollow_script import HollowImage, Script
+from podling.cri.hollow.script import HollowImage, Script
 from podling.cri.interface import RuntimeFault
-from podling.kubelet.reporting.status_patch import STRATEGIC_MERGE
-from podling.model.config import ConfigMap
+from podling.kubelet.status.writer import STRATEGIC_MERGE
 from podling.model.gates import Gates
-from podling.model.meta import ObjectMeta
-from podling.model.pod import Pod
-from podling.model.pod_status import ContainerStatus, PodStatus
-from podling.model.runtime_class import RuntimeClass
+from podling.model.types.core import ConfigMap
+from podling.model.types.meta import ObjectMeta
+from podling.model.types.pod import Pod
+from podling.model.types.pod_status import ContainerStatus, PodStatus
+from podling.model.types.runtime_class import RuntimeClass
 
 Exits = Callable[..., HollowImage]
 

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from podling.cri.hollow_script import ExecOutcome, HollowImage, Script
-from podling.model.pod import Pod
-from podling.model.pod_status import ContainerStatus
+from podling.cri.hollow.script import ExecOutcome, HollowImage, Script
+from podling.model.types.pod import Pod
+from podling.model.types.pod_status import ContainerStatus
 
 GOOD, BAD = ExecOutcome(), ExecOutcome(1, stdout=b"not well")
 CHECK = ("check",)

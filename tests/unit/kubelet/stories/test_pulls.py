@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 from datetime import timedelta
 
-from podling.cri.hollow_script import HollowImage
-from podling.model.container import EphemeralContainer
+from podling.cri.hollow.script import HollowImage
 from podling.model.gates import Gates
-from podling.model.pod import Pod
+from podling.model.types.container import EphemeralContainer
+from podling.model.types.pod import Pod
 
 STUCK = HollowImage(stuck=True)
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from podling.cri.hollow_script import HollowImage, Script
+from podling.cri.hollow.script import HollowImage, Script
 from podling.cri.interface import RuntimeFault
-from podling.model.pod import Pod
-from podling.model.pod_status import PodCondition
+from podling.model.types.pod import Pod
+from podling.model.types.pod_status import PodCondition
 
 MANY = "1000000"
 

@@ -11,9 +11,9 @@ from typing import Any
 from msgspec.structs import replace
 
 from podling.cri.grpc import cri_pb2 as pb
-from podling.kubelet.node.node_services import SYNC_SECONDS
-from podling.model.meta import ObjectMeta
-from podling.model.service import Service, ServicePort, ServiceSpec
+from podling.kubelet.node.services import SYNC_SECONDS
+from podling.model.types.meta import ObjectMeta
+from podling.model.types.service import Service, ServicePort, ServiceSpec
 
 SERVICES = "/api/v1/services"
 UNREAD = "services have not yet been read at least once, cannot construct envvars"

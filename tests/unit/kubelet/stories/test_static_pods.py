@@ -9,9 +9,9 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from podling.cri.hollow_script import HollowImage
-from podling.model.node import Node as NodeObject
-from podling.model.pod import Pod
+from podling.cri.hollow.script import HollowImage
+from podling.model.types.node import Node as NodeObject
+from podling.model.types.pod import Pod
 
 MIRROR = "kubernetes.io/config.mirror"
 HASH = "kubernetes.io/config.hash"

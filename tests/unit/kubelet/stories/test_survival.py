@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from podling.cri.hollow_script import HollowImage
+from podling.cri.hollow.script import HollowImage
 from podling.cri.interface import RuntimeFault
-from podling.model.node import Node as ApiNode
-from podling.model.pod import Pod
+from podling.model.types.node import Node as ApiNode
+from podling.model.types.pod import Pod
 
 Exits = Callable[..., HollowImage]
 DEADLINE = 120.0

@@ -12,12 +12,12 @@ from typing import Any
 import jwt
 import pytest
 
-from podling.kubelet.pod import pod_directories
-from podling.kubelet.volumes.mounts import mounts_under, unmount_under
-from podling.model.config import ConfigMap
+from podling.kubelet.host.mounts import mounts_under, unmount_under
+from podling.kubelet.pod import directories
 from podling.model.gates import Gates
-from podling.model.meta import ObjectMeta
-from podling.model.pod import Pod
+from podling.model.types.core import ConfigMap
+from podling.model.types.meta import ObjectMeta
+from podling.model.types.pod import Pod
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="mounting needs root")
 
@@ -254,7 +254,7 @@ def test_a_volume_that_is_busy_is_unmounted_later_and_its_pod_stays_until_then(
             raise OSError(errno.EBUSY, "target is busy", str(place))
         unmount_under(place)
 
-    monkeypatch.setattr(pod_directories, "unmount_under", unmount)
+    monkeypatch.setattr(directories, "unmount_under", unmount)
 
     async def story(node) -> None:
         memory = {"name": "v", "emptyDir": {"medium": "Memory"}}

@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from podling.kubelet.volumes.atomic import write
-from podling.kubelet.volumes.payload import File
+from podling.kubelet.volumes.files import File
 
 NOW = datetime(2026, 11, 21, 5, 10, 32, tzinfo=UTC)
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from podling.kubelet.runtime_config.environment import FileKey, FoundInFile
+from podling.kubelet.cri_config.environment import FileKey, FoundInFile
 from podling.kubelet.volumes.env_files import read_env_files
 from podling.kubelet.volumes.set_up import MountedVolume
 

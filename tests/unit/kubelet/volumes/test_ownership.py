@@ -12,8 +12,8 @@ import pytest
 from tests.unit.kubelet.files.hostile import Host, exchange
 
 from podling.kubelet.files.tree import Entry, walk
-from podling.kubelet.volumes import ownership
-from podling.kubelet.volumes.ownership import set_group
+from podling.kubelet.volumes import set_up
+from podling.kubelet.volumes.set_up import set_group
 
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="giving away files needs root")
 TRIES = 300
@@ -60,7 +60,7 @@ def test_a_name_that_becomes_a_link_before_it_is_used_leads_nowhere(
                 (volume / name).symlink_to(host.path / name)
             yield entry
 
-    monkeypatch.setattr(ownership, "walk", swapped)
+    monkeypatch.setattr(set_up, "walk", swapped)
     set_group(volume, GROUP)
     assert (volume / name).is_symlink()
     host.assert_untouched()

@@ -2,15 +2,15 @@
 
 import pytest
 
-from podling.kubelet.volumes import config_map, downward_api, projected, secret, service_account_token
+from podling.kubelet.volumes.files import File, VolumeError, config_map_payload, secret_payload
 from podling.kubelet.volumes.objects import Objects, TokenKey, referenced_config_maps, referenced_secrets
-from podling.kubelet.volumes.payload import File, VolumeError
-from podling.model.config import ConfigMap, Secret
-from podling.model.container import Container, SecurityContext
-from podling.model.meta import ObjectMeta
-from podling.model.pod import Pod, PodSecurityContext, PodSpec
-from podling.model.references import ObjectFieldSelector, ResourceFieldSelector
-from podling.model.volume import (
+from podling.kubelet.volumes.projections import downward_api_payload, projected_payload, token_payload
+from podling.model.types.container import Container, SecurityContext
+from podling.model.types.core import ConfigMap, Secret
+from podling.model.types.meta import ObjectMeta
+from podling.model.types.pod import Pod, PodSecurityContext, PodSpec
+from podling.model.types.references import ObjectFieldSelector, ResourceFieldSelector
+from podling.model.types.volume import (
     ClusterTrustBundleProjection,
     ConfigMapProjection,
     ConfigMapVolumeSource,
@@ -39,13 +39,13 @@ def nothing(selector: ResourceFieldSelector) -> str:
 
 
 def test_all_keys_are_files_unless_items_choose() -> None:
-    assert config_map.payload(ConfigMapVolumeSource(name="cm"), SETTINGS, 0o644) == {
+    assert config_map_payload(ConfigMapVolumeSource(name="cm"), SETTINGS, 0o644) == {
         "a": File(b"1", 0o644),
         "b": File(b"2", 0o644),
         "c": File(b"\xff", 0o644),
     }
     items = [KeyToPath(key="a", path="x/y"), KeyToPath(key="c", path="z", mode=0)]
-    assert config_map.payload(ConfigMapVolumeSource(name="cm", items=items), SETTINGS, 0o600) == {
+    assert config_map_payload(ConfigMapVolumeSource(name="cm", items=items), SETTINGS, 0o600) == {
         "x/y": File(b"1", 0o600),
         "z": File(b"\xff", 0),
     }
@@ -55,21 +55,21 @@ def test_what_is_missing_is_named_unless_it_is_optional() -> None:
     wrong = [KeyToPath(key="nope", path="x")]
     cases = [
         (
-            lambda o: config_map.payload(ConfigMapVolumeSource(name="cm", optional=o), None, 0),
+            lambda o: config_map_payload(ConfigMapVolumeSource(name="cm", optional=o), None, 0),
             'configmap "cm" not found',
         ),
         (
-            lambda o: secret.payload(SecretVolumeSource(secret_name="s", optional=o), None, 0),
+            lambda o: secret_payload(SecretVolumeSource(secret_name="s", optional=o), None, 0),
             'secret "s" not found',
         ),
         (
-            lambda o: config_map.payload(
+            lambda o: config_map_payload(
                 ConfigMapVolumeSource(name="cm", items=wrong, optional=o), SETTINGS, 0
             ),
             "configmap references non-existent config key: nope",
         ),
         (
-            lambda o: secret.payload(
+            lambda o: secret_payload(
                 SecretVolumeSource(secret_name="s", items=wrong, optional=o), PASSWORDS, 0
             ),
             "references non-existent secret key: nope",
@@ -94,7 +94,7 @@ def test_facts_about_the_pod() -> None:
         "metadata.labels['none']": "",
     }
     items = [DownwardAPIVolumeFile(path=p, field_ref=ObjectFieldSelector(field_path=p)) for p in paths]
-    made = downward_api.payload(items, POD, nothing, 0o644)
+    made = downward_api_payload(items, POD, nothing, 0o644)
     assert {path: file.data.decode() for path, file in made.items()} == paths
 
 
@@ -104,7 +104,7 @@ def test_a_field_or_resource_that_is_not_there_stops_the_volume() -> None:
         DownwardAPIVolumeFile(path="x", resource_field_ref=ResourceFieldSelector(resource="limits.cpu")),
     ):
         with pytest.raises(VolumeError, match=r"status\.podIP|limits\.cpu"):
-            downward_api.payload([item], POD, nothing, 0)
+            downward_api_payload([item], POD, nothing, 0)
 
 
 def test_a_projection_joins_its_sources_and_the_last_of_a_path_wins() -> None:
@@ -120,7 +120,7 @@ def test_a_projection_joins_its_sources_and_the_last_of_a_path_wins() -> None:
         ),
     ]
     objects = Objects({"cm": SETTINGS}, {"s": PASSWORDS})
-    assert projected.payload(sources, objects, POD, nothing, 0o400) == {
+    assert projected_payload(sources, objects, POD, nothing, 0o400) == {
         "same": File(b"\x00", 0o400),
         "n": File(b"web", 0o400),
     }
@@ -133,7 +133,7 @@ def test_a_projection_joins_its_sources_and_the_last_of_a_path_wins() -> None:
 def test_a_projection_this_kubelet_cannot_make_is_refused_by_name() -> None:
     sources = [VolumeProjection(cluster_trust_bundle=ClusterTrustBundleProjection(path="bundle"))]
     with pytest.raises(VolumeError, match="clusterTrustBundle is not supported"):
-        projected.payload(sources, Objects(), POD, nothing, 0)
+        projected_payload(sources, Objects(), POD, nothing, 0)
 
 
 @pytest.mark.parametrize(
@@ -155,4 +155,4 @@ def test_a_token_is_for_whom_the_pod_runs_as_alone(
     pod = Pod(spec=PodSpec(containers=containers, security_context=context))
     source = ServiceAccountTokenProjection(path="token")
     objects = Objects(tokens={TokenKey("", 3600): "jwt"})
-    assert service_account_token.payload(source, objects, pod, 0o644) == {"token": expected}
+    assert token_payload(source, objects, pod, 0o644) == {"token": expected}

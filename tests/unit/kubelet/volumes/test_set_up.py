@@ -9,16 +9,16 @@ from pathlib import Path
 import pytest
 
 from podling.kubelet.files.tree import remove
-from podling.kubelet.pod.pod_directories import PodDirectory
-from podling.kubelet.volumes import empty_dir
+from podling.kubelet.pod.directories import PodDirectory
+from podling.kubelet.volumes.host import empty_dir_size
 from podling.kubelet.volumes.objects import Objects
 from podling.kubelet.volumes.set_up import Layout, MountedVolume, SetUpError, set_up_volumes, update_volumes
-from podling.model.config import ConfigMap, Secret
-from podling.model.container import Container, ResourceRequirements
-from podling.model.meta import ObjectMeta
-from podling.model.pod import Pod, PodSecurityContext, PodSpec
 from podling.model.quantity import Quantity
-from podling.model.volume import (
+from podling.model.types.container import Container, ResourceRequirements
+from podling.model.types.core import ConfigMap, Secret
+from podling.model.types.meta import ObjectMeta
+from podling.model.types.pod import Pod, PodSecurityContext, PodSpec
+from podling.model.types.volume import (
     ConfigMapVolumeSource,
     EmptyDirVolumeSource,
     HostPathVolumeSource,
@@ -199,7 +199,7 @@ def test_memory_of_an_empty_dir_is_what_pod_and_node_allow(
     pod = Pod(spec=PodSpec(containers=[Container(resources=resources)]))
     layout = Layout(pod, directory, OBJECTS, lambda selector: "", NOW, NODE_MEMORY)
     source = EmptyDirVolumeSource(medium="Memory", size_limit=Quantity(limit) if limit else None)
-    assert empty_dir.size(source, layout.pod_memory) == expected
+    assert empty_dir_size(source, layout.pod_memory) == expected
 
 
 @pytest.mark.parametrize(

@@ -11,10 +11,10 @@ from podling.client.client import Client
 from podling.kubelet.volumes.objects import TokenKey
 from podling.kubelet.volumes.tokens import PodTokens, renewal_time
 from podling.model.errors import StatusError, service_unavailable
-from podling.model.meta import ObjectMeta
-from podling.model.pod import Pod, PodSpec
-from podling.model.service_account import TokenRequest, TokenRequestStatus
 from podling.model.time import rfc3339
+from podling.model.types.core import TokenRequest, TokenRequestStatus
+from podling.model.types.meta import ObjectMeta
+from podling.model.types.pod import Pod, PodSpec
 
 BORN = datetime(2026, 11, 21, tzinfo=UTC)
 KEY = TokenKey("", 3600)

@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 
 from podling.storage.interface import Event, Record
-from podling.storage.sqlite.file import APPLICATION_ID, FORMAT, open_file
-from podling.storage.sqlite.log import Log, State
+from podling.storage.sqlite.log import APPLICATION_ID, FORMAT, Log, State, open_file
 from podling.storage.sqlite.whole import DamagedFileError, DataFileError
 
 

@@ -8,12 +8,21 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from podling.streaming.errors import ProtocolError
 from podling.streaming.spdy import frames
 from podling.streaming.spdy.connection import MAX_STREAMS, SpdyWire
 from podling.streaming.spdy.frames import ResetStatus, Type
 from podling.streaming.spdy.headers import HeaderWriter
-from podling.streaming.wire import Answer, Answered, Data, Ended, Event, Farewell, Opened, Reset
+from podling.streaming.wire import (
+    Answer,
+    Answered,
+    Data,
+    Ended,
+    Event,
+    Farewell,
+    Opened,
+    ProtocolError,
+    Reset,
+)
 
 STDIN = {"streamtype": "stdin"}
 

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from podling.streaming.errors import ProtocolError
 from podling.streaming.spdy.headers import DICTIONARY, MAX_BLOCK, HeaderReader, HeaderWriter, parse_block
+from podling.streaming.wire import ProtocolError
 
 names = st.text(st.characters(codec="ascii", categories=["Ll", "Nd"]), min_size=1, max_size=20)
 values = st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=40)

@@ -9,9 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from wsproto.frame_protocol import FrameProtocol, Opcode
 
-from podling.streaming.errors import ProtocolError
 from podling.streaming.websocket.channels import MAX_TEXT, SUBPROTOCOLS, ChannelWire
-from podling.streaming.wire import Answer, Data, Ended, Event, Farewell, Opened
+from podling.streaming.wire import Answer, Data, Ended, Event, Farewell, Opened, ProtocolError
 
 V5, V4 = "v5.channel.k8s.io", "v4.channel.k8s.io"
 BASE64 = "v4.base64.channel.k8s.io"

@@ -7,9 +7,8 @@ import contextlib
 from hypothesis import given
 from hypothesis import strategies as st
 
-from podling.streaming.errors import ProtocolError
 from podling.streaming.websocket.tunnel import TunnelWire
-from podling.streaming.wire import Answer, Answered, Data, Ended, Farewell, Opened
+from podling.streaming.wire import Answer, Answered, Data, Ended, Farewell, Opened, ProtocolError
 
 HEADERS = {"streamtype": "data", "port": "80", "requestid": "0"}
 

@@ -1,0 +1,200 @@
+"""The API server: its parts put together, from storage to pipeline, and their beginning and end."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator, Sequence
+from functools import partial
+from typing import Any
+
+import msgspec
+
+from podling.apiserver.admission.built_in import built_in
+from podling.apiserver.admission.chain import Chain
+from podling.apiserver.authn.authenticators import Authenticator, CertificateAuthenticator
+from podling.apiserver.authn.tokens import ServiceAccountTokens, SigningKey
+from podling.apiserver.authz.authorizers import (
+    AuthenticatedAuthorizer,
+    Authorizer,
+    BasicAuthorizer,
+    MastersAuthorizer,
+    PublicPathsAuthorizer,
+)
+from podling.apiserver.authz.reviewer import Judges
+from podling.apiserver.kinds.kind import Kind, View, storage_key
+from podling.apiserver.kinds.reviews import Review
+from podling.apiserver.observe.audit import AuditLog, Sink
+from podling.apiserver.observe.metrics import (
+    Metrics,
+    RequestMetrics,
+    audit_metrics,
+    open_and_stored,
+    request_metrics,
+)
+from podling.apiserver.paths.health import HealthPaths, health_paths
+from podling.apiserver.paths.index import Index, OpenID
+from podling.apiserver.pipeline import Observer, PathHandler, Pipeline
+from podling.apiserver.request.response import Handle
+from podling.apiserver.routes import Routes, endpoint
+from podling.apiserver.show.table import Tables
+from podling.apiserver.store.store import Store, kept_as
+from podling.apiserver.store.stores import Stores, ViewStorage
+from podling.apiserver.verbs.scope import Connector, Scope
+from podling.model.codec import json
+from podling.model.time import Clock
+from podling.storage.interface import Storage
+from podling.watch.cache import WINDOW, ResourceCache
+
+BOOKMARK_SECONDS = 60.0
+LOOPBACK = "127.0.0.1:6443"
+
+AUTHENTICATORS: Sequence[Authenticator] = (CertificateAuthenticator(),)
+AUTHORIZERS: Sequence[Authorizer] = (
+    MastersAuthorizer(),
+    PublicPathsAuthorizer(),
+    AuthenticatedAuthorizer(),
+    BasicAuthorizer(),
+)
+
+
+class ServerState(msgspec.Struct):
+    """Where a server is between its beginning and its end, as its health tells."""
+
+    loaded: bool = False
+    ending: bool = False
+
+    def loading(self) -> str:
+        return "" if self.loaded else "the objects are not all loaded yet"
+
+    def shutdown(self) -> str:
+        return "process is shutting down" if self.ending else ""
+
+
+class ApiServer:
+    """Serves from `start()` to `close()`. `handle` is all that a listener or an in-process client needs;
+    `objects` are for parts of the server itself, which nobody has to allow anything."""
+
+    def __init__(
+        self,
+        state: ServerState,
+        pipeline: Pipeline,
+        objects: Stores,
+        caches: Sequence[ResourceCache],
+        metrics: Metrics,
+    ) -> None:
+        self.handle: Handle = pipeline.handle
+        self.objects = objects
+        self.metrics = metrics
+        self._state = state
+        self._caches = caches
+        self._bookmarks: asyncio.TimerHandle | None = None
+
+    @classmethod
+    def build(
+        cls,
+        storage: Storage,
+        kinds: Sequence[Kind[Any]],
+        *,
+        clock: Clock,
+        connector: Connector,
+        paths: Sequence[PathHandler] = (),
+        observers: Sequence[Observer] = (),
+        authenticators: Sequence[Authenticator] = AUTHENTICATORS,
+        authorizers: Sequence[Authorizer] = AUTHORIZERS,
+        audit: Sink | None = None,
+        signing_key: SigningKey | None = None,
+        address: str = LOOPBACK,
+        mount_tokens: bool = False,
+        history: int = WINDOW,
+    ) -> ApiServer:
+        """`history`: changes of each resource that a watch may resume over."""
+        stores = [_store(storage, kind, clock, history) for kind in kinds]
+        objects = Stores(stores)
+        chain = built_in(objects, clock, mount_tokens=mount_tokens)
+        tokens = ServiceAccountTokens(signing_key or SigningKey.made(), objects.find, clock)
+        stored = [store for store in stores if not isinstance(store.kind, Review)]
+        scopes = list(_scopes(stores, chain, connector, Judges(authenticators, authorizers, tokens)))
+        counts = RequestMetrics([endpoint(scope) for scope in scopes])
+        state = ServerState()
+        audited = AuditLog(audit, clock) if audit else None
+        metrics = _metrics(counts, audited, stored)
+        health = _health(storage, state, audit)
+        handlers: Sequence[PathHandler] = (metrics, OpenID(tokens.key, address), health, *paths)
+        pipeline = Pipeline(
+            clock=clock,
+            authenticators=(*authenticators, tokens),
+            authorizers=authorizers,
+            paths=(*handlers, Index(handlers)),
+            routes=Routes(scopes),
+            metrics=counts,
+            audit=audited,
+            observers=observers,
+        )
+        return cls(state, pipeline, objects, [store.cache for store in stored], metrics)
+
+    async def start(self) -> None:
+        """Load all objects; requests may come once this has returned."""
+        for cache in self._caches:
+            await cache.start()
+        self._state.loaded = True
+        self._bookmark()
+
+    def drain(self) -> None:
+        """Say by `/readyz` that this server is about to end; everything is still answered."""
+        self._state.ending = True
+
+    def close(self) -> None:
+        """End all watches. Requests in progress are answered."""
+        self.drain()
+        if self._bookmarks is not None:
+            self._bookmarks.cancel()
+        for cache in self._caches:
+            cache.close()
+
+    def _bookmark(self) -> None:
+        for cache in self._caches:
+            cache.bookmark()
+        self._bookmarks = asyncio.get_running_loop().call_later(BOOKMARK_SECONDS, self._bookmark)
+
+
+def _metrics(counts: RequestMetrics, audit: AuditLog | None, stores: Sequence[Store[Any]]) -> Metrics:
+    return Metrics(
+        (
+            lambda: request_metrics(counts),
+            lambda: audit_metrics(audit) if audit else (),
+            lambda: open_and_stored(counts, [(store.kind.resource, store.cache) for store in stores]),
+        )
+    )
+
+
+def _health(storage: Storage, state: ServerState, audit: Sink | None) -> HealthPaths:
+    return health_paths(
+        storage,
+        log=lambda: audit.fault if audit else "",
+        loading=state.loading,
+        shutdown=state.shutdown,
+    )
+
+
+def _store(storage: Storage, kind: Kind[Any], clock: Clock, history: int) -> Store[Any]:
+    resource = kind.resource
+    if isinstance(kind, View):
+        storage = ViewStorage(storage, kind)
+    cache = ResourceCache(
+        storage,
+        storage_key(kept_as(kind)),
+        partial(json.decode, type_=resource.type),
+        kind=resource.kind,
+        api_version=resource.api_version,
+        window=history,
+    )
+    return Store(kind, storage, cache, clock)
+
+
+def _scopes(
+    stores: Sequence[Store[Any]], chain: Chain, connector: Connector, judges: Judges
+) -> Iterator[Scope]:
+    for store in stores:
+        tables = Tables(store.kind)
+        for subresource in (None, *store.kind.subresources.values()):
+            yield Scope(store, tables, chain, connector, judges, subresource)

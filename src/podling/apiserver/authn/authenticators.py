@@ -1,0 +1,131 @@
+"""Client certificates: the common name is the user, each organization a group.
+
+TLS has verified the chain and the purpose before a request is seen here, so only the subject is read.
+
+Authentication: the ordered ways to learn who sent a request.
+
+Each looks at one kind of credential. The first that recognises one answers; a request that carries none is
+`system:anonymous`, one that carries only credentials nobody recognises is refused.
+
+Whom a request wants to be: its `Impersonate-` headers, read as a user and not yet believed.
+
+Whether the one who asks may be that user is a question of authorization: `authz/impersonation.py`.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
+from typing import Protocol
+from urllib.parse import unquote
+
+from podling.apiserver.request.request import Request, Subject, User
+from podling.model.errors import bad_request, unauthorized
+
+AUTHENTICATED = "system:authenticated"
+UNAUTHENTICATED = "system:unauthenticated"
+ANONYMOUS = User("system:anonymous", (UNAUTHENTICATED,))
+
+
+class Authenticator(Protocol):
+    def authenticate(self, request: Request) -> User | None:
+        """None when the request has no credential of this kind. Raises StatusError 401 for a bad one."""
+        ...
+
+
+def authenticate(authenticators: Sequence[Authenticator], request: Request) -> User:
+    """Raises StatusError 401."""
+    if request.user is not None:
+        return request.user
+    for authenticator in authenticators:
+        user = authenticator.authenticate(request)
+        if user is not None:
+            return user
+    if "Authorization" in request.headers:
+        raise unauthorized()
+    return ANONYMOUS
+
+
+PREFIX = "impersonate-"
+USER, UID, GROUP, EXTRA = (f"{PREFIX}{what}" for what in ("user", "uid", "group", "extra-"))
+_BROKEN_ESCAPE = re.compile("%(?![0-9a-f]{2})")
+
+
+def is_about_impersonation(header: str) -> bool:
+    """Of a header that is for this server alone: who is behind it learns only who is asking."""
+    return header[: len(PREFIX)].lower() == PREFIX
+
+
+def wanted_user(headers: Mapping[str, str]) -> User | None:
+    """Just what the headers say; None when they ask for nobody. Raises StatusError 400 when they say
+    something of a user without a name.
+
+    A mapping may have a header several times: all of its items are looked at.
+    """
+    asked = [(name.lower(), value) for name, value in headers.items() if is_about_impersonation(name)]
+    if not asked:
+        return None
+    wanted = User(_first(asked, USER), _all(asked, GROUP), _first(asked, UID), _extra(asked))
+    if wanted.name:
+        return wanted
+    if wanted.uid or wanted.groups or wanted.extra:
+        raise bad_request(f"requested {_as_go_writes(wanted)} without impersonating a user name")
+    return None
+
+
+def _all(asked: Iterable[tuple[str, str]], header: str) -> tuple[str, ...]:
+    return tuple(value for name, value in asked if name == header)
+
+
+def _first(asked: Iterable[tuple[str, str]], header: str) -> str:
+    return next(iter(_all(asked, header)), "")
+
+
+def _extra(asked: Iterable[tuple[str, str]]) -> tuple[tuple[str, tuple[str, ...]], ...]:
+    found: dict[str, tuple[str, ...]] = {}
+    for name, value in asked:
+        if name.startswith(EXTRA):
+            key = _unescaped(name.removeprefix(EXTRA))
+            found[key] = (*found.get(key, ()), value)
+    return tuple(found.items())
+
+
+def _unescaped(key: str) -> str:
+    """A key with an escape that is none is taken as it is written."""
+    return key if _BROKEN_ESCAPE.search(key) else unquote(key)
+
+
+def _as_go_writes(user: User) -> str:
+    extra = ", ".join(f"{_quoted(key)}:[]string{{{_listed(values)}}}" for key, values in sorted(user.extra))
+    groups = f"[]string{{{_listed(user.groups)}}}" if user.groups else "[]string(nil)"
+    members = f"map[string][]string{{{extra}}}" if user.extra else "map[string][]string(nil)"
+    return f'&user.DefaultInfo{{Name:"", UID:{_quoted(user.uid)}, Groups:{groups}, Extra:{members}}}'
+
+
+def _listed(values: Iterable[str]) -> str:
+    return ", ".join(map(_quoted, values))
+
+
+def _quoted(text: str) -> str:
+    return json.dumps(text, ensure_ascii=False)
+
+
+class CertificateAuthenticator:
+    def authenticate(self, request: Request) -> User | None:
+        return None if request.certificate is None else user_of(request.certificate)
+
+
+@lru_cache(maxsize=1024)
+def user_of(subject: Subject) -> User | None:
+    """None when the subject has no common name."""
+    names: list[str] = []
+    groups: list[str] = []
+    for relative_name in subject:
+        for kind, value in relative_name:
+            if kind == "commonName":
+                names.append(value)
+            elif kind == "organizationName":
+                groups.append(value)
+    return User(names[-1], (*groups, AUTHENTICATED)) if names else None

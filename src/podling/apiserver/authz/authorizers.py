@@ -1,0 +1,136 @@
+"""What everyone with an identity may do: find out what is served, who they are and what they may do.
+
+These are Kubernetes' bindings `system:discovery`, `system:basic-user` and, for service accounts,
+`system:service-account-issuer-discovery`.
+
+Authorization: the ordered opinions on whether a user may do what a request asks.
+
+The first authorizer with an opinion decides; if none has one the request is refused, with Kubernetes' words.
+
+Who may do what until RBAC is served: those with a certificate everything, strangers ask for health only.
+
+`docs/decisions` says why this is safe for a podling on loopback, and that the node and RBAC authorizers
+take the place of `AuthenticatedAuthorizer`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from enum import Enum
+from typing import NamedTuple, Protocol
+
+from podling.apiserver.authn.authenticators import AUTHENTICATED
+from podling.apiserver.authn.tokens import SERVICE_ACCOUNTS
+from podling.apiserver.request.request import RequestInfo, User
+from podling.model.errors import StatusError, forbidden
+
+
+class Decision(Enum):
+    ALLOW = "allow"
+    DENY = "deny"
+    NO_OPINION = "no opinion"
+
+
+class Opinion(NamedTuple):
+    decision: Decision
+    reason: str = ""
+
+
+ALLOW = Opinion(Decision.ALLOW)
+NO_OPINION = Opinion(Decision.NO_OPINION)
+
+
+class Authorizer(Protocol):
+    def authorize(self, user: User, info: RequestInfo) -> Opinion: ...
+
+
+def opinion_of(authorizers: Sequence[Authorizer], user: User, info: RequestInfo) -> Opinion:
+    """What they decide together; without a decision, all that they said."""
+    reasons = []
+    for authorizer in authorizers:
+        opinion = authorizer.authorize(user, info)
+        if opinion is ALLOW or opinion.decision is Decision.ALLOW:
+            return opinion
+        if opinion.reason:
+            reasons.append(opinion.reason)
+        if opinion.decision is Decision.DENY:
+            return Opinion(Decision.DENY, ": ".join(reasons))
+    return Opinion(Decision.NO_OPINION, ": ".join(reasons))
+
+
+def authorize(authorizers: Sequence[Authorizer], user: User, info: RequestInfo) -> None:
+    """Raises StatusError 403."""
+    opinion = opinion_of(authorizers, user, info)
+    if opinion is not ALLOW and opinion.decision is not Decision.ALLOW:
+        raise refusal(user, info, opinion.reason)
+
+
+def refusal(user: User, info: RequestInfo, reason: str = "") -> StatusError:
+    after = f": {reason}" if reason else ""
+    if not info.is_resource_request:
+        message = f'forbidden: User "{user.name}" cannot {info.verb} path "{info.path}"{after}'
+        return StatusError(403, "Forbidden", message)
+    resource = f"{info.resource}/{info.subresource}" if info.subresource else info.resource
+    where = f' in the namespace "{info.namespace}"' if info.namespace else " at the cluster scope"
+    why = (
+        f'User "{user.name}" cannot {info.verb} resource "{resource}" in API group "{info.api_group}"{where}'
+    )
+    return forbidden(info.resource, info.name, why + after, info.api_group)
+
+
+MASTERS = "system:masters"
+PUBLIC_PATHS = frozenset({"/healthz", "/livez", "/readyz", "/version", "/version/"})
+
+
+class MastersAuthorizer:
+    """`system:masters` may do anything, whatever any other authorizer thinks."""
+
+    def authorize(self, user: User, info: RequestInfo) -> Opinion:
+        return ALLOW if MASTERS in user.groups else NO_OPINION
+
+
+class PublicPathsAuthorizer:
+    """Health and version are for everyone to read."""
+
+    def authorize(self, user: User, info: RequestInfo) -> Opinion:
+        public = not info.is_resource_request and info.verb in ("get", "head") and info.path in PUBLIC_PATHS
+        return ALLOW if public else NO_OPINION
+
+
+class AuthenticatedAuthorizer:
+    """Every identity this cluster's authority has signed for may do anything.
+
+    Not so service accounts: their tokens are given away into pods.
+    """
+
+    def authorize(self, user: User, info: RequestInfo) -> Opinion:
+        trusted = AUTHENTICATED in user.groups and SERVICE_ACCOUNTS not in user.groups
+        return ALLOW if trusted else NO_OPINION
+
+
+DISCOVERY = ("/api", "/apis", "/openapi", "/version", "/healthz", "/livez", "/readyz")
+SUBTREES = ("/api/", "/apis/", "/openapi/", "/version/")
+ISSUER_PATHS = frozenset({"/.well-known/openid-configuration", "/openid/v1/jwks"})
+SELF_REVIEWS = frozenset(
+    {
+        ("authentication.k8s.io", "selfsubjectreviews"),
+        ("authorization.k8s.io", "selfsubjectaccessreviews"),
+        ("authorization.k8s.io", "selfsubjectrulesreviews"),
+    }
+)
+
+
+class BasicAuthorizer:
+    def authorize(self, user: User, info: RequestInfo) -> Opinion:
+        if AUTHENTICATED not in user.groups:
+            return NO_OPINION
+        if info.is_resource_request:
+            asks_of_itself = info.verb == "create" and (info.api_group, info.resource) in SELF_REVIEWS
+            return ALLOW if asks_of_itself else NO_OPINION
+        return ALLOW if info.verb == "get" and _is_open(info.path, user) else NO_OPINION
+
+
+def _is_open(path: str, user: User) -> bool:
+    if path in ISSUER_PATHS:
+        return SERVICE_ACCOUNTS in user.groups
+    return path in DISCOVERY or path.startswith(SUBTREES)

@@ -1,0 +1,285 @@
+"""`proxy`: a request passed on to a node, a pod or a service, and its answer passed back as it comes.
+
+Whom `proxy` of a node, a pod or a service means: from the name in the path and the object to an address.
+Pure.
+
+The name may carry a scheme and a port, `https:web:8443`; what it leaves open, the object says.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import posixpath
+import random
+from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
+from typing import Any, NamedTuple
+from urllib.parse import quote
+
+import aiohttp
+import msgspec
+from yarl import URL
+
+from podling.apiserver.authn.authenticators import is_about_impersonation
+from podling.apiserver.connect.kubelets import Kubelets, http_connector, kubelet_address, unverified
+from podling.apiserver.request.context import RequestContext
+from podling.apiserver.request.request import RequestInfo, decoded
+from podling.apiserver.request.response import TEXT, Response
+from podling.model.errors import StatusError, bad_request
+from podling.model.types.node import Node
+from podling.model.types.pod import Pod
+from podling.model.types.service import Endpoints, Service
+from podling.streaming.upgrade import Address
+from podling.streaming.wire import Disconnected
+
+AS_IT_IS = "$&+,/:;=@"
+"""What Go leaves in a path, beside letters, digits and `-_.~`; the rest is escaped."""
+DEFAULT_PORTS = {"http": 80, "https": 443}
+
+
+class Asked(NamedTuple):
+    """A name taken apart: no scheme or port is "" when it has none."""
+
+    scheme: str
+    name: str
+    port: str
+
+
+class Target(NamedTuple):
+    """`kubelet`: it is known by its certificate, and knows us by ours."""
+
+    scheme: str
+    host: str
+    port: int
+    kubelet: bool = False
+
+
+def asked_of(name: str, what: str) -> Asked:
+    """Raises StatusError 400."""
+    parts = name.split(":")
+    if len(parts) == 1 and parts[0]:
+        return Asked("", parts[0], "")
+    if len(parts) == 2 and parts[0]:
+        return Asked("", parts[0], parts[1])
+    if len(parts) == 3 and parts[1] and parts[0] in ("", "http", "https"):
+        return Asked(*parts)
+    raise bad_request(f'invalid {what} request "{name}"')
+
+
+def path_below(path: str, info: RequestInfo) -> str:
+    """What follows `proxy`, as Kubernetes passes it on; "" when not even a slash does.
+
+    It is decoded, cleaned of `//`, `.` and `..`, and encoded again, so that nobody reads it another way.
+    """
+    whole = decoded(path)
+    if not info.rest:
+        return "/" if whole.endswith(b"/") else ""
+    rest = b"/".join(whole.strip(b"/").split(b"/")[-len(info.rest) :])
+    below = posixpath.normpath(b"/" + rest.lstrip(b"/"))
+    if whole.endswith(b"/") and below != b"/":
+        below += b"/"
+    return quote(below, safe=AS_IT_IS)
+
+
+def node_target(asked: Asked, node: Node) -> Target:
+    """The kubelet, unless another port is named. Raises StatusError."""
+    host, port = kubelet_address(node)
+    if asked.port in ("", str(port)):
+        return Target("https", host, port, kubelet=True)
+    return _reachable(asked.scheme, host, _number(asked.port))
+
+
+def pod_target(asked: Asked, pod: Pod) -> Target:
+    """Its first port that is declared, unless one is named. Raises StatusError."""
+    declared = (port.container_port for container in pod.spec.containers for port in container.ports)
+    scheme = asked.scheme or "http"
+    port = _number(asked.port) if asked.port else next(declared, DEFAULT_PORTS[scheme])
+    return _reachable(scheme, pod.status.pod_ip, port)
+
+
+def service_target(asked: Asked, service: Service, endpoints: Endpoints) -> Target:
+    """One of its ready endpoints, whichever. Raises StatusError 503."""
+    name = service.metadata.name
+    port = _port_name(asked.port, service)
+    choices = list(_ready(endpoints, port, any_port=not asked.port))
+    if not choices:
+        raise StatusError(503, "ServiceUnavailable", f'no endpoints available for service "{name}"')
+    host, number = random.choice(choices)
+    return _reachable(asked.scheme, host, number)
+
+
+def _port_name(asked: str, service: Service) -> str:
+    """A port may be named by its number, too."""
+    if asked.isdigit():
+        for port in service.spec.ports:
+            if port.port == int(asked):
+                return port.name
+        message = f'no service port {asked} found for service "{service.metadata.name}"'
+        raise StatusError(503, "ServiceUnavailable", message)
+    return asked
+
+
+def _ready(endpoints: Endpoints, port: str, *, any_port: bool) -> Iterator[tuple[str, int]]:
+    for subset in endpoints.subsets:
+        numbers: Sequence[int] = [
+            found.port
+            for found in subset.ports
+            if found.name == port or (any_port and len(subset.ports) == 1)
+        ]
+        for number in numbers[:1]:
+            yield from ((address.ip, number) for address in subset.addresses)
+
+
+def _reachable(scheme: str, host: str, port: int) -> Target:
+    """Raises StatusError 400 for an address that is this machine's own business."""
+    try:
+        address = ipaddress.ip_address(host)
+    except ValueError:
+        raise bad_request("address not allowed") from None
+    if address.is_loopback or address.is_link_local or address.is_multicast or address.is_unspecified:
+        raise bad_request("address not allowed")
+    return Target(scheme or "http", host, port)
+
+
+def _number(port: str) -> int:
+    if not port.isdigit() or not 0 < int(port) < 65536:
+        raise bad_request(f'invalid port "{port}"')
+    return int(port)
+
+
+FindEndpoints = Callable[[str, str], Endpoints]
+"""Those of the service of that namespace and name. Raises StatusError."""
+
+OF_CONNECTION = frozenset(
+    {
+        "connection",
+        "content-length",
+        "content-type",
+        "host",
+        "keep-alive",
+        "proxy-authenticate",
+        "proxy-authorization",
+        "te",
+        "trailer",
+        "transfer-encoding",
+        "upgrade",
+    }
+)
+OURS = (OF_CONNECTION - {"content-type"}) | {"authorization", "expect", "x-forwarded-for", "x-forwarded-uri"}
+"""What a request carries for us and nobody else."""
+NOT_ADDED = ("User-Agent", "Accept", "Accept-Encoding", "Content-Type")
+
+
+class _Head(msgspec.Struct):
+    status: int = 0
+    content_type: str = TEXT
+    headers: dict[str, str] = msgspec.field(default_factory=dict)
+
+
+class HttpProxy:
+    """Whoever is behind https and no kubelet shows a certificate nobody can judge."""
+
+    def __init__(self, find_endpoints: FindEndpoints, kubelets: Kubelets) -> None:
+        self._find_endpoints = find_endpoints
+        self._kubelets = kubelets
+        self._unverified = unverified()
+
+    def target(self, context: RequestContext, obj: Any) -> tuple[Address, str]:
+        """Whom, and what of it, with the query. Raises StatusError."""
+        found = self._target(context, obj)
+        below = path_below(context.request.path, context.info) or "/"
+        query = context.request.query
+        return self._address(found), f"{below}?{query}" if query else below
+
+    def _address(self, target: Target) -> Address:
+        if target.kubelet:
+            return self._kubelets.at(target.host, target.port)
+        return Address(target.host, target.port, self._unverified if target.scheme == "https" else None)
+
+    async def relayed(self, context: RequestContext, obj: Any) -> Response:
+        """Raises StatusError."""
+        request = context.request
+        if not path_below(request.path, context.info) and request.method in ("GET", "HEAD"):
+            return _moved(request.path, request.query)
+        address, target = self.target(context, obj)
+        head = _Head()
+        body = _relay(context, address, target, head)
+        # Its first, empty piece comes with the head of the answer.
+        await anext(body)
+        return Response(head.status, body, head.content_type, head.headers)
+
+    def _target(self, context: RequestContext, obj: Any) -> Target:
+        info = context.info
+        asked = asked_of(info.name, info.resource.removesuffix("s"))
+        if info.resource == "nodes":
+            return node_target(asked, obj)
+        if info.resource == "pods":
+            return pod_target(asked, obj)
+        return service_target(asked, obj, self._endpoints(info.namespace, asked.name))
+
+    def _endpoints(self, namespace: str, name: str) -> Endpoints:
+        """None, of a service that selects nothing."""
+        try:
+            return self._find_endpoints(namespace, name)
+        except StatusError as error:
+            if error.code != 404:
+                raise
+            return Endpoints()
+
+
+def _moved(path: str, query: str) -> Response:
+    """Relative links of a page only work below a directory."""
+    location = f"{path}/?{query}" if query else f"{path}/"
+    return Response(301, b"", TEXT, {"Location": location})
+
+
+def _whence(context: RequestContext) -> dict[str, str]:
+    """Who asked, for whom, and by which path."""
+    request, info = context.request, context.info
+    place = f"namespaces/{info.namespace}/" if info.resource != "nodes" else ""
+    front = f"/api/{info.api_version}/{place}{info.resource}/{info.name}/proxy"
+    below = path_below(request.path, info) or "/"
+    headers = {"X-Forwarded-Uri": quote(front, safe=AS_IT_IS) + below}
+    if "Host" in request.headers:
+        headers["Host"] = request.headers["Host"]
+    if request.remote:
+        before = request.headers.get("X-Forwarded-For")
+        headers["X-Forwarded-For"] = f"{before}, {request.remote}" if before else request.remote
+    return headers
+
+
+def _is_ours(header: str) -> bool:
+    return header.lower() in OURS or is_about_impersonation(header)
+
+
+async def _relay(
+    context: RequestContext, address: Address, target: str, head: _Head
+) -> AsyncGenerator[bytes, None]:
+    request = context.request
+    host = f"[{address.host}]" if ":" in address.host else address.host
+    url = URL(f"{'https' if address.tls else 'http'}://{host}:{address.port}{target}", encoded=True)
+    headers = {name: value for name, value in request.headers.items() if not _is_ours(name)}
+    headers |= _whence(context)
+    connector = http_connector(address)
+    timeout = aiohttp.ClientTimeout(total=None)
+    async with aiohttp.ClientSession(
+        connector=connector, timeout=timeout, auto_decompress=False, skip_auto_headers=NOT_ADDED
+    ) as session:
+        try:
+            answer = await session.request(
+                request.method, url, headers=headers, data=request.body or None, allow_redirects=False
+            )
+        except (aiohttp.ClientError, OSError) as error:
+            message = f"error trying to reach service: {error}"
+            raise StatusError(503, "ServiceUnavailable", message) from error
+        async with answer:
+            head.status = answer.status
+            head.content_type = answer.headers.get("Content-Type", TEXT)
+            head.headers.update(
+                (name, value) for name, value in answer.headers.items() if name.lower() not in OF_CONNECTION
+            )
+            yield b""
+            try:
+                async for piece in answer.content.iter_any():
+                    yield piece
+            except aiohttp.ClientError as error:
+                raise Disconnected(str(error)) from error

@@ -1,0 +1,169 @@
+"""Logs and streams of pods: the request, once allowed, is carried to the kubelet of the pod's node. What asks
+for a proxy is passed on by `http_proxy.py`.
+
+Logs are one plain GET whose body is passed on as it comes. Exec, attach and port-forward are upgrades: the
+handshake is repeated to the kubelet, and from its 101 on bytes are copied both ways unread; what the kubelet
+answers instead of 101 is the client's answer, as in Kubernetes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Callable
+from typing import Any
+
+import aiohttp
+from aiohttp import web
+from yarl import URL
+
+from podling.apiserver.connect.http import FindEndpoints, HttpProxy
+from podling.apiserver.connect.kubelets import Kubelets, http_connector, kubelet_address, kubelet_target
+from podling.apiserver.connect.web_socket import LogSocket, wants_web_socket
+from podling.apiserver.http.server import NO_CONTENT
+from podling.apiserver.request.context import RequestContext
+from podling.apiserver.request.response import TEXT, Response, failure
+from podling.model.errors import StatusError, bad_request, internal
+from podling.model.types.node import Node
+from podling.model.types.pod import Pod
+from podling.streaming.splice import Splice
+from podling.streaming.takeover import taken_over
+from podling.streaming.upgrade import Address, Refused, Upgraded, request_head, upgrade
+from podling.streaming.wire import Disconnected, ProtocolError
+
+MAX_ERROR = 64 * 1024
+_FORWARDED = (
+    "Upgrade",
+    "Connection",
+    "X-Stream-Protocol-Version",
+    "Sec-WebSocket-Key",
+    "Sec-WebSocket-Version",
+    "Sec-WebSocket-Protocol",
+    "Sec-WebSocket-Extensions",
+)
+_OURS = frozenset({"date", "server", "content-length", "content-type"})
+
+FindNode = Callable[[str], Node]
+"""The node of that name. Raises StatusError."""
+
+
+class KubeletProxy:
+    """The API server's connector."""
+
+    def __init__(self, find_node: FindNode, find_endpoints: FindEndpoints, kubelets: Kubelets) -> None:
+        self._find_node = find_node
+        self._http = HttpProxy(find_endpoints, kubelets)
+        self._kubelets = kubelets
+
+    async def __call__(self, context: RequestContext, obj: Any) -> Response:
+        if context.info.subresource != "proxy":
+            return await self._of_pod(context, obj)
+        if not context.request.headers.get("Upgrade"):
+            return await self._http.relayed(context, obj)
+        return Response(101, KubeletUpgrade(*self._http.target(context, obj)))
+
+    async def _of_pod(self, context: RequestContext, pod: Pod) -> Response:
+        subresource = context.info.subresource
+        target = kubelet_target(pod, subresource, context.query)
+        if not pod.spec.node_name:
+            return _unscheduled(pod, subresource)
+        address = self._kubelets.at(*kubelet_address(self._find_node(pod.spec.node_name)))
+        if subresource == "log":
+            body = _log(address, target, pod.metadata.name)
+            # Its first, empty piece comes with the kubelet's consent: refusals are still answered as errors.
+            await anext(body)
+            if wants_web_socket(context.request.headers):
+                return Response(101, LogSocket(body))
+            return Response(200, body, content_type="text/plain")
+        if not context.request.headers.get("Upgrade"):
+            raise bad_request("Upgrade request required")
+        return Response(101, KubeletUpgrade(address, target))
+
+
+def _unscheduled(pod: Pod, subresource: str) -> Response:
+    if subresource == "log":
+        return Response(NO_CONTENT)
+    raise bad_request(f"pod {pod.metadata.name} does not have a host assigned")
+
+
+async def _log(address: Address, target: str, pod: str) -> AsyncGenerator[bytes, None]:
+    url = f"https://{_authority(address)}{target}"
+    timeout = aiohttp.ClientTimeout(total=None)
+    connector = http_connector(address)
+    async with aiohttp.ClientSession(connector=connector, timeout=timeout, auto_decompress=False) as session:
+        try:
+            response = await session.get(URL(url, encoded=True))
+        except (aiohttp.ClientError, OSError) as error:
+            raise StatusError(500, "", f'Get "{url}": {error}') from error
+        async with response:
+            if response.status != 200:
+                raise log_refusal(response.status, await response.content.read(MAX_ERROR), pod)
+            yield b""
+            try:
+                async for piece in response.content.iter_any():
+                    yield piece
+            except aiohttp.ClientError as error:
+                raise Disconnected(str(error)) from error
+
+
+def log_refusal(status: int, body: bytes, pod: str) -> StatusError:
+    """The kubelet's plain text as a Status, as Kubernetes' GenericHttpResponseChecker makes it."""
+    text = body.decode(errors="replace")
+    if status == 400:
+        return bad_request(text)
+    if status == 500:
+        return internal(text)
+    reasons = {401: "Unauthorized", 403: "Forbidden", 404: "NotFound", 503: "ServiceUnavailable"}
+    message = {
+        401: "the server has asked for the client to provide credentials",
+        403: text or "access denied",
+        404: "the server could not find the requested resource",
+    }.get(status, f"the server responded with the status code {status} but did not return more information")
+    return StatusError(
+        status, reasons.get(status, ""), f"{message} ( pods/log {pod})", name=pod, kind="pods/log"
+    )
+
+
+class KubeletUpgrade:
+    """An answer that takes the client's connection over and joins it with one to the kubelet."""
+
+    def __init__(self, address: Address, target: str) -> None:
+        self._address = address
+        self._target = target
+
+    async def run(self, request: web.BaseRequest) -> web.StreamResponse:
+        try:
+            kubelet = await upgrade(self._address, self._handshake(request))
+        except Refused as refused:
+            content_type = refused.headers.get("Content-Type", TEXT)
+            return web.Response(
+                status=refused.status, body=refused.body, headers={"Content-Type": content_type}
+            )
+        except (OSError, ProtocolError) as error:
+            answer = failure(StatusError(500, "", f"error dialing backend: {error}"))
+            return web.Response(
+                status=answer.status, body=answer.body, headers={"Content-Type": answer.content_type}
+            )
+        return await _spliced(request, kubelet)
+
+    def _handshake(self, request: web.BaseRequest) -> bytes:
+        headers = [("Host", _authority(self._address)), ("Content-Length", "0")]
+        headers += [(name, value) for name in _FORWARDED for value in request.headers.getall(name, [])]
+        return request_head(request.method, self._target, headers)
+
+
+async def _spliced(request: web.BaseRequest, kubelet: Upgraded) -> web.StreamResponse:
+    headers = {name: value for name, value in kubelet.headers.items() if name.lower() not in _OURS}
+    client_end, kubelet_end = Splice.pair()
+    try:
+        async with taken_over(request, headers, client_end) as response:
+            kubelet.hand_to(kubelet_end)
+            await client_end.done()
+    except Disconnected:
+        return web.Response(status=500)
+    finally:
+        kubelet.drop()
+    return response
+
+
+def _authority(address: Address) -> str:
+    host = f"[{address.host}]" if ":" in address.host else address.host
+    return f"{host}:{address.port}"

@@ -1,0 +1,210 @@
+"""How kubelets are reached: over TLS, or, one that serves in this process, directly (docs/decisions/024).
+
+A Node says where its kubelet is, and that alone decides: a kubelet of this process is one that listens there.
+
+Where on its node a request for a pod's subresource goes: from the pod and the options to the kubelet's
+path. Pure.
+
+Refusals and their messages are those of Kubernetes' pod strategy.
+"""
+
+from __future__ import annotations
+
+import socket
+import ssl
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+from urllib.parse import quote, urlencode
+
+import aiohttp
+from aiohttp.client_proto import ResponseHandler
+from aiohttp.tracing import Trace
+
+from podling.apiserver.request.request import Query, flag
+from podling.apiserver.rules import field
+from podling.model.errors import Cause, StatusError, bad_request, invalid
+from podling.model.rules.resources import volume_containers
+from podling.model.types.container import Container, EphemeralContainerCommon
+from podling.model.types.node import Node
+from podling.model.types.pod import Pod
+from podling.streaming.sockets import Connect, keep_alive
+from podling.streaming.upgrade import Address
+
+
+def unverified() -> ssl.SSLContext:
+    """For those whose certificate nobody here can judge. The machine's own authorities are not read for it,
+    which would take 30 ms of every start."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname = False
+    context.verify_mode = ssl.CERT_NONE
+    return context
+
+
+class Kubelets:
+    """`tls` carries the certificate that kubelets know the API server by."""
+
+    def __init__(self, tls: ssl.SSLContext) -> None:
+        self._tls = tls
+        self._within: dict[tuple[str, int], Connect] = {}
+
+    @contextmanager
+    def join(self, host: str, port: int, connect: Connect) -> Iterator[None]:
+        """While the block runs, whoever is at this address is reached by `connect`."""
+        self._within[host, port] = connect
+        try:
+            yield
+        finally:
+            del self._within[host, port]
+
+    def at(self, host: str, port: int) -> Address:
+        return Address(host, port, self._tls, within=self._within.get((host, port)))
+
+
+def http_connector(address: Address) -> aiohttp.BaseConnector:
+    """For one plain request."""
+    if address.within is not None:
+        return _WithinConnector(address.within)
+    return aiohttp.TCPConnector(ssl=address.tls or True, socket_factory=_kept_alive)
+
+
+def _kept_alive(address: tuple[Any, ...]) -> socket.socket:
+    """A socket for an address as `getaddrinfo` gives it."""
+    family, kind, protocol, *_ = address
+    connection = socket.socket(family, kind, protocol)
+    keep_alive(connection)
+    return connection
+
+
+class _WithinConnector(aiohttp.BaseConnector):
+    """What aiohttp's connectors to sockets of other sorts are, too: another way to make the connection."""
+
+    def __init__(self, connect: Connect) -> None:
+        super().__init__(force_close=True)
+        self._connect_within = connect
+
+    async def _create_connection(
+        self, req: aiohttp.ClientRequest, traces: list[Trace], timeout: aiohttp.ClientTimeout
+    ) -> ResponseHandler:
+        made = self._factory()
+        await self._connect_within(lambda: made)
+        return made
+
+
+Parameters = Sequence[tuple[str, str]]
+
+_ADDRESS_TYPES = ("InternalIP", "Hostname", "InternalDNS", "ExternalDNS", "ExternalIP")
+_KUBELET_STREAMS = {"stdin": "input", "stdout": "output", "stderr": "error", "tty": "tty"}
+_LOG_FLAGS = ("follow", "previous", "timestamps")
+_LOG_NUMBERS = {"sinceSeconds": 1, "tailLines": 0, "limitBytes": 1}
+"""The least value of each."""
+_LOG_STREAMS = ("All", "Stderr", "Stdout")
+
+
+def kubelet_address(node: Node) -> tuple[str, int]:
+    """Raises StatusError for a node that has not said where it is."""
+    port = node.status.daemon_endpoints.kubelet_endpoint.port
+    by_type = {address.type: address.address for address in reversed(node.status.addresses)}
+    for kind in _ADDRESS_TYPES:
+        if by_type.get(kind) and port:
+            return by_type[kind], port
+    raise StatusError(500, "", f"no preferred addresses found; known addresses: {sorted(by_type)}")
+
+
+def kubelet_target(pod: Pod, subresource: str, query: Query) -> str:
+    """The path and query to ask the kubelet for. Raises StatusError."""
+    parameters = {
+        "log": log_parameters,
+        "exec": exec_parameters,
+        "attach": attach_parameters,
+        "portforward": port_parameters,
+    }[subresource](pod.metadata.name, query)
+    verb = {"log": "containerLogs", "portforward": "portForward"}.get(subresource, subresource)
+    parts = [verb, pod.metadata.namespace, pod.metadata.name]
+    if subresource != "portforward":
+        parts.append(chosen_container(pod, query.get("container", ("",))[0]))
+    path = "/" + "/".join(quote(part, safe="") for part in parts)
+    return f"{path}?{urlencode(parameters)}" if parameters else path
+
+
+def chosen_container(pod: Pod, name: str) -> str:
+    """The container meant; a pod's only one need not be named. Raises StatusError 400."""
+    spec = pod.spec
+    if name:
+        lists: Sequence[Sequence[EphemeralContainerCommon]] = (
+            volume_containers(spec),
+            spec.init_containers,
+            spec.containers,
+            spec.ephemeral_containers,
+        )
+        if all(container.name != name for containers in lists for container in containers):
+            raise bad_request(f"container {name} is not valid for pod {pod.metadata.name}")
+        return name
+    if len(spec.containers) == 1:
+        return spec.containers[0].name
+    message = f"a container name must be specified for pod {pod.metadata.name}"
+    if spec.containers:
+        message += f", choose one of: {_names(spec.containers)}"
+    if spec.containers and spec.init_containers:
+        message += f" or one of the init containers: {_names(spec.init_containers)}"
+    raise bad_request(message)
+
+
+def _names(containers: Sequence[Container]) -> str:
+    return f"[{' '.join(container.name for container in containers)}]"
+
+
+def stream_parameters(pod: str, query: Query) -> Parameters:
+    return [(kubelet, "1") for api, kubelet in _KUBELET_STREAMS.items() if flag(query, api)]
+
+
+def attach_parameters(pod: str, query: Query) -> Parameters:
+    """Podling's own are `replay=true`: first what was printed before; and `exitCode=true`: at the end how the
+    container ended, also of one that has ended already."""
+    own = [(name, "1") for name in ("replay", "exitCode") if flag(query, name)]
+    return [*stream_parameters(pod, query), *own]
+
+
+def exec_parameters(pod: str, query: Query) -> Parameters:
+    return [*stream_parameters(pod, query), *(("command", word) for word in query.get("command", ()))]
+
+
+def port_parameters(pod: str, query: Query) -> Parameters:
+    return [("port", port) for port in query.get("ports", ())]
+
+
+def log_parameters(pod: str, query: Query) -> Parameters:
+    """Raises StatusError 400 for what is no number, 422 for options that cannot be."""
+    numbers = {name: _integer(query[name][0]) for name in _LOG_NUMBERS if query.get(name, ("",))[0]}
+    since, stream = query.get("sinceTime", ("",))[0], query.get("stream", ("All",))[0]
+    if causes := _log_faults(numbers, since, stream):
+        raise invalid("PodLogOptions", pod, causes)
+    parameters = [(name, "true") for name in _LOG_FLAGS if flag(query, name)]
+    parameters += [(name, str(number)) for name, number in numbers.items()]
+    if since:
+        parameters.append(("sinceTime", since))
+    if stream != "All":
+        parameters.append(("stream", stream))
+    return parameters
+
+
+def _integer(text: str) -> int:
+    try:
+        return int(text)
+    except ValueError:
+        raise bad_request(f"strconv.ParseInt: parsing {field.shown(text)}: invalid syntax") from None
+
+
+def _log_faults(numbers: dict[str, int], since: str, stream: str) -> list[Cause]:
+    causes = [
+        field.invalid(name, number, f"must be greater than {'or equal to 0' if least == 0 else '0'}")
+        for name, least in _LOG_NUMBERS.items()
+        if (number := numbers.get(name, least)) < least
+    ]
+    if since and "sinceSeconds" in numbers:
+        causes.append(field.forbidden("", "at most one of `sinceTime` or `sinceSeconds` may be specified"))
+    if stream not in _LOG_STREAMS:
+        causes.append(field.not_supported("stream", stream, _LOG_STREAMS))
+    elif stream != "All" and "tailLines" in numbers:
+        causes.append(field.forbidden("", "`tailLines` and specific `stream` are mutually exclusive for now"))
+    return causes

@@ -1,0 +1,269 @@
+"""The connections of the API server: how many there may be, and how long each may wait for what.
+
+A connection that says nothing costs its client nothing, so each has its time: for a whole head 32 s, between
+two requests 90 s, as Kubernetes has it. One address may have so many; it is refused before TLS, which is the
+dearest part. When all together are as many as there are descriptors for, the one that has been there longest
+without a request makes room: who waits for an answer, watches or has a shell is never the one. Clients on
+this machine have no limit of their own, and those inside the process no connection.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import logging
+import socket
+import ssl
+from collections import Counter
+from http import HTTPStatus
+from typing import Any
+
+import msgspec
+from aiohttp import web
+from aiohttp.http import RawRequestMessage
+from aiohttp.http_exceptions import HttpProcessingError, LineTooLong
+from aiohttp.streams import EMPTY_PAYLOAD
+from aiohttp.web_protocol import _ErrInfo
+from yarl import _parse, _url
+
+from podling.apiserver.http.http_request import BODY_SECONDS, not_http, said_by_go
+from podling.streaming.sockets import keep_alive
+
+HEADER_LIMIT = (1 << 20) + 4096
+"""All headers together, the request line among them: what Go's server takes."""
+MOST_HEADERS = 1000
+MOST_PIECES = 2048
+"""In which a head may come: the parser copies what it has with each."""
+LONG = 64 * 1024
+URL_CACHES = [
+    held for module in (_parse, _url) for held in vars(module).values() if hasattr(held, "cache_clear")
+]
+"""Where whole URLs are remembered that clients ask for, by count and not by size."""
+TOO_LARGE = HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE
+TOO_MANY = "Too many headers received"
+"""What aiohttp says of them."""
+LINGER = 0.5
+"""Seconds a client that is still sending has to read its answer before the connection ends, as with Go."""
+RESERVED = 1024
+"""Descriptors no connection gets: the kubelet, the database and the logs need them."""
+EACH = 2
+"""Descriptors of a connection: one that is passed on has another one behind it."""
+PAUSE = 0.1
+"""Seconds until the next try when the machine itself has no descriptor left."""
+SCARCE = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
+
+log = logging.getLogger(__name__)
+
+
+class Limits(msgspec.Struct, frozen=True):
+    """Seconds, connections and bytes. `heads` is what all connections together may have sent of heads that
+    are not complete."""
+
+    head_seconds: float = 32.0
+    idle_seconds: float = 90.0
+    body_seconds: float = BODY_SECONDS
+    connections: int = 10_000
+    per_address: int = 1_000
+    heads: int = 64 << 20
+
+
+LIMITS = Limits()
+
+
+def limits_for(descriptors: int) -> Limits:
+    """What a process can serve that may have so many descriptors."""
+    spare = descriptors - min(RESERVED, descriptors // 4)
+    return Limits(connections=min(LIMITS.connections, spare // EACH))
+
+
+class Connection(web.RequestHandler):
+    """One client. What aiohttp's handler does not bound, it bounds: the head, as a whole and in time."""
+
+    __slots__ = ("_alarm", "_all", "_body", "_head", "_pieces", "address", "handshake")
+
+    def __init__(self, everyone: Connections, address: str, server: web.Server, **options: Any) -> None:
+        super().__init__(server, loop=asyncio.get_running_loop(), **options)
+        self._all = everyone
+        self._head = 0
+        """Bytes of a head that is not complete."""
+        self._pieces = 0
+        self._body: Any = None
+        self._alarm: asyncio.TimerHandle | None = None
+        self.address = address
+        self.handshake: asyncio.Task[None] | None = None
+
+    @property
+    def idle(self) -> bool:
+        """Whether no request is in progress."""
+        return self.transport is None or (self._waiter is not None and not self._waiter.done())
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        super().connection_made(transport)
+        self._alarm = self._loop.call_later(self._all.limits.head_seconds, self._late)
+
+    def connection_lost(self, exc: BaseException | None) -> None:
+        self._head_is(0)
+        self._rest()
+        self._all.release(self)
+        super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        is_body = self._upgraded or (self._body is not None and not self._body.is_eof())
+        requests = self._request_count
+        super().data_received(data)
+        if self._request_count != requests:
+            self._arrived(self._head + len(data))
+        elif not is_body and not self._close:
+            self._part_of_a_head(len(data))
+
+    def end(self) -> None:
+        if self.transport is None and self.handshake is not None:
+            self.handshake.cancel()
+        self.force_close()
+
+    def handle_error(
+        self,
+        request: web.BaseRequest,
+        status: int = 500,
+        exc: BaseException | None = None,
+        message: str | None = None,
+    ) -> web.StreamResponse:
+        """What is no HTTP is answered as Go does; the rest is a fault of ours."""
+        answer = super().handle_error(request, status, exc, message)
+        if isinstance(exc, LineTooLong) or message == TOO_MANY:
+            return not_http(TOO_LARGE)
+        return not_http() if isinstance(exc, HttpProcessingError) else answer
+
+    def _arrived(self, size: int) -> None:
+        """A whole head is there, of at most `size` bytes."""
+        self._head_is(0)
+        self._pieces = 0
+        self._rest()
+        message, self._body = self._messages[-1]
+        if size > LONG:
+            for cache in URL_CACHES:
+                cache.cache_clear()
+        if (
+            size > HEADER_LIMIT
+            and isinstance(message, RawRequestMessage)
+            and head_size(message) > HEADER_LIMIT
+        ):
+            error = LineTooLong(message.method, HEADER_LIMIT)
+            self._messages[-1] = (_ErrInfo(TOO_LARGE, error, ""), EMPTY_PAYLOAD)
+
+    def _part_of_a_head(self, size: int) -> None:
+        self._head_is(self._head + size)
+        self._pieces += 1
+        if (
+            self._head > HEADER_LIMIT
+            or self._pieces > MOST_PIECES
+            or self._all.heads > self._all.limits.heads
+        ):
+            self._refuse(TOO_LARGE)
+        elif self._alarm is None:
+            self._alarm = self._loop.call_later(self._all.limits.head_seconds, self._late)
+
+    def _head_is(self, size: int) -> None:
+        self._all.heads += size - self._head
+        self._head = size
+
+    def _late(self) -> None:
+        self._alarm = None
+        if self._head:
+            self._refuse(HTTPStatus.BAD_REQUEST)
+        elif self.idle:
+            self.force_close()
+
+    def _rest(self) -> None:
+        if self._alarm is not None:
+            self._alarm.cancel()
+            self._alarm = None
+
+    def _refuse(self, status: HTTPStatus) -> None:
+        """Say why, unless an answer is under way, and end the connection when that can have been read."""
+        if self.transport is not None and not self._messages and self.idle:
+            self.transport.write(said_by_go(status))
+        self._close = True
+        self._head_is(0)
+        self._rest()
+        self._loop.call_later(LINGER, self.force_close)
+
+
+def head_size(message: RawRequestMessage) -> int:
+    return len(message.path) + sum(len(name) + len(value) + 4 for name, value in message.raw_headers)
+
+
+class Connections:
+    """All of an API server, on whichever addresses it listens."""
+
+    def __init__(self, limits: Limits = LIMITS) -> None:
+        self.limits = limits
+        self.heads = 0
+        self._open: dict[Connection, None] = {}
+        """Oldest first."""
+        self._of: Counter[str] = Counter()
+        self._room = asyncio.Event()
+
+    async def accept(
+        self, listener: socket.socket, tls: ssl.SSLContext | None, server: web.Server, **options: Any
+    ) -> None:
+        """Take connections until cancelled. Each is gone when it is closed: see `web.Server.shutdown`."""
+        loop = asyncio.get_running_loop()
+        own = listener.getsockname()[0]
+        async with asyncio.TaskGroup() as handshakes:
+            while True:
+                await self._make_room()
+                try:
+                    client, peer = await loop.sock_accept(listener)
+                except OSError as error:
+                    if error.errno in SCARCE:
+                        log.warning("no connection can be taken: %s", error)
+                        await asyncio.sleep(PAUSE)
+                    continue
+                address = peer[0]
+                if self._of[address] >= self.limits.per_address and not is_here(address, own):
+                    client.close()
+                    continue
+                connection = Connection(self, address, server, **options)
+                self._open[connection] = None
+                self._of[address] += 1
+                connection.handshake = handshakes.create_task(self._greet(connection, client, tls))
+
+    def release(self, connection: Connection) -> None:
+        if self._open.pop(connection, False) is None:
+            self._of[connection.address] -= 1
+            if not self._of[connection.address]:
+                del self._of[connection.address]
+            self._room.set()
+
+    async def _make_room(self) -> None:
+        while len(self._open) >= self.limits.connections:
+            idle = next((connection for connection in self._open if connection.idle), None)
+            if idle is not None:
+                self.release(idle)
+                idle.end()
+                return
+            self._room.clear()
+            await self._room.wait()
+
+    async def _greet(self, connection: Connection, client: socket.socket, tls: ssl.SSLContext | None) -> None:
+        """Hand the socket to the connection, after a handshake with TLS."""
+        loop, patience = asyncio.get_running_loop(), self.limits.head_seconds if tls else None
+        client.setblocking(False)
+        keep_alive(client)
+        try:
+            await loop.connect_accepted_socket(
+                lambda: connection, client, ssl=tls, ssl_handshake_timeout=patience
+            )
+        except (OSError, ssl.SSLError):
+            # The client's own affair: it went, took too long, or is not whom it says.
+            pass
+        finally:
+            connection.handshake = None
+            if connection.transport is None:
+                self.release(connection)
+
+
+def is_here(address: str, own: str) -> bool:
+    """Whether a client is on this machine: it is at a loopback address, or at the one it asks."""
+    return address == own or address == "::1" or address.startswith("127.")

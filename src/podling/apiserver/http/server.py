@@ -1,0 +1,233 @@
+"""HTTPS: requests from sockets to the pipeline, and its answers back.
+
+The low-level server is used because the pipeline routes by itself and because a connection must be handed
+on whole when it is upgraded. A client that goes away cancels its handler, which closes the stream it was
+reading; a client that reads slowly is waited for here, and its stream's own queue decides when it has
+waited too long.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import ssl
+import time
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from contextlib import aclosing, asynccontextmanager
+from email.utils import formatdate
+from functools import lru_cache
+from http.client import responses
+from pathlib import Path
+from typing import cast
+
+from aiohttp import HttpVersion11, web
+from aiohttp.abc import AbstractStreamWriter
+
+from podling.apiserver.http.connections import HEADER_LIMIT, LINGER, MOST_HEADERS, Connections
+from podling.apiserver.http.http_request import arrival, discarded, log, not_http, read_request
+from podling.apiserver.request.response import Handle, Response
+from podling.streaming.wire import Disconnected
+
+NO_CONTENT = 204
+LARGE = 64 * 1024
+"""A body that is dearer to copy behind its headers than to write by itself."""
+SENDING = 40e-6
+"""Seconds it takes to wake one stream's task and write something small."""
+LONGEST_REST = 0.1
+SHUTDOWN_GRACE = 5.0
+"""Seconds answers in progress have to end before their connections are closed."""
+
+
+def tls_context(certificate: Path, key: Path, client_ca: Path) -> ssl.SSLContext:
+    """Clients may present a certificate of `client_ca`; one of another authority ends the handshake."""
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH, cafile=str(client_ca))
+    context.load_cert_chain(certificate, key)
+    context.verify_mode = ssl.CERT_OPTIONAL
+    context.set_alpn_protocols(["http/1.1"])
+    # Enough to resume with, as Go's server has it; OpenSSL's second one costs as much as the handshake.
+    context.num_tickets = 1
+    return context
+
+
+@asynccontextmanager
+async def listening(
+    handle: Handle,
+    host: str,
+    port: int,
+    tls: ssl.SSLContext | None,
+    *,
+    end_streams: Callable[[], None],
+    connections: Connections | None = None,
+) -> AsyncIterator[int]:
+    """Serve while the block runs; gives the port. On the way out `end_streams` must end all open streams.
+    Servers on several addresses share their `connections`.
+
+    Raises OSError when the port cannot be had.
+    """
+    connections = connections or Connections()
+    limits = connections.limits
+    server = web.Server(
+        _Server(handle, limits.body_seconds).serve, handler_cancellation=True, request_factory=arrival
+    )
+    with _listener(host, port) as listener:
+        async with asyncio.TaskGroup() as tasks:
+            accepting = tasks.create_task(
+                connections.accept(
+                    listener,
+                    tls,
+                    server,
+                    access_log=None,
+                    logger=log,
+                    auto_decompress=False,
+                    max_line_size=HEADER_LIMIT,
+                    max_field_size=HEADER_LIMIT,
+                    max_headers=MOST_HEADERS,
+                    keepalive_timeout=limits.idle_seconds,
+                    lingering_time=LINGER,
+                )
+            )
+            try:
+                yield listener.getsockname()[1]
+            finally:
+                accepting.cancel()
+                listener.close()
+                end_streams()
+                server.pre_shutdown()
+                await server.shutdown(SHUTDOWN_GRACE)
+
+
+def _listener(host: str, port: int) -> socket.socket:
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    listener = socket.create_server((host, port), family=family, backlog=1024)
+    listener.setblocking(False)
+    return listener
+
+
+class _Server:
+    def __init__(self, handle: Handle, body_seconds: float) -> None:
+        self._handle = handle
+        self._body_seconds = body_seconds
+        self._streams = 0
+
+    async def serve(self, arrived: web.BaseRequest) -> web.StreamResponse:
+        request = read_request(arrived, self._body_seconds)
+        if request is None:
+            return not_http()
+        response = await self._handle(request)
+        body = response.body
+        if arrived.can_read_body and not await discarded(arrived):
+            response.headers["Connection"] = "close"
+        if isinstance(body, bytes):
+            return _whole(arrived, response, body)
+        if isinstance(body, AsyncGenerator):
+            return await self._stream(arrived, response, body)
+        return await body.run(arrived)
+
+    async def _stream(
+        self, arrived: web.BaseRequest, response: Response, body: AsyncGenerator[bytes, None]
+    ) -> web.StreamResponse:
+        response.headers["Content-Type"] = response.content_type
+        answer = web.StreamResponse(status=response.status, headers=response.headers)
+        if "Connection" in response.headers:
+            answer.force_close()
+        self._streams += 1
+        try:
+            async with aclosing(body):
+                await answer.prepare(arrived)
+                async for piece in body:
+                    if _has_left(arrived):
+                        return answer
+                    await answer.write(piece)
+                    await _rest(rest_after(piece, self._streams))
+            await answer.write_eof()
+        except Disconnected:
+            # Who has the rest of it is gone: the client must not take what it has for the whole.
+            if arrived.transport is not None:
+                arrived.transport.close()
+        finally:
+            self._streams -= 1
+        return answer
+
+
+def _has_left(arrived: web.BaseRequest) -> bool:
+    """Whether the client has gone, and the handler is about to be cancelled."""
+    return arrived.transport is None or arrived.transport.is_closing()
+
+
+def rest_after(piece: bytes, streams: int) -> float:
+    """Seconds to leave a stream alone after a piece, so that what comes meanwhile goes out together.
+
+    To send little costs as much as to send anything. Few streams need no rest; many together take up no more
+    than a tenth of the loop's time, however fast things change.
+    """
+    return 0.0 if len(piece) > LARGE else min(streams * 10 * SENDING, LONGEST_REST)
+
+
+async def _rest(seconds: float) -> None:
+    # The loop counts in milliseconds.
+    if seconds >= 0.001:
+        await asyncio.sleep(seconds)
+
+
+def _whole(arrived: web.BaseRequest, response: Response, body: bytes) -> web.StreamResponse:
+    headers = response.headers
+    closing = not arrived.keep_alive or "Connection" in headers
+    if arrived.method == "HEAD" or arrived.version != HttpVersion11 or closing:
+        headers["Content-Type"] = response.content_type
+        answer = web.Response(status=response.status, headers=headers, body=body)
+        if closing:
+            answer.force_close()
+        return answer
+    # aiohttp wants no more of an answer than this one has.
+    return cast(web.StreamResponse, _Whole(head_of(response, len(body)), body))
+
+
+class _Whole:
+    """What is all there, for a client that keeps its connection: nearly every answer.
+
+    It goes out past all that aiohttp considers for other sorts of answers, which costs half as much as the
+    whole pipeline does for a GET; in one write, unless that means to copy much.
+    """
+
+    __slots__ = ("_body", "_head")
+    keep_alive = True
+
+    def __init__(self, head: bytes, body: bytes) -> None:
+        self._head = head
+        self._body = body
+
+    async def prepare(self, request: web.BaseRequest) -> AbstractStreamWriter:
+        writer, transport = request.writer, request.transport
+        if transport is None or transport.is_closing():
+            raise ConnectionResetError("the client has gone")
+        if len(self._body) > LARGE:
+            transport.write(self._head)
+            transport.write(self._body)
+        else:
+            transport.write(self._head + self._body)
+        await writer.drain()
+        return writer
+
+    async def write_eof(self) -> None:
+        """It has been written."""
+
+
+def head_of(response: Response, length: int) -> bytes:
+    """Status line and headers, with the empty line that ends them. Raises ValueError for a header that would
+    begin another line."""
+    lines = [f"{name}: {value}\r\n" for name, value in response.headers.items()]
+    text = "".join(lines)
+    if text.count("\n") != len(lines) or text.count("\r") != len(lines) or "\0" in text:
+        raise ValueError("a header has a line break in it")
+    opening = _opening(response.status, response.content_type, int(time.time()))
+    if response.status == NO_CONTENT:
+        return f"{opening}{text}\r\n".encode()
+    return f"{opening}Content-Length: {length}\r\n{text}\r\n".encode()
+
+
+@lru_cache(maxsize=64)
+def _opening(status: int, content_type: str, second: int) -> str:
+    """What many answers of one second begin with."""
+    date = formatdate(second, usegmt=True)
+    content = "" if status == NO_CONTENT else f"Content-Type: {content_type}\r\n"
+    return f"HTTP/1.1 {status} {responses.get(status, '')}\r\n{content}Date: {date}\r\n"

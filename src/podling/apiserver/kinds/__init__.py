@@ -1,0 +1,1 @@
+"""A `Kind` for each resource: its defaults, rules, columns and subresources."""

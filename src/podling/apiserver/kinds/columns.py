@@ -1,0 +1,69 @@
+"""Columns that most tables share, and cells that say there is nothing to show.
+
+How long ago, as kubectl's columns say it: `45s`, `3m20s`, `5h`, `2d4h`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import datetime
+
+from podling.apiserver.kinds.kind import Column
+from podling.model.time import parse_time
+
+NONE = "<none>"
+
+NAME = Column("Name", "string", "name", "Unique within its namespace and kind; cannot be changed.")
+AGE = Column("Age", description="Time since the object was created.")
+CREATED_AT = Column("Created At", "date", description="When the object was created.")
+
+
+def or_none(text: str) -> str:
+    return text or NONE
+
+
+def joined(items: Iterable[str], separator: str = ",") -> str:
+    return separator.join(items) or NONE
+
+
+def labels_text(labels: dict[str, str]) -> str:
+    """Labels as a selector: `a=b,c=d`."""
+    return joined(f"{key}={value}" for key, value in sorted(labels.items()))
+
+
+UNKNOWN = "<unknown>"
+
+_MINUTE, _HOUR, _DAY = 60, 3600, 86400
+_YEAR = 365 * _DAY
+
+
+def human_duration(seconds: float) -> str:
+    """Two units while the second still says something. Clock skew up to a second counts as now."""
+    whole = int(seconds)
+    if whole < -1:
+        return "<invalid>"
+    if whole < 2 * _MINUTE:
+        return f"{max(whole, 0)}s"
+    if whole < 10 * _MINUTE:
+        return _two(whole, _MINUTE, "m", 1, "s")
+    if whole < 3 * _HOUR:
+        return f"{whole // _MINUTE}m"
+    if whole < 8 * _HOUR:
+        return _two(whole, _HOUR, "h", _MINUTE, "m")
+    if whole < 2 * _DAY:
+        return f"{whole // _HOUR}h"
+    if whole < 8 * _DAY:
+        return _two(whole, _DAY, "d", _HOUR, "h")
+    if whole < 2 * _YEAR:
+        return f"{whole // _DAY}d"
+    return _two(whole, _YEAR, "y", _DAY, "d") if whole < 8 * _YEAR else f"{whole // _YEAR}y"
+
+
+def _two(seconds: int, big: int, big_name: str, small: int, small_name: str) -> str:
+    rest = seconds % big // small
+    return f"{seconds // big}{big_name}{rest}{small_name}" if rest else f"{seconds // big}{big_name}"
+
+
+def age(since: str | None, now: datetime) -> str:
+    """The age of a timestamp of the API; of none it is unknown."""
+    return human_duration((now - parse_time(since)).total_seconds()) if since else UNKNOWN

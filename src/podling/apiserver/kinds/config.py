@@ -1,0 +1,155 @@
+"""Secrets: what each type must contain, and text written in `stringData` kept as data.
+
+Why Go cannot read something as a JSON object, in Go's words.
+
+ConfigMaps.
+"""
+
+from __future__ import annotations
+
+import json
+from datetime import datetime
+from typing import Any
+
+from podling.apiserver.kinds.columns import AGE, NAME, age
+from podling.apiserver.kinds.kind import Column, Kind
+from podling.apiserver.rules import metadata
+from podling.apiserver.rules.field import IMMUTABLE, all_invalid, forbidden, invalid, required, too_long
+from podling.model import names
+from podling.model.errors import Cause
+from podling.model.scheme import resource_of
+from podling.model.types.core import ConfigMap, Secret
+
+_WHERE = {
+    "Expecting value": "looking for beginning of value",
+    "Expecting property name enclosed in double quotes": "looking for beginning of object key string",
+    "Expecting ':' delimiter": "after object key",
+    "Expecting ',' delimiter": "after object key:value pair",
+    "Extra data": "after top-level value",
+}
+_TYPES = {list: "array", str: "string", bool: "bool", float: "number"}
+
+
+def fault_of_json_object(data: bytes) -> str:
+    """Empty when it is an object, or null, which Go reads as one that is empty."""
+    text = data.decode(errors="replace")
+    try:
+        # A number is read as one that fits, however long it is.
+        found: Any = json.loads(text, parse_int=float)
+    except json.JSONDecodeError as error:
+        if error.pos >= len(text.rstrip()) or error.msg not in _WHERE:
+            return "unexpected end of JSON input"
+        return f"invalid character {text[error.pos]!r} {_WHERE[error.msg]}"
+    except RecursionError:
+        return "exceeded max depth"
+    if found is None or isinstance(found, dict):
+        return ""
+    return f"json: cannot unmarshal {_TYPES[type(found)]} into Go value of type map[string]interface {{}}"
+
+
+SIZE_LIMIT = 1024 * 1024
+EVERYTHING = "[]"
+"""How Kubernetes writes the path of nothing in particular."""
+SEALED = "field is immutable when `immutable` is set"
+
+
+class ConfigMaps(Kind[ConfigMap]):
+    resource = resource_of(ConfigMap)
+    columns = (NAME, Column("Data", "integer", description="How many keys it has."), AGE)
+
+    def validate(self, obj: ConfigMap) -> list[Cause]:
+        causes = metadata.validate(obj.metadata)
+        for key in obj.data:
+            causes += all_invalid(f"data[{key}]", key, names.config_key(key))
+            if key in obj.binary_data:
+                causes.append(invalid(f"data[{key}]", key, "duplicate of key present in binaryData"))
+        for key in obj.binary_data:
+            causes += all_invalid(f"binaryData[{key}]", key, names.config_key(key))
+        size = sum(len(value.encode()) for value in obj.data.values())
+        size += sum(map(len, obj.binary_data.values()))
+        if size > SIZE_LIMIT:
+            causes.append(too_long(EVERYTHING, SIZE_LIMIT))
+        return causes
+
+    def validate_update(self, new: ConfigMap, old: ConfigMap) -> list[Cause]:
+        causes = metadata.validate_update(new.metadata, old.metadata)
+        if old.immutable:
+            if not new.immutable:
+                causes.append(forbidden("immutable", SEALED))
+            if new.data != old.data:
+                causes.append(forbidden("data", SEALED))
+            if new.binary_data != old.binary_data:
+                causes.append(forbidden("binaryData", SEALED))
+        return causes
+
+    def row(self, obj: ConfigMap, now: datetime) -> list[Any]:
+        count = len(obj.data) + len(obj.binary_data)
+        return [obj.metadata.name, count, age(obj.metadata.creation_timestamp, now)]
+
+
+OPAQUE = "Opaque"
+TOKEN = "kubernetes.io/service-account-token"
+ACCOUNT_ANNOTATION = "kubernetes.io/service-account.name"
+SSH_AUTH = "kubernetes.io/ssh-auth"
+
+REQUIRED_KEYS = {
+    "kubernetes.io/dockercfg": (".dockercfg",),
+    "kubernetes.io/dockerconfigjson": (".dockerconfigjson",),
+    SSH_AUTH: ("ssh-privatekey",),
+    "kubernetes.io/tls": ("tls.crt", "tls.key"),
+}
+JSON_TYPES = ("kubernetes.io/dockercfg", "kubernetes.io/dockerconfigjson")
+BASIC_AUTH = "kubernetes.io/basic-auth"
+
+
+class Secrets(Kind[Secret]):
+    resource = resource_of(Secret)
+    columns = (
+        NAME,
+        Column("Type", description="What the secret is for, and so which keys it has."),
+        Column("Data", "integer", description="How many keys it has."),
+        AGE,
+    )
+    selectable_fields = {"type": lambda secret: secret.type}
+
+    def default(self, obj: Secret) -> None:
+        obj.type = obj.type or OPAQUE
+        if obj.string_data:
+            obj.data = {**obj.data, **{key: text.encode() for key, text in obj.string_data.items()}}
+            obj.string_data = {}
+
+    def validate(self, obj: Secret) -> list[Cause]:
+        causes = metadata.validate(obj.metadata)
+        for key in obj.data:
+            causes += all_invalid(f"data[{key}]", key, names.config_key(key))
+        if sum(map(len, obj.data.values())) > SIZE_LIMIT:
+            causes.append(too_long("data", SIZE_LIMIT))
+        return causes + _validate_type(obj)
+
+    def validate_update(self, new: Secret, old: Secret) -> list[Cause]:
+        causes = metadata.validate_update(new.metadata, old.metadata)
+        if new.type != old.type:
+            causes.append(invalid("type", new.type, IMMUTABLE))
+        if old.immutable:
+            if not new.immutable:
+                causes.append(forbidden("immutable", SEALED))
+            if new.data != old.data:
+                causes.append(forbidden("data", SEALED))
+        return causes
+
+    def row(self, obj: Secret, now: datetime) -> list[Any]:
+        return [obj.metadata.name, obj.type, len(obj.data), age(obj.metadata.creation_timestamp, now)]
+
+
+def _validate_type(secret: Secret) -> list[Cause]:
+    if secret.type == TOKEN and not secret.metadata.annotations.get(ACCOUNT_ANNOTATION):
+        return [required(f"metadata.annotations[{ACCOUNT_ANNOTATION}]")]
+    if secret.type == BASIC_AUTH and not secret.data.keys() & {"username", "password"}:
+        return [required("data[username]"), required("data[password]")]
+    causes = []
+    for key in REQUIRED_KEYS.get(secret.type, ()):
+        if key not in secret.data or (secret.type == SSH_AUTH and not secret.data[key]):
+            causes.append(required(f"data[{key}]"))
+        elif secret.type in JSON_TYPES and (why := fault_of_json_object(secret.data[key])):
+            causes.append(invalid(f"data[{key}]", "<secret contents redacted>", why))
+    return causes

@@ -1,0 +1,246 @@
+"""Events, in both versions that read the same stored objects: core/v1 and events.k8s.io/v1.
+
+What is wrong with an event.
+
+Of the older version little is asked; whoever writes by events.k8s.io/v1 makes a new-style event, which only
+goes on as a series. Paths are of the older version throughout, as they are in Kubernetes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import datetime
+from typing import Any
+
+from msgspec.structs import astuple
+
+from podling.apiserver.kinds.columns import NAME, age
+from podling.apiserver.kinds.kind import Column, Kind, View
+from podling.apiserver.rules import metadata
+from podling.apiserver.rules.field import IMMUTABLE, all_invalid, invalid, required
+from podling.model import names
+from podling.model.errors import Cause
+from podling.model.scheme import resource_of
+from podling.model.types.core import Event, EventSeries, EventsEvent, EventSource, EventsSeries
+
+LONGEST, LONGEST_MESSAGE = 128, 1024
+FEWEST_OF_SERIES = 2
+OF_THE_CLUSTER = ("default", "kube-system")
+"""Namespaces that events about objects without one are in."""
+_FROZEN = (
+    ("involved_object", "involvedObject"),
+    ("reason", "reason"),
+    ("message", "message"),
+    ("source", "source"),
+    ("first_timestamp", "firstTimestamp"),
+    ("last_timestamp", "lastTimestamp"),
+    ("count", "count"),
+    ("type", "type"),
+    ("event_time", "eventTime"),
+    ("action", "action"),
+    ("related", "related"),
+    ("reporting_component", "reportingController"),
+    ("reporting_instance", "reportingInstance"),
+)
+_OLDER = (
+    ("first_timestamp", "firstTimestamp", None),
+    ("last_timestamp", "lastTimestamp", None),
+    ("count", "count", 0),
+    ("source", "source", EventSource()),
+)
+
+
+def validate_event(event: Event, *, reporter: str) -> Iterator[Cause]:
+    """`reporter` is what this version calls the field of who reports."""
+    # An event may be named after any object, whose name need not be one of the DNS.
+    yield from metadata.validate(event.metadata, name_rule=names.path_segment)
+    namespace, of_object = event.metadata.namespace, event.involved_object.namespace
+    if not event.event_time:
+        if namespace != (of_object or "default"):
+            yield invalid("involvedObject.namespace", of_object, "does not match event.namespace")
+        return
+    if not of_object and namespace not in OF_THE_CLUSTER:
+        yield invalid("involvedObject.namespace", of_object, "does not match event.namespace")
+    if not event.reporting_component:
+        yield required(reporter)
+    faults = names.qualified_name(event.reporting_component)
+    yield from all_invalid(reporter, event.reporting_component, faults)
+    for path, value in (
+        ("reportingInstance", event.reporting_instance),
+        ("action", event.action),
+        ("reason", event.reason),
+    ):
+        yield from _validate_text(value, path)
+    if len(event.message.encode()) > LONGEST_MESSAGE:
+        yield invalid("message", "", f"can have at most {LONGEST_MESSAGE} characters")
+
+
+def validate_new_event(event: Event) -> Iterator[Cause]:
+    yield from all_invalid("metadata.name", event.metadata.name, names.dns1123_subdomain(event.metadata.name))
+    yield from _validate_series(event)
+    if not event.event_time:
+        yield required("eventTime")
+    if event.type not in ("Normal", "Warning"):
+        yield invalid("type", "", f"has invalid value: {event.type}")
+    for attribute, path, unset in _OLDER:
+        if getattr(event, attribute) != unset:
+            yield invalid(path, "", "needs to be unset")
+
+
+def validate_event_update(new: Event, old: Event) -> Iterator[Cause]:
+    if new.series != old.series:
+        yield from _validate_series(new)
+    for attribute, path in _FROZEN:
+        value = getattr(new, attribute)
+        if value != getattr(old, attribute):
+            yield invalid(path, value, IMMUTABLE)
+
+
+def _validate_text(value: str, path: str) -> Iterator[Cause]:
+    if not value:
+        yield required(path)
+    if len(value.encode()) > LONGEST:
+        yield invalid(path, "", f"can have at most {LONGEST} characters")
+
+
+def _validate_series(event: Event) -> Iterator[Cause]:
+    if event.series is None:
+        return
+    if event.series.count < FEWEST_OF_SERIES:
+        yield invalid("series.count", "", f"should be at least {FEWEST_OF_SERIES}")
+    if not event.series.last_observed_time:
+        yield required("series.lastObservedTime")
+
+
+COLUMNS = (
+    Column("Last Seen", description="How long ago it happened last."),
+    Column("Type", description="Normal or Warning."),
+    Column("Reason", description="What happened, in one word."),
+    Column("Object", description="What it happened to."),
+    Column("Subobject", description="The part of the object it happened to.", priority=1),
+    Column("Source", description="Who saw it.", priority=1),
+    Column("Message", description="What happened."),
+    Column("First Seen", description="How long ago it happened first.", priority=1),
+    Column("Count", description="How often it happened.", priority=1),
+    NAME._replace(priority=1),
+)
+
+
+class Events(Kind[Event]):
+    resource = resource_of(Event)
+    creates_on_update = True
+    columns = COLUMNS
+    selectable_fields = {
+        "involvedObject.kind": lambda event: event.involved_object.kind,
+        "involvedObject.namespace": lambda event: event.involved_object.namespace,
+        "involvedObject.name": lambda event: event.involved_object.name,
+        "involvedObject.uid": lambda event: event.involved_object.uid,
+        "involvedObject.apiVersion": lambda event: event.involved_object.api_version,
+        "involvedObject.resourceVersion": lambda event: event.involved_object.resource_version,
+        "involvedObject.fieldPath": lambda event: event.involved_object.field_path,
+        "reason": lambda event: event.reason,
+        "reportingComponent": lambda event: event.reporting_component,
+        "source": lambda event: event.source.component or event.reporting_component,
+        "type": lambda event: event.type,
+    }
+
+    def validate(self, obj: Event) -> list[Cause]:
+        return list(validate_event(obj, reporter="reportingComponent"))
+
+    def validate_update(self, new: Event, old: Event) -> list[Cause]:
+        return metadata.validate_update(new.metadata, old.metadata)
+
+    def row(self, obj: Event, now: datetime) -> list[Any]:
+        last = obj.series.last_observed_time if obj.series else obj.last_timestamp or obj.event_time
+        count = obj.series.count if obj.series else obj.count or 1
+        return [
+            age(last, now),
+            obj.type,
+            obj.reason,
+            f"{obj.involved_object.kind.lower()}/{obj.involved_object.name}",
+            obj.involved_object.field_path,
+            _source(obj),
+            obj.message.strip(),
+            age(obj.first_timestamp or obj.event_time, now),
+            count,
+            obj.metadata.name,
+        ]
+
+
+def _source(event: Event) -> str:
+    component = event.source.component or event.reporting_component
+    return ", ".join(part for part in (component, event.source.host) if part)
+
+
+class EventsEvents(View[EventsEvent, Event]):
+    """The version recorders write: stricter, and with other names for the same fields."""
+
+    resource = resource_of(EventsEvent)
+    stored = Events()
+    creates_on_update = True
+    columns = COLUMNS
+    selectable_fields = {
+        "regarding.kind": lambda event: event.regarding.kind,
+        "regarding.namespace": lambda event: event.regarding.namespace,
+        "regarding.name": lambda event: event.regarding.name,
+        "regarding.uid": lambda event: event.regarding.uid,
+        "regarding.apiVersion": lambda event: event.regarding.api_version,
+        "regarding.resourceVersion": lambda event: event.regarding.resource_version,
+        "regarding.fieldPath": lambda event: event.regarding.field_path,
+        "reason": lambda event: event.reason,
+        "reportingController": lambda event: event.reporting_controller,
+        "type": lambda event: event.type,
+    }
+
+    def validate(self, obj: EventsEvent) -> list[Cause]:
+        return list(validate_event(self.to_stored(obj), reporter="reportingController"))
+
+    def validate_create(self, obj: EventsEvent) -> list[Cause]:
+        return [*self.validate(obj), *validate_new_event(self.to_stored(obj))]
+
+    def validate_update(self, new: EventsEvent, old: EventsEvent) -> list[Cause]:
+        return [
+            *metadata.validate_update(new.metadata, old.metadata),
+            *validate_event_update(self.to_stored(new), self.to_stored(old)),
+        ]
+
+    def row(self, obj: EventsEvent, now: datetime) -> list[Any]:
+        return self.stored.row(self.to_stored(obj), now)
+
+    def to_stored(self, obj: EventsEvent) -> Event:
+        return Event(
+            metadata=obj.metadata,
+            involved_object=obj.regarding,
+            reason=obj.reason,
+            message=obj.note,
+            source=obj.deprecated_source,
+            first_timestamp=obj.deprecated_first_timestamp,
+            last_timestamp=obj.deprecated_last_timestamp,
+            count=obj.deprecated_count,
+            type=obj.type,
+            event_time=obj.event_time,
+            series=EventSeries(*astuple(obj.series)) if obj.series else None,
+            action=obj.action,
+            related=obj.related,
+            reporting_component=obj.reporting_controller,
+            reporting_instance=obj.reporting_instance,
+        )
+
+    def from_stored(self, obj: Event) -> EventsEvent:
+        return EventsEvent(
+            metadata=obj.metadata,
+            regarding=obj.involved_object,
+            reason=obj.reason,
+            note=obj.message,
+            deprecated_source=obj.source,
+            deprecated_first_timestamp=obj.first_timestamp,
+            deprecated_last_timestamp=obj.last_timestamp,
+            deprecated_count=obj.count,
+            type=obj.type,
+            event_time=obj.event_time,
+            series=EventsSeries(*astuple(obj.series)) if obj.series else None,
+            action=obj.action,
+            related=obj.related,
+            reporting_controller=obj.reporting_component,
+            reporting_instance=obj.reporting_instance,
+        )

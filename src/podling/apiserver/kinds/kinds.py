@@ -1,0 +1,66 @@
+"""All resources an API server serves, under the feature gates it is given. Adding one is adding its file, and
+its name here.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from podling.apiserver.kinds.config import ConfigMaps, Secrets
+from podling.apiserver.kinds.custom_resources import CustomResourceDefinitions
+from podling.apiserver.kinds.events import Events, EventsEvents
+from podling.apiserver.kinds.kind import Kind
+from podling.apiserver.kinds.namespaces import Namespaces
+from podling.apiserver.kinds.nodes import Leases, Nodes, RuntimeClasses
+from podling.apiserver.kinds.pods.pods import Pods, PodTemplates
+from podling.apiserver.kinds.policy import PodDisruptionBudgets, PriorityClasses
+from podling.apiserver.kinds.quotas import LimitRanges, ResourceQuotas
+from podling.apiserver.kinds.rbac import ClusterRoleBindings, ClusterRoles, RoleBindings, Roles
+from podling.apiserver.kinds.reviews import (
+    LocalSubjectAccessReviews,
+    SelfSubjectAccessReviews,
+    SelfSubjectReviews,
+    SelfSubjectRulesReviews,
+    SubjectAccessReviews,
+    TokenReviews,
+)
+from podling.apiserver.kinds.service_accounts import ServiceAccounts
+from podling.apiserver.kinds.services import Endpoints, EndpointSlices, Services
+from podling.model.gates import DEFAULT_GATES, Gates
+
+
+def kinds(gates: Gates) -> tuple[Kind[Any], ...]:
+    return (
+        ConfigMaps(),
+        Endpoints(),
+        Events(),
+        LimitRanges(),
+        Namespaces(),
+        Nodes(),
+        Pods(gates),
+        PodTemplates(gates),
+        ResourceQuotas(),
+        Secrets(),
+        ServiceAccounts(),
+        Services(),
+        Leases(),
+        EventsEvents(),
+        EndpointSlices(),
+        PriorityClasses(),
+        RuntimeClasses(),
+        PodDisruptionBudgets(),
+        Roles(),
+        RoleBindings(),
+        ClusterRoles(),
+        ClusterRoleBindings(),
+        CustomResourceDefinitions(),
+        TokenReviews(),
+        SelfSubjectReviews(),
+        SubjectAccessReviews(),
+        LocalSubjectAccessReviews(),
+        SelfSubjectAccessReviews(),
+        SelfSubjectRulesReviews(),
+    )
+
+
+KINDS = kinds(DEFAULT_GATES)

@@ -1,0 +1,278 @@
+"""Nodes: registered by their kubelets, which also keep their status.
+
+Leases: who leads, and that a node is alive.
+
+What is wrong with a node: its taints, the subnets of its pods, and what it says it has.
+
+RuntimeClasses: names for handlers of the container runtime, and what their pods cost beyond containers.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from collections.abc import Set as AbstractSet
+from datetime import datetime
+from typing import Any
+
+import msgspec
+
+from podling.apiserver.kinds.columns import AGE, NAME, NONE, age, joined, or_none
+from podling.apiserver.kinds.kind import PROXY_VERBS, Column, Connect, Kind, Part, Subresource
+from podling.apiserver.kinds.pods.warnings import DEPRECATED_LABELS
+from podling.apiserver.rules import metadata
+from podling.apiserver.rules.addresses import validate_cidr
+from podling.apiserver.rules.container.resources import validate_quantity, validate_resources
+from podling.apiserver.rules.field import (
+    IMMUTABLE,
+    all_invalid,
+    at_least,
+    duplicate,
+    forbidden,
+    invalid,
+    not_supported,
+    required,
+)
+from podling.apiserver.rules.scheduling import validate_tolerations
+from podling.model import names
+from podling.model.errors import Cause
+from podling.model.scheme import resource_of
+from podling.model.types.container import ResourceRequirements
+from podling.model.types.coordination import Lease, LeaseSpec
+from podling.model.types.node import Node, NodeSpec, Taint
+from podling.model.types.runtime_class import RuntimeClass
+
+STRATEGIES = ("OldestEmulationVersion",)
+
+
+class Leases(Kind[Lease]):
+    resource = resource_of(Lease)
+    creates_on_update = True
+    updates_unconditionally = False
+    columns = (NAME, Column("Holder", description="Who holds the lease."), AGE)
+
+    def validate(self, obj: Lease) -> list[Cause]:
+        return [*metadata.validate(obj.metadata), *_validate_spec(obj.spec)]
+
+    def validate_update(self, new: Lease, old: Lease) -> list[Cause]:
+        return metadata.validate_update(new.metadata, old.metadata)
+
+    def row(self, obj: Lease, now: datetime) -> list[Any]:
+        return [obj.metadata.name, obj.spec.holder_identity or "", age(obj.metadata.creation_timestamp, now)]
+
+
+def _validate_spec(spec: LeaseSpec) -> list[Cause]:
+    causes: list[Cause] = []
+    if spec.lease_duration_seconds is not None:
+        causes += at_least("spec.leaseDurationSeconds", spec.lease_duration_seconds, 1)
+    if spec.lease_transitions is not None:
+        causes += at_least("spec.leaseTransitions", spec.lease_transitions, 0)
+    if spec.strategy is not None:
+        causes += _validate_strategy(spec.strategy)
+    if spec.preferred_holder and not spec.strategy:
+        causes.append(forbidden("spec.preferredHolder", "may only be specified if `strategy` is defined"))
+    return causes
+
+
+def _validate_strategy(strategy: str) -> list[Cause]:
+    """Kubernetes' own, or one whose domain says whose it is. (The path is as Kubernetes shows it.)"""
+    path = "spec.strategy.strategy"
+    if "/" in strategy:
+        return all_invalid(path, strategy, names.qualified_name(strategy))
+    return [] if strategy in STRATEGIES else [not_supported(path, strategy, STRATEGIES)]
+
+
+EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
+
+
+def validate_taints(taints: list[Taint]) -> Iterator[Cause]:
+    """Kubernetes looks for them in the metadata."""
+    seen: set[tuple[str, str]] = set()
+    for i, taint in enumerate(taints):
+        path = f"metadata.taints[{i}]"
+        yield from metadata.validate_label_key(taint.key, f"{path}.key")
+        if faults := names.label_value(taint.value):
+            yield invalid(f"{path}.value", taint.value, ";".join(faults))
+        if not taint.effect:
+            yield required(f"{path}.effect")
+        elif taint.effect not in EFFECTS:
+            yield not_supported(f"{path}.effect", taint.effect, EFFECTS)
+        if (taint.key, taint.effect) in seen:
+            yield duplicate(path, taint, "taints must be unique by key and effect pair")
+        seen.add((taint.key, taint.effect))
+
+
+def validate_has(node: Node) -> Iterator[Cause]:
+    """What the node has of each resource. Kubernetes writes these paths with points only."""
+    for wire, amounts in (("capacity", node.status.capacity), ("allocatable", node.status.allocatable)):
+        for name, amount in amounts.items():
+            yield from validate_quantity(name, amount, f"status.{wire}.{name}")
+
+
+def validate_subnets(subnets: list[str], standing: AbstractSet[str]) -> Iterator[Cause]:
+    path = "spec.podCIDRs"
+    for i, subnet in enumerate(subnets):
+        yield from validate_cidr(subnet, f"{path}[{i}]", standing)
+    families = Counter(":" in subnet for subnet in subnets)
+    if any(count > 1 for count in families.values()):
+        yield invalid(path, subnets, "may specify no more than one CIDR for each IP family")
+    seen: set[str] = set()
+    for i, subnet in enumerate(subnets):
+        if subnet in seen:
+            yield duplicate(f"{path}[{i}]", subnet)
+        seen.add(subnet)
+
+
+def validate_node_update(new: Node, old: Node) -> Iterator[Cause]:
+    yield from metadata.validate_update(new.metadata, old.metadata)
+    seen: set[tuple[str, ...]] = set()
+    for i, address in enumerate(new.status.addresses):
+        known = msgspec.structs.astuple(address)
+        if known in seen:
+            yield duplicate(f"status.addresses[{i}]", address)
+        seen.add(known)
+    yield from _validate_given(new.spec, old.spec)
+
+
+def _validate_given(new: NodeSpec, old: NodeSpec) -> Iterator[Cause]:
+    """What a node was given once is its own."""
+    why = 'node updates may not change {} except from "" to valid'
+    if old.pod_cidrs and new.pod_cidrs != old.pod_cidrs:
+        yield forbidden("spec.podCIDRs", why.format("podCIDR"))
+    if old.provider_id and new.provider_id != old.provider_id:
+        yield forbidden("spec.providerID", why.format("providerID"))
+    if new.external_id != old.external_id:
+        yield forbidden("spec.externalID", "may not be updated")
+
+
+ROLE_PREFIX = "node-role.kubernetes.io/"
+ROLE_LABEL = "kubernetes.io/role"
+
+
+class _Status(Part[Node]):
+    name = "status"
+
+    def prepare_update(self, new: Node, old: Node) -> None:
+        new.spec = old.spec
+
+    def validate_update(self, new: Node, old: Node) -> list[Cause]:
+        return [*validate_node_update(new, old), *validate_has(new)]
+
+
+class Nodes(Kind[Node]):
+    resource = resource_of(Node)
+    subresources: Mapping[str, Subresource] = {
+        "proxy": Connect("proxy", "NodeProxyOptions", PROXY_VERBS, has_path=True),
+        "status": _Status(),
+    }
+    columns = (
+        NAME,
+        Column("Status", description="Whether the kubelet is ready for pods, and takes new ones."),
+        Column("Roles", description="Roles given by labels."),
+        AGE,
+        Column("Version", description="Version of the kubelet."),
+        Column("Internal-IP", description="Address within the cluster.", priority=1),
+        Column("External-IP", description="Address outside the cluster.", priority=1),
+        Column("OS-Image", description="Operating system of the node.", priority=1),
+        Column("Kernel-Version", description="Kernel of the node.", priority=1),
+        Column("Container-Runtime", description="Runtime of the node and its version.", priority=1),
+    )
+    selectable_fields = {"spec.unschedulable": lambda node: str(node.spec.unschedulable).lower()}
+
+    def default(self, obj: Node) -> None:
+        """The older field names the first of the newer."""
+        spec = obj.spec
+        if spec.pod_cidr and spec.pod_cidrs[:1] != [spec.pod_cidr]:
+            spec.pod_cidrs = [spec.pod_cidr]
+        elif spec.pod_cidrs and not spec.pod_cidr:
+            spec.pod_cidr = spec.pod_cidrs[0]
+
+    def prepare_update(self, new: Node, old: Node) -> None:
+        new.status = old.status
+
+    def validate(self, obj: Node) -> list[Cause]:
+        return [*_validate_frame(obj), *validate_subnets(obj.spec.pod_cidrs, frozenset())]
+
+    def validate_changed(self, new: Node, old: Node) -> list[Cause]:
+        return [*_validate_frame(new), *validate_subnets(new.spec.pod_cidrs, set(old.spec.pod_cidrs))]
+
+    def validate_update(self, new: Node, old: Node) -> list[Cause]:
+        return list(validate_node_update(new, old))
+
+    def row(self, obj: Node, now: datetime) -> list[Any]:
+        info = obj.status.node_info
+        return [
+            obj.metadata.name,
+            _condition(obj),
+            joined(_roles(obj.metadata.labels)),
+            age(obj.metadata.creation_timestamp, now),
+            info.kubelet_version,
+            _address(obj, "InternalIP"),
+            _address(obj, "ExternalIP"),
+            info.os_image or "<unknown>",
+            info.kernel_version or "<unknown>",
+            info.container_runtime_version or "<unknown>",
+        ]
+
+
+def _condition(node: Node) -> str:
+    ready = [c.status for c in node.status.conditions if c.type == "Ready"]
+    phrase = ("Ready" if ready[0] == "True" else "NotReady") if ready else "Unknown"
+    return f"{phrase},SchedulingDisabled" if node.spec.unschedulable else phrase
+
+
+def _roles(labels: dict[str, str]) -> list[str]:
+    roles = {key.removeprefix(ROLE_PREFIX) for key in labels if key.startswith(ROLE_PREFIX)}
+    roles.add(labels.get(ROLE_LABEL, ""))
+    return sorted(roles - {""})
+
+
+def _address(node: Node, type: str) -> str:
+    return next((or_none(a.address) for a in node.status.addresses if a.type == type), NONE)
+
+
+def _validate_frame(node: Node) -> list[Cause]:
+    return [
+        *metadata.validate(node.metadata, namespaced=False),
+        *validate_taints(node.spec.taints),
+        *validate_has(node),
+    ]
+
+
+class RuntimeClasses(Kind[RuntimeClass]):
+    resource = resource_of(RuntimeClass)
+    creates_on_update = True
+    updates_unconditionally = False
+    columns = (NAME, Column("Handler", description="What the container runtime calls it."), AGE)
+
+    def validate(self, obj: RuntimeClass) -> list[Cause]:
+        return [*metadata.validate(obj.metadata, namespaced=False), *_validate(obj)]
+
+    def validate_update(self, new: RuntimeClass, old: RuntimeClass) -> list[Cause]:
+        causes = metadata.validate_update(new.metadata, old.metadata)
+        if new.handler != old.handler:
+            causes.append(invalid("handler", new.handler, IMMUTABLE))
+        return causes
+
+    def warnings(self, obj: RuntimeClass) -> list[str]:
+        selected = obj.scheduling.node_selector if obj.scheduling is not None else {}
+        return [
+            f"scheduling.nodeSelector: {DEPRECATED_LABELS[key]}"
+            for key in selected
+            if key in DEPRECATED_LABELS
+        ]
+
+    def row(self, obj: RuntimeClass, now: datetime) -> list[Any]:
+        return [obj.metadata.name, obj.handler, age(obj.metadata.creation_timestamp, now)]
+
+
+def _validate(obj: RuntimeClass) -> Iterator[Cause]:
+    if not obj.handler:
+        yield required("handler")
+    else:
+        yield from all_invalid("handler", obj.handler, names.dns1123_label(obj.handler))
+    if obj.overhead is not None:
+        yield from validate_resources(ResourceRequirements(limits=obj.overhead.pod_fixed), "overhead")
+    if obj.scheduling is not None:
+        yield from metadata.validate_labels(obj.scheduling.node_selector, "scheduling.nodeSelector")
+        yield from validate_tolerations(obj.scheduling.tolerations, "scheduling.tolerations")

@@ -1,0 +1,97 @@
+"""What is posted to a pod: a binding, which gives it to a node, and an eviction, which asks it to leave."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+import msgspec
+
+from podling.apiserver.kinds.kind import Action, Deletion
+from podling.apiserver.rules.field import not_supported, required
+from podling.model.errors import Cause, StatusError, bad_request, conflict, invalid
+from podling.model.time import rfc3339
+from podling.model.types.meta import DeleteOptions
+from podling.model.types.pod import Binding, Eviction, Pod
+from podling.model.types.pod_status import PodCondition
+
+
+class BindingAction(Action[Pod]):
+    name = "binding"
+    body = Binding
+
+    def effect(self, obj: Pod, body: Binding, now: datetime) -> Pod:
+        """Raises StatusError 422 for a bad target, 409 for a pod that is not there to be bound."""
+        causes = _validate_binding(body)
+        if causes:
+            raise invalid("Binding", body.metadata.name, causes)
+        _check_bindable(obj, body)
+        node = body.target.name
+        meta = msgspec.structs.replace(
+            obj.metadata, annotations={**obj.metadata.annotations, **body.metadata.annotations}
+        )
+        others = [c for c in obj.status.conditions if c.type != "PodScheduled"]
+        scheduled = PodCondition(type="PodScheduled", status="True", last_transition_time=rfc3339(now))
+        scheduled.observed_generation = meta.generation
+        return msgspec.structs.replace(
+            obj,
+            metadata=meta,
+            spec=msgspec.structs.replace(obj.spec, node_name=node),
+            status=msgspec.structs.replace(
+                obj.status, conditions=[*others, scheduled], nominated_node_name=""
+            ),
+        )
+
+
+def _validate_binding(binding: Binding) -> list[Cause]:
+    causes = []
+    if binding.target.kind not in ("", "Node"):
+        causes.append(not_supported("target.kind", binding.target.kind, ("<empty>", "Node")))
+    if not binding.target.name:
+        causes.append(required("target.name"))
+    return causes
+
+
+def _check_bindable(pod: Pod, binding: Binding) -> None:
+    name, uid = pod.metadata.name, binding.metadata.uid
+    if uid and uid != pod.metadata.uid:
+        why = f"Precondition failed: UID in precondition: {uid}, UID in object meta: {pod.metadata.uid}"
+        raise conflict("pods/binding", name, why)
+    if pod.metadata.deletion_timestamp:
+        raise conflict("pods/binding", name, f"pod {name} is being deleted, cannot be assigned to a host")
+    if pod.spec.node_name:
+        raise conflict("pods/binding", name, f'pod {name} is already assigned to node "{pod.spec.node_name}"')
+    if pod.spec.scheduling_gates:
+        raise conflict("pods/binding", name, f"pod {name} has non-empty .spec.schedulingGates")
+
+
+class EvictionAction(Action[Pod]):
+    """Disruption budgets are asked by admission."""
+
+    name = "eviction"
+    body = Eviction
+
+    def effect(self, obj: Pod, body: Eviction, now: datetime) -> Deletion:
+        """Raises StatusError 400 when the body names another pod."""
+        if body.metadata.name and body.metadata.name != obj.metadata.name:
+            raise _misnamed(body.metadata.name, obj.metadata.name)
+
+        return Deletion(body.delete_options or DeleteOptions(), lambda pod: _mark_evicted(pod, now))
+
+
+def _mark_evicted(pod: Pod, now: datetime) -> None:
+    known = next((c for c in pod.status.conditions if c.type == "DisruptionTarget"), None)
+    others = [c for c in pod.status.conditions if c is not known]
+    began = known.last_transition_time if known and known.status == "True" else rfc3339(now)
+    evicted = PodCondition(
+        type="DisruptionTarget",
+        observed_generation=pod.metadata.generation,
+        status="True",
+        last_transition_time=began,
+        reason="EvictionByEvictionAPI",
+        message="Eviction API: evicting",
+    )
+    pod.status.conditions = [*others, evicted]
+
+
+def _misnamed(wanted: str, found: str) -> StatusError:
+    return bad_request(f"name in URL does not match name in Eviction object: {found} != {wanted}")

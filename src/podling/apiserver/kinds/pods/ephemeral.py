@@ -1,0 +1,192 @@
+"""The ephemeralcontainers subresource of a pod (R-EPH-1, R-EPH-2): entries are added, never changed, and
+removed only where a gate allows it (R-EPH-11).
+
+The debug subresource of a pod (R-DBG-1): `pods/POD/debug/NAME`, behind the gate DebugSubresource.
+
+A front on the ephemeral containers of the pod, as the first of the designs had it: a container is posted,
+read and deleted by its own name. The list in the pod's spec is all there is, so whatever is made here is an
+ephemeral container like any other, and every other one can be read and deleted here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TypeVar
+
+import msgspec
+
+from podling.apiserver.kinds.kind import Members, Part
+from podling.apiserver.rules import metadata
+from podling.apiserver.rules.field import difference, forbidden
+from podling.apiserver.rules.pod.annotations import MIRROR
+from podling.apiserver.rules.pod.spec import validate_pod
+from podling.model.errors import Cause, StatusError, conflict, not_found
+from podling.model.gates import DEFAULT_GATES, Gates
+from podling.model.types.container import Container, EphemeralContainer, EphemeralContainerCommon
+from podling.model.types.meta import ObjectMeta
+from podling.model.types.pod import Pod, PodDebugContainer
+
+
+class EphemeralContainers(Part[Pod]):
+    name = "ephemeralcontainers"
+
+    def __init__(self, gates: Gates = DEFAULT_GATES, *, removal: bool = False) -> None:
+        self._gates = gates
+        self._removal = removal
+
+    def prepare_update(self, new: Pod, old: Pod) -> None:
+        """All but the ephemeral containers is discarded."""
+        new.metadata = subresource_meta(new.metadata, old.metadata)
+        new.spec = msgspec.structs.replace(old.spec, ephemeral_containers=new.spec.ephemeral_containers)
+        new.status = old.status
+
+    def validate_update(self, new: Pod, old: Pod) -> list[Cause]:
+        """The whole pod must be valid, not only what is added."""
+        if MIRROR in old.metadata.annotations:
+            return [forbidden("", "static pods do not support ephemeral containers")]
+        causes = metadata.validate_update(new.metadata, old.metadata)
+        causes += validate_pod(new, self._gates)
+        if self._removal:
+            causes += _validate_names(new, old)
+        return [*causes, *_validate_kept(new, old, removal=self._removal)]
+
+
+def subresource_meta(new: ObjectMeta, old: ObjectMeta) -> ObjectMeta:
+    """Of a write that changes nothing of the metadata, but says which state it is meant for."""
+    return msgspec.structs.replace(old, uid=new.uid, resource_version=new.resource_version)
+
+
+def drop_new_ephemeral(new: Pod, old: Pod | None) -> None:
+    """With the gate off (R-EPH-8) a pod that has none gets none; what is stored survives every update."""
+    if old is None or not old.spec.ephemeral_containers:
+        new.spec.ephemeral_containers = []
+
+
+def _validate_kept(new: Pod, old: Pod, *, removal: bool) -> Iterator[Cause]:
+    path = "spec.ephemeralContainers"
+    wanted = {container.name: container for container in new.spec.ephemeral_containers}
+    for container in old.spec.ephemeral_containers:
+        kept = wanted.get(container.name)
+        if kept is None:
+            if not removal:
+                yield forbidden(
+                    path, f'existing ephemeral containers "{container.name}" may not be removed\n'
+                )
+        elif kept != container:
+            changes = difference(container, kept, container.name)
+            why = f'existing ephemeral containers "{container.name}" may not be changed\n{changes}'
+            yield forbidden(path, why)
+
+
+def _validate_names(new: Pod, old: Pod) -> Iterator[Cause]:
+    """The name of one that was removed is taken for as long as its kubelet shows it."""
+    known = {container.name for container in old.spec.ephemeral_containers}
+    shown = {status.name for status in old.status.ephemeral_container_statuses}
+    for i, container in enumerate(new.spec.ephemeral_containers):
+        if container.name in shown - known:
+            why = "may not be used again while it is in `status.ephemeralContainerStatuses`"
+            yield forbidden(f"spec.ephemeralContainers[{i}].name", why)
+
+
+_C = TypeVar("_C", Container, EphemeralContainer)
+
+RESOURCE = "pods/debug"
+
+
+class DebugContainers(Members[Pod]):
+    name = "debug"
+    body = PodDebugContainer
+
+    def __init__(self, gates: Gates = DEFAULT_GATES) -> None:
+        self._gates = gates
+
+    def read(self, obj: Pod, name: str) -> PodDebugContainer:
+        """Raises StatusError 404."""
+        meta = ObjectMeta(name=name, namespace=obj.metadata.namespace)
+        return PodDebugContainer(metadata=meta, container=_as(Container, _entry(obj, name)))
+
+    def rules(self, name: str) -> OneEphemeralContainer:
+        return OneEphemeralContainer(name, "container.", self._gates)
+
+    def add(self, obj: Pod, name: str, body: PodDebugContainer) -> bool:
+        container = _as(EphemeralContainer, body.container)
+        container.name = name
+        return take_name(obj, container)
+
+    def remove(self, obj: Pod, name: str) -> None:
+        """Raises StatusError 404."""
+        obj.spec.ephemeral_containers.remove(_entry(obj, name))
+
+    def is_free(self, obj: Pod, name: str) -> bool:
+        return is_free(obj, name)
+
+
+class OneEphemeralContainer(EphemeralContainers):
+    """The rules of the whole list for a request about one entry: what is wrong with that entry is told by the
+    paths of the request. `path` is that of the container in it.
+    """
+
+    def __init__(self, container: str, path: str, gates: Gates = DEFAULT_GATES) -> None:
+        super().__init__(gates, removal=True)
+        self._container = container
+        self._path = path
+
+    def validate_update(self, new: Pod, old: Pod) -> list[Cause]:
+        names = [container.name for container in new.spec.ephemeral_containers]
+        index = names.index(self._container) if self._container in names else -1
+        prefix = f"spec.ephemeralContainers[{index}]."
+        return [
+            cause._replace(field=self._path + cause.field.removeprefix(prefix))
+            if cause.field.startswith(prefix)
+            else cause
+            for cause in super().validate_update(new, old)
+        ]
+
+
+def take_name(pod: Pod, container: EphemeralContainer) -> bool:
+    """Add `container`; or, when one of its name has ended, take that away first, and say False: the name is
+    free as soon as the kubelet shows it no more. Raises StatusError 409 for a name that is in use.
+    """
+    name = container.name
+    if not is_free(pod, name):
+        _refuse_alive(pod, name)
+        kept = [other for other in pod.spec.ephemeral_containers if other.name != name]
+        pod.spec.ephemeral_containers = kept
+        return False
+    spec = pod.spec
+    if any(other.name == name for other in (*spec.init_containers, *spec.containers)):
+        raise _taken(name, "the pod has a container of this name")
+    if any(other.name == name for other in spec.ephemeral_containers):
+        raise _taken(name, "a container of this name is being started")
+    spec.ephemeral_containers.append(container)
+    return True
+
+
+def _refuse_alive(pod: Pod, name: str) -> None:
+    """Raises StatusError 409."""
+    shown = next(status for status in pod.status.ephemeral_container_statuses if status.name == name)
+    if shown.state.terminated is None:
+        state = "running" if shown.state.running else "being started"
+        raise _taken(name, f"a container of this name is {state}")
+
+
+def _taken(name: str, why: str) -> StatusError:
+    return conflict(RESOURCE, name, why)
+
+
+def is_free(pod: Pod, name: str) -> bool:
+    """Whether the kubelet shows no container of that name any more."""
+    return not any(status.name == name for status in pod.status.ephemeral_container_statuses)
+
+
+def _entry(pod: Pod, name: str) -> EphemeralContainer:
+    for container in pod.spec.ephemeral_containers:
+        if container.name == name:
+            return container
+    raise not_found(RESOURCE, name)
+
+
+def _as(type_: type[_C], container: EphemeralContainerCommon) -> _C:
+    """The fields both sorts of container have."""
+    common = {name: getattr(container, name) for name in EphemeralContainerCommon.__struct_fields__}
+    return type_(**common)

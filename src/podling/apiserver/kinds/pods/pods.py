@@ -1,0 +1,222 @@
+"""Pods. What a pod must be is in the files beside this one whose names begin with its own; here they meet.
+
+PodTemplates: a pod to be, without a controller of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import datetime, timedelta
+from functools import partial
+from typing import Any
+
+from podling.apiserver.kinds.columns import AGE, NAME, age, joined, labels_text
+from podling.apiserver.kinds.kind import PROXY_VERBS, Column, Connect, Kind, Subresource
+from podling.apiserver.kinds.pods.actions import BindingAction, EvictionAction
+from podling.apiserver.kinds.pods.ephemeral import (
+    DebugContainers,
+    EphemeralContainers,
+    OneEphemeralContainer,
+    drop_new_ephemeral,
+)
+from podling.apiserver.kinds.pods.resize import Resize
+from podling.apiserver.kinds.pods.status import PodStatusPart
+from podling.apiserver.kinds.pods.table import COLUMNS, pod_row
+from podling.apiserver.kinds.pods.update import (
+    adopt_app_armor_annotations,
+    drop_alpha_fields,
+    validate_pod_update,
+)
+from podling.apiserver.kinds.pods.warnings import pod_warnings, template_warnings
+from podling.apiserver.rules import metadata
+from podling.apiserver.rules.pod.spec import (
+    validate_around_spec,
+    validate_new_pod,
+    validate_pod,
+    validate_pod_template,
+)
+from podling.apiserver.rules.scheduling import complete_selectors
+from podling.model.errors import Cause
+from podling.model.gates import DEFAULT_GATES, Gates
+from podling.model.rules.defaults import default_pod, default_pod_spec
+from podling.model.rules.resources import qos_class
+from podling.model.scheme import resource_of
+from podling.model.time import parse_time, rfc3339
+from podling.model.types.meta import DeleteOptions, ObjectMeta
+from podling.model.types.pod import Pod, PodTemplate
+from podling.model.types.pod_status import PodCondition, PodStatus
+
+
+class PodTemplates(Kind[PodTemplate]):
+    resource = resource_of(PodTemplate)
+    returns_deleted = True
+    has_generation = True
+    columns = (
+        NAME,
+        Column("Containers", description="Names of its containers."),
+        Column("Images", description="Images of its containers."),
+        Column("Pod Labels", description="Labels of the pods made from it."),
+        AGE,
+    )
+
+    def __init__(self, gates: Gates = DEFAULT_GATES) -> None:
+        self._gates = gates
+
+    def default(self, obj: PodTemplate) -> None:
+        default_pod_spec(obj.template.spec)
+
+    def prepare_create(self, obj: PodTemplate, now: datetime) -> None:
+        drop_alpha_fields(obj.template.spec, None, self._gates)
+
+    def prepare_update(self, new: PodTemplate, old: PodTemplate) -> None:
+        drop_alpha_fields(new.template.spec, old.template.spec, self._gates)
+
+    def validate(self, obj: PodTemplate) -> list[Cause]:
+        return [
+            *metadata.validate(obj.metadata),
+            *validate_pod_template(obj.template, "template", self._gates),
+        ]
+
+    def warnings(self, obj: PodTemplate) -> list[str]:
+        return template_warnings(obj.template, "template")
+
+    def validate_update(self, new: PodTemplate, old: PodTemplate) -> list[Cause]:
+        return metadata.validate_update(new.metadata, old.metadata)
+
+    def row(self, obj: PodTemplate, now: datetime) -> list[Any]:
+        containers = obj.template.spec.containers
+        return [
+            obj.metadata.name,
+            joined(container.name for container in containers),
+            joined(container.image for container in containers),
+            labels_text(obj.template.metadata.labels),
+            age(obj.metadata.creation_timestamp, now),
+        ]
+
+
+class Pods(Kind[Pod]):
+    resource = resource_of(Pod)
+    has_generation = True
+    returns_deleted = True
+    columns = COLUMNS
+    selectable_fields = {
+        "spec.nodeName": lambda pod: pod.spec.node_name,
+        "spec.restartPolicy": lambda pod: pod.spec.restart_policy,
+        "spec.schedulerName": lambda pod: pod.spec.scheduler_name,
+        "spec.serviceAccountName": lambda pod: pod.spec.service_account_name,
+        "spec.hostNetwork": lambda pod: str(pod.spec.host_network).lower(),
+        "status.phase": lambda pod: pod.status.phase,
+        "status.podIP": lambda pod: pod.status.pod_ips[0].ip if pod.status.pod_ips else pod.status.pod_ip,
+        "status.podIPs": lambda pod: pod.status.pod_ips[0].ip if pod.status.pod_ips else pod.status.pod_ip,
+        "status.nominatedNodeName": lambda pod: pod.status.nominated_node_name,
+    }
+
+    def __init__(self, gates: Gates = DEFAULT_GATES) -> None:
+        self._gates = gates
+        self._takes_ephemeral = gates.enabled("EphemeralContainers")
+        self.subresources = {one.name: one for one in _subresources(gates)}
+
+    def default(self, obj: Pod) -> None:
+        default_pod(obj)
+
+    def prepare_create(self, obj: Pod, now: datetime) -> None:
+        obj.status = PodStatus(phase="Pending", qos_class=qos_class(obj))
+        if obj.spec.scheduling_gates:
+            obj.status.conditions = [_gated()]
+        complete_selectors(obj.spec, obj.metadata.labels)
+        adopt_app_armor_annotations(obj)
+        self._drop_disabled(obj, None)
+
+    def prepare_update(self, new: Pod, old: Pod) -> None:
+        new.status = old.status
+        self._drop_disabled(new, old)
+
+    def _drop_disabled(self, new: Pod, old: Pod | None) -> None:
+        """What a gate that is off does not let in: it is not refused, it is as if it had not been said."""
+        if not self._takes_ephemeral:
+            drop_new_ephemeral(new, old)
+        drop_alpha_fields(new.spec, old.spec if old else None, self._gates)
+
+    def validate(self, obj: Pod) -> list[Cause]:
+        return validate_pod(obj, self._gates)
+
+    def validate_create(self, obj: Pod) -> list[Cause]:
+        return validate_pod(obj, self._gates) + validate_new_pod(obj, self._gates)
+
+    def validate_changed(self, new: Pod, old: Pod) -> list[Cause]:
+        """A spec that stands was judged when it came, by the rules and gates of its time: it need not pass
+        those of today for a label to be changed."""
+        return validate_around_spec(new) if new.spec == old.spec else self.validate(new)
+
+    def validate_update(self, new: Pod, old: Pod) -> list[Cause]:
+        return validate_pod_update(new, old)
+
+    def warnings(self, obj: Pod) -> list[str]:
+        return pod_warnings(obj)
+
+    def update_warnings(self, obj: Pod) -> list[str]:
+        """None: those who update pods are not those who wrote them, and many."""
+        return []
+
+    def row(self, obj: Pod, now: datetime) -> list[Any]:
+        return pod_row(obj, now)
+
+    def graceful_delete(self, obj: Pod, options: DeleteOptions, now: datetime) -> bool:
+        """A pod on a node gets its grace period; a later deletion may only shorten it."""
+        asked = options.grace_period_seconds
+        if obj.metadata.deletion_timestamp:
+            return _hasten(obj.metadata, asked)
+        grace = _grace(obj, asked)
+        if grace == 0:
+            return False
+        obj.metadata.deletion_timestamp = rfc3339(now + timedelta(seconds=grace))
+        obj.metadata.deletion_grace_period_seconds = grace
+        return True
+
+
+def _subresources(gates: Gates) -> Iterator[Subresource]:
+    ephemeral = gates.enabled("EphemeralContainers")
+    makes_container = ephemeral and gates.enabled("ExecEphemeralContainer")
+    rules = partial(OneEphemeralContainer, path="", gates=gates) if makes_container else None
+    yield Connect("attach", "PodAttachOptions", container_rules=rules)
+    yield BindingAction()
+    if ephemeral:
+        yield EphemeralContainers(gates, removal=gates.enabled("EphemeralContainerRemoval"))
+    yield EvictionAction()
+    if ephemeral and gates.enabled("DebugSubresource"):
+        yield DebugContainers(gates)
+    yield Connect("exec", "PodExecOptions", container_rules=rules)
+    yield Connect("log", "Pod", ("get",))
+    yield Connect("portforward", "PodPortForwardOptions")
+    yield Connect("proxy", "PodProxyOptions", PROXY_VERBS, has_path=True)
+    yield PodStatusPart(gates)
+    if gates.enabled("InPlacePodVerticalScaling"):
+        yield Resize(gates)
+
+
+def _hasten(meta: ObjectMeta, asked: int | None) -> bool:
+    """A deletion of what is being deleted: True when it is still to wait for."""
+    standing = meta.deletion_grace_period_seconds
+    if standing is None or asked is None or asked >= standing:
+        return standing is not None
+    ends = parse_time(meta.deletion_timestamp) + timedelta(seconds=asked - standing)
+    meta.deletion_timestamp = rfc3339(ends)
+    meta.deletion_grace_period_seconds = max(asked, 0)
+    return asked > 0
+
+
+def _grace(pod: Pod, asked: int | None) -> int:
+    """Seconds to end in: none for a pod that runs nowhere."""
+    if not pod.spec.node_name or pod.status.phase in ("Succeeded", "Failed"):
+        return 0
+    grace = asked if asked is not None else pod.spec.termination_grace_period_seconds
+    return 1 if grace is not None and grace < 0 else grace or 0
+
+
+def _gated() -> PodCondition:
+    return PodCondition(
+        type="PodScheduled",
+        status="False",
+        reason="SchedulingGated",
+        message="Scheduling is blocked due to non-empty scheduling gates",
+    )

@@ -1,0 +1,169 @@
+"""A pod as a row of `kubectl get pods`.
+
+The STATUS, READY and RESTARTS columns of a pod: what all its containers come to, in a word.
+
+Init containers are read in order up to the first that is not done; only a pod past them is described by its
+containers. Sidecars that have started count like containers.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any, NamedTuple
+
+from podling.apiserver.kinds.columns import AGE, NAME, NONE, age, or_none
+from podling.apiserver.kinds.kind import Column
+from podling.model.rules.resources import with_volume_containers
+from podling.model.types.container import Container
+from podling.model.types.pod import Pod
+from podling.model.types.pod_status import ContainerState, ContainerStatus
+
+NODE_LOST = "NodeLost"
+
+
+class Tally(NamedTuple):
+    """Restarts of a set of containers, and when the last of them ended."""
+
+    restarts: int = 0
+    last: str = ""
+
+    def plus(self, status: ContainerStatus) -> Tally:
+        ended = status.last_state.terminated
+        at = (ended.finished_at if ended else None) or ""
+        return Tally(self.restarts + status.restart_count, max(self.last, at))
+
+
+class Summary(NamedTuple):
+    phrase: str
+    ready: int
+    total: int
+    tally: Tally
+
+    def restarts(self, now: datetime) -> str:
+        if self.tally.restarts and self.tally.last:
+            return f"{self.tally.restarts} ({age(self.tally.last, now)} ago)"
+        return str(self.tally.restarts)
+
+
+class _Init(NamedTuple):
+    """What the init containers come to: `phrase` is empty once none of them holds the pod up."""
+
+    phrase: str
+    ready: int
+    all: Tally
+    sidecars: Tally
+
+
+def summarize(pod: Pod) -> Summary:
+    init = _init(pod)
+    sidecars = sum(is_sidecar(container) for container in pod.spec.init_containers)
+    phrase, ready, tally = init.phrase or _scheduled_phrase(pod), init.ready, init.all
+    if not init.phrase or is_condition_true(pod, "Initialized"):
+        phrase, more, tally = _containers(pod, phrase, init.sidecars)
+        ready += more
+    return Summary(_deleted(pod, phrase), ready, len(pod.spec.containers) + sidecars, tally)
+
+
+def is_sidecar(container: Container) -> bool:
+    return container.restart_policy == "Always"
+
+
+def is_condition_true(pod: Pod, type: str) -> bool:
+    return any(c.type == type and c.status == "True" for c in pod.status.conditions)
+
+
+def _scheduled_phrase(pod: Pod) -> str:
+    gated = any(c.type == "PodScheduled" and c.reason == "SchedulingGated" for c in pod.status.conditions)
+    return "SchedulingGated" if gated else pod.status.reason or pod.status.phase
+
+
+def _init(pod: Pod) -> _Init:
+    sidecar_names = {container.name for container in pod.spec.init_containers if is_sidecar(container)}
+    ready, everyone, sidecars = 0, Tally(), Tally()
+    for position, status in enumerate(pod.status.init_container_statuses):
+        everyone = everyone.plus(status)
+        sidecar = status.name in sidecar_names
+        if sidecar:
+            sidecars = sidecars.plus(status)
+        if status.state.terminated is not None and status.state.terminated.exit_code == 0:
+            continue
+        if sidecar and status.started:
+            ready += status.ready
+            continue
+        progress = f"{position}/{len(with_volume_containers(pod).spec.init_containers)}"
+        return _Init(f"Init:{_init_state(status.state) or progress}", ready, everyone, sidecars)
+    return _Init("", ready, everyone, sidecars)
+
+
+def _init_state(state: ContainerState) -> str:
+    if state.terminated is not None:
+        return _ended(state)
+    if state.waiting is not None and state.waiting.reason != "PodInitializing":
+        return state.waiting.reason
+    return ""
+
+
+def _ended(state: ContainerState) -> str:
+    ended = state.terminated
+    if ended is None:
+        return ""
+    return ended.reason or (f"Signal:{ended.signal}" if ended.signal else f"ExitCode:{ended.exit_code}")
+
+
+def _containers(pod: Pod, phrase: str, tally: Tally) -> tuple[str, int, Tally]:
+    """The first container that waits or has ended speaks for the pod."""
+    ready = 0
+    for status in reversed(pod.status.container_statuses):
+        tally = tally.plus(status)
+        state = status.state
+        if state.waiting is not None and state.waiting.reason:
+            phrase = state.waiting.reason
+        elif state.terminated is not None:
+            phrase = _ended(state)
+        elif status.ready and state.running is not None:
+            ready += 1
+    if phrase == "Completed" and ready:
+        phrase = "Running" if is_condition_true(pod, "Ready") else "NotReady"
+    return phrase, ready, tally
+
+
+def _deleted(pod: Pod, phrase: str) -> str:
+    if not pod.metadata.deletion_timestamp:
+        return phrase
+    if pod.status.reason == NODE_LOST:
+        return "Unknown"
+    return phrase if pod.status.phase in ("Succeeded", "Failed") else "Terminating"
+
+
+COLUMNS = (
+    NAME,
+    Column("Ready", description="Containers that are ready, of all that run beside each other."),
+    Column("Status", description="What the pod as a whole is doing, or what holds it up."),
+    Column("Restarts", description="Restarts of its containers, and how long ago the last one was."),
+    AGE,
+    Column("IP", description="Address of the pod in the cluster's network.", priority=1),
+    Column("Node", description="Node the pod is bound to.", priority=1),
+    Column("Nominated Node", description="Node where room is being made for the pod.", priority=1),
+    Column("Readiness Gates", description="Readiness gates that are met, of all.", priority=1),
+)
+
+
+def pod_row(pod: Pod, now: datetime) -> list[Any]:
+    summary = summarize(pod)
+    return [
+        pod.metadata.name,
+        f"{summary.ready}/{summary.total}",
+        summary.phrase,
+        summary.restarts(now),
+        age(pod.metadata.creation_timestamp, now),
+        or_none(pod.status.pod_ip),
+        or_none(pod.spec.node_name),
+        or_none(pod.status.nominated_node_name),
+        _readiness_gates(pod),
+    ]
+
+
+def _readiness_gates(pod: Pod) -> str:
+    gates = pod.spec.readiness_gates
+    met = sum(is_condition_true(pod, gate.condition_type) for gate in gates)
+    return f"{met}/{len(gates)}" if gates else NONE

@@ -1,0 +1,290 @@
+"""What a new pod may say but had better not: the Warning headers its creation is answered with.
+
+Warnings of what a pod asks of the scheduler: labels that have new names, selectors that select nothing.
+
+Warnings of ports that name the same place twice, or that name an address of the host but no port of it.
+
+Warnings of volumes: plugins that are no more, and files hidden by a token.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from heapq import merge
+from itertools import islice
+from operator import itemgetter
+
+from podling.apiserver.rules.addresses import warn_of_pod_ips
+from podling.apiserver.rules.containers import containers_with_paths
+from podling.apiserver.rules.pod.annotations import APP_ARMOR, POD_SECCOMP, SECCOMP
+from podling.apiserver.rules.scheduling import PREFERRED, REQUIRED
+from podling.model import names
+from podling.model.quantity import Quantity
+from podling.model.types.container import ContainerPort, EnvVar, EphemeralContainerCommon
+from podling.model.types.pod import Affinity, NodeSelectorTerm, Pod, PodSpec, PodTemplateSpec
+from podling.model.types.volume import Volume, VolumeProjection
+
+DEPRECATED_LABELS = {
+    key: f'deprecated since {since}; use "{label}" instead'
+    for key, since, label in (
+        ("beta.kubernetes.io/arch", "v1.14", "kubernetes.io/arch"),
+        ("beta.kubernetes.io/os", "v1.14", "kubernetes.io/os"),
+        ("beta.kubernetes.io/instance-type", "v1.17", "node.kubernetes.io/instance-type"),
+        ("failure-domain.beta.kubernetes.io/region", "v1.17", "topology.kubernetes.io/region"),
+        ("failure-domain.beta.kubernetes.io/zone", "v1.17", "topology.kubernetes.io/zone"),
+    )
+}
+NO_SELECTOR = "a null labelSelector results in matching no pod"
+
+
+def warn_of_scheduling(spec: PodSpec, path: str) -> Iterator[str]:
+    for key in spec.node_selector:
+        if key in DEPRECATED_LABELS:
+            yield f"{path}.nodeSelector[{key}]: {DEPRECATED_LABELS[key]}"
+    if spec.affinity is not None:
+        yield from _warn_of_affinity(spec.affinity, f"{path}.affinity")
+    for i, constraint in enumerate(spec.topology_spread_constraints):
+        where, key = f"{path}.topologySpreadConstraints[{i}]", constraint.topology_key
+        if key in DEPRECATED_LABELS:
+            yield f"{where}.topologyKey: {key} is {DEPRECATED_LABELS[key]}"
+        if constraint.label_selector is None:
+            yield f"{where}.labelSelector: {NO_SELECTOR}"
+
+
+def _warn_of_affinity(affinity: Affinity, path: str) -> Iterator[str]:
+    node = affinity.node_affinity
+    if node is not None:
+        needed = node.required_during_scheduling_ignored_during_execution
+        for i, term in enumerate(needed.node_selector_terms if needed is not None else ()):
+            yield from _warn_of_term(term, f"{path}.nodeAffinity.{REQUIRED}.nodeSelectorTerms[{i}]")
+        for i, preferred in enumerate(node.preferred_during_scheduling_ignored_during_execution):
+            yield from _warn_of_term(preferred.preference, f"{path}.nodeAffinity.{PREFERRED}[{i}].preference")
+    for wire, pods in (
+        ("podAffinity", affinity.pod_affinity),
+        ("podAntiAffinity", affinity.pod_anti_affinity),
+    ):
+        if pods is None:
+            continue
+        for i, near in enumerate(pods.required_during_scheduling_ignored_during_execution):
+            if near.label_selector is None:
+                yield f"{path}.{wire}.{REQUIRED}[{i}].labelSelector: {NO_SELECTOR}"
+        for i, weighted in enumerate(pods.preferred_during_scheduling_ignored_during_execution):
+            if weighted.pod_affinity_term.label_selector is None:
+                yield f"{path}.{wire}.{PREFERRED}[{i}].podAffinityTerm.labelSelector: {NO_SELECTOR}"
+
+
+def _warn_of_term(term: NodeSelectorTerm, path: str) -> Iterator[str]:
+    for i, expression in enumerate(term.match_expressions):
+        if expression.key in DEPRECATED_LABELS:
+            why = f"{expression.key} is {DEPRECATED_LABELS[expression.key]}"
+            yield f"{path}.matchExpressions[{i}].key: {why}"
+
+
+def warn_of_ports(spec: PodSpec, root: str) -> Iterator[str]:
+    known: defaultdict[tuple[int, str], _Same] = defaultdict(_Same)
+    for container, path in containers_with_paths(spec, root):
+        for i, port in enumerate(container.ports):
+            where = f"{path}.ports[{i}]"
+            if port.host_ip and not port.host_port:
+                yield f"{where}: hostIP set without hostPort: {_shown(port)}"
+            same = known[port.container_port, port.protocol]
+            for _, other, earlier in same.conflicts(port):
+                yield f"{where}: {_conflict(port, other)} port definition with {earlier}"
+            same.add(port, where)
+
+
+_Known = tuple[int, ContainerPort, str]
+"""When it came, the port, and where it is."""
+
+
+class _Same:
+    """The ports of one number and protocol, by what they may conflict in: no others are looked at."""
+
+    def __init__(self) -> None:
+        self._all: list[_Known] = []
+        self._anywhere: list[_Known] = []
+        self._of_any_address: defaultdict[int, list[_Known]] = defaultdict(list)
+        self._of_address: defaultdict[tuple[str, int], list[_Known]] = defaultdict(list)
+
+    def add(self, port: ContainerPort, where: str) -> None:
+        known = len(self._all), port, where
+        self._all.append(known)
+        if not port.host_port:
+            self._anywhere.append(known)
+            return
+        self._of_address[port.host_ip, port.host_port].append(known)
+        if port.host_ip:
+            self._of_any_address[port.host_port].append(known)
+
+    def conflicts(self, port: ContainerPort) -> Iterable[_Known]:
+        if not port.host_port:
+            return self._all
+        same = self._of_address.get((port.host_ip, port.host_port), [])
+        without = self._of_address.get(("", port.host_port), [])
+        ambiguous = without if port.host_ip else self._of_any_address.get(port.host_port, [])
+        return merge(self._anywhere, same, ambiguous, key=itemgetter(0))
+
+
+def _conflict(port: ContainerPort, other: ContainerPort) -> str:
+    """Of two that do."""
+    if (port.host_ip, port.host_port) == (other.host_ip, other.host_port):
+        return "duplicate"
+    if not port.host_port or not other.host_port:
+        return "overlapping"
+    return "dangerously ambiguous"
+
+
+def _shown(port: ContainerPort) -> str:
+    """As Go prints the struct."""
+    return (
+        f"{{Name:{port.name} HostPort:{port.host_port} ContainerPort:{port.container_port} "
+        f"Protocol:{port.protocol} HostIP:{port.host_ip}}}"
+    )
+
+
+GONE = {
+    "photon_persistent_disk": ("photonPersistentDisk", "deprecated in v1.11, non-functional in v1.16+"),
+    "git_repo": ("gitRepo", "deprecated in v1.11"),
+    "scale_io": ("scaleIO", "deprecated in v1.16, non-functional in v1.22+"),
+    "flocker": ("flocker", "deprecated in v1.22, non-functional in v1.25+"),
+    "storageos": ("storageOS", "deprecated in v1.22, non-functional in v1.25+"),
+    "quobyte": ("quobyte", "deprecated in v1.22, non-functional in v1.25+"),
+    "glusterfs": ("glusterfs", "deprecated in v1.25, non-functional in v1.26+"),
+    "cephfs": ("cephfs", "deprecated in v1.28, non-functional in v1.31+"),
+    "rbd": ("rbd", "deprecated in v1.28, non-functional in v1.31+"),
+}
+
+
+def warn_of_volumes(volumes: list[Volume], path: str) -> Iterator[str]:
+    tokens: set[str] = set()
+    for i, volume in enumerate(volumes):
+        if volume.projected is not None:
+            given = (source.service_account_token for source in volume.projected.sources)
+            tokens.update(token.path for token in given if token is not None)
+            continue
+        for attribute, (wire, why) in GONE.items():
+            if getattr(volume, attribute) is not None:
+                yield f"{path}[{i}].{wire}: {why}"
+    for i, volume in enumerate(volumes if tokens else ()):
+        for source in volume.projected.sources if volume.projected is not None else ():
+            for where, file in _files(source):
+                if file in tokens:
+                    source_path = f"{path}[{i}].projected.sources.{where}"
+                    yield f'{source_path}: has duplicated path with ServiceAccountToken "{file}"'
+
+
+def _files(source: VolumeProjection) -> Iterator[tuple[str, str]]:
+    if source.config_map is not None:
+        yield from ((f"configMap[{j}]", item.path) for j, item in enumerate(source.config_map.items))
+    if source.secret is not None:
+        yield from ((f"secrets[{j}]", item.path) for j, item in enumerate(source.secret.items))
+    if source.downward_api is not None:
+        yield from ((f"downwardAPI[{j}]", item.path) for j, item in enumerate(source.downward_api.items))
+    if source.cluster_trust_bundle is not None:
+        yield "ClusterTrustBundle", source.cluster_trust_bundle.path
+
+
+DEPRECATED_ANNOTATIONS = {
+    key: f'non-functional in {since}; use the "{field}" field instead'
+    for key, since, field in (
+        ("scheduler.alpha.kubernetes.io/critical-pod", "v1.16+", "priorityClassName"),
+        ("security.alpha.kubernetes.io/sysctls", "v1.11+", "sysctls"),
+        ("security.alpha.kubernetes.io/unsafe-sysctls", "v1.11+", "sysctls"),
+    )
+}
+_ONE = 10**9
+_BYTES = ("memory", "ephemeral-storage")
+
+
+MOST = 4096
+"""Warnings an answer has room for, however short they are. Ports may have as many as their number squared."""
+
+
+def pod_warnings(pod: Pod) -> list[str]:
+    of_spec = _warn_of_spec(pod.spec, pod.metadata.annotations, "")
+    return [*_warn_of_name(pod.metadata.name), *islice(of_spec, MOST)]
+
+
+def template_warnings(template: PodTemplateSpec, path: str) -> list[str]:
+    """Of pods to be, which have no name yet."""
+    return [*islice(_warn_of_spec(template.spec, template.metadata.annotations, f"{path}."), MOST)]
+
+
+def _warn_of_name(name: str) -> Iterator[str]:
+    faults = names.dns1123_label(name)
+    if faults:
+        yield (
+            "metadata.name: this is used in the Pod's hostname, which can result in surprising behavior; "
+            f"a DNS label is recommended: [{' '.join(faults)}]"
+        )
+
+
+def _warn_of_spec(spec: PodSpec, annotations: Mapping[str, str], root: str) -> Iterator[str]:
+    """`root`: what comes before `spec` and `metadata` in a path."""
+    path = f"{root}spec"
+    yield from warn_of_scheduling(spec, path)
+    if annotations:
+        yield from _warn_of_annotations(annotations, spec, f"{root}metadata.annotations")
+    yield from warn_of_volumes(spec.volumes, f"{path}.volumes")
+    yield from _warn_of_duplicates((alias.ip for alias in spec.host_aliases), f"{path}.hostAliases", "ip")
+    secrets = [secret.name for secret in spec.image_pull_secrets]
+    yield from _warn_of_duplicates(secrets, f"{path}.imagePullSecrets", "name")
+    for i, secret in enumerate(secrets):
+        if not secret:
+            yield f'{path}.imagePullSecrets[{i}].name: invalid empty name ""'
+    yield from warn_of_fractions(spec.overhead, f"{path}.overhead")
+    for container, where in containers_with_paths(spec, path):
+        yield from _warn_of_container(container, where)
+    yield from warn_of_ports(spec, path)
+    yield from warn_of_pod_ips(spec, path)
+
+
+def _warn_of_duplicates(values: Iterable[str], path: str, key: str) -> Iterator[str]:
+    seen: set[str] = set()
+    for i, value in enumerate(values):
+        if value in seen:
+            yield f'{path}[{i}].{key}: duplicate {key} "{value}"'
+        seen.add(value)
+
+
+def _warn_of_container(container: EphemeralContainerCommon, path: str) -> Iterator[str]:
+    yield from warn_of_fractions(container.resources.limits, f"{path}.resources.limits")
+    yield from warn_of_fractions(container.resources.requests, f"{path}.resources.requests")
+    seen: set[str] = set()
+    for i, variable in enumerate(container.env):
+        if variable.name in seen and _hides(variable):
+            why = f'hides previous definition of "{variable.name}", which may be dropped when using apply'
+            yield f"{path}.env[{i}]: {why}"
+        seen.add(variable.name)
+
+
+def _hides(variable: EnvVar) -> bool:
+    """Whether nothing of the variable's earlier value is in its new one."""
+    reference = f"$({variable.name})"
+    return variable.value_from is not None or variable.value == reference or reference not in variable.value
+
+
+def warn_of_fractions(amounts: Mapping[str, Quantity], path: str) -> Iterator[str]:
+    for name in _BYTES:
+        amount = amounts.get(name)
+        if amount is not None and amount.nanos % _ONE:
+            yield f'{path}[{name}]: fractional byte value "{amount}" is invalid, must be an integer'
+
+
+def _warn_of_annotations(annotations: Mapping[str, str], spec: PodSpec, path: str) -> Iterator[str]:
+    for key, why in DEPRECATED_ANNOTATIONS.items():
+        if key in annotations:
+            yield f"{path}[{key}]: {why}"
+    instead = 'non-functional in v1.27+; use the "seccompProfile" field instead'
+    of_pod = spec.security_context.seccomp_profile if spec.security_context else None
+    if POD_SECCOMP in annotations and of_pod is None:
+        yield f"{path}[{POD_SECCOMP}]: {instead}"
+    for container, _ in containers_with_paths(spec, "spec"):
+        context, key = container.security_context, SECCOMP + container.name
+        if key in annotations and (context is None or context.seccomp_profile is None):
+            yield f"{path}[{key}]: {instead}"
+        key = APP_ARMOR + container.name
+        if key in annotations:
+            why = 'deprecated since v1.30; use the "appArmorProfile" field instead'
+            yield f"{path}[{key}]: {why}"

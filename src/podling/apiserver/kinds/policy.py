@@ -1,0 +1,224 @@
+"""PodDisruptionBudgets: how many of some pods an eviction must leave.
+
+PriorityClasses: names for how important a pod is. Two are the system's own.
+
+Faults of conditions of meta/v1: one of each type, each with a status and a reason for programs.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from datetime import datetime
+from typing import Any
+
+from podling.apiserver.kinds.columns import AGE, NAME, age
+from podling.apiserver.kinds.kind import Column, Kind, Part
+from podling.apiserver.rules import metadata
+from podling.apiserver.rules.field import (
+    IMMUTABLE,
+    at_least,
+    duplicate,
+    forbidden,
+    invalid,
+    not_supported,
+    one_of,
+    required,
+    too_long,
+)
+from podling.apiserver.rules.metadata import validate_label_selector
+from podling.model import names
+from podling.model.errors import Cause
+from podling.model.scheme import resource_of
+from podling.model.types.meta import Condition
+from podling.model.types.policy import PodDisruptionBudget, PodDisruptionBudgetSpec
+from podling.model.types.priority_class import SYSTEM_CLASSES, PriorityClass
+
+HIGHEST = 1_000_000_000
+SYSTEM_PREFIX = "system-"
+PREEMPT, NEVER = "PreemptLowerPriority", "Never"
+
+
+class PriorityClasses(Kind[PriorityClass]):
+    resource = resource_of(PriorityClass)
+    columns = (
+        NAME,
+        Column("Value", "integer", description="The priority of pods of this class."),
+        Column("Global-Default", "boolean", description="Whether pods without a class are of this one."),
+        AGE,
+        Column("PreemptionPolicy", description="Whether its pods may push others off a node."),
+    )
+
+    def default(self, obj: PriorityClass) -> None:
+        obj.preemption_policy = obj.preemption_policy or PREEMPT
+
+    def prepare_create(self, obj: PriorityClass, now: datetime) -> None:
+        # It has the first generation for good: nothing that counts may change.
+        obj.metadata.generation = 1
+
+    def validate(self, obj: PriorityClass) -> list[Cause]:
+        causes = metadata.validate(obj.metadata, namespaced=False)
+        causes += _validate_value(obj)
+        return causes + one_of("preemptionPolicy", obj.preemption_policy or "", (PREEMPT, NEVER))
+
+    def validate_update(self, new: PriorityClass, old: PriorityClass) -> list[Cause]:
+        causes = metadata.validate_update(new.metadata, old.metadata)
+        if new.value != old.value:
+            causes.append(forbidden("value", "may not be changed in an update."))
+        if new.preemption_policy != old.preemption_policy:
+            causes.append(invalid("preemptionPolicy", new.preemption_policy, IMMUTABLE))
+        return causes
+
+    def row(self, obj: PriorityClass, now: datetime) -> list[Any]:
+        return [
+            obj.metadata.name,
+            obj.value,
+            obj.global_default,
+            age(obj.metadata.creation_timestamp, now),
+            obj.preemption_policy or "",
+        ]
+
+
+def _validate_value(obj: PriorityClass) -> list[Cause]:
+    name = obj.metadata.name
+    if not name.startswith(SYSTEM_PREFIX):
+        most = f"maximum allowed value of a user defined priority is {HIGHEST}"
+        return [forbidden("value", most)] if obj.value > HIGHEST else []
+    known = SYSTEM_CLASSES.get(name)
+    reserved = f"priority class names with '{SYSTEM_PREFIX}' prefix are reserved for system use only. error: "
+    if known is None:
+        return [forbidden("metadata.name", f"{reserved}{name} is not a known system priority class")]
+    if obj.value != known[0]:
+        return [forbidden("metadata.name", f"{reserved}value of {name} PriorityClass must be {known[0]}")]
+    if obj.global_default:
+        why = f"globalDefault of {name} PriorityClass must be false"
+        return [forbidden("metadata.name", reserved + why)]
+    return []
+
+
+STATUSES = ("False", "True", "Unknown")
+LONGEST_REASON, LONGEST_MESSAGE = 1024, 32 * 1024
+_REASON_PATTERN = "[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?"
+_REASON = re.compile(_REASON_PATTERN)
+_NO_REASON = (
+    "a condition reason must start with alphabetic character, optionally followed by a string of "
+    "alphanumeric characters or '_,:', and must end with an alphanumeric character or '_' (e.g. 'my_name',  "
+    "or 'MY_NAME',  or 'MyName',  or 'ReasonA,ReasonB',  or 'ReasonA:ReasonB', "
+    f"regex used for validation is '{_REASON_PATTERN}')"
+)
+
+
+def validate_conditions(conditions: list[Condition], path: str) -> Iterator[Cause]:
+    seen: set[str] = set()
+    for i, condition in enumerate(conditions):
+        if condition.type in seen:
+            yield duplicate(f"{path}[{i}].type", condition.type)
+        seen.add(condition.type)
+        yield from _validate(condition, f"{path}[{i}]")
+
+
+def _validate(condition: Condition, path: str) -> Iterator[Cause]:
+    yield from metadata.validate_label_key(condition.type, f"{path}.type")
+    if condition.status not in STATUSES:
+        yield not_supported(f"{path}.status", condition.status, STATUSES)
+    if condition.observed_generation < 0:
+        why = "must be greater than or equal to zero"
+        yield invalid(f"{path}.observedGeneration", condition.observed_generation, why)
+    if not condition.last_transition_time:
+        yield required(f"{path}.lastTransitionTime", "must be set")
+    if not condition.reason:
+        yield required(f"{path}.reason", "must be set")
+    else:
+        if not _REASON.fullmatch(condition.reason):
+            yield invalid(f"{path}.reason", condition.reason, _NO_REASON)
+        if len(condition.reason.encode()) > LONGEST_REASON:
+            yield too_long(f"{path}.reason", LONGEST_REASON)
+    if len(condition.message.encode()) > LONGEST_MESSAGE:
+        yield too_long(f"{path}.message", LONGEST_MESSAGE)
+
+
+POLICIES = ("AlwaysAllow", "IfHealthyBudget")
+COUNTS = ("disruptions_allowed", "current_healthy", "desired_healthy", "expected_pods")
+NOT_AVAILABLE = "N/A"
+_PERCENT = re.compile("[0-9]+%")
+_PERCENTAGES = frozenset(f"{number or ''}%" for number in range(101))
+_NO_PERCENT = (
+    "a valid percent string must consist of a numeric string followed by an ending '%' "
+    "(e.g. '1%',  or '93%', regex used for validation is '[0-9]+%')"
+)
+
+
+class _Status(Part[PodDisruptionBudget]):
+    name = "status"
+
+    def prepare_update(self, new: PodDisruptionBudget, old: PodDisruptionBudget) -> None:
+        new.spec = old.spec
+
+    def validate_update(self, new: PodDisruptionBudget, old: PodDisruptionBudget) -> list[Cause]:
+        causes = metadata.validate_update(new.metadata, old.metadata)
+        causes += validate_conditions(new.status.conditions, "status.conditions")
+        for attribute in COUNTS:
+            first, _, rest = attribute.partition("_")
+            causes += at_least(f"status.{first}{rest.capitalize()}", getattr(new.status, attribute), 0)
+        return causes
+
+
+class PodDisruptionBudgets(Kind[PodDisruptionBudget]):
+    resource = resource_of(PodDisruptionBudget)
+    has_generation = True
+    updates_unconditionally = False
+    returns_deleted = False
+    subresources = {"status": _Status()}
+    columns = (
+        NAME,
+        Column("Min Available", description="How many of the pods must stay available."),
+        Column("Max Unavailable", description="How many of the pods may be unavailable."),
+        Column("Allowed Disruptions", "integer", description="How many may be evicted now."),
+        AGE,
+    )
+
+    def prepare_create(self, obj: PodDisruptionBudget, now: datetime) -> None:
+        obj.status = type(obj.status)()
+
+    def prepare_update(self, new: PodDisruptionBudget, old: PodDisruptionBudget) -> None:
+        new.status = old.status
+
+    def validate(self, obj: PodDisruptionBudget) -> list[Cause]:
+        return [*metadata.validate(obj.metadata, name_rule=names.path_segment), *_validate_spec(obj.spec)]
+
+    def validate_update(self, new: PodDisruptionBudget, old: PodDisruptionBudget) -> list[Cause]:
+        return metadata.validate_update(new.metadata, old.metadata)
+
+    def row(self, obj: PodDisruptionBudget, now: datetime) -> list[Any]:
+        return [
+            obj.metadata.name,
+            _shown(obj.spec.min_available),
+            _shown(obj.spec.max_unavailable),
+            obj.status.disruptions_allowed,
+            age(obj.metadata.creation_timestamp, now),
+        ]
+
+
+def _shown(value: int | str | None) -> str:
+    return NOT_AVAILABLE if value is None else str(value)
+
+
+def _validate_spec(spec: PodDisruptionBudgetSpec) -> Iterator[Cause]:
+    if spec.min_available is not None and spec.max_unavailable is not None:
+        yield invalid("spec", spec, "minAvailable and maxUnavailable cannot be both set")
+    for wire, value in (("minAvailable", spec.min_available), ("maxUnavailable", spec.max_unavailable)):
+        if value is not None:
+            yield from _validate_amount(value, f"spec.{wire}")
+    yield from validate_label_selector(spec.selector, "spec.selector")
+    policy = spec.unhealthy_pod_eviction_policy
+    if policy is not None and policy not in POLICIES:
+        yield not_supported("spec.unhealthyPodEvictionPolicy", policy, POLICIES)
+
+
+def _validate_amount(value: int | str, path: str) -> Iterator[Cause]:
+    if isinstance(value, int):
+        yield from at_least(path, value, 0)
+    elif not _PERCENT.fullmatch(value):
+        yield invalid(path, value, _NO_PERCENT)
+    elif value.lstrip("0") not in _PERCENTAGES:
+        yield invalid(path, value, "must not be greater than 100%")

@@ -1,0 +1,230 @@
+"""Roles: what may be done in one namespace. Kept; not yet asked by an authorizer.
+
+What roles and bindings have in common: faults of rules and subjects, and how subjects are shown.
+
+RoleBindings: who may do what a role allows, in one namespace.
+
+ClusterRoles: what may be done everywhere. Kept; not yet asked by an authorizer.
+
+ClusterRoleBindings: who may do what a cluster role allows, everywhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from datetime import datetime
+from typing import Any
+
+from podling.apiserver.kinds.columns import AGE, CREATED_AT, NAME, age
+from podling.apiserver.kinds.kind import Column, Kind
+from podling.apiserver.rules import metadata
+from podling.apiserver.rules.field import all_invalid, invalid, not_supported, required
+from podling.apiserver.rules.metadata import validate_label_selector
+from podling.model import names
+from podling.model.errors import Cause
+from podling.model.scheme import resource_of
+from podling.model.types.rbac import (
+    GROUP,
+    AggregationRule,
+    ClusterRole,
+    ClusterRoleBinding,
+    PolicyRule,
+    Role,
+    RoleBinding,
+    RoleRef,
+    Subject,
+)
+
+SERVICE_ACCOUNT, USER, GROUP_OF_USERS = "ServiceAccount", "User", "Group"
+
+
+def validate_rules(rules: list[PolicyRule], *, namespaced: bool) -> Iterator[Cause]:
+    for i, rule in enumerate(rules):
+        yield from _validate_rule(rule, f"rules[{i}]", namespaced=namespaced)
+
+
+def _validate_rule(rule: PolicyRule, path: str, *, namespaced: bool) -> Iterator[Cause]:
+    if not rule.verbs:
+        yield required(f"{path}.verbs", "verbs must contain at least one value")
+    if rule.non_resource_urls:
+        where, urls = f"{path}.nonResourceURLs", rule.non_resource_urls
+        if namespaced:
+            yield invalid(where, urls, "namespaced rules cannot apply to non-resource URLs")
+        if rule.api_groups or rule.resources or rule.resource_names:
+            yield invalid(where, urls, "rules cannot apply to both regular resources and non-resource URLs")
+        return
+    if not rule.api_groups:
+        yield required(f"{path}.apiGroups", "resource rules must supply at least one api group")
+    if not rule.resources:
+        yield required(f"{path}.resources", "resource rules must supply at least one resource")
+
+
+def validate_role_ref(ref: RoleRef, kinds: Iterable[str]) -> Iterator[Cause]:
+    if ref.api_group != GROUP:
+        yield not_supported("roleRef.apiGroup", ref.api_group, (GROUP,))
+    if ref.kind not in kinds:
+        yield not_supported("roleRef.kind", ref.kind, kinds)
+    if not ref.name:
+        yield required("roleRef.name")
+    else:
+        yield from all_invalid("roleRef.name", ref.name, names.path_segment(ref.name))
+
+
+def validate_subjects(subjects: list[Subject], *, namespaced: bool) -> Iterator[Cause]:
+    for i, subject in enumerate(subjects):
+        yield from _validate_subject(subject, f"subjects[{i}]", namespaced=namespaced)
+
+
+def _validate_subject(subject: Subject, path: str, *, namespaced: bool) -> Iterator[Cause]:
+    """An account of a binding in a namespace may be one of that namespace without saying so."""
+    if not subject.name:
+        yield required(f"{path}.name")
+    match subject.kind:
+        case "ServiceAccount":
+            if subject.name:
+                yield from all_invalid(f"{path}.name", subject.name, names.dns1123_subdomain(subject.name))
+            if subject.api_group:
+                yield not_supported(f"{path}.apiGroup", subject.api_group, ("",))
+            if not subject.namespace and not namespaced:
+                yield required(f"{path}.namespace")
+        case "User" | "Group":
+            if not subject.name:
+                yield invalid(f"{path}.name", "", f"{subject.kind.lower()} name cannot be empty")
+            if subject.api_group != GROUP:
+                yield not_supported(f"{path}.apiGroup", subject.api_group, (GROUP,))
+        case _:
+            yield not_supported(f"{path}.kind", subject.kind, (SERVICE_ACCOUNT, USER, GROUP_OF_USERS))
+
+
+def default_binding(ref: RoleRef, subjects: list[Subject]) -> None:
+    """Groups that can only be one are filled in."""
+    ref.api_group = ref.api_group or GROUP
+    for subject in subjects:
+        if subject.kind in (USER, GROUP_OF_USERS):
+            subject.api_group = subject.api_group or GROUP
+
+
+def subject_columns() -> tuple[Column, ...]:
+    return tuple(
+        Column(name, description=f"{name} in the binding.", priority=1)
+        for name in ("Users", "Groups", "ServiceAccounts")
+    )
+
+
+def subject_cells(subjects: list[Subject]) -> list[str]:
+    """Users, groups and service accounts, each as a list."""
+
+    def named(kind: str) -> str:
+        return ", ".join(subject.name for subject in subjects if subject.kind == kind)
+
+    accounts = [f"{one.namespace}/{one.name}" for one in subjects if one.kind == SERVICE_ACCOUNT]
+    return [named(USER), named(GROUP_OF_USERS), ", ".join(accounts)]
+
+
+class RoleBindings(Kind[RoleBinding]):
+    resource = resource_of(RoleBinding)
+    creates_on_update = True
+    columns = (NAME, Column("Role", description="The role that is given."), AGE, *subject_columns())
+
+    def default(self, obj: RoleBinding) -> None:
+        default_binding(obj.role_ref, obj.subjects)
+
+    def validate(self, obj: RoleBinding) -> list[Cause]:
+        return [
+            *metadata.validate(obj.metadata, name_rule=names.path_segment),
+            *validate_role_ref(obj.role_ref, ("ClusterRole", "Role")),
+            *validate_subjects(obj.subjects, namespaced=True),
+        ]
+
+    def validate_update(self, new: RoleBinding, old: RoleBinding) -> list[Cause]:
+        causes = metadata.validate_update(new.metadata, old.metadata)
+        if new.role_ref != old.role_ref:
+            causes.append(invalid("roleRef", new.role_ref, "cannot change roleRef"))
+        return causes
+
+    def row(self, obj: RoleBinding, now: datetime) -> list[Any]:
+        return [
+            obj.metadata.name,
+            f"{obj.role_ref.kind}/{obj.role_ref.name}",
+            age(obj.metadata.creation_timestamp, now),
+            *subject_cells(obj.subjects),
+        ]
+
+
+class ClusterRoles(Kind[ClusterRole]):
+    resource = resource_of(ClusterRole)
+    creates_on_update = True
+    columns = (NAME, CREATED_AT)
+
+    def validate(self, obj: ClusterRole) -> list[Cause]:
+        return [
+            *metadata.validate(obj.metadata, namespaced=False, name_rule=names.path_segment),
+            *validate_rules(obj.rules, namespaced=False),
+            *_validate_aggregation(obj.aggregation_rule),
+        ]
+
+    def validate_update(self, new: ClusterRole, old: ClusterRole) -> list[Cause]:
+        return metadata.validate_update(new.metadata, old.metadata)
+
+    def row(self, obj: ClusterRole, now: datetime) -> list[Any]:
+        return [obj.metadata.name, obj.metadata.creation_timestamp]
+
+
+def _validate_aggregation(rule: AggregationRule | None) -> Iterator[Cause]:
+    if rule is None:
+        return
+    path = "aggregationRule.clusterRoleSelectors"
+    if not rule.cluster_role_selectors:
+        yield required(path, "at least one clusterRoleSelector required if aggregationRule is non-nil")
+    for i, selector in enumerate(rule.cluster_role_selectors):
+        if faults := list(validate_label_selector(selector, f"{path}[{i}]")):
+            yield from faults
+            yield invalid(f"{path}[{i}]", None, "invalid label selector.")
+
+
+class ClusterRoleBindings(Kind[ClusterRoleBinding]):
+    resource = resource_of(ClusterRoleBinding)
+    creates_on_update = True
+    columns = (NAME, Column("Role", description="The role that is given."), AGE, *subject_columns())
+
+    def default(self, obj: ClusterRoleBinding) -> None:
+        default_binding(obj.role_ref, obj.subjects)
+
+    def validate(self, obj: ClusterRoleBinding) -> list[Cause]:
+        return [
+            *metadata.validate(obj.metadata, namespaced=False, name_rule=names.path_segment),
+            *validate_role_ref(obj.role_ref, ("ClusterRole",)),
+            *validate_subjects(obj.subjects, namespaced=False),
+        ]
+
+    def validate_update(self, new: ClusterRoleBinding, old: ClusterRoleBinding) -> list[Cause]:
+        causes = metadata.validate_update(new.metadata, old.metadata)
+        if new.role_ref != old.role_ref:
+            causes.append(invalid("roleRef", new.role_ref, "cannot change roleRef"))
+        return causes
+
+    def row(self, obj: ClusterRoleBinding, now: datetime) -> list[Any]:
+        return [
+            obj.metadata.name,
+            f"{obj.role_ref.kind}/{obj.role_ref.name}",
+            age(obj.metadata.creation_timestamp, now),
+            *subject_cells(obj.subjects),
+        ]
+
+
+class Roles(Kind[Role]):
+    resource = resource_of(Role)
+    creates_on_update = True
+    columns = (NAME, CREATED_AT)
+
+    def validate(self, obj: Role) -> list[Cause]:
+        return [
+            *metadata.validate(obj.metadata, name_rule=names.path_segment),
+            *validate_rules(obj.rules, namespaced=True),
+        ]
+
+    def validate_update(self, new: Role, old: Role) -> list[Cause]:
+        return metadata.validate_update(new.metadata, old.metadata)
+
+    def row(self, obj: Role, now: datetime) -> list[Any]:
+        return [obj.metadata.name, obj.metadata.creation_timestamp]

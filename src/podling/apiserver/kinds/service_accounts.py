@@ -1,0 +1,143 @@
+"""ServiceAccounts.
+
+serviceaccounts/token: a token of an account, for as long as is asked and what it is bound to is there.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from typing import Any, TypeVar
+
+import msgspec
+
+from podling.apiserver.authn.tokens import Binding, Grant, Named, ServiceAccountTokens
+from podling.apiserver.authz.reviewer import Judges
+from podling.apiserver.kinds.columns import AGE, NAME, age
+from podling.apiserver.kinds.kind import Answer, Column, Kind
+from podling.apiserver.rules import metadata
+from podling.apiserver.rules.field import invalid
+from podling.model.errors import Cause, bad_request, conflict, not_found
+from podling.model.scheme import resource_of
+from podling.model.time import rfc3339
+from podling.model.types.core import (
+    BoundObjectReference,
+    Secret,
+    ServiceAccount,
+    TokenRequest,
+    TokenRequestStatus,
+)
+from podling.model.types.meta import KubeObject
+from podling.model.types.node import Node
+from podling.model.types.pod import Pod
+
+DEFAULT_SECONDS = 3600
+SHORTEST, LONGEST = 600, 1 << 32
+EXTENDED_SECONDS = 3607
+"""What the volumes of pods ask for. Programs that read their token once and never again are given longer."""
+EXTENSION = timedelta(days=365)
+REPLACED = (
+    "the UID in the bound object reference ({}) does not match the UID in record. "
+    "The object might have been deleted and then recreated"
+)
+
+T = TypeVar("T", bound=KubeObject)
+
+
+class TokenRequests(Answer[ServiceAccount]):
+    name = "token"
+    body = TokenRequest
+
+    def validate(self, obj: TokenRequest) -> list[Cause]:
+        seconds, path = obj.spec.expiration_seconds, "spec.expirationSeconds"
+        if seconds is not None and seconds < SHORTEST:
+            return [invalid(path, seconds, "may not specify a duration less than 10 minutes")]
+        if seconds is not None and seconds > LONGEST:
+            return [invalid(path, seconds, "may not specify a duration larger than 2^32 seconds")]
+        return []
+
+    def answer(self, obj: ServiceAccount, body: Any, judges: Judges, now: datetime) -> None:
+        tokens, spec = judges.tokens, body.spec
+        spec.audiences = spec.audiences or list(tokens.audiences)
+        if spec.expiration_seconds is None:
+            spec.expiration_seconds = DEFAULT_SECONDS
+        ends = now + timedelta(seconds=spec.expiration_seconds)
+        grant = _extended(
+            Grant(_binding(obj, spec.bound_object_ref, tokens), spec.audiences, ends - now), ends, tokens
+        )
+        body.metadata.creation_timestamp = rfc3339(now)
+        body.status = TokenRequestStatus(tokens.issue(grant, now), rfc3339(ends))
+
+
+def _extended(grant: Grant, ends: datetime, tokens: ServiceAccountTokens) -> Grant:
+    """A token of a pod for the API server lives on when it should have been renewed, and says so."""
+    asked = grant.lifetime == timedelta(seconds=EXTENDED_SECONDS)
+    if grant.binding.pod is None or not asked or not set(grant.audiences) <= set(tokens.audiences):
+        return grant
+    binding = msgspec.structs.replace(grant.binding, warnafter=int(ends.timestamp()))
+    return Grant(binding, grant.audiences, EXTENSION)
+
+
+def _binding(
+    account: ServiceAccount, reference: BoundObjectReference | None, tokens: ServiceAccountTokens
+) -> Binding:
+    """Raises StatusError 404, 400, 409."""
+    namespace = account.metadata.namespace
+    plain = Binding(namespace, _named(account))
+    if reference is None:
+        return plain
+    if reference.api_version not in ("", "v1") or reference.kind not in ("Pod", "Node", "Secret"):
+        group, _, version = reference.api_version.rpartition("/")
+        what = f"{group}/{version}, Kind={reference.kind}"
+        raise bad_request(f"cannot bind token to object of type {what}")
+    match reference.kind:
+        case "Pod":
+            pod = _found(tokens, Pod, namespace, reference)
+            if pod.spec.service_account_name != account.metadata.name:
+                raise bad_request(
+                    f'cannot bind token for serviceaccount "{account.metadata.name}" to pod running with '
+                    "different serviceaccount name."
+                )
+            return msgspec.structs.replace(plain, pod=_named(pod), node=_node_of(pod, tokens))
+        case "Node":
+            return msgspec.structs.replace(plain, node=_named(_found(tokens, Node, "", reference)))
+        case _:
+            return msgspec.structs.replace(plain, secret=_named(_found(tokens, Secret, namespace, reference)))
+
+
+def _found(
+    tokens: ServiceAccountTokens, type_: type[T], namespace: str, reference: BoundObjectReference
+) -> T:
+    found = tokens.find(type_, namespace, reference.name)
+    if found is None:
+        raise not_found(resource_of(type_).plural, reference.name)
+    if reference.uid and reference.uid != found.metadata.uid:
+        raise conflict(reference.kind, reference.name, REPLACED.format(reference.uid))
+    return found
+
+
+def _node_of(pod: Pod, tokens: ServiceAccountTokens) -> Named | None:
+    name = pod.spec.node_name
+    node = tokens.find(Node, "", name) if name else None
+    if node is None:
+        return Named(name) if name else None
+    return _named(node)
+
+
+def _named(obj: KubeObject) -> Named:
+    return Named(obj.metadata.name, obj.metadata.uid)
+
+
+class ServiceAccounts(Kind[ServiceAccount]):
+    resource = resource_of(ServiceAccount)
+    returns_deleted = True
+    subresources = {"token": TokenRequests()}
+    columns = (NAME, Column("Secrets", "integer", description="How many secrets its pods may use."), AGE)
+
+    def validate(self, obj: ServiceAccount) -> list[Cause]:
+        return metadata.validate(obj.metadata)
+
+    def validate_update(self, new: ServiceAccount, old: ServiceAccount) -> list[Cause]:
+        return metadata.validate_update(new.metadata, old.metadata)
+
+    def row(self, obj: ServiceAccount, now: datetime) -> list[Any]:
+        return [obj.metadata.name, len(obj.secrets), age(obj.metadata.creation_timestamp, now)]

@@ -1,0 +1,408 @@
+"""Services. Their addresses and node ports are given out by admission; here they only stay what they are.
+
+EndpointSlices: some of the addresses behind a service, of one address family.
+
+Endpoints: the addresses behind a service.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from datetime import datetime
+from itertools import islice
+from typing import Any
+
+from msgspec import structs
+
+from podling.apiserver.kinds.columns import AGE, NAME, NONE, age, joined, labels_text, or_none
+from podling.apiserver.kinds.kind import PROXY_VERBS, Column, Connect, Kind, Part, Subresource
+from podling.apiserver.rules import metadata
+from podling.apiserver.rules.addresses import (
+    ip_faults,
+    parsed,
+    parsed_loosely,
+    unsuitable,
+    validate_ip,
+    warn_of_ip,
+    warn_of_ips,
+)
+from podling.apiserver.rules.container.mounts import MAX_PORT
+from podling.apiserver.rules.field import (
+    IMMUTABLE,
+    all_invalid,
+    between,
+    duplicate,
+    invalid,
+    not_supported,
+    one_of,
+    required,
+    too_many,
+)
+from podling.apiserver.rules.service.addresses import EXTERNAL, LOAD_BALANCER
+from podling.apiserver.rules.service.defaults import (
+    carry_over,
+    default_service,
+    name_all_addresses,
+    service_warnings,
+)
+from podling.apiserver.rules.service.service import (
+    validate_load_balancer_status,
+    validate_service,
+    validate_service_update,
+)
+from podling.model import names
+from podling.model.enums import ENUMS
+from podling.model.errors import Cause
+from podling.model.scheme import resource_of
+from podling.model.types.discovery import Endpoint, EndpointHints, EndpointSlice, SlicePort
+from podling.model.types.service import EndpointAddress, EndpointPort, EndpointSubset, Service, ServicePort
+from podling.model.types.service import Endpoints as EndpointsObject
+
+
+class _Status(Part[Service]):
+    name = "status"
+
+    def prepare_update(self, new: Service, old: Service) -> None:
+        new.spec = old.spec
+
+    def validate_update(self, new: Service, old: Service) -> list[Cause]:
+        return [
+            *metadata.validate_update(new.metadata, old.metadata),
+            *validate_load_balancer_status(new, old),
+        ]
+
+
+class Services(Kind[Service]):
+    resource = resource_of(Service)
+    creates_on_update = True
+    returns_deleted = True
+    subresources: Mapping[str, Subresource] = {
+        "proxy": Connect("proxy", "ServiceProxyOptions", PROXY_VERBS, has_path=True),
+        "status": _Status(),
+    }
+    columns = (
+        NAME,
+        Column("Type", description="From where the service can be reached."),
+        Column("Cluster-IP", description="Address within the cluster."),
+        Column("External-IP", description="Addresses outside the cluster."),
+        Column("Port(s)", description="Ports, with those of the nodes, and protocols."),
+        AGE,
+        Column("Selector", description="Labels of the pods behind it.", priority=1),
+    )
+    selectable_fields = {
+        "spec.clusterIP": lambda service: service.spec.cluster_ip,
+        "spec.type": lambda service: service.spec.type,
+    }
+
+    def default(self, obj: Service) -> None:
+        default_service(obj)
+
+    def prepare_create(self, obj: Service, now: datetime) -> None:
+        obj.status = type(obj.status)()
+        name_all_addresses(obj.spec)
+
+    def prepare_update(self, new: Service, old: Service) -> None:
+        # What is carried over may change the status, too.
+        new.status = structs.replace(old.status)
+        carry_over(new, old)
+
+    def validate(self, obj: Service) -> list[Cause]:
+        return list(validate_service(obj, None))
+
+    def validate_changed(self, new: Service, old: Service) -> list[Cause]:
+        return list(validate_service(new, old))
+
+    def validate_update(self, new: Service, old: Service) -> list[Cause]:
+        return list(validate_service_update(new, old))
+
+    def warnings(self, obj: Service) -> list[str]:
+        return list(service_warnings(obj))
+
+    def row(self, obj: Service, now: datetime) -> list[Any]:
+        return [
+            obj.metadata.name,
+            obj.spec.type,
+            or_none(obj.spec.cluster_ip),
+            _external(obj),
+            joined(map(_port, obj.spec.ports)),
+            age(obj.metadata.creation_timestamp, now),
+            labels_text(obj.spec.selector),
+        ]
+
+
+def _external(service: Service) -> str:
+    spec = service.spec
+    if spec.type == EXTERNAL:
+        return or_none(spec.external_name)
+    balancers = [entry.ip or entry.hostname for entry in service.status.load_balancer.ingress]
+    if spec.type == LOAD_BALANCER:
+        return ",".join([*balancers, *spec.external_ips]) or "<pending>"
+    return joined(spec.external_ips) if spec.external_ips else NONE
+
+
+def _port(port: ServicePort) -> str:
+    number = f"{port.port}:{port.node_port}" if port.node_port else str(port.port)
+    return f"{number}/{port.protocol}"
+
+
+FAMILIES = ("FQDN", "IPv4", "IPv6")
+SLICE_PROTOCOLS = ENUMS["SlicePort", "protocol"]
+MOST_ENDPOINTS, MOST_ADDRESSES, MOST_PORTS, MOST_HINTS = 1000, 100, 20_000, 8
+SHOWN = 3
+UNSET = "<unset>"
+
+
+class EndpointSlices(Kind[EndpointSlice]):
+    resource = resource_of(EndpointSlice)
+    has_generation = True
+    columns = (
+        NAME,
+        Column("AddressType", description="What kind of addresses it has."),
+        Column("Ports", description="Ports of every address."),
+        Column("Endpoints", description="The addresses."),
+        AGE,
+    )
+
+    def default(self, obj: EndpointSlice) -> None:
+        for port in obj.ports:
+            port.name = port.name or ""
+            port.protocol = port.protocol or "TCP"
+
+    def prepare_create(self, obj: EndpointSlice, now: datetime) -> None:
+        _drop_topology(obj)
+
+    def prepare_update(self, new: EndpointSlice, old: EndpointSlice) -> None:
+        _drop_topology(new)
+        if new.metadata.labels != old.metadata.labels:
+            # Labels say whose slice it is: a change of theirs counts like any other.
+            new.metadata.generation = old.metadata.generation + 1
+
+    def validate(self, obj: EndpointSlice) -> list[Cause]:
+        return [*_validate_frame(obj), *_validate_endpoints(obj)]
+
+    def validate_changed(self, new: EndpointSlice, old: EndpointSlice) -> list[Cause]:
+        # What stands may be of a time when it was valid.
+        return list(_validate_frame(new)) if new.endpoints == old.endpoints else self.validate(new)
+
+    def validate_update(self, new: EndpointSlice, old: EndpointSlice) -> list[Cause]:
+        causes = metadata.validate_update(new.metadata, old.metadata)
+        if new.address_type != old.address_type:
+            causes.append(invalid("addressType", new.address_type, IMMUTABLE))
+        return causes
+
+    def warnings(self, obj: EndpointSlice) -> list[str]:
+        if obj.address_type == "FQDN":
+            return ["spec.addressType: FQDN endpoints are deprecated"]
+        return [
+            warning
+            for i, endpoint in enumerate(obj.endpoints)
+            for warning in warn_of_ips(endpoint.addresses, f"endpoints[{i}].addresses")
+        ]
+
+    def row(self, obj: EndpointSlice, now: datetime) -> list[Any]:
+        return [
+            obj.metadata.name,
+            obj.address_type,
+            _first([str(port.port) if port.port is not None else "*" for port in obj.ports]),
+            _first([address for endpoint in obj.endpoints for address in endpoint.addresses]),
+            age(obj.metadata.creation_timestamp, now),
+        ]
+
+
+def _first(items: list[str]) -> str:
+    more = f" + {len(items) - SHOWN} more..." if len(items) > SHOWN else ""
+    return ",".join(items[:SHOWN]) + more if items else UNSET
+
+
+def _drop_topology(slice: EndpointSlice) -> None:
+    """A field of the version before, which this one shows and does not take."""
+    for endpoint in slice.endpoints:
+        endpoint.deprecated_topology = {}
+
+
+def _validate_frame(slice: EndpointSlice) -> Iterator[Cause]:
+    yield from metadata.validate(slice.metadata)
+    yield from one_of("addressType", slice.address_type, FAMILIES)
+    yield from _validate_ports(slice.ports)
+
+
+def _validate_endpoints(slice: EndpointSlice) -> Iterator[Cause]:
+    if len(slice.endpoints) > MOST_ENDPOINTS:
+        yield too_many("endpoints", len(slice.endpoints), MOST_ENDPOINTS)
+        return
+    for i, endpoint in enumerate(slice.endpoints):
+        yield from _validate_endpoint(endpoint, slice.address_type, f"endpoints[{i}]")
+
+
+def _validate_endpoint(endpoint: Endpoint, family: str, path: str) -> Iterator[Cause]:
+    if not endpoint.addresses:
+        yield required(f"{path}.addresses", "must contain at least 1 address")
+    elif len(endpoint.addresses) > MOST_ADDRESSES:
+        yield too_many(f"{path}.addresses", len(endpoint.addresses), MOST_ADDRESSES)
+    for i, address in enumerate(endpoint.addresses):
+        where = f"{path}.addresses[{i}]"
+        if family == "FQDN":
+            yield from _validate_domain(address, where)
+        elif family in FAMILIES:
+            yield from all_invalid(where, address, _address_faults(address, family))
+    if endpoint.node_name is not None:
+        faults = names.dns1123_subdomain(endpoint.node_name)
+        yield from all_invalid(f"{path}.nodeName", endpoint.node_name, faults)
+    if endpoint.hostname is not None:
+        yield from all_invalid(f"{path}.hostname", endpoint.hostname, names.dns1123_label(endpoint.hostname))
+    if endpoint.hints is not None:
+        yield from _validate_hints(endpoint.hints, f"{path}.hints")
+
+
+def _validate_domain(domain: str, path: str) -> Iterator[Cause]:
+    """The first fault of a name in the DNS."""
+    if not domain:
+        yield required(path)
+        return
+    name = domain.removesuffix(".")
+    labels = name.split(".")
+    if faults := names.dns1123_subdomain(name):
+        yield invalid(path, name, ",".join(faults))
+    elif len(labels) < 2:
+        yield invalid(path, name, "should be a domain with at least two segments separated by dots")
+    else:
+        long = [(label, faults) for label in labels if (faults := names.dns1123_label(label))]
+        yield from (invalid(path, label, ",".join(faults)) for label, faults in long[:1])
+
+
+def _validate_hints(hints: EndpointHints, path: str) -> Iterator[Cause]:
+    """Of zones and nodes an endpoint is for; not of the latter when there are too many of the former."""
+    for wire, listed, rule in (
+        ("forZones", [one.name for one in hints.for_zones], names.label_value),
+        ("forNodes", [one.name for one in hints.for_nodes], names.dns1123_subdomain),
+    ):
+        if len(listed) > MOST_HINTS:
+            yield too_many(f"{path}.{wire}", len(listed), MOST_HINTS)
+            return
+        for i, name in enumerate(listed):
+            where = f"{path}.{wire}[{i}].name"
+            if name in listed[:i]:
+                yield duplicate(where, name)
+            yield from all_invalid(where, name, rule(name))
+
+
+def _address_faults(address: str, family: str) -> list[str]:
+    meant = parsed(address)
+    if faults := ip_faults(address):
+        return faults
+    if meant is None or meant.version != int(family[-1]):
+        return [f"must be an {family} address"]
+    return unsuitable(meant)
+
+
+def _validate_ports(ports: list[SlicePort]) -> Iterator[Cause]:
+    if len(ports) > MOST_PORTS:
+        yield too_many("ports", len(ports), MOST_PORTS)
+        return
+    seen: set[str] = set()
+    for i, port in enumerate(ports):
+        path, name = f"ports[{i}]", port.name or ""
+        if name:
+            yield from all_invalid(f"{path}.name", name, names.dns1123_label(name))
+        if name in seen:
+            yield duplicate(f"{path}.name", name)
+        seen.add(name)
+        if port.protocol not in SLICE_PROTOCOLS:
+            yield not_supported(f"{path}.protocol", port.protocol, SLICE_PROTOCOLS)
+        if port.port is not None:
+            yield from between(f"{path}.port", port.port, 1, MAX_PORT)
+        if port.app_protocol is not None:
+            faults = names.qualified_name(port.app_protocol)
+            yield from all_invalid(f"{path}.appProtocol", port.app_protocol, faults)
+
+
+PROTOCOLS = ENUMS["EndpointPort", "protocol"]
+
+
+class Endpoints(Kind[EndpointsObject]):
+    resource = resource_of(EndpointsObject)
+    creates_on_update = True
+    deprecation = "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice"
+    columns = (NAME, Column("Endpoints", description="Addresses and ports that are ready."), AGE)
+
+    def default(self, obj: EndpointsObject) -> None:
+        for subset in obj.subsets:
+            for port in subset.ports:
+                port.protocol = port.protocol or "TCP"
+
+    def validate(self, obj: EndpointsObject) -> list[Cause]:
+        return [*metadata.validate(obj.metadata), *_validate_subsets(obj.subsets)]
+
+    def validate_changed(self, new: EndpointsObject, old: EndpointsObject) -> list[Cause]:
+        # What stands may be of a time when it was valid.
+        return metadata.validate(new.metadata) if new.subsets == old.subsets else self.validate(new)
+
+    def validate_update(self, new: EndpointsObject, old: EndpointsObject) -> list[Cause]:
+        return metadata.validate_update(new.metadata, old.metadata)
+
+    def warnings(self, obj: EndpointsObject) -> list[str]:
+        return [
+            warning
+            for i, subset in enumerate(obj.subsets)
+            for field, addresses in (
+                ("addresses", subset.addresses),
+                ("notReadyAddresses", subset.not_ready_addresses),
+            )
+            for j, address in enumerate(addresses)
+            for warning in warn_of_ip(address.ip, f"subsets[{i}].{field}[{j}].ip")
+        ]
+
+    def row(self, obj: EndpointsObject, now: datetime) -> list[Any]:
+        return [obj.metadata.name, _shown(obj.subsets), age(obj.metadata.creation_timestamp, now)]
+
+
+def _shown(subsets: list[EndpointSubset]) -> str:
+    # Counted, not made: a subset has as many as its addresses times its ports.
+    count = sum(len(subset.addresses) * max(len(subset.ports), 1) for subset in subsets)
+    addresses = islice((address for subset in subsets for address in _addresses(subset)), SHOWN)
+    more = f" + {count - SHOWN} more..." if count > SHOWN else ""
+    return joined(addresses) + more
+
+
+def _addresses(subset: EndpointSubset) -> Iterator[str]:
+    if not subset.ports:
+        yield from (address.ip for address in subset.addresses)
+    for port in subset.ports:
+        yield from (f"{address.ip}:{port.port}" for address in subset.addresses)
+
+
+def _validate_subsets(subsets: list[EndpointSubset]) -> Iterator[Cause]:
+    for i, subset in enumerate(subsets):
+        path = f"subsets[{i}]"
+        if not subset.addresses and not subset.not_ready_addresses:
+            yield required(path, "must specify `addresses` or `notReadyAddresses`")
+        for j, address in enumerate(subset.addresses):
+            yield from _validate_address(address, f"{path}.addresses[{j}]")
+        for j, address in enumerate(subset.not_ready_addresses):
+            yield from _validate_address(address, f"{path}.notReadyAddresses[{j}]")
+        for j, port in enumerate(subset.ports):
+            yield from _validate_port(port, f"{path}.ports[{j}]", named=len(subset.ports) > 1)
+
+
+def _validate_address(address: EndpointAddress, path: str) -> Iterator[Cause]:
+    yield from validate_ip(address.ip, f"{path}.ip")
+    if address.hostname:
+        yield from all_invalid(f"{path}.hostname", address.hostname, names.dns1123_label(address.hostname))
+    if address.node_name is not None:
+        faults = names.dns1123_subdomain(address.node_name)
+        yield from all_invalid(f"{path}.nodeName", address.node_name, faults)
+    if (meant := parsed_loosely(address.ip)) is not None:
+        yield from all_invalid(f"{path}.ip", address.ip, unsuitable(meant))
+
+
+def _validate_port(port: EndpointPort, path: str, *, named: bool) -> Iterator[Cause]:
+    if port.name:
+        yield from all_invalid(f"{path}.name", port.name, names.dns1123_label(port.name))
+    elif named:
+        yield required(f"{path}.name")
+    yield from between(f"{path}.port", port.port, 1, MAX_PORT)
+    if port.protocol not in PROTOCOLS:
+        yield not_supported(f"{path}.protocol", port.protocol, PROTOCOLS)
+    if port.app_protocol is not None:
+        faults = names.qualified_name(port.app_protocol)
+        yield from all_invalid(f"{path}.appProtocol", port.app_protocol, faults)

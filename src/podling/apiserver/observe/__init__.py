@@ -1,0 +1,1 @@
+"""What is recorded of every request: the audit log and the metrics."""

@@ -1,0 +1,324 @@
+"""What was asked, answered and is open: counted in plain numbers as it happens, named as Kubernetes' metrics
+are only when somebody reads `/metrics`.
+
+A request costs one look-up of its series and three additions: the same few things are asked again and again,
+so where they count is remembered. The label sets are bounded: a resource that is not served has no label.
+
+`/metrics`: the numbers of this process in Prometheus' text format, under the names Kubernetes gives them.
+
+Numbers are kept where they come about; here they are read, once for each scrape.
+"""
+
+from __future__ import annotations
+
+import os
+from bisect import bisect_left
+from collections import Counter
+from collections.abc import AsyncGenerator, Callable, Collection, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, aclosing, contextmanager
+from itertools import accumulate
+from time import perf_counter
+from typing import TYPE_CHECKING, NamedTuple, Protocol
+
+from prometheus_client import CollectorRegistry, ProcessCollector
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily
+from prometheus_client.exposition import generate_latest
+from prometheus_client.metrics_core import Metric
+from prometheus_client.registry import Collector
+
+from podling.apiserver.authn.authenticators import ANONYMOUS
+from podling.apiserver.observe.audit import AuditLog
+from podling.apiserver.request.context import RequestContext
+from podling.apiserver.request.request import RequestInfo
+from podling.apiserver.request.response import Body, Response, Upgrade
+from podling.model.remembered import LONGEST
+from podling.model.scheme import Resource
+from podling.process.metrics import stall_metrics
+
+if TYPE_CHECKING:
+    from aiohttp import web
+
+BUCKETS = (
+    (0.005, 0.025, 0.05, 0.1, 0.2, 0.4, 0.6, 0.8, 1.0, 1.25, 1.5, 2, 3, 4, 5, 6, 8, 10, 15, 20, 30, 45, 60)
+)  # fmt: skip
+"""Upper bounds in seconds, those of Kubernetes."""
+
+READ_ONLY = frozenset({"get", "list", "watch"})
+CONNECTED = frozenset({"log", "exec", "attach", "portforward", "proxy"})
+LONG_RUNNING = frozenset({"WATCH", "CONNECT"})
+NAMED_VERBS = {
+    "get": "GET",
+    "list": "LIST",
+    "watch": "WATCH",
+    "create": "POST",
+    "update": "PUT",
+    "patch": "PATCH",
+    "delete": "DELETE",
+    "deletecollection": "DELETECOLLECTION",
+}
+METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "CONNECT", "TRACE"})
+REMEMBERED = 4096
+APPLY_PATCH = "application/apply-patch"
+
+Served = Collection[tuple[str, str, str, str]]
+"""Group, version, resource and subresource of every endpoint."""
+
+
+class Labels(NamedTuple):
+    """Whose requests one series counts."""
+
+    verb: str
+    group: str
+    version: str
+    resource: str
+    subresource: str
+    scope: str
+    dry_run: str
+
+
+class Series:
+    """The requests of one label set."""
+
+    __slots__ = ("buckets", "codes", "is_timed", "labels", "seconds")
+
+    def __init__(self, labels: Labels) -> None:
+        self.labels = labels
+        self.codes: Counter[int] = Counter()
+        self.buckets = [0] * (len(BUCKETS) + 1)
+        self.seconds = 0.0
+        # Of what stays open only the beginning is seen, and that says nothing about how long it takes.
+        self.is_timed = labels.verb not in LONG_RUNNING
+
+
+class RequestMetrics:
+    """An observer of the pipeline."""
+
+    def __init__(self, served: Served, timer: Callable[[], float] = perf_counter) -> None:
+        self._served = frozenset(served)
+        self._timer = timer
+        self._series: dict[Labels, Series] = {}
+        self._remembered: dict[tuple[RequestInfo, str, str, bool], Series] = {}
+        self.open: Counter[Labels] = Counter()
+        """Connections handed on, and logs being followed."""
+        self.reading = 0
+        self.changing = 0
+
+    @property
+    def series(self) -> Collection[Series]:
+        return self._series.values()
+
+    def began(self, context: RequestContext) -> None:
+        context.began = self._timer()
+        if context.request.method in ("GET", "HEAD"):
+            self.reading += 1
+        else:
+            self.changing += 1
+
+    def completed(self, context: RequestContext, code: int) -> None:
+        if context.request.method in ("GET", "HEAD"):
+            self.reading -= 1
+        else:
+            self.changing -= 1
+        series = self._series_of(context)
+        series.codes[code] += 1
+        if series.is_timed:
+            seconds = self._timer() - context.began
+            series.seconds += seconds
+            series.buckets[bisect_left(BUCKETS, seconds)] += 1
+
+    def following(self, context: RequestContext, body: Body) -> Body:
+        """The same body, counted as open while it is. Watches are counted by those who serve them."""
+        if isinstance(body, bytes) or context.info.verb == "watch":
+            return body
+        labels = self._labels(context)
+        if isinstance(body, AsyncGenerator):
+            return self._sent(body, labels)
+        return _Joined(body, lambda: self._opened(labels))
+
+    @contextmanager
+    def _opened(self, labels: Labels) -> Iterator[None]:
+        self.open[labels] += 1
+        try:
+            yield
+        finally:
+            self.open[labels] -= 1
+
+    async def _sent(self, body: AsyncGenerator[bytes, None], labels: Labels) -> AsyncGenerator[bytes, None]:
+        with self._opened(labels):
+            async with aclosing(body):
+                async for piece in body:
+                    yield piece
+
+    def _series_of(self, context: RequestContext) -> Series:
+        request = context.request
+        content_type = request.headers.get("Content-Type", "") if request.method == "PATCH" else ""
+        key = (context.info, request.method, content_type, "dryRun" in context.query)
+        series = self._remembered.get(key)
+        if series is None:
+            labels = self._labels(context)
+            series = self._series.setdefault(labels, Series(labels))
+            if context.user is not ANONYMOUS and len(context.info.path) + len(content_type) <= LONGEST:
+                if len(self._remembered) >= REMEMBERED:
+                    self._remembered.clear()
+                self._remembered[key] = series
+        return series
+
+    def _labels(self, context: RequestContext) -> Labels:
+        info, method = context.info, context.request.method
+        endpoint = (info.api_group, info.api_version, info.resource, info.subresource)
+        if endpoint not in self._served:
+            return Labels(method if method in METHODS else "other", "", "", "", "", "", "")
+        dry_run = "All" if "dryRun" in context.query else ""
+        return Labels(verb_of(context), *endpoint, scope_of(context), dry_run)
+
+
+class _Joined(NamedTuple):
+    """A connection that is handed on, and who counts it."""
+
+    upgrade: Upgrade
+    counted: Callable[[], AbstractContextManager[None]]
+
+    async def run(self, request: web.BaseRequest) -> web.StreamResponse:
+        with self.counted():
+            return await self.upgrade.run(request)
+
+
+def verb_of(context: RequestContext) -> str:
+    """The verb as metrics have it: that of HTTP, with APPLY and CONNECT told apart."""
+    info = context.info
+    if info.subresource in CONNECTED:
+        return "CONNECT"
+    if info.verb == "patch" and context.request.headers.get("Content-Type", "").startswith(APPLY_PATCH):
+        return "APPLY"
+    return NAMED_VERBS.get(info.verb, "other")
+
+
+def scope_of(context: RequestContext) -> str:
+    """How much of a resource a request is about."""
+    info = context.info
+    if info.name or info.verb == "create":
+        return "resource"
+    return "namespace" if info.namespace else "cluster"
+
+
+TEXT_FORMAT = "text/plain; version=0.0.4; charset=utf-8"
+PATH = "/metrics"
+COMPONENT = "apiserver"
+BOUNDS = (*(str(float(bound)) for bound in BUCKETS), "+Inf")
+
+Source = Callable[[], Iterable[Metric]]
+"""Asked for its metrics at each scrape."""
+
+
+class Cached(Protocol):
+    """What the watch cache of a resource tells."""
+
+    @property
+    def size(self) -> int: ...
+
+    @property
+    def watchers(self) -> int: ...
+
+    @property
+    def events_sent(self) -> int: ...
+
+
+class Metrics:
+    """Serves `/metrics`."""
+
+    def __init__(self, sources: Sequence[Source]) -> None:
+        self._registry = CollectorRegistry(auto_describe=False)
+        # pid 1 of a container counts as any other; the collector reads /proc/PID.
+        ProcessCollector(pid=os.getpid, registry=self._registry)
+        self.add(stall_metrics)
+        for source in sources:
+            self.add(source)
+
+    def add(self, source: Source) -> None:
+        self._registry.register(_FromSource(source))
+
+    @property
+    def paths(self) -> Collection[str]:
+        return (PATH,)
+
+    async def serve(self, context: RequestContext) -> Response | None:
+        if context.info.path != PATH:
+            return None
+        return Response(200, generate_latest(self._registry), TEXT_FORMAT)
+
+
+class _FromSource(Collector):
+    def __init__(self, source: Source) -> None:
+        self._source = source
+
+    def collect(self) -> Iterable[Metric]:
+        return self._source()
+
+
+def request_metrics(requests: RequestMetrics) -> Iterable[Metric]:
+    labels = [*Labels._fields, "component"]
+    total = CounterMetricFamily(
+        "apiserver_request_total", "Requests answered, by what they asked for and code.",
+        labels=[*labels, "code"],
+    )  # fmt: skip
+    seconds = HistogramMetricFamily(
+        "apiserver_request_duration_seconds", "Seconds until a request was answered.", labels=labels
+    )
+    for series in requests.series:
+        values = [*series.labels, COMPONENT]
+        for code, count in series.codes.items():
+            total.add_metric([*values, str(code)], count)
+        cumulative = list(accumulate(series.buckets))
+        if cumulative[-1]:
+            seconds.add_metric(values, list(zip(BOUNDS, cumulative, strict=True)), series.seconds)
+    yield total
+    yield seconds
+    inflight = GaugeMetricFamily(
+        "apiserver_current_inflight_requests", "Requests being answered now.", labels=["request_kind"]
+    )
+    inflight.add_metric(["readOnly"], requests.reading)
+    inflight.add_metric(["mutating"], requests.changing)
+    yield inflight
+
+
+def audit_metrics(audit: AuditLog) -> Iterable[Metric]:
+    yield CounterMetricFamily("apiserver_audit_event_total", "Events of the audit log.", audit.count)
+    lost = CounterMetricFamily(
+        "apiserver_audit_error_total", "Events of the audit log that are lost.", labels=["plugin"]
+    )
+    lost.add_metric(["log"], audit.sink.lost)
+    yield lost
+
+
+def open_and_stored(requests: RequestMetrics, caches: Iterable[tuple[Resource, Cached]]) -> Iterable[Metric]:
+    kept = GaugeMetricFamily(
+        "apiserver_resource_objects", "Objects stored, by resource.", labels=["group", "resource"]
+    )
+    by_name = GaugeMetricFamily(
+        "apiserver_storage_objects", "The older form of apiserver_resource_objects.", labels=["resource"]
+    )
+    open_ = GaugeMetricFamily(
+        "apiserver_longrunning_requests", "Watches and connections that are open.",
+        labels=["verb", "group", "version", "resource", "subresource", "scope", "component"],
+    )  # fmt: skip
+    sent = CounterMetricFamily(
+        "apiserver_watch_events_total",
+        "Events sent to watchers.",
+        labels=["group", "version", "resource"],
+    )
+    stored: dict[tuple[str, str], int] = {}
+    for labels, count in requests.open.items():
+        if count:
+            open_.add_metric([*labels[:-1], COMPONENT], count)
+    for resource, cache in caches:
+        # Two versions of a kind are two views of the same objects.
+        stored[resource.group, resource.plural] = cache.size
+        if cache.watchers:
+            of = [resource.group, resource.version, resource.plural]
+            open_.add_metric(["WATCH", *of, "", "cluster", COMPONENT], cache.watchers)
+        if cache.events_sent:
+            sent.add_metric([resource.group, resource.version, resource.plural], cache.events_sent)
+    for (group, plural), size in stored.items():
+        kept.add_metric([group, plural], size)
+        by_name.add_metric([f"{plural}.{group}" if group else plural], size)
+    yield from (kept, by_name, open_, sent)

@@ -1,0 +1,238 @@
+"""What is served here, for clients to find out: versions, groups, resources, in both forms Kubernetes has.
+
+The older form is a tree of documents (`/api`, `/api/v1`, `/apis`, `/apis/GROUP`, `/apis/GROUP/VERSION`); the
+newer, aggregated one gives all of a tree in one answer, to clients that accept it. All of it follows from the
+kinds and is made once; an ETag saves sending again what a client already has.
+
+Discovery in its older form: a document for the roots, each group, and each version of a group.
+
+Discovery in its newer form (apidiscovery.k8s.io): everything under `/api` or `/apis` in one document.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import platform
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from itertools import groupby
+from typing import Any, NamedTuple
+
+import msgspec
+
+from podling.apiserver.kinds.kind import Connect, Kind, Posted, Subresource
+from podling.apiserver.kinds.reviews import Review
+from podling.apiserver.request.context import RequestContext
+from podling.apiserver.request.negotiation import negotiate
+from podling.apiserver.request.response import MethodNotSupported, Response
+
+Versions = Mapping[tuple[str, str], Sequence[Kind[Any]]]
+"""The kinds of each (group, version)."""
+
+
+def tree(versions: Versions) -> Iterable[tuple[str, Any]]:
+    core = [version for group, version in versions if not group]
+    yield "/api", {"kind": "APIVersions", "versions": core, "serverAddressByClientCIDRs": []}
+    groups = []
+    for group, members in groupby((key for key in versions if key[0]), key=lambda key: key[0]):
+        described = _group(group, [version for _, version in members])
+        groups.append(described)
+        yield f"/apis/{group}", {"kind": "APIGroup", "apiVersion": "v1", **described}
+    yield "/apis", {"kind": "APIGroupList", "apiVersion": "v1", "groups": groups}
+    for (group, version), kinds in versions.items():
+        group_version = f"{group}/{version}" if group else version
+        yield (
+            f"/apis/{group_version}" if group else f"/api/{version}",
+            {
+                "kind": "APIResourceList",
+                **({"apiVersion": "v1"} if group else {}),
+                "groupVersion": group_version,
+                "resources": [entry for kind in by_name(kinds) for entry in _resources(kind)],
+            },
+        )
+
+
+def by_name(kinds: Sequence[Kind[Any]]) -> list[Kind[Any]]:
+    return sorted(kinds, key=lambda kind: kind.resource.plural)
+
+
+def _group(group: str, versions: list[str]) -> dict[str, Any]:
+    listed = [{"groupVersion": f"{group}/{version}", "version": version} for version in versions]
+    return {"name": group, "versions": listed, "preferredVersion": listed[0]}
+
+
+def _resources(kind: Kind[Any]) -> Iterable[dict[str, Any]]:
+    resource = kind.resource
+    entry: dict[str, Any] = {
+        "name": resource.plural,
+        "singularName": resource.singular,
+        "namespaced": resource.namespaced,
+        "kind": resource.kind,
+        "verbs": sorted(kind.verbs),
+    }
+    if resource.short_names:
+        entry["shortNames"] = list(resource.short_names)
+    if resource.categories:
+        entry["categories"] = list(resource.categories)
+    if not isinstance(kind, Review):
+        entry["storageVersionHash"] = _storage_hash(kind)
+    yield entry
+    for name, subresource in sorted(kind.subresources.items()):
+        group, version, answered = answered_kind(kind, subresource)
+        foreign = (group, version) != (resource.group, resource.version)
+        yield {
+            "name": f"{resource.plural}/{name}",
+            "singularName": "",
+            "namespaced": resource.namespaced,
+            **({"group": group, "version": version} if foreign else {}),
+            "kind": answered,
+            "verbs": sorted(subresource.verbs),
+        }
+
+
+def answered_kind(kind: Kind[Any], subresource: Subresource) -> tuple[str, str, str]:
+    """Group, version and kind of what a subresource is read or written as."""
+    resource = kind.resource
+    if isinstance(subresource, Posted):
+        group, _, version = subresource.body.API_VERSION.rpartition("/")
+        return group, version, subresource.body.KIND
+    if isinstance(subresource, Connect):
+        return resource.group, resource.version, subresource.options
+    return resource.group, resource.version, resource.kind
+
+
+def _storage_hash(kind: Kind[Any]) -> str:
+    resource = kind.resource
+    named = f"{resource.group}/{resource.version}/{resource.kind}".encode()
+    return msgspec.json.encode(hashlib.sha256(named).digest()[:8]).decode().strip('"')
+
+
+GROUP = "apidiscovery.k8s.io"
+
+
+def aggregate(versions: Versions, form: str, *, core: bool) -> dict[str, Any]:
+    keys = [key for key in versions if core == (not key[0])]
+    items = [
+        {
+            "metadata": {"name": group} if group else {},
+            "versions": [
+                {
+                    "version": version,
+                    "resources": [_aggregated(kind) for kind in by_name(versions[group, version])],
+                    "freshness": "Current",
+                }
+                for _, version in members
+            ],
+        }
+        for group, members in groupby(keys, key=lambda key: key[0])
+    ]
+    return {
+        "kind": "APIGroupDiscoveryList",
+        "apiVersion": f"{GROUP}/{form}",
+        "metadata": {},
+        "items": items,
+    }
+
+
+def _aggregated(kind: Kind[Any]) -> dict[str, Any]:
+    resource = kind.resource
+    entry: dict[str, Any] = {
+        "resource": resource.plural,
+        "responseKind": {"group": resource.group, "version": resource.version, "kind": resource.kind},
+        "scope": "Namespaced" if resource.namespaced else "Cluster",
+        "singularResource": resource.singular,
+        "verbs": sorted(kind.verbs),
+    }
+    if resource.short_names:
+        entry["shortNames"] = list(resource.short_names)
+    if resource.categories:
+        entry["categories"] = list(resource.categories)
+    if kind.subresources:
+        entry["subresources"] = [
+            _aggregated_subresource(kind, subresource) for _, subresource in sorted(kind.subresources.items())
+        ]
+    return entry
+
+
+def _aggregated_subresource(kind: Kind[Any], subresource: Subresource) -> dict[str, Any]:
+    group, version, answered = answered_kind(kind, subresource)
+    return {
+        "subresource": subresource.name,
+        "responseKind": {"group": group, "version": version, "kind": answered},
+        "verbs": sorted(subresource.verbs),
+    }
+
+
+KUBERNETES_VERSION = ("1", "36")
+AGGREGATED_SHAPES = frozenset(("APIGroupDiscoveryList", GROUP, version) for version in ("v2", "v2beta1"))
+
+
+class Document(NamedTuple):
+    """One answer, and the name by which a client may say that it has it."""
+
+    body: bytes
+    etag: str
+
+
+class Discovery:
+    """Serves the discovery paths of `kinds` and `/version`."""
+
+    def __init__(self, kinds: Sequence[Kind[Any]], podling_version: str) -> None:
+        ordered = sorted(kinds, key=lambda kind: (kind.resource.group, kind.resource.version))
+        versions = {
+            key: list(members)
+            for key, members in groupby(
+                ordered, key=lambda kind: (kind.resource.group, kind.resource.version)
+            )
+        }
+        self._documents = {path: _document(data) for path, data in tree(versions)}
+        self._documents["/version"] = _document(version_info(podling_version))
+        self._aggregated = {
+            (path, version): _document(aggregate(versions, version, core=path == "/api"))
+            for path in ("/api", "/apis")
+            for version in ("v2", "v2beta1")
+        }
+
+    @property
+    def paths(self) -> Collection[str]:
+        return self._documents.keys()
+
+    async def serve(self, context: RequestContext) -> Response | None:
+        path = context.info.path.rstrip("/")
+        document = self._documents.get(path)
+        if document is None:
+            return None
+        if context.request.method != "GET":
+            raise MethodNotSupported(("GET",))
+        headers = context.request.headers
+        shapes = AGGREGATED_SHAPES if path in ("/api", "/apis") else frozenset()
+        context.wanted = wanted = negotiate(headers.get("Accept", ""), shapes)
+        content_type = wanted.media_type
+        if wanted.kind:
+            document = self._aggregated[path, wanted.version]
+            content_type += f";g={wanted.group};v={wanted.version};as={wanted.kind}"
+        answer = {"ETag": document.etag, "Vary": "Accept"}
+        if headers.get("If-None-Match") == document.etag:
+            return Response(304, b"", content_type, answer)
+        return Response(200, document.body, content_type, answer)
+
+
+def version_info(podling_version: str) -> dict[str, str]:
+    major, minor = KUBERNETES_VERSION
+    system = platform.machine()
+    architecture = {"x86_64": "amd64", "aarch64": "arm64"}.get(system, system)
+    return {
+        "major": major,
+        "minor": minor,
+        "gitVersion": f"v{major}.{minor}.0+podling-{podling_version}",
+        "gitCommit": "",
+        "gitTreeState": "clean",
+        "buildDate": "1970-01-01T00:00:00Z",
+        "goVersion": f"python{platform.python_version()}",
+        "compiler": platform.python_implementation().lower(),
+        "platform": f"linux/{architecture}",
+    }
+
+
+def _document(data: Any) -> Document:
+    body = msgspec.json.encode(data)
+    return Document(body, f'"{hashlib.sha256(body).hexdigest().upper()}"')

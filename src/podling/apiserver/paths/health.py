@@ -1,0 +1,137 @@
+"""`/healthz`, `/livez` and `/readyz`: what is checked, and Kubernetes' way of saying it.
+
+A check that fails raises; why goes to the log only, for the paths are open to strangers. One check alone is
+at `/readyz/NAME`; `?exclude=NAME` leaves one out, `?verbose` tells of each.
+
+What the health of this API server rests on, as checks under Kubernetes' names for them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
+
+from podling.apiserver.request.context import RequestContext
+from podling.apiserver.request.response import TEXT, Response
+from podling.storage.interface import Storage, StorageClosedError
+
+Check = Callable[[], Awaitable[None]]
+Checks = Mapping[str, Check]
+
+LONGEST_CHECK = 2.0
+"""Seconds a check may take before it has failed."""
+
+log = logging.getLogger(__name__)
+
+
+class Unhealthy(Exception):
+    """A check failed; the message is for the log."""
+
+
+async def ping() -> None:
+    """That an answer came is the answer."""
+
+
+class HealthPaths:
+    """`live` fails when only a restart helps; `ready` also fails while requests should go elsewhere."""
+
+    def __init__(self, live: Checks, ready: Checks) -> None:
+        self._checks = {"healthz": live, "livez": live, "readyz": {**live, **ready}}
+
+    @property
+    def paths(self) -> Collection[str]:
+        each = [f"/{path}/{check}" for path, checks in self._checks.items() for check in checks]
+        return [*(f"/{path}" for path in self._checks), *each]
+
+    async def serve(self, context: RequestContext) -> Response | None:
+        path, slash, name = context.info.path.removeprefix("/").partition("/")
+        checks = self._checks.get(path)
+        if checks is None:
+            return None
+        if slash:
+            return await report_one(checks[name]) if name in checks else None
+        query = context.query
+        return await report(path, checks, verbose="verbose" in query, exclude=query.get("exclude", ()))
+
+
+async def report(name: str, checks: Checks, *, verbose: bool, exclude: Iterable[str] = ()) -> Response:
+    """All of `checks`; `exclude` names some to leave out, each value one or several with commas."""
+    excluded = dict.fromkeys(part for value in exclude for part in value.split(","))
+    lines, failures = [], []
+    for check, passes in checks.items():
+        if check in excluded:
+            lines.append(f"[+]{check} excluded: ok")
+        elif why := await _failure(passes):
+            lines.append(f"[-]{check} failed: reason withheld")
+            failures.append(f"{check}: {why}")
+        else:
+            lines.append(f"[+]{check} ok")
+    if unknown := sorted(excluded.keys() - checks.keys()):
+        listed = ", ".join(f'"{check}"' for check in unknown)
+        lines.append(f"warn: some health checks cannot be excluded: no matches for {listed}")
+    if failures:
+        log.warning("%s check failed: %s", name, "; ".join(failures))
+    elif not verbose:
+        return _text(200, "ok")
+    return _text(500 if failures else 200, "\n".join([*lines, f"{name} check {_outcome(failures)}\n"]))
+
+
+async def report_one(check: Check) -> Response:
+    why = await _failure(check)
+    return _text(500, f"internal server error: {why}\n") if why else _text(200, "ok")
+
+
+async def _failure(check: Check) -> str:
+    """Why `check` fails, empty when it passes."""
+    try:
+        async with asyncio.timeout(LONGEST_CHECK):
+            await check()
+    except TimeoutError:
+        return f"no answer within {LONGEST_CHECK:g} seconds"
+    except Unhealthy as unhealthy:
+        return str(unhealthy)
+    return ""
+
+
+def _outcome(failures: list[str]) -> str:
+    return "failed" if failures else "passed"
+
+
+def _text(status: int, body: str) -> Response:
+    return Response(status, body.encode(), TEXT, {"X-Content-Type-Options": "nosniff"})
+
+
+Fault = Callable[[], str]
+"""What is wrong, empty when nothing is."""
+
+
+def health_paths(storage: Storage, *, log: Fault, loading: Fault, shutdown: Fault) -> HealthPaths:
+    """`log` is that of audit; `loading` of the watch caches; `shutdown` that podling is about to end."""
+
+    async def stores() -> None:
+        try:
+            await storage.probe()
+        except StorageClosedError as error:
+            raise Unhealthy(str(error)) from error
+
+    live: Checks = {
+        "ping": ping,
+        "log": _check(log),
+        "etcd": stores,
+        "poststarthook/generic-apiserver-start-informers": _check(loading),
+    }
+    ready: Checks = {
+        "etcd-readiness": stores,
+        "informer-sync": _check(loading),
+        "shutdown": _check(shutdown),
+    }
+    return HealthPaths(live, ready)
+
+
+def _check(fault: Fault) -> Check:
+    async def check() -> None:
+        if why := fault():
+            raise Unhealthy(why)
+
+    return check

@@ -1,0 +1,60 @@
+"""`/`: the paths there are, for who looks around.
+
+What others need to check service account tokens by themselves: OpenID discovery and the public key.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+
+import msgspec
+
+from podling.apiserver.authn.tokens import ALGORITHM, ISSUER, SigningKey
+from podling.apiserver.pipeline import PathHandler
+from podling.apiserver.request.context import RequestContext
+from podling.apiserver.request.response import JSON, Response
+
+CONFIGURATION = "/.well-known/openid-configuration"
+KEYS = "/openid/v1/jwks"
+_HEADERS = {"Cache-Control": "public, max-age=3600"}
+
+
+class OpenID:
+    """`address` is the host and port by which this server is reached."""
+
+    def __init__(self, key: SigningKey, address: str) -> None:
+        configuration = {
+            "issuer": ISSUER,
+            "jwks_uri": f"https://{address}{KEYS}",
+            "response_types_supported": ["id_token"],
+            "subject_types_supported": ["public"],
+            "id_token_signing_alg_values_supported": [ALGORITHM],
+        }
+        self._answers = {
+            CONFIGURATION: (msgspec.json.encode(configuration), JSON),
+            KEYS: (msgspec.json.encode({"keys": [key.jwk()]}), "application/jwk-set+json"),
+        }
+
+    @property
+    def paths(self) -> Collection[str]:
+        return self._answers.keys()
+
+    async def serve(self, context: RequestContext) -> Response | None:
+        answer = self._answers.get(context.info.path)
+        return Response(200, *answer, dict(_HEADERS)) if answer else None
+
+
+class Index:
+    def __init__(self, handlers: Sequence[PathHandler]) -> None:
+        self._handlers = handlers
+
+    @property
+    def paths(self) -> Collection[str]:
+        """It does not name itself."""
+        return ()
+
+    async def serve(self, context: RequestContext) -> Response | None:
+        if context.info.path != "/":
+            return None
+        found = sorted({path for handler in self._handlers for path in handler.paths})
+        return Response(200, msgspec.json.encode({"paths": found}))

@@ -1,0 +1,285 @@
+"""Schemas of the API types, as OpenAPI v3 has them, read from the types and their merge metadata.
+
+Names are those of Kubernetes' Go packages, which clients know (`io.k8s.api.core.v1.Pod`).
+"""
+
+from __future__ import annotations
+
+import types
+import typing
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import msgspec
+
+from podling.apiserver.paths.openapi.facts import DEFAULTS, NO_DEFAULT, OPTIONAL, REQUIRED, UNIONS
+from podling.apiserver.rules.container.handlers import STOP_SIGNALS
+from podling.model import errors
+from podling.model.codec import fields
+from podling.model.codec.fields import FieldInfo, fields_of, is_struct, item_type
+from podling.model.descriptions import describe_field, describe_type
+from podling.model.enums import ENUMS
+from podling.model.errors import Status
+from podling.model.quantity import Quantity
+from podling.model.types import (
+    authentication,
+    authorization,
+    coordination,
+    discovery,
+    meta,
+    policy,
+    priority_class,
+    rbac,
+    runtime_class,
+)
+from podling.model.types.core import (
+    BoundObjectReference,
+    EventsEvent,
+    EventsSeries,
+    TokenRequest,
+    TokenRequestSpec,
+    TokenRequestStatus,
+)
+from podling.model.types.discovery import SlicePort
+from podling.model.types.meta import DeleteOptions, KubeObject
+from podling.model.types.pod import Eviction
+
+Schema = dict[str, Any]
+
+REF = "#/components/schemas/"
+META = "io.k8s.apimachinery.pkg.apis.meta.v1"
+QUANTITY = "io.k8s.apimachinery.pkg.api.resource.Quantity"
+INT_OR_STRING = "io.k8s.apimachinery.pkg.util.intstr.IntOrString"
+TIME, MICRO_TIME, FIELDS_V1 = f"{META}.Time", f"{META}.MicroTime", f"{META}.FieldsV1"
+
+SCALARS: Mapping[str, Schema] = {
+    QUANTITY: {
+        "description": "An exact number with a suffix, such as 500m or 1Gi.",
+        "oneOf": [{"type": "string"}, {"type": "number"}],
+    },
+    INT_OR_STRING: {
+        "description": "A number, or the name of one.",
+        "format": "int-or-string",
+        "oneOf": [{"type": "integer"}, {"type": "string"}],
+    },
+    TIME: {"description": "A time in whole seconds, RFC 3339.", "type": "string", "format": "date-time"},
+    MICRO_TIME: {"description": "A time in microseconds, RFC 3339.", "type": "string", "format": "date-time"},
+    FIELDS_V1: {"description": "A set of fields, as a tree of their names.", "type": "object"},
+}
+
+_TIMES = {"date-time": TIME, "micro-time": MICRO_TIME}
+_PACKAGES = {
+    meta.__name__: META,
+    meta.__name__: META,
+    errors.__name__: META,
+    coordination.__name__: "io.k8s.api.coordination.v1",
+    authentication.__name__: "io.k8s.api.authentication.v1",
+    authorization.__name__: "io.k8s.api.authorization.v1",
+    policy.__name__: "io.k8s.api.policy.v1",
+    discovery.__name__: "io.k8s.api.discovery.v1",
+    priority_class.__name__: "io.k8s.api.scheduling.v1",
+    rbac.__name__: "io.k8s.api.rbac.v1",
+    runtime_class.__name__: "io.k8s.api.node.v1",
+}
+_EMPTY: Mapping[Any, Any] = {str: "", int: 0, bool: False}
+_CORE = "io.k8s.api.core.v1"
+_TOKEN_TYPES = (
+    TokenRequest,
+    TokenRequestSpec,
+    TokenRequestStatus,
+    BoundObjectReference,
+)
+_OF_TYPE: Mapping[type, str] = {
+    **{type_: f"io.k8s.api.authentication.v1.{type_.__name__}" for type_ in _TOKEN_TYPES},
+    EventsEvent: "io.k8s.api.events.v1.Event",
+    Eviction: "io.k8s.api.policy.v1.Eviction",
+    EventsSeries: "io.k8s.api.events.v1.EventSeries",
+    authorization.FieldSelectorRequirement: f"{META}.FieldSelectorRequirement",
+    SlicePort: "io.k8s.api.discovery.v1.EndpointPort",
+}
+
+
+def schema_name(type_: type[msgspec.Struct]) -> str:
+    return _OF_TYPE.get(type_) or f"{_PACKAGES.get(type_.__module__, _CORE)}.{type_.__name__}"
+
+
+def reference(name: str) -> Schema:
+    return {"$ref": REF + name}
+
+
+def schemas_of(stored: list[type[KubeObject]], bodies: list[type[KubeObject]]) -> dict[str, Schema]:
+    """The schemas of what is stored, of its lists, of what is posted, and of all they refer to, by name."""
+    found = dict(SCALARS)
+    waiting: list[type[msgspec.Struct]] = [
+        *stored,
+        *bodies,
+        meta.ListMeta,
+        DeleteOptions,
+        Status,
+    ]
+    while waiting:
+        type_ = waiting.pop()
+        name = schema_name(type_)
+        if name not in found:
+            found[name] = _struct(type_)
+            waiting.extend(_parts(type_))
+    for root in stored:
+        found[f"{schema_name(root)}List"] = _list(root)
+    # Every group version has options of its own, which are all the same type.
+    groups = sorted({"", *(root.API_VERSION.rpartition("/")[0] for root in stored)})
+    found[schema_name(DeleteOptions)]["x-kubernetes-group-version-kind"] = [
+        {"group": group, "kind": "DeleteOptions", "version": "v1"} for group in groups
+    ]
+    return dict(sorted(found.items()))
+
+
+def group_version_kind(type_: type[KubeObject], suffix: str = "") -> Schema:
+    group, _, version = type_.API_VERSION.rpartition("/")
+    return {"group": group, "kind": type_.KIND + suffix, "version": version}
+
+
+def _struct(type_: type[msgspec.Struct]) -> Schema:
+    infos = fields_of(type_)
+    schema: Schema = {"type": "object"}
+    if description := describe_type(type_.__name__):
+        schema["description"] = description
+    defaults = _defaults(type_)
+    schema["properties"] = {
+        wire: {**_property(type_, info), **defaults.get(wire, {})} for wire, info in sorted(infos.items())
+    }
+    if required := sorted(_required(type_)):
+        schema["required"] = required
+    if getattr(type_, "ATOMIC", False):
+        schema["x-kubernetes-map-type"] = "atomic"
+    if union := UNIONS.get(type_.__name__):
+        schema["x-kubernetes-unions"] = [union]
+    if issubclass(type_, KubeObject) and type_.KIND:
+        schema["x-kubernetes-group-version-kind"] = [group_version_kind(type_)]
+    elif type_ is Status:
+        schema["x-kubernetes-group-version-kind"] = [{"group": "", "kind": "Status", "version": "v1"}]
+    return schema
+
+
+def _list(root: type[KubeObject]) -> Schema:
+    properties = {
+        "apiVersion": {"type": "string", "description": describe_field("List", "apiVersion")},
+        "items": {
+            "type": "array",
+            "items": reference(schema_name(root)),
+            "description": describe_field("List", "items"),
+        },
+        "kind": {"type": "string", "description": describe_field("List", "kind")},
+        "metadata": {
+            "allOf": [reference(f"{META}.ListMeta")],
+            "default": {},
+            "description": describe_field("List", "metadata"),
+        },
+    }
+    return {
+        "type": "object",
+        "description": f"A list of {root.KIND} objects.",
+        "properties": properties,
+        "required": ["items"],
+        "x-kubernetes-group-version-kind": [group_version_kind(root, "List")],
+    }
+
+
+def _property(owner: type[msgspec.Struct], info: FieldInfo) -> Schema:
+    schema = _value(info.type, info.format)
+    if "$ref" in schema:
+        # Beside a reference nothing else is read.
+        schema = {"allOf": [schema]}
+    if description := describe_field(owner.__name__, info.wire):
+        schema = {"description": description, **schema}
+    is_list = typing.get_origin(info.type) is list
+    if values := _values(owner, info):
+        (schema["items"] if is_list else schema)["enum"] = values
+    return {**schema, **_extensions(info.merge, is_list=is_list)}
+
+
+def _values(owner: type[msgspec.Struct], info: FieldInfo) -> list[str]:
+    """Those a field may have, or that what is in it may have."""
+    if info.wire == "stopSignal":
+        return sorted(STOP_SIGNALS["linux"])
+    return list(ENUMS.get((owner.__name__, info.wire), ()))
+
+
+def _extensions(merge: fields.Merge, *, is_list: bool) -> Schema:
+    found: Schema = {}
+    if merge.list_map_keys:
+        found["x-kubernetes-list-map-keys"] = list(merge.list_map_keys)
+    if is_list:
+        found["x-kubernetes-list-type"] = merge.list_type or "atomic"
+    if merge.map_type:
+        found["x-kubernetes-map-type"] = merge.map_type
+    if merge.key:
+        found["x-kubernetes-patch-merge-key"] = merge.key
+    if merge.strategies:
+        found["x-kubernetes-patch-strategy"] = ",".join(merge.strategies)
+    return found
+
+
+def _value(annotation: Any, form: str) -> Schema:
+    """`form` is the format of a scalar, or of the scalars held."""
+    origin = typing.get_origin(annotation)
+    if origin is list:
+        return {"type": "array", "items": _value(item_type(annotation), form)}
+    if origin is dict:
+        return {"type": "object", "additionalProperties": _value(item_type(annotation), form)}
+    if origin in (types.UnionType, typing.Union):
+        return reference(INT_OR_STRING)
+    if annotation is Quantity:
+        return reference(QUANTITY)
+    if annotation is msgspec.Raw:
+        return reference(FIELDS_V1)
+    if is_struct(annotation):
+        return reference(schema_name(annotation))
+    return _scalar(annotation, form)
+
+
+def _scalar(annotation: Any, form: str) -> Schema:
+    if annotation is bool:
+        return {"type": "boolean"}
+    if annotation is int:
+        return {"type": "integer", "format": form or "int32"}
+    if annotation is float:
+        return {"type": "number", "format": "double"}
+    if annotation is bytes:
+        return {"type": "string", "format": "byte"}
+    if form in _TIMES:
+        return reference(_TIMES[form])
+    return {"type": "string"}
+
+
+def _required(type_: type[msgspec.Struct]) -> Iterator[str]:
+    """Scalars that are always written have no meaning when they are missing, but for a few."""
+    for field in msgspec.structs.fields(type_):
+        name = (type_.__name__, field.encode_name)
+        if name in REQUIRED or (field.default_factory in _EMPTY and name not in OPTIONAL):
+            yield field.encode_name
+
+
+def _defaults(type_: type[msgspec.Struct]) -> dict[str, Schema]:
+    """What fields have that are not sent: an object that is always there is empty, so is a scalar."""
+    infos = fields_of(type_)
+    found: dict[str, Schema] = {}
+    for field in msgspec.structs.fields(type_):
+        wire, name = field.encode_name, (type_.__name__, field.encode_name)
+        if is_struct(infos[wire].type):
+            value: Any = None if field.default is None else {}
+        elif infos[wire].format in _TIMES or name in NO_DEFAULT or infos[wire].type not in _EMPTY:
+            value = None
+        else:
+            value = DEFAULTS.get(name, _EMPTY.get(field.default_factory))
+        if value is not None:
+            found[wire] = {"default": value}
+    return found
+
+
+def _parts(type_: type[msgspec.Struct]) -> Iterator[type[msgspec.Struct]]:
+    for info in fields_of(type_).values():
+        annotation = info.type
+        while typing.get_origin(annotation) in (list, dict):
+            annotation = item_type(annotation)
+        if is_struct(annotation):
+            yield annotation

@@ -1,1 +1,0 @@
-"""What the containers of a pod must be: of all three lists."""

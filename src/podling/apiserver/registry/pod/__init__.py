@@ -1,1 +1,0 @@
-"""What a pod as a whole must be, may become, and shows."""

@@ -1,1 +1,0 @@
-"""What a pod may say about where it runs."""

@@ -1,1 +1,0 @@
-"""Services: what their type calls for, what an update takes over, and what is wrong with one."""

@@ -1,1 +1,0 @@
-"""What the volumes of a pod must be, source by source."""

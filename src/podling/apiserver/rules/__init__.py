@@ -1,0 +1,1 @@
+"""Validation, pure: from a value and its path to the faults that Kubernetes would name."""

@@ -1,0 +1,130 @@
+"""The ways a field can be wrong, in Kubernetes' words: what validation returns.
+
+A path is written as Kubernetes shows it: `spec.containers[0].name`, `metadata.labels`.
+
+What differs between two objects, in lines to read: `- spec.nodeName: "a"`, `+ spec.nodeName: "b"`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from collections.abc import Set as AbstractSet
+from typing import Any
+
+import msgspec
+
+from podling.model.codec import json
+from podling.model.errors import Cause
+from podling.model.quantity import Quantity
+
+IMMUTABLE = "field is immutable"
+
+
+def required(path: str, detail: str = "") -> Cause:
+    return Cause("FieldValueRequired", _message("Required value", detail), path)
+
+
+def invalid(path: str, value: Any, detail: str) -> Cause:
+    return Cause("FieldValueInvalid", _message(f"Invalid value: {shown(value)}", detail), path)
+
+
+def forbidden(path: str, detail: str) -> Cause:
+    return Cause("FieldValueForbidden", _message("Forbidden", detail), path)
+
+
+def duplicate(path: str, value: Any, detail: str = "") -> Cause:
+    return Cause("FieldValueDuplicate", _message(f"Duplicate value: {shown(value)}", detail), path)
+
+
+def not_found(path: str, value: Any, detail: str = "") -> Cause:
+    return Cause("FieldValueNotFound", _message(f"Not found: {shown(value)}", detail), path)
+
+
+def not_supported(path: str, value: Any, supported: Iterable[str]) -> Cause:
+    """The supported values are listed as given; those of a set in order."""
+    ordered = sorted(supported) if isinstance(supported, AbstractSet) else supported
+    values = ", ".join(f'"{one}"' for one in ordered)
+    return Cause(
+        "FieldValueNotSupported", f"Unsupported value: {shown(value)}: supported values: {values}", path
+    )
+
+
+def too_long(path: str, limit: int) -> Cause:
+    return Cause("FieldValueTooLong", f"Too long: may not be more than {limit} bytes", path)
+
+
+def too_many(path: str, count: int, limit: int) -> Cause:
+    items = "item" if limit == 1 else "items"
+    return Cause("FieldValueTooMany", f"Too many: {count}: must have at most {limit} {items}", path)
+
+
+def shown(value: Any) -> str:
+    """A value as error messages show it: strings and structs as JSON, others plainly."""
+    if isinstance(value, bool) or value is None:
+        return {True: "true", False: "false", None: "null"}[value]
+    if isinstance(value, Quantity):
+        return f'"{value}"'
+    if isinstance(value, str | dict | list | msgspec.Struct):
+        return json.encode(value).decode()
+    return str(value)
+
+
+def at_least(path: str, value: int, least: int) -> list[Cause]:
+    """One fault when `value` is below `least`, 0 or 1."""
+    if value >= least:
+        return []
+    detail = "must be greater than or equal to 0" if least == 0 else f"must be greater than {least - 1}"
+    return [invalid(path, value, detail)]
+
+
+def between(path: str, value: int, least: int, most: int) -> list[Cause]:
+    if least <= value <= most:
+        return []
+    return [invalid(path, value, f"must be between {least} and {most}, inclusive")]
+
+
+def one_of(path: str, value: str, supported: Iterable[str]) -> list[Cause]:
+    """Faults of a required choice."""
+    if not value:
+        return [required(path)]
+    return [] if value in supported else [not_supported(path, value, supported)]
+
+
+def choice(path: str, value: str | None, supported: Iterable[str]) -> list[Cause]:
+    """Faults of a choice that may be left open."""
+    return [] if value is None or value in supported else [not_supported(path, value, supported)]
+
+
+def all_invalid(path: str, value: Any, problems: Iterable[str]) -> list[Cause]:
+    return [invalid(path, value, problem) for problem in problems]
+
+
+def _message(what: str, detail: str) -> str:
+    return f"{what}: {detail}" if detail else what
+
+
+MISSING = object()
+
+
+def difference(old: Any, new: Any, path: str) -> str:
+    return "\n".join(_lines(json.to_data(old), json.to_data(new), path))
+
+
+def _lines(old: Any, new: Any, path: str) -> Iterator[str]:
+    if old == new:
+        return
+    if isinstance(old, dict) and isinstance(new, dict):
+        for key in sorted(old.keys() | new.keys()):
+            yield from _lines(old.get(key, MISSING), new.get(key, MISSING), f"{path}.{key}")
+    elif isinstance(old, list) and isinstance(new, list):
+        for i in range(max(len(old), len(new))):
+            yield from _lines(_at(old, i), _at(new, i), f"{path}[{i}]")
+    else:
+        if old is not MISSING:
+            yield f"- {path}: {shown(old)}"
+        if new is not MISSING:
+            yield f"+ {path}: {shown(new)}"
+
+
+def _at(items: list[Any], i: int) -> Any:
+    return items[i] if i < len(items) else MISSING

@@ -1,0 +1,187 @@
+"""What is wrong with an object's metadata: the same rules for every kind, in Kubernetes' words.
+
+Only the name has a rule that differs: most kinds want a DNS subdomain, some a DNS label.
+
+Faults of label selectors: what they ask of a label, and how.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+
+from podling.apiserver.rules.field import IMMUTABLE, all_invalid, forbidden, invalid, required, too_long
+from podling.model import names
+from podling.model.errors import Cause
+from podling.model.types.meta import LabelSelector, ObjectMeta, OwnerReference
+
+ANNOTATIONS_LIMIT = 256 * 1024
+ORPHAN, FOREGROUND = "orphan", "foregroundDeletion"
+STANDARD_FINALIZERS = frozenset({"kubernetes", ORPHAN, FOREGROUND})
+
+NameRule = Callable[[str], list[str]]
+
+
+def validate(
+    meta: ObjectMeta, *, namespaced: bool = True, name_rule: NameRule = names.dns1123_subdomain
+) -> list[Cause]:
+    return [
+        *_validate_name(meta, name_rule),
+        *_validate_namespace(meta.namespace, namespaced),
+        *validate_labels(meta.labels, "metadata.labels"),
+        *validate_annotations(meta.annotations, "metadata.annotations"),
+        *_validate_owners(meta.owner_references),
+        *_validate_finalizers(meta.finalizers, "metadata.finalizers"),
+        *_validate_unqualified(meta.finalizers, "metadata.finalizers"),
+    ]
+
+
+def validate_update(new: ObjectMeta, old: ObjectMeta) -> list[Cause]:
+    """What of an object's metadata no update may change."""
+    causes = []
+    for attribute, wire in _IMMUTABLE:
+        value = getattr(new, attribute)
+        if value != getattr(old, attribute):
+            causes.append(invalid(f"metadata.{wire}", value if value != "" else None, IMMUTABLE))
+    known = frozenset(old.finalizers)
+    added = [finalizer for finalizer in new.finalizers if finalizer not in known]
+    if old.deletion_timestamp and added:
+        listed = ", ".join(f'"{finalizer}"' for finalizer in added)
+        why = "no new finalizers can be added if the object is being deleted"
+        causes.append(forbidden("metadata.finalizers", f"{why}, found new finalizers []string{{{listed}}}"))
+    return causes
+
+
+_IMMUTABLE = (
+    ("name", "name"),
+    ("namespace", "namespace"),
+    ("uid", "uid"),
+    ("creation_timestamp", "creationTimestamp"),
+    ("deletion_timestamp", "deletionTimestamp"),
+    ("deletion_grace_period_seconds", "deletionGracePeriodSeconds"),
+)
+
+
+def validate_labels(labels: dict[str, str], path: str) -> list[Cause]:
+    causes = []
+    for key, value in labels.items():
+        causes += validate_label_key(key, path)
+        causes += all_invalid(path, value, names.label_value(value))
+    return causes
+
+
+def validate_label_key(key: str, path: str) -> list[Cause]:
+    return all_invalid(path, key, names.qualified_name(key))
+
+
+def validate_annotations(annotations: dict[str, str], path: str) -> list[Cause]:
+    causes = []
+    size = 0
+    for key, value in annotations.items():
+        causes += all_invalid(path, key, names.qualified_name(key.lower()))
+        size += len(key.encode()) + len(value.encode())
+    if size > ANNOTATIONS_LIMIT:
+        causes.append(too_long(path, ANNOTATIONS_LIMIT))
+    return causes
+
+
+def validate_finalizer(finalizer: str, path: str) -> Iterator[Cause]:
+    """One that stands alone, such as a namespace's own."""
+    yield from all_invalid(path, finalizer, names.qualified_name(finalizer))
+    yield from _validate_standard(finalizer, path)
+
+
+def _validate_unqualified(finalizers: list[str], path: str) -> Iterator[Cause]:
+    for i, finalizer in enumerate(finalizers):
+        yield from _validate_standard(finalizer, f"{path}[{i}]")
+
+
+def _validate_standard(finalizer: str, path: str) -> Iterator[Cause]:
+    if "/" not in finalizer and finalizer not in STANDARD_FINALIZERS:
+        yield invalid(path, finalizer, "name is neither a standard finalizer name nor is it fully qualified")
+
+
+def _validate_finalizers(finalizers: list[str], path: str) -> list[Cause]:
+    causes = []
+    for finalizer in finalizers:
+        causes += all_invalid(path, finalizer, names.qualified_name(finalizer))
+    if ORPHAN in finalizers and FOREGROUND in finalizers:
+        why = f"finalizer {ORPHAN} and {FOREGROUND} cannot be both set"
+        causes.append(invalid(path, finalizers, why))
+    return causes
+
+
+def _validate_name(meta: ObjectMeta, rule: NameRule) -> list[Cause]:
+    causes = []
+    if meta.generate_name:
+        causes += all_invalid("metadata.generateName", meta.generate_name, rule(_masked(meta.generate_name)))
+    if not meta.name:
+        causes.append(required("metadata.name", "name or generateName is required"))
+    else:
+        causes += all_invalid("metadata.name", meta.name, rule(meta.name))
+    return causes
+
+
+def _masked(prefix: str) -> str:
+    """A prefix may end in a dash; the name made of it will not."""
+    return f"{prefix[:-1]}a" if len(prefix) > 1 and prefix.endswith("-") else prefix
+
+
+def _validate_namespace(namespace: str, namespaced: bool) -> list[Cause]:
+    if not namespaced:
+        return [forbidden("metadata.namespace", "not allowed on this type")] if namespace else []
+    if not namespace:
+        return [required("metadata.namespace")]
+    return all_invalid("metadata.namespace", namespace, names.dns1123_label(namespace))
+
+
+def _validate_owners(owners: list[OwnerReference]) -> list[Cause]:
+    causes: list[Cause] = []
+    for i, owner in enumerate(owners):
+        path = f"metadata.ownerReferences[{i}]"
+        causes += _validate_owner(owner, path)
+    controllers = [owner for owner in owners if owner.controller]
+    if len(controllers) > 1:
+        why = (
+            'Only one reference can have Controller set to true. Found "true" in references for '
+            f"{controllers[0].name} and {controllers[1].name}"
+        )
+        causes.append(invalid("metadata.ownerReferences", owners, why))
+    return causes
+
+
+def _validate_owner(owner: OwnerReference, path: str) -> Iterable[Cause]:
+    for wire, value, what in (
+        ("apiVersion", owner.api_version, "version must not be empty"),
+        ("kind", owner.kind, "must not be empty"),
+        ("name", owner.name, "must not be empty"),
+        ("uid", owner.uid, "must not be empty"),
+    ):
+        if not value:
+            yield invalid(f"{path}.{wire}", value, what)
+    if owner.kind == "Event" and owner.api_version == "v1":
+        yield invalid(path, f"{owner.api_version}, Kind={owner.kind}", "is disallowed from being an owner")
+
+
+def validate_label_selector(selector: LabelSelector | None, path: str) -> Iterator[Cause]:
+    if selector is None:
+        return
+    yield from validate_labels(selector.match_labels, f"{path}.matchLabels")
+    for i, expression in enumerate(selector.match_expressions):
+        where = f"{path}.matchExpressions[{i}]"
+        yield from validate_values(expression.operator, expression.values, where)
+        yield from validate_label_key(expression.key, f"{where}.key")
+        for j, value in enumerate(expression.values):
+            yield from all_invalid(f"{where}.values[{j}]", value, names.label_value(value))
+
+
+def validate_values(operator: str, values: list[str], path: str) -> Iterator[Cause]:
+    """Of a requirement: how many values its operator takes."""
+    if operator in ("In", "NotIn"):
+        if not values:
+            yield required(f"{path}.values", "must be specified when `operator` is 'In' or 'NotIn'")
+    elif operator in ("Exists", "DoesNotExist"):
+        if values:
+            why = "may not be specified when `operator` is 'Exists' or 'DoesNotExist'"
+            yield forbidden(f"{path}.values", why)
+    else:
+        yield invalid(f"{path}.operator", operator, "not a valid selector operator")

@@ -1,0 +1,113 @@
+"""Faults of the annotations that mean something to a pod, and of their agreement with the fields they became.
+
+Keys appear in paths as Kubernetes writes them: some in brackets, some behind a dot.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+import msgspec
+
+from podling.apiserver.rules.container.security import LOCAL, validate_match
+from podling.apiserver.rules.containers import containers_with_paths
+from podling.apiserver.rules.field import forbidden, invalid
+from podling.apiserver.rules.paths import validate_descending
+from podling.apiserver.rules.scheduling import validate_tolerations
+from podling.model.errors import Cause
+from podling.model.types.pod import PodSpec, Toleration
+
+MIRROR = "kubernetes.io/config.mirror"
+TOLERATIONS = "scheduler.alpha.kubernetes.io/tolerations"
+DELETION_COST = "controller.kubernetes.io/pod-deletion-cost"
+POD_SECCOMP = "seccomp.security.alpha.kubernetes.io/pod"
+SECCOMP = "container.seccomp.security.alpha.kubernetes.io/"
+APP_ARMOR = "container.apparmor.security.beta.kubernetes.io/"
+SECCOMP_PROFILES = ("runtime/default", "docker/default", "unconfined")
+APP_ARMOR_PROFILES = ("", "runtime/default", "unconfined")
+
+_tolerations = msgspec.json.Decoder(list[Toleration])
+
+
+def validate_pod_annotations(annotations: Mapping[str, str], spec: PodSpec, path: str) -> Iterator[Cause]:
+    if not annotations:
+        return
+    if MIRROR in annotations and not spec.node_name:
+        why = "must set spec.nodeName if mirror pod annotation is set"
+        yield invalid(f"{path}[{MIRROR}]", annotations[MIRROR], why)
+    if annotations.get(TOLERATIONS):
+        yield from _validate_tolerations(annotations[TOLERATIONS], path)
+    cost = annotations.get(DELETION_COST)
+    if cost is not None and not _is_cost(cost):
+        yield invalid(f"{path}[{DELETION_COST}]", cost, "must be a 32bit integer")
+    for key, profile in annotations.items():
+        if key == POD_SECCOMP or key.startswith(SECCOMP):
+            yield from _validate_seccomp(profile, f"{path}.{key}")
+        elif key.startswith(APP_ARMOR):
+            yield from _validate_app_armor(key, profile, spec, path)
+
+
+def _validate_tolerations(text: str, path: str) -> Iterator[Cause]:
+    try:
+        tolerations = _tolerations.decode(text)
+    except msgspec.DecodeError as error:
+        yield invalid(path, TOLERATIONS, str(error))
+        return
+    yield from validate_tolerations(tolerations, f"{path}.{TOLERATIONS}")
+
+
+def _is_cost(text: str) -> bool:
+    """A decimal number without plus or leading zeros."""
+    digits = text.removeprefix("-")
+    if not (digits.isascii() and digits.isdecimal()) or (text[0] == "0" and text != "0"):
+        return False
+    return len(digits) <= 10 and -(1 << 31) <= int(text) < 1 << 31
+
+
+def _validate_seccomp(profile: str, path: str) -> Iterator[Cause]:
+    if profile.startswith(LOCAL):
+        yield from validate_descending(profile.removeprefix(LOCAL), path)
+    elif profile not in SECCOMP_PROFILES:
+        yield invalid(path, profile, "must be a valid seccomp profile")
+
+
+def _validate_app_armor(key: str, profile: str, spec: PodSpec, path: str) -> Iterator[Cause]:
+    name = key.removeprefix(APP_ARMOR)
+    if all(container.name != name for container, _ in containers_with_paths(spec, "")):
+        yield invalid(f"{path}[{key}]", name, "container not found")
+    if profile not in APP_ARMOR_PROFILES and not profile.startswith(LOCAL):
+        yield invalid(f"{path}[{key}]", profile, f'invalid AppArmor profile name: "{profile}"')
+
+
+def validate_agreement(annotations: Mapping[str, str], spec: PodSpec, path: str) -> Iterator[Cause]:
+    """Of a new pod: what is said by annotation and by field must be the same."""
+    if not annotations:
+        return
+    pod = spec.security_context
+    if pod is not None and pod.seccomp_profile is not None and POD_SECCOMP in annotations:
+        where = f"{path}.securityContext.seccompProfile"
+        yield from validate_match(pod.seccomp_profile, annotations[POD_SECCOMP], where, "seccomp")
+    windows = spec.os is not None and spec.os.name == "windows"
+    for container, where in containers_with_paths(spec, path):
+        context, where = container.security_context, f"{where}.securityContext"
+        seccomp = context.seccomp_profile if context is not None else None
+        annotation = annotations.get(SECCOMP + container.name)
+        if seccomp is not None and annotation is not None:
+            yield from validate_match(seccomp, annotation, f"{where}.seccompProfile", "seccomp")
+        app_armor = context.app_armor_profile if context is not None else None
+        app_armor = app_armor or (pod.app_armor_profile if pod is not None else None)
+        annotation = annotations.get(APP_ARMOR + container.name)
+        if app_armor is not None and annotation is not None and not windows:
+            yield from validate_match(app_armor, annotation, f"{where}.appArmorProfile", "apparmor")
+
+
+def validate_annotation_updates(new: Mapping[str, str], old: Mapping[str, str], path: str) -> Iterator[Cause]:
+    """What containers are confined by, and whose pod it is, is settled when it is made."""
+    for key in old.keys() | new.keys():
+        if key != MIRROR and not key.startswith(APP_ARMOR):
+            continue
+        what = "mirror pod annotation" if key == MIRROR else "AppArmor annotations"
+        if key not in old:
+            yield forbidden(f"{path}[{key}]", f"may not add {what}")
+        elif new.get(key) != old[key]:
+            yield forbidden(f"{path}[{key}]", f"may not remove or update {what}")

@@ -1,0 +1,182 @@
+"""What a service gets without asking, but for its addresses, which admission gives out.
+
+What is said of a service that is taken, and has what is ignored, goes out of use or is oddly written.
+
+What an update takes over from the service before, and what it lets go of.
+
+The fields of a service depend on each other, and writers know only some of them: one leaves out what was
+given out, another changes the type and sends everything else back as it was. What is plainly meant is done;
+what a writer did change himself is left as he wrote it, for validation to judge.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from podling.apiserver.rules.addresses import warn_of_cidr, warn_of_ip, warn_of_ips
+from podling.apiserver.rules.service.addresses import (
+    CLUSTER_IP,
+    EXTERNAL,
+    HEADLESS,
+    LOAD_BALANCER,
+    is_reached_from_outside,
+    needs_cluster_ip,
+    needs_health_check,
+    needs_node_ports,
+)
+from podling.apiserver.rules.service.service import HINTS, TOPOLOGY_MODE
+from podling.model.types.service import (
+    ClientIPConfig,
+    LoadBalancerStatus,
+    Service,
+    ServiceSpec,
+    SessionAffinityConfig,
+)
+
+STICKY_SECONDS = 3 * 60 * 60
+CLUSTER, VIP = "Cluster", "VIP"
+
+
+def default_service(service: Service) -> None:
+    spec = service.spec
+    spec.type = spec.type or CLUSTER_IP
+    for port in spec.ports:
+        port.protocol = port.protocol or "TCP"
+        port.target_port = port.target_port or port.port
+    _default_affinity(spec)
+    if is_reached_from_outside(spec):
+        spec.external_traffic_policy = spec.external_traffic_policy or CLUSTER
+    if spec.type != EXTERNAL:
+        spec.internal_traffic_policy = spec.internal_traffic_policy or CLUSTER
+    if spec.type == LOAD_BALANCER:
+        _default_load_balancer(service)
+
+
+def _default_affinity(spec: ServiceSpec) -> None:
+    spec.session_affinity = spec.session_affinity or "None"
+    if spec.session_affinity == "None":
+        spec.session_affinity_config = None
+    elif spec.session_affinity == "ClientIP":
+        config = spec.session_affinity_config
+        if config is None or config.client_ip is None or config.client_ip.timeout_seconds is None:
+            spec.session_affinity_config = SessionAffinityConfig(
+                client_ip=ClientIPConfig(timeout_seconds=STICKY_SECONDS)
+            )
+
+
+def _default_load_balancer(service: Service) -> None:
+    if service.spec.allocate_load_balancer_node_ports is None:
+        service.spec.allocate_load_balancer_node_ports = True
+    for ingress in service.status.load_balancer.ingress:
+        if ingress.ip and ingress.ip_mode is None:
+            ingress.ip_mode = VIP
+
+
+def service_warnings(service: Service) -> Iterator[str]:
+    spec = service.spec
+    if HINTS in service.metadata.annotations:
+        yield f"annotation {HINTS} is deprecated, please use {TOPOLOGY_MODE} instead"
+    if spec.cluster_ip not in ("", HEADLESS):
+        yield from warn_of_ips(spec.cluster_ips, "spec.clusterIPs")
+    if _is_headless(spec):
+        yield from _ignored_of_headless(spec)
+    yield from warn_of_ips(spec.external_ips, "spec.externalIPs")
+    if spec.external_ips and not _is_headless(spec) and spec.type != EXTERNAL:
+        yield "spec.externalIPs is deprecated and may no longer be implemented in some clusters"
+    if spec.load_balancer_ip:
+        yield from warn_of_ip(spec.load_balancer_ip, "spec.loadBalancerIP")
+    for i, cidr in enumerate(spec.load_balancer_source_ranges):
+        yield from warn_of_cidr(cidr, f"spec.loadBalancerSourceRanges[{i}]")
+    if spec.type == EXTERNAL and spec.external_ips:
+        yield f'spec.externalIPs is ignored when spec.type is "{EXTERNAL}"'
+    if spec.type != EXTERNAL and spec.external_name:
+        yield f'spec.externalName is ignored when spec.type is not "{EXTERNAL}"'
+    if spec.traffic_distribution == "PreferClose":
+        yield 'spec.trafficDistribution: "PreferClose" is deprecated; use "PreferSameZone"'
+
+
+def _is_headless(spec: ServiceSpec) -> bool:
+    return spec.type == "ClusterIP" and spec.cluster_ip == HEADLESS
+
+
+def _ignored_of_headless(spec: ServiceSpec) -> Iterator[str]:
+    if spec.load_balancer_ip:
+        yield "spec.loadBalancerIP is ignored for headless services"
+    if spec.external_ips:
+        yield "spec.externalIPs is ignored for headless services"
+    if spec.session_affinity != "None":
+        yield "spec.SessionAffinity is ignored for headless services"
+
+
+def carry_over(new: Service, old: Service) -> None:
+    _keep_given_out(new.spec, old.spec)
+    _agree_on_addresses(new.spec, old.spec)
+    _drop_what_the_type_has_not(new.spec, old.spec)
+    if new.spec.type != LOAD_BALANCER:
+        new.status.load_balancer = LoadBalancerStatus()
+
+
+def name_all_addresses(new: ServiceSpec) -> None:
+    """Of a new service: an older client names only the first."""
+    if new.cluster_ip and not new.cluster_ips:
+        new.cluster_ips = [new.cluster_ip]
+
+
+def _keep_given_out(new: ServiceSpec, old: ServiceSpec) -> None:
+    if needs_cluster_ip(new) and needs_cluster_ip(old):
+        new.cluster_ip = new.cluster_ip or old.cluster_ip
+        if not new.cluster_ips and new.cluster_ip == old.cluster_ip:
+            new.cluster_ips = list(old.cluster_ips)
+    if needs_node_ports(new) and needs_node_ports(old):
+        _keep_node_ports(new, old)
+    if needs_health_check(new) and needs_health_check(old):
+        new.health_check_node_port = new.health_check_node_port or old.health_check_node_port
+
+
+def _keep_node_ports(new: ServiceSpec, old: ServiceSpec) -> None:
+    """Each port's, by name, unless another has it now."""
+    used = _node_ports(new) & _node_ports(old)
+    before = {port.name: port.node_port for port in old.ports}
+    for port in new.ports:
+        kept = before.get(port.name, 0)
+        if not port.node_port and kept not in used:
+            port.node_port = kept
+
+
+def _agree_on_addresses(new: ServiceSpec, old: ServiceSpec) -> None:
+    """`clusterIP` and `clusterIPs` say the same; who changes only one means both."""
+    if new.cluster_ip == old.cluster_ip:
+        new.cluster_ips = new.cluster_ips or list(old.cluster_ips)
+    elif new.cluster_ips == old.cluster_ips:
+        new.cluster_ips = [new.cluster_ip] if new.cluster_ip else []
+
+
+def _drop_what_the_type_has_not(new: ServiceSpec, old: ServiceSpec) -> None:
+    if needs_cluster_ip(old) and not needs_cluster_ip(new):
+        _drop_addresses(new, old)
+    if needs_node_ports(old) and not needs_node_ports(new) and _node_ports(new) <= _node_ports(old):
+        for port in new.ports:
+            port.node_port = 0
+    if needs_health_check(old) and not needs_health_check(new):
+        _drop_same(new, old, "health_check_node_port", 0)
+    if old.type == LOAD_BALANCER and new.type != LOAD_BALANCER:
+        _drop_same(new, old, "allocate_load_balancer_node_ports", None)
+        _drop_same(new, old, "load_balancer_class", None)
+    if is_reached_from_outside(old) and not is_reached_from_outside(new):
+        _drop_same(new, old, "external_traffic_policy", "")
+
+
+def _drop_addresses(new: ServiceSpec, old: ServiceSpec) -> None:
+    if (new.cluster_ip, new.cluster_ips) == (old.cluster_ip, old.cluster_ips):
+        new.cluster_ip, new.cluster_ips = "", []
+    _drop_same(new, old, "ip_families", [])
+    _drop_same(new, old, "ip_family_policy", None)
+
+
+def _drop_same(new: ServiceSpec, old: ServiceSpec, attribute: str, nothing: object) -> None:
+    if getattr(new, attribute) == getattr(old, attribute):
+        setattr(new, attribute, nothing)
+
+
+def _node_ports(spec: ServiceSpec) -> set[int]:
+    return {port.node_port for port in spec.ports if port.node_port}

@@ -1,0 +1,218 @@
+"""Faults of a projected volume: several sources in one directory, whose files may not hide one another.
+
+Faults of the files a volume is made of: keys of objects or fields of the pod, and their modes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from podling.apiserver.rules.container.env import VOLUME_FIELDS, validate_field_ref, validate_resource_ref
+from podling.apiserver.rules.field import all_invalid, forbidden, invalid, not_supported, required
+from podling.apiserver.rules.metadata import validate_label_selector
+from podling.apiserver.rules.paths import validate_not_reserved
+from podling.apiserver.rules.signers import validate_signer
+from podling.model import names
+from podling.model.errors import Cause
+from podling.model.types.volume import (
+    ClusterTrustBundleProjection,
+    ConfigMapVolumeSource,
+    DownwardAPIVolumeFile,
+    DownwardAPIVolumeSource,
+    KeyToPath,
+    PodCertificateProjection,
+    ProjectedVolumeSource,
+    SecretVolumeSource,
+    ServiceAccountTokenProjection,
+    VolumeProjection,
+)
+
+MAX_MODE = 0o777
+MODE_RANGE = "must be a number between 0 and 0777 (octal), both inclusive"
+
+
+def validate_secret(source: SecretVolumeSource, path: str) -> Iterator[Cause]:
+    yield from validate_named(source.secret_name, f"{path}.secretName")
+    yield from validate_mode(source.default_mode, f"{path}.defaultMode")
+    yield from validate_items(source.items, f"{path}.items")
+
+
+def validate_config_map(source: ConfigMapVolumeSource, path: str) -> Iterator[Cause]:
+    yield from validate_named(source.name, f"{path}.name")
+    yield from validate_mode(source.default_mode, f"{path}.defaultMode")
+    yield from validate_items(source.items, f"{path}.items")
+
+
+def validate_downward_api(source: DownwardAPIVolumeSource, path: str) -> Iterator[Cause]:
+    yield from validate_mode(source.default_mode, f"{path}.defaultMode")
+    for file in source.items:
+        yield from validate_file(file, path)
+
+
+def validate_named(value: str, path: str) -> Iterator[Cause]:
+    if not value:
+        yield required(path)
+
+
+def validate_mode(mode: int | None, path: str) -> Iterator[Cause]:
+    if mode is not None and not 0 <= mode <= MAX_MODE:
+        yield invalid(path, mode, MODE_RANGE)
+
+
+def validate_items(items: list[KeyToPath], path: str) -> Iterator[Cause]:
+    for i, item in enumerate(items):
+        where = f"{path}[{i}]"
+        yield from validate_named(item.key, f"{where}.key")
+        yield from validate_file_path(item.path, f"{where}.path")
+        yield from validate_mode(item.mode, f"{where}.mode")
+
+
+def validate_file_path(value: str, path: str) -> Iterator[Cause]:
+    if not value:
+        yield required(path)
+    else:
+        yield from validate_not_reserved(value, path)
+
+
+def validate_file(file: DownwardAPIVolumeFile, path: str) -> Iterator[Cause]:
+    """`path` is that of the source: Kubernetes does not say which of its files it means."""
+    yield from validate_file_path(file.path, f"{path}.path")
+    if file.field_ref is not None:
+        yield from validate_field_ref(file.field_ref, f"{path}.fieldRef", VOLUME_FIELDS)
+        if file.resource_field_ref is not None:
+            why = "fieldRef and resourceFieldRef can not be specified simultaneously"
+            yield invalid(path, "resource", why)
+    elif file.resource_field_ref is not None:
+        yield from validate_resource_ref(file.resource_field_ref, f"{path}.resourceFieldRef", volume=True)
+    else:
+        yield required(path, "one of fieldRef and resourceFieldRef is required")
+    yield from validate_mode(file.mode, f"{path}.mode")
+
+
+MIN_TOKEN_SECONDS, MAX_TOKEN_SECONDS = 600, 1 << 32
+MIN_CERTIFICATE_SECONDS, MAX_CERTIFICATE_SECONDS = 3600, 91 * 24 * 3600
+MAX_KUBERNETES_SECONDS = 24 * 3600
+KEY_TYPES = ("RSA3072", "RSA4096", "ECDSAP256", "ECDSAP384", "ECDSAP521", "ED25519")
+
+
+def validate_projected(projected: ProjectedVolumeSource, path: str) -> Iterator[Cause]:
+    yield from validate_mode(projected.default_mode, f"{path}.defaultMode")
+    paths: set[str] = set()
+    for i, source in enumerate(projected.sources):
+        where = f"{path}.sources[{i}]"
+        yield from _validate_projection(source, where, path)
+        for file, shown in _files(source):
+            if file in paths:
+                yield invalid(path, shown, "conflicting duplicate paths")
+            paths.add(file)
+        if sum(getattr(source, name) is not None for name in source.__struct_fields__) > 1:
+            yield forbidden(where, "may not specify more than 1 volume type per source")
+
+
+def _validate_projection(source: VolumeProjection, path: str, whole: str) -> Iterator[Cause]:
+    if source.secret is not None:
+        yield from validate_named(source.secret.name, f"{path}.secret.name")
+        yield from validate_items(source.secret.items, f"{path}.secret.items")
+    if source.config_map is not None:
+        yield from validate_named(source.config_map.name, f"{path}.configMap.name")
+        yield from validate_items(source.config_map.items, f"{path}.configMap.items")
+    if source.downward_api is not None:
+        for file in source.downward_api.items:
+            yield from validate_file(file, f"{path}.downwardAPI")
+    if source.service_account_token is not None:
+        yield from _validate_token(source.service_account_token, f"{path}.serviceAccountToken", whole)
+    if source.cluster_trust_bundle is not None:
+        yield from _validate_trust_bundle(source.cluster_trust_bundle, f"{path}.clusterTrustBundle")
+    if source.pod_certificate is not None:
+        yield from _validate_certificate(source.pod_certificate, f"{path}.podCertificate")
+
+
+def _files(source: VolumeProjection) -> Iterator[tuple[str, str]]:
+    """Paths, each with what is shown when it is taken. A token's may be taken: that is only warned of."""
+    if source.secret is not None:
+        yield from ((item.path, source.secret.name) for item in source.secret.items if item.path)
+    if source.config_map is not None:
+        yield from ((item.path, source.config_map.name) for item in source.config_map.items if item.path)
+    if source.downward_api is not None:
+        yield from ((item.path, item.path) for item in source.downward_api.items if item.path)
+    if source.cluster_trust_bundle is not None:
+        yield source.cluster_trust_bundle.path, source.cluster_trust_bundle.path
+    if source.pod_certificate is not None:
+        yield from ((file, file) for _, file in _certificate_files(source.pod_certificate))
+
+
+def _validate_token(token: ServiceAccountTokenProjection, path: str, whole: str) -> Iterator[Cause]:
+    """`whole`: the projected volume, which Kubernetes names for a bad path."""
+    seconds = token.expiration_seconds or 0
+    where = f"{path}.expirationSeconds"
+    if seconds < MIN_TOKEN_SECONDS:
+        yield invalid(where, seconds, "may not specify a duration less than 10 minutes")
+    if seconds > MAX_TOKEN_SECONDS:
+        yield invalid(where, seconds, "may not specify a duration larger than 2^32 seconds")
+    if not token.path:
+        yield required(f"{whole}.path")
+    else:
+        yield from validate_not_reserved(token.path, f"{whole}.path")
+
+
+def _validate_trust_bundle(bundle: ClusterTrustBundleProjection, path: str) -> Iterator[Cause]:
+    if bundle.name is not None and bundle.signer_name is not None:
+        yield invalid(path, bundle, "only one of name and signerName may be used")
+    elif bundle.name is not None:
+        if not bundle.name:
+            yield required(f"{path}.name", "must be a valid object name")
+        for fault in _bundle_name_faults(bundle.name):
+            yield invalid(f"{path}.name", bundle.name, f"not a valid clustertrustbundlename: {fault}")
+        if bundle.label_selector is not None:
+            why = "labelSelector must be unset if name is specified"
+            yield invalid(f"{path}.labelSelector", bundle.label_selector, why)
+    elif bundle.signer_name is not None:
+        if not bundle.signer_name:
+            yield required(f"{path}.signerName", "must be a valid signer name")
+        yield from validate_signer(bundle.signer_name, f"{path}.signerName")
+        yield from validate_label_selector(bundle.label_selector, f"{path}.labelSelector")
+    else:
+        yield required(path, "either name or signerName must be specified")
+    if not bundle.path:
+        yield required(f"{path}.path")
+    yield from validate_not_reserved(bundle.path, f"{path}.path")
+
+
+def _bundle_name_faults(name: str) -> list[str]:
+    """The name of a signer's bundle begins with the signer's, colons for its slash: `a.io:b:name`."""
+    return names.dns1123_subdomain(name.rpartition(":")[2])
+
+
+def _certificate_files(certificate: PodCertificateProjection) -> Iterator[tuple[str, str]]:
+    for wire, file in (
+        ("credentialBundlePath", certificate.credential_bundle_path),
+        ("keyPath", certificate.key_path),
+        ("certificateChainPath", certificate.certificate_chain_path),
+    ):
+        if file:
+            yield wire, file
+
+
+def _validate_certificate(certificate: PodCertificateProjection, path: str) -> Iterator[Cause]:
+    yield from validate_signer(certificate.signer_name, f"{path}.signerName")
+    if certificate.key_type not in KEY_TYPES:
+        yield not_supported(f"{path}.keyType", certificate.key_type, KEY_TYPES)
+    where, seconds = f"{path}.maxExpirationSeconds", certificate.max_expiration_seconds
+    if seconds is not None:
+        kubernetes = certificate.signer_name.partition("/")[0].endswith("kubernetes.io")
+        most = MAX_KUBERNETES_SECONDS if kubernetes else MAX_CERTIFICATE_SECONDS
+        if seconds < MIN_CERTIFICATE_SECONDS:
+            yield invalid(
+                where, seconds, f"if provided, maxExpirationSeconds must be >= {MIN_CERTIFICATE_SECONDS}"
+            )
+        if seconds > most:
+            yield invalid(where, seconds, f"if provided, maxExpirationSeconds must be <= {most}")
+    files = list(_certificate_files(certificate))
+    if not files:
+        yield required(
+            path, "specify at least one of credentialBundlePath, keyPath, and certificateChainPath"
+        )
+    for wire, file in files:
+        yield from validate_not_reserved(file, f"{path}.{wire}")
+    for key in certificate.user_annotations:
+        yield from all_invalid(f"{path}.userAnnotations", key, names.qualified_name(key.lower()))

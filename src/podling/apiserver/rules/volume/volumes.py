@@ -1,0 +1,225 @@
+"""Faults of a pod's volumes: their names, and that each has one source, which its own rules then judge.
+
+Paths are written as Kubernetes writes them, where its own spelling of a source differs as well.
+
+Faults of the template of the claim that an ephemeral volume makes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+import msgspec
+
+from podling.apiserver.rules import metadata
+from podling.apiserver.rules.field import (
+    all_invalid,
+    choice,
+    duplicate,
+    forbidden,
+    invalid,
+    not_supported,
+    required,
+)
+from podling.apiserver.rules.metadata import validate_label_selector
+from podling.apiserver.rules.paths import validate_no_backsteps
+from podling.apiserver.rules.volume import drivers
+from podling.apiserver.rules.volume.drivers import validate_initiated, validate_iscsi
+from podling.apiserver.rules.volume.projected import (
+    validate_config_map,
+    validate_downward_api,
+    validate_projected,
+    validate_secret,
+)
+from podling.model import names
+from podling.model.codec.fields import wire_name
+from podling.model.enums import ENUMS
+from podling.model.errors import Cause
+from podling.model.types.meta import ObjectMeta
+from podling.model.types.volume import (
+    EmptyDirVolumeSource,
+    EphemeralVolumeSource,
+    HostPathVolumeSource,
+    ImageVolumeSource,
+    PersistentVolumeClaimSpec,
+    Volume,
+)
+
+ACCESS_MODES = frozenset(("ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod"))
+VOLUME_MODES = frozenset(("Block", "Filesystem"))
+
+
+def validate_ephemeral(source: EphemeralVolumeSource, path: str) -> Iterator[Cause]:
+    template = source.volume_claim_template
+    if template is None:
+        yield required(f"{path}.volumeClaimTemplate")
+        return
+    yield from _validate_template_meta(template.metadata, f"{path}.volumeClaimTemplate.metadata")
+    yield from _validate_claim(template.spec, f"{path}.volumeClaimTemplate.spec")
+
+
+def _validate_template_meta(meta: ObjectMeta, path: str) -> Iterator[Cause]:
+    yield from metadata.validate_annotations(meta.annotations, f"{path}.annotations")
+    yield from metadata.validate_labels(meta.labels, f"{path}.labels")
+    bare = msgspec.structs.replace(meta, annotations={}, labels={})
+    for attribute in bare.__struct_fields__:
+        if getattr(bare, attribute) != getattr(ObjectMeta(), attribute):
+            yield forbidden(f"{path}.{wire_name(attribute)}", "cannot be set")
+
+
+def _validate_claim(spec: PersistentVolumeClaimSpec, path: str) -> Iterator[Cause]:
+    if not spec.access_modes:
+        yield required(f"{path}.accessModes", "at least 1 access mode is required")
+    yield from validate_label_selector(spec.selector, f"{path}.selector")
+    for mode in spec.access_modes:
+        if mode not in ACCESS_MODES:
+            yield not_supported(f"{path}.accessModes", mode, ACCESS_MODES)
+    if "ReadWriteOncePod" in spec.access_modes and len(set(spec.access_modes)) > 1:
+        yield forbidden(f"{path}.accessModes", "may not use ReadWriteOncePod with other access modes")
+    storage = spec.resources.requests.get("storage")
+    if storage is None:
+        yield required(f"{path}.resources[storage]")
+    elif storage.nanos <= 0:
+        yield invalid(f"{path}.resources[storage]", storage, "must be greater than zero")
+    if spec.storage_class_name:
+        for fault in names.dns1123_subdomain(spec.storage_class_name):
+            yield invalid(f"{path}.storageClassName", spec.storage_class_name, fault)
+    yield from choice(f"{path}.volumeMode", spec.volume_mode, VOLUME_MODES)
+
+
+HOST_PATH_TYPES = frozenset(ENUMS["HostPathVolumeSource", "type"])
+PULL_POLICIES = frozenset(ENUMS["Container", "imagePullPolicy"])
+
+
+def validate_volumes(
+    volumes: list[Volume], path: str, pod: str = ""
+) -> tuple[dict[str, Volume], list[Cause]]:
+    """The sound ones by name, and the faults of the others. `pod`: its name, when it is one."""
+    claims = {f"{pod}-{volume.name}" for volume in volumes if volume.ephemeral is not None} if pod else set()
+    sound: dict[str, Volume] = {}
+    causes: list[Cause] = []
+    for i, volume in enumerate(volumes):
+        where = f"{path}[{i}]"
+        faults = [*_validate_source(volume, where, pod), *_validate_name(volume.name, where, sound)]
+        if faults:
+            causes += faults
+        else:
+            sound[volume.name] = volume
+        claim = volume.persistent_volume_claim
+        if claim is not None and claim.claim_name in claims:
+            why = "must not reference a PVC that gets created for an ephemeral volume"
+            causes.append(invalid(f"{where}.persistentVolumeClaim.claimName", claim.claim_name, why))
+    return sound, causes
+
+
+def _validate_name(name: str, path: str, taken: dict[str, Volume]) -> Iterator[Cause]:
+    if not name:
+        yield required(f"{path}.name")
+    else:
+        yield from all_invalid(f"{path}.name", name, names.dns1123_label(name))
+    if name in taken:
+        yield duplicate(f"{path}.name", name)
+
+
+def _validate_source(volume: Volume, path: str, pod: str) -> Iterator[Cause]:
+    given = [i for i, source in enumerate(msgspec.structs.astuple(volume)) if i and source is not None]
+    if not given:
+        yield required(path, "must specify a volume type")
+        return
+    first, *others = (SOURCES[volume.__struct_fields__[i]] for i in given)
+    if others:
+        first, *others = sorted((first, *others), key=lambda source: source.order)
+    source = getattr(volume, first.attribute)
+    if source is volume.image and pod:
+        # A template may leave it to whoever makes pods of it.
+        yield from drivers.requires("reference")(source, f"{path}.image")
+    yield from first.faults(source, f"{path}.{first.wire}")
+    if volume.iscsi is not None:
+        yield from validate_initiated(volume.iscsi, volume.name, path)
+    for other in others:
+        yield forbidden(f"{path}.{other.second}", "may not specify more than 1 volume type")
+    if volume.ephemeral is not None and not others and pod and volume.name:
+        claim = f"{pod}-{volume.name}"
+        for fault in names.dns1123_subdomain(claim):
+            yield invalid(f"{path}.name", volume.name, f'PVC name "{claim}": {fault}')
+
+
+def _validate_empty_dir(source: EmptyDirVolumeSource, path: str) -> Iterator[Cause]:
+    if source.size_limit is not None and source.size_limit.nanos < 0:
+        yield forbidden(f"{path}.sizeLimit", "SizeLimit field must be a valid resource quantity")
+
+
+def _validate_host_path(source: HostPathVolumeSource, path: str) -> Iterator[Cause]:
+    if not source.path:
+        yield required(f"{path}.path")
+        return
+    yield from validate_no_backsteps(source.path, f"{path}.path")
+    yield from choice(f"{path}.type", source.type, HOST_PATH_TYPES)
+
+
+def _validate_image(source: ImageVolumeSource, path: str) -> Iterator[Cause]:
+    yield from choice(f"{path}.pullPolicy", source.pull_policy or None, PULL_POLICIES)
+
+
+Faults = Callable[[Any, str], Iterator[Cause]]
+
+_FAULTS: dict[str, Faults] = {
+    "empty_dir": _validate_empty_dir,
+    "host_path": _validate_host_path,
+    "git_repo": drivers.validate_git_repo,
+    "gce_persistent_disk": drivers.validate_disk,
+    "aws_elastic_block_store": drivers.validate_disk,
+    "secret": validate_secret,
+    "nfs": drivers.validate_nfs,
+    "iscsi": validate_iscsi,
+    "glusterfs": drivers.requires("endpoints", "path"),
+    "flocker": drivers.validate_flocker,
+    "persistent_volume_claim": drivers.requires("claim_name"),
+    "rbd": drivers.requires("monitors", "image"),
+    "cinder": drivers.validate_cinder,
+    "cephfs": drivers.requires("monitors"),
+    "quobyte": drivers.validate_quobyte,
+    "downward_api": validate_downward_api,
+    "fc": drivers.validate_fc,
+    "flex_volume": drivers.validate_flex,
+    "config_map": validate_config_map,
+    "azure_file": drivers.requires("secret_name", "share_name"),
+    "vsphere_volume": drivers.requires("volume_path"),
+    "photon_persistent_disk": drivers.requires("pd_id"),
+    "portworx_volume": drivers.requires("volume_id"),
+    "azure_disk": drivers.validate_azure_disk,
+    "storageos": drivers.validate_storageos,
+    "projected": validate_projected,
+    "scale_io": drivers.requires("gateway", "system", "volume_name"),
+    "csi": drivers.validate_csi,
+    "ephemeral": validate_ephemeral,
+    "image": _validate_image,
+    # Judged as what it is, among the containers.
+    "container": lambda source, path: iter(()),
+}
+"""Of each source, in the order in which the first of several is judged; the others are one too many."""
+
+
+class _Source(NamedTuple):
+    attribute: str
+    order: int
+    wire: str
+    second: str
+    """How it is named when it is one too many."""
+    faults: Faults
+
+
+_MISSPELT = {"gce_persistent_disk": "persistentDisk"}
+_MISSPELT_AS_SECOND = {"cephfs": "cephFS", "downward_api": "downwarAPI"}
+
+SOURCES = {
+    attribute: _Source(
+        attribute,
+        order,
+        _MISSPELT.get(attribute, wire_name(attribute)),
+        _MISSPELT_AS_SECOND.get(attribute, wire_name(attribute)),
+        faults,
+    )
+    for order, (attribute, faults) in enumerate(_FAULTS.items())
+}

@@ -1,0 +1,1 @@
+"""How objects are shown: as a Table or as metadata alone."""

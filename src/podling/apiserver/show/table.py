@@ -1,0 +1,104 @@
+"""Answers as meta/v1 Table: what `kubectl get` prints. A row is the kind's cells and, with it, the object.
+
+How much of the object comes with a row is the query parameter `includeObject`: its metadata unless asked
+otherwise. The columns of a kind never change, so they are encoded once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import aclosing
+from datetime import datetime
+from functools import partial
+from typing import Any
+
+import msgspec
+
+from podling.apiserver.kinds.kind import Kind
+from podling.apiserver.show.partial import partial_metadata
+from podling.model.codec import json
+from podling.model.codec.json import with_nulls
+from podling.model.errors import bad_request
+from podling.model.time import Clock
+from podling.model.types.meta import ListMeta
+from podling.watch.entry import Decoder, Entry
+from podling.watch.frames import Sight
+
+INITIAL_EVENTS_END = {"k8s.io/initial-events-end": "true"}
+NOTHING, METADATA, OBJECT = "None", "Metadata", "Object"
+
+_ROWS = b',"rows":['
+_NO_COLUMNS = b',"columnDefinitions":null' + _ROWS
+_HEAD = b'{"kind":"Table","apiVersion":"meta.k8s.io/v1","metadata":'
+
+
+def include_object(values: Sequence[str]) -> str:
+    """The query parameter. Raises StatusError 400."""
+    value = values[0] if values and values[0] else METADATA
+    if value not in (NOTHING, METADATA, OBJECT):
+        raise bad_request(f"unrecognized includeObject value: {value}")
+    return value
+
+
+class Tables:
+    """Makes the tables of one kind."""
+
+    def __init__(self, kind: Kind[Any]) -> None:
+        self._kind = kind
+        self._decoder = Decoder(partial(json.decode, type_=kind.resource.type), keep=1)
+        columns = [column._asdict() for column in kind.columns]
+        self._columns = b',"columnDefinitions":' + msgspec.json.encode(columns) + _ROWS
+
+    def of_list(self, entries: Sequence[Entry], metadata: ListMeta, now: datetime, include: str) -> bytes:
+        rows = b",".join([self._row(entry, entry.revision, now, include) for entry in entries])
+        return _HEAD + json.encode(metadata) + self._columns + rows + b"]}"
+
+    def of_one(self, entry: Entry, revision: int, now: datetime, include: str) -> bytes:
+        metadata = b'{"resourceVersion":"%d"}' % revision
+        return _HEAD + metadata + self._columns + self._row(entry, revision, now, include) + b"]}"
+
+    def of_none(self, revision: int, now: datetime, include: str, annotations: dict[str, str]) -> bytes:
+        """What a bookmark is in: as in Kubernetes, the row of an object that has nothing else."""
+        obj = self._kind.resource.type()
+        obj.metadata.annotations = annotations
+        value = with_nulls(json.encode(obj), self._kind.resource.type)
+        nothing = Entry("", revision, value, self._decoder)
+        return self.of_one(nothing, revision, now, include)
+
+    async def columns_once(self, batches: AsyncGenerator[bytes, None]) -> AsyncGenerator[bytes, None]:
+        """The frames of a watch, of which only the first says what the columns are, as Kubernetes' do."""
+        async with aclosing(batches):
+            async for first in batches:
+                frame, end, others = first.partition(b"\n")
+                yield frame + end + others.replace(self._columns, _NO_COLUMNS)
+                break
+            async for batch in batches:
+                yield batch.replace(self._columns, _NO_COLUMNS)
+
+    def _row(self, entry: Entry, revision: int, now: datetime, include: str) -> bytes:
+        cells = msgspec.json.encode(self._kind.row(entry.object, now))
+        match include:
+            case "None":
+                return b'{"cells":%b,"object":null}' % cells
+            case "Object":
+                return b'{"cells":%b,"object":%b}' % (cells, entry.at(revision))
+            case _:
+                return b'{"cells":%b,"object":%b}' % (cells, partial_metadata(entry, revision))
+
+
+class TableFrames:
+    """Events of a watch, each with a table of one row."""
+
+    def __init__(self, tables: Tables, include: str, clock: Clock) -> None:
+        self._tables = tables
+        self._include = include
+        self._clock = clock
+
+    def event(self, sight: Sight) -> bytes:
+        table = self._tables.of_one(sight.entry, sight.revision, self._clock.now(), self._include)
+        return b'{"type":"%b","object":%b}\n' % (sight.type.encode(), table)
+
+    def bookmark(self, revision: int, *, initial_events_end: bool = False) -> bytes:
+        annotations = INITIAL_EVENTS_END if initial_events_end else {}
+        table = self._tables.of_none(revision, self._clock.now(), self._include, annotations)
+        return b'{"type":"BOOKMARK","object":%b}\n' % table

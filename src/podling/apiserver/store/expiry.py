@@ -1,0 +1,123 @@
+"""Events are forgotten an hour after they were last written, as Kubernetes' `--event-ttl` has it.
+
+All live equally long, so they expire in the order in which they were written: one queue and one timer do. The
+queue follows the store; nothing is ever searched. Watchers see the deletion like any other.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime, timedelta
+from typing import NamedTuple
+
+from podling.apiserver.kinds.kind import storage_key
+from podling.model.codec import json
+from podling.model.scheme import resource_of
+from podling.model.time import Clock, parse_time
+from podling.model.types.core import Event
+from podling.storage import interface
+from podling.storage.interface import ConflictError, Storage, StorageClosedError
+
+LIFETIME = timedelta(hours=1)
+LONG_AGO = datetime.fromtimestamp(0, UTC)
+PAUSE = 60.0
+"""Seconds until a store that refused a deletion is asked again."""
+
+log = logging.getLogger(__name__)
+
+
+class Written(NamedTuple):
+    key: str
+    revision: int
+    at: datetime
+
+
+class Expiry:
+    """Which events there are, oldest first."""
+
+    def __init__(self, lifetime: timedelta) -> None:
+        self._lifetime = lifetime
+        self._written: dict[str, Written] = {}
+
+    def note(self, written: Written) -> None:
+        """The newest of all, whatever was known of its key before."""
+        self._written.pop(written.key, None)
+        self._written[written.key] = written
+
+    def forget(self, key: str) -> None:
+        self._written.pop(key, None)
+
+    def oldest(self) -> Written | None:
+        return next(iter(self._written.values()), None)
+
+    def wait(self, now: datetime) -> float | None:
+        """Seconds until the oldest expires, 0 or less when it has; None when there is none."""
+        oldest = self.oldest()
+        return None if oldest is None else (oldest.at + self._lifetime - now).total_seconds()
+
+
+async def expire_events(storage: Storage, clock: Clock, lifetime: timedelta = LIFETIME) -> None:
+    """Runs until cancelled."""
+    prefix = storage_key(resource_of(Event))
+    expiry, news = Expiry(lifetime), asyncio.Event()
+
+    def hear(_: int, events: Sequence[interface.Event]) -> None:
+        now = clock.now()
+        for event in events:
+            if event.value is None:
+                expiry.forget(event.key)
+            else:
+                expiry.note(Written(event.key, event.revision, now))
+        news.set()
+
+    for written in sorted(_standing(await storage.list(prefix), clock.now()), key=lambda one: one.at):
+        expiry.note(written)
+    end = storage.watch(prefix, hear)
+    try:
+        while True:
+            wait = expiry.wait(clock.now())
+            if wait is not None and wait <= 0:
+                await _delete_oldest(storage, expiry)
+            else:
+                await _wait(news, wait)
+    finally:
+        end()
+
+
+async def _delete_oldest(storage: Storage, expiry: Expiry) -> None:
+    oldest = expiry.oldest()
+    if oldest is None:
+        return
+    try:
+        await storage.delete(oldest.key, oldest.revision)
+    except ConflictError:
+        # Written or deleted meanwhile, by another server perhaps: the store tells of that, too.
+        expiry.forget(oldest.key)
+    except StorageClosedError as error:
+        log.warning("events could not be expired: %s", error)
+        await asyncio.sleep(PAUSE)
+
+
+async def _wait(news: asyncio.Event, seconds: float | None) -> None:
+    """For the oldest event to expire. Only a first event is news to wait for: later ones expire later."""
+    news.clear()
+    if seconds is None:
+        await news.wait()
+    else:
+        await asyncio.sleep(seconds)
+
+
+def _standing(listing: interface.Listing, now: datetime) -> Iterator[Written]:
+    """Those written before this server started; when is only known as far as they say."""
+    for record in listing.records:
+        event = json.decoder_of(Event).decode(record.value)
+        yield Written(record.key, record.revision, min(last_time(event), now))
+
+
+def last_time(event: Event) -> datetime:
+    """When it last happened, as far as it says; an event that says nothing is as old as can be."""
+    series = event.series.last_observed_time if event.series else ""
+    told = (event.metadata.creation_timestamp, event.last_timestamp, event.event_time, series)
+    return max(map(parse_time, filter(None, told)), default=LONG_AGO)

@@ -1,0 +1,128 @@
+"""What the API server decides about an object's metadata, the same for every kind. Pure.
+
+A writer proposes; identity, times and generation are the server's. Objects are changed in place.
+"""
+
+from __future__ import annotations
+
+import random
+import uuid
+from collections.abc import Iterator
+from datetime import datetime
+
+from podling.apiserver.rules.metadata import FOREGROUND, ORPHAN
+from podling.model.errors import STALE, StatusError, bad_request, conflict
+from podling.model.scheme import Resource
+from podling.model.time import rfc3339
+from podling.model.types.meta import DeleteOptions, KubeObject, ObjectMeta, Preconditions
+
+NAME_ALPHABET = "bcdfghjklmnpqrstvwxz2456789"
+"""No vowels and no look-alikes: generated names spell nothing."""
+SUFFIX_LENGTH = 5
+NAME_LIMIT = 63
+NAME_ATTEMPTS = 8
+
+
+def begin(obj: KubeObject, namespace: str, now: datetime, *, has_generation: bool) -> None:
+    """Give a new object its identity. Raises StatusError 400 for what only the server may set."""
+    meta = obj.metadata
+    if meta.resource_version:
+        raise bad_request("resourceVersion should not be set on objects to be created")
+    place(meta, namespace)
+    meta.uid = _new_uid()
+    meta.creation_timestamp = rfc3339(now)
+    meta.deletion_timestamp, meta.deletion_grace_period_seconds = "", None
+    meta.generation = 1 if has_generation else 0
+    meta.self_link = ""
+
+
+def _new_uid() -> str:
+    """Random, but no secret: nobody need ask the system for it."""
+    return str(uuid.UUID(int=random.getrandbits(128), version=4))
+
+
+def place(meta: ObjectMeta, namespace: str) -> None:
+    """Put the object into the namespace of the request. Raises StatusError 400 when it names another."""
+    if namespace and meta.namespace not in ("", namespace):
+        raise bad_request(
+            "the namespace of the provided object does not match the namespace sent on the request"
+        )
+    meta.namespace = namespace
+
+
+def names(meta: ObjectMeta) -> Iterator[str]:
+    """The names to try for a new object: its own, or several made from generateName."""
+    if meta.name or not meta.generate_name:
+        yield meta.name
+        return
+    base = meta.generate_name[: NAME_LIMIT - SUFFIX_LENGTH]
+    for _ in range(NAME_ATTEMPTS):
+        yield base + "".join(random.choices(NAME_ALPHABET, k=SUFFIX_LENGTH))
+
+
+def carry_over(new: KubeObject, old: KubeObject) -> None:
+    """Fill in what a writer may leave out of an update, and put back what he may not decide."""
+    ours, theirs = new.metadata, old.metadata
+    ours.uid = ours.uid or theirs.uid
+    ours.creation_timestamp = ours.creation_timestamp or theirs.creation_timestamp
+    ours.deletion_timestamp = ours.deletion_timestamp or theirs.deletion_timestamp
+    if ours.deletion_grace_period_seconds is None:
+        ours.deletion_grace_period_seconds = theirs.deletion_grace_period_seconds
+    ours.generation = theirs.generation
+    ours.self_link = ""
+
+
+def differs_in_spec(new: KubeObject, old: KubeObject) -> bool:
+    """Whether anything but metadata and status changed: what generation counts."""
+    return any(
+        getattr(new, name) != getattr(old, name)
+        for name in new.__struct_fields__
+        if name not in ("kind", "api_version", "metadata", "status")
+    )
+
+
+def check_writer(resource: Resource, new: ObjectMeta, old: ObjectMeta, revision: int) -> None:
+    """Refuse, with 409, an update meant for another state or another object of that name."""
+    if new.uid and new.uid != old.uid:
+        why = f"Precondition failed: UID in precondition: {new.uid}, UID in object meta: {old.uid}"
+        raise conflict(resource.plural, old.name, why, resource.group)
+    if new.resource_version and new.resource_version != str(revision):
+        raise conflict(resource.plural, old.name, STALE, resource.group)
+
+
+def check_preconditions(
+    resource: Resource, wanted: Preconditions | None, old: ObjectMeta, revision: int
+) -> None:
+    """Refuse, with 409, a deletion meant for another state or another object of that name."""
+    if wanted is None:
+        return
+    if wanted.uid is not None and wanted.uid != old.uid:
+        since = "The object might have been deleted and then recreated"
+        raise _failed(resource, old.name, "UID", wanted.uid, old.uid, since)
+    if wanted.resource_version is not None and wanted.resource_version != str(revision):
+        since = "The object might have been modified"
+        raise _failed(resource, old.name, "ResourceVersion", wanted.resource_version, str(revision), since)
+
+
+def _failed(resource: Resource, name: str, what: str, wanted: str, found: str, since: str) -> StatusError:
+    why = f"the {what} in the precondition ({wanted}) does not match the {what} in record ({found}). {since}"
+    # Here, and only here, Kubernetes names the kind where it means the resource.
+    return conflict(resource.kind, name, why, resource.group)
+
+
+def propagate(meta: ObjectMeta, options: DeleteOptions) -> None:
+    """Keep the deletion's propagation policy as finalizers, for the garbage collector to act on."""
+    policy = options.propagation_policy
+    if policy is None and options.orphan_dependents is not None:
+        policy = "Orphan" if options.orphan_dependents else "Background"
+    if policy is None:
+        return
+    kept = [finalizer for finalizer in meta.finalizers if finalizer not in (FOREGROUND, ORPHAN)]
+    added = {"Foreground": [FOREGROUND], "Orphan": [ORPHAN]}.get(policy, [])
+    meta.finalizers = kept + added
+
+
+def mark_deleted(meta: ObjectMeta, now: datetime) -> None:
+    """The mark of an object that only its finalizers still hold."""
+    meta.deletion_timestamp = meta.deletion_timestamp or rfc3339(now)
+    meta.deletion_grace_period_seconds = 0

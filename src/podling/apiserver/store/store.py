@@ -1,0 +1,320 @@
+"""Reads and writes the objects of one kind: the kind's rules around the promise of storage.
+
+Reads come from the watch cache and decode nothing. A write goes to storage against the revision it was
+decided on: writers of one object take turns here, and when another server's write came first, the decision is
+taken again on what stands now. A write that changes nothing is not written: the answer is the object as it
+stands, at its old revision.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from datetime import datetime
+from functools import partial
+from typing import Any, Generic, NamedTuple, Protocol, TypeVar, cast
+from weakref import WeakValueDictionary
+
+from podling.apiserver.apply.apply import Track, unchanged
+from podling.apiserver.kinds.kind import Kind, Part, View, storage_key
+from podling.apiserver.request.aside import aside
+from podling.apiserver.store import object_meta
+from podling.model.codec import json
+from podling.model.codec.json import with_nulls
+from podling.model.errors import STALE, Cause, StatusError, already_exists, conflict, invalid, not_found
+from podling.model.scheme import Resource
+from podling.model.time import Clock
+from podling.model.types.meta import DeleteOptions, KubeObject
+from podling.storage.interface import ConflictError, KeyExistsError, Storage
+from podling.watch.cache import ResourceCache
+from podling.watch.entry import Decoder, Entry
+
+T = TypeVar("T", bound=KubeObject)
+R = TypeVar("R")
+
+OBJECT_LIMIT = 1_572_864
+"""Bytes of an object: what etcd takes, unless it is told otherwise."""
+ATTEMPTS = 5
+"""How often a write is decided anew because another server's came first, before the client hears of it."""
+
+
+class Deleted(NamedTuple):
+    """The object after a deletion: `gone`, or marked and waiting for what holds it."""
+
+    entry: Entry
+    gone: bool
+
+
+class Rules(Protocol):
+    """What an update may do: the kind's own rules, or those of a subresource."""
+
+    def prepare_update(self, new: Any, old: Any) -> None: ...
+
+    def validate_update(self, new: Any, old: Any) -> list[Cause]: ...
+
+
+Change = Callable[[Entry], T]
+"""From what stands to what is wanted; called again after a conflict, each time for a fresh object."""
+
+
+class Admission(Protocol):
+    """What is asked about (new, old); new is None for a deletion. Raises StatusError."""
+
+    async def admit(self, new: Any, old: Any) -> None:
+        """Before `new` is validated: may change it."""
+
+    async def validate(self, new: Any, old: Any) -> None:
+        """Once it is valid: may take what it uses from what is limited."""
+
+
+UNRULED: Part[Any] = Part()
+"""For changes the server itself decides, such as a binding."""
+
+MUST_NAME_VERSION = Cause(
+    "FieldValueInvalid", "Invalid value: 0x0: must be specified for an update", "metadata.resourceVersion"
+)
+
+
+class Store(Generic[T]):
+    def __init__(self, kind: Kind[T], storage: Storage, cache: ResourceCache, clock: Clock) -> None:
+        self.kind = kind
+        self.cache = cache
+        self.type = cast(type[T], kind.resource.type)
+        self._storage = storage
+        self.clock = clock
+        self._decoder = Decoder(partial(json.decode, type_=self.type))
+        self._prefix = storage_key(kept_as(kind))
+        # Writers of one object take turns: deciding at once, all but one would decide in vain.
+        self._turns: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
+
+    def prefix(self, namespace: str = "") -> str:
+        """Of the keys of all objects, or of those in one namespace."""
+        return f"{self._prefix}{namespace}/" if namespace else self._prefix
+
+    def has(self, namespace: str, name: str) -> bool:
+        return self.cache.get(self.prefix(namespace) + name) is not None
+
+    def find(self, namespace: str, name: str) -> Entry:
+        """Raises StatusError 404."""
+        entry = self.cache.get(self.prefix(namespace) + name)
+        if entry is None:
+            raise self._not_found(name)
+        return entry
+
+    def copy(self, entry: Entry) -> T:
+        """The object of an entry, to be changed."""
+        return json.decode(entry.data, self.type)
+
+    async def create(
+        self,
+        obj: T,
+        namespace: str,
+        admission: Admission,
+        *,
+        track: Track = unchanged,
+        dry_run: bool = False,
+        size: int = 0,
+    ) -> Entry:
+        """`size`, in bytes, is what the object was read from. Raises StatusError: 409 when the name is taken,
+        422 for what is wrong with it."""
+        kind, now = self.kind, self.clock.now()
+        object_meta.begin(obj, namespace, now, has_generation=kind.has_generation)
+        for name in object_meta.names(obj.metadata):
+            obj.metadata.name = name
+            await aside(size, self._begin, obj, track, now)
+            await admission.admit(obj, None)
+            self._refuse_if(await aside(size, kind.validate_create, obj), obj)
+            await admission.validate(obj, None)
+            try:
+                return await self._insert(obj, dry_run=dry_run)
+            except KeyExistsError:
+                # Only a generated name has another to try.
+                continue
+        raise already_exists(kind.resource.plural, obj.metadata.name, kind.resource.group)
+
+    def _begin(self, obj: T, track: Track, now: datetime) -> None:
+        self.kind.default(obj)
+        obj.metadata.managed_fields = track(obj, None)
+        self.kind.prepare_create(obj, now)
+
+    async def update(
+        self,
+        namespace: str,
+        name: str,
+        change: Change[T],
+        admission: Admission,
+        *,
+        rules: Rules | None = None,
+        track: Track = unchanged,
+        dry_run: bool = False,
+        size: int = 0,
+    ) -> Entry:
+        """`size`, in bytes, is what the change was read from. Raises StatusError 404 when there is nothing to
+        update, 409 when others keep coming first."""
+
+        async def write(current: Entry) -> Entry:
+            longer = max(size, len(current.value))
+            new = await aside(longer, change, current)
+            await self._decide(new, current, rules, admission, track, longer)
+            return await self._replace(new, current, dry_run=dry_run)
+
+        return await self._write(namespace, name, write)
+
+    async def delete(
+        self,
+        namespace: str,
+        name: str,
+        options: DeleteOptions,
+        admission: Admission,
+        *,
+        mark: Callable[[T], None] | None = None,
+        dry_run: bool = False,
+    ) -> Deleted:
+        """`mark` changes what stays for now.
+
+        Raises StatusError 404, 409 for a precondition that does not hold.
+        """
+
+        async def write(current: Entry) -> Deleted:
+            object_meta.check_preconditions(
+                self.kind.resource, options.preconditions, current.object.metadata, current.revision
+            )
+            await admission.admit(None, current.object)
+            await admission.validate(None, current.object)
+            return await self._delete(current, options, mark, dry_run=dry_run)
+
+        return await self._write(namespace, name, write)
+
+    async def _write(self, namespace: str, name: str, write: Callable[[Entry], Awaitable[R]]) -> R:
+        """Do `write` to what stands, and again when another server's write came first."""
+        key = self.prefix(namespace) + name
+        async with self._turns.setdefault(key, asyncio.Lock()):
+            current = self.find(namespace, name)
+            for _ in range(ATTEMPTS):
+                try:
+                    return await write(current)
+                except ConflictError as error:
+                    current = self._standing(name, error)
+        raise conflict(self.kind.resource.plural, name, STALE, self.kind.resource.group)
+
+    async def _decide(
+        self, new: T, current: Entry, rules: Rules | None, admission: Admission, track: Track, size: int
+    ) -> None:
+        """Make `new` what may be stored in place of `current`. Raises StatusError."""
+        await aside(size, self._settle, new, current, rules, track)
+        await admission.admit(new, current.object)
+        self._refuse_if(await aside(size, self._faults, new, current, rules), new)
+        await admission.validate(new, current.object)
+
+    def _settle(self, new: T, current: Entry, rules: Rules | None, track: Track) -> None:
+        kind, old = self.kind, current.object
+        object_meta.place(new.metadata, old.metadata.namespace)
+        if not new.metadata.resource_version and not kind.updates_unconditionally:
+            self._refuse_if([MUST_NAME_VERSION], new)
+        object_meta.check_writer(kind.resource, new.metadata, old.metadata, current.revision)
+        object_meta.carry_over(new, old)
+        kind.default(new)
+        (rules or kind).prepare_update(new, old)
+        new.metadata.managed_fields = track(new, current)
+        # A binding is no change of what is wanted: a pod that runs unchanged is of generation 1.
+        counts = kind.has_generation and rules is not UNRULED
+        if counts and object_meta.differs_in_spec(new, old):
+            new.metadata.generation = old.metadata.generation + 1
+
+    def _faults(self, new: T, current: Entry, rules: Rules | None) -> list[Cause]:
+        faults = self.kind.validate_changed(new, current.object) if rules is None else []
+        return faults + (rules or self.kind).validate_update(new, current.object)
+
+    def _encoded(self, obj: T) -> bytes:
+        return with_nulls(json.encode(obj), self.type)
+
+    def _to_store(self, data: bytes) -> bytes:
+        """Raises StatusError 500 for what etcd would not take, in the words of Kubernetes."""
+        if len(data) > OBJECT_LIMIT:
+            raise StatusError(500, "", "etcdserver: request is too large")
+        return data
+
+    async def _insert(self, obj: T, *, dry_run: bool) -> Entry:
+        """Raises KeyExistsError."""
+        key = self.prefix(obj.metadata.namespace) + obj.metadata.name
+        data = self._encoded(obj)
+        if not dry_run:
+            return self._written(key, data, await self._storage.create(key, self._to_store(data)), obj)
+        standing = await self._storage.get(key)
+        if standing is not None:
+            raise KeyExistsError(standing)
+        return Draft(key, 0, data, self._decoder)
+
+    async def _replace(self, new: T, current: Entry, *, dry_run: bool) -> Entry:
+        """Raises ConflictError."""
+        if current.object.metadata.deletion_timestamp and self.kind.may_vanish(new, current.object):
+            return await self._remove(current, dry_run=dry_run)
+        new.metadata.resource_version = ""
+        data = self._encoded(new)
+        if data == current.value:
+            return current
+        if dry_run:
+            return Entry(current.key, current.revision, data, self._decoder)
+        revision = await self._storage.update(current.key, self._to_store(data), current.revision)
+        return self._written(current.key, data, revision, new)
+
+    async def _delete(
+        self, current: Entry, options: DeleteOptions, mark: Callable[[T], None] | None, *, dry_run: bool
+    ) -> Deleted:
+        """Raises ConflictError."""
+        marked, now = self.copy(current), self.clock.now()
+        if mark is not None:
+            mark(marked)
+        object_meta.propagate(marked.metadata, options)
+        stays = self.kind.graceful_delete(marked, options, now)
+        if not stays and not marked.metadata.finalizers:
+            return Deleted(await self._remove(current, dry_run=dry_run), gone=True)
+        if not stays:
+            object_meta.mark_deleted(marked.metadata, now)
+        if not current.object.metadata.deletion_timestamp and marked.metadata.generation:
+            marked.metadata.generation = current.object.metadata.generation + 1
+        return Deleted(await self._replace(marked, current, dry_run=dry_run), gone=False)
+
+    async def _remove(self, current: Entry, *, dry_run: bool) -> Entry:
+        """Raises ConflictError."""
+        if dry_run:
+            return current
+        revision = await self._storage.delete(current.key, current.revision)
+        return Entry(current.key, revision, current.value, self._decoder)
+
+    def _written(self, key: str, data: bytes, revision: int, obj: T) -> Entry:
+        """What was written, as the cache has it unless it already has a newer one."""
+        entry = self.cache.get(key)
+        if entry is None or entry.revision != revision:
+            entry = Entry(key, revision, data, self._decoder)
+        obj.metadata.resource_version = str(revision)
+        entry.know_object(obj)
+        return entry
+
+    def _standing(self, name: str, error: ConflictError) -> Entry:
+        """What came first. Raises StatusError 404 when that was a deletion."""
+        if error.record is None:
+            raise self._not_found(name) from error
+        return Entry(error.record.key, error.record.revision, error.record.value, self._decoder)
+
+    def _refuse_if(self, faults: Sequence[Cause], obj: T) -> None:
+        if faults:
+            raise invalid(self.kind.resource.kind, obj.metadata.name, faults, self.kind.resource.group)
+
+    def _not_found(self, name: str) -> StatusError:
+        return not_found(self.kind.resource.plural, name, self.kind.resource.group)
+
+
+def kept_as(kind: Kind[Any]) -> Resource:
+    """The resource whose keys the objects of `kind` have in storage."""
+    return kind.stored.resource if isinstance(kind, View) else kind.resource
+
+
+class Draft(Entry):
+    """What a dry run would have created: no revision is its."""
+
+    __slots__ = ()
+
+    @property
+    def data(self) -> bytes:
+        return self.value

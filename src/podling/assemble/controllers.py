@@ -1,0 +1,146 @@
+"""The scheduler alone, and the controllers alone: clients of the API server their kubeconfig names.
+
+What acts on objects and is no node, the controllers and the scheduler: clients of any API server.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine, Iterable
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from prometheus_client.metrics_core import Metric
+
+from podling.assemble import process
+from podling.assemble.access import access_from
+from podling.assemble.process import Report
+from podling.client.client import Client
+from podling.client.events import EventRecorder
+from podling.client.informer import Informers
+from podling.client.kubeconfig import Access
+from podling.controllers import all as controllers
+from podling.controllers.controller import Controller, queue_metrics
+from podling.controllers.controller import run as run_controller
+from podling.machine.start import StartError
+from podling.model.time import Clock, SystemClock
+from podling.scheduler.loop import SCHEDULER_NAME, Scheduler
+
+__all__ = ["StartError", "control", "schedule"]
+
+SCHEDULER, CONTROLLERS = "system:kube-scheduler", "system:kube-controller-manager"
+"""The users they are."""
+CONTROLLERS_NAME = "kube-controller-manager"
+LONGEST_START = 30.0
+"""Seconds after which nobody waits for the node to be ready any more."""
+
+Measured = Callable[[], Iterable[Metric]]
+
+
+async def run_scheduler(client: Client, clock: Clock) -> None:
+    informers = Informers(client)
+    events = EventRecorder(client, clock, SCHEDULER_NAME)
+    scheduler = Scheduler(client, informers, events, clock)
+    async with asyncio.TaskGroup() as tasks:
+        await informers.start(tasks)
+        tasks.create_task(events.run())
+        tasks.create_task(scheduler.run())
+
+
+async def run_controllers(client: Client, ca: str, clock: Clock) -> None:
+    """All but those the API server runs itself (`run_own`)."""
+    informers = Informers(client)
+    events = EventRecorder(client, clock, CONTROLLERS_NAME)
+    every = [*controllers.first(client, informers, ca), *controllers.rest(client, informers, events, clock)]
+    async with asyncio.TaskGroup() as tasks:
+        await informers.start(tasks)
+        _begin(every, tasks)
+        tasks.create_task(events.run())
+
+
+async def run_own(client: Client, host: str, port: int) -> None:
+    """The controllers that Kubernetes' API server has in itself; it is reached at `host` and `port`."""
+    informers = Informers(client)
+    own = controllers.of_the_server(client, informers, host, port)
+    every = [*own, *controllers.roles(client, informers)]
+    async with asyncio.TaskGroup() as tasks:
+        await informers.start(tasks)
+        _begin(every, tasks)
+
+
+async def run_all(
+    client: Client,
+    scheduling: Client,
+    ca: str,
+    host: str,
+    port: int,
+    clock: Clock,
+    *,
+    started: asyncio.Event,
+    measure: Callable[[Measured], None],
+) -> None:
+    """Everything, on one set of informers; `scheduling` is the scheduler's client. What no pod waits for
+    begins once the node has `started` (docs/decisions/013)."""
+    informers = Informers(client)
+    events = EventRecorder(scheduling, clock, SCHEDULER_NAME)
+    own = controllers.of_the_server(client, informers, host, port)
+    first = [*own, *controllers.first(client, informers, ca)]
+    scheduler = Scheduler(scheduling, informers, events, clock)
+    measure(scheduler.metrics)
+    async with asyncio.TaskGroup() as tasks:
+        await informers.start(tasks)
+        _begin(first, tasks)
+        tasks.create_task(events.run())
+        tasks.create_task(scheduler.run())
+        await node_started(started)
+        told = EventRecorder(client, clock, CONTROLLERS_NAME)
+        late = controllers.rest(client, informers, told, clock)
+        rest = [*controllers.roles(client, informers), *late]
+        measure(lambda: queue_metrics([*first, *rest]))
+        await informers.start(tasks)
+        _begin(rest, tasks)
+        tasks.create_task(told.run())
+
+
+async def node_started(started: asyncio.Event) -> None:
+    """Returns when it has, or should have."""
+    # `wait_for` of Python 3.11 ends well when it is cancelled just then, and podling would never end.
+    with suppress(TimeoutError):
+        async with asyncio.timeout(LONGEST_START):
+            await started.wait()
+
+
+def _begin(every: Iterable[Controller[Any]], tasks: asyncio.TaskGroup) -> None:
+    for controller in every:
+        tasks.create_task(run_controller(controller))
+
+
+def schedule(kubeconfig: Path, report: Report) -> None:
+    """Schedule until told to stop. Raises StartError."""
+    access = access_from(kubeconfig)
+    report(f"Scheduling for {access.server}")
+    _run(access, lambda client: run_scheduler(client, SystemClock()))
+
+
+def control(kubeconfig: Path, root_ca: Path | None, report: Report) -> None:
+    """Run the controllers until told to stop. Pods are given `root_ca` to trust, in PEM; without one the
+    authority this client trusts. Raises StartError."""
+    access = access_from(kubeconfig)
+    ca = root_ca.read_text() if root_ca else access.certificate_authority.decode()
+    report(f"Controlling for {access.server}")
+    _run(access, lambda client: run_controllers(client, ca, SystemClock()))
+
+
+def _run(access: Access, act: Callable[[Client], Coroutine[Any, Any, None]]) -> None:
+    async def main(told_to_stop: asyncio.Event) -> None:
+        client = Client(access.transport())
+        try:
+            async with asyncio.TaskGroup() as tasks:
+                acting = tasks.create_task(act(client))
+                await told_to_stop.wait()
+                acting.cancel()
+        finally:
+            await client.close()
+
+    process.run(main)

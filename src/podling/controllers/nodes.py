@@ -1,0 +1,286 @@
+"""The life of nodes: one whose kubelet is silent for too long is Unknown, and taints say what its state is.
+
+A kubelet renews its lease every ten seconds. When a renewal was seen is noted here by this clock, so that the
+clocks of two machines are never compared. The taints keep new pods away, and make the taint eviction end
+those that are there.
+
+Pods leave nodes whose NoExecute taints they do not tolerate, at once or when their toleration has run out.
+
+The time runs from when the taint was added, so a controller that starts anew neither hurries nor forgives.
+
+What is said of a node whose kubelet is silent, and the taints that follow from its conditions. Pure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from datetime import datetime, timedelta
+
+from msgspec.structs import replace
+
+from podling.client.client import Client
+from podling.client.events import EventRecorder
+from podling.client.informer import Informer
+from podling.client.workqueue import WorkQueue
+from podling.controllers.controller import Key, gone_is_done
+from podling.controllers.disruption import disrupt
+from podling.model.codec import json
+from podling.model.rules.placement import (
+    NO_EXECUTE,
+    NO_SCHEDULE,
+    NOT_READY,
+    UNREACHABLE,
+    UNSCHEDULABLE,
+    tolerates,
+)
+from podling.model.time import Clock, parse_optional, rfc3339
+from podling.model.types.coordination import Lease
+from podling.model.types.node import Node, NodeCondition, NodeStatus, Taint
+from podling.model.types.pod import Pod, Toleration
+
+REASON = "DeletionByTaintManager"
+MESSAGE = "Taint manager: deleting due to NoExecute taint"
+
+
+class TaintEviction:
+    name = "taint-eviction"
+
+    def __init__(
+        self,
+        client: Client,
+        nodes: Informer[Node],
+        pods: Informer[Pod],
+        events: EventRecorder,
+        clock: Clock,
+    ) -> None:
+        self.queue: WorkQueue[Key] = WorkQueue()
+        self._client, self._events, self._clock = client, events, clock
+        self._nodes, self._pods = nodes, pods
+        nodes.subscribe(self._node_changed)
+        pods.subscribe(self._pod_changed)
+
+    async def reconcile(self, key: Key) -> None:
+        pod = self._pods.get(*key)
+        node = self._nodes.get("", pod.spec.node_name) if pod is not None else None
+        if pod is None or node is None or pod.metadata.deletion_timestamp:
+            return
+        now = self._clock.now()
+        due = eviction_time(_executing(node), pod.spec.tolerations, now)
+        if due is None:
+            return
+        if due > now:
+            self.queue.add_after(key, (due - now).total_seconds())
+            return
+        text = f"Marking for deletion Pod {key[0]}/{key[1]}"
+        self._events.normal(pod, "TaintManagerEviction", text)
+        await self._evict(pod)
+
+    async def _evict(self, pod: Pod) -> None:
+        with gone_is_done():
+            await disrupt(self._client, pod, REASON, MESSAGE, self._clock.now())
+            await self._client.delete(Pod, pod.metadata.name, pod.metadata.namespace, uid=pod.metadata.uid)
+
+    def _node_changed(self, old: Node | None, new: Node | None) -> None:
+        if new is None or (not _executing(new) and (old is None or not _executing(old))):
+            return
+        for pod in self._pods.items():
+            if pod.spec.node_name == new.metadata.name:
+                self.queue.add((pod.metadata.namespace, pod.metadata.name))
+
+    def _pod_changed(self, old: Pod | None, new: Pod | None) -> None:
+        if new is None or not new.spec.node_name:
+            return
+        bound = old is None or old.spec.node_name != new.spec.node_name
+        if bound or old is None or old.spec.tolerations != new.spec.tolerations:
+            self.queue.add((new.metadata.namespace, new.metadata.name))
+
+
+def _executing(node: Node) -> list[Taint]:
+    return [taint for taint in node.spec.taints if taint.effect == NO_EXECUTE]
+
+
+def eviction_time(
+    taints: Sequence[Taint], tolerations: Sequence[Toleration], now: datetime
+) -> datetime | None:
+    """When a pod must go, which may be long ago; None when it may stay."""
+    times = [time for taint in taints if (time := _until(taint, tolerations, now)) is not None]
+    return min(times, default=None)
+
+
+def _until(taint: Taint, tolerations: Sequence[Toleration], now: datetime) -> datetime | None:
+    """How long one taint is tolerated; None is for ever."""
+    since = parse_optional(taint.time_added) or now
+    tolerating = [one for one in tolerations if tolerates(one, taint)]
+    if not tolerating:
+        return since
+    limits = [one.toleration_seconds for one in tolerating if one.toleration_seconds is not None]
+    return since + timedelta(seconds=max(min(limits), 0)) if limits else None
+
+
+CONDITIONS = ("Ready", "MemoryPressure", "DiskPressure", "PIDPressure")
+STOPPED = ("NodeStatusUnknown", "Kubelet stopped posting node status.")
+NEVER = ("NodeStatusNeverUpdated", "Kubelet never posted node status.")
+OF_CONDITION = {
+    "MemoryPressure": "node.kubernetes.io/memory-pressure",
+    "DiskPressure": "node.kubernetes.io/disk-pressure",
+    "PIDPressure": "node.kubernetes.io/pid-pressure",
+    "NetworkUnavailable": "node.kubernetes.io/network-unavailable",
+}
+MANAGED = frozenset((NOT_READY, UNREACHABLE, UNSCHEDULABLE, *OF_CONDITION.values()))
+
+
+def unknown(node: Node, now: str) -> list[NodeCondition]:
+    """The node's conditions once nothing has been heard of it for too long."""
+    standing = {condition.type: condition for condition in node.status.conditions}
+    for type in CONDITIONS:
+        before = standing.get(type)
+        if before is None:
+            reason, message = NEVER
+            standing[type] = NodeCondition(
+                type=type,
+                status="Unknown",
+                last_heartbeat_time=node.metadata.creation_timestamp,
+                last_transition_time=now,
+                reason=reason,
+                message=message,
+            )
+        elif before.status != "Unknown":
+            reason, message = STOPPED
+            standing[type] = replace(
+                before, status="Unknown", reason=reason, message=message, last_transition_time=now
+            )
+    return list(standing.values())
+
+
+def readiness(node: Node) -> str:
+    """`True`, `False` or `Unknown`; of a node that has said nothing yet, the empty string."""
+    return next((c.status for c in node.status.conditions if c.type == "Ready"), "")
+
+
+def taints(node: Node, now: str) -> list[Taint]:
+    """The taints the node should have: those that follow from its state, and all of other sorts."""
+    wanted = {(taint.key, taint.effect): taint for taint in _due(node, now)}
+    kept = []
+    for taint in node.spec.taints:
+        place = (taint.key, taint.effect)
+        if taint.key not in MANAGED:
+            kept.append(taint)
+        elif place in wanted:
+            # One that is there keeps its time: evictions count from it.
+            kept.append(taint)
+            del wanted[place]
+    return [*kept, *wanted.values()]
+
+
+def _due(node: Node, now: str) -> Iterator[Taint]:
+    key = {"False": NOT_READY, "Unknown": UNREACHABLE}.get(readiness(node))
+    if key is not None:
+        yield Taint(key=key, effect=NO_SCHEDULE, time_added=now)
+        yield Taint(key=key, effect=NO_EXECUTE, time_added=now)
+    for condition in node.status.conditions:
+        if condition.type in OF_CONDITION and condition.status == "True":
+            yield Taint(key=OF_CONDITION[condition.type], effect=NO_SCHEDULE, time_added=now)
+    if node.spec.unschedulable:
+        yield Taint(key=UNSCHEDULABLE, effect=NO_SCHEDULE, time_added=now)
+
+
+LEASES = "kube-node-lease"
+GRACE = timedelta(seconds=50)
+
+
+class NodeLifecycle:
+    name = "node-lifecycle"
+
+    def __init__(
+        self,
+        client: Client,
+        nodes: Informer[Node],
+        leases: Informer[Lease],
+        pods: Informer[Pod],
+        events: EventRecorder,
+        clock: Clock,
+    ) -> None:
+        self.queue: WorkQueue[Key] = WorkQueue()
+        self._client, self._events, self._clock = client, events, clock
+        self._nodes, self._pods = nodes, pods
+        self._heard: dict[str, datetime] = {}
+        nodes.subscribe(self._node_changed)
+        leases.subscribe(self._lease_changed)
+
+    async def reconcile(self, key: Key) -> None:
+        node = self._nodes.get(*key)
+        if node is None:
+            self._heard.pop(key[1], None)
+            return
+        now = self._clock.now()
+        silent = now - self._heard.setdefault(key[1], now)
+        if silent >= GRACE:
+            node = await self._silent(node, rfc3339(now))
+        else:
+            self.queue.add_after(key, (GRACE - silent).total_seconds())
+        await self._taint(node, rfc3339(now))
+        if readiness(node) == "Unknown":
+            await self._mark_pods(node)
+
+    async def _silent(self, node: Node, now: str) -> Node:
+        said = unknown(node, now)
+        if said == node.status.conditions:
+            return node
+        if readiness(node) == "True":
+            text = f"Node {node.metadata.name} status is now: NodeNotReady"
+            self._events.normal(node, "NodeNotReady", text)
+        status: NodeStatus = replace(node.status, conditions=said)
+        return await self._client.update(replace(node, status=status), subresource="status")
+
+    async def _taint(self, node: Node, now: str) -> None:
+        wanted = taints(node, now)
+        if wanted != node.spec.taints:
+            spec = {"taints": json.to_data(wanted)}
+            version = {"resourceVersion": node.metadata.resource_version}
+            await self._client.patch(Node, node.metadata.name, "", {"metadata": version, "spec": spec})
+
+    async def _mark_pods(self, node: Node) -> None:
+        """No pod is known to be ready on a node nobody hears of."""
+        for pod in tuple(self._pods.items()):
+            ready = any(c.type == "Ready" and c.status == "True" for c in pod.status.conditions)
+            if pod.spec.node_name == node.metadata.name and ready:
+                await self._mark(pod)
+
+    async def _mark(self, pod: Pod) -> None:
+        now = rfc3339(self._clock.now())
+        conditions = [
+            replace(c, status="False", last_transition_time=now) if c.type == "Ready" else c
+            for c in pod.status.conditions
+        ]
+        status = replace(pod.status, conditions=conditions)
+        with gone_is_done():
+            await self._client.update(replace(pod, status=status), subresource="status")
+            self._events.warning(pod, "NodeNotReady", "Node is not ready")
+
+    def _node_changed(self, old: Node | None, new: Node | None) -> None:
+        changed = new or old
+        if changed is None:
+            return
+        heartbeat = _heartbeat(new) if new is not None else ""
+        if heartbeat and (old is None or heartbeat != _heartbeat(old)) and _is_kubelets(new):
+            self._heard[changed.metadata.name] = self._clock.now()
+        self.queue.add(("", changed.metadata.name))
+
+    def _lease_changed(self, old: Lease | None, new: Lease | None) -> None:
+        if new is None or new.metadata.namespace != LEASES:
+            return
+        if old is None or new.spec.renew_time != old.spec.renew_time:
+            name = new.metadata.name
+            self._heard[name] = self._clock.now()
+            node = self._nodes.get("", name)
+            if node is not None and readiness(node) == "Unknown":
+                self.queue.add(("", name))
+
+
+def _heartbeat(node: Node) -> str | None:
+    return next((c.last_heartbeat_time for c in node.status.conditions if c.type == "Ready"), None)
+
+
+def _is_kubelets(node: Node | None) -> bool:
+    """Whether what the status says is the kubelet's own word."""
+    return node is not None and readiness(node) != "Unknown"

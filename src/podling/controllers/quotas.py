@@ -1,0 +1,94 @@
+"""The status of quotas: what the namespace uses, counted anew.
+
+Admission adds what is created; here it is counted when a quota is new or changed, and when something goes.
+A write of the status is no reason to count at once: an informer may not have seen yet what admission has let
+pass. Once no more come it is counted, so that what somebody else wrote does not stand.
+"""
+
+from __future__ import annotations
+
+import asyncio
+
+from msgspec.structs import replace
+
+from podling.client.client import Client
+from podling.client.informer import Informers
+from podling.client.workqueue import WorkQueue
+from podling.controllers.controller import Key, gone_is_done
+from podling.model.rules.quota import OVER, in_scope, total, usable, usage
+from podling.model.scheme import RESOURCES, resource_of
+from podling.model.types.core import ResourceQuota, ResourceQuotaStatus
+from podling.model.types.meta import KubeObject
+from podling.model.types.pod import Pod
+
+COUNTED = tuple(r for r in RESOURCES if r.stored and r.namespaced and r.plural != "events")
+RECOUNT = 300.0
+QUIET = 1.0
+"""Seconds without a write of the status; after them informers have seen what admission wrote the last for."""
+
+
+class ResourceQuotas:
+    name = "resourcequota"
+
+    def __init__(self, client: Client, informers: Informers) -> None:
+        self.queue: WorkQueue[Key] = WorkQueue()
+        self._client = client
+        self._informers = informers
+        self._quotas = informers.of(ResourceQuota)
+        self._written: dict[Key, asyncio.TimerHandle] = {}
+        """Those whose status was written of late; counted when it has been quiet for a while."""
+        self._quotas.subscribe(self._quota_changed)
+        for resource in COUNTED:
+            informers.of(resource.type).subscribe(self._changed)
+
+    async def reconcile(self, key: Key) -> None:
+        quota = self._quotas.get(*key)
+        if quota is None:
+            return
+        # What was written for an object that then was not stored is found by counting now and then.
+        self.queue.add_after(key, RECOUNT)
+        hard = quota.spec.hard
+        found = (
+            usage(obj)
+            for resource in COUNTED
+            if usable(resource, hard)
+            for obj in self._informers.of(resource.type).items()
+            if obj.metadata.namespace == key[0] and in_scope(quota.spec, obj)
+        )
+        status = ResourceQuotaStatus(hard=hard, used=total(found, hard))
+        if status != quota.status:
+            await self._write(replace(quota, status=status))
+
+    async def _write(self, quota: ResourceQuota) -> None:
+        with gone_is_done():
+            await self._client.update(quota, subresource="status")
+
+    def _quota_changed(self, old: ResourceQuota | None, new: ResourceQuota | None) -> None:
+        if new is None:
+            return
+        key = new.metadata.namespace, new.metadata.name
+        if old is None or new.spec != old.spec:
+            self.queue.add(key)
+        elif new.status != old.status:
+            if key in self._written:
+                self._written[key].cancel()
+            self._written[key] = asyncio.get_running_loop().call_later(QUIET, self._is_quiet, key)
+
+    def _is_quiet(self, key: Key) -> None:
+        del self._written[key]
+        self.queue.add(key)
+
+    def _changed(self, old: KubeObject | None, new: KubeObject | None) -> None:
+        if old is None or (new is not None and not _frees(old, new)):
+            return
+        resource = resource_of(type(old))
+        for quota in self._quotas.items():
+            if quota.metadata.namespace == old.metadata.namespace and usable(resource, quota.spec.hard):
+                self.queue.add((quota.metadata.namespace, quota.metadata.name))
+
+
+def _frees(old: KubeObject, new: KubeObject) -> bool:
+    """Whether a change may make less of what is used."""
+    if isinstance(old, Pod) and isinstance(new, Pod):
+        return old.status.phase not in OVER and new.status.phase in OVER
+    return resource_of(type(old)).plural == "services"

@@ -1,0 +1,312 @@
+"""The cluster roles and bindings every cluster has, as Kubernetes' API server makes them when it starts: a
+table of who may do what. Pure data.
+
+`admin`, `edit` and `view` are made of the roles that carry their label: what other roles are to be part of
+them needs only the label.
+"""
+
+from __future__ import annotations
+
+from podling.controllers.role_data.rules import (
+    ANNOTATIONS,
+    APPS,
+    AUTHENTICATION,
+    AUTHORIZATION,
+    BATCH,
+    CERTIFICATES,
+    COORDINATION,
+    CORE,
+    DEVICES,
+    DISCOVERY,
+    EVENTS,
+    EXTENSIONS,
+    LABELS,
+    NETWORKING,
+    POLICY,
+    READ,
+    STORAGE,
+    WRITE,
+    may,
+    may_get,
+)
+from podling.model.types.meta import LabelSelector, ObjectMeta
+from podling.model.types.rbac import (
+    GROUP,
+    AggregationRule,
+    ClusterRole,
+    ClusterRoleBinding,
+    PolicyRule,
+    RoleRef,
+    Subject,
+)
+
+AGGREGATE = "rbac.authorization.k8s.io/aggregate-to-"
+_HEALTH = "/healthz /livez /readyz /version /version/"
+_REVIEWS = (
+    may("create", AUTHENTICATION, "tokenreviews"),
+    may("create", AUTHORIZATION, "subjectaccessreviews"),
+)
+
+
+def _elected(component: str) -> tuple[PolicyRule, ...]:
+    """What a component needs of which one of several acts."""
+    return (
+        may("create", COORDINATION, "leases"),
+        may("get update", COORDINATION, "leases", component),
+    )
+
+
+def _approves(signer: str) -> tuple[PolicyRule, ...]:
+    return (may("approve", CERTIFICATES, "signers", f"kubernetes.io/{signer}"),)
+
+
+RULES: dict[str, tuple[PolicyRule, ...]] = {
+    "cluster-admin": (may("*", "*", "*"), PolicyRule(verbs=["*"], non_resource_urls=["*"])),
+    "system:discovery": (may_get(f"{_HEALTH} /openapi /openapi/* /api /api/* /apis /apis/*"),),
+    "system:public-info-viewer": (may_get(_HEALTH),),
+    "system:monitoring": (
+        may_get("/healthz /healthz/* /livez /livez/* /readyz /readyz/* /metrics /metrics/slis"),
+    ),
+    "system:service-account-issuer-discovery": (
+        may_get(
+            "/.well-known/openid-configuration /.well-known/openid-configuration/ "
+            "/openid/v1/jwks /openid/v1/jwks/"
+        ),
+    ),
+    "system:basic-user": (
+        may("create", AUTHORIZATION, "selfsubjectaccessreviews selfsubjectrulesreviews"),
+        may("create", AUTHENTICATION, "selfsubjectreviews"),
+    ),
+    "system:aggregate-to-admin": (
+        may("create", AUTHORIZATION, "localsubjectaccessreviews"),
+        may(f"{READ} {WRITE}", GROUP, "roles rolebindings"),
+    ),
+    "system:aggregate-to-edit": (
+        may(READ, CORE, "pods/attach pods/exec pods/portforward pods/proxy secrets services/proxy"),
+        may("impersonate", CORE, "serviceaccounts"),
+        may(WRITE, CORE, "pods pods/attach pods/exec pods/portforward pods/proxy"),
+        may("create", CORE, "pods/eviction"),
+        may(
+            WRITE,
+            CORE,
+            "configmaps events persistentvolumeclaims replicationcontrollers replicationcontrollers/scale "
+            "secrets serviceaccounts services services/proxy",
+        ),
+        may("create", CORE, "serviceaccounts/token"),
+        may(
+            WRITE,
+            APPS,
+            "daemonsets deployments deployments/rollback deployments/scale replicasets replicasets/scale "
+            "statefulsets statefulsets/scale",
+        ),
+        may(WRITE, "autoscaling", "horizontalpodautoscalers"),
+        may(WRITE, BATCH, "cronjobs jobs"),
+        may(
+            WRITE,
+            EXTENSIONS,
+            "daemonsets deployments deployments/rollback deployments/scale ingresses networkpolicies "
+            "replicasets replicasets/scale replicationcontrollers/scale",
+        ),
+        may(WRITE, POLICY, "poddisruptionbudgets"),
+        may(WRITE, NETWORKING, "ingresses networkpolicies"),
+        may(f"{READ} {WRITE}", COORDINATION, "leases"),
+        may(WRITE, DEVICES, "resourceclaims resourceclaimtemplates"),
+    ),
+    "system:aggregate-to-view": (
+        may(
+            READ,
+            CORE,
+            "configmaps endpoints persistentvolumeclaims persistentvolumeclaims/status pods "
+            "replicationcontrollers replicationcontrollers/scale serviceaccounts services services/status",
+        ),
+        may(
+            READ,
+            CORE,
+            "bindings events limitranges namespaces/status pods/log pods/status "
+            "replicationcontrollers/status resourcequotas resourcequotas/status",
+        ),
+        may(READ, CORE, "namespaces"),
+        may(READ, DISCOVERY, "endpointslices"),
+        may(
+            READ,
+            APPS,
+            "controllerrevisions daemonsets daemonsets/status deployments deployments/scale "
+            "deployments/status replicasets replicasets/scale replicasets/status statefulsets "
+            "statefulsets/scale statefulsets/status",
+        ),
+        may(READ, "autoscaling", "horizontalpodautoscalers horizontalpodautoscalers/status"),
+        may(READ, BATCH, "cronjobs cronjobs/status jobs jobs/status"),
+        may(
+            READ,
+            EXTENSIONS,
+            "daemonsets daemonsets/status deployments deployments/scale deployments/status ingresses "
+            "ingresses/status networkpolicies replicasets replicasets/scale replicasets/status "
+            "replicationcontrollers/scale",
+        ),
+        may(READ, POLICY, "poddisruptionbudgets poddisruptionbudgets/status"),
+        may(READ, NETWORKING, "ingresses ingresses/status networkpolicies"),
+        may(READ, DEVICES, "resourceclaims resourceclaims/status resourceclaimtemplates"),
+    ),
+    "system:node": (
+        may("create", AUTHENTICATION, "tokenreviews"),
+        may("create", AUTHORIZATION, "localsubjectaccessreviews subjectaccessreviews"),
+        may(READ, CORE, "services"),
+        may(f"create {READ}", CORE, "nodes"),
+        may("patch update", CORE, "nodes/status"),
+        may("patch update", CORE, "nodes"),
+        may("create patch update", CORE, "events"),
+        may(READ, CORE, "pods"),
+        may("create delete", CORE, "pods"),
+        may("patch update", CORE, "pods/status"),
+        may("create", CORE, "pods/eviction"),
+        may(READ, CORE, "configmaps secrets"),
+        may("get", CORE, "persistentvolumeclaims persistentvolumes"),
+        may("get", CORE, "endpoints"),
+        may(f"create {READ}", CERTIFICATES, "certificatesigningrequests"),
+        may("create delete get patch update", COORDINATION, "leases"),
+        may("get", STORAGE, "volumeattachments"),
+        may("get patch update", CORE, "persistentvolumeclaims/status"),
+        may("create", CORE, "serviceaccounts/token"),
+        may(READ, STORAGE, "csidrivers"),
+        may("create delete get patch update", STORAGE, "csinodes"),
+        may(READ, "node.k8s.io", "runtimeclasses"),
+    ),
+    "system:node-proxier": (
+        may("list watch", CORE, "endpoints services"),
+        may(READ, CORE, "nodes"),
+        EVENTS,
+        may("list watch", DISCOVERY, "endpointslices"),
+    ),
+    "system:node-problem-detector": (
+        may("get", CORE, "nodes"),
+        may("patch", CORE, "nodes/status"),
+        EVENTS,
+    ),
+    "system:kubelet-api-admin": (
+        may(READ, CORE, "nodes"),
+        may("proxy", CORE, "nodes"),
+        may("*", CORE, "nodes/log nodes/metrics nodes/proxy nodes/stats"),
+    ),
+    "system:node-bootstrapper": (may(f"create {READ}", CERTIFICATES, "certificatesigningrequests"),),
+    "system:auth-delegator": _REVIEWS,
+    "system:kube-aggregator": (may(READ, CORE, "endpoints services"),),
+    "system:kube-controller-manager": (
+        EVENTS,
+        *_elected("kube-controller-manager"),
+        may("create", CORE, "secrets serviceaccounts"),
+        may("delete", CORE, "secrets"),
+        may("get", CORE, "configmaps namespaces secrets serviceaccounts"),
+        may("update", CORE, "secrets serviceaccounts"),
+        *_REVIEWS,
+        may("list watch", "*", "*"),
+        may("create", CORE, "serviceaccounts/token"),
+    ),
+    "system:kube-scheduler": (
+        EVENTS,
+        *_elected("kube-scheduler"),
+        may(READ, CORE, "nodes"),
+        may(f"delete {READ}", CORE, "pods"),
+        may("create", CORE, "bindings pods/binding"),
+        may("patch update", CORE, "pods/status"),
+        may(READ, CORE, "replicationcontrollers services"),
+        may(READ, (APPS, EXTENSIONS), "replicasets"),
+        may(READ, APPS, "statefulsets"),
+        may(READ, POLICY, "poddisruptionbudgets"),
+        may(READ, CORE, "persistentvolumeclaims persistentvolumes"),
+        *_REVIEWS,
+        may(READ, STORAGE, "csinodes"),
+        may(READ, CORE, "namespaces"),
+        may(READ, STORAGE, "csidrivers"),
+        may(READ, STORAGE, "csistoragecapacities"),
+    ),
+    "system:kube-dns": (may("list watch", CORE, "endpoints services"),),
+    "system:persistent-volume-provisioner": (
+        may(f"create delete {READ}", CORE, "persistentvolumes"),
+        may(f"update {READ}", CORE, "persistentvolumeclaims"),
+        may(READ, STORAGE, "storageclasses"),
+        may("watch", CORE, "events"),
+        EVENTS,
+    ),
+    "system:volume-scheduler": (
+        may(f"patch update {READ}", CORE, "persistentvolumes"),
+        may(READ, STORAGE, "storageclasses"),
+        may(f"patch update {READ}", CORE, "persistentvolumeclaims"),
+    ),
+    "system:certificates.k8s.io:certificatesigningrequests:nodeclient": (
+        may("create", CERTIFICATES, "certificatesigningrequests/nodeclient"),
+    ),
+    "system:certificates.k8s.io:certificatesigningrequests:selfnodeclient": (
+        may("create", CERTIFICATES, "certificatesigningrequests/selfnodeclient"),
+    ),
+    "system:certificates.k8s.io:legacy-unknown-approver": _approves("legacy-unknown"),
+    "system:certificates.k8s.io:kubelet-serving-approver": _approves("kubelet-serving"),
+    "system:certificates.k8s.io:kube-apiserver-client-approver": _approves("kube-apiserver-client"),
+    "system:certificates.k8s.io:kube-apiserver-client-kubelet-approver": _approves(
+        "kube-apiserver-client-kubelet"
+    ),
+}
+"""Cluster role → its rules."""
+
+AGGREGATED = ("admin", "edit", "view")
+PART_OF = {
+    "edit": "admin",
+    "view": "edit",
+    "system:aggregate-to-admin": "admin",
+    "system:aggregate-to-edit": "edit",
+    "system:aggregate-to-view": "view",
+}
+"""Cluster role → the aggregated role it is part of."""
+
+
+def _group(name: str) -> Subject:
+    return Subject(kind="Group", api_group=GROUP, name=name)
+
+
+def _user(name: str) -> Subject:
+    return Subject(kind="User", api_group=GROUP, name=name)
+
+
+SUBJECTS: dict[str, tuple[Subject, ...]] = {
+    "cluster-admin": (_group("system:masters"),),
+    "system:monitoring": (_group("system:monitoring"),),
+    "system:discovery": (_group("system:authenticated"),),
+    "system:basic-user": (_group("system:authenticated"),),
+    "system:public-info-viewer": (_group("system:authenticated"), _group("system:unauthenticated")),
+    "system:node-proxier": (_user("system:kube-proxy"),),
+    "system:kube-controller-manager": (_user("system:kube-controller-manager"),),
+    "system:kube-dns": (Subject(kind="ServiceAccount", name="kube-dns", namespace="kube-system"),),
+    "system:kube-scheduler": (_user("system:kube-scheduler"),),
+    "system:volume-scheduler": (_user("system:kube-scheduler"),),
+    "system:node": (),
+    "system:service-account-issuer-discovery": (_group("system:serviceaccounts"),),
+}
+"""Binding → whom it binds to the cluster role of its name. Nodes are judged by an authorizer of their own."""
+
+
+def system_roles() -> list[ClusterRole]:
+    plain = [ClusterRole(metadata=_meta(name), rules=list(rules)) for name, rules in RULES.items()]
+    return [*plain, *map(_aggregated, AGGREGATED)]
+
+
+def _aggregated(name: str) -> ClusterRole:
+    selector = LabelSelector(match_labels={AGGREGATE + name: "true"})
+    return ClusterRole(
+        metadata=_meta(name), aggregation_rule=AggregationRule(cluster_role_selectors=[selector])
+    )
+
+
+def system_bindings() -> list[ClusterRoleBinding]:
+    return [
+        ClusterRoleBinding(
+            metadata=ObjectMeta(name=name, labels=dict(LABELS), annotations=dict(ANNOTATIONS)),
+            subjects=list(subjects),
+            role_ref=RoleRef(api_group=GROUP, kind="ClusterRole", name=name),
+        )
+        for name, subjects in SUBJECTS.items()
+    ]
+
+
+def _meta(name: str) -> ObjectMeta:
+    whole = PART_OF.get(name)
+    labels = {**LABELS, AGGREGATE + whole: "true"} if whole else dict(LABELS)
+    return ObjectMeta(name=name, labels=labels, annotations=dict(ANNOTATIONS))

@@ -1,0 +1,170 @@
+"""The namespaces every cluster has, created when they are missing.
+
+What every cluster has beside its namespaces: the two system priority classes, and the service `kubernetes`
+by which pods find the API server, with its endpoints.
+"""
+
+from __future__ import annotations
+
+from podling.client.client import Client
+from podling.client.informer import Informer
+from podling.client.workqueue import WorkQueue
+from podling.controllers.controller import Key
+from podling.controllers.endpoints import SERVICE_LABEL
+from podling.model.codec import json
+from podling.model.errors import StatusError
+from podling.model.types.core import Namespace
+from podling.model.types.discovery import Endpoint, EndpointConditions, EndpointSlice, SlicePort
+from podling.model.types.meta import KubeObject, ObjectMeta
+from podling.model.types.priority_class import SYSTEM_CLASSES, PriorityClass
+from podling.model.types.service import (
+    EndpointAddress,
+    EndpointPort,
+    Endpoints,
+    EndpointSubset,
+    Service,
+    ServicePort,
+    ServiceSpec,
+)
+
+NAME, NAMESPACE = "kubernetes", "default"
+ADDRESS, PORT = "10.96.0.1", 443
+COMPONENT = {"component": "apiserver", "provider": "kubernetes"}
+SKIP_MIRROR = "endpointslice.kubernetes.io/skip-mirror"
+
+
+class SystemPriorityClasses:
+    """Created once; one that is deleted comes back with the next start, as in Kubernetes."""
+
+    name = "system-priority-classes"
+
+    def __init__(self, client: Client) -> None:
+        self.queue: WorkQueue[Key] = WorkQueue()
+        self._client = client
+        for name in SYSTEM_CLASSES:
+            self.queue.add(("", name))
+
+    async def reconcile(self, key: Key) -> None:
+        value, description = SYSTEM_CLASSES[key[1]]
+        made = PriorityClass(metadata=ObjectMeta(name=key[1]), value=value, description=description)
+        await _create(self._client, made)
+
+
+class KubernetesService:
+    """The API server's own service, once its namespace is there. `host` and `port` are where the server can
+    be reached; what an earlier one, or anybody, has written there is put right."""
+
+    name = "kubernetes-service"
+
+    def __init__(
+        self,
+        client: Client,
+        namespaces: Informer[Namespace],
+        services: Informer[Service],
+        host: str,
+        port: int,
+    ) -> None:
+        self.queue: WorkQueue[Key] = WorkQueue()
+        self._client = client
+        self._services = services
+        self._host, self._port = host, port
+        namespaces.subscribe(self._namespace_changed)
+        services.subscribe(self._changed)
+
+    async def reconcile(self, key: Key) -> None:
+        known = self._services.get(*key)
+        if known is None:
+            await _create(self._client, service(self._port))
+        elif not self._is_right(known):
+            await self._client.patch(
+                Service, NAME, NAMESPACE, {"spec": json.to_data(service(self._port).spec)}
+            )
+        await self._put(endpoints(self._host, self._port))
+        await self._put(endpoint_slice(self._host, self._port))
+
+    async def _put(self, wanted: Endpoints | EndpointSlice) -> None:
+        try:
+            await self._client.create(wanted)
+        except StatusError as error:
+            if error.reason != "AlreadyExists":
+                raise
+            # It may say where an earlier server was.
+            await self._client.update(wanted)
+
+    def _namespace_changed(self, old: Namespace | None, new: Namespace | None) -> None:
+        if old is None and new is not None and new.metadata.name == NAMESPACE:
+            self.queue.add((NAMESPACE, NAME))
+
+    def _changed(self, old: Service | None, new: Service | None) -> None:
+        changed = new or old
+        if changed is None or _key(changed) != (NAMESPACE, NAME):
+            return
+        if new is None or not self._is_right(new):
+            self.queue.add((NAMESPACE, NAME))
+
+    def _is_right(self, found: Service) -> bool:
+        wanted = service(self._port).spec
+        return (found.spec.type, found.spec.ports) == (wanted.type, wanted.ports)
+
+
+async def _create(client: Client, obj: KubeObject) -> None:
+    try:
+        await client.create(obj)
+    except StatusError as error:
+        if error.reason != "AlreadyExists":
+            raise
+
+
+def _key(service: Service) -> Key:
+    return service.metadata.namespace, service.metadata.name
+
+
+def service(port: int) -> Service:
+    return Service(
+        metadata=ObjectMeta(name=NAME, namespace=NAMESPACE, labels=COMPONENT),
+        spec=ServiceSpec(
+            type="ClusterIP",
+            cluster_ip=ADDRESS,
+            ports=[ServicePort(name="https", protocol="TCP", port=PORT, target_port=port)],
+        ),
+    )
+
+
+def endpoints(host: str, port: int) -> Endpoints:
+    subset = EndpointSubset(
+        addresses=[EndpointAddress(ip=host)], ports=[EndpointPort(name="https", port=port, protocol="TCP")]
+    )
+    meta = ObjectMeta(name=NAME, namespace=NAMESPACE, labels={SKIP_MIRROR: "true"})
+    return Endpoints(metadata=meta, subsets=[subset])
+
+
+def endpoint_slice(host: str, port: int) -> EndpointSlice:
+    return EndpointSlice(
+        metadata=ObjectMeta(name=NAME, namespace=NAMESPACE, labels={SERVICE_LABEL: NAME}),
+        address_type="IPv4",
+        endpoints=[Endpoint(addresses=[host], conditions=EndpointConditions(ready=True))],
+        ports=[SlicePort(name="https", protocol="TCP", port=port)],
+    )
+
+
+SYSTEM_NAMESPACES = ("default", "kube-node-lease", "kube-public", "kube-system")
+
+
+class SystemNamespaces:
+    name = "system-namespaces"
+
+    def __init__(self, client: Client, namespaces: Informer[Namespace]) -> None:
+        self.queue: WorkQueue[Key] = WorkQueue()
+        self._client = client
+        self._namespaces = namespaces
+        namespaces.subscribe(self._changed)
+        for name in SYSTEM_NAMESPACES:
+            self.queue.add(("", name))
+
+    async def reconcile(self, key: Key) -> None:
+        if self._namespaces.get(*key) is None:
+            await self._client.create(Namespace(metadata=ObjectMeta(name=key[1])))
+
+    def _changed(self, old: Namespace | None, new: Namespace | None) -> None:
+        if new is None and old is not None and old.metadata.name in SYSTEM_NAMESPACES:
+            self.queue.add(("", old.metadata.name))

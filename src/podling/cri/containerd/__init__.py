@@ -1,0 +1,1 @@
+"""A private containerd: its configuration and its process."""

@@ -1,0 +1,1 @@
+"""Image archives: read, built, pushed."""

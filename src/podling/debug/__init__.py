@@ -1,1 +1,0 @@
-"""What `podling debug` decides: container specs, profiles, choice of target. Pure."""

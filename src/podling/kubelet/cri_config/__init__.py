@@ -1,0 +1,1 @@
+"""From a pod to the CRI's messages: sandbox, containers, environment, security."""

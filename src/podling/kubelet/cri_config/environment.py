@@ -1,0 +1,361 @@
+"""A container's environment: envFrom first, then env in its order, each value seeing the ones before it.
+Pure: the ConfigMaps and Secrets, and what files say, are handed in.
+
+`$(NAME)` in commands, arguments and environment values.
+
+A reference to a name that is not defined stays as it is, `$$` is a dollar sign, so `$$(NAME)` is never
+expanded.
+
+Where a container is in its pod's spec, as events say it: `spec.initContainers{name}`. Pure.
+
+The variables by which containers find services (enableServiceLinks). Pure.
+
+For each service with a cluster address: `NAME_SERVICE_HOST`, `NAME_SERVICE_PORT` (that of its first port),
+`NAME_SERVICE_PORT_PORTNAME`, and those that Docker's links once set (`NAME_PORT_80_TCP_ADDR` …). The API
+server's own service is told of always, as clients inside pods look for it there and nowhere else.
+
+Facts about a pod for its own containers: fieldRef and resourceFieldRef, as environment variables have
+them.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+import msgspec
+
+from podling.kubelet.pod.containers import ContainerType, all_containers
+from podling.kubelet.pod.node_facts import NodeFacts
+from podling.model.quantity import Quantity
+from podling.model.types.container import (
+    EnvFromSource,
+    EnvVarSource,
+    EphemeralContainerCommon,
+    FileKeySelector,
+)
+from podling.model.types.core import ConfigMap, Secret
+from podling.model.types.pod import Pod
+from podling.model.types.references import ResourceFieldSelector
+from podling.model.types.service import Service, ServicePort
+
+_DOLLAR = re.compile(r"\$(?:\$|\(([^)]*)\))")
+
+
+def expand(text: str, values: Mapping[str, str]) -> str:
+    if "$" not in text:
+        return text
+    return _DOLLAR.sub(lambda match: _replacement(match, values), text)
+
+
+def _replacement(match: re.Match[str], values: Mapping[str, str]) -> str:
+    name: str | None = match[1]
+    if name is None:
+        return "$"
+    return values.get(name, match[0])
+
+
+def undefined(text: str, values: Mapping[str, str]) -> list[str]:
+    """The names it refers to that have no value."""
+    names = (match[1] for match in _DOLLAR.finditer(text))
+    return [name for name in names if name is not None and name not in values]
+
+
+_LISTS = {
+    ContainerType.REGULAR: "containers",
+    ContainerType.INIT: "initContainers",
+    ContainerType.SIDECAR: "initContainers",
+    ContainerType.EPHEMERAL: "ephemeralContainers",
+}
+
+
+def field_path(kind: ContainerType, name: str) -> str:
+    return f"spec.{_LISTS[kind]}{{{name}}}"
+
+
+def field_paths(pod: Pod) -> dict[str, str]:
+    """Of every container of the pod, by name."""
+    return {container.name: field_path(kind, container.name) for kind, container in all_containers(pod)}
+
+
+API_SERVICE = ("default", "kubernetes")
+NO_ADDRESS = ("", "None")
+"""Cluster addresses of services that lead elsewhere, and of headless ones."""
+
+
+class Place(NamedTuple):
+    host: str
+    port: int
+
+
+def service_variables(pod: Pod, services: Iterable[Service], api_server: Place | None) -> dict[str, str]:
+    """What containers of the pod are told. `api_server` is where pods reach the API server while nothing
+    answers at its service's cluster address; None when that is answered."""
+    return {
+        name: value
+        for service in _told_of(pod, services)
+        for name, value in _variables(service, api_server if _name_of(service) == API_SERVICE else None)
+    }
+
+
+def _told_of(pod: Pod, services: Iterable[Service]) -> list[Service]:
+    """By name: the pod's own namespace goes before the API server's service, should it have one that is named
+    like it."""
+    chosen: dict[str, Service] = {}
+    for service in services:
+        if service.spec.cluster_ip in NO_ADDRESS:
+            continue
+        namespace, name = _name_of(service)
+        if namespace == pod.metadata.namespace and pod.spec.enable_service_links is not False:
+            chosen[name] = service
+        elif (namespace, name) == API_SERVICE:
+            chosen.setdefault(name, service)
+    return [chosen[name] for name in sorted(chosen)]
+
+
+def _variables(service: Service, instead: Place | None) -> Iterator[tuple[str, str]]:
+    prefix, ports = _name(service.metadata.name), service.spec.ports
+    places = [instead or Place(service.spec.cluster_ip, port.port) for port in ports]
+    if not ports:
+        return
+    yield f"{prefix}_SERVICE_HOST", places[0].host
+    yield f"{prefix}_SERVICE_PORT", str(places[0].port)
+    for port, place in zip(ports, places, strict=True):
+        if port.name:
+            yield f"{prefix}_SERVICE_PORT_{_name(port.name)}", str(place.port)
+    yield f"{prefix}_PORT", _url(ports[0], places[0])
+    for port, place in zip(ports, places, strict=True):
+        link = f"{prefix}_PORT_{port.port}_{_protocol(port)}"
+        yield link, _url(port, place)
+        yield f"{link}_PROTO", _protocol(port).lower()
+        yield f"{link}_PORT", str(place.port)
+        yield f"{link}_ADDR", place.host
+
+
+def _name(name: str) -> str:
+    return name.replace("-", "_").upper()
+
+
+def _protocol(port: ServicePort) -> str:
+    return port.protocol.upper() or "TCP"
+
+
+def _url(port: ServicePort, place: Place) -> str:
+    host = f"[{place.host}]" if ":" in place.host else place.host
+    return f"{_protocol(port).lower()}://{host}:{place.port}"
+
+
+def _name_of(service: Service) -> tuple[str, str]:
+    return service.metadata.namespace, service.metadata.name
+
+
+_SUBSCRIPT = re.compile(r"metadata\.(labels|annotations)\['(.+)'\]")
+_ONE = Quantity("1")
+
+
+def field_value(pod: Pod, path: str, pod_ips: Sequence[str], host_ips: Sequence[str]) -> str:
+    """Raises ValueError for a path no environment variable can have."""
+    if match := _SUBSCRIPT.fullmatch(path):
+        values = pod.metadata.labels if match[1] == "labels" else pod.metadata.annotations
+        return values.get(match[2], "")
+    plain: Mapping[str, Callable[[], str]] = {
+        "metadata.name": lambda: pod.metadata.name,
+        "metadata.namespace": lambda: pod.metadata.namespace,
+        "metadata.uid": lambda: pod.metadata.uid,
+        "spec.nodeName": lambda: pod.spec.node_name,
+        "spec.serviceAccountName": lambda: pod.spec.service_account_name,
+        "status.hostIP": lambda: next(iter(host_ips), ""),
+        "status.hostIPs": lambda: ",".join(host_ips),
+        "status.podIP": lambda: next(iter(pod_ips), ""),
+        "status.podIPs": lambda: ",".join(pod_ips),
+    }
+    if path not in plain:
+        raise ValueError(f"unsupported fieldPath: {path}")
+    return plain[path]()
+
+
+def resource_value(
+    pod: Pod, selector: ResourceFieldSelector, own_name: str, allocatable: Mapping[str, Quantity]
+) -> str:
+    """A request or limit in units of the divisor, rounded up; a limit that is not set is what the node can
+    give. Raises ValueError when there is no such container or resource.
+    """
+    container = _named(pod, selector.container_name or own_name)
+    side, _, resource = selector.resource.partition(".")
+    if side not in ("limits", "requests") or not resource:
+        raise ValueError(f"unsupported container resource : {selector.resource}")
+    given = container.resources.limits if side == "limits" else container.resources.requests
+    value = given.get(resource) or (allocatable.get(resource) if side == "limits" else None) or Quantity("0")
+    divisor = selector.divisor or _ONE
+    return str(-(-value.nanos // divisor.nanos))
+
+
+def _named(pod: Pod, name: str) -> EphemeralContainerCommon:
+    for _, container in all_containers(pod):
+        if container.name == name:
+            return container
+    raise ValueError(f"container {name} not found")
+
+
+class ConfigError(Exception):
+    """A container that cannot be configured: waiting reason CreateContainerConfigError, with this message."""
+
+
+class FileKey(msgspec.Struct, frozen=True):
+    """`name` in the file at `path` of a volume."""
+
+    volume: str
+    path: str
+    name: str
+
+
+class FoundInFile(msgspec.Struct, frozen=True):
+    """`path` is the file's on the node, `value` empty where it does not have the key, None where it cannot be
+    read or is no such file."""
+
+    path: str
+    value: str | None
+
+
+class EnvSources(msgspec.Struct, frozen=True):
+    """`config_maps` and `secrets` by name: one that is not here does not exist. `services` are the variables
+    of the namespace's services (enableServiceLinks), which every other variable overrides. `files` has the
+    keys of `referenced_files` whose volume is there.
+    """
+
+    node: NodeFacts
+    pod_ips: Sequence[str] = ()
+    config_maps: Mapping[str, ConfigMap] = msgspec.field(default_factory=dict)
+    secrets: Mapping[str, Secret] = msgspec.field(default_factory=dict)
+    services: Mapping[str, str] = msgspec.field(default_factory=dict)
+    files: Mapping[FileKey, FoundInFile] = msgspec.field(default_factory=dict)
+
+
+def referenced_objects(container: EphemeralContainerCommon) -> tuple[set[str], set[str]]:
+    """The names of the ConfigMaps and Secrets a container's environment needs."""
+    maps = {e.config_map_ref.name for e in container.env_from if e.config_map_ref}
+    secrets = {e.secret_ref.name for e in container.env_from if e.secret_ref}
+    for source in (variable.value_from for variable in container.env if variable.value_from):
+        if source.config_map_key_ref:
+            maps.add(source.config_map_key_ref.name)
+        if source.secret_key_ref:
+            secrets.add(source.secret_key_ref.name)
+    return maps, secrets
+
+
+def referenced_files(container: EphemeralContainerCommon) -> list[FileKey]:
+    """The keys of files a container's environment needs."""
+    sources = (variable.value_from for variable in container.env if variable.value_from)
+    return [_file_key(source.file_key_ref) for source in sources if source.file_key_ref]
+
+
+def environment(pod: Pod, container: EphemeralContainerCommon, sources: EnvSources) -> dict[str, str]:
+    """Raises ConfigError when a reference that is not optional leads nowhere."""
+    made: dict[str, str] = {}
+    for origin in container.env_from:
+        made.update(_from(origin, pod, sources))
+    for variable in container.env:
+        if variable.value_from:
+            value = _value(variable.value_from, pod, container, sources)
+            if value is not None:
+                made[variable.name] = value
+        else:
+            made[variable.name] = expand(variable.value, {**sources.services, **made})
+    return {**made, **{name: value for name, value in sources.services.items() if name not in made}}
+
+
+def _from(origin: EnvFromSource, pod: Pod, sources: EnvSources) -> Iterator[tuple[str, str]]:
+    data: Mapping[str, str] = {}
+    if origin.config_map_ref:
+        config_map = _config_map(origin.config_map_ref.name, origin.config_map_ref.optional, sources)
+        data = config_map.data if config_map else {}
+    elif origin.secret_ref:
+        secret = _secret(origin.secret_ref.name, origin.secret_ref.optional, sources)
+        data = {key: _text(value) for key, value in secret.data.items()} if secret else {}
+    for key, value in data.items():
+        name = f"{origin.prefix}{key}"
+        if _can_be_a_name(name):
+            yield name, value
+
+
+def _can_be_a_name(name: str) -> bool:
+    """Printable ASCII without an equals sign; keys that cannot be names are passed over."""
+    return bool(name) and name.isascii() and name.isprintable() and "=" not in name
+
+
+def _value(
+    source: EnvVarSource, pod: Pod, container: EphemeralContainerCommon, sources: EnvSources
+) -> str | None:
+    """None when an optional reference leads nowhere: then there is no such variable."""
+    try:
+        if source.field_ref:
+            # A pod on the host's network has the node's addresses; the runtime tells none of it.
+            pod_ips = sources.node.ips if pod.spec.host_network else sources.pod_ips
+            return field_value(pod, source.field_ref.field_path, pod_ips, sources.node.ips)
+        if source.resource_field_ref:
+            return resource_value(pod, source.resource_field_ref, container.name, sources.node.allocatable)
+    except ValueError as error:
+        raise ConfigError(str(error)) from error
+    if source.config_map_key_ref:
+        ref = source.config_map_key_ref
+        config_map = _config_map(ref.name, ref.optional, sources)
+        return _key(
+            "ConfigMap", pod, ref.name, ref.key, ref.optional, config_map.data if config_map else None
+        )
+    if source.secret_key_ref:
+        wanted = source.secret_key_ref
+        secret = _secret(wanted.name, wanted.optional, sources)
+        data = {key: _text(value) for key, value in secret.data.items()} if secret else None
+        return _key("Secret", pod, wanted.name, wanted.key, wanted.optional, data)
+    if source.file_key_ref:
+        return _in_file(source.file_key_ref, sources)
+    return ""
+
+
+def _file_key(ref: FileKeySelector) -> FileKey:
+    return FileKey(ref.volume_name, ref.path, ref.key)
+
+
+def _in_file(ref: FileKeySelector, sources: EnvSources) -> str | None:
+    """A file is needed even where the key is optional, and an empty value is as good as none: so the kubelet
+    of Kubernetes has it."""
+    found = sources.files.get(_file_key(ref))
+    if found is None:
+        raise ConfigError(f'cannot find the volume "{ref.volume_name}" referenced by FileKeyRef')
+    if found.value is None:
+        raise ConfigError("couldn't parse env file")
+    if found.value or ref.optional:
+        return found.value or None
+    raise ConfigError(f"environment variable key {_quoted(ref.key)} not found in file {_quoted(found.path)}")
+
+
+def _quoted(text: str) -> str:
+    return json.dumps(text, ensure_ascii=False)
+
+
+def _key(
+    kind: str, pod: Pod, name: str, key: str, optional: bool | None, data: Mapping[str, str] | None
+) -> str | None:
+    if data is not None and key in data:
+        return data[key]
+    if optional:
+        return None
+    raise ConfigError(f"couldn't find key {key} in {kind} {pod.metadata.namespace}/{name}")
+
+
+def _config_map(name: str, optional: bool | None, sources: EnvSources) -> ConfigMap | None:
+    if name not in sources.config_maps and not optional:
+        raise ConfigError(f'configmap "{name}" not found')
+    return sources.config_maps.get(name)
+
+
+def _secret(name: str, optional: bool | None, sources: EnvSources) -> Secret | None:
+    if name not in sources.secrets and not optional:
+        raise ConfigError(f'secret "{name}" not found')
+    return sources.secrets.get(name)
+
+
+def _text(value: bytes) -> str:
+    return value.decode(errors="replace")

@@ -1,0 +1,1 @@
+"""The machine below the kubelet: cgroups, mounts, disk and usage."""

@@ -1,0 +1,110 @@
+"""What a cgroup of the kubelet's is allowed: a pod's, a QoS class's, all pods' together. Pure.
+
+A pod's cgroup has the pod's effective resources (R-INIT-9), so that whatever runs in it, ephemeral containers
+included, can never take more than the pod asked for (R-EPH-12).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+
+import msgspec
+from msgspec.structs import replace
+
+from podling.model.quantity import Quantity
+from podling.model.rules.resources import (
+    BEST_EFFORT,
+    BURSTABLE,
+    GUARANTEED,
+    pod_limits,
+    pod_requests,
+    qos_class,
+)
+from podling.model.types.container import ResourceRequirements
+from podling.model.types.pod import Pod
+
+CPU_PERIOD = 100_000
+MINIMUM_QUOTA = 1_000
+MINIMUM_SHARES = 2
+MAXIMUM_SHARES = 262_144
+HUGE_PAGES = "hugepages-"
+_ZERO = Quantity("0")
+
+
+class CgroupLimits(msgspec.Struct, frozen=True):
+    """`cpu_quota` is microseconds in each CPU_PERIOD, `memory` bytes, `pids` a number of tasks; None is no
+    limit. `huge_pages` maps the size of a page to the bytes allowed of them, both in bytes; a size that is
+    absent is not limited."""
+
+    cpu_shares: int = MINIMUM_SHARES
+    cpu_quota: int | None = None
+    memory: int | None = None
+    pids: int | None = None
+    huge_pages: Mapping[int, int] = msgspec.field(default_factory=dict)
+
+
+def limits_of_pod(pod: Pod) -> CgroupLimits:
+    quality = qos_class(pod)
+    requests, limits = pod_requests(pod), pod_limits(pod)
+    memory, cpu = _bound(pod, quality, "memory"), _bound(pod, quality, "cpu")
+    return CgroupLimits(
+        cpu_shares=cpu_shares(requests.get("cpu", _ZERO).milli_value()),
+        cpu_quota=cpu_quota(limits["cpu"].milli_value()) if cpu else None,
+        memory=limits["memory"].value() if memory else None,
+        huge_pages=huge_pages(requests),
+    )
+
+
+def on_node(limits: CgroupLimits, pids: int | None, page_sizes: Iterable[int]) -> CgroupLimits:
+    """A pod's limits where each pod is allowed so many `pids`, and there are huge pages of these sizes: of
+    those it gets what it asked for and no more."""
+    return replace(limits, pids=pids, huge_pages=dict.fromkeys(page_sizes, 0) | dict(limits.huge_pages))
+
+
+def limits_of_node(capacity: Mapping[str, Quantity], reserved: Mapping[str, Quantity]) -> CgroupLimits:
+    """Of all pods together: what the node has less what is kept for the system. What eviction keeps free is
+    not taken away here: else the kernel would kill before the kubelet can evict."""
+    left = {name: amount - reserved.get(name, _ZERO) for name, amount in capacity.items()}
+    return CgroupLimits(
+        cpu_shares=cpu_shares(left["cpu"].milli_value()),
+        memory=max(left["memory"].value(), 0),
+        huge_pages=huge_pages(left),
+    )
+
+
+def limits_of_classes(burstable_milli: int) -> dict[str, CgroupLimits]:
+    """By QoS class, for the two that have a cgroup of their own. Burstable pods together weigh what they ask
+    for, BestEffort pods the least there is."""
+    return {BURSTABLE: CgroupLimits(cpu_shares(burstable_milli)), BEST_EFFORT: CgroupLimits()}
+
+
+def cpu_shares(milli: int) -> int:
+    return min(max(milli * 1024 // 1000, MINIMUM_SHARES), MAXIMUM_SHARES)
+
+
+def cpu_quota(milli: int) -> int:
+    """0 means no limit."""
+    return max(milli * CPU_PERIOD // 1000, MINIMUM_QUOTA) if milli else 0
+
+
+def huge_pages(amounts: Mapping[str, Quantity]) -> dict[int, int]:
+    """Page size → bytes, of a list of resources."""
+    return {
+        Quantity(name.removeprefix(HUGE_PAGES)).value(): amount.value()
+        for name, amount in amounts.items()
+        if name.startswith(HUGE_PAGES)
+    }
+
+
+def _bound(pod: Pod, quality: str, resource: str) -> bool:
+    """Whether the pod as a whole is limited: one container without a limit leaves the sum without
+    meaning."""
+    if quality != BURSTABLE:
+        return quality == GUARANTEED
+    if pod.spec.resources is not None and pod.spec.resources.limits.get(resource):
+        return True
+    return all(resources.limits.get(resource) for resources in _askers(pod))
+
+
+def _askers(pod: Pod) -> Iterator[ResourceRequirements]:
+    return (container.resources for container in (*pod.spec.init_containers, *pod.spec.containers))

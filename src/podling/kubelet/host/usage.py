@@ -1,0 +1,216 @@
+"""From the kernel's files to numbers: cgroups of either version, /proc. Pure.
+
+A cgroup is given as its files, by name; what is missing is not known, and what nobody can read is 0.
+
+Reads the files of cgroups and processes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from podling.kubelet.host.cgroups import Hierarchy
+
+Files = Mapping[str, str]
+
+FILES = {
+    ("cpuacct", 1): ("cpuacct.usage",),
+    ("cpu", 2): ("cpu.stat", "cpu.pressure", "memory.pressure", "io.pressure"),
+    ("memory", 1): ("memory.usage_in_bytes", "memory.limit_in_bytes", "memory.stat"),
+    ("memory", 2): ("memory.current", "memory.max", "memory.stat", "memory.swap.current"),
+    ("pids", 1): ("pids.current",),
+    ("pids", 2): ("pids.current",),
+}
+"""Which files say what is used, by controller and version of its hierarchy. Those of pressure are in every
+cgroup v2, whichever controllers it has."""
+
+NO_LIMIT = 1 << 62
+"""v1 says that there is no limit by a number near the largest there is."""
+TICKS = 100
+"""The kernel's USER_HZ, the same on every machine Linux runs on today."""
+
+
+class Memory(NamedTuple):
+    """Bytes, but for the faults. `limit` is None when there is none; `swap` when it is not counted."""
+
+    usage: int
+    working_set: int
+    rss: int
+    page_faults: int
+    major_page_faults: int
+    limit: int | None = None
+    swap: int | None = None
+
+
+class Interface(NamedTuple):
+    name: str
+    rx_bytes: int
+    rx_errors: int
+    tx_bytes: int
+    tx_errors: int
+
+
+class Stall(NamedTuple):
+    """`total` is microseconds so far, the others are per cent of the last so many seconds."""
+
+    total: int
+    avg10: float
+    avg60: float
+    avg300: float
+
+
+class Pressure(NamedTuple):
+    """How long some, and how long all, of what could have run waited for a resource."""
+
+    some: Stall
+    full: Stall
+
+
+def pressure(text: str) -> Pressure | None:
+    """Of a file of the kernel's pressure stall information, of a cgroup v2 or the node."""
+    rows = (line.split() for line in text.splitlines())
+    stalls = {row[0]: _stall(dict(pair.split("=") for pair in row[1:])) for row in rows if row}
+    if stalls.keys() != {"some", "full"}:
+        return None
+    return Pressure(stalls["some"], stalls["full"])
+
+
+def _stall(told: Mapping[str, str]) -> Stall:
+    return Stall(int(told["total"]), float(told["avg10"]), float(told["avg60"]), float(told["avg300"]))
+
+
+def cpu_nanoseconds(files: Files) -> int | None:
+    """Spent by all that has ever run in the cgroup."""
+    if "cpuacct.usage" in files:
+        return int(files["cpuacct.usage"])
+    if "cpu.stat" in files:
+        return keyed(files["cpu.stat"]).get("usage_usec", 0) * 1000
+    return None
+
+
+def memory(files: Files) -> Memory | None:
+    """The working set is what cannot be given back at once: all but file pages nobody has used of late."""
+    if "memory.usage_in_bytes" in files:
+        usage, limit = int(files["memory.usage_in_bytes"]), files.get("memory.limit_in_bytes", "")
+        stat, total = keyed(files.get("memory.stat", "")), "total_"
+        rss, swap = stat.get("total_rss", 0), stat.get("total_swap")
+    elif "memory.current" in files:
+        usage, limit = int(files["memory.current"]), files.get("memory.max", "")
+        stat, total = keyed(files.get("memory.stat", "")), ""
+        swapped = files.get("memory.swap.current")
+        rss, swap = stat.get("anon", 0), int(swapped) if swapped else None
+    else:
+        return None
+    return Memory(
+        usage=usage,
+        working_set=max(usage - stat.get(f"{total}inactive_file", 0), 0),
+        rss=rss,
+        page_faults=stat.get(f"{total}pgfault", 0),
+        major_page_faults=stat.get(f"{total}pgmajfault", 0),
+        limit=_limit(limit),
+        swap=swap,
+    )
+
+
+def processes(files: Files) -> int | None:
+    return int(files["pids.current"]) if "pids.current" in files else None
+
+
+def _limit(text: str) -> int | None:
+    number = int(text) if text.strip().isdigit() else NO_LIMIT
+    return number if number < NO_LIMIT else None
+
+
+def keyed(text: str) -> dict[str, int]:
+    """Of a file with a name and a number in each line."""
+    rows = (line.split() for line in text.splitlines())
+    return {row[0]: int(row[1]) for row in rows if len(row) == 2 and row[1].isdigit()}
+
+
+def node_memory(meminfo: str, vmstat: str) -> Memory:
+    """The whole machine's, the way that is the same for both versions of cgroups."""
+    rows = (line.split() for line in meminfo.splitlines())
+    sizes = {row[0].rstrip(":"): int(row[1]) * 1024 for row in rows if len(row) > 1}
+    faults = keyed(vmstat)
+    usage = sizes["MemTotal"] - sizes["MemFree"]
+    return Memory(
+        usage=usage,
+        working_set=max(usage - sizes.get("Inactive(file)", 0), 0),
+        rss=sizes.get("AnonPages", 0),
+        page_faults=faults.get("pgfault", 0),
+        major_page_faults=faults.get("pgmajfault", 0),
+        limit=sizes["MemTotal"],
+        swap=sizes.get("SwapTotal", 0) - sizes.get("SwapFree", 0),
+    )
+
+
+def node_cpu_nanoseconds(stat: str) -> int:
+    """Of all cores together, busy: all of /proc/stat's first line but idle, iowait and what is counted
+    twice."""
+    user, nice, system, _idle, _iowait, irq, softirq, steal = map(int, stat.splitlines()[0].split()[1:9])
+    return (user + nice + system + irq + softirq + steal) * (1_000_000_000 // TICKS)
+
+
+def interfaces(dev: str) -> list[Interface]:
+    """/proc/net/dev, without loopback."""
+    found = []
+    for line in dev.splitlines()[2:]:
+        name, _, numbers = line.partition(":")
+        fields = [int(number) for number in numbers.split()]
+        if name.strip() != "lo" and len(fields) >= 11:
+            found.append(Interface(name.strip(), fields[0], fields[2], fields[8], fields[10]))
+    return found
+
+
+PROC = Path("/proc")
+PRESSURES = ("cpu", "memory", "io")
+
+
+class CgroupReader:
+    def __init__(self, hierarchies: Sequence[Hierarchy]) -> None:
+        self._files = [
+            (hierarchy.path, FILES[controller, hierarchy.version])
+            for hierarchy in hierarchies
+            for controller in sorted(hierarchy.controllers)
+            if (controller, hierarchy.version) in FILES
+        ]
+
+    def read(self, cgroup: str) -> Files:
+        """What there is of it; nothing when it is gone."""
+        found = {}
+        for hierarchy, names in self._files:
+            for name in names:
+                try:
+                    found[name] = (hierarchy / cgroup.lstrip("/") / name).read_text()
+                except OSError:
+                    continue
+        return found
+
+    def node_pressure(self) -> Files:
+        """The node's, named like a cgroup's; only where cgroups have theirs: in cgroup v2."""
+        found = {}
+        for name in PRESSURES if any("cpu.pressure" in names for _, names in self._files) else ():
+            try:
+                found[f"{name}.pressure"] = (PROC / "pressure" / name).read_text()
+            except OSError:
+                continue
+        return found
+
+    def network(self, cgroup: str) -> list[Interface]:
+        """Of the network the processes in it live in; nothing when there are none."""
+        for hierarchy, _ in self._files[:1]:
+            try:
+                processes = (hierarchy / cgroup.lstrip("/") / "cgroup.procs").read_text().split()
+                return interfaces((PROC / processes[0] / "net/dev").read_text())
+            except (OSError, IndexError):
+                return []
+        return []
+
+
+def process_ids(proc: Path = PROC) -> tuple[int, int]:
+    """How many there are, and may be."""
+    running = (proc / "loadavg").read_text().split()[3].partition("/")[2]
+    limits = [int((proc / "sys/kernel" / name).read_text()) for name in ("pid_max", "threads-max")]
+    return int(running), min(limits)

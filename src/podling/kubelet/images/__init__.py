@@ -1,0 +1,1 @@
+"""Images on the node: pulled, kept and collected."""

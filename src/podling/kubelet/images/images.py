@@ -1,0 +1,224 @@
+"""Sees to it that a container's image is on the node: pull policies, pull secrets, pulls shared by all who
+wait.
+
+Whether and when to try again is the planner's decision; here one attempt is made and its failure named. What
+was once seen to be present is remembered, so that a pod of known images asks the runtime nothing; when the
+runtime turns out to have lost one (creating a container says NOT_FOUND), `forget` makes the next attempt look
+again.
+
+Who may use an image that is on the node: whoever could have pulled it.
+
+An image that was pulled with a credential is for pods that bring that credential; others have to pull it
+themselves, and so show the registry theirs. An image nobody pulled here (it was loaded, or came with the
+machine) and one that was pulled without any credential are for everyone. Upstream's policy
+NeverVerifyPreloadedImages. What is known outlives the kubelet in a file: credentials are in it as hashes.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+
+import msgspec
+
+from podling.client.events import EventRecorder
+from podling.cri.grpc import cri_pb2 as pb
+from podling.cri.interface import Runtime, RuntimeFault
+from podling.kubelet.cri_config.security import ImageUser
+from podling.kubelet.images.pulls import Pulls, pull_error, pull_text
+from podling.kubelet.images.reference import InvalidReference, credentials_for, with_default_tag
+from podling.kubelet.pod.faults import StartError, refused, rpc_text
+from podling.kubelet.status.container_status import milliseconds_text
+from podling.model.codec.fields import Part
+from podling.model.codec.json import decode, encode
+from podling.model.errors import StatusError
+from podling.model.time import Clock
+from podling.model.types.container import EphemeralContainerCommon
+from podling.model.types.pod import Pod
+
+log = logging.getLogger(__name__)
+
+
+class PulledImage(Part):
+    """`credentials` are hashes of those it was pulled with; `anyone`: it was pulled without."""
+
+    anyone: bool = False
+    credentials: list[str] = []
+
+
+class _Written(Part):
+    images: dict[str, PulledImage] = {}
+
+
+class PulledImages:
+    """By the image's id in the runtime."""
+
+    def __init__(self, file: Path) -> None:
+        self._file = file
+        self._images = _read(file)
+
+    def usable(self, image_id: str, credentials: Iterable[pb.AuthConfig]) -> bool:
+        known = self._images.get(image_id)
+        if known is None or known.anyone:
+            return True
+        return any(_hash(credential) in known.credentials for credential in credentials)
+
+    def pulled(self, image_id: str, credential: pb.AuthConfig | None) -> None:
+        """`credential` is the one the registry took."""
+        known = self._images.get(image_id) or PulledImage()
+        taken = [] if credential is None else [_hash(credential)]
+        credentials = [*known.credentials, *(hash for hash in taken if hash not in known.credentials)]
+        self._keep(image_id, PulledImage(anyone=known.anyone or credential is None, credentials=credentials))
+
+    def _keep(self, image_id: str, image: PulledImage) -> None:
+        if self._images.get(image_id) == image:
+            return
+        self._images[image_id] = image
+        try:
+            _write(self._file, self._images)
+        except OSError as error:
+            log.warning("%s cannot be written: %s", self._file, error)
+
+
+def _hash(credential: pb.AuthConfig) -> str:
+    return hashlib.sha256(credential.SerializeToString(deterministic=True)).hexdigest()
+
+
+def _read(file: Path) -> dict[str, PulledImage]:
+    try:
+        return dict(decode(file.read_bytes(), _Written).images)
+    except FileNotFoundError:
+        return {}
+    except (OSError, StatusError) as error:
+        log.warning("%s cannot be read: %s", file, error)
+        return {}
+
+
+def _write(file: Path, images: dict[str, PulledImage]) -> None:
+    file.parent.mkdir(mode=0o750, parents=True, exist_ok=True)
+    fresh = file.with_suffix(".new")
+    fresh.write_bytes(encode(_Written(images=images)))
+    fresh.chmod(0o600)
+    fresh.rename(file)
+
+
+_NOBODY_NAMED = ImageUser()
+ALWAYS = "Always"
+NEVER = "Never"
+
+
+class PresentImage(msgspec.Struct, frozen=True):
+    """`id` is what containers are created with; `reference` is how their status names it; `user` is whom the
+    image says its processes run as."""
+
+    id: str
+    reference: str = ""
+    user: ImageUser = _NOBODY_NAMED
+
+
+class ImageRequest(msgspec.Struct, frozen=True):
+    """Whose image it is: events are about `pod` at `field_path`; `secrets` are the decoded data of its pull
+    secrets."""
+
+    pod: Pod
+    container: EphemeralContainerCommon
+    field_path: str
+    secrets: Sequence[Mapping[str, bytes]] = ()
+    sandbox_config: pb.PodSandboxConfig | None = None
+
+
+class Images:
+    """The node's images."""
+
+    def __init__(
+        self,
+        runtime: Runtime,
+        events: EventRecorder,
+        clock: Clock,
+        pulls: Pulls,
+        pulled: PulledImages | None = None,
+    ) -> None:
+        """`pulled` says who may use what is there, None: everyone."""
+        self._runtime = runtime
+        self._events = events
+        self._clock = clock
+        self._present: dict[str, PresentImage] = {}
+        self._pulls = pulls
+        self._pulled = pulled
+
+    async def ensure(self, request: ImageRequest) -> PresentImage:
+        """Raises StartError with the reason the container's status shows."""
+        container = request.container
+        try:
+            reference = with_default_tag(container.image)
+        except InvalidReference as error:
+            self._warn(request, "InspectFailed", str(error))
+            raise StartError("InvalidImageName", str(error)) from error
+        image = await self._find(request, reference)
+        if image is not None and container.image_pull_policy != ALWAYS and self._usable(request, image):
+            present = "already present on machine and can be accessed by the pod"
+            self._say(request, "Pulled", f'Container image "{container.image}" {present}')
+            return image
+        if container.image_pull_policy == NEVER:
+            text = f'Container image "{container.image}" is not present with pull policy of Never'
+            self._warn(request, "ErrImageNeverPull", text)
+            raise StartError("ErrImageNeverPull", text)
+        return await self._pull(request, reference)
+
+    def forget(self, image: str) -> None:
+        """Look again next time."""
+        self._present = {
+            name: found for name, found in self._present.items() if image not in (name, found.id)
+        }
+
+    async def _find(self, request: ImageRequest, reference: str) -> PresentImage | None:
+        if found := self._present.get(reference):
+            return found
+        try:
+            image = await self._runtime.image_status(reference)
+        except RuntimeFault as fault:
+            text = f'Failed to inspect image "{request.container.image}": {rpc_text(fault)}'
+            self._warn(request, "InspectFailed", text)
+            raise refused("ImageInspectError", text, fault) from fault
+        if image is None:
+            return None
+        return self._remember(reference, image)
+
+    def _remember(self, reference: str, image: pb.Image) -> PresentImage:
+        user = ImageUser(image.uid.value if image.HasField("uid") else None, image.username)
+        present = self._present[reference] = PresentImage(
+            image.id, next(iter(image.repo_digests), image.id), user
+        )
+        return present
+
+    def _usable(self, request: ImageRequest, image: PresentImage) -> bool:
+        credentials = credentials_for(request.container.image, request.secrets)
+        return self._pulled is None or self._pulled.usable(image.id, credentials)
+
+    async def _pull(self, request: ImageRequest, reference: str) -> PresentImage:
+        name = request.container.image
+        self._say(request, "Pulling", f'Pulling image "{name}"')
+        began = self._clock.now()
+        try:
+            credentials = credentials_for(reference, request.secrets)
+            pulled = await self._pulls.pull(reference, credentials, request.sandbox_config)
+            image = await self._runtime.image_status(reference)
+        except RuntimeFault as fault:
+            self._warn(request, "Failed", f'Failed to pull image "{name}": {pull_text(fault)}')
+            raise pull_error(name, fault) from fault
+        waited = milliseconds_text(self._clock.now() - began)
+        took = f"{milliseconds_text(pulled.took)} ({waited} including waiting)"
+        size = f"Image size: {image.size if image else 0} bytes."
+        self._say(request, "Pulled", f'Successfully pulled image "{name}" in {took}. {size}')
+        present = self._remember(reference, image) if image else PresentImage(pulled.image, pulled.image)
+        if self._pulled is not None:
+            self._pulled.pulled(present.id, pulled.credential)
+        return present
+
+    def _say(self, request: ImageRequest, reason: str, message: str) -> None:
+        self._events.normal(request.pod, reason, message, field_path=request.field_path)
+
+    def _warn(self, request: ImageRequest, reason: str, message: str) -> None:
+        self._events.warning(request.pod, reason, message, field_path=request.field_path)

@@ -1,0 +1,203 @@
+"""Pulls that are under way: one for all who want the same image with the same credentials, and for as long as
+somebody does.
+
+wanted ▸ shared with one that is under way, or waits its turn ▸ pulled with each credential until one is taken
+    ▸ nobody wants it any more, or it gets on no longer: cancelled, and the runtime stops pulling
+
+Why an image could not be pulled, as statuses and events word it. Pure.
+
+Runtimes name two causes at the beginning of their message; any other failure is ErrImagePull.
+
+Gives up a pull that makes no progress.
+
+A registry that takes a connection and then says nothing would hold up a pull for ever: CRI has no deadline
+for it, and not every runtime has one of its own (containerd has since 1.7). So the runtime is asked now and
+then how far its pulls have come. It does not say which bytes are whose: a pull that hangs beside one that
+gets on is only given up after that one has ended.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Awaitable, Sequence
+from datetime import timedelta
+from typing import NamedTuple, NoReturn
+
+import msgspec
+
+from podling.cri.grpc import cri_pb2 as pb
+from podling.cri.interface import CANCELLED, Runtime, RuntimeFault
+from podling.kubelet.config import NO_PROGRESS_FOR
+from podling.kubelet.images.reference import place_of
+from podling.kubelet.pod.faults import StartError, rpc_text
+from podling.kubelet.status.container_status import milliseconds_text
+from podling.model.time import Clock
+
+NAMED = {
+    "RegistryUnavailable": "the registry is unavailable",
+    "SignatureValidationFailed": "the signature validation failed",
+}
+
+
+def pull_error(image: str, fault: RuntimeFault) -> StartError:
+    text = pull_text(fault)
+    for reason, cause in NAMED.items():
+        if text.startswith(reason):
+            details = text.removeprefix(reason)
+            return StartError(reason, f"image pull failed for {image} because {cause}{details}")
+    return StartError("ErrImagePull", text)
+
+
+def pull_text(fault: RuntimeFault) -> str:
+    """A code that says nothing is left out."""
+    return fault.message if fault.code == "UNKNOWN" else rpc_text(fault)
+
+
+def stuck(image: str, deadline: timedelta) -> RuntimeFault:
+    """A pull that made no progress for that long."""
+    what = f"pulling {image} made no progress for {milliseconds_text(deadline)}"
+    advice = f"{_silent(image)}, or raise --image-pull-progress-deadline"
+    return RuntimeFault("DEADLINE_EXCEEDED", f"{what}: {advice}")
+
+
+def given_up_by_runtime(image: str) -> RuntimeFault:
+    """Nobody else cancels a pull somebody waits for: the runtime has a deadline of its own."""
+    what = f"the container runtime gave up pulling {image}, which made no progress"
+    return RuntimeFault("DEADLINE_EXCEEDED", f"{what}: {_silent(image)}")
+
+
+def _silent(image: str) -> str:
+    registry = f"registry {place_of(image).registry}, or its mirror, does not answer or sends nothing"
+    return f"{registry}; see whether this node can reach it"
+
+
+LOOKS = 4
+"""How often the runtime is asked within the deadline: that many times in a row nothing has changed."""
+
+
+async def until_stuck(runtime: Runtime, image: str, pull: Awaitable[str], deadline: timedelta) -> str:
+    """What the pull returns. Raises RuntimeFault: the pull's own, or that it got on no longer."""
+    try:
+        async with asyncio.timeout(None) as patience, asyncio.TaskGroup() as tasks:
+            watching = tasks.create_task(_watch(runtime, deadline, patience))
+            try:
+                return await pull
+            except RuntimeFault as fault:
+                failed = fault
+            finally:
+                watching.cancel()
+    except TimeoutError:
+        raise stuck(image, deadline) from None
+    raise given_up_by_runtime(image) if failed.code == CANCELLED else failed
+
+
+async def _watch(runtime: Runtime, deadline: timedelta, patience: asyncio.Timeout) -> NoReturn:
+    seen, quiet = None, 0
+    while True:
+        await asyncio.sleep(deadline.total_seconds() / LOOKS)
+        try:
+            now = await runtime.pull_progress()
+        except RuntimeFault:
+            # One that is away will end the pull itself.
+            now = None
+        quiet = quiet + 1 if now is not None and now == seen else 0
+        seen = now
+        if quiet >= LOOKS:
+            patience.reschedule(asyncio.get_running_loop().time())
+
+
+class Pulled(NamedTuple):
+    """`credential` is the one that was taken; `took` does not count the wait for a turn."""
+
+    image: str
+    credential: pb.AuthConfig | None
+    took: timedelta
+
+
+class _UnderWay(msgspec.Struct, eq=False):
+    """`wanted` by so many."""
+
+    task: asyncio.Task[None]
+    outcome: asyncio.Future[Pulled]
+    wanted: int = 0
+
+
+class Pulls:
+    """`tasks` owns them: one goes on for the others when the pod that began it is gone."""
+
+    def __init__(
+        self,
+        runtime: Runtime,
+        clock: Clock,
+        tasks: asyncio.TaskGroup,
+        at_once: int = 0,
+        deadline: timedelta = NO_PROGRESS_FOR,
+    ) -> None:
+        """`at_once` limits them, 0: not at all; one that makes no progress for `deadline` is given up."""
+        self._runtime = runtime
+        self._clock = clock
+        self._tasks = tasks
+        self._turns = asyncio.Semaphore(at_once) if at_once else contextlib.nullcontext()
+        self._deadline = deadline
+        self._under_way: dict[tuple[str, bytes], _UnderWay] = {}
+
+    async def pull(
+        self, reference: str, credentials: Sequence[pb.AuthConfig], sandbox: pb.PodSandboxConfig | None
+    ) -> Pulled:
+        """Raises RuntimeFault. Whoever is cancelled here wants the image no more."""
+        key = reference, b"".join(auth.SerializeToString(deterministic=True) for auth in credentials)
+        pull = self._under_way.get(key)
+        if pull is None:
+            outcome: asyncio.Future[Pulled] = asyncio.get_running_loop().create_future()
+            task = self._tasks.create_task(self._run(outcome, reference, credentials, sandbox))
+            pull = self._under_way[key] = _UnderWay(task, outcome)
+        pull.wanted += 1
+        try:
+            return await asyncio.shield(pull.outcome)
+        finally:
+            pull.wanted -= 1
+            if not pull.wanted:
+                # From here on it is nobody's: whoever comes before it has ended begins another.
+                self._under_way.pop(key, None)
+                pull.task.cancel()
+
+    async def _run(
+        self,
+        outcome: asyncio.Future[Pulled],
+        reference: str,
+        credentials: Sequence[pb.AuthConfig],
+        sandbox: pb.PodSandboxConfig | None,
+    ) -> None:
+        try:
+            async with self._turns:
+                pulled = await self._try_credentials(reference, credentials, sandbox)
+        except RuntimeFault as fault:
+            outcome.set_exception(fault)
+            # Whoever waited may be gone; the fault was still seen.
+            outcome.exception()
+        except asyncio.CancelledError:
+            outcome.cancel()
+            raise
+        else:
+            outcome.set_result(pulled)
+
+    async def _try_credentials(
+        self, reference: str, credentials: Sequence[pb.AuthConfig], sandbox: pb.PodSandboxConfig | None
+    ) -> Pulled:
+        began = self._clock.now()
+        for auth in credentials[:-1]:
+            try:
+                image = await self._pull(reference, auth, sandbox)
+            except RuntimeFault:
+                continue
+            return Pulled(image, auth, self._clock.now() - began)
+        last = credentials[-1] if credentials else None
+        image = await self._pull(reference, last, sandbox)
+        return Pulled(image, last, self._clock.now() - began)
+
+    async def _pull(
+        self, reference: str, auth: pb.AuthConfig | None, sandbox: pb.PodSandboxConfig | None
+    ) -> str:
+        pull = self._runtime.pull_image(reference, auth, sandbox)
+        return await until_stuck(self._runtime, reference, pull, self._deadline)

@@ -1,0 +1,1 @@
+"""Container logs: their format, reading and rotation."""

@@ -1,0 +1,382 @@
+"""A container's log, from its file to a client: the end of it or all of it, and what is still being written.
+
+Following waits for inotify, never for a timer. The file is read to its end, then again whenever its directory
+changes; after a rotation (another file has its name) the old one is read out first. It is over when the
+container has ended and the runtime has closed the file.
+
+One log as it is read: its older parts, oldest first, then the file that is being written, and on into the
+next one when that is rotated. Whoever reads on misses nothing, however often it is rotated meanwhile.
+
+Who waits for a log to grow: one inotify for all followers, as a user may have few (128 on most
+machines).
+
+The log of one container: where it is, and who knows when it is complete.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import gzip
+import io
+import os
+from collections import defaultdict, deque
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager, suppress
+from functools import partial
+from pathlib import Path
+from typing import BinaryIO, ParamSpec, TypeVar, cast
+
+import msgspec
+from asyncinotify import Event, Inotify, Mask, Watch
+
+from podling.cri.grpc import cri_pb2 as pb
+from podling.cri.interface import RuntimeFault
+from podling.kubelet.files.regular import looked_at, open_regular
+from podling.kubelet.logs.format import LogFormatter, LogOptions, tail_offset
+from podling.kubelet.logs.rotation import COMPRESSED, moment_of, parts
+from podling.kubelet.pod.host import PodHost
+
+READ = 256 * 1024
+NANO = 1_000_000_000
+
+
+class LogFile:
+    """`tail_lines` leaves out all but the last, `since` (ns since the epoch) parts that ended before. Raises
+    OSError when there is no log."""
+
+    def __init__(self, path: Path, tail_lines: int | None = None, since: int = 0) -> None:
+        self._path = path
+        self._file, older = self._open()
+        self._seen = {moment_of(part.name) for part in older}
+        self._older: deque[BinaryIO] = deque()
+        self._before: BinaryIO = io.BytesIO()
+        if tail_lines is None:
+            self._queue(part for part in older if _ended(part) >= since / NANO)
+        else:
+            self._seek_tail(older, tail_lines)
+
+    def rotated(self) -> bool:
+        """Whether another file has taken the name since."""
+        with suppress(FileNotFoundError):
+            return not os.path.samestat(self._path.stat(), os.fstat(self._file.fileno()))
+        return False
+
+    def reopen(self) -> None:
+        """What was open, and all that came between, is read before the next."""
+        self._older.append(cast(BinaryIO, self._file))
+        self._file, older = self._open()
+        fresh = [part for part in older if moment_of(part.name) not in self._seen]
+        self._seen.update(moment_of(part.name) for part in fresh)
+        # The first of them is the one that was open.
+        self._queue(iter(fresh[1:]))
+
+    def read(self) -> bytes:
+        """The next of it; empty at the end of what there is."""
+        while self._older:
+            if data := self._older[0].read(READ):
+                return data
+            self._leave(self._older.popleft())
+        late = self._before.read(READ)
+        if late:
+            return late
+        data = self._file.read(READ) or b""
+        return self._before.read() + data if data else data
+
+    def _leave(self, part: BinaryIO) -> None:
+        """It has been read. The last before the file stays open: a runtime makes the next file before it lets
+        go of this one, and may have a line left for it."""
+        self._before.close()
+        self._before = part
+
+    def close(self) -> None:
+        for part in (*self._older, self._before, self._file):
+            part.close()
+
+    def _open(self) -> tuple[io.FileIO, list[Path]]:
+        """The file that has the name now, and the parts before it. One that is renamed in between is both,
+        and counts as the file."""
+        file = open_regular(self._path)
+        names = parts(self._path.name, os.listdir(self._path.parent))
+        older = [self._path.with_name(name) for name in names]
+        return file, [part for part in older if not _is(part, file)]
+
+    def _queue(self, older: Iterator[Path]) -> None:
+        for part in older:
+            # One that is gone, or no file, is no part.
+            with suppress(OSError):
+                self._older.append(_open_part(part))
+
+    def _seek_tail(self, older: list[Path], lines: int) -> None:
+        """Back through the parts until there are enough lines."""
+        missing = _tail(cast(BinaryIO, self._file), lines)
+        for part in reversed(older):
+            if missing <= 0:
+                break
+            with suppress(OSError):
+                opened = _open_part(part)
+                tail = _compressed_tail if part.suffix == COMPRESSED else _tail
+                missing = tail(opened, missing)
+                self._older.appendleft(opened)
+
+
+def _tail(file: BinaryIO, lines: int) -> int:
+    """Go to where the last `lines` begin; how many more there would have to be."""
+    start = file.seek(tail_offset(file, lines))
+    if start:
+        return 0
+    found = sum(block.count(b"\n") for block in iter(lambda: file.read(READ), b""))
+    file.seek(0)
+    return lines - found
+
+
+def _compressed_tail(file: BinaryIO, lines: int) -> int:
+    """As `_tail`, of what can be read only forwards. It is read twice rather than kept."""
+    found, last = 0, b""
+    while block := file.read(READ):
+        found, last = found + block.count(b"\n"), block[-1:]
+    file.seek(0)
+    # A last line may lack its end.
+    skipped = found + (last not in (b"", b"\n")) - lines
+    if skipped <= 0:
+        return lines - found
+    offset = 0
+    while block := file.read(READ):
+        here = block.count(b"\n")
+        if here >= skipped:
+            at = -1
+            for _ in range(skipped):
+                at = block.find(b"\n", at + 1)
+            file.seek(offset + at + 1)
+            break
+        skipped, offset = skipped - here, offset + len(block)
+    return 0
+
+
+def _open_part(part: Path) -> BinaryIO:
+    if part.suffix != COMPRESSED:
+        return cast(BinaryIO, open_regular(part))
+    with looked_at(part) as found:
+        return cast(BinaryIO, gzip.open(found, "rb"))
+
+
+def _is(part: Path, file: io.FileIO) -> bool:
+    with suppress(FileNotFoundError):
+        return os.path.samestat(part.stat(), os.fstat(file.fileno()))
+    return False
+
+
+def _ended(part: Path) -> float:
+    """When it was last written, in seconds since the epoch."""
+    with suppress(FileNotFoundError):
+        return part.stat().st_mtime
+    return 0.0
+
+
+_MASK = Mask.MODIFY | Mask.CREATE | Mask.MOVED_TO | Mask.CLOSE_WRITE | Mask.ONLYDIR
+
+
+class LogChanges:
+    """What has happened to one log: `changed` is set by anything in its directory, `closed` when a writer has
+    closed it.
+    """
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.changed = asyncio.Event()
+        self.closed = asyncio.Event()
+
+    def tell(self, mask: Mask, name: str) -> None:
+        if mask & Mask.CLOSE_WRITE and name == self.name:
+            self.closed.set()
+        self.changed.set()
+
+
+class LogDirectories:
+    """`run` must be running for followers to be woken."""
+
+    def __init__(self) -> None:
+        self._inotify = Inotify()
+        self._followers: dict[Path, set[LogChanges]] = defaultdict(set)
+        self._watches: dict[Path, Watch] = {}
+
+    async def run(self) -> None:
+        """Never ends by itself."""
+        with self._inotify:
+            async for event in self._inotify:
+                self._tell(event)
+
+    @contextmanager
+    def changes(self, log: Path) -> Iterator[LogChanges]:
+        """Raises OSError when there is no such directory."""
+        directory, changes = log.parent, LogChanges(log.name)
+        if directory not in self._watches:
+            self._watches[directory] = self._inotify.add_watch(directory, _MASK)
+        self._followers[directory].add(changes)
+        try:
+            yield changes
+        finally:
+            self._forget(directory, changes)
+
+    def _forget(self, directory: Path, changes: LogChanges) -> None:
+        followers = self._followers[directory]
+        followers.discard(changes)
+        if followers:
+            return
+        del self._followers[directory]
+        watch = self._watches.pop(directory, None)
+        if watch is not None:
+            self._inotify.rm_watch(watch)
+
+    def _tell(self, event: Event) -> None:
+        """An event of no watch says that events were lost: everyone looks."""
+        watch = event.watch
+        if watch is None:
+            told = [changes for followers in self._followers.values() for changes in followers]
+        else:
+            told = list(self._followers.get(watch.path, ()))
+            if event.mask & Mask.IGNORED and self._watches.get(watch.path) is watch:
+                del self._watches[watch.path]
+        for changes in told:
+            changes.tell(event.mask, event.name.name if event.name else "")
+
+
+class ContainerLog(msgspec.Struct, frozen=True):
+    path: Path
+    _host: PodHost
+    _container_id: str
+
+    async def ended(self) -> bool:
+        """Returns when the container has ended: True if its log is complete, False if its last bytes may be
+        on their way. A runtime calls a container exited once it has written all of its log.
+        """
+        await self._host.container_ended(self._container_id)
+        try:
+            status = await self._host.runtime.container_status(self._container_id)
+        except RuntimeFault:
+            return True
+        return status.state != pb.CONTAINER_RUNNING
+
+    async def is_complete(self) -> bool:
+        """Whether the container is known to have ended."""
+        try:
+            status = await self._host.runtime.container_status(self._container_id)
+        except RuntimeFault:
+            return False
+        return status.state == pb.CONTAINER_EXITED
+
+    def exit_code(self) -> int | None:
+        """None while it is not known."""
+        return self._host.exit_code(self._container_id)
+
+
+async def container_log(host: PodHost, container_id: str) -> ContainerLog:
+    """Raises RuntimeFault, and OSError when there is no such file."""
+    path = Path((await host.runtime.container_status(container_id)).log_path)
+    path.stat()
+    return ContainerLog(path, host, container_id)
+
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+ASK_AGAIN_SECONDS = 0.1
+
+Write = Callable[[bytes], Awaitable[None]]
+Ended = Callable[[], Awaitable[bool]]
+"""Returns when the container has ended: True if its log is complete, False if its last bytes may be on their
+way.
+"""
+
+
+async def send_log(path: Path, options: LogOptions, write: Write, *, tail_lines: int | None = None) -> None:
+    """Sends what there is. Raises OSError when there is no log."""
+    async with _opened(path, tail_lines, options.since) as log:
+        formatter = LogFormatter(options)
+        await _send_rest(log, formatter, write)
+        await write(formatter.end())
+
+
+async def follow_log(
+    path: Path,
+    options: LogOptions,
+    write: Write,
+    *,
+    directories: LogDirectories,
+    ended: Ended,
+    tail_lines: int | None = None,
+) -> None:
+    """Sends what there is and what comes, until the container has ended. Raises OSError when there is no log,
+    and whatever `write` raises in a group.
+    """
+    formatter = LogFormatter(options)
+    with directories.changes(path) as changes:
+        async with _opened(path, tail_lines, options.since) as log, asyncio.TaskGroup() as group:
+            over = asyncio.Event()
+            waiting = group.create_task(wait_complete(ended, changes, over))
+            while True:
+                changes.changed.clear()
+                # Asked before reading: what is read after the end is all there is.
+                was_over = over.is_set()
+                await _send_rest(log, formatter, write)
+                if formatter.full:
+                    break
+                if log.rotated():
+                    log.reopen()
+                elif was_over:
+                    break
+                else:
+                    await changes.changed.wait()
+            waiting.cancel()
+    await write(formatter.end())
+
+
+async def written_out(path: Path, ended: Ended, directories: LogDirectories) -> None:
+    """Returns once the log of a container that has ended is complete."""
+    with directories.changes(path) as changes:
+        await wait_complete(ended, changes, asyncio.Event())
+
+
+async def wait_complete(ended: Ended, changes: LogChanges, over: asyncio.Event) -> None:
+    """Sets `over` when nothing more will be written: the runtime closes a log after the last of it."""
+    while not (await ended() or changes.closed.is_set()):
+        # The close may have been before we watched; then the runtime soon says that the log is complete.
+        with suppress(TimeoutError):
+            async with asyncio.timeout(ASK_AGAIN_SECONDS):
+                await changes.closed.wait()
+    over.set()
+    changes.changed.set()
+
+
+async def _send_rest(log: LogFile, formatter: LogFormatter, write: Write) -> None:
+    while not formatter.full and (shown := await _in_thread(_next, log, formatter)) is not None:
+        if shown:
+            await write(shown)
+
+
+def _next(log: LogFile, formatter: LogFormatter) -> bytes | None:
+    """What the next of it comes to; None at its end."""
+    data = log.read()
+    return formatter.feed(data) if data else None
+
+
+@asynccontextmanager
+async def _opened(path: Path, tail_lines: int | None, since: int) -> AsyncIterator[LogFile]:
+    """Raises OSError."""
+    logs: list[LogFile] = []
+    try:
+        await _in_thread(lambda: logs.append(LogFile(path, tail_lines, since)))
+        yield logs[0]
+    finally:
+        for log in logs:
+            log.close()
+
+
+async def _in_thread(work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+    """A log may be long and its disk slow. Who is cancelled waits for the thread all the same: what it reads
+    must not be closed under it."""
+    running = asyncio.get_running_loop().run_in_executor(None, partial(work, *args, **kwargs))
+    try:
+        return await asyncio.shield(running)
+    finally:
+        if not running.done():
+            await asyncio.wait({running})

@@ -1,0 +1,161 @@
+"""Looks at the logs of all running containers every ten seconds, as Kubernetes' kubelet does, and rotates
+those that have grown too long.
+
+rename the log ▸ the runtime opens a new one ▸ the next time: compress the part, remove the oldest
+
+Every write of a container could be heard of instead; asking for sizes now and then costs less than that.
+Between the renaming and the opening the runtime writes on into the renamed file, so nothing is lost.
+
+The files one log is in, and what is to be done with them. Pure.
+
+0.log                        what is being written
+0.log.20260102-030405        the part before it, as it was when it was rotated
+0.log.20260102-020304.gz     older ones
+0.log.20260102-030405.tmp    a part while it is compressed
+"""
+
+from __future__ import annotations
+
+import asyncio
+import gzip
+import logging
+import os
+import re
+import shutil
+from collections.abc import Callable, Iterable
+from datetime import datetime
+from pathlib import Path
+from typing import NamedTuple, NoReturn
+
+import msgspec
+
+from podling.cri.interface import Runtime, RuntimeFault
+from podling.kubelet.config import KubeletConfig
+from podling.kubelet.files.regular import open_regular
+from podling.model.time import Clock
+
+COMPRESSED, UNFINISHED = ".gz", ".tmp"
+_PART = re.compile(r"\.(\d{8}-\d{6})(\.gz|\.tmp)?")
+
+
+def part_name(log: str, now: datetime) -> str:
+    """Of what was written until `now`."""
+    return f"{log}.{now:%Y%m%d-%H%M%S}"
+
+
+def parts(log: str, names: Iterable[str]) -> list[str]:
+    """Those of `names` that are older parts of the log, oldest first, each once: a part that is both plain
+    and compressed was not removed yet."""
+    found: dict[str, str] = {}
+    for name in sorted(names):
+        match = _PART.fullmatch(name.removeprefix(log)) if name.startswith(log) else None
+        if match and match[2] != UNFINISHED:
+            found[match[1]] = name
+    return [found[moment] for moment in sorted(found)]
+
+
+def moment_of(part: str) -> str:
+    """What a part keeps of its name when it is compressed."""
+    return part.removesuffix(COMPRESSED)
+
+
+class Chores(msgspec.Struct, frozen=True):
+    """What to do before another part is made."""
+
+    remove: tuple[str, ...]
+    compress: tuple[str, ...]
+
+
+def chores(log: str, names: Iterable[str], max_files: int) -> Chores:
+    """So that with the log itself and the part to come there are no more than `max_files`."""
+    known = [name for name in names if name.startswith(log) and _PART.fullmatch(name.removeprefix(log))]
+    all_parts = parts(log, known)
+    kept = all_parts[max(len(all_parts) - max(max_files - 2, 0), 0) :]
+    return Chores(
+        remove=tuple(sorted(set(known) - set(kept))),
+        compress=tuple(name for name in kept if not name.endswith(COMPRESSED)),
+    )
+
+
+log = logging.getLogger(__name__)
+
+
+class WrittenLog(NamedTuple):
+    """The log of a container that runs."""
+
+    container_id: str
+    path: Path
+
+
+class LogRotator:
+    """`run()` it."""
+
+    def __init__(
+        self,
+        config: KubeletConfig,
+        runtime: Runtime,
+        clock: Clock,
+        written: Callable[[], Iterable[WrittenLog]],
+    ) -> None:
+        self._config = config
+        self._runtime = runtime
+        self._clock = clock
+        self._written = written
+
+    async def run(self) -> NoReturn:
+        while True:
+            await asyncio.sleep(self._config.log_rotation_interval.total_seconds())
+            await self.look()
+
+    async def look(self) -> None:
+        """Once. What goes wrong with one log is said and tried again."""
+        for written in list(self._written()):
+            if size(written.path) < self._config.log_max_bytes:
+                continue
+            try:
+                await self._rotate(written)
+            except (OSError, RuntimeFault) as error:
+                log.warning("log %s is not rotated: %s", written.path, error)
+
+    async def _rotate(self, written: WrittenLog) -> None:
+        path = written.path
+        await asyncio.to_thread(clean, path, self._config.log_max_files)
+        part = path.with_name(part_name(path.name, self._clock.now()))
+        if part.exists():
+            return
+        path.rename(part)
+        try:
+            await self._runtime.reopen_container_log(written.container_id)
+        except RuntimeFault:
+            if not path.exists():
+                part.rename(path)
+            raise
+
+
+def size(path: Path) -> int:
+    """0 of a log that is not there."""
+    try:
+        return path.lstat().st_size
+    except OSError:
+        return 0
+
+
+def clean(path: Path, max_files: int) -> None:
+    """Remove the oldest parts and compress those that stay. Raises OSError."""
+    todo = chores(path.name, os.listdir(path.parent), max_files)
+    for name in todo.remove:
+        path.with_name(name).unlink(missing_ok=True)
+    for name in todo.compress:
+        compress(path.with_name(name))
+
+
+def compress(part: Path) -> None:
+    """The compressed part is there whole or not at all."""
+    unfinished = part.with_name(part.name + UNFINISHED)
+    # What has the name is not written into: it may be a link.
+    unfinished.unlink(missing_ok=True)
+    with open_regular(part) as plain, gzip.open(unfinished, "xb") as compressed:
+        shutil.copyfileobj(plain, compressed)
+    shutil.copystat(part, unfinished, follow_symlinks=False)
+    unfinished.rename(part.with_name(part.name + COMPRESSED))
+    part.unlink()

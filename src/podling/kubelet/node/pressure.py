@@ -1,0 +1,34 @@
+"""The pressure the node is under now: written by who evicts, read by who takes pods."""
+
+from __future__ import annotations
+
+from podling.kubelet.eviction.ranking import EVICTED
+from podling.kubelet.eviction.thresholds import MEMORY_PRESSURE, Pressure
+from podling.kubelet.plan.admission import Refusal, is_critical
+from podling.model.rules.placement import tolerates
+from podling.model.rules.resources import BEST_EFFORT, qos_class
+from podling.model.types.node import Taint
+from podling.model.types.pod import Pod
+
+MEMORY_TAINT = Taint(key="node.kubernetes.io/memory-pressure", effect="NoSchedule")
+
+
+class NodePressure:
+    def __init__(self) -> None:
+        self.now = Pressure()
+
+    def refusal(self, pod: Pod) -> Refusal | None:
+        """A node under pressure takes critical pods only; if it is memory alone, all but those that ask for
+        none."""
+        conditions = self.now.conditions
+        if not conditions or is_critical(pod):
+            return None
+        if conditions == {MEMORY_PRESSURE} and not _is_first_to_go(pod):
+            return None
+        return Refusal(EVICTED, f"The node had condition: [{' '.join(sorted(conditions))}]. ")
+
+
+def _is_first_to_go(pod: Pod) -> bool:
+    """When memory is short."""
+    tolerated = any(tolerates(toleration, MEMORY_TAINT) for toleration in pod.spec.tolerations)
+    return qos_class(pod) == BEST_EFFORT and not tolerated

@@ -1,0 +1,206 @@
+"""The node's heartbeat: a Lease in `kube-node-lease`, renewed every ten seconds.
+
+Registers the node and keeps its status true: when something changed at once, else every few minutes.
+
+That the kubelet is alive is said by the lease (`lease.py`), which costs next to nothing; the status itself is
+only written when there is something to say.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from typing import NoReturn
+
+from podling.client.client import Client
+from podling.client.retry import GrowingWait
+from podling.cri.interface import Runtime, RuntimeFault
+from podling.kubelet.config import KubeletConfig
+from podling.kubelet.host.machine import Machine
+from podling.kubelet.node.status import RuntimeReport, differs, new_node, node_status, status_patch
+from podling.kubelet.status.writer import STRATEGIC_MERGE
+from podling.model.errors import StatusError
+from podling.model.time import Clock, micro_time
+from podling.model.types.coordination import Lease, LeaseSpec
+from podling.model.types.meta import ObjectMeta, OwnerReference
+from podling.model.types.node import Node, NodeStatus
+
+FIRST_RETRY = 0.1
+LONGEST_RETRY = 7.0
+
+log = logging.getLogger(__name__)
+
+
+class NodeReporter:
+    """`run()` it; `refresh()` says that the runtime came or went. `node` is what the server last answered,
+    before that what this kubelet is going to say."""
+
+    def __init__(
+        self, client: Client, runtime: Runtime, clock: Clock, config: KubeletConfig, machine: Machine
+    ) -> None:
+        self._client = client
+        self._runtime = runtime
+        self._clock = clock
+        self._config = config
+        self._machine = machine
+        self._refresh = asyncio.Event()
+        self._registered = asyncio.Event()
+        self.pressures: frozenset[str] = frozenset()
+        """The conditions that are true of the node, besides Ready."""
+        self.node = new_node(config, machine, NodeStatus())
+
+    def refresh(self) -> None:
+        self._refresh.set()
+
+    async def wait_registered(self) -> None:
+        await self._registered.wait()
+
+    async def run(self) -> None:
+        written = self._clock.now()
+        while True:
+            status = await self._status()
+            overdue = self._clock.now() - written >= self._config.status_interval
+            if not self._registered.is_set() or overdue or differs(self.node.status, status):
+                await self._write(status)
+                written = self._clock.now()
+                self._registered.set()
+            self._refresh.clear()
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(self._config.status_check.total_seconds()):
+                    await self._refresh.wait()
+
+    async def _status(self) -> NodeStatus:
+        if self._registered.is_set():
+            await self.look()
+        report = await _ask(self._runtime)
+        now, old = self._clock.now(), self.node.status
+        return node_status(self._config, self._machine, report, old, now, self.pressures)
+
+    async def look(self) -> None:
+        """What stands on the server, which is not this kubelet's word once it was silent for too long."""
+        with contextlib.suppress(StatusError, OSError):
+            self.node = await self._client.get(Node, self._config.node_name)
+
+    async def _write(self, status: NodeStatus) -> None:
+        """Until it is written: a kubelet nobody can see is of no use; the server may only be starting."""
+        wait = GrowingWait(FIRST_RETRY, LONGEST_RETRY)
+        while True:
+            try:
+                self.node = await (
+                    self._patch(status) if self._registered.is_set() else self._register(status)
+                )
+                return
+            except (StatusError, OSError) as error:
+                log.warning("node %s not written: %s", self._config.node_name, error)
+            await asyncio.sleep(wait.next())
+
+    async def _register(self, status: NodeStatus) -> Node:
+        """A node of this name that is there already is this one from before, and is made true."""
+        fresh = new_node(self._config, self._machine, status)
+        try:
+            if not self._config.register_node:
+                self.node = await self._client.get(Node, self._config.node_name)
+                return await self._patch(node_status_kept(self.node.status, status))
+            self.node = await self._client.create(fresh)
+        except StatusError as error:
+            if error.reason != "AlreadyExists":
+                raise
+            labels = {"metadata": {"labels": fresh.metadata.labels}}
+            self.node = await self._client.patch(Node, self._config.node_name, "", labels)
+            status = node_status_kept(self.node.status, status)
+        return await self._patch(status) if differs(self.node.status, status) else self.node
+
+    async def _patch(self, status: NodeStatus) -> Node:
+        body, name = status_patch(status), self._config.node_name
+        return await self._client.patch(
+            Node, name, "", body, subresource="status", patch_type=STRATEGIC_MERGE
+        )
+
+
+def node_status_kept(old: NodeStatus, new: NodeStatus) -> NodeStatus:
+    """`new` with the transition times of what has not changed since the kubelet before this one wrote
+    `old`."""
+    before = {condition.type: condition for condition in old.conditions}
+    for condition in new.conditions:
+        known = before.get(condition.type)
+        if known is not None and known.status == condition.status:
+            condition.last_transition_time = known.last_transition_time
+    return new
+
+
+async def _ask(runtime: Runtime) -> RuntimeReport:
+    try:
+        version, status, images = await asyncio.gather(
+            runtime.version(), runtime.status(), runtime.list_images()
+        )
+    except RuntimeFault as fault:
+        log.warning("the container runtime does not answer: %s", fault)
+        return RuntimeReport()
+    return RuntimeReport(version.runtime_name, version.runtime_version, status, images)
+
+
+NAMESPACE = "kube-node-lease"
+FIRST_LEASE_RETRY = 0.2
+LATE = 3.0
+"""Seconds between two tries. The server of a new cluster makes the namespace a moment after it lets nodes in:
+that it is missing is only worth a word once the waits have grown to this."""
+
+
+class LeaseKeeper:
+    """`run()` it once the node is registered."""
+
+    def __init__(self, client: Client, clock: Clock, config: KubeletConfig) -> None:
+        self._client = client
+        self._clock = clock
+        self._config = config
+        self._lease: Lease | None = None
+
+    async def run(self, node: Node) -> NoReturn:
+        renewal = self._config.lease_renewal.total_seconds()
+        retry = GrowingWait(FIRST_LEASE_RETRY, renewal)
+        while True:
+            try:
+                self._lease = await self._renew(node)
+            except (StatusError, OSError) as error:
+                wait = retry.next()
+                if wait >= LATE or not _has_no_namespace(error):
+                    log.warning("lease of node %s not renewed: %s", self._config.node_name, error)
+                # Someone else may have written or deleted it: begin from what is there.
+                self._lease = None
+                await asyncio.sleep(wait)
+            else:
+                retry.reset()
+                await asyncio.sleep(renewal)
+
+    async def _renew(self, node: Node) -> Lease:
+        if self._lease is None:
+            self._lease = await self._find()
+        if self._lease is None:
+            return await self._client.create(self._new(node))
+        self._lease.spec.renew_time = micro_time(self._clock.now())
+        return await self._client.update(self._lease)
+
+    async def _find(self) -> Lease | None:
+        try:
+            return await self._client.get(Lease, self._config.node_name, NAMESPACE)
+        except StatusError as error:
+            if error.code == 404:
+                return None
+            raise
+
+    def _new(self, node: Node) -> Lease:
+        owner = OwnerReference(api_version="v1", kind="Node", name=node.metadata.name, uid=node.metadata.uid)
+        return Lease(
+            metadata=ObjectMeta(name=self._config.node_name, namespace=NAMESPACE, owner_references=[owner]),
+            spec=LeaseSpec(
+                holder_identity=self._config.node_name,
+                lease_duration_seconds=int(self._config.lease_duration.total_seconds()),
+                renew_time=micro_time(self._clock.now()),
+            ),
+        )
+
+
+def _has_no_namespace(error: Exception) -> bool:
+    """A missing lease is made; where that is answered 404 the namespace is missing."""
+    return isinstance(error, StatusError) and error.code == 404

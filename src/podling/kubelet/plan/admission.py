@@ -1,0 +1,270 @@
+"""Whether the node takes a pod: what only the node can know at the moment the pod arrives. Pure.
+
+The scheduler asked the same questions, but of what it knew then; and a pod may name its node itself. A pod
+that is not taken ends as Failed with Kubernetes' own reason: OutOfcpu, OutOfpods, NodeAffinity, NodePorts ...
+
+What of a pod's security the node cannot enforce: such a pod is refused rather than run without. Pure.
+
+Which pods make room for a critical one. Pure.
+
+As few as will do, and of the least protected QoS class that has enough: Guaranteed pods only for what all
+others together cannot give, then Burstable, then BestEffort.
+
+Kernel settings a pod asks for that this node does not let it have. Pure.
+
+Safe ones belong to one of the pod's own namespaces and harm nobody else; others have to be allowed on the
+node by name or by prefix (`kernel.shm*`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+import msgspec
+
+from podling.kubelet.pod.containers import all_containers
+from podling.model.quantity import Quantity
+from podling.model.rules.placement import NO_EXECUTE, ports_collide, selects, tolerates
+from podling.model.rules.resources import BEST_EFFORT, BURSTABLE, GUARANTEED, pod_requests, qos_class
+from podling.model.types.container import AppArmorProfile, ResourceList
+from podling.model.types.node import Node
+from podling.model.types.pod import Pod, PodSecurityContext
+
+PODS = "pods"
+OS_LABEL = "kubernetes.io/os"
+CONFIG_SOURCE, API_SOURCE = "kubernetes.io/config.source", "api"
+MIRROR = "kubernetes.io/config.mirror"
+SYSTEM_CRITICAL_PRIORITY = 2_000_000_000
+_ZERO = Quantity("0")
+_OF_KUBERNETES = (PODS, "cpu", "memory", "ephemeral-storage")
+_NOT_SELECTED = "node(s) didn't match Pod's node affinity/selector"
+_NOT_TOLERATED = "node(s) had taints that the pod didn't tolerate"
+_NOT_THIS_NODE = "node(s) didn't match the requested node name"
+_PORTS_TAKEN = "node(s) didn't have free ports for the requested pod ports"
+
+
+Amounts = Mapping[str, int]
+"""Resource → how much, cpu in thousandths."""
+
+
+class Refusal(msgspec.Struct, frozen=True):
+    """Why a pod is not taken. `by_labels`: by what stands on the node's object, which may be newer than
+    known here."""
+
+    reason: str
+    message: str
+    by_labels: bool = False
+
+
+class Shortage(msgspec.Struct, frozen=True):
+    """Of a resource there is less left than the pod asks for; cpu in thousandths."""
+
+    resource: str
+    requested: int
+    used: int
+    capacity: int
+
+    @property
+    def missing(self) -> int:
+        return self.requested - (self.capacity - self.used)
+
+    @property
+    def refusal(self) -> Refusal:
+        message = (
+            f"Node didn't have enough resource: {self.resource}, requested: {self.requested}, "
+            f"used: {self.used}, capacity: {self.capacity}"
+        )
+        return Refusal(f"OutOf{self.resource}", message)
+
+
+def unfit(pod: Pod) -> Refusal | None:
+    """What no room on the node would help against."""
+    if pod.metadata.labels.get(OS_LABEL, "linux") != "linux":
+        message = "Failed to admit pod as the `kubernetes.io/os` label doesn't match node label"
+        return Refusal("PodOSSelectorNodeLabelDoesNotMatch", message)
+    if pod.spec.os is not None and pod.spec.os.name != "linux":
+        return Refusal("PodOSNotSupported", "Failed to admit pod as the OS field doesn't match node OS")
+    return None
+
+
+def misplaced(pod: Pod, node: Node, others: Iterable[Pod], *, again: bool) -> Iterator[Refusal]:
+    """`again`: the pod was taken before, and what has changed on the node's object since does not end it."""
+    if not again and not selects(pod, node):
+        yield _predicate("NodeAffinity", _NOT_SELECTED, by_labels=True)
+    if pod.spec.node_name != node.metadata.name:
+        yield _predicate("NodeName", _NOT_THIS_NODE)
+    if ports_collide(pod, others):
+        yield _predicate("NodePorts", _PORTS_TAKEN)
+    if not again and not is_static(pod) and _repelled(pod, node):
+        yield _predicate("TaintToleration", _NOT_TOLERATED, by_labels=True)
+
+
+def shortages(wanted: Amounts, used: Amounts, allocatable: ResourceList) -> Iterator[Shortage]:
+    """Extended resources the node does not have are other nodes', or the cluster's, business."""
+    for resource in sorted(wanted, key=_order):
+        if not wanted[resource] or ("/" in resource and resource not in allocatable):
+            continue
+        capacity = amount(resource, allocatable.get(resource, _ZERO))
+        found = Shortage(resource, wanted[resource], used.get(resource, 0), capacity)
+        if found.missing > 0:
+            yield found
+
+
+def amounts(pod: Pod) -> Amounts:
+    """What a pod takes of the node, itself included."""
+    return {PODS: 1, **amounts_of(pod_requests(pod))}
+
+
+def amounts_of(resources: ResourceList) -> Amounts:
+    return {name: amount(name, quantity) for name, quantity in resources.items()}
+
+
+def amount(resource: str, quantity: Quantity) -> int:
+    """In the unit Kubernetes counts it in."""
+    return quantity.milli_value() if resource == "cpu" else quantity.value()
+
+
+def is_static(pod: Pod) -> bool:
+    """It came from a file of the node's, not from the API."""
+    return pod.metadata.annotations.get(CONFIG_SOURCE, API_SOURCE) != API_SOURCE
+
+
+def is_critical(pod: Pod) -> bool:
+    important = (pod.spec.priority or 0) >= SYSTEM_CRITICAL_PRIORITY
+    return is_static(pod) or MIRROR in pod.metadata.annotations or important
+
+
+def _order(resource: str) -> tuple[int, str]:
+    known = resource in _OF_KUBERNETES
+    return (_OF_KUBERNETES.index(resource) if known else len(_OF_KUBERNETES)), resource
+
+
+def _repelled(pod: Pod, node: Node) -> bool:
+    return any(
+        taint.effect == NO_EXECUTE and not any(tolerates(t, taint) for t in pod.spec.tolerations)
+        for taint in node.spec.taints
+    )
+
+
+def _predicate(name: str, why: str, *, by_labels: bool = False) -> Refusal:
+    return Refusal(name, f"Predicate {name} failed: {why}", by_labels)
+
+
+class Enforcers(msgspec.Struct, frozen=True):
+    """`app_armor`: the kernel has it; `groups_policy`: the runtime keeps to supplementalGroupsPolicy."""
+
+    app_armor: bool
+    groups_policy: bool
+
+
+def unenforceable(pod: Pod, by: Enforcers) -> Refusal | None:
+    if not by.app_armor and any(profile.type != "Unconfined" for profile in _app_armor(pod)):
+        return Refusal("AppArmor", "Cannot enforce AppArmor: AppArmor is not enabled on the host")
+    policy = (pod.spec.security_context or PodSecurityContext()).supplemental_groups_policy
+    if policy == "Strict" and not by.groups_policy:
+        message = f"SupplementalGroupsPolicy={policy} is not supported in this node"
+        return Refusal("SupplementalGroupsPolicyNotSupported", message)
+    return None
+
+
+def _app_armor(pod: Pod) -> Iterator[AppArmorProfile]:
+    contexts = [pod.spec.security_context, *(c.security_context for _, c in all_containers(pod))]
+    yield from (context.app_armor_profile for context in contexts if context and context.app_armor_profile)
+
+
+PREEMPTING = "Preempting"
+PREEMPTION_MESSAGE = "Preempted in order to admit critical pod"
+
+
+def victims(pod: Pod, others: Iterable[Pod], missing: Amounts) -> list[Pod] | None:
+    """None when even all that may go would not be enough."""
+    classes: dict[str, list[Pod]] = {BEST_EFFORT: [], BURSTABLE: [], GUARANTEED: []}
+    for other in others:
+        if preemptable(pod, other):
+            classes[qos_class(other)].append(other)
+    best_effort, burstable, guaranteed = classes.values()
+    if _less(missing, (*best_effort, *burstable, *guaranteed)):
+        return None
+    last = _fewest(guaranteed, _less(missing, (*best_effort, *burstable)))
+    middle = _fewest(burstable, _less(missing, (*best_effort, *last)))
+    first = _fewest(best_effort, _less(missing, (*middle, *last)))
+    return [*first, *middle, *last]
+
+
+def preemptable(pod: Pod, other: Pod) -> bool:
+    """Whether `other` may have to go for `pod`."""
+    if is_critical(pod) and not is_critical(other):
+        return True
+    return (pod.spec.priority or 0) > (other.spec.priority or 0)
+
+
+def _fewest(pods: Iterable[Pod], missing: Amounts) -> list[Pod]:
+    """Each time the pod that gives most of what is still missing; of equal ones the smaller."""
+    left, chosen = list(pods), []
+    while missing:
+        best = min(left, key=lambda pod: (_distance(pod, missing), _size(pod)))
+        left.remove(best)
+        chosen.append(best)
+        missing = _less(missing, (best,))
+    return chosen
+
+
+def _distance(pod: Pod, missing: Amounts) -> float:
+    """0 when the pod gives all that is missing; each resource counts the same."""
+    return sum((_less({name: need}, (pod,)).get(name, 0) / need) ** 2 for name, need in missing.items())
+
+
+def _less(missing: Amounts, pods: Iterable[Pod]) -> Amounts:
+    """What is missing still when these have gone."""
+    given = [amounts(pod) for pod in pods]
+    left = {name: need - sum(of.get(name, 0) for of in given) for name, need in missing.items()}
+    return {name: need for name, need in left.items() if need > 0}
+
+
+def _size(pod: Pod) -> tuple[int, int]:
+    of = amounts(pod)
+    return of.get("memory", 0), of.get("cpu", 0)
+
+
+SYSCTL_FORBIDDEN = "SysctlForbidden"
+SAFE = (
+    "kernel.shm_rmid_forced",
+    "net.ipv4.ip_local_port_range",
+    "net.ipv4.ip_local_reserved_ports",
+    "net.ipv4.ip_unprivileged_port_start",
+    "net.ipv4.ping_group_range",
+    "net.ipv4.tcp_fin_timeout",
+    "net.ipv4.tcp_keepalive_intvl",
+    "net.ipv4.tcp_keepalive_probes",
+    "net.ipv4.tcp_keepalive_time",
+    "net.ipv4.tcp_rmem",
+    "net.ipv4.tcp_syncookies",
+    "net.ipv4.tcp_wmem",
+)
+_IPC = ("kernel.shm", "kernel.msg", "kernel.sem", "fs.mqueue.")
+_NETWORK = "net."
+
+
+def forbidden_sysctl(pod: Pod, allowed: Sequence[str]) -> Refusal | None:
+    """The first one that is. `allowed` are the node's own exceptions."""
+    if pod.spec.security_context is None:
+        return None
+    for sysctl in pod.spec.security_context.sysctls:
+        # A slash separates its parts as well as a dot.
+        if why := _objection(pod, sysctl.name.replace("/", "."), allowed):
+            return Refusal(SYSCTL_FORBIDDEN, f'forbidden sysctl: "{sysctl.name}" {why}')
+    return None
+
+
+def _objection(pod: Pod, name: str, allowed: Sequence[str]) -> str:
+    if name not in SAFE and not any(_allows(pattern, name) for pattern in allowed):
+        return "not allowlisted"
+    if name.startswith(_NETWORK) and pod.spec.host_network:
+        return "not allowed with host Net enabled"
+    if name.startswith(_IPC) and pod.spec.host_ipc:
+        return "not allowed with host IPC enabled"
+    return ""
+
+
+def _allows(pattern: str, name: str) -> bool:
+    return name.startswith(pattern[:-1]) if pattern.endswith("*") else name == pattern

@@ -1,0 +1,225 @@
+"""Resizing a pod in place: whether it may have what it asks for now, and what that means for its containers.
+Pure.
+
+    spec ──(judge)──▶ allocated ──(the runtime is told)──▶ actuated
+      │                                   │
+      └ PodResizePending while they       └ PodResizeInProgress while they differ
+        differ: Deferred, Infeasible
+
+Only CPU and memory can be resized, of the pod as a whole and of all containers but the ephemeral ones; one
+that does not run yet, or no more, has nothing to be told.
+
+When the runtime and the pod's cgroup are told of resources that were given to the pod. What must restart
+for it is stopped by `container_plan.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain
+
+import msgspec
+from msgspec.structs import replace
+
+from podling.kubelet.host.cgroup_limits import CgroupLimits, limits_of_pod
+from podling.kubelet.plan.admission import Amounts, Shortage, amounts, amounts_of, is_static
+from podling.kubelet.plan.draft import Draft
+from podling.kubelet.plan.restart import retry_at
+from podling.kubelet.pod.actions import ResizePod
+from podling.kubelet.pod.observed import ObservedContainer, ObservedPod
+from podling.model.quantity import Quantity
+from podling.model.rules.resources import GUARANTEED, pod_limits, pod_requests, qos_class
+from podling.model.types.container import (
+    Container,
+    EphemeralContainerCommon,
+    ResourceList,
+    ResourceRequirements,
+)
+from podling.model.types.pod import Pod
+
+RESIZABLE = ("cpu", "memory")
+DEFERRED, INFEASIBLE = "Deferred", "Infeasible"
+RESTART_CONTAINER = "RestartContainer"
+_ZERO = Quantity("0")
+
+
+class Allocation(msgspec.Struct, frozen=True):
+    """`containers` by name; `whole` is what the pod says of all of them together."""
+
+    containers: Mapping[str, ResourceRequirements]
+    whole: ResourceRequirements | None = None
+
+
+class ResizeAnswer(msgspec.Struct, frozen=True):
+    """`reason` is "" when the pod may have what it asks for."""
+
+    pod: Pod
+    reason: str = ""
+    message: str = ""
+
+    @property
+    def accepted(self) -> bool:
+        return not self.reason
+
+    @property
+    def may_change(self) -> bool:
+        """Whether others have to give something back first."""
+        return self.reason == DEFERRED
+
+
+def judge(pod: Pod, allocatable: ResourceList, short_of: Sequence[Shortage]) -> ResizeAnswer:
+    """`short_of` is what is missing beside all other pods."""
+    if is_static(pod):
+        return ResizeAnswer(pod, INFEASIBLE, "In-place resize of static-pods is not supported")
+    wanted, whole = amounts(pod), amounts_of(allocatable)
+    for resource in reversed(RESIZABLE):
+        requested, capacity = wanted.get(resource, 0), whole.get(resource, 0)
+        if requested > capacity:
+            figures = f"{resource}, requested: {requested}, capacity: {capacity}"
+            return ResizeAnswer(pod, INFEASIBLE, f"Node didn't have enough capacity: {figures}")
+    if short_of:
+        return ResizeAnswer(pod, DEFERRED, short_of[0].refusal.message)
+    return ResizeAnswer(pod)
+
+
+def first_to_be_resized(pod: Pod, wanted: Amounts, has: Amounts) -> tuple[bool, int, bool]:
+    """A key to sort by: those that give back, then the more important, then the Guaranteed."""
+    increases = any(wanted.get(name, 0) > has.get(name, 0) for name in RESIZABLE)
+    return increases, -(pod.spec.priority or 0), qos_class(pod) != GUARANTEED
+
+
+def allocation_of(pod: Pod) -> Allocation:
+    return Allocation(
+        {container.name: container.resources for container in _resizable(pod)}, pod.spec.resources
+    )
+
+
+def _resizable(pod: Pod) -> Iterator[Container]:
+    return chain(pod.spec.init_containers, pod.spec.containers)
+
+
+def with_allocation(pod: Pod, allocation: Allocation) -> Pod:
+    """The pod with the resources it was given in place of those it asks for; itself when they are the
+    same."""
+
+    def given(container: Container) -> Container:
+        resources = allocation.containers.get(container.name, container.resources)
+        return msgspec.structs.replace(container, resources=resources)
+
+    if allocation_of(pod) == allocation:
+        return pod
+    spec = msgspec.structs.replace(
+        pod.spec,
+        containers=[given(c) for c in pod.spec.containers],
+        init_containers=[given(c) for c in pod.spec.init_containers],
+        resources=allocation.whole,
+    )
+    return msgspec.structs.replace(pod, spec=spec)
+
+
+def unactuated(pod: Pod, observed: ObservedPod) -> Iterator[tuple[Container, ObservedContainer]]:
+    """Running containers that do not have yet what the pod was given for them."""
+    for container in _resizable(pod):
+        running = observed.current(container.name)
+        if running is not None and running.running and _changes(pod, container, running):
+            yield container, running
+
+
+def is_in_progress(pod: Pod, observed: ObservedPod) -> bool:
+    """Whether a resize was accepted and is not all done."""
+    return _is_unsettled(observed) or any(unactuated(pod, observed))
+
+
+def whole(pod: Pod) -> ResourceRequirements:
+    """What the pod asks for, all in all: what it says itself, else what its containers do."""
+    claims = pod.spec.resources.claims if pod.spec.resources else []
+    return ResourceRequirements(requests=pod_requests(pod), limits=pod_limits(pod), claims=claims)
+
+
+def actuated_whole(asked: ResourceRequirements, observed: ObservedPod) -> ResourceRequirements:
+    """What a pod has of what it asks for, all in all."""
+    had = observed.actuated if _is_unsettled(observed) else None
+    return had or asked
+
+
+def _is_unsettled(observed: ObservedPod) -> bool:
+    """What a pod asks for as a whole only its cgroup is told, so that no container differs for it."""
+    return observed.resized_generation > 0 and not observed.limits_settled
+
+
+def restart_required(pod: Pod, container: Container, running: ObservedContainer) -> bool:
+    """Whether what is to change may only change with a restart of the container."""
+    restarting = {p.resource_name for p in container.resize_policy if p.restart_policy == RESTART_CONTAINER}
+    return bool(restarting & _changes(pod, container, running))
+
+
+def told_of(pod: Pod, container: EphemeralContainerCommon) -> ResourceRequirements:
+    """What the runtime is told of a container: without a limit of its own it has the pod's."""
+    if pod.spec.resources is None:
+        return container.resources
+    of_pod = {name: q for name, q in pod.spec.resources.limits.items() if name in RESIZABLE}
+    limits = {**of_pod, **container.resources.limits}
+    return msgspec.structs.replace(container.resources, limits=limits)
+
+
+def _changes(pod: Pod, container: Container, running: ObservedContainer) -> set[str]:
+    wanted, has = told_of(pod, container), running.resources
+    return {
+        name
+        for name in RESIZABLE
+        if wanted.requests.get(name, _ZERO) != has.requests.get(name, _ZERO)
+        or wanted.limits.get(name, _ZERO) != has.limits.get(name, _ZERO)
+    }
+
+
+def actuated(container: Container, running: ObservedContainer) -> ResourceRequirements:
+    """What a running container has: what can be resized as the runtime was last told, all else as given."""
+
+    def has(given: ResourceList, told: ResourceList) -> ResourceList:
+        kept = {name: amount for name, amount in given.items() if name not in RESIZABLE}
+        return kept | {name: told[name] for name in RESIZABLE if name in told and name in given}
+
+    return ResourceRequirements(
+        requests=has(container.resources.requests, running.resources.requests),
+        limits=has(container.resources.limits, running.resources.limits),
+        claims=container.resources.claims,
+    )
+
+
+def limits_meanwhile(pod: Pod, observed: ObservedPod) -> CgroupLimits:
+    """What the pod's cgroup allows now: enough for what its containers have and for what they will have."""
+    after = limits_of_pod(pod)
+    has = {c.name: actuated(c, running) for c, running in unactuated(pod, observed)}
+    if not has:
+        return after
+    before = Allocation({**allocation_of(pod).containers, **has}, pod.spec.resources)
+    return highest(limits_of_pod(with_allocation(pod, before)), after)
+
+
+def highest(one: CgroupLimits, other: CgroupLimits) -> CgroupLimits:
+    """On the way from one to the other: what rises has risen before, what falls falls after."""
+    return replace(
+        other,
+        cpu_shares=max(one.cpu_shares, other.cpu_shares),
+        cpu_quota=_more(one.cpu_quota, other.cpu_quota),
+        memory=_more(one.memory, other.memory),
+    )
+
+
+def _more(one: int | None, other: int | None) -> int | None:
+    return None if one is None or other is None else max(one, other)
+
+
+def plan_resize(draft: Draft, pod: Pod) -> None:
+    observed = draft.observed
+    differing = list(unactuated(pod, observed))
+    if not any(not restart_required(pod, container, running) for container, running in differing):
+        restart_awaited = differing and limits_meanwhile(pod, observed) == observed.pod_limits
+        if observed.limits_settled or restart_awaited:
+            return
+    failure = observed.resize_failure
+    at = retry_at(failure) if failure else draft.now
+    if draft.now < at:
+        draft.wake(at)
+    else:
+        draft.add(ResizePod())

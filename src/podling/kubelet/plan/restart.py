@@ -1,0 +1,127 @@
+"""Whether a container that has ended is started again: restart policies, of the pod and of the container.
+
+How long to wait before trying again, as a pure function of what is recorded (R-INIT-2): 10 s, doubling,
+at most 5 min.
+
+Nothing is kept in memory. Each instance of a container carries, as an annotation, the number of failures in
+a row that came before it; the delay after it ends follows from that number and its own times. The first
+failure costs no delay, and an instance that ran for more than ten minutes clears the record, as in
+Kubernetes.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from zlib import crc32
+
+from podling.kubelet.pod.containers import ALWAYS, NEVER, ContainerType
+from podling.kubelet.pod.observed import ObservedContainer, ObservedPod, StartFailure
+from podling.model.codec.json import encode
+from podling.model.types.container import (
+    Container,
+    ContainerRestartRule,
+    EphemeralContainer,
+    EphemeralContainerCommon,
+)
+from podling.model.types.pod import Pod
+
+INITIAL = timedelta(seconds=10)
+MAXIMUM = timedelta(minutes=5)
+FORGIVEN_AFTER = timedelta(minutes=10)
+_DOUBLINGS = 5
+"""10 s doubled five times is over the maximum: no need to compute further."""
+
+SOON = timedelta(seconds=1)
+
+SHOWN = timedelta(seconds=2)
+"""How long an exit or a failed pull is itself the status before its back-off is (Error, then
+CrashLoopBackOff)."""
+
+
+def delay(failures: int) -> timedelta:
+    if failures <= 0:
+        return timedelta(0)
+    return min(INITIAL * (1 << min(failures - 1, _DOUBLINGS)), MAXIMUM)
+
+
+def crashes_after(ended: ObservedContainer) -> int:
+    """The failures in a row, this instance's included. One that never started has the epoch as its start."""
+    started = max(ended.started_at, ended.created_at)
+    return 1 if ended.finished_at - started > FORGIVEN_AFTER else ended.crashes + 1
+
+
+def restart_delay(ended: ObservedContainer) -> timedelta:
+    return delay(crashes_after(ended) - 1)
+
+
+def restart_at(ended: ObservedContainer) -> datetime:
+    return ended.finished_at + restart_delay(ended)
+
+
+def retry_at(failure: StartFailure) -> datetime:
+    """Failures that do not count are no reason to wait longer, only not to be tried at once."""
+    return failure.at + max(delay(failure.count), SOON)
+
+
+LOST_EXIT_CODE = 137
+RESTART, RESTART_ALL = "Restart", "RestartAllContainers"
+STATUS_UNKNOWN = "ContainerStatusUnknown"
+"""What an instance the runtime has lost is taken to have ended with."""
+
+
+def definition_hash(container: EphemeralContainerCommon) -> str:
+    """What an instance must be replaced for: only its image may be changed in place (R-INIT-5). Of an
+    ephemeral container nothing may be, so all of it tells one from another of its name (R-EPH-11).
+    """
+    if isinstance(container, EphemeralContainer):
+        return f"{crc32(encode(container)):x}"
+    return f"{crc32(f'{container.name}/{container.image}'.encode()):x}"
+
+
+def changed(container: EphemeralContainerCommon, instance: ObservedContainer) -> bool:
+    """Whether the instance was made from another definition. One without a hash was not made by a kubelet of
+    ours."""
+    return instance.hash not in ("", definition_hash(container))
+
+
+def from_before(ended: ObservedContainer, observed: ObservedPod) -> bool:
+    """Whether it went with its sandbox when this kubelet was not there: the node was stopped, which says
+    nothing about the container."""
+    began = observed.started_at
+    unseen = ended in observed.past or (began is not None and ended.finished_at < began)
+    return unseen and not observed.in_sandbox(ended)
+
+
+def exit_code(ended: ObservedContainer) -> int:
+    return LOST_EXIT_CODE if ended.lost else ended.exit_code
+
+
+def policy_restarts(pod: Pod, container: Container, kind: ContainerType, code: int) -> bool:
+    """The answer of the policies alone for an exit with `code`. A rule of the container comes before its
+    policy, its policy before the pod's; an init container that succeeded has done its work."""
+    if kind is ContainerType.SIDECAR:
+        return True
+    if any(rule_matches(rule, code) for rule in container.restart_policy_rules):
+        return True
+    if kind is ContainerType.INIT and code == 0:
+        return False
+    policy = container.restart_policy or pod.spec.restart_policy or ALWAYS
+    if policy == ALWAYS:
+        return True
+    return policy != NEVER and code != 0
+
+
+def rule_matches(rule: ContainerRestartRule, code: int) -> bool:
+    if rule.exit_codes is None or rule.action not in (RESTART, RESTART_ALL):
+        return False
+    listed = code in rule.exit_codes.values
+    return listed if rule.exit_codes.operator == "In" else not listed
+
+
+def restarts(
+    pod: Pod, container: Container, kind: ContainerType, ended: ObservedContainer, observed: ObservedPod
+) -> bool:
+    """Whether a new instance follows this one, which has ended."""
+    if ended.id in observed.restarting or observed.outdated(ended):
+        return True
+    return policy_restarts(pod, container, kind, exit_code(ended))

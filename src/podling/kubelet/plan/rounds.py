@@ -1,0 +1,89 @@
+"""RestartAllContainers: a container that ends as one of its rules says ends the pod's round, and the next
+begins at the first init container, in the same sandbox. Pure.
+
+A round is named by the instance whose end began it, the first of a sandbox by nothing; every instance carries
+the name of the round it was made in. So what belongs to now is read from the runtime alone, whenever a
+kubelet was lost (R-INIT-11). Ephemeral containers take no part.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import datetime
+
+from msgspec.structs import replace
+
+from podling.kubelet.plan.draft import Draft
+from podling.kubelet.plan.restart import RESTART_ALL, rule_matches
+from podling.kubelet.pod.actions import StopContainer
+from podling.kubelet.pod.containers import ContainerType
+from podling.kubelet.pod.observed import ObservedContainer, ObservedPod
+from podling.model.types.container import Container
+from podling.model.types.pod import Pod
+
+
+def in_round(pod: Pod, observed: ObservedPod) -> ObservedPod:
+    """`observed` with the name of the round that is to be. Costs nothing where no rule asks for rounds."""
+    rules = {container.name: container for container in _with_rule(pod)}
+    if not rules:
+        return observed
+    made = list(_of_sandbox(observed))
+    if not made:
+        return observed
+    # An end counts once: not after a container was made in the round it began.
+    now = made[0].round
+    ends = [c for c in made if c.round == now and c.exited and _ends_round(rules.get(c.name), c)]
+    return replace(observed, round=max(ends, key=_finished).id if ends else now)
+
+
+def end_earlier_round(draft: Draft, pod: Pod) -> bool:
+    """Whether something of an earlier round is left that has to go first; that is planned. Nobody is given
+    time: what is restarted at once need not clean up."""
+    observed = draft.observed
+    left = [c for c in _of_sandbox(observed) if c.alive and observed.outdated(c)]
+    for container in left:
+        draft.add(
+            StopContainer(
+                container.id,
+                container.name,
+                grace_seconds=0,
+                reason="RestartAllContainers",
+                message=f"Stopping container {container.name}",
+                restart=True,
+            )
+        )
+    # What is being started was asked for in an earlier round as long as nothing is there of this one.
+    begun = any(not observed.outdated(c) for c in _of_sandbox(observed))
+    starting = any(draft.starting(c.name) for c in (*pod.spec.init_containers, *pod.spec.containers))
+    return bool(left) or (bool(observed.round) and not begun and starting)
+
+
+def ender(observed: ObservedPod) -> ObservedContainer | None:
+    """The instance whose end began this round, while anything of the earlier one is still to go."""
+    if not any(c.alive and observed.outdated(c) for c in _of_sandbox(observed)):
+        return None
+    return next((c for c in observed.containers if c.id == observed.round), None)
+
+
+def _with_rule(pod: Pod) -> Iterator[Container]:
+    for container in (*pod.spec.init_containers, *pod.spec.containers):
+        if any(rule.action == RESTART_ALL for rule in container.restart_policy_rules):
+            yield container
+
+
+def _of_sandbox(observed: ObservedPod) -> Iterator[ObservedContainer]:
+    """Newest first."""
+    for container in observed.containers:
+        if container.type is not ContainerType.EPHEMERAL and observed.in_sandbox(container):
+            yield container
+
+
+def _ends_round(container: Container | None, ended: ObservedContainer) -> bool:
+    return container is not None and any(
+        rule.action == RESTART_ALL and rule_matches(rule, ended.exit_code)
+        for rule in container.restart_policy_rules
+    )
+
+
+def _finished(container: ObservedContainer) -> tuple[datetime, str]:
+    return container.finished_at, container.id

@@ -1,1 +1,0 @@
-"""The rules `pod_plan.py` puts together, one file a rule. Pure."""

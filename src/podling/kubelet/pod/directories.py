@@ -1,0 +1,116 @@
+"""Where a pod's files are: the layout below the kubelet's root directory, as upstream lays it out.
+
+    <root>/pods/<uid>/etc-hosts                                   the hosts file mounted into every container
+    <root>/pods/<uid>/initialized                                 the sandbox whose init containers are all
+    done <root>/pods/<uid>/containers/<container>/<attempt>            the termination message file
+    <root>/pods/<uid>/volumes/kubernetes.io~<plugin>/<volume>     a volume
+    <root>/pods/<uid>/volume-subpaths/<volume>/<container>/<n>    a bind mount of part of a volume
+    <logs>/<namespace>_<name>_<uid>/<container>/<attempt>.log     the container's log
+
+The `initialized` record (R-INIT-4) is written before the first app container of a sandbox is created and
+survives any crash: it is written to a new file, synced, and renamed.
+"""
+
+from __future__ import annotations
+
+import os
+from contextlib import suppress
+from pathlib import Path
+
+from podling.kubelet.config import KubeletConfig
+from podling.kubelet.files import tree
+from podling.kubelet.files.way import DIRECTORY
+from podling.kubelet.host.mounts import unmount_under
+from podling.model.types.pod import Pod
+
+
+class PodDirectory:
+    """One pod's directory and its log directory. Makes nothing until asked."""
+
+    def __init__(self, pods_dir: Path, log_dir: Path, namespace: str, name: str, uid: str) -> None:
+        self.path = pods_dir / uid
+        self.logs = log_dir / f"{namespace}_{name}_{uid}"
+
+    @classmethod
+    def of(cls, pod: Pod, config: KubeletConfig) -> PodDirectory:
+        meta = pod.metadata
+        return cls(config.pods_dir, config.log_dir, meta.namespace, meta.name, meta.uid)
+
+    def create(self) -> bool:
+        """Idempotent: whether it is new. Pod directories are root's alone, what is mounted from them has its
+        own modes."""
+        self.logs.mkdir(mode=0o755, parents=True, exist_ok=True)
+        try:
+            self.path.mkdir(mode=0o750, parents=True)
+        except FileExistsError:
+            return False
+        return True
+
+    @property
+    def etc_hosts(self) -> Path:
+        return self.path / "etc-hosts"
+
+    @property
+    def volumes(self) -> Path:
+        return self.path / "volumes"
+
+    def volume(self, plugin: str, name: str) -> Path:
+        return self.volumes / f"kubernetes.io~{plugin}" / name
+
+    def subpath(self, volume: str, container: str, index: int) -> Path:
+        return self.path / "volume-subpaths" / volume / container / str(index)
+
+    def container_logs(self, container: str) -> Path:
+        return self.logs / container
+
+    def termination_message(self, container: str, attempt: int) -> Path:
+        return self.path / "containers" / container / str(attempt)
+
+    def record_initialized(self, sandbox_id: str) -> None:
+        """For the next kubelet. A machine that dies takes its sandboxes along: nothing waits for the disk."""
+        self.path.mkdir(mode=0o750, parents=True, exist_ok=True)
+        fresh = self.path / "initialized.new"
+        fresh.write_text(sandbox_id)
+        fresh.rename(self.path / "initialized")
+
+    def initialized_sandboxes(self) -> frozenset[str]:
+        """The sandbox recorded last; empty when there is no record."""
+        try:
+            return frozenset(((self.path / "initialized").read_text(),))
+        except FileNotFoundError:
+            return frozenset()
+
+    def remove_volumes(self) -> None:
+        """Unmount and delete the volumes; the pod's other files stay for as long as it is known."""
+        for part in (self.path / "volume-subpaths", self.volumes):
+            unmount_under(part)
+            tree.remove(part)
+
+    def remove(self) -> None:
+        """Everything but the logs. Mounts go first: files behind a mount are never deleted through it."""
+        unmount_under(self.path)
+        tree.remove(self.path)
+
+    def remove_instance(self, container: str, attempt: int) -> None:
+        """What one instance of a container has left."""
+        with suppress(FileNotFoundError, NotADirectoryError):
+            logs = os.open(self.container_logs(container), DIRECTORY)
+            try:
+                for name in os.listdir(logs):
+                    if name.startswith(f"{attempt}.log"):
+                        os.unlink(name, dir_fd=logs)
+            finally:
+                os.close(logs)
+        self.termination_message(container, attempt).unlink(missing_ok=True)
+
+    def remove_logs(self) -> None:
+        with suppress(OSError):
+            tree.remove(self.logs)
+
+
+def stored_pods(pods_dir: Path) -> list[str]:
+    """The uids of the pods that have a directory."""
+    try:
+        return sorted(entry.name for entry in os.scandir(pods_dir) if entry.is_dir(follow_symlinks=False))
+    except FileNotFoundError:
+        return []

@@ -1,0 +1,167 @@
+"""The hooks of one pod: postStart right after a container's start, preStop before it is told to end.
+
+A preStop hook runs once for an instance and at most as long as the grace there is; a stop asked again with
+less grace cuts the hook that is under way short.
+
+Doing what a lifecycle hook says: a command in it, an HTTP request to it, or a while of nothing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+
+import msgspec
+
+from podling.cri.interface import Runtime, RuntimeFault
+from podling.kubelet.cri_config.environment import field_paths
+from podling.kubelet.pod.containers import all_containers
+from podling.kubelet.pod.faults import rpc_text
+from podling.kubelet.probes.check import (
+    HttpFailure,
+    ProbeError,
+    Target,
+    http_get,
+    request_headers,
+    request_url,
+)
+from podling.kubelet.worker.context import NodeContext
+from podling.kubelet.worker.record import PodRecord
+from podling.model.types.container import (
+    EphemeralContainerCommon,
+    ExecAction,
+    HTTPGetAction,
+    LifecycleHandler,
+)
+from podling.model.types.pod import Pod
+
+
+class HookError(Exception):
+    """The hook failed. Its text may carry what the command printed, so it is for the log alone."""
+
+
+async def run_hook(runtime: Runtime, handler: LifecycleHandler, target: Target, user_agent: str) -> None:
+    """Takes as long as it takes; raises HookError."""
+    if handler.exec is not None:
+        await _exec(runtime, handler.exec, target)
+    elif handler.http_get is not None:
+        await _http(handler.http_get, target, user_agent)
+    elif handler.sleep is not None:
+        await asyncio.sleep(handler.sleep.seconds)
+    else:
+        # tcpSocket is a field of the API's that never had a meaning here.
+        raise HookError(f"invalid handler: {handler}")
+
+
+async def _exec(runtime: Runtime, action: ExecAction, target: Target) -> None:
+    try:
+        done = await runtime.exec_sync(target.id, action.command, 0)
+    except RuntimeFault as fault:
+        raise HookError(rpc_text(fault)) from fault
+    if done.exit_code:
+        output = (done.stdout + done.stderr).decode(errors="replace")
+        raise HookError(f"command '{' '.join(action.command)}' exited with {done.exit_code}: {output}")
+
+
+async def _http(action: HTTPGetAction, target: Target, user_agent: str) -> None:
+    """Any answer will do: only that the container was told counts."""
+    try:
+        url = request_url(action, target.container, target.pod_ip)
+        await http_get(url, request_headers(action, user_agent), None)
+    except (ProbeError, HttpFailure) as error:
+        raise HookError(str(error)) from error
+
+
+log = logging.getLogger(__name__)
+
+
+class _PreStop(msgspec.Struct):
+    """One that was begun; `limit` is set while it runs."""
+
+    limit: asyncio.Timeout | None = None
+    done: asyncio.Event = msgspec.field(default_factory=asyncio.Event)
+
+
+class PodHooks:
+    def __init__(self, node: NodeContext, record: PodRecord) -> None:
+        self._node = node
+        self._record = record
+        self._pre_stops: dict[str, _PreStop] = {}
+
+    async def post_start(self, pod: Pod, name: str, container_id: str) -> bool:
+        """False when it failed, which has been told: then the container must go."""
+        container = _container(pod, name)
+        lifecycle = container.lifecycle if container else None
+        if container is None or lifecycle is None or lifecycle.post_start is None:
+            return True
+        try:
+            await self._run(lifecycle.post_start, container, container_id)
+        except HookError as error:
+            self._warn(pod, name, "FailedPostStartHook", "PostStartHook failed", error)
+            return False
+        return True
+
+    async def pre_stop(self, pod: Pod, name: str, id_: str, grace: int) -> int:
+        """Runs the hook if there is one, and if there is time; returns the seconds spent on it."""
+        self._record.pre_stopped.add(id_)
+        container = _container(pod, name)
+        lifecycle = container.lifecycle if container else None
+        if container is None or lifecycle is None or lifecycle.pre_stop is None:
+            return 0
+        loop = asyncio.get_running_loop()
+        began = loop.time()
+        if begun := self._pre_stops.get(id_):
+            await _hurry(begun, began + grace)
+        elif grace and self._runs(id_):
+            await self._pre_stop(pod, container, lifecycle.pre_stop, id_, grace)
+        return int(loop.time() - began)
+
+    def forget(self, container_id: str) -> None:
+        self._pre_stops.pop(container_id, None)
+
+    async def _pre_stop(
+        self, pod: Pod, container: EphemeralContainerCommon, hook: LifecycleHandler, id_: str, seconds: int
+    ) -> None:
+        begun = self._pre_stops[id_] = _PreStop()
+        try:
+            async with asyncio.timeout(seconds) as begun.limit:
+                await self._run(hook, container, id_)
+        except TimeoutError:
+            log.info("preStop hook of container %s not completed in its grace period", container.name)
+        except HookError as error:
+            if self._runs(id_):
+                self._warn(pod, container.name, "FailedPreStopHook", "PreStopHook failed", error)
+        finally:
+            begun.limit = None
+            begun.done.set()
+
+    async def _run(self, hook: LifecycleHandler, container: EphemeralContainerCommon, id_: str) -> None:
+        agent = f"kube-lifecycle/{self._node.config.minor_version}"
+        target = Target(container, id_, self._address(id_))
+        await run_hook(self._node.runtime, hook, target, agent)
+
+    def _address(self, container_id: str) -> str:
+        instance = self._record.container(container_id)
+        sandbox = self._record.sandbox(instance.sandbox_id) if instance else None
+        return sandbox.ips[0] if sandbox and sandbox.ips else self._node.facts.ips[0]
+
+    def _runs(self, container_id: str) -> bool:
+        instance = self._record.container(container_id)
+        return instance is not None and instance.running
+
+    def _warn(self, pod: Pod, name: str, reason: str, message: str, error: HookError) -> None:
+        log.info("%s of container %s: %s", reason, name, error)
+        path = field_paths(pod).get(name, "")
+        self._node.events.warning(pod, reason, message, field_path=path)
+
+
+def _container(pod: Pod, name: str) -> EphemeralContainerCommon | None:
+    return next((c for _, c in all_containers(pod) if c.name == name), None)
+
+
+async def _hurry(begun: _PreStop, deadline: float) -> None:
+    limit = begun.limit
+    if limit is not None and not limit.expired():
+        due = limit.when()
+        limit.reschedule(deadline if due is None else min(due, deadline))
+    await begun.done.wait()

@@ -1,1 +1,0 @@
-"""Images: what is pulled when, with whose credentials."""

@@ -1,0 +1,156 @@
+"""What the kubelet tells of itself and its node: statistics, metrics, configuration.
+
+/stats/summary       all of it, as JSON; `?only_cpu_and_memory=true` without disk and network
+/metrics             what the kubelet counts
+/metrics/resource    CPU and memory of containers, pods and node
+/metrics/cadvisor    the same, and disk and network, under cAdvisor's names
+/metrics/probes      probes by their result
+/runningpods         the pods that run something, by the runtime
+/configz             what the kubelet was told
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from aiohttp import web
+
+from podling.kubelet.config import KubeletConfig
+from podling.kubelet.host.machine import Machine
+from podling.kubelet.metrics import exposition
+from podling.kubelet.metrics.counters import ContainerCounts, OperationCounts, PodCounts
+from podling.kubelet.metrics.exposition import cadvisor_metrics, resource_metrics
+from podling.kubelet.pod.containers import all_containers
+from podling.kubelet.pod.host import Pages, PodHost
+from podling.kubelet.stats.collector import StatsCollector
+from podling.kubelet.status.container_status import milliseconds_text
+from podling.model.codec.json import encode
+from podling.model.quantity import Quantity
+from podling.model.types.pod import Pod
+from podling.process.metrics import gate_metrics
+
+
+class NodePages:
+    def __init__(
+        self,
+        host: PodHost,
+        config: KubeletConfig,
+        machine: Machine,
+        stats: StatsCollector,
+        containers: ContainerCounts,
+        pods: PodCounts,
+        operations: OperationCounts,
+    ) -> None:
+        self._host = host
+        self._config = config
+        self._machine = machine
+        self._stats = stats
+        self._containers = containers
+        self._pods = pods
+        self._operations = operations
+
+    @property
+    def by_path(self) -> Pages:
+        return {
+            "/stats/summary": self._summary,
+            "/metrics": self._metrics,
+            "/metrics/resource": self._resource,
+            "/metrics/cadvisor": self._cadvisor,
+            "/metrics/probes": self._probes,
+            "/runningpods": self._running_pods,
+            "/runningpods/": self._running_pods,
+            "/configz": self._configz,
+        }
+
+    async def _summary(self, request: web.Request) -> web.StreamResponse:
+        only = request.query.get("only_cpu_and_memory", "false").lower() in ("true", "1")
+        return _json(await self._stats.summary(disk=not only))
+
+    async def _metrics(self, request: web.Request) -> web.StreamResponse:
+        pods = self._host.pods()
+        up = [pod.metadata.uid for pod in pods if self._host.ready_sandbox(pod)]
+        return _text(
+            exposition.rendered(
+                lambda: exposition.node_metrics(self._config, pods, up),
+                lambda: exposition.container_metrics(self._containers),
+                lambda: exposition.pod_metrics(self._pods),
+                lambda: exposition.operation_metrics(self._operations),
+                lambda: gate_metrics(self._config.gates),
+                process=True,
+            )
+        )
+
+    async def _resource(self, request: web.Request) -> web.StreamResponse:
+        summary = await self._stats.summary(disk=False)
+        return _text(exposition.rendered(lambda: resource_metrics(summary)))
+
+    async def _cadvisor(self, request: web.Request) -> web.StreamResponse:
+        summary = await self._stats.summary()
+        return _text(exposition.rendered(lambda: cadvisor_metrics(summary, self._machine)))
+
+    async def _probes(self, request: web.Request) -> web.StreamResponse:
+        return _text(exposition.rendered(lambda: exposition.probe_metrics(self._pods)))
+
+    async def _running_pods(self, request: web.Request) -> web.StreamResponse:
+        found = [running for pod in self._host.pods() if (running := self._running(pod))]
+        return _json({"kind": "PodList", "apiVersion": "v1", "metadata": {}, "items": found})
+
+    def _running(self, pod: Pod) -> dict[str, Any] | None:
+        """As much of the pod as the runtime knows."""
+        containers = [
+            {"name": container.name, "image": container.image, "resources": {}}
+            for _, container in all_containers(pod)
+            if self._host.running_container(pod, container.name)
+        ]
+        meta = pod.metadata
+        names = {"name": meta.name, "namespace": meta.namespace, "uid": meta.uid}
+        return {"metadata": names, "spec": {"containers": containers}, "status": {}} if containers else None
+
+    async def _configz(self, request: web.Request) -> web.StreamResponse:
+        return _json({"kubeletconfig": configuration(self._config)})
+
+
+def configuration(config: KubeletConfig) -> dict[str, Any]:
+    """What is set of kubelet.config.k8s.io/v1beta1."""
+    return {
+        "kind": "KubeletConfiguration",
+        "apiVersion": "kubelet.config.k8s.io/v1beta1",
+        "address": config.node_ip,
+        "port": config.kubelet_port,
+        "maxPods": config.max_pods,
+        "podPidsLimit": -1 if config.pod_pids_limit is None else config.pod_pids_limit,
+        "cgroupRoot": config.cgroup_root,
+        "cgroupDriver": "cgroupfs",
+        "clusterDNS": list(config.cluster_dns),
+        "clusterDomain": config.cluster_domain,
+        "resolvConf": str(config.resolv_conf),
+        "podCIDR": config.pod_cidr,
+        "nodeStatusUpdateFrequency": f"{config.status_check.total_seconds():g}s",
+        "nodeStatusReportFrequency": f"{config.status_interval.total_seconds():g}s",
+        "nodeLeaseDurationSeconds": int(config.lease_duration.total_seconds()),
+        "systemReserved": {name: str(amount) for name, amount in config.system_reserved.items()},
+        "kubeReserved": {name: str(amount) for name, amount in config.kube_reserved.items()},
+        "singleProcessOOMKill": config.single_process_oom_kill,
+        "allowedUnsafeSysctls": list(config.allowed_unsafe_sysctls),
+        "maxParallelImagePulls": config.parallel_pulls or None,
+        "imageGCHighThresholdPercent": config.image_gc_high,
+        "imageGCLowThresholdPercent": config.image_gc_low,
+        "containerLogMaxSize": str(Quantity.of_bytes(config.log_max_bytes)),
+        "containerLogMaxFiles": config.log_max_files,
+        "evictionHard": dict(config.eviction_hard),
+        "evictionSoft": dict(config.eviction_soft),
+        "evictionSoftGracePeriod": {
+            signal: milliseconds_text(grace) for signal, grace in config.eviction_soft_grace.items()
+        },
+        "evictionMinimumReclaim": dict(config.eviction_minimum_reclaim),
+        "evictionMaxPodGracePeriod": config.eviction_max_pod_grace,
+        "evictionPressureTransitionPeriod": milliseconds_text(config.eviction_pressure_transition),
+    }
+
+
+def _json(data: Any) -> web.Response:
+    return web.Response(body=encode(data), content_type="application/json")
+
+
+def _text(body: bytes) -> web.Response:
+    return web.Response(body=body, headers={"Content-Type": exposition.TEXT_FORMAT})

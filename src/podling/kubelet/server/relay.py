@@ -1,0 +1,322 @@
+"""Exec and attach: the client's streams joined with the runtime's, and the exit told the way the client
+understands.
+
+Ends differ and are kept apart. A client that closes its half of stdin sends end of input. A client that is
+lost sends nothing: the runtime's connection is dropped, and a shell attached to lives on (R-EPH-6). A runtime
+that is lost is a failure told to the client. A client that does not read holds up the container, as a full
+pipe does, but not its end: it is let go as soon as the container's stop has begun. The command can take its
+leave then, and containerd 1.6 stops and removes no container whose output somebody attached has not taken.
+
+Port-forward: every stream the client opens is joined with one like it at the runtime.
+
+A connection through a port is a pair of streams, data and error, that the runtime finds by their `requestid`;
+here they are only carried, each by itself.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from contextlib import suppress
+
+import msgspec
+
+from podling.kubelet.pod.host import Moment
+from podling.model.errors import internal
+from podling.streaming.session import Session, Stream
+from podling.streaming.wire import Disconnected
+
+
+async def relay_ports(client: Session, runtime: Session, *ends: Moment, streams: int | None = None) -> None:
+    """Returns when either side is gone or one of `ends` has come: a runtime keeps the connection, though
+    nothing may be there any more that it could lead to. `streams` is how many a client has whose protocol has
+    no half close: then it is over, too, when the runtime has ended them all.
+    """
+    async with asyncio.TaskGroup() as group:
+        group.create_task(_drop_with(client, runtime))
+        group.create_task(_finish_with(runtime, client))
+        ending = [group.create_task(_end_with(moment, runtime)) for moment in ends]
+        async with asyncio.TaskGroup() as joins:
+            accepted = 0
+            while accepted != streams and (ours := await client.accept()) is not None:
+                accepted += 1
+                joins.create_task(
+                    _join(ours, runtime.open(runtime_headers(ours)), half_close=streams is None)
+                )
+        for task in ending:
+            task.cancel()
+        runtime.drop()
+        await client.finish()
+
+
+async def _end_with(moment: Moment, runtime: Session) -> None:
+    await moment()
+    runtime.drop()
+
+
+async def _drop_with(client: Session, runtime: Session) -> None:
+    await client.wait_lost()
+    runtime.drop()
+
+
+async def _finish_with(runtime: Session, client: Session) -> None:
+    await runtime.wait_lost()
+    await client.finish()
+
+
+def runtime_headers(stream: Stream) -> Mapping[str, str]:
+    """The stream's headers; clients of old sent no request id, their data stream was the next after its error
+    stream.
+    """
+    headers = dict(stream.headers)
+    if "requestid" not in headers:
+        first = stream.number if headers.get("streamtype") == "error" else stream.number - 2
+        headers["requestid"] = str(first)
+    return headers
+
+
+async def _join(ours: Stream, theirs: Stream, *, half_close: bool) -> None:
+    async with asyncio.TaskGroup() as group:
+        group.create_task(_carry(ours, theirs))
+        await _carry(theirs, ours)
+        if not half_close:
+            ours.reset()
+
+
+async def _carry(source: Stream, target: Stream) -> None:
+    try:
+        while data := await source.read():
+            await target.write(data)
+    except Disconnected:
+        source.reset()
+        return
+    if source.ended:
+        target.end()
+    else:
+        target.reset()
+
+
+STREAMS_TIMEOUT = 30.0
+"""Seconds a client has to open all its streams after the upgrade."""
+SUCCESS = b'{"metadata":{},"status":"Success"}'
+RUNTIME_LOST = "the container runtime ended the stream"
+KUBELET_STOPS = "the kubelet is being stopped"
+ANSWERS_TIMEOUT = 5.0
+"""Seconds a runtime that is to be left has to take the streams it was asked for."""
+LAST_WORDS = 5.0
+"""Seconds a container has to take the input of a client that is gone."""
+STALLED = 10.0
+"""Seconds a client may take nothing of what is there for it once its container is being stopped."""
+
+
+class CommandStreams(msgspec.Struct, frozen=True):
+    """What a client asked to be joined to. With a terminal, stderr comes out of stdout."""
+
+    stdin: bool
+    stdout: bool
+    stderr: bool
+    tty: bool
+
+    def types(self, *, resize: bool) -> tuple[str, ...]:
+        """Stream types in the order Kubernetes' clients open them."""
+        wanted = {
+            "error": True,
+            "stdin": self.stdin,
+            "stdout": self.stdout,
+            "stderr": self.stderr and not self.tty,
+            "resize": self.tty and resize,
+        }
+        return tuple(name for name, asked in wanted.items() if asked)
+
+
+class Dialect(msgspec.Struct, frozen=True):
+    """How far the client's protocol goes: terminal resizing (v3), a Status for the exit (v4)."""
+
+    resize: bool
+    status: bool
+
+
+async def relay_command(
+    client: Session,
+    runtime: Session,
+    wanted: CommandStreams,
+    dialect: Dialect,
+    kubelet_stops: Moment,
+    stopping: Moment | None = None,
+) -> None:
+    """Returns when it is over for both sides. `stopping`, the moment the container is to end, is for an
+    attach, whose client may hold that up; an exec holds up nobody but its command.
+    """
+    ours = await opened_in_time(client, runtime, wanted.types(resize=dialect.resize))
+    if ours is None:
+        return
+    theirs = open_streams(runtime, wanted)
+    async with asyncio.TaskGroup() as group:
+        uploads = [
+            group.create_task(upload(ours[name], theirs[name]))
+            for name in ("stdin", "resize")
+            if name in ours
+        ]
+        group.create_task(drop_with(client, runtime, uploads))
+        dropping = group.create_task(_drop_stalled(client, runtime, stopping or _never))
+        cutting = group.create_task(_cut(runtime, kubelet_stops))
+        told = await _download(ours, theirs) or failure(KUBELET_STOPS if cutting.done() else RUNTIME_LOST)
+        dropping.cancel()
+        cutting.cancel()
+        await tell(ours["error"], told, dialect)
+        await client.finish()
+        runtime.drop()
+
+
+async def opened_in_time(
+    client: Session, runtime: Session | None, types: tuple[str, ...]
+) -> Mapping[str, Stream] | None:
+    """The client's streams by type; None for a client that does not open them all: then both are ended."""
+    try:
+        async with asyncio.timeout(STREAMS_TIMEOUT):
+            return await _opened_by(client, types)
+    except (Disconnected, TimeoutError):
+        if runtime is not None:
+            runtime.drop()
+        await client.finish()
+        return None
+
+
+async def _opened_by(client: Session, types: tuple[str, ...]) -> Mapping[str, Stream]:
+    """The client's streams by type; those nobody asked for are not listened to. Raises Disconnected."""
+    streams: dict[str, Stream] = {}
+    while len(streams) < len(types):
+        stream = await client.accept()
+        if stream is None:
+            raise Disconnected("the client left before it had opened its streams")
+        name = stream.headers.get("streamtype", "")
+        wanted = name in types and name not in streams
+        if wanted:
+            streams[name] = stream
+        if not wanted or name not in ("stdin", "resize"):
+            stream.ignore()
+    return streams
+
+
+def open_streams(runtime: Session, wanted: CommandStreams) -> Mapping[str, Stream]:
+    """The runtime's streams by type."""
+    types = wanted.types(resize=True)
+    return dict(zip(types, runtime.open_all(*({"streamtype": name} for name in types)), strict=True))
+
+
+async def drop_with(client: Session, runtime: Session, uploads: list[asyncio.Task[None]]) -> None:
+    """A client that is lost takes the runtime's connection with it, but what it had said is passed on
+    first.
+    """
+    await client.wait_lost()
+    with suppress(TimeoutError):
+        async with asyncio.timeout(LAST_WORDS):
+            if uploads:
+                await asyncio.wait(uploads)
+            await runtime.answered()
+            runtime.close()
+            await runtime.wait_lost()
+    await leave(runtime)
+
+
+async def leave(runtime: Session) -> None:
+    """Ends the runtime's connection, once it has taken all streams. A containerd that could not say that it
+    has taken one waits for ever to close it, and cannot stop the container.
+    """
+    with suppress(TimeoutError):
+        async with asyncio.timeout(ANSWERS_TIMEOUT):
+            await runtime.answered()
+    runtime.drop()
+
+
+async def _cut(runtime: Session, kubelet_stops: Moment) -> None:
+    await kubelet_stops()
+    await leave(runtime)
+
+
+async def _never() -> None:
+    await asyncio.Event().wait()
+
+
+async def _drop_stalled(client: Session, runtime: Session, stopping: Moment) -> None:
+    await stopping()
+    await client.stalled(STALLED)
+    client.drop()
+    await leave(runtime)
+
+
+async def upload(ours: Stream, theirs: Stream, *, passes_end: bool = True) -> None:
+    """Passes on the end of input only if it was said, and is to be."""
+    try:
+        while data := await ours.read():
+            await theirs.write(data)
+    except Disconnected:
+        ours.ignore()
+        return
+    if ours.ended and passes_end:
+        theirs.end()
+
+
+async def _download(ours: Mapping[str, Stream], theirs: Mapping[str, Stream]) -> bytes:
+    """Copies all output; returns what the runtime said on its error stream, empty if it was lost."""
+    async with asyncio.TaskGroup() as group:
+        for name in ("stdout", "stderr"):
+            if name in ours:
+                group.create_task(_copy(theirs[name], ours[name]))
+        told = b""
+        while data := await theirs["error"].read():
+            told += data
+    return told
+
+
+async def _copy(theirs: Stream, ours: Stream) -> None:
+    try:
+        while data := await theirs.read():
+            await ours.write(data)
+    except Disconnected:
+        theirs.ignore()
+    ours.end()
+
+
+async def tell(error: Stream, told: bytes, dialect: Dialect) -> None:
+    message = told if dialect.status else failure_text(told)
+    try:
+        await error.write(message)
+    except Disconnected:
+        return
+    error.end()
+
+
+async def tell_failure(client: Session, message: str, dialect: Dialect) -> None:
+    """For a client with nothing to be joined to."""
+    error = (await _opened_by(client, ("error",)))["error"]
+    await tell(error, failure(message), dialect)
+    await client.finish()
+
+
+def failure(message: str) -> bytes:
+    return msgspec.json.encode(internal(message).status())
+
+
+def exited(code: int) -> bytes:
+    """The Status of a command that ended, as runtimes make it."""
+    if not code:
+        return SUCCESS
+    causes = [{"reason": "ExitCode", "message": str(code)}]
+    status = {
+        "metadata": {},
+        "status": "Failure",
+        "message": f"command terminated with non-zero exit code: exit status {code}",
+        "reason": "NonZeroExitCode",
+        "details": {"causes": causes},
+    }
+    return msgspec.json.encode(status)
+
+
+def failure_text(status: bytes) -> bytes:
+    """A Status for protocols before v4: nothing for success, else its message."""
+    try:
+        decoded = msgspec.json.decode(status, type=dict[str, object])
+    except msgspec.DecodeError:
+        return status
+    return b"" if decoded.get("status") == "Success" else str(decoded.get("message", "")).encode()

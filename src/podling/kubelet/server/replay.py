@@ -1,0 +1,247 @@
+"""Which attach shows what was printed before it, and from where (R-CLI-3).
+
+One that asks for it, and the first ever made to an ephemeral container: nobody has seen its output yet, and
+kubectl, which has just made it, cannot say so. Later ones join what is going on, as they do anywhere.
+
+An attach that also shows what the container printed before it: the output comes from the log and, where it
+must not wait for the end of a line, from the runtime (`output_joint.py`); input goes to the runtime as in any
+attach.
+
+The runtime's output is always read, into bounded memory, however slow the client is: a runtime that is held
+up holds up its container, and containerd does not even stop it then. It is over when the container is, when
+the client goes, or, for a client that has said all it had to say, when the container has nothing more to say
+for a while. The end of a client's input is not passed on (only `stdinOnce` does that): a runtime told of it
+would let go of the outputs, too.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from contextlib import closing, suppress
+
+from podling.cri.interface import RuntimeFault
+from podling.kubelet.logs.reading import LogChanges, LogDirectories, container_log, wait_complete
+from podling.kubelet.pod.host import Moment, PodHost
+from podling.kubelet.server.relay import (
+    KUBELET_STOPS,
+    RUNTIME_LOST,
+    SUCCESS,
+    CommandStreams,
+    Dialect,
+    drop_with,
+    exited,
+    failure,
+    leave,
+    open_streams,
+    opened_in_time,
+    tell,
+    upload,
+)
+from podling.kubelet.server.replay_output import Replay, ReplayLog, ReplayOutput
+from podling.model.types.container import Container, EphemeralContainer
+from podling.model.types.pod import Pod
+from podling.streaming.session import Session, Stream
+
+QUIET = 0.05
+"""Seconds without news after which log and runtime are compared."""
+NEWS = 2.0
+"""Seconds within which the end of a container is heard of after its runtime has let go of it."""
+SILENCE = 30.0
+"""Seconds a container may be silent after its client's last word."""
+
+
+async def relay_replay(
+    client: Session,
+    runtime: Session,
+    wanted: CommandStreams,
+    dialect: Dialect,
+    kubelet_stops: Moment,
+    replay: Replay,
+) -> None:
+    """Returns when it is over for both sides. Raises OSError when the log cannot be read."""
+    ours = await opened_in_time(client, runtime, wanted.types(resize=dialect.resize))
+    if ours is None:
+        return
+    theirs = open_streams(runtime, wanted)
+    async with asyncio.TaskGroup() as group:
+        uploads = [
+            group.create_task(upload(ours[name], theirs[name], passes_end=replay.passes_end))
+            for name in ("stdin", "resize")
+            if name in ours
+        ]
+        leaving = group.create_task(drop_with(client, runtime, uploads))
+        with replay.directories.changes(replay.log.path) as changes:
+            output = ReplayOutput(ours, theirs, changes, terminal=wanted.tty)
+            stopping = group.create_task(_come(kubelet_stops))
+            losing = group.create_task(_lost(theirs["error"]))
+            showing = group.create_task(_show(output, replay, changes))
+            ending = [
+                showing,
+                group.create_task(_until_silent(ours.get("stdin"), uploads, output)),
+                group.create_task(client.wait_lost()),
+                stopping,
+                losing,
+            ]
+            done, _ = await asyncio.wait(ending, return_when=asyncio.FIRST_COMPLETED)
+            for task in ending:
+                task.cancel()
+        output.end()
+        told = SUCCESS
+        if stopping in done:
+            told = failure(KUBELET_STOPS)
+        elif done == {losing}:
+            told = failure(RUNTIME_LOST)
+        elif showing in done:
+            told = _ending_told(replay)
+        await tell(ours["error"], told, dialect)
+        await client.finish()
+        await leave(runtime)
+        await leaving
+
+
+async def relay_ended(client: Session, wanted: CommandStreams, dialect: Dialect, replay: Replay) -> None:
+    """Of a container that has ended: all it printed, and how it ended. Raises OSError when the log cannot be
+    read."""
+    ours = await opened_in_time(client, None, wanted.types(resize=dialect.resize))
+    if ours is None:
+        return
+    for name in ("stdin", "resize"):
+        if name in ours:
+            ours[name].ignore()
+    with replay.directories.changes(replay.log.path) as changes:
+        await wait_complete(replay.log.ended, changes, asyncio.Event())
+        output = ReplayOutput(ours, {}, changes, terminal=wanted.tty)
+        with closing(ReplayLog(replay)) as log:
+            while await log.show(output):
+                pass
+    output.end()
+    await tell(ours["error"], _ending_told(replay), dialect)
+    await client.finish()
+
+
+def _ending_told(replay: Replay) -> bytes:
+    """What is said about a container's end: how an attach ends says nothing of it, unless that was asked."""
+    if not replay.tells_exit:
+        return SUCCESS
+    code = replay.log.exit_code()
+    return exited(code) if code is not None else failure("nobody knows the exit code any more")
+
+
+async def _come(moment: Moment) -> None:
+    await moment()
+
+
+async def _lost(error: Stream) -> None:
+    """Returns when the runtime is gone without having said why, and not because of the container's end: of
+    that we have heard by then."""
+    if await error.read():
+        await asyncio.Event().wait()
+    await asyncio.sleep(NEWS)
+
+
+async def _show(output: ReplayOutput, replay: Replay, changes: LogChanges) -> None:
+    """All output, until the container has ended and its log has been shown to the end."""
+    async with asyncio.TaskGroup() as group:
+        hearing = group.create_task(output.hear())
+        over = asyncio.Event()
+        ending = group.create_task(wait_complete(replay.log.ended, changes, over))
+        with closing(ReplayLog(replay)) as log:
+            while True:
+                changes.changed.clear()
+                # Asked before reading: what is read after the end is all there is.
+                was_over = over.is_set()
+                if output.live:
+                    await _show_live(output, changes, hearing, over)
+                elif await log.show(output):
+                    continue
+                elif was_over:
+                    break
+                else:
+                    await _wait(output, changes)
+        hearing.cancel()
+        ending.cancel()
+
+
+async def _show_live(
+    output: ReplayOutput, changes: LogChanges, hearing: asyncio.Task[None], over: asyncio.Event
+) -> None:
+    """What a terminal says next; the log goes on when the runtime has no more to say."""
+    if await output.show_heard():
+        return
+    if hearing.done() or over.is_set():
+        output.behind()
+        return
+    await changes.changed.wait()
+
+
+async def _wait(output: ReplayOutput, changes: LogChanges) -> None:
+    """For news; in their absence log and runtime are compared."""
+    with suppress(TimeoutError):
+        async with asyncio.timeout(QUIET):
+            await changes.changed.wait()
+        return
+    await output.quiet()
+    if not output.live:
+        await changes.changed.wait()
+
+
+async def _until_silent(
+    stdin: Stream | None, uploads: list[asyncio.Task[None]], output: ReplayOutput
+) -> None:
+    """Returns when a client that has ended its input has heard nothing for a while."""
+    if stdin is None:
+        await asyncio.Event().wait()
+        return
+    await asyncio.wait(uploads[:1])
+    if not stdin.ended:
+        await asyncio.Event().wait()
+    with suppress(TimeoutError):
+        while True:
+            output.spoke.clear()
+            async with asyncio.timeout(SILENCE):
+                await output.spoke.wait()
+
+
+class Replays:
+    """Remembers, while the kubelet runs, which ephemeral containers have been attached to."""
+
+    def __init__(self, host: PodHost, directories: LogDirectories) -> None:
+        self._host = host
+        self._directories = directories
+        self._attached: dict[str, str] = {}
+        """By container id, the uid of its pod."""
+
+    def claim(self, pod: Pod, name: str, container_id: str, *, asked: bool) -> bool:
+        """Whether this attach is one; the first to ask about an ephemeral container is."""
+        first = container_id not in self._attached
+        if _ephemeral(pod, name):
+            here = {each.metadata.uid for each in self._host.pods()}
+            self._attached = {one: uid for one, uid in self._attached.items() if uid in here}
+            self._attached[container_id] = pod.metadata.uid
+            return asked or first
+        return asked
+
+    async def of(self, pod: Pod, name: str, container_id: str, *, tells_exit: bool) -> Replay | None:
+        """For an attach that the runtime has not been asked for yet; None when there is no log to show."""
+        try:
+            log = await container_log(self._host, container_id)
+        except (RuntimeFault, OSError):
+            return None
+        asked, passes_end = time.time_ns(), _stdin_once(pod, name)
+        return Replay(log, self._directories, asked, passes_end=passes_end, tells_exit=tells_exit)
+
+
+def _ephemeral(pod: Pod, name: str) -> bool:
+    return any(container.name == name for container in pod.spec.ephemeral_containers)
+
+
+def _stdin_once(pod: Pod, name: str) -> bool:
+    lists: tuple[list[Container] | list[EphemeralContainer], ...] = (
+        pod.spec.init_containers,
+        pod.spec.containers,
+        pod.spec.ephemeral_containers,
+    )
+    return any(
+        container.stdin_once for containers in lists for container in containers if container.name == name
+    )

@@ -1,0 +1,228 @@
+"""What an attach shows of a container's log, and of what the runtime says beside it: the log read line by
+line, and the client's outputs, where both come together.
+
+Where what a container printed before an attach meets what it prints after: one output stream, from the log
+and from the runtime. Pure.
+
+The log has everything but the line that is being written; the runtime has everything since it was asked, and
+nobody says where in the log that was. So the log speaks first. When both have been quiet for a moment and the
+lines heard from the runtime are the last lines of the log, the two are known to be at the same place: what
+has been heard of the unfinished line is shown, and a terminal goes on *live*, from the runtime. Without a
+terminal the log goes on, as it has every line. A terminal whose client cannot keep up falls *behind*: the log
+goes on after the last line that was shown. Nothing is left out or said twice, however the two raced.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from itertools import groupby
+
+import msgspec
+
+from podling.kubelet.logs.format import LogLine, nanoseconds, parse_line
+from podling.kubelet.logs.reading import ContainerLog, LogChanges, LogDirectories, LogFile
+from podling.streaming.session import Stream
+from podling.streaming.wire import Disconnected
+
+KEPT = 64 * 1024
+"""Bytes of either end that are compared."""
+
+
+class OutputJoint:
+    def __init__(self, *, terminal: bool) -> None:
+        self.live = False
+        self._terminal = terminal
+        self._logged = bytearray()
+        self._logged_lines = 0
+        self._heard = bytearray()
+        self._heard_lines = 0
+        self._shown_lines = 0
+        """Lines the runtime has shown and the log has still to be read past."""
+        self._early = b""
+        """What is shown of a line that has not come from the log."""
+
+    def logged(self, content: bytes, *, line_end: bool, new: bool) -> bytes:
+        """The log's next content; no line end says that more of the line follows, `new` that it was written
+        after the runtime had been asked. Gives what to show.
+        """
+        _keep(self._logged, content + b"\n" * line_end)
+        self._logged_lines += line_end and new
+        if self._shown_lines:
+            self._shown_lines -= line_end
+            return b""
+        early = self._early.rstrip(b"\r")
+        if early.startswith(content) and not line_end:
+            self._early = early[len(content) :]
+            return b""
+        self._early = b""
+        return content.removeprefix(early) + self._carriage(line_end)
+
+    def _carriage(self, line_end: bool) -> bytes:
+        """A line's end; a terminal's is logged without its carriage return."""
+        return (b"\r\n" if self._terminal else b"\n") * line_end
+
+    def heard(self, data: bytes) -> None:
+        """The runtime's next output."""
+        _keep(self._heard, data)
+        self._heard_lines += data.count(b"\n")
+
+    def quiet(self) -> bytes:
+        """Neither side has said anything for a moment; may go live. Gives what to show."""
+        lines, line_end, rest = bytes(self._heard[-KEPT:]).rpartition(b"\n")
+        if self.live or not self._together(lines + line_end):
+            return b""
+        if not line_end and not (self._terminal and len(rest) < KEPT):
+            # Where this line began is not known: it comes whole, from the log.
+            return b""
+        self.live = self._terminal
+        shown, self._early = rest.removeprefix(self._early), rest
+        return shown
+
+    def _together(self, lines: bytes) -> bool:
+        between_lines = not self._logged or self._logged.endswith(b"\n")
+        caught_up = not self._shown_lines and self._logged_lines >= self._heard_lines
+        return between_lines and caught_up and self._logged.endswith(lines.replace(b"\r\n", b"\n"))
+
+    def showed(self, data: bytes) -> None:
+        """While live: this has reached the client."""
+        self._shown_lines += data.count(b"\n")
+        _, line_end, rest = data.rpartition(b"\n")
+        self._early = rest if line_end else self._early + rest
+
+    def behind(self) -> None:
+        """What was heard while live and not `showed` is lost here: it will come from the log."""
+        self.live = False
+
+
+def _keep(end: bytearray, data: bytes) -> None:
+    """Adds `data` to what is compared; what is too old for it goes now and then."""
+    end += data
+    if len(end) > 4 * KEPT:
+        del end[:-KEPT]
+
+
+BEHIND = 256 * 1024
+"""Bytes heard and not yet shown, beyond which the log goes on instead."""
+
+
+class Replay(msgspec.Struct, frozen=True):
+    """What was printed before: the container's log. `asked` is when the runtime was asked to attach, in ns
+    since the epoch. `passes_end`: the container's input ends with its first client's (`stdinOnce`).
+    `tells_exit`: the container's exit code is told as an exec tells it.
+    """
+
+    log: ContainerLog
+    directories: LogDirectories
+    asked: int
+    passes_end: bool
+    tells_exit: bool = False
+
+
+class ReplayOutput:
+    """The client's outputs, each with its joint. `spoke` is set by everything that is shown."""
+
+    def __init__(
+        self,
+        ours: Mapping[str, Stream],
+        theirs: Mapping[str, Stream],
+        changes: LogChanges,
+        *,
+        terminal: bool,
+    ) -> None:
+        self._streams = {name: ours[name] for name in ("stdout", "stderr") if name in ours}
+        self._theirs = theirs
+        self._joints = {name: OutputJoint(terminal=terminal) for name in self._streams}
+        self._changes = changes
+        self._heard = bytearray()
+        self.spoke = asyncio.Event()
+
+    @property
+    def live(self) -> bool:
+        """Only a terminal is ever, and it has one output."""
+        return any(joint.live for joint in self._joints.values())
+
+    async def hear(self) -> None:
+        """Reads all outputs of the runtime until they end."""
+        async with asyncio.TaskGroup() as group:
+            for name, joint in self._joints.items():
+                group.create_task(self._hear(self._theirs[name], joint))
+
+    async def _hear(self, stream: Stream, joint: OutputJoint) -> None:
+        while data := await stream.read():
+            joint.heard(data)
+            if joint.live:
+                self._heard += data
+            if len(self._heard) > BEHIND:
+                self.behind()
+            self._changes.changed.set()
+
+    def behind(self) -> None:
+        self._heard.clear()
+        for joint in self._joints.values():
+            joint.behind()
+
+    async def show_heard(self) -> bool:
+        """Shows what was heard live; False when there is nothing."""
+        if not self._heard:
+            return False
+        data = bytes(self._heard)
+        self._heard.clear()
+        for name, joint in self._joints.items():
+            joint.showed(data)
+            await self._write(name, data)
+        return True
+
+    async def logged(self, lines: Iterable[tuple[LogLine, bool]]) -> None:
+        """Shows lines of the log, each with whether it is newer than the attach."""
+        for name, group in groupby(lines, lambda line: line[0].stream.decode()):
+            if joint := self._joints.get(name):
+                parts = [
+                    joint.logged(line.content, line_end=not line.partial, new=new) for line, new in group
+                ]
+                await self._write(name, b"".join(parts))
+
+    async def quiet(self) -> None:
+        for name, joint in self._joints.items():
+            await self._write(name, joint.quiet())
+
+    def end(self) -> None:
+        for stream in self._streams.values():
+            stream.end()
+
+    async def _write(self, name: str, data: bytes) -> None:
+        if data:
+            self.spoke.set()
+            # A client that is gone ends the attach by being gone.
+            with suppress(Disconnected):
+                await self._streams[name].write(data)
+
+
+class ReplayLog:
+    """The log, line by line."""
+
+    def __init__(self, replay: Replay) -> None:
+        self._file = LogFile(replay.log.path)
+        self._asked = replay.asked
+        self._rest = b""
+        self._new = False
+
+    async def show(self, output: ReplayOutput) -> bool:
+        """Shows some; False at the end of what there is."""
+        if data := self._file.read():
+            *lines, self._rest = (self._rest + data).split(b"\n")
+            await output.logged((line, self._is_new(line)) for raw in lines if (line := parse_line(raw)))
+            return True
+        if self._file.rotated():
+            self._file.reopen()
+            return True
+        return False
+
+    def _is_new(self, line: LogLine) -> bool:
+        """Whether it was written after the runtime had been asked to attach; so are all that follow."""
+        self._new = self._new or (nanoseconds(line.timestamp) or 0) >= self._asked
+        return self._new
+
+    def close(self) -> None:
+        self._file.close()

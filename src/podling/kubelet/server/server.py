@@ -1,0 +1,283 @@
+"""The kubelet's HTTPS server: logs, exec, attach, port-forward, as Kubernetes' API server asks a kubelet for
+them.
+
+Only clients with a certificate of the cluster's authority are answered, and whom this process itself connects
+(`joined`); `allowed` decides which of those. Answers are plain text and status codes as the kubelet gives
+them; the API server makes a Status of them.
+
+Who may ask the kubelet's server: the API server's word, by a SubjectAccessReview, as with webhook
+authorization in Kubernetes; asked once, and kept for a while.
+
+TLS as the kubelet's server speaks it, with a certificate that may be renewed while it does.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import socket
+import ssl
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
+from datetime import datetime, timedelta
+from functools import partial
+from pathlib import Path
+from typing import NamedTuple
+
+from aiohttp import web
+
+from podling.client.client import Client
+from podling.client.tls import Reread
+from podling.kubelet.logs.reading import LogDirectories
+from podling.kubelet.pod.host import PodHost, Refusal
+from podling.kubelet.server.exec import StreamHandlers
+from podling.kubelet.server.log_requests import LogHandler
+from podling.model.codec.json import encode
+from podling.model.errors import StatusError
+from podling.model.time import Clock
+from podling.model.types.authorization import ResourceAttributes, SubjectAccessReview, SubjectAccessReviewSpec
+from podling.streaming.negotiation import Unacceptable
+from podling.streaming.sockets import Connect, connect_within, keep_alive
+from podling.streaming.wire import Disconnected
+
+MASTERS = "system:masters"
+YES_IS_KEPT, NO_IS_KEPT = timedelta(minutes=5), timedelta(seconds=30)
+KEPT = 1_000
+"""Answers; all are forgotten when there are more."""
+
+
+class Question(NamedTuple):
+    user: str
+    groups: tuple[str, ...]
+    verb: str
+    subresource: str
+
+
+class NodeAccess:
+    def __init__(self, client: Client, node_name: str, clock: Clock) -> None:
+        self._client = client
+        self._node = node_name
+        self._clock = clock
+        self._answers: dict[Question, tuple[bool, datetime]] = {}
+
+    async def allows(
+        self, user: str, groups: tuple[str, ...], verb: str, subresources: Sequence[str]
+    ) -> bool:
+        """Whether the user may `verb` any of these subresources of the node. Raises StatusError or OSError
+        when the API server cannot say."""
+        if MASTERS in groups:
+            return True
+        for subresource in subresources:
+            if await self._answer(Question(user, groups, verb, subresource)):
+                return True
+        return False
+
+    async def _answer(self, question: Question) -> bool:
+        allowed, until = self._answers.get(question, (False, self._clock.now()))
+        if self._clock.now() < until:
+            return allowed
+        allowed = await self._ask(question)
+        if len(self._answers) >= KEPT:
+            self._answers.clear()
+        kept = YES_IS_KEPT if allowed else NO_IS_KEPT
+        self._answers[question] = allowed, self._clock.now() + kept
+        return allowed
+
+    async def _ask(self, question: Question) -> bool:
+        what = ResourceAttributes(
+            verb=question.verb,
+            version="v1",
+            resource="nodes",
+            subresource=question.subresource,
+            name=self._node,
+        )
+        spec = SubjectAccessReviewSpec(
+            resource_attributes=what, user=question.user, groups=list(question.groups)
+        )
+        return (await self._client.create(SubjectAccessReview(spec=spec))).status.allowed
+
+
+def server_tls(certificate: Path, key: Path, client_ca: Path) -> ssl.SSLContext:
+    """Clients may present a certificate; one of another authority ends the handshake, none is answered
+    401. Files that were replaced are used from the next handshake on. Raises OSError or ValueError when they
+    cannot be; names them.
+    """
+    current = Reread([certificate, key, client_ca], partial(_context, certificate, key, client_ca))
+    listening = current.get()
+
+    def choose(connection: ssl.SSLObject, name: str | None, first: ssl.SSLContext) -> None:
+        connection.context = current.get()
+
+    # Called in each handshake, also for clients that name no server.
+    listening.sni_callback = choose
+    return listening
+
+
+def _context(certificate: Path, key: Path, client_ca: Path) -> ssl.SSLContext:
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    try:
+        context.load_verify_locations(client_ca)
+    except OSError as error:
+        raise OSError(f"{client_ca}: {error}") from error
+    try:
+        context.load_cert_chain(certificate, key, password=_no_passphrase)
+    except OSError as error:
+        raise OSError(f"{certificate} with {key}: {error}") from error
+    context.verify_mode = ssl.CERT_OPTIONAL
+    context.set_alpn_protocols(["http/1.1"])
+    # No API server comes back with a ticket, and those OpenSSL makes unasked cost as much as the handshake.
+    context.num_tickets = 0
+    return context
+
+
+def _no_passphrase() -> str:
+    """Without this, OpenSSL asks the terminal."""
+    raise ValueError("the key of the kubelet's certificate is encrypted")
+
+
+HEADER_LIMIT = 1 << 20
+"""An exec names its command in the URL."""
+SHUTDOWN_GRACE = 1.0
+"""Seconds streams have to take leave of their clients."""
+ALONE = {"stats": "stats", "metrics": "metrics", "logs": "log"}
+FINE = {"pods": "pods", "runningpods": "pods", "healthz": "healthz", "configz": "configz"}
+"""What RBAC calls that which a path begins with."""
+
+
+class Peer(NamedTuple):
+    """Who asks, as a certificate names its owner: the common name, and the organizations."""
+
+    user: str
+    groups: tuple[str, ...]
+
+
+Allowed = Callable[[str, tuple[str, ...], str, Sequence[str]], Awaitable[bool]]
+"""Whether a user, with its groups, may do this (a verb) with any of these subresources of the node. Raises
+StatusError or OSError when nobody can say."""
+
+log = logging.getLogger(__name__)
+
+Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+PeerOf = Callable[[web.Request], Peer | None]
+
+
+class KubeletServer:
+    def __init__(self, host: PodHost, clock: Clock, allowed: Allowed) -> None:
+        self._host = host
+        self._allowed = allowed
+        self._directories = LogDirectories()
+        self._stops = asyncio.Event()
+        self._logs = LogHandler(host, clock, self._directories, self._stops.wait)
+        self._streams = StreamHandlers(host, self._directories, self._stops.wait)
+
+    async def run(self) -> None:
+        """Wakes those who follow logs; runs as long as the server listens."""
+        await self._directories.run()
+
+    @asynccontextmanager
+    async def listening(self, listener: socket.socket, tls: ssl.SSLContext) -> AsyncIterator[int]:
+        """Serve while the block runs, who connects to `listener`, which is closed then; gives its port."""
+        async with self._answering(_certified) as runner:
+            keep_alive(listener)
+            site = web.SockSite(runner, listener, ssl_context=tls)
+            await site.start()
+            yield runner.addresses[0][1]
+
+    @asynccontextmanager
+    async def joined(self, peer: Peer) -> AsyncIterator[Connect]:
+        """Serve while the block runs, who is connected in this process, as `peer`."""
+        async with self._answering(lambda request: peer) as runner:
+            assert runner.server is not None
+            yield partial(connect_within, runner.server)
+
+    @asynccontextmanager
+    async def _answering(self, peer_of: PeerOf) -> AsyncIterator[web.AppRunner]:
+        runner = web.AppRunner(
+            self._application(peer_of),
+            handler_cancellation=True,
+            access_log=None,
+            shutdown_timeout=SHUTDOWN_GRACE,
+            max_line_size=HEADER_LIMIT,
+            max_field_size=HEADER_LIMIT,
+        )
+        await runner.setup()
+        try:
+            yield runner
+        finally:
+            await runner.cleanup()
+
+    def _application(self, peer_of: PeerOf) -> web.Application:
+        @web.middleware
+        async def guarded(request: web.Request, handler: Handler) -> web.StreamResponse:
+            return await self._refusal(request, peer_of(request)) or await _answered(request, handler)
+
+        async def say_that_it_stops(application: web.Application) -> None:
+            self._stops.set()
+
+        application = web.Application(middlewares=[guarded])
+        application.on_shutdown.append(say_that_it_stops)
+        add = application.router.add_route
+        for path in ("/healthz", "/healthz/ping", "/healthz/log", "/healthz/syncloop"):
+            add("GET", path, _healthz)
+        for path in ("/pods", "/pods/"):
+            add("GET", path, self._pods)
+        for path, page in self._host.pages.items():
+            add("GET", path, page)
+        add("GET", "/containerLogs/{namespace}/{pod}/{container}", self._logs.container_logs)
+        for method in ("GET", "POST"):
+            for uid in ("", "/{uid}"):
+                add(method, f"/exec/{{namespace}}/{{pod}}{uid}/{{container}}", self._streams.exec)
+                add(method, f"/attach/{{namespace}}/{{pod}}{uid}/{{container}}", self._streams.attach)
+                add(method, f"/portForward/{{namespace}}/{{pod}}{uid}", self._streams.port_forward)
+        return application
+
+    async def _refusal(self, request: web.Request, peer: Peer | None) -> web.Response | None:
+        if peer is None:
+            return web.Response(status=401, text="Unauthorized")
+        verb = {"GET": "get", "POST": "create"}.get(request.method, request.method.lower())
+        asked = subresources(request.path)
+        what = f"(user={peer.user}, verb={verb}, resource=nodes, subresource(s)=[{' '.join(asked)}])"
+        try:
+            if await self._allowed(peer.user, peer.groups, verb, asked):
+                return None
+        except (StatusError, OSError) as error:
+            log.warning("nobody can say whether this is allowed: %s: %s", what, error)
+            return web.Response(status=500, text=f"Authorization error {what}")
+        return web.Response(status=403, text=f"Forbidden {what}")
+
+    async def _pods(self, request: web.Request) -> web.StreamResponse:
+        listed = {"kind": "PodList", "apiVersion": "v1", "metadata": {}, "items": self._host.pods()}
+        return web.Response(body=encode(listed), content_type="application/json")
+
+
+def _certified(request: web.Request) -> Peer | None:
+    certificate = request.get_extra_info("peercert")
+    if not certificate:
+        return None
+    said = [pair for names in certificate["subject"] for pair in names]
+    user = next((value for kind, value in said if kind == "commonName"), "")
+    return Peer(user, tuple(value for kind, value in said if kind == "organizationName"))
+
+
+def subresources(path: str) -> tuple[str, ...]:
+    """Of the node, those that a path is about: who may use any of them may ask."""
+    first = path.split("/")[1]
+    if first in ALONE:
+        return (ALONE[first],)
+    return (FINE[first], "proxy") if first in FINE else ("proxy",)
+
+
+async def _healthz(request: web.Request) -> web.StreamResponse:
+    return web.Response(text="ok")
+
+
+async def _answered(request: web.Request, handler: Handler) -> web.StreamResponse:
+    """The answer, also when it is a no."""
+    try:
+        return await handler(request)
+    except Refusal as refusal:
+        return refusal.response()
+    except Unacceptable as error:
+        return Refusal(error.status, f"{error.message}\n", error.headers).response()
+    except Disconnected:
+        return web.Response(status=500)

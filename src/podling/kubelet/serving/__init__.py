@@ -1,1 +1,0 @@
-"""The kubelet's own server: logs, exec, attach and port-forward."""

@@ -1,0 +1,223 @@
+"""The manifests of a directory, or of one file, again whenever one of them changes.
+
+inotify says that something has changed; all files are then read, so nothing depends on which event came. A
+file that is no pod is named in the log and leaves the others alone.
+
+From a manifest file to a static pod. Pure: the bytes are handed in.
+
+The file says what a user would tell the API server; what that server would fill in is filled in here, and
+what only a server could look up is refused. Name and uid follow from the node and the file alone, so that a
+kubelet that comes back knows its pods again (R-INIT-11), and a changed file is another pod.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import logging
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+from typing import Any
+
+import yaml
+from asyncinotify import Inotify, Mask
+
+from podling.kubelet.cri_config.environment import referenced_objects
+from podling.kubelet.files.regular import open_regular
+from podling.kubelet.plan.admission import CONFIG_SOURCE
+from podling.kubelet.pod.containers import all_containers
+from podling.model.codec.json import encode, from_data
+from podling.model.errors import StatusError
+from podling.model.rules.defaults import default_pod
+from podling.model.rules.placement import NO_EXECUTE
+from podling.model.time import Clock, rfc3339
+from podling.model.types.container import Container, EphemeralContainerCommon
+from podling.model.types.pod import Pod, PodSpec, Toleration
+from podling.model.types.pod_status import PodStatus
+from podling.model.types.volume import Volume
+
+FILE_SOURCE = "file"
+CONFIG_HASH = "kubernetes.io/config.hash"
+CONFIG_SEEN = "kubernetes.io/config.seen"
+
+
+class ManifestError(ValueError):
+    """The file holds no pod that could run here; the message says why."""
+
+
+class _Loader(yaml.SafeLoader):
+    """What looks like a date is the string it is written as: JSON knows no dates."""
+
+
+_Loader.yaml_implicit_resolvers = {
+    first: [(tag, pattern) for tag, pattern in resolvers if tag != "tag:yaml.org,2002:timestamp"]
+    for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
+}
+
+
+def static_pod(text: bytes, file: Path, node_name: str, seen: str) -> Pod:
+    """`seen` is when the file was read, as annotated. Raises ManifestError."""
+    pod = _read(text)
+    if not pod.metadata.name or not pod.spec.containers:
+        raise ManifestError("a pod needs a name and containers")
+    if fault := next(_needs_a_server(pod.spec), None):
+        raise ManifestError(f"a static pod may not refer to {fault}")
+    meta = pod.metadata
+    meta.uid = meta.uid or _uid(pod, file, node_name)
+    meta.name = f"{meta.name}-{node_name.lower()}"
+    meta.namespace = meta.namespace or "default"
+    meta.creation_timestamp = ""
+    meta.annotations = {
+        **meta.annotations,
+        CONFIG_HASH: meta.uid,
+        CONFIG_SEEN: seen,
+        CONFIG_SOURCE: FILE_SOURCE,
+    }
+    default_pod(pod)
+    pod.spec.node_name = node_name
+    _tolerate_faults_of_the_node(pod.spec)
+    pod.status = PodStatus(phase="Pending")
+    return pod
+
+
+def _read(text: bytes) -> Pod:
+    try:
+        data: Any = yaml.load(text, _Loader)
+    # ValueError: text that is no UTF-8, and a scalar that is not what its tag says.
+    except (yaml.YAMLError, ValueError) as error:
+        raise ManifestError(f"not YAML or JSON: {error}") from error
+    if not isinstance(data, dict) or (data.get("apiVersion"), data.get("kind")) != ("v1", "Pod"):
+        raise ManifestError("not a Pod of v1")
+    try:
+        return from_data(data, Pod)
+    except StatusError as error:
+        raise ManifestError(error.message) from error
+
+
+def _uid(pod: Pod, file: Path, node_name: str) -> str:
+    said = f"host:{node_name}file:{file}".encode() + encode(pod)
+    return hashlib.md5(said, usedforsecurity=False).hexdigest()
+
+
+def _tolerate_faults_of_the_node(spec: PodSpec) -> None:
+    """It has nowhere else to go."""
+    everything = Toleration(operator="Exists", effect=NO_EXECUTE)
+    if everything not in spec.tolerations:
+        spec.tolerations = [*spec.tolerations, everything]
+
+
+def _needs_a_server(spec: PodSpec) -> Iterator[str]:
+    """What only the API server could give it: it runs also when there is none."""
+    if spec.service_account_name or spec.service_account:
+        yield "a service account"
+    if spec.image_pull_secrets:
+        yield "image pull secrets"
+    if spec.resource_claims:
+        yield "resource claims"
+    if spec.ephemeral_containers:
+        yield "ephemeral containers"
+    for _, container in all_containers(Pod(spec=spec)):
+        yield from _of_container(container)
+    for volume in spec.volumes:
+        yield from _of_volume(volume)
+
+
+def _of_container(container: Container | EphemeralContainerCommon) -> Iterator[str]:
+    config_maps, secrets = referenced_objects(container)
+    yield from (f'the configmap "{name}"' for name in sorted(config_maps))
+    yield from (f'the secret "{name}"' for name in sorted(secrets))
+
+
+def _of_volume(volume: Volume) -> Iterator[str]:
+    given = {
+        "a configmap": volume.config_map,
+        "a secret": volume.secret,
+        "a persistent volume claim": volume.persistent_volume_claim or volume.ephemeral,
+    }
+    yield from (f'{what} (volume "{volume.name}")' for what, source in given.items() if source is not None)
+    for source in volume.projected.sources if volume.projected else ():
+        if source.downward_api is None:
+            yield f'objects of the API (volume "{volume.name}")'
+
+
+LOOK_AGAIN = 20.0
+"""Seconds until a directory that is not there, or was taken away, is looked for again."""
+
+_CHANGES = (
+    Mask.CLOSE_WRITE
+    | Mask.MOVED_TO
+    | Mask.MOVED_FROM
+    | Mask.DELETE
+    | Mask.CREATE
+    | Mask.ATTRIB
+    | Mask.DELETE_SELF
+    | Mask.MOVE_SELF
+)
+_GONE = Mask.IGNORED | Mask.DELETE_SELF | Mask.MOVE_SELF
+
+LONGEST = 10 * 1024 * 1024
+"""In bytes, of one file: Kubernetes' kubelet reads no more."""
+
+log = logging.getLogger(__name__)
+
+
+class ManifestDirectory:
+    """`path` may also be one file."""
+
+    def __init__(self, path: Path, node_name: str, clock: Clock) -> None:
+        self._path = path
+        self._node_name = node_name
+        self._clock = clock
+
+    async def follow(self) -> AsyncIterator[list[Pod]]:
+        """All pods there are, now and after every change. Never ends by itself."""
+        while True:
+            directory = self._path.parent if self._path.is_file() else self._path
+            with Inotify() as inotify:
+                try:
+                    inotify.add_watch(directory, _CHANGES | Mask.ONLYDIR)
+                except OSError as error:
+                    log.warning("manifests of static pods: %s: %s", directory, error)
+                    yield []
+                    await asyncio.sleep(LOOK_AGAIN)
+                    continue
+                # Read strictly after the watch was set, never before: else a file in between is missed.
+                yield await self._read_now()
+                async for event in inotify:
+                    yield await self._read_now()
+                    if event.mask & _GONE:
+                        break
+
+    async def _read_now(self) -> list[Pod]:
+        return await asyncio.to_thread(self.read, rfc3339(self._clock.now()))
+
+    def read(self, seen: str) -> list[Pod]:
+        """In the order of their files' names. Blocking."""
+        pods: dict[tuple[str, str], Pod] = {}
+        for file in self._files():
+            try:
+                pod = static_pod(_content(file), file, self._node_name, seen)
+            # RecursionError: lists in lists, or one that contains itself.
+            except (ManifestError, OSError, RecursionError) as error:
+                log.warning("static pod of %s: %s", file, error)
+                continue
+            pods.setdefault((pod.metadata.namespace, pod.metadata.name), pod)
+        return list(pods.values())
+
+    def _files(self) -> list[Path]:
+        if self._path.is_file():
+            return [self._path]
+        try:
+            found = sorted(self._path.iterdir())
+        except OSError:
+            return []
+        return [file for file in found if file.is_file() and not file.name.startswith(".")]
+
+
+def _content(file: Path) -> bytes:
+    """Raises ManifestError and OSError."""
+    with open_regular(file, follow=True) as opened:
+        content = opened.read(LONGEST + 1)
+    if len(content) > LONGEST:
+        raise ManifestError(f"longer than {LONGEST} bytes")
+    return content

@@ -1,0 +1,1 @@
+"""From what was observed to the PodStatus (pure), and its writer."""

@@ -1,0 +1,32 @@
+"""What of a pod's status the API server would refuse to take back stays as it is. Pure."""
+
+from __future__ import annotations
+
+from msgspec.structs import replace
+
+from podling.model.rules.ended_containers import ended_for_good
+from podling.model.types.pod import PodSpec
+from podling.model.types.pod_status import ContainerStatus, PodStatus
+
+
+def with_standing(spec: PodSpec, old: PodStatus, new: PodStatus) -> PodStatus:
+    """`new` as it may follow `old`, which the server has: a container that has ended for good is shown so,
+    also while it runs once more in another sandbox (R-INIT-4), until that instance has ended as well."""
+    made = {s.name: s.container_id for s in new.ephemeral_container_statuses if s.container_id}
+    # Where a name may be used again an entry that has an instance of its own is another one (R-DBG-1).
+    debug = [
+        s for s in old.ephemeral_container_statuses if made.get(s.name, s.container_id) == s.container_id
+    ]
+    return replace(
+        new,
+        init_container_statuses=_kept(spec, old.init_container_statuses, new.init_container_statuses),
+        container_statuses=_kept(spec, old.container_statuses, new.container_statuses),
+        ephemeral_container_statuses=_kept(spec, debug, new.ephemeral_container_statuses, ephemeral=True),
+    )
+
+
+def _kept(
+    spec: PodSpec, old: list[ContainerStatus], new: list[ContainerStatus], *, ephemeral: bool = False
+) -> list[ContainerStatus]:
+    ended = {status.name: status for _, status in ended_for_good(old, spec, ephemeral=ephemeral)}
+    return [status if status.state.terminated else ended.get(status.name, status) for status in new]

@@ -1,0 +1,136 @@
+"""Opening what is inside a volume, and nothing else, whatever its containers do to the volume meanwhile.
+
+The path is walked one name at a time from the volume's own descriptor and no name is ever followed as a link
+by the kernel: what is opened is what was looked at. Links are read and walked in the same way, so they may
+lead about in the volume; an absolute one, or one that climbs above the volume, leads out of it. A mount of it
+is refused; whoever reads a file takes the volume for all there is, like a process that has it as its root.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path, PurePosixPath
+from typing import BinaryIO
+
+from podling.kubelet.files.regular import name_of
+from podling.kubelet.files.tree import LONGEST_PATH
+from podling.kubelet.files.way import LOOK, Way
+from podling.kubelet.volumes.files import VolumeError
+
+LONGEST_CHAIN = 40
+"""Links on the way, after which the kernel too says that they go in circles."""
+_MADE = 0o750
+
+
+@contextmanager
+def opened(volume: Path, sub_path: str) -> Iterator[int]:
+    """A descriptor (O_PATH) of the file or directory at `sub_path`; directories are made where nothing is.
+
+    Raises VolumeError when the path leads out of the volume, and OSError."""
+    walk = _Walk(volume, sub_path)
+    try:
+        yield walk.to_its_end()
+    finally:
+        walk.close()
+
+
+@contextmanager
+def opened_file(volume: Path, path: str) -> Iterator[BinaryIO]:
+    """The regular file at `path`, to be read. Raises VolumeError and OSError."""
+    walk = _WalkAsRoot(volume, path)
+    try:
+        with open(name_of(walk.to_its_end(), path), "rb") as file:
+            yield file
+    finally:
+        walk.close()
+
+
+class _Walk:
+    def __init__(self, volume: Path, sub_path: str) -> None:
+        if len(os.fsencode(sub_path)) >= LONGEST_PATH:
+            raise OSError(errno.ENAMETOOLONG, os.strerror(errno.ENAMETOOLONG))
+        if "\0" in sub_path:
+            raise VolumeError("no file has a name with a zero byte in it")
+        self._volume = volume
+        self._sub_path = sub_path
+        self._names = list(reversed(PurePosixPath(sub_path).parts))
+        self._links = 0
+        # The volume itself may be reached over links: they are the node's.
+        top = os.open(volume, os.O_PATH | os.O_CLOEXEC)
+        self._mode = stat.S_IMODE(os.fstat(top).st_mode)
+        self._way = Way(top)
+
+    def to_its_end(self) -> int:
+        while self._names:
+            self._step(self._names.pop())
+        return self._way.here
+
+    def close(self) -> None:
+        self._way.close()
+
+    def _step(self, name: str) -> None:
+        # Two slashes at the beginning are a part of their own, too.
+        if name.startswith("/"):
+            self._to_root()
+            return
+        if name == "..":
+            self._up()
+            return
+        found = self._look(name)
+        if not stat.S_ISLNK(os.fstat(found).st_mode):
+            self._way.down(found)
+            return
+        try:
+            self._follow(os.readlink("", dir_fd=found))
+        finally:
+            os.close(found)
+
+    def _to_root(self) -> None:
+        raise self._outside()
+
+    def _up(self) -> None:
+        if not self._way.depth:
+            raise self._outside()
+        self._way.up()
+
+    def _look(self, name: str) -> int:
+        try:
+            return os.open(name, LOOK, dir_fd=self._way.here)
+        except FileNotFoundError:
+            return self._make(name)
+
+    def _make(self, name: str) -> int:
+        here = self._way.here
+        os.mkdir(name, _MADE, dir_fd=here)
+        made = os.open(name, LOOK | os.O_DIRECTORY, dir_fd=here)
+        # As open as the volume is: the pod may run as any user.
+        os.chmod(f"/proc/self/fd/{made}", self._mode)
+        return made
+
+    def _follow(self, target: str) -> None:
+        self._links += 1
+        if self._links > LONGEST_CHAIN:
+            raise VolumeError(f"subpath {self._sub_path}: too many levels of symbolic links")
+        self._names.extend(reversed(PurePosixPath(target).parts))
+
+    def _outside(self) -> VolumeError:
+        return VolumeError(f"subpath {self._sub_path} not within volume path {self._volume}")
+
+
+class _WalkAsRoot(_Walk):
+    """Nothing is above the volume, absolute links start in it, and what is missing stays missing."""
+
+    def _to_root(self) -> None:
+        while self._way.depth:
+            self._way.up()
+
+    def _up(self) -> None:
+        if self._way.depth:
+            self._way.up()
+
+    def _make(self, name: str) -> int:
+        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), self._sub_path)

@@ -1,0 +1,84 @@
+"""secret volumes and projections. Pure: the object is passed in, None when there is none.
+
+What the volumes made of files have in common: files named by relative paths, and the error that stops a
+mount.
+
+Volumes made of an object's keys: what a configMap or secret volume, or a projection of one, holds.
+Pure.
+
+configMap volumes and projections. Pure: the object is passed in, None when there is none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import msgspec
+
+from podling.model.types.core import ConfigMap, Secret
+from podling.model.types.volume import (
+    ConfigMapProjection,
+    ConfigMapVolumeSource,
+    KeyToPath,
+    SecretProjection,
+    SecretVolumeSource,
+)
+
+
+class VolumeError(Exception):
+    """A volume cannot be set up now. The message is what the FailedMount event says; trying again later may
+    help."""
+
+
+class File(msgspec.Struct, frozen=True):
+    """`owner` is the user it belongs to, where that is not root."""
+
+    data: bytes
+    mode: int
+    owner: int | None = None
+
+
+Payload = dict[str, File]
+
+
+def select(
+    data: Mapping[str, bytes], items: Sequence[KeyToPath], mode: int, *, optional: bool, missing: str
+) -> Payload:
+    """Every key as a file of its name, or only `items` at their paths. `missing` is how a wrong key is spoken
+    of."""
+    if not items:
+        return {key: File(value, mode) for key, value in data.items()}
+    payload: Payload = {}
+    for item in items:
+        if item.key in data:
+            payload[item.path] = File(data[item.key], mode if item.mode is None else item.mode)
+        elif not optional:
+            raise VolumeError(f"{missing}: {item.key}")
+    return payload
+
+
+def config_map_payload(
+    source: ConfigMapVolumeSource | ConfigMapProjection, found: ConfigMap | None, mode: int
+) -> Payload:
+    optional = bool(source.optional)
+    if found is None:
+        if not optional:
+            raise VolumeError(f'configmap "{source.name}" not found')
+        return {}
+    data = {key: text.encode() for key, text in found.data.items()} | found.binary_data
+    missing = "configmap references non-existent config key"
+    return select(data, source.items, mode, optional=optional, missing=missing)
+
+
+def secret_name_of(source: SecretVolumeSource | SecretProjection) -> str:
+    return source.secret_name if isinstance(source, SecretVolumeSource) else source.name
+
+
+def secret_payload(source: SecretVolumeSource | SecretProjection, found: Secret | None, mode: int) -> Payload:
+    optional = bool(source.optional)
+    if found is None:
+        if not optional:
+            raise VolumeError(f'secret "{secret_name_of(source)}" not found')
+        return {}
+    missing = "references non-existent secret key"
+    return select(found.data, source.items, mode, optional=optional, missing=missing)

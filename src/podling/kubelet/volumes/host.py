@@ -1,0 +1,111 @@
+"""hostPath volumes: a path of the node, of the kind the pod expects.
+
+emptyDir volumes: an empty place that lives as long as the pod, on disk or in memory.
+
+A place has its group and mode before it has its name, so one that is there is ready, and a kubelet that comes
+back leaves it as its containers have made it.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Callable
+from pathlib import Path
+
+from podling.kubelet.files.tree import make_directories
+from podling.kubelet.host.mounts import mount_tmpfs
+from podling.kubelet.volumes.files import VolumeError
+from podling.model.types.volume import EmptyDirVolumeSource, HostPathVolumeSource
+
+EMPTY_DIR_PLUGIN = "empty-dir"
+EMPTY_DIR_MODE = 0o777
+MEMORY = "Memory"
+HUGE_PAGES = "HugePages"
+
+
+def set_up_empty_dir(source: EmptyDirVolumeSource, directory: Path, memory: int, group: int | None) -> None:
+    """`memory`: the bytes of it that one in memory may have at most; `group`: whose it is (`fsGroup`).
+    Raises VolumeError and OSError."""
+    if source.medium.startswith(HUGE_PAGES):
+        raise VolumeError(f'storage medium "{source.medium}" is not supported by this kubelet')
+    if source.medium not in ("", MEMORY):
+        raise VolumeError(f'unknown storage medium "{source.medium}"')
+    if source.medium == MEMORY:
+        make_in_memory(directory, group, empty_dir_size(source, memory))
+    else:
+        make(directory, group)
+
+
+def make(directory: Path, group: int | None) -> None:
+    """On disk. Idempotent. Raises OSError."""
+    if directory.exists():
+        return
+    # No volume has such a name, and one that a killed kubelet has left is made ready again.
+    fresh = directory.with_name(f".{directory.name}")
+    make_directories(fresh)
+    if group is not None:
+        os.chown(fresh, -1, group)
+    # mkdir's own mode is cut by the umask.
+    fresh.chmod(_mode(group))
+    fresh.rename(directory)
+
+
+def make_in_memory(directory: Path, group: int | None, size_bytes: int | None = None) -> None:
+    """Idempotent. Raises OSError."""
+    make_directories(directory)
+    if not os.path.ismount(directory):
+        mount_tmpfs(directory, size_bytes, mode=_mode(group), gid=group or 0)
+
+
+def empty_dir_size(source: EmptyDirVolumeSource, memory: int) -> int:
+    asked = source.size_limit.value() if source.size_limit else 0
+    return min(asked, memory) if asked > 0 else memory
+
+
+def _mode(group: int | None) -> int:
+    """Whatever user the container runs as may write, and what is made in it belongs to the group, too."""
+    return EMPTY_DIR_MODE if group is None else EMPTY_DIR_MODE | stat.S_ISGID
+
+
+_KINDS: dict[str, tuple[Callable[[int], bool], str]] = {
+    "Directory": (stat.S_ISDIR, "a directory"),
+    "DirectoryOrCreate": (stat.S_ISDIR, "a directory"),
+    "File": (stat.S_ISREG, "a file"),
+    "FileOrCreate": (stat.S_ISREG, "a file"),
+    "Socket": (stat.S_ISSOCK, "a socket file"),
+    "CharDevice": (stat.S_ISCHR, "a character device"),
+    "BlockDevice": (stat.S_ISBLK, "a block device"),
+}
+
+
+def set_up_host_path(source: HostPathVolumeSource) -> Path:
+    """The path to mount. With no type nothing is checked; the runtime makes a missing directory."""
+    path = Path(source.path)
+    if source.type:
+        _create(path, source.type)
+        _check(path, source.type)
+    return path
+
+
+def _create(path: Path, kind: str) -> None:
+    if path.exists():
+        return
+    if kind == "DirectoryOrCreate":
+        make_directories(path)
+    elif kind == "FileOrCreate":
+        # The parent is not made: a file in a directory nobody made is more likely a typing error.
+        try:
+            path.touch(mode=0o644)
+        except FileNotFoundError as error:
+            raise VolumeError(f"open {path}: no such file or directory") from error
+
+
+def _check(path: Path, kind: str) -> None:
+    is_kind, name = _KINDS[kind]
+    try:
+        fits = is_kind(path.stat().st_mode)
+    except OSError:
+        fits = False
+    if not fits:
+        raise VolumeError(f"hostPath type check failed: {path} is not {name}")

@@ -1,0 +1,75 @@
+"""`image` volumes (R-VOL-2): the files of an image, read-only.
+
+A runtime that mounts images is told the image in the container's mount. For any other the files are mounted
+here, below the pod's directory, once for each image a volume has had; the runtime holds them under a name
+that says whose they are, so that what a killed kubelet leaves is found.
+
+    <pod>/volumes/kubernetes.io~image/<volume>/<image>    held as podling/<uid>/<volume>/<image>
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Collection, Iterator
+from pathlib import Path
+
+from podling.cri.interface import Runtime
+from podling.kubelet.host.mounts import mount_image, unmount_under
+from podling.kubelet.pod.directories import PodDirectory
+from podling.model.types.container import Container, EphemeralContainerCommon
+from podling.model.types.pod import Pod
+from podling.model.types.volume import ImageVolumeSource
+
+IMAGE_PLUGIN = "image"
+_PREFIX = "podling"
+
+
+def image_volumes(pod: Pod, container: EphemeralContainerCommon) -> Iterator[tuple[str, ImageVolumeSource]]:
+    """Those the container mounts, each once."""
+    mounted = {mount.name for mount in container.volume_mounts}
+    return (
+        (volume.name, volume.image)
+        for volume in pod.spec.volumes
+        if volume.image is not None and volume.name in mounted
+    )
+
+
+def as_container(source: ImageVolumeSource) -> Container:
+    """Images are pulled for containers, by a name and a policy."""
+    return Container(image=source.reference, image_pull_policy=source.pull_policy)
+
+
+class ImageVolumes:
+    """Those of one pod that are mounted here. Methods raise RuntimeFault and OSError."""
+
+    def __init__(self, directory: PodDirectory, runtime: Runtime) -> None:
+        self._directory = directory
+        self._runtime = runtime
+        self._mounting = asyncio.Lock()
+
+    async def mount(self, volume: str, image: str) -> Path:
+        place = self._directory.volume(IMAGE_PLUGIN, volume) / image.rpartition(":")[2][:12]
+        async with self._mounting:
+            if not place.is_mount():
+                mounts = await self._runtime.hold_image(self._name(place), image)
+                place.mkdir(parents=True, exist_ok=True)
+                for mount in mounts:
+                    mount_image(mount.type, mount.source, mount.options, place)
+        return place
+
+    async def release(self) -> None:
+        """Unmount and let go of all."""
+        places = list(self._directory.volume(IMAGE_PLUGIN, "").glob("*/*"))
+        for place in places:
+            await asyncio.to_thread(unmount_under, place)
+            await self._runtime.let_image_go(self._name(place))
+
+    def _name(self, place: Path) -> str:
+        return f"{_PREFIX}/{self._directory.path.name}/{place.parent.name}/{place.name}"
+
+
+async def release_leftovers(runtime: Runtime, known: Collection[str]) -> None:
+    """Let go of what pods that are not `known` have held. Raises RuntimeFault."""
+    for name in await runtime.held_images():
+        if name.split("/")[1] not in known:
+            await runtime.let_image_go(name)

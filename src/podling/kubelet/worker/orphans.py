@@ -1,0 +1,84 @@
+"""What pods that are no more have left on the node: runtime pods, directories, logs, cgroups.
+
+What still runs of a pod the API no longer knows is ended by a worker like any other's, for an object made up
+of what its labels and annotations say: preStop hooks run, in the second of grace every kubelet gives such a
+pod. What is only files is deleted.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Collection, Iterator
+from contextlib import suppress
+from pathlib import Path
+
+from podling.cri.grpc import cri_pb2 as pb
+from podling.kubelet.config import KubeletConfig
+from podling.kubelet.cri_config.container import CONTAINER_TYPE, restored
+from podling.kubelet.files import tree
+from podling.kubelet.host.cgroups import Cgroups
+from podling.kubelet.host.mounts import unmount_under
+from podling.kubelet.pod.containers import ALWAYS, ContainerType, type_of_label
+from podling.kubelet.pod.directories import stored_pods
+from podling.kubelet.worker.observe import RuntimePod
+from podling.model.types.container import Container, EphemeralContainer
+from podling.model.types.meta import ObjectMeta
+from podling.model.types.pod import Pod, PodSpec
+
+log = logging.getLogger(__name__)
+
+
+def orphan(uid: str, found: RuntimePod, node_name: str) -> Pod:
+    """As much of a pod as was written on what it left."""
+    meta = ObjectMeta(name=found.name, namespace=found.namespace, uid=uid)
+    spec = PodSpec(node_name=node_name)
+    # The newest definition of each counts, and sidecars end in the order opposite to that of their start.
+    for status in {status.metadata.name: status for status in sorted(found.statuses, key=_age)}.values():
+        kind = type_of_label(status.labels.get(CONTAINER_TYPE, ""))
+        if kind is ContainerType.EPHEMERAL:
+            spec.ephemeral_containers.append(restored(status, EphemeralContainer))
+        elif kind is ContainerType.REGULAR:
+            spec.containers.append(restored(status, Container))
+        else:
+            container = restored(status, Container)
+            container.restart_policy = ALWAYS if kind is ContainerType.SIDECAR else None
+            spec.init_containers.append(container)
+    return Pod(metadata=meta, spec=spec)
+
+
+def _age(status: pb.ContainerStatus) -> int:
+    return status.created_at
+
+
+def remove_leftovers(config: KubeletConfig, cgroups: Cgroups, known: Collection[str]) -> None:
+    """Files and cgroups of pods that are not `known`. Blocking: run it off the event loop."""
+    for uid in stored_pods(config.pods_dir):
+        if uid not in known:
+            _remove(config, uid)
+    for logs in _logs_of_others(config, known):
+        with suppress(OSError):
+            tree.remove(logs)
+    for uid in cgroups.pods() - set(known):
+        cgroups.remove(uid)
+
+
+def _remove(config: KubeletConfig, uid: str) -> None:
+    directory = config.pods_dir / uid
+    try:
+        unmount_under(directory)
+        tree.remove(directory)
+    except OSError as error:
+        log.warning("what pod %s left cannot be removed: %s", uid, error)
+
+
+def _logs_of_others(config: KubeletConfig, known: Collection[str]) -> Iterator[Path]:
+    try:
+        entries = list(os.scandir(config.log_dir))
+    except FileNotFoundError:
+        return
+    for entry in entries:
+        uid = entry.name.rpartition("_")[2]
+        # Namespace, name and uid: anything else in there was not made by a kubelet.
+        if entry.name.count("_") == 2 and entry.is_dir(follow_symlinks=False) and uid not in known:
+            yield Path(entry.path)

@@ -1,0 +1,347 @@
+"""One pod's worker: observe, plan, apply, for as long as the pod is on this node.
+
+    spec change ──┐
+    runtime event ┤          ┌─▶ actions, each a task of the worker's own ─┐
+    probe result ─┤                                                        │
+    timer ────────┼▶ wake ▶ plan (pure)                                    │
+    action done ──┘          └─▶ status ─▶ writer (newest wins)            │
+         ▲                                                                 │
+         └───────────────── what they learnt: PodRecord ◀──────────────────┘
+
+The loop itself never waits for anything but the next wake-up, so a slow pull or a stopping container never
+holds up the rest of the pod. All that is decided follows from the runtime, the pod's status and the pod's
+directory; a worker that is lost with its process loses nothing (R-INIT-11).
+
+What a new object of a pod, or the loss of an instance, means to its worker. Pure.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Callable
+from datetime import datetime
+
+import msgspec
+from msgspec.structs import replace
+
+from podling.cri.interface import EventKind, RuntimeEvent
+from podling.kubelet.plan.admission import Refusal, is_static
+from podling.kubelet.plan.ending import FAILED, TERMINAL
+from podling.kubelet.plan.plan import plan
+from podling.kubelet.pod.actions import Action, Finish, Plan, RemoveContainer, ResizePod
+from podling.kubelet.pod.containers import all_containers
+from podling.kubelet.pod.directories import PodDirectory
+from podling.kubelet.pod.lifecycle import PodLife, PodState
+from podling.kubelet.pod.observed import ObservedPod, Termination
+from podling.kubelet.pod.termination_message import termination_message
+from podling.kubelet.probes.pod_probes import PodProbes
+from podling.kubelet.status.conditions import EPHEMERAL_STARTED, OWNED, SCHEDULED
+from podling.kubelet.status.events import status_events
+from podling.kubelet.status.pod_status import pod_status
+from podling.kubelet.status.writer import StatusWriter, is_about_to_change
+from podling.kubelet.volumes.pod_volumes import PodVolumes
+from podling.kubelet.worker.context import NodeContext
+from podling.kubelet.worker.ending import PodEnding
+from podling.kubelet.worker.executor import PodActions
+from podling.kubelet.worker.observe import RuntimePod
+from podling.kubelet.worker.record import PodRecord
+from podling.kubelet.worker.resources import PodShare
+from podling.model.rules.resources import with_volume_containers
+from podling.model.types.pod import Pod
+from podling.model.types.pod_status import PodStatus
+
+OWN_CONDITIONS = frozenset((*OWNED, EPHEMERAL_STARTED)) - {SCHEDULED}
+"""PodScheduled is written by whoever schedules; the kubelet only says so where nobody did."""
+
+
+def changed_images(old: Pod, new: Pod) -> set[str]:
+    """The containers that are gone, or whose image is another now."""
+    now = {container.name: container.image for _, container in all_containers(new)}
+    return {
+        container.name for _, container in all_containers(old) if now.get(container.name) != container.image
+    }
+
+
+def is_echo(old: Pod, new: Pod) -> bool:
+    """Whether the new object says nothing that the old one did not, status apart: most news of a pod is what
+    its kubelet wrote."""
+    known, told = old.metadata, new.metadata
+    if known.resource_version != told.resource_version:
+        known = msgspec.structs.replace(
+            known, resource_version=told.resource_version, managed_fields=told.managed_fields
+        )
+    return known == told and old.spec == new.spec
+
+
+def container_names(pod: Pod) -> frozenset[str]:
+    return frozenset(container.name for _, container in all_containers(pod))
+
+
+def with_foreign_conditions(own: PodStatus, published: PodStatus) -> PodStatus:
+    """The kubelet's newest status, with what is not its own as the server has it."""
+    kept = [c for c in own.conditions if c.type in OWN_CONDITIONS]
+    foreign = [c for c in published.conditions if c.type not in OWN_CONDITIONS]
+    return msgspec.structs.replace(
+        own, conditions=kept + foreign, debug_container_statuses=published.debug_container_statuses
+    )
+
+
+def without_instance(status: PodStatus, container_id: str) -> PodStatus:
+    """An ephemeral container that was let go leaves its name to the next entry, which has yet to start
+    (R-EPH-11).
+    """
+    shown = status.ephemeral_container_statuses
+    kept = [c for c in shown if c.container_id.rpartition("/")[2] != container_id]
+    return (
+        status
+        if len(kept) == len(shown)
+        else msgspec.structs.replace(status, ephemeral_container_statuses=kept)
+    )
+
+
+RUNNING = "Running"
+REMOVED_GRACE = 1
+"""Seconds left to a pod that was deleted by force."""
+
+
+class PodWorker:
+    """`run()` it in a task of the kubelet's; it returns when nothing of the pod is left here. The other
+    methods only note what happened and wake it. `claim` is told every runtime id that belongs to the pod."""
+
+    def __init__(self, node: NodeContext, pod: Pod, claim: Callable[[str], None]) -> None:
+        pod = with_volume_containers(pod)
+        self.record = PodRecord()
+        self.record.started_at = node.clock.now()
+        self._node = node
+        self._claim = claim
+        self._status = pod.status
+        self._life = PodLife()
+        self._directory = PodDirectory.of(pod, node.config)
+        self._volumes = PodVolumes(self._directory, node, self.record)
+        self._probes = PodProbes(node, self._wake_up)
+        self._changed = asyncio.Event()
+        self._actions = PodActions(
+            node, self.record, self._directory, self._volumes, claim, self._changed.set
+        )
+        self._writer = StatusWriter(node.client, None if is_static(pod) else pod)
+        self._ending = PodEnding(node, self._directory, self._volumes, self._writer)
+        self._share = PodShare(node, pod, self.record, self._directory.path, self._wake_up)
+        self._wake = asyncio.Event()
+        self._finished = False
+
+    # What may happen to a pod
+
+    def update(self, pod: Pod) -> None:
+        """The API has a newer object of this pod."""
+        pod = with_volume_containers(pod)
+        status = with_foreign_conditions(self._status, pod.status)
+        echo = is_echo(self.pod, pod) and status == self._status
+        for name in changed_images(self.pod, pod):
+            # Whatever kept the old image from starting says nothing about the new one.
+            self.record.succeeded(name)
+            self._actions.give_up_image(name)
+        unwanted = self.record.unwanted | container_names(self.pod)
+        self.record.unwanted = unwanted - container_names(pod)
+        self._share.update(pod)
+        self._writer.learn(pod)
+        if not echo:
+            self._status = status
+            self._wake.set()
+
+    def mirrored(self, mirror: Pod | None) -> None:
+        """The API shows this static pod by `mirror` now, or not at all."""
+        if mirror is None:
+            self._writer.lose()
+            return
+        self._status = with_foreign_conditions(self._status, mirror.status)
+        self._writer.learn(mirror)
+
+    def admitted(self) -> None:
+        """The node has taken the pod."""
+        self._share.admitted()
+
+    def refused(self, why: Refusal) -> None:
+        """The node has not: the pod fails without having begun."""
+        self._node.events.warning(self.pod, why.reason, why.message)
+        self.terminate(Termination(why.reason, f"Pod was rejected: {why.message}", FAILED))
+
+    def removed(self) -> None:
+        """The API no longer has the pod: whatever is left of it must go, and nobody waits for it."""
+        self.terminate(Termination(grace_seconds=REMOVED_GRACE))
+
+    def terminate(self, why: Termination) -> None:
+        self.record.termination = why
+        self._wake.set()
+
+    async def clear(self) -> None:
+        """Nothing is to be kept of the pod, if it is over; returns when nothing is."""
+        if self._status.phase in TERMINAL:
+            self.record.cleared = True
+            self._wake.set()
+            await self._until(lambda: not (self.observed.containers or self.observed.sandboxes))
+
+    def replace(self, found: RuntimePod, since: int) -> None:
+        """What the runtime has of this pod, all of it; asked for when the record's `mark()` was `since`."""
+        for id_ in found.ids():
+            self._claim(id_)
+        self.record.replace_all(found.sandboxes, found.containers, since)
+        for container in found.containers:
+            self._read_message(container.id)
+        self._wake.set()
+
+    def runtime_event(self, event: RuntimeEvent) -> None:
+        if event.kind is EventKind.OOM:
+            self._out_of_memory(event.container_id)
+        elif event.kind is EventKind.EXITED and self.record.exited(
+            event.container_id, event.exit_code, event.finished_at, self._node.clock.now()
+        ):
+            self._read_message(event.container_id)
+            self._wake.set()
+
+    def _out_of_memory(self, container_id: str) -> None:
+        """cgroup v1 tells everyone in a pod that has reached its limit; only the victim's own cgroup counts a
+        kill."""
+        if self._node.cgroups.oom_kills(self.pod, container_id) == 0:
+            self.record.spared(container_id)
+        else:
+            self.record.out_of_memory(container_id)
+
+    # What others may ask about it
+
+    @property
+    def pod(self) -> Pod:
+        """The newest object, with the resources it was given."""
+        return self._share.pod
+
+    @property
+    def asks_for_room(self) -> bool:
+        """Whether the pod is to run."""
+        return self.record.termination is None and self._status.phase not in TERMINAL
+
+    @property
+    def observed(self) -> ObservedPod:
+        return replace(self.record.observed(), state=self._life.state, probes=self._probes.results())
+
+    @property
+    def pod_with_status(self) -> Pod:
+        """The object with the newest status the kubelet knows, whether or not it has been written."""
+        return msgspec.structs.replace(self.pod, status=self._status)
+
+    async def container_ended(self, container_id: str) -> None:
+        """Returns once that container does not run; at once if it is not known."""
+        await self._until(lambda: not self._lives(container_id))
+
+    async def container_stopping(self, container_id: str) -> None:
+        """Returns once the stop of that container has begun, or it does not run."""
+        stopping = self.record.stopping
+        await self._until(lambda: container_id in stopping or not self._lives(container_id))
+
+    async def sandbox_ended(self, sandbox_id: str) -> None:
+        """Returns once that sandbox is of no use any more; at once if it is not known."""
+        await self._until(lambda: (found := self.record.sandbox(sandbox_id)) is None or not found.usable)
+
+    def _lives(self, container_id: str) -> bool:
+        container = self.record.container(container_id)
+        return container is not None and not container.exited
+
+    async def _until(self, holds: Callable[[], bool]) -> None:
+        while not holds():
+            self._changed.clear()
+            await self._changed.wait()
+
+    # Its life
+
+    async def run(self) -> None:
+        if not self._directory.create():
+            self.record.initialized = self._directory.initialized_sandboxes()
+        async with asyncio.TaskGroup() as outer:
+            writer = outer.create_task(self._writer.run())
+            async with asyncio.TaskGroup() as tasks:
+                while not self._finished:
+                    self._wake.clear()
+                    await self._sleep_until(self._sync(tasks))
+            writer.cancel()
+        self._node.pod_counts.forget(self.pod.metadata.uid)
+
+    def _sync(self, tasks: asyncio.TaskGroup) -> datetime | None:
+        """Observe, plan, begin what is to be done, publish. Returns when to look again at the latest."""
+        now = self._node.clock.now()
+        self._changed.set()
+        pod = self.pod_with_status
+        self._probes.learn(pod, self.record.observed())
+        observed = self.observed
+        decided = plan(pod, observed, now, self._node.config.gates)
+        self._life.move(decided.state)
+        self._follow_life(decided, tasks)
+        for action in decided.actions:
+            self.record.in_flight.add(action.key)
+            tasks.create_task(self._apply(action))
+        ending = decided.state is not PodState.SYNCING
+        if decided.actions or ending:
+            observed = self.observed
+        self._probes.follow(pod, observed, tasks, ending=ending)
+        status = pod_status(pod, observed, now, self._node.facts.ips)
+        if status.phase in TERMINAL:
+            # Before it is said: the scheduler gives the room away as soon as it hears of it.
+            self._share.release()
+        self._publish(pod, status)
+        return decided.wake_at
+
+    def _follow_life(self, decided: Plan, tasks: asyncio.TaskGroup) -> None:
+        """What each part of a pod's life means for all that is not in the runtime."""
+        if decided.state is PodState.SYNCING:
+            self._volumes.begin(self.pod, tasks, self._wake.set)
+            return
+        self._volumes.give_up()
+        self._actions.give_up_starts()
+        if decided.state is PodState.TERMINATED:
+            self._ending.begin(self.pod, tasks)
+            self._share.release()
+
+    async def _apply(self, action: Action) -> None:
+        try:
+            if isinstance(action, Finish):
+                await self._ending.finish(self.pod.metadata.uid)
+                self._finished = True
+            else:
+                await self._actions.apply(self.pod, action)
+                if isinstance(action, ResizePod):
+                    self._share.save()
+                elif isinstance(action, RemoveContainer) and not self.record.cleared:
+                    self._publish(self.pod, without_instance(self._status, action.id))
+        finally:
+            self.record.in_flight.discard(action.key)
+            self._wake.set()
+
+    def _publish(self, pod: Pod, status: PodStatus) -> None:
+        if status == self._status:
+            return
+        for event in status_events(pod, self._status, status, self._node.config.gates):
+            say = self._node.events.warning if event.warning else self._node.events.normal
+            say(pod, event.reason, event.message, field_path=event.field_path)
+        if status.phase == RUNNING and self._status.phase != RUNNING and self.record.started_at:
+            took = self._node.clock.now() - self.record.started_at
+            self._node.pod_counts.start_seconds.observe(took.total_seconds())
+        may_wait = is_about_to_change(self._status, status, self.record.in_flight)
+        self._status = status
+        self._writer.publish(status, may_wait=may_wait)
+
+    def _read_message(self, container_id: str) -> None:
+        container = self.record.container(container_id)
+        if container is None or not container.exited:
+            return
+        if message := termination_message(self.pod, container, self._directory):
+            self.record.message(container_id, message)
+
+    def _wake_up(self) -> None:
+        self._wake.set()
+
+    async def _sleep_until(self, at: datetime | None) -> None:
+        if at is None:
+            await self._wake.wait()
+            return
+        seconds = (at - self._node.clock.now()).total_seconds()
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(max(seconds, 0)):
+                await self._wake.wait()

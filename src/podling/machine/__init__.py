@@ -1,0 +1,1 @@
+"""One podling on one machine: its directories, certificates, containerd, network and checks."""

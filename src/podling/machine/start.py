@@ -1,0 +1,123 @@
+"""What any start may ask of the machine, and how it says that it cannot go on.
+
+Beside the rooms because every command that starts something needs it and none of the parts does.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import shutil
+import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO
+
+from podling.machine import doctor
+from podling.machine.instance import Instance
+
+
+class StartError(Exception):
+    """podling cannot start, or not go on; the message is for the user and says what to do."""
+
+    exit_code = 1
+
+
+class DamagedError(StartError):
+    """Something in the data directory is lost or was changed; nothing was done about it."""
+
+    exit_code = 4
+
+
+DISK_FAULTS = frozenset((errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EIO, errno.EACCES, errno.EPERM))
+
+
+@contextmanager
+def writing(directory: Path) -> Iterator[None]:
+    """Around what writes in `directory`: what the disk refuses, full or read-only, is for the user to mend.
+    Raises StartError."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno not in DISK_FAULTS:
+            raise
+        why = os.strerror(error.errno)
+        raise StartError(f"cannot write {error.filename or f'in {directory}'}: {why}") from error
+
+
+def check_machine() -> None:
+    """Raises StartError with everything that is missing, and how to get it."""
+    findings = doctor.examine({})
+    failed = [finding for finding in findings if finding.verdict is doctor.Verdict.FAILED]
+    if not failed:
+        return
+    lines = [f"  {finding.what}: {finding.found} ({finding.remedy})" for finding in failed]
+    if packages := doctor.missing_packages(findings):
+        lines.append(f"Install what is missing with: apt-get install {' '.join(packages)}")
+    raise StartError("\n".join(["this machine lacks what podling needs:", *lines]))
+
+
+def machine_address() -> str:
+    """The address this machine would use to reach others; loopback where it has no network."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        try:
+            # Connecting a datagram socket only asks the routing table; nothing is sent.
+            probe.connect(("192.0.2.1", 9))
+        except OSError:
+            return "127.0.0.1"
+        address: str = probe.getsockname()[0]
+        return address
+
+
+def listener(address: str, *ports: int) -> socket.socket:
+    """A socket that listens on the first of `ports` that can be had; 0 is any. It listens from now on: a port
+    that was only seen to be free may be another's a moment later. Raises StartError."""
+    for port in ports:
+        listening = socket.socket(socket.AF_INET6 if ":" in address else socket.AF_INET)
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            listening.bind((address, port))
+            listening.listen()
+        except OSError as error:
+            listening.close()
+            fault = error
+            continue
+        return listening
+    raise StartError(f"cannot listen on {address}, port {ports[-1]}: {fault}")
+
+
+def hold(instance: Instance) -> IO[str]:
+    """The lock of a data directory nobody else uses, and which no restore is left half done in. Raises
+    StartError."""
+    with writing(instance.run_dir):
+        lock = instance.lock()
+    if lock is None:
+        raise StartError(
+            f"podling is already running for {instance.data_dir} (process {instance.running()}): "
+            "stop it with `podling down`, or start another with another --data-dir and --port"
+        )
+    try:
+        with writing(instance.data_dir):
+            finish_restore(instance)
+    except BaseException:
+        lock.close()
+        raise
+    return lock
+
+
+def finish_restore(instance: Instance) -> None:
+    """Put what a backup held in place of what is there; a kill leaves the rest to the next start."""
+    restored = instance.restored_dir
+    shutil.rmtree(instance.restoring_dir, ignore_errors=True)
+    if not restored.exists():
+        return
+    for log in ("state.db-wal", "state.db-shm"):
+        # Of what was there: it would be read into what is put in its place.
+        (instance.data_dir / log).unlink(missing_ok=True)
+    if (restored / "pki").exists():
+        shutil.rmtree(instance.pki_dir, ignore_errors=True)
+        (restored / "pki").rename(instance.pki_dir)
+    for file in sorted(restored.iterdir()):
+        file.replace(instance.data_dir / file.name)
+    restored.rmdir()

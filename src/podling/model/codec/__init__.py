@@ -1,0 +1,1 @@
+"""How bytes become types, and types bytes, as Go's encoder writes them."""

@@ -1,0 +1,1 @@
+"""What follows from an object by Kubernetes' rules: defaults, effective resources, quota, placement."""

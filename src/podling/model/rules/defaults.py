@@ -1,0 +1,217 @@
+"""What a pod's writer may leave out, and what Kubernetes then fills in.
+
+Pods and pod templates share `default_pod_spec`; what depends on being a pod, and not a template of one, is in
+`default_pod`. Objects are changed in place.
+
+Defaults of a container, in whichever of a pod's lists it stands. Changed in place.
+
+Defaults of a pod's volume. Changed in place.
+"""
+
+from __future__ import annotations
+
+from podling.model.rules.resources import container_requests, is_supported_at_pod_level, volume_containers
+from podling.model.types.container import (
+    Container,
+    EnvVar,
+    EphemeralContainerCommon,
+    HTTPGetAction,
+    LifecycleHandler,
+    Probe,
+    ResourceRequirements,
+)
+from podling.model.types.pod import Pod, PodSecurityContext, PodSpec
+from podling.model.types.volume import (
+    DownwardAPIVolumeFile,
+    EmptyDirVolumeSource,
+    ProjectedVolumeSource,
+    Volume,
+)
+
+TERMINATION_MESSAGE_PATH = "/dev/termination-log"
+TERMINATION_MESSAGE_POLICY = "File"
+
+
+def default_container(container: EphemeralContainerCommon) -> None:
+    container.image_pull_policy = container.image_pull_policy or pull_policy(container.image)
+    container.termination_message_path = container.termination_message_path or TERMINATION_MESSAGE_PATH
+    container.termination_message_policy = container.termination_message_policy or TERMINATION_MESSAGE_POLICY
+    for port in container.ports:
+        port.protocol = port.protocol or "TCP"
+    for variable in container.env:
+        _default_variable(variable)
+    for probe in (container.liveness_probe, container.readiness_probe, container.startup_probe):
+        if probe is not None:
+            default_probe(probe)
+    if container.lifecycle is not None:
+        _default_handler(container.lifecycle.post_start)
+        _default_handler(container.lifecycle.pre_stop)
+
+
+def pull_policy(image: str) -> str:
+    """An image named without tag or digest, or by `latest`, may have moved: pull it always."""
+    if not image or "@" in image:
+        return "IfNotPresent"
+    _, _, tag = image.rpartition("/")[2].partition(":")
+    return "Always" if tag in ("", "latest") else "IfNotPresent"
+
+
+def default_probe(probe: Probe) -> None:
+    probe.timeout_seconds = probe.timeout_seconds or 1
+    probe.period_seconds = probe.period_seconds or 10
+    probe.success_threshold = probe.success_threshold or 1
+    probe.failure_threshold = probe.failure_threshold or 3
+    _default_http_get(probe.http_get)
+    if probe.grpc is not None and probe.grpc.service is None:
+        probe.grpc.service = ""
+
+
+def _default_handler(handler: LifecycleHandler | None) -> None:
+    if handler is not None:
+        _default_http_get(handler.http_get)
+
+
+def _default_http_get(action: HTTPGetAction | None) -> None:
+    if action is not None:
+        action.path = action.path or "/"
+        action.scheme = action.scheme or "HTTP"
+
+
+def _default_variable(variable: EnvVar) -> None:
+    source = variable.value_from
+    if source is None:
+        return
+    if source.field_ref is not None:
+        source.field_ref.api_version = source.field_ref.api_version or "v1"
+    if source.file_key_ref is not None and source.file_key_ref.optional is None:
+        source.file_key_ref.optional = False
+
+
+FILE_MODE = 0o644
+TOKEN_SECONDS = 3600
+
+SOURCES = tuple(field for field in Volume.__struct_fields__ if field != "name")
+"""The attributes of which a volume has exactly one."""
+
+
+def default_volume(volume: Volume) -> None:
+    if all(getattr(volume, source) is None for source in SOURCES):
+        volume.empty_dir = EmptyDirVolumeSource()
+    if volume.host_path is not None and volume.host_path.type is None:
+        volume.host_path.type = ""
+    if volume.image is not None and not volume.image.pull_policy:
+        volume.image.pull_policy = pull_policy(volume.image.reference)
+    for source in (volume.secret, volume.config_map, volume.downward_api, volume.projected):
+        if source is not None and source.default_mode is None:
+            source.default_mode = FILE_MODE
+    if volume.downward_api is not None:
+        _default_files(volume.downward_api.items)
+    if volume.projected is not None:
+        _default_projected(volume.projected)
+    if volume.ephemeral is not None and volume.ephemeral.volume_claim_template is not None:
+        claim = volume.ephemeral.volume_claim_template.spec
+        claim.volume_mode = claim.volume_mode or "Filesystem"
+    if volume.container is not None:
+        default_container(volume.container)
+    _default_drivers(volume)
+
+
+def _default_projected(projected: ProjectedVolumeSource) -> None:
+    for source in projected.sources:
+        if source.downward_api is not None:
+            _default_files(source.downward_api.items)
+        token = source.service_account_token
+        if token is not None and token.expiration_seconds is None:
+            token.expiration_seconds = TOKEN_SECONDS
+
+
+def _default_files(files: list[DownwardAPIVolumeFile]) -> None:
+    for file in files:
+        if file.field_ref is not None:
+            file.field_ref.api_version = file.field_ref.api_version or "v1"
+
+
+def _default_drivers(volume: Volume) -> None:
+    if volume.iscsi is not None:
+        volume.iscsi.iscsi_interface = volume.iscsi.iscsi_interface or "default"
+    if volume.rbd is not None:
+        volume.rbd.pool = volume.rbd.pool or "rbd"
+        volume.rbd.user = volume.rbd.user or "admin"
+        volume.rbd.keyring = volume.rbd.keyring or "/etc/ceph/keyring"
+    if volume.azure_disk is not None:
+        disk = volume.azure_disk
+        disk.caching_mode = disk.caching_mode or "ReadWrite"
+        disk.fs_type = disk.fs_type or "ext4"
+        disk.read_only = disk.read_only or False
+        disk.kind = disk.kind or "Shared"
+    if volume.scale_io is not None:
+        volume.scale_io.storage_mode = volume.scale_io.storage_mode or "ThinProvisioned"
+        volume.scale_io.fs_type = volume.scale_io.fs_type or "xfs"
+
+
+RESTART_POLICY = "Always"
+DNS_POLICY = "ClusterFirst"
+GRACE_PERIOD_SECONDS = 30
+SCHEDULER = "default-scheduler"
+SHARED = ("cpu", "memory")
+"""Of what a pod may limit as a whole, the resources its containers share; huge pages they do not."""
+
+
+def default_pod(pod: Pod) -> None:
+    spec = pod.spec
+    default_pod_spec(spec)
+    for container in (*volume_containers(spec), *spec.init_containers, *spec.containers):
+        _request_what_is_limited(container)
+        if spec.host_network:
+            _publish_on_host(container)
+    if spec.resources is not None and spec.resources.limits:
+        _request_for_the_whole(spec, spec.resources)
+    if spec.enable_service_links is None:
+        spec.enable_service_links = True
+
+
+def default_pod_spec(spec: PodSpec) -> None:
+    spec.restart_policy = spec.restart_policy or RESTART_POLICY
+    spec.dns_policy = spec.dns_policy or DNS_POLICY
+    spec.scheduler_name = spec.scheduler_name or SCHEDULER
+    if spec.termination_grace_period_seconds is None:
+        spec.termination_grace_period_seconds = GRACE_PERIOD_SECONDS
+    elif spec.termination_grace_period_seconds < 0:
+        spec.termination_grace_period_seconds = 1
+    if spec.security_context is None:
+        spec.security_context = PodSecurityContext()
+    _mirror_service_account(spec)
+    for container in (*spec.init_containers, *spec.containers, *spec.ephemeral_containers):
+        default_container(container)
+    for volume in spec.volumes:
+        default_volume(volume)
+
+
+def _mirror_service_account(spec: PodSpec) -> None:
+    """`serviceAccount` is the deprecated name of `serviceAccountName`, which wins."""
+    spec.service_account_name = spec.service_account_name or spec.service_account
+    spec.service_account = spec.service_account_name
+
+
+def _request_what_is_limited(container: Container) -> None:
+    resources = container.resources
+    missing = {name: limit for name, limit in resources.limits.items() if name not in resources.requests}
+    if missing:
+        resources.requests = {**resources.requests, **missing}
+
+
+def _request_for_the_whole(spec: PodSpec, whole: ResourceRequirements) -> None:
+    """A pod that is limited requests what its containers do, and where they say nothing, its limits."""
+    together = container_requests(spec)
+    missing = {
+        name: together.get(name, limit) if name in SHARED else limit
+        for name, limit in whole.limits.items()
+        if is_supported_at_pod_level(name)
+    }
+    missing |= {name: amount for name, amount in together.items() if name in SHARED}
+    whole.requests = missing | whole.requests
+
+
+def _publish_on_host(container: Container) -> None:
+    for port in container.ports:
+        port.host_port = port.host_port or port.container_port

@@ -1,0 +1,132 @@
+"""What a pod needs of its node that not every node has: features that a kubelet declares while they are new,
+in `status.declaredFeatures`, so that a control plane of a later version asks no older node for them. Pure.
+
+Taints of nodes and the pods that tolerate them.
+
+The ports of its node a pod takes, and whether two pods want the same. Pure; scheduler and kubelet ask.
+
+Whether a pod's selector and required affinity let it run on a node. Pure; scheduler and kubelet ask.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Set
+
+from podling.model.rules.resources import is_sidecar
+from podling.model.types.container import Container
+from podling.model.types.node import Node, Taint
+from podling.model.types.pod import NodeSelectorRequirement, NodeSelectorTerm, Pod, PodSpec, Toleration
+
+NOT_READY = "node.kubernetes.io/not-ready"
+UNREACHABLE = "node.kubernetes.io/unreachable"
+UNSCHEDULABLE = "node.kubernetes.io/unschedulable"
+NO_EXECUTE, NO_SCHEDULE = "NoExecute", "NoSchedule"
+
+
+def tolerates(toleration: Toleration, taint: Taint) -> bool:
+    if toleration.effect and toleration.effect != taint.effect:
+        return False
+    if toleration.key and toleration.key != taint.key:
+        return False
+    if toleration.operator == "Exists":
+        return True
+    return bool(toleration.key) and toleration.value == taint.value
+
+
+HostPort = tuple[str, str, int]
+"""(protocol, address, port); an empty address is every address."""
+
+
+def ports_collide(pod: Pod, others: Iterable[Pod]) -> bool:
+    wanted = set(host_ports(pod))
+    return bool(wanted) and any(collide(wanted, set(host_ports(other))) for other in others)
+
+
+def host_ports(pod: Pod) -> Iterator[HostPort]:
+    sidecars = (container for container in pod.spec.init_containers if is_sidecar(container))
+    for container in (*pod.spec.containers, *sidecars):
+        for port in container.ports:
+            if port.host_port:
+                address = "" if port.host_ip in ("", "0.0.0.0") else port.host_ip
+                yield port.protocol or "TCP", address, port.host_port
+
+
+def collide(wanted: Set[HostPort], used: Set[HostPort]) -> bool:
+    return any(
+        (protocol, port) == (other_protocol, other_port) and (not address or not other or address == other)
+        for protocol, address, port in wanted
+        for other_protocol, other, other_port in used
+    )
+
+
+def selects(pod: Pod, node: Node) -> bool:
+    if any(node.metadata.labels.get(key) != value for key, value in pod.spec.node_selector.items()):
+        return False
+    affinity = pod.spec.affinity.node_affinity if pod.spec.affinity else None
+    required = affinity.required_during_scheduling_ignored_during_execution if affinity else None
+    return required is None or any(matches(term, node) for term in required.node_selector_terms)
+
+
+def matches(term: NodeSelectorTerm, node: Node) -> bool:
+    """Whether a node selector term selects `node`; an empty term selects nothing."""
+    if not term.match_expressions and not term.match_fields:
+        return False
+    fields = {"metadata.name": node.metadata.name}
+    return all(_holds(r, node.metadata.labels) for r in term.match_expressions) and all(
+        _holds(r, fields) for r in term.match_fields
+    )
+
+
+def _holds(requirement: NodeSelectorRequirement, labels: dict[str, str]) -> bool:
+    value = labels.get(requirement.key)
+    match requirement.operator:
+        case "In":
+            return value in requirement.values
+        case "NotIn":
+            return value not in requirement.values
+        case "Exists":
+            return value is not None
+        case "DoesNotExist":
+            return value is None
+        case "Gt" | "Lt":
+            return _compares(requirement, value)
+    return False
+
+
+def _compares(requirement: NodeSelectorRequirement, value: str | None) -> bool:
+    try:
+        left, right = int(value or ""), int(requirement.values[0])
+    except (ValueError, IndexError):
+        return False
+    return left > right if requirement.operator == "Gt" else left < right
+
+
+RESTART_ALL = "RestartAllContainersOnContainerExits"
+RESIZE_POD = "InPlacePodLevelResourcesVerticalScaling"
+RESIZE_INIT = "InPlacePodVerticalScalingInitContainers"
+
+
+def needed_to_run(spec: PodSpec) -> frozenset[str]:
+    return frozenset({RESTART_ALL} if any(map(_restarts_all, _containers(spec))) else ())
+
+
+def needed_to_change(new: PodSpec, old: PodSpec) -> frozenset[str]:
+    """Of a change to a pod that is on its node."""
+    needed = set()
+    if new.resources != old.resources:
+        needed.add(RESIZE_POD)
+    if any(map(_is_resized, new.init_containers, old.init_containers)):
+        needed.add(RESIZE_INIT)
+    return frozenset(needed)
+
+
+def _containers(spec: PodSpec) -> list[Container]:
+    return [*spec.containers, *spec.init_containers]
+
+
+def _restarts_all(container: Container) -> bool:
+    return any(rule.action == "RestartAllContainers" for rule in container.restart_policy_rules)
+
+
+def _is_resized(new: Container, old: Container) -> bool:
+    return new.resources != old.resources and not is_sidecar(old)

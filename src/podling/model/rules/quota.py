@@ -1,0 +1,171 @@
+"""What an object counts for in a quota, and which objects a quota counts. Pure.
+
+Shared by admission, which refuses what is too much, and the controller, which counts what is there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from podling.model.quantity import Quantity
+from podling.model.rules.resources import BEST_EFFORT, pod_limits, pod_requests, qos_class
+from podling.model.scheme import Resource, resource_of
+from podling.model.types.core import ResourceQuotaSpec, ScopedResourceSelectorRequirement
+from podling.model.types.meta import KubeObject
+from podling.model.types.pod import Pod
+from podling.model.types.service import Service
+
+Usage = dict[str, Quantity]
+
+ONE = Quantity("1")
+COMPUTE = ("cpu", "memory", "ephemeral-storage")
+OBJECTS = frozenset(
+    (
+        "configmaps",
+        "persistentvolumeclaims",
+        "replicationcontrollers",
+        "resourcequotas",
+        "secrets",
+        "services",
+    )
+)
+"""Core resources with a name of their own in quotas, beside `count/`."""
+OVER = ("Succeeded", "Failed")
+
+
+def usage(obj: KubeObject) -> Usage:
+    """What `obj` uses of everything a quota may limit."""
+    resource = resource_of(type(obj))
+    used = {counted(resource): ONE}
+    if not resource.group and resource.plural in OBJECTS:
+        used[resource.plural] = ONE
+    if isinstance(obj, Pod):
+        used.update({} if obj.status.phase in OVER else _pod_usage(obj))
+    elif isinstance(obj, Service):
+        used.update(_service_usage(obj))
+    return used
+
+
+def counted(resource: Resource) -> str:
+    """`count/pods`, `count/leases.coordination.k8s.io`"""
+    return f"count/{resource.qualified}"
+
+
+def usable(resource: Resource, hard: Iterable[str]) -> bool:
+    """Whether objects of `resource` may count for a quota of `hard`."""
+    if resource.qualified == "pods":
+        return any(name == "count/pods" or not _is_of_objects(name) for name in hard)
+    names = {counted(resource), resource.qualified}
+    return any(name in names or name.split(".")[0] == resource.qualified for name in hard)
+
+
+def _is_of_objects(name: str) -> bool:
+    """Whether a resource counts objects rather than what pods use."""
+    return name.startswith("count/") or name.split(".")[0] in OBJECTS
+
+
+def total(usages: Iterable[Usage], names: Iterable[str]) -> Usage:
+    """The sum, of `names` only; what nobody uses is 0."""
+    sums = dict.fromkeys(names, Quantity())
+    for one in usages:
+        for name in sums.keys() & one.keys():
+            sums[name] += one[name]
+    return sums
+
+
+def _pod_usage(pod: Pod) -> Usage:
+    used = {"pods": ONE}
+    for name, amount in pod_requests(pod).items():
+        used[f"requests.{name}"] = amount
+        if name in COMPUTE or name.startswith("hugepages-"):
+            used[name] = amount
+    for name, amount in pod_limits(pod).items():
+        if name in COMPUTE:
+            used[f"limits.{name}"] = amount
+    return used
+
+
+def _service_usage(service: Service) -> Usage:
+    used = {}
+    if service.spec.type == "LoadBalancer":
+        used["services.loadbalancers"] = ONE
+    if service.spec.type in ("LoadBalancer", "NodePort"):
+        open_ports = len(service.spec.ports)
+        if service.spec.allocate_load_balancer_node_ports is False:
+            open_ports = sum(1 for port in service.spec.ports if port.node_port)
+        used["services.nodeports"] = Quantity(str(open_ports))
+    return used
+
+
+def unsaid(pod: Pod, hard: Iterable[str]) -> dict[str, list[str]]:
+    """What a quota limits and containers do not say: resource → names of the containers."""
+    if pod.spec.resources is not None:
+        return {}
+    missing: dict[str, list[str]] = {}
+    for name in sorted(hard):
+        side, _, resource = name.rpartition(".")
+        if resource not in ("cpu", "memory"):
+            continue
+        for container in (*pod.spec.containers, *pod.spec.init_containers):
+            said = container.resources.limits if side == "limits" else container.resources.requests
+            if resource not in said:
+                missing.setdefault(name, []).append(container.name)
+    return missing
+
+
+def in_scope(spec: ResourceQuotaSpec, obj: KubeObject) -> bool:
+    """Whether the quota's scopes take `obj` in. Only pods have scopes."""
+    wanted = [ScopedResourceSelectorRequirement(scope_name=scope, operator="Exists") for scope in spec.scopes]
+    if spec.scope_selector is not None:
+        wanted += spec.scope_selector.match_expressions
+    if not wanted:
+        return True
+    return isinstance(obj, Pod) and all(_matches(requirement, obj) for requirement in wanted)
+
+
+def _matches(requirement: ScopedResourceSelectorRequirement, pod: Pod) -> bool:
+    match requirement.scope_name:
+        case "Terminating":
+            return pod.spec.active_deadline_seconds is not None
+        case "NotTerminating":
+            return pod.spec.active_deadline_seconds is None
+        case "BestEffort":
+            return qos_class(pod) == BEST_EFFORT
+        case "NotBestEffort":
+            return qos_class(pod) != BEST_EFFORT
+        case "PriorityClass":
+            return _class_matches(requirement, pod.spec.priority_class_name)
+        case "CrossNamespacePodAffinity":
+            return _looks_abroad(pod)
+    return False
+
+
+def _class_matches(requirement: ScopedResourceSelectorRequirement, name: str) -> bool:
+    match requirement.operator:
+        case "In":
+            return name in requirement.values
+        case "NotIn":
+            return name not in requirement.values
+        case "Exists":
+            return bool(name)
+    return not name
+
+
+def _looks_abroad(pod: Pod) -> bool:
+    """Whether an affinity term looks at pods of other namespaces."""
+    affinity = pod.spec.affinity
+    sides = (affinity.pod_affinity, affinity.pod_anti_affinity) if affinity else ()
+    return any(
+        term.namespaces or term.namespace_selector is not None
+        for side in sides
+        if side is not None
+        for term in (
+            *side.required_during_scheduling_ignored_during_execution,
+            *(one.pod_affinity_term for one in side.preferred_during_scheduling_ignored_during_execution),
+        )
+    )
+
+
+def listed(amounts: Mapping[str, Quantity]) -> str:
+    """`cpu=1,pods=2`"""
+    return ",".join(f"{name}={amounts[name]}" for name in sorted(amounts))

@@ -1,0 +1,146 @@
+"""What a pod asks for and may use, and the QoS class that follows (R-INIT-9).
+
+Scheduler, node admission, quota and the pod's cgroup go by `pod_requests` and `pod_limits`. Volume containers
+(R-VOL-1) run together before all others, init containers one at a time, beside the sidecars started before
+them, so what the pod needs is the larger of its most demanding step and of its running state.
+
+Volume containers (R-VOL-1, gate `ContainerVolumes`): containers that each initialize one volume.
+
+They start together before all init containers, and each must end well. But for that they are init containers:
+a node sees them at the head of that list, and their statuses are among those of init containers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+import msgspec
+
+from podling.model.quantity import Quantity
+from podling.model.types.container import Container, ResourceRequirements
+from podling.model.types.pod import Pod, PodSpec
+
+
+def volume_containers(spec: PodSpec) -> list[Container]:
+    return [volume.container for volume in spec.volumes if volume.container is not None]
+
+
+def volume_container_names(spec: PodSpec) -> frozenset[str]:
+    return frozenset(container.name for container in volume_containers(spec))
+
+
+def with_volume_containers(pod: Pod) -> Pod:
+    """The pod as a node runs it. The same object when it has none."""
+    first = volume_containers(pod.spec)
+    if not first:
+        return pod
+    known = {container.name for container in pod.spec.init_containers}
+    heads = [container for container in first if container.name not in known]
+    spec = msgspec.structs.replace(pod.spec, init_containers=[*heads, *pod.spec.init_containers])
+    return msgspec.structs.replace(pod, spec=spec)
+
+
+Amounts = Mapping[str, Quantity]
+"""Resource name → amount. A resource not asked for is absent; absent from limits means without limit."""
+
+BEST_EFFORT, BURSTABLE, GUARANTEED = "BestEffort", "Burstable", "Guaranteed"
+_QOS_RESOURCES = ("cpu", "memory")
+
+
+def is_sidecar(container: Container) -> bool:
+    """Of an init container: whether it stays running beside the app containers."""
+    return container.restart_policy == "Always"
+
+
+def pod_requests(pod: Pod) -> dict[str, Quantity]:
+    requests = container_requests(pod.spec)
+    requests.update(_pod_level(pod.spec, "requests"))
+    return _sum(requests, pod.spec.overhead)
+
+
+def pod_limits(pod: Pod) -> dict[str, Quantity]:
+    """Overhead raises only limits that exist: it limits nothing by itself."""
+    limits = container_limits(pod.spec)
+    limits.update(_pod_level(pod.spec, "limits"))
+    return _sum(limits, {name: q for name, q in pod.spec.overhead.items() if limits.get(name)})
+
+
+def container_requests(spec: PodSpec) -> dict[str, Quantity]:
+    """What the containers need together, whatever the pod itself says."""
+    return _needed(spec, lambda container: container.resources.requests)
+
+
+def container_limits(spec: PodSpec) -> dict[str, Quantity]:
+    return _needed(spec, lambda container: container.resources.limits)
+
+
+def qos_class(pod: Pod) -> str:
+    requests, limits, complete = _qos_amounts(pod.spec)
+    if not requests and not limits:
+        return BEST_EFFORT
+    return GUARANTEED if complete and requests == limits else BURSTABLE
+
+
+def is_supported_at_pod_level(resource: str) -> bool:
+    return resource in _QOS_RESOURCES or resource.startswith("hugepages-")
+
+
+def _needed(spec: PodSpec, amounts_of: Callable[[Container], Amounts]) -> dict[str, Quantity]:
+    sidecars: dict[str, Quantity] = {}
+    peak: dict[str, Quantity] = {}
+    for container in volume_containers(spec):
+        peak = _sum(peak, amounts_of(container))
+    for container in spec.init_containers:
+        step = _sum(sidecars, amounts_of(container))
+        if is_sidecar(container):
+            sidecars = step
+        peak = _max(peak, step)
+    running = sidecars
+    for container in spec.containers:
+        running = _sum(running, amounts_of(container))
+    return _max(running, peak)
+
+
+def _pod_level(spec: PodSpec, side: str) -> dict[str, Quantity]:
+    """The pod's own `spec.resources`, which speak for all its containers together."""
+    if spec.resources is None:
+        return {}
+    amounts: Amounts = spec.resources.requests if side == "requests" else spec.resources.limits
+    return {name: amount for name, amount in amounts.items() if is_supported_at_pod_level(name)}
+
+
+def _sum(one: Amounts, other: Amounts) -> dict[str, Quantity]:
+    total = dict(one)
+    for name, amount in other.items():
+        total[name] = total[name] + amount if name in total else amount
+    return total
+
+
+def _max(one: Amounts, other: Amounts) -> dict[str, Quantity]:
+    larger = dict(one)
+    for name, amount in other.items():
+        larger[name] = max(larger[name], amount) if name in larger else amount
+    return larger
+
+
+def _qos_amounts(spec: PodSpec) -> tuple[Amounts, Amounts, bool]:
+    """Requests and limits of cpu and memory, and whether every container (or the pod) limits both."""
+    containers = (*volume_containers(spec), *spec.init_containers, *spec.containers)
+    # By name: a node has the volume containers among its init containers.
+    askers = list({container.name: container.resources for container in containers}.values())
+    if spec.resources is not None and (_pod_level(spec, "requests") or _pod_level(spec, "limits")):
+        askers = [spec.resources]
+    requests: dict[str, Quantity] = {}
+    limits: dict[str, Quantity] = {}
+    for resources in askers:
+        requests = _sum(requests, _counted(resources.requests))
+        limits = _sum(limits, _counted(resources.limits))
+    return requests, limits, all(_limits_both(resources) for resources in askers)
+
+
+def _counted(amounts: Amounts) -> Amounts:
+    return {name: amounts[name] for name in _QOS_RESOURCES if amounts.get(name)}
+
+
+def _limits_both(resources: ResourceRequirements) -> bool:
+    return len(_counted(resources.limits)) == len(_QOS_RESOURCES)

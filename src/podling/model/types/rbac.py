@@ -1,0 +1,70 @@
+"""rbac.authorization.k8s.io/v1."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from podling.model.codec.fields import Part, always
+from podling.model.types.meta import KubeObject, LabelSelector
+
+GROUP = "rbac.authorization.k8s.io"
+
+
+class PolicyRule(Part):
+    verbs: list[str] = always(list)
+    api_groups: list[str] = []
+    resources: list[str] = []
+    resource_names: list[str] = []
+    non_resource_urls: list[str] = []
+
+
+class Subject(Part):
+    ATOMIC: ClassVar[bool] = True
+
+    kind: str = always(str)
+    api_group: str = ""
+    name: str = always(str)
+    namespace: str = ""
+
+
+class RoleRef(Part):
+    ATOMIC: ClassVar[bool] = True
+
+    api_group: str = always(str)
+    kind: str = always(str)
+    name: str = always(str)
+
+
+class AggregationRule(Part):
+    cluster_role_selectors: list[LabelSelector] = []
+
+
+class Role(KubeObject):
+    KIND: ClassVar[str] = "Role"
+    API_VERSION: ClassVar[str] = "rbac.authorization.k8s.io/v1"
+
+    rules: list[PolicyRule] = always(list)
+
+
+class RoleBinding(KubeObject):
+    KIND: ClassVar[str] = "RoleBinding"
+    API_VERSION: ClassVar[str] = "rbac.authorization.k8s.io/v1"
+
+    subjects: list[Subject] = []
+    role_ref: RoleRef = always(RoleRef)
+
+
+class ClusterRole(KubeObject):
+    KIND: ClassVar[str] = "ClusterRole"
+    API_VERSION: ClassVar[str] = "rbac.authorization.k8s.io/v1"
+
+    rules: list[PolicyRule] = always(list)
+    aggregation_rule: AggregationRule | None = None
+
+
+class ClusterRoleBinding(KubeObject):
+    KIND: ClassVar[str] = "ClusterRoleBinding"
+    API_VERSION: ClassVar[str] = "rbac.authorization.k8s.io/v1"
+
+    subjects: list[Subject] = []
+    role_ref: RoleRef = always(RoleRef)

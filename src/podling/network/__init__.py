@@ -1,1 +1,0 @@
-"""The network pods live in: CNI configuration."""

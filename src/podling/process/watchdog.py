@@ -1,0 +1,223 @@
+"""Tells what holds the event loop: whatever does lets nobody else run, no probe, no lease, no other client.
+
+A thread looks at the loop's thread whenever the process has used `INTERVAL` of processor time, and now and
+then for what waits without using any; an idle podling has it sleep. While the loop's thread stands in the
+loop itself nothing runs, and a look is all it costs. If not, the loop is asked for a sign. When none comes
+within `LIMIT`, the stack is kept, and the stall is logged and counted once it is over, or has lasted `LONG`.
+
+Beside the rooms, since every process of podling has one loop and one of these.
+
+A timer that runs by the processor time this process uses, not by the clock: while nothing happens it wakes
+nobody (timer_create(2), Linux).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ctypes
+import errno
+import logging
+import os
+import signal
+import sys
+import threading
+import time
+from bisect import bisect_left
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import FrameType
+
+SIGNAL = signal.SIGRTMAX
+CLOCK_PROCESS_CPUTIME_ID = 2
+SIGEV_THREAD_ID = 4
+SIGEVENT_BYTES = 64
+
+_libc = ctypes.CDLL(None, use_errno=True)
+
+
+class _Event(ctypes.Structure):
+    """struct sigevent"""
+
+    _fields_ = (
+        ("value", ctypes.c_void_p),
+        ("signal", ctypes.c_int),
+        ("notify", ctypes.c_int),
+        ("thread", ctypes.c_int),
+        ("rest", ctypes.c_byte * (SIGEVENT_BYTES - ctypes.sizeof(ctypes.c_void_p) - 3 * 4)),
+    )
+
+
+class _Times(ctypes.Structure):
+    """struct itimerspec: seconds and nanoseconds of the interval, and until the first"""
+
+    _fields_ = (
+        ("interval_s", ctypes.c_long),
+        ("interval_ns", ctypes.c_long),
+        ("first_s", ctypes.c_long),
+        ("first_ns", ctypes.c_long),
+    )
+
+
+class ProcessorTimer:
+    """Of the thread that makes it, and for that thread only: no other has the signal blocked, or gets it."""
+
+    def __init__(self, interval: float) -> None:
+        """`interval` is in seconds of processor time, below one. Raises OSError."""
+        signal.pthread_sigmask(signal.SIG_BLOCK, {SIGNAL})
+        event = _Event(None, SIGNAL, SIGEV_THREAD_ID, threading.get_native_id())
+        self._timer = ctypes.c_void_p()
+        _checked(_libc.timer_create(CLOCK_PROCESS_CPUTIME_ID, ctypes.byref(event), ctypes.byref(self._timer)))
+        nanoseconds = round(interval * 1e9)
+        _checked(
+            _libc.timer_settime(self._timer, 0, ctypes.byref(_Times(0, nanoseconds, 0, nanoseconds)), None)
+        )
+
+    def wait(self, longest: float) -> None:
+        """Returns when another `interval` has been used, or after `longest` seconds."""
+        signal.sigtimedwait({SIGNAL}, longest)
+
+    def close(self) -> None:
+        _libc.timer_delete(self._timer)
+
+
+def _checked(result: int) -> None:
+    if result != 0:
+        code = ctypes.get_errno() or errno.ENOSYS
+        raise OSError(code, os.strerror(code))
+
+
+INTERVAL = 0.02
+"""Seconds of processor time between two looks."""
+LONGEST_SLEEP = 1.0
+"""Seconds between two looks at a process that uses none. What holds the loop and computes nothing is seen for
+certain if it lasts as long."""
+LIMIT = 0.1
+LONG = 1.0
+LINES_APART = 10.0
+"""Seconds between two lines of short stalls; those between are counted in the next."""
+LONGEST_PATH = 200
+FRAMES = 16
+"""The innermost that are told of."""
+
+log = logging.getLogger(__name__)
+
+
+class Stalls:
+    """How many there were, by how long they lasted; written by one thread."""
+
+    BOUNDS = (0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0)
+    """Seconds."""
+
+    def __init__(self) -> None:
+        self.counts = [0] * (len(self.BOUNDS) + 1)
+        self.seconds = 0.0
+
+    def observe(self, seconds: float) -> None:
+        self.counts[bisect_left(self.BOUNDS, seconds)] += 1
+        self.seconds += seconds
+
+
+STALLS = Stalls()
+"""Those of this process."""
+
+
+@contextmanager
+def watching(stalls: Stalls = STALLS) -> Iterator[None]:
+    """Watch over the loop this runs in."""
+    watchdog = Watchdog(asyncio.get_running_loop(), stalls)
+    thread = threading.Thread(target=watchdog.run, name="watchdog", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        # Not waited for: it may be waiting for this very turn to end.
+        watchdog.stop()
+
+
+class Watchdog:
+    def __init__(self, loop: asyncio.AbstractEventLoop, stalls: Stalls) -> None:
+        """Made on the loop's thread."""
+        self._stopped = False
+        self._loop = loop
+        self._thread = threading.get_ident()
+        self._stalls = stalls
+        self._resting: FrameType | None = None
+        """The loop's own frame: the innermost of its thread while nothing runs."""
+        self._turned = 0.0
+        self._silent_until = 0.0
+        self._untold = 0
+
+    def run(self) -> None:
+        """On a thread of its own. Raises OSError when the kernel has no such timer."""
+        timer = ProcessorTimer(INTERVAL)
+        try:
+            while not self._stopped:
+                slept_at, used = time.monotonic(), time.process_time()
+                timer.wait(LONGEST_SLEEP)
+                if sys._current_frames().get(self._thread) is not self._resting:
+                    # Who holds the interpreter, too, lets this thread run no sooner than when that is over.
+                    now = time.monotonic()
+                    self._look(max(now - (time.process_time() - used), slept_at))
+        except RuntimeError:
+            log.debug("the loop is closed")
+        finally:
+            timer.close()
+            self._resting = None
+
+    def stop(self) -> None:
+        self._stopped = True
+
+    def _look(self, began: float) -> None:
+        """Something has been running since `began`."""
+        sign = threading.Event()
+        self._loop.call_soon_threadsafe(self._give_sign, sign)
+        if sign.wait(max(began + LIMIT - time.monotonic(), 0.0)):
+            return
+        who = self._who()
+        is_told = False
+        while not sign.wait(LONG):
+            if self._stopped:
+                return
+            if not is_told:
+                log.warning("the loop is being held by %s", who)
+            is_told = True
+        seconds = self._turned - began
+        self._tell(seconds, who, at_once=is_told)
+        self._stalls.observe(seconds)
+
+    def _give_sign(self, sign: threading.Event) -> None:
+        self._turned = time.monotonic()
+        self._resting = sys._getframe(1)
+        sign.set()
+
+    def _tell(self, seconds: float, who: str, *, at_once: bool) -> None:
+        if time.monotonic() < self._silent_until and not at_once:
+            self._untold += 1
+            return
+        more = f" ({self._untold} more since the last was told of)" if self._untold else ""
+        log.warning("the loop was held for %.2f s by %s%s", seconds, who, more)
+        self._untold, self._silent_until = 0, time.monotonic() + LINES_APART
+
+    def _who(self) -> str:
+        frames: list[FrameType] = []
+        frame = sys._current_frames().get(self._thread)
+        while frame is not None and frame is not self._resting:
+            frames.append(frame)
+            frame = frame.f_back
+        places = " < ".join(_place(frame) for frame in frames[:FRAMES])
+        return f"{_request(frames)}{places or 'what has just ended'}"
+
+
+def _place(frame: FrameType) -> str:
+    code = frame.f_code
+    return f"{'/'.join(code.co_filename.split('/')[-2:])}:{frame.f_lineno} {code.co_name}"
+
+
+def _request(frames: list[FrameType]) -> str:
+    """The request that is being answered, of whichever server: it stands on the stack."""
+    for frame in frames:
+        request = frame.f_locals.get("request")
+        method, path = getattr(request, "method", None), getattr(request, "path", None)
+        if isinstance(method, str) and isinstance(path, str):
+            return f"{method[:LONGEST_PATH]!a} {path[:LONGEST_PATH]!a}: "
+    return ""

@@ -1,1 +1,0 @@
-"""The pytest plugin for tests against a real podling."""

@@ -1,0 +1,49 @@
+"""Those who are asked by reviews."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from podling.apiserver.authn.authenticators import CertificateAuthenticator
+from podling.apiserver.authn.tokens import ISSUER, Owner, ServiceAccountTokens, SigningKey
+from podling.apiserver.authz.authorizers import ALLOW, Decision, Opinion
+from podling.apiserver.authz.reviewer import Judges
+from podling.apiserver.request.request import Request, RequestInfo, User
+from podling.model.errors import unauthorized
+from podling.model.time import SystemClock
+
+ANN = User("ann")
+
+
+class KnowsOneToken:
+    def authenticate(self, request: Request) -> User | None:
+        if request.headers["Authorization"] != "Bearer good":
+            raise unauthorized()
+        return ANN
+
+
+class OnlyAnn:
+    def authorize(self, user: User, info: RequestInfo) -> Opinion:
+        return ALLOW if user == ANN else Opinion(Decision.DENY, "not ann")
+
+
+def nothing(type: Any, namespace: str, name: str) -> None:
+    """No object is there."""
+
+
+TOKENS = ServiceAccountTokens(SigningKey.made(), nothing, SystemClock())
+
+
+def test_whose_token() -> None:
+    judges = Judges((CertificateAuthenticator(), KnowsOneToken()), (), TOKENS)
+    assert judges.owner_of("good") == Owner(ANN, [ISSUER])
+    assert judges.owner_of("bad") is None
+    assert judges.owner_of("good", ["elsewhere"]) is None
+    assert Judges((), (), TOKENS).owner_of("good") is None
+
+
+def test_who_may() -> None:
+    judges = Judges((), (OnlyAnn(),), TOKENS)
+    asked = RequestInfo("get", "/x")
+    assert judges.may(ANN, asked) == ALLOW
+    assert judges.may(User("bob"), asked) == Opinion(Decision.DENY, "not ann")

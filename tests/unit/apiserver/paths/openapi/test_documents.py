@@ -1,0 +1,202 @@
+"""The published description is complete in itself and says what kubectl reads from it (R-SYS-1)."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from datetime import UTC, datetime
+from typing import Any
+
+import msgspec
+import pytest
+
+from podling.apiserver.kinds.kinds import KINDS
+from podling.apiserver.paths.openapi import gnostic
+from podling.apiserver.paths.openapi.documents import OpenAPI
+from podling.apiserver.protobuf.wire import fields
+from podling.apiserver.request.context import RequestContext
+from podling.apiserver.request.request import Request, RequestInfo
+from podling.apiserver.request.response import Response
+from podling.model.errors import StatusError
+
+OPENAPI = OpenAPI(KINDS, "v1.36.0")
+POD = {"group": "", "kind": "Pod", "version": "v1"}
+
+
+def asked(path: str, **headers: str) -> RequestContext:
+    named = {name.replace("_", "-"): value for name, value in headers.items()}
+    request = Request("GET", path, headers=named)
+    return RequestContext(request, "audit", datetime(2026, 1, 1, tzinfo=UTC), {}, RequestInfo("get", path))
+
+
+def serve(path: str, **headers: str) -> Response | None:
+    return asyncio.run(OPENAPI.serve(asked(path, **headers)))
+
+
+def get(path: str) -> Any:
+    response = serve(path)
+    assert response is not None
+    return msgspec.json.decode(response.body)
+
+
+def schemas(path: str = "/openapi/v3/api/v1") -> dict[str, Any]:
+    found: dict[str, Any] = get(path)["components"]["schemas"]
+    return found
+
+
+def test_the_index_leads_to_every_group() -> None:
+    paths = get("/openapi/v3")["paths"]
+    groups = {kind.resource.group for kind in KINDS} - {""}
+    assert sorted(paths) == ["api/v1", *(f"apis/{group}/v1" for group in sorted(groups))]
+    for entry in paths.values():
+        assert get(entry["serverRelativeURL"].partition("?")[0])["openapi"] == "3.0.0"
+
+
+@pytest.mark.parametrize("path", ["/openapi/v3/api/v1", "/openapi/v3/apis/events.k8s.io/v1", "/openapi/v2"])
+def test_every_reference_has_its_schema(path: str) -> None:
+    document = get(path)
+    known = document.get("definitions") or document["components"]["schemas"]
+    references = set(
+        re.findall(
+            r'"\$ref":"#/(?:definitions|components/schemas)/([^"]+)"', msgspec.json.encode(document).decode()
+        )
+    )
+    assert references
+    assert references <= known.keys()
+
+
+@pytest.mark.parametrize(
+    ("type_", "field", "expected"),
+    [
+        (
+            "PodSpec",
+            "containers",
+            {
+                "x-kubernetes-patch-merge-key": "name",
+                "x-kubernetes-patch-strategy": "merge",
+                "x-kubernetes-list-type": "map",
+                "x-kubernetes-list-map-keys": ["name"],
+            },
+        ),
+        ("PodSpec", "volumes", {"x-kubernetes-patch-strategy": "merge,retainKeys"}),
+        ("PodSpec", "tolerations", {"x-kubernetes-list-type": "atomic"}),
+        ("Container", "ports", {"x-kubernetes-list-map-keys": ["containerPort", "protocol"]}),
+        ("PodSpec", "terminationGracePeriodSeconds", {"type": "integer", "format": "int64"}),
+        ("ContainerPort", "containerPort", {"type": "integer", "format": "int32"}),
+        (
+            "HTTPGetAction",
+            "port",
+            {"allOf": [{"$ref": "#/components/schemas/io.k8s.apimachinery.pkg.util.intstr.IntOrString"}]},
+        ),
+        (
+            "PodStatus",
+            "startTime",
+            {"allOf": [{"$ref": "#/components/schemas/io.k8s.apimachinery.pkg.apis.meta.v1.Time"}]},
+        ),
+        ("PodSpec", "restartPolicy", {"type": "string", "enum": ["Always", "Never", "OnFailure"]}),
+        ("Secret", "data", {"type": "object", "additionalProperties": {"type": "string", "format": "byte"}}),
+    ],
+)
+def test_fields(type_: str, field: str, expected: dict[str, Any]) -> None:
+    found = schemas()[f"io.k8s.api.core.v1.{type_}"]["properties"][field]
+    assert {key: found.get(key) for key in expected} == expected
+
+
+def test_what_is_required() -> None:
+    core = schemas()
+    assert core["io.k8s.api.core.v1.PodSpec"]["required"] == ["containers"]
+    assert core["io.k8s.api.core.v1.Container"]["required"] == ["name"]
+    assert core["io.k8s.api.core.v1.PodList"]["required"] == ["items"]
+
+
+def test_kinds_are_found_by_group_version_and_kind() -> None:
+    assert schemas()["io.k8s.api.core.v1.Pod"]["x-kubernetes-group-version-kind"] == [POD]
+
+
+@pytest.mark.parametrize(
+    ("path", "method", "action"),
+    [
+        ("/api/v1/pods", "get", "list"),
+        ("/api/v1/namespaces/{namespace}/pods", "post", "post"),
+        ("/api/v1/namespaces/{namespace}/pods/{name}", "patch", "patch"),
+        ("/api/v1/namespaces/{namespace}/pods/{name}/ephemeralcontainers", "put", "put"),
+        ("/api/v1/namespaces/{name}", "get", "get"),
+    ],
+)
+def test_operations(path: str, method: str, action: str) -> None:
+    assert get("/openapi/v3/api/v1")["paths"][path][method]["x-kubernetes-action"] == action
+
+
+@pytest.mark.parametrize(
+    ("path", "method", "code", "answered"),
+    [
+        ("/configmaps", "get", "200", "io.k8s.api.core.v1.ConfigMapList"),
+        ("/configmaps", "post", "201", "io.k8s.api.core.v1.ConfigMap"),
+        ("/configmaps", "delete", "200", "io.k8s.apimachinery.pkg.apis.meta.v1.Status"),
+        ("/configmaps/{name}", "put", "200", "io.k8s.api.core.v1.ConfigMap"),
+        ("/configmaps/{name}", "delete", "200", "io.k8s.apimachinery.pkg.apis.meta.v1.Status"),
+        ("/pods/{name}", "delete", "200", "io.k8s.api.core.v1.Pod"),
+    ],
+)
+def test_answers(path: str, method: str, code: str, answered: str) -> None:
+    item = get("/openapi/v3/api/v1")["paths"][f"/api/v1/namespaces/{{namespace}}{path}"]
+    schema = item[method]["responses"][code]["content"]["application/json"]["schema"]
+    assert schema == {"$ref": f"#/components/schemas/{answered}"}
+
+
+def test_kubectl_finds_that_fields_are_validated_and_dry_runs_known() -> None:
+    patch = get("/openapi/v3/api/v1")["paths"]["/api/v1/namespaces/{namespace}/pods/{name}"]["patch"]
+    assert patch["x-kubernetes-group-version-kind"] == POD
+    assert {"fieldValidation", "dryRun"} <= {parameter["name"] for parameter in patch["parameters"]}
+
+
+def test_version_2_has_no_words_of_version_3() -> None:
+    text = msgspec.json.encode(get("/openapi/v2")).decode()
+    for word in ('"allOf"', '"oneOf"', '"requestBody"', "#/components"):
+        assert word not in text
+
+
+def test_what_a_client_has_is_not_sent_again() -> None:
+    first = serve("/openapi/v2")
+    assert first is not None
+    again = serve("/openapi/v2", If_None_Match=first.headers["ETag"])
+    assert again is not None
+    assert (again.status, again.body) == (304, b"")
+
+
+def test_version_2_in_protobuf_for_those_who_ask_for_it() -> None:
+    response = serve("/openapi/v2", Accept=gnostic.MEDIA_TYPE)
+    assert response is not None
+    assert response.content_type == gnostic.CONTENT_TYPE
+    assert dict(fields(bytes(response.body)))[1] == b"2.0"  # type: ignore[arg-type]
+
+
+def test_other_formats_are_refused() -> None:
+    with pytest.raises(StatusError) as refused:
+        serve("/openapi/v3", Accept="application/vnd.kubernetes.protobuf")
+    assert refused.value.code == 406
+
+
+@pytest.mark.parametrize("path", ["/openapi", "/openapi/v3/apis/nothing/v1", "/api/v1"])
+def test_other_paths_are_left_to_others(path: str) -> None:
+    assert serve(path) is None
+
+
+def by_hash(digest: str) -> Response:
+    path = "/openapi/v3/apis/policy/v1"
+    context = asked(path)
+    context.query = {"hash": (digest,)}
+    response = asyncio.run(OPENAPI.serve(context))
+    assert response is not None
+    return response
+
+
+def test_what_is_asked_for_by_its_hash_is_kept_for_good() -> None:
+    """As kubectl keeps it: on disk, without asking again."""
+    url = get("/openapi/v3")["paths"]["apis/policy/v1"]["serverRelativeURL"]
+    kept = by_hash(url.partition("=")[2])
+    assert kept.status == 200
+    assert kept.headers["Cache-Control"] == "public, immutable"
+    assert kept.headers["Expires"] == "Fri, 01 Jan 2027 00:00:00 GMT"
+    moved = by_hash("OLD")
+    assert (moved.status, moved.headers["Location"]) == (301, url)

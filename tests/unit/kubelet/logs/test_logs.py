@@ -1,0 +1,205 @@
+"""Following a log: growth, rotation and the end, each woken by the file and none by a timer."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from podling.kubelet.logs.format import LogOptions
+from podling.kubelet.logs.reading import LogDirectories, follow_log, send_log, written_out
+
+
+def line(text: str) -> bytes:
+    return f"2016-10-06T00:17:09Z stdout F {text}\n".encode()
+
+
+class Container:
+    """Writes a log, is followed, ends."""
+
+    def __init__(self, path: Path, directories: LogDirectories) -> None:
+        self.path = path
+        self.out = path.open("ab", buffering=0)
+        self.gone = asyncio.Event()
+        self.complete = True
+        self.heard = b""
+        self._news = asyncio.Event()
+        self.directories = directories
+
+    def say(self, text: str) -> None:
+        self.out.write(line(text))
+
+    def rotate(self) -> None:
+        self.path.rename(self.path.with_suffix(".old"))
+        self.out.close()
+        self.out = self.path.open("ab", buffering=0)
+
+    async def follow(self, **options) -> None:
+        async def write(data: bytes) -> None:
+            self.heard += data
+            self._news.set()
+
+        async def ended() -> bool:
+            await self.gone.wait()
+            return self.complete
+
+        tail = options.pop("tail_lines", None)
+        await follow_log(
+            self.path,
+            LogOptions(**options),
+            write,
+            directories=self.directories,
+            ended=ended,
+            tail_lines=tail,
+        )
+
+    async def until(self, heard: bytes) -> None:
+        async with asyncio.timeout(5):
+            while self.heard != heard:
+                self._news.clear()
+                await self._news.wait()
+
+
+@pytest.fixture
+async def container(tmp_path: Path) -> AsyncIterator[Container]:
+    directories = LogDirectories()
+    async with asyncio.TaskGroup() as group:
+        running = group.create_task(directories.run())
+        container = Container(tmp_path / "0.log", directories)
+        yield container
+        container.out.close()
+        running.cancel()
+
+
+async def test_lines_come_as_they_are_written_until_the_container_ends(container):
+    container.say("one")
+    async with asyncio.TaskGroup() as group:
+        group.create_task(container.follow())
+        await container.until(b"one\n")
+        container.say("two")
+        await container.until(b"one\ntwo\n")
+        container.gone.set()
+
+
+async def test_a_rotated_log_is_read_out_and_then_its_successor(container):
+    async with asyncio.TaskGroup() as group:
+        following = group.create_task(container.follow())
+        container.say("before")
+        await container.until(b"before\n")
+        container.say("last of the old")
+        container.rotate()
+        container.say("first of the new")
+        await container.until(b"before\nlast of the old\nfirst of the new\n")
+        container.rotate()
+        container.say("again")
+        container.gone.set()
+        await following
+    assert container.heard.endswith(b"again\n")
+
+
+async def test_the_log_of_an_ended_container_is_complete_once_its_runtime_has_closed_it(container):
+    """What is not followed waits for it too: kubectl asks so when it comes too late to attach."""
+
+    async def ended() -> bool:
+        return False
+
+    async with asyncio.TaskGroup() as group:
+        waiting = group.create_task(written_out(container.path, ended, container.directories))
+        container.say("first")
+        await asyncio.sleep(0)
+        assert not waiting.done()
+        container.say("last")
+        container.out.close()
+        async with asyncio.timeout(5):
+            await waiting
+
+
+async def test_the_last_words_of_an_ended_container_are_waited_for(container):
+    """R-INIT-8: its runtime may still be writing when the end is known."""
+    container.complete = False
+    async with asyncio.TaskGroup() as group:
+        following = group.create_task(container.follow())
+        container.say("first")
+        await container.until(b"first\n")
+        container.gone.set()
+        container.say("last words")
+        await container.until(b"first\nlast words\n")
+        assert not following.done()
+        container.out.close()
+
+
+async def test_a_log_that_was_closed_unseen_ends_when_the_runtime_says_so(container):
+    container.complete = False
+    container.say("all")
+    container.out.close()
+    container.gone.set()
+    async with asyncio.TaskGroup() as group:
+        following = group.create_task(container.follow())
+        await container.until(b"all\n")
+        assert not following.done()
+        container.complete = True
+
+
+async def test_following_stops_at_the_limit(container):
+    container.say("123456")
+    await container.follow(limit_bytes=3)
+    assert container.heard == b"123"
+
+
+async def test_a_tail_is_followed_from_there(container):
+    container.say("one")
+    container.say("two")
+    async with asyncio.TaskGroup() as group:
+        group.create_task(container.follow(tail_lines=1))
+        await container.until(b"two\n")
+        container.say("three")
+        await container.until(b"two\nthree\n")
+        container.gone.set()
+
+
+async def test_two_followers_hear_the_same_and_leave_no_watch(container):
+    other = Container(container.path, container.directories)
+    async with asyncio.TaskGroup() as group:
+        group.create_task(container.follow())
+        group.create_task(other.follow())
+        container.say("both")
+        await container.until(b"both\n")
+        await other.until(b"both\n")
+        container.gone.set()
+        other.gone.set()
+    other.out.close()
+    assert container.directories._watches == {}
+
+
+async def test_a_write_that_fails_ends_the_following(container):
+    async def gone(data: bytes) -> None:
+        raise ConnectionResetError
+
+    async def never() -> bool:
+        return await asyncio.get_running_loop().create_future()
+
+    container.say("x")
+    with pytest.raises(ExceptionGroup) as group:
+        await follow_log(container.path, LogOptions(), gone, directories=container.directories, ended=never)
+    assert group.group_contains(ConnectionResetError)
+
+
+async def test_what_there_is_without_following(container):
+    container.say("one")
+    container.say("two")
+    heard: list[bytes] = []
+
+    async def write(data: bytes) -> None:
+        heard.append(data)
+
+    await send_log(container.path, LogOptions(), write, tail_lines=1)
+    assert b"".join(heard) == b"two\n"
+
+
+async def test_no_log_is_an_os_error(container):
+    async def write(data: bytes) -> None: ...
+
+    with pytest.raises(FileNotFoundError):
+        await send_log(container.path.parent / "none.log", LogOptions(), write)

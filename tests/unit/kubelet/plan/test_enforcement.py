@@ -1,0 +1,34 @@
+from __future__ import annotations
+
+import pytest
+
+from podling.kubelet.plan.admission import Enforcers, unenforceable
+from podling.model.types.container import AppArmorProfile, SecurityContext
+from podling.model.types.pod import PodSecurityContext
+
+ALL, NOTHING = Enforcers(True, True), Enforcers(False, False)
+ARMOR = "AppArmor", "Cannot enforce AppArmor: AppArmor is not enabled on the host"
+GROUPS = (
+    "SupplementalGroupsPolicyNotSupported",
+    "SupplementalGroupsPolicy=Strict is not supported in this node",
+)
+
+PODS = [
+    (PodSecurityContext(), None, None),
+    (PodSecurityContext(supplemental_groups_policy="Merge"), None, None),
+    (PodSecurityContext(supplemental_groups_policy="Strict"), None, GROUPS),
+    (PodSecurityContext(app_armor_profile=AppArmorProfile(type="RuntimeDefault")), None, ARMOR),
+    (PodSecurityContext(app_armor_profile=AppArmorProfile(type="Unconfined")), None, None),
+    (PodSecurityContext(), AppArmorProfile(type="Localhost", localhost_profile="p"), ARMOR),
+    (None, AppArmorProfile(type="Unconfined"), None),
+]
+
+
+@pytest.mark.parametrize(("of_pod", "of_init", "refused"), PODS)
+def test_what_cannot_be_enforced_is_refused(scene, of_pod, of_init, refused):
+    pod = scene.pod("i / a")
+    pod.spec.security_context = of_pod
+    pod.spec.init_containers[0].security_context = SecurityContext(app_armor_profile=of_init)
+    refusal = unenforceable(pod, NOTHING)
+    assert (refusal and (refusal.reason, refusal.message)) == refused
+    assert unenforceable(pod, ALL) is None

@@ -1,0 +1,27 @@
+from __future__ import annotations
+
+import itertools
+
+import pytest
+
+from podling.kubelet.pod.lifecycle import MOVES, IllegalMove, PodLife, PodState, furthest
+
+
+@pytest.mark.parametrize(("start", "to"), list(itertools.product(PodState, PodState)))
+def test_every_move_is_in_the_table_or_refused(start, to):
+    life = PodLife(start)
+    if to is start:
+        assert life.move(to) is False
+    elif to in MOVES[start]:
+        assert life.move(to) is True
+        assert life.state is to
+    else:
+        with pytest.raises(IllegalMove, match=f"a {start.value} pod cannot become {to.value}"):
+            life.move(to)
+        assert life.state is start
+
+
+def test_no_way_leads_back():
+    order = list(PodState)
+    assert all(order.index(to) > order.index(start) for start, moves in MOVES.items() for to in moves)
+    assert furthest(PodState.TERMINATED, PodState.TERMINATING) is PodState.TERMINATED

@@ -1,0 +1,52 @@
+"""Doing what hooks say, to a real server on the loopback. Commands and waiting: `stories/test_hooks.py`."""
+
+from __future__ import annotations
+
+import socket
+
+import pytest
+from aiohttp import web
+
+from podling.cri.hollow.runtime import HollowRuntime
+from podling.kubelet.probes.check import Target
+from podling.kubelet.probes.hooks import HookError, run_hook
+from podling.model.types.container import Container, ContainerPort, HTTPGetAction, LifecycleHandler
+
+HOST = "127.0.0.1"
+
+
+def free_port() -> int:
+    with socket.socket() as taken:
+        taken.bind((HOST, 0))
+        return int(taken.getsockname()[1])
+
+
+async def tell(port: int | str, *ports: ContainerPort) -> None:
+    hook = LifecycleHandler(http_get=HTTPGetAction(port=port, path="/stopping", scheme="HTTP"))
+    target = Target(Container(name="c", ports=list(ports)), "id", HOST)
+    await run_hook(HollowRuntime({}), hook, target, "kube-lifecycle/1.36")
+
+
+@pytest.mark.parametrize("status", [200, 404, 500])
+async def test_a_container_is_told_over_http_whatever_it_answers(status: int) -> None:
+    told = []
+
+    async def answer(request: web.BaseRequest) -> web.Response:
+        told.append((request.path, request.headers["User-Agent"]))
+        return web.Response(status=status)
+
+    runner = web.ServerRunner(web.Server(answer))
+    await runner.setup()
+    await web.TCPSite(runner, HOST, 0).start()
+    try:
+        await tell("web", ContainerPort(name="web", container_port=runner.addresses[0][1]))
+    finally:
+        await runner.cleanup()
+    assert told == [("/stopping", "kube-lifecycle/1.36")]
+
+
+async def test_one_that_cannot_be_told_fails_the_hook() -> None:
+    with pytest.raises(HookError, match="connection refused"):
+        await tell(free_port())
+    with pytest.raises(HookError, match="port web not found"):
+        await tell("web")

@@ -1,0 +1,64 @@
+"""Who may ask the kubelet: what is asked of the API server, and for how long its answer holds."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from podling.kubelet.server.server import NodeAccess
+from podling.model.types.authorization import SubjectAccessReview
+
+PROMETHEUS = ("prometheus", ("monitoring",))
+
+
+class Judge:
+    """An API server that allows `system:monitoring` the metrics of nodes, and its clock."""
+
+    def __init__(self) -> None:
+        self.asked: list[tuple[str, str, str]] = []
+        self.time = datetime(2026, 1, 2, tzinfo=UTC)
+
+    def now(self) -> datetime:
+        return self.time
+
+    async def create(self, review: SubjectAccessReview) -> SubjectAccessReview:
+        what = review.spec.resource_attributes
+        assert what and (what.resource, what.name) == ("nodes", "n1")
+        self.asked.append((review.spec.user, what.verb, what.subresource))
+        review.status.allowed = "monitoring" in review.spec.groups and what.subresource == "metrics"
+        return review
+
+
+def access(judge: Any) -> NodeAccess:
+    return NodeAccess(judge, "n1", judge)
+
+
+async def test_masters_are_never_asked_about() -> None:
+    judge = Judge()
+    assert await access(judge).allows("admin", ("system:masters",), "create", ("proxy",))
+    assert judge.asked == []
+
+
+async def test_any_of_the_subresources_will_do() -> None:
+    judge = Judge()
+    assert await access(judge).allows(*PROMETHEUS, "get", ("metrics", "proxy"))
+    assert not await access(judge).allows(*PROMETHEUS, "get", ("log", "proxy"))
+    assert judge.asked == [("prometheus", "get", sub) for sub in ("metrics", "log", "proxy")]
+
+
+async def test_a_yes_holds_for_five_minutes_and_a_no_for_half_of_one() -> None:
+    judge = Judge()
+    kept = access(judge)
+    for after, asked in ((0, 2), (29, 2), (1, 3), (269, 4), (1, 5)):
+        judge.time += timedelta(seconds=after)
+        assert await kept.allows(*PROMETHEUS, "get", ("metrics",))
+        assert not await kept.allows(*PROMETHEUS, "create", ("proxy",))
+        assert len(judge.asked) == asked, after
+
+
+async def test_what_is_kept_is_limited() -> None:
+    judge = Judge()
+    kept = access(judge)
+    for number in range(2_500):
+        await kept.allows(f"user{number}", (), "get", ("proxy",))
+    assert len(kept._answers) <= 1_000

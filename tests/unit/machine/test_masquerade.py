@@ -1,0 +1,32 @@
+from __future__ import annotations
+
+import subprocess
+
+import pytest
+
+from podling.machine.network import NetworkError, _run, set_up_masquerade, tear_down_masquerade
+
+
+def listing(*what: str) -> str:
+    return subprocess.run(["nft", "list", *what], capture_output=True, text=True, check=True).stdout
+
+
+async def test_set_up_twice_leaves_one_rule_and_tear_down_none() -> None:
+    table = "podling-unit-test"
+    await set_up_masquerade(table, "10.127.0.0/24")
+    await set_up_masquerade(table, "10.127.0.0/24")
+    assert listing("table", "ip", table).count("masquerade") == 1
+    await tear_down_masquerade(table, "podling-none")
+    assert table not in listing("tables")
+    await tear_down_masquerade(table, "podling-none")
+
+
+async def test_what_the_tool_says_is_the_error() -> None:
+    with pytest.raises(NetworkError, match="nft"):
+        await set_up_masquerade("bad table name", "10.127.0.0/24")
+
+
+async def test_a_command_without_a_script_has_no_pipe_that_its_end_could_break() -> None:
+    await _run("sh", "-c", 'test "$(readlink /proc/self/fd/0)" = /dev/null')
+    with pytest.raises(NetworkError):
+        await _run("sh", "-c", 'test "$(readlink /proc/self/fd/0)" = /dev/null', script="x")
