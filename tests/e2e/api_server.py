@@ -17,13 +17,12 @@ import uvloop
 
 from podling import __version__
 from podling.apiserver.assemble import ApiServer
-from podling.apiserver.authn.authenticators import AUTHENTICATED
 from podling.apiserver.authz.authorizers import MASTERS
 from podling.apiserver.http.server import listening
 from podling.apiserver.kinds.kinds import KINDS
 from podling.apiserver.paths.discovery import Discovery
 from podling.apiserver.paths.openapi.documents import OpenAPI
-from podling.apiserver.request.context import RequestContext
+from podling.apiserver.request.context import AUTHENTICATED, RequestContext
 from podling.apiserver.request.request import Request, User
 from podling.apiserver.request.response import Response
 from podling.model.errors import bad_request

@@ -33,7 +33,8 @@ from podling.apiserver.observe.metrics import (
 )
 from podling.apiserver.paths.health import HealthPaths, health_paths
 from podling.apiserver.paths.index import Index, OpenID
-from podling.apiserver.pipeline import Observer, PathHandler, Pipeline
+from podling.apiserver.pipeline import Observer, Pipeline
+from podling.apiserver.request.context import PathHandler
 from podling.apiserver.request.response import Handle
 from podling.apiserver.routes import Routes, endpoint
 from podling.apiserver.show.table import Tables

@@ -8,16 +8,16 @@ nowhere else.
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from typing import Protocol
 
-from podling.apiserver.authn.authenticators import ANONYMOUS, Authenticator, authenticate, wanted_user
+from podling.apiserver.authn.authenticators import Authenticator, authenticate, wanted_user
 from podling.apiserver.authz.authorizers import Authorizer, authorize
 from podling.apiserver.authz.impersonation import impersonate
 from podling.apiserver.finish import finish, rewrite
 from podling.apiserver.observe.audit import AuditLog, new_audit_id
 from podling.apiserver.observe.metrics import RequestMetrics
-from podling.apiserver.request.context import RequestContext
+from podling.apiserver.request.context import ANONYMOUS, PathHandler, RequestContext
 from podling.apiserver.request.request import (
     LONGEST_OF_A_STRANGER,
     Request,
@@ -38,19 +38,6 @@ CLIENT_LEFT = 499
 """What a request is counted as whose client went away before it was answered."""
 
 log = logging.getLogger(__name__)
-
-
-class PathHandler(Protocol):
-    """Serves paths that are no resources, such as discovery."""
-
-    @property
-    def paths(self) -> Collection[str]:
-        """Where it answers, for the index."""
-        ...
-
-    async def serve(self, context: RequestContext) -> Response | None:
-        """None when the path is not one of its own."""
-        ...
 
 
 class Observer(Protocol):

@@ -17,7 +17,6 @@ import msgspec
 
 from podling import __version__
 from podling.apiserver.assemble import ApiServer
-from podling.apiserver.authn.authenticators import AUTHENTICATED
 from podling.apiserver.authn.tokens import SigningKey
 from podling.apiserver.authz.authorizers import MASTERS
 from podling.apiserver.connect.kubelet import KubeletProxy
@@ -30,6 +29,7 @@ from podling.apiserver.observe.audit_file import AuditFile, audit_file
 from podling.apiserver.observe.audit_rotation import Rotation
 from podling.apiserver.paths.discovery import Discovery
 from podling.apiserver.paths.openapi.documents import OpenAPI
+from podling.apiserver.request.context import AUTHENTICATED
 from podling.apiserver.request.request import User
 from podling.assemble.audit_options import AuditOptions
 from podling.client import kubeconfig

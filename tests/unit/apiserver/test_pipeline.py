@@ -12,8 +12,7 @@ import pytest
 
 from podling.apiserver import pipeline
 from podling.apiserver.assemble import ApiServer
-from podling.apiserver.authn.authenticators import AUTHENTICATED
-from podling.apiserver.request.context import RequestContext
+from podling.apiserver.request.context import AUTHENTICATED, RequestContext
 from podling.apiserver.request.request import Request, User
 from podling.apiserver.request.response import Response
 from podling.storage.memory import MemoryStorage

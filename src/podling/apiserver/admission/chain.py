@@ -49,12 +49,6 @@ class Plugin(Protocol):
     async def admit(self, attributes: Attributes, new: Any, old: Any) -> None: ...
 
 
-class Find(Protocol):
-    """Looks an object up as it stands."""
-
-    def __call__(self, type: type[T], namespace: str, name: str) -> T | None: ...
-
-
 class Objects(Protocol):
     """All objects as they stand. They are read only."""
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from podling.apiserver.admission.chain import Attributes, Find
+from podling.apiserver.admission.chain import Attributes
+from podling.apiserver.request.objects import Find
 from podling.model.errors import Cause, StatusError, not_found
 from podling.model.types.core import Namespace
 

@@ -24,7 +24,8 @@ from typing import Any
 
 import msgspec
 
-from podling.apiserver.admission.chain import Attributes, Find, Objects
+from podling.apiserver.admission.chain import Attributes, Objects
+from podling.apiserver.request.objects import Find
 from podling.apiserver.store.object_meta import NAME_ALPHABET
 from podling.model.rules.placement import needed_to_change
 from podling.model.types.container import Container, VolumeMount

@@ -21,12 +21,9 @@ from functools import lru_cache
 from typing import Protocol
 from urllib.parse import unquote
 
+from podling.apiserver.request.context import ANONYMOUS, AUTHENTICATED
 from podling.apiserver.request.request import Request, Subject, User
 from podling.model.errors import bad_request, unauthorized
-
-AUTHENTICATED = "system:authenticated"
-UNAUTHENTICATED = "system:unauthenticated"
-ANONYMOUS = User("system:anonymous", (UNAUTHENTICATED,))
 
 
 class Authenticator(Protocol):

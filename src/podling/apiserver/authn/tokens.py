@@ -25,8 +25,8 @@ from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat,
 from jwt import PyJWS
 from jwt.exceptions import PyJWTError
 
-from podling.apiserver.admission.chain import Find
-from podling.apiserver.authn.authenticators import AUTHENTICATED
+from podling.apiserver.request.context import AUTHENTICATED
+from podling.apiserver.request.objects import Find
 from podling.apiserver.request.request import Request, User
 from podling.model.errors import unauthorized
 from podling.model.time import Clock, parse_time

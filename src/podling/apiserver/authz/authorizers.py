@@ -19,8 +19,8 @@ from collections.abc import Sequence
 from enum import Enum
 from typing import NamedTuple, Protocol
 
-from podling.apiserver.authn.authenticators import AUTHENTICATED
 from podling.apiserver.authn.tokens import SERVICE_ACCOUNTS
+from podling.apiserver.request.context import AUTHENTICATED
 from podling.apiserver.request.request import RequestInfo, User
 from podling.model.errors import StatusError, forbidden
 

@@ -11,13 +11,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Sequence
-from typing import NamedTuple
 
 import msgspec
 
-from podling.apiserver.authn.authenticators import ANONYMOUS, AUTHENTICATED, UNAUTHENTICATED
 from podling.apiserver.authn.tokens import SERVICE_ACCOUNTS, claimed_subject
 from podling.apiserver.authz.authorizers import MASTERS, Authorizer, authorize, refusal
+from podling.apiserver.request.context import ANONYMOUS, AUTHENTICATED, UNAUTHENTICATED, Impersonation
 from podling.apiserver.request.request import RequestInfo, User
 from podling.model import names
 from podling.model.errors import StatusError
@@ -28,14 +27,6 @@ NODE_NAME = "authentication.kubernetes.io/node-name"
 GROUP, VERSION = "authentication.k8s.io", "v1"
 ANY = "*"
 _URL_PATH = re.compile(r"[A-Za-z0-9/\-._~%!$&'()*+,;=:]+")
-
-
-class Impersonation(NamedTuple):
-    """`constraint` is the verb that allowed it; empty of the old way, which constrains nothing."""
-
-    user: User
-    impersonator: User
-    constraint: str
 
 
 def impersonate(

@@ -18,9 +18,8 @@ from yarl import URL
 from podling.apiserver.connect.http import FindEndpoints, HttpProxy
 from podling.apiserver.connect.kubelets import Kubelets, http_connector, kubelet_address, kubelet_target
 from podling.apiserver.connect.web_socket import LogSocket, wants_web_socket
-from podling.apiserver.http.server import NO_CONTENT
 from podling.apiserver.request.context import RequestContext
-from podling.apiserver.request.response import TEXT, Response, failure
+from podling.apiserver.request.response import NO_CONTENT, TEXT, Response, failure
 from podling.model.errors import StatusError, bad_request, internal
 from podling.model.types.node import Node
 from podling.model.types.pod import Pod

@@ -25,10 +25,9 @@ from aiohttp.abc import AbstractStreamWriter
 
 from podling.apiserver.http.connections import HEADER_LIMIT, LINGER, MOST_HEADERS, Connections
 from podling.apiserver.http.http_request import arrival, discarded, log, not_http, read_request
-from podling.apiserver.request.response import Handle, Response
+from podling.apiserver.request.response import NO_CONTENT, Handle, Response
 from podling.streaming.wire import Disconnected
 
-NO_CONTENT = 204
 LARGE = 64 * 1024
 """A body that is dearer to copy behind its headers than to write by itself."""
 SENDING = 40e-6

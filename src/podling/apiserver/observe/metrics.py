@@ -26,9 +26,8 @@ from prometheus_client.exposition import generate_latest
 from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
 
-from podling.apiserver.authn.authenticators import ANONYMOUS
 from podling.apiserver.observe.audit import AuditLog
-from podling.apiserver.request.context import RequestContext
+from podling.apiserver.request.context import ANONYMOUS, RequestContext
 from podling.apiserver.request.request import RequestInfo
 from podling.apiserver.request.response import Body, Response, Upgrade
 from podling.model.remembered import LONGEST

@@ -10,8 +10,7 @@ from collections.abc import Collection, Sequence
 import msgspec
 
 from podling.apiserver.authn.tokens import ALGORITHM, ISSUER, SigningKey
-from podling.apiserver.pipeline import PathHandler
-from podling.apiserver.request.context import RequestContext
+from podling.apiserver.request.context import PathHandler, RequestContext
 from podling.apiserver.request.response import JSON, Response
 
 CONFIGURATION = "/.well-known/openid-configuration"

@@ -2,17 +2,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from datetime import datetime
+from typing import NamedTuple, Protocol
 
 import msgspec
 
-from podling.apiserver.authn.authenticators import ANONYMOUS
-from podling.apiserver.authz.impersonation import Impersonation
 from podling.apiserver.request.negotiation import Wanted
 from podling.apiserver.request.request import Query, Request, RequestInfo, User
+from podling.apiserver.request.response import Response
 
+AUTHENTICATED = "system:authenticated"
+UNAUTHENTICATED = "system:unauthenticated"
+ANONYMOUS = User("system:anonymous", (UNAUTHENTICATED,))
 UNREAD = RequestInfo("", "")
 AS_IT_IS = Wanted()
+
+
+class Impersonation(NamedTuple):
+    """`constraint` is the verb that allowed it; empty of the old way, which constrains nothing."""
+
+    user: User
+    impersonator: User
+    constraint: str
 
 
 class RequestContext(msgspec.Struct):
@@ -31,3 +43,16 @@ class RequestContext(msgspec.Struct):
     warnings: list[str] = []
     began: float = 0.0
     """When it arrived, by the clock that metrics measure durations with."""
+
+
+class PathHandler(Protocol):
+    """Serves paths that are no resources, such as discovery."""
+
+    @property
+    def paths(self) -> Collection[str]:
+        """Where it answers, for the index."""
+        ...
+
+    async def serve(self, context: RequestContext) -> Response | None:
+        """None when the path is not one of its own."""
+        ...

@@ -16,6 +16,7 @@ from podling.model.errors import GenericError, StatusError
 if TYPE_CHECKING:
     from aiohttp import web
 
+NO_CONTENT = 204
 JSON = "application/json"
 TEXT = "text/plain; charset=utf-8"
 

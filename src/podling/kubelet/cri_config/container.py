@@ -27,6 +27,7 @@ from podling.kubelet.plan.resize import told_of
 from podling.kubelet.plan.restart import definition_hash
 from podling.kubelet.pod.actions import StartContainer
 from podling.kubelet.pod.containers import ContainerType
+from podling.kubelet.pod.directories import log_path
 from podling.kubelet.pod.node_facts import NodeFacts
 from podling.model.codec.json import decode, encode
 from podling.model.quantity import Quantity
@@ -297,8 +298,3 @@ def stop_signal(container: EphemeralContainerCommon) -> str:
     """In CRI's spelling. A runtime that knows of none takes the image's."""
     name = container.lifecycle.stop_signal if container.lifecycle else None
     return name.replace("+", "PLUS").replace("-", "MINUS") if name else "RUNTIME_DEFAULT"
-
-
-def log_path(name: str, attempt: int) -> str:
-    """Relative to the pod's log directory."""
-    return f"{name}/{attempt}.log"

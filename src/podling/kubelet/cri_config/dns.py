@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from podling.kubelet.cri_config.environment import ConfigError
+from podling.kubelet.pod.faults import ConfigError
 from podling.kubelet.pod.node_facts import NodeFacts, Resolver
 from podling.model.types.pod import Pod, PodDNSConfig
 

@@ -28,6 +28,7 @@ from typing import NamedTuple
 import msgspec
 
 from podling.kubelet.pod.containers import ContainerType, all_containers
+from podling.kubelet.pod.faults import ConfigError
 from podling.kubelet.pod.node_facts import NodeFacts
 from podling.model.quantity import Quantity
 from podling.model.types.container import (
@@ -197,10 +198,6 @@ def _named(pod: Pod, name: str) -> EphemeralContainerCommon:
         if container.name == name:
             return container
     raise ValueError(f"container {name} not found")
-
-
-class ConfigError(Exception):
-    """A container that cannot be configured: waiting reason CreateContainerConfigError, with this message."""
 
 
 class FileKey(msgspec.Struct, frozen=True):

@@ -11,7 +11,7 @@ from typing import TypeVar
 import msgspec
 
 from podling.cri.grpc import cri_pb2 as pb
-from podling.kubelet.cri_config.environment import ConfigError
+from podling.kubelet.pod.faults import ConfigError
 from podling.model.types.container import (
     AppArmorProfile,
     EphemeralContainerCommon,

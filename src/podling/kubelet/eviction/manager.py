@@ -19,14 +19,14 @@ from pathlib import Path
 from typing import NoReturn, Protocol
 
 from podling.cri.interface import RuntimeFault
-from podling.kubelet.eviction.ranking import EVICTED, Candidate, excess, is_limited, node_is_low, ranked
+from podling.kubelet.eviction.ranking import Candidate, excess, is_limited, node_is_low, ranked
 from podling.kubelet.eviction.thresholds import (
     CONDITIONS,
-    DISK_PRESSURE,
     NODEFS,
     NODEFS_INODES,
     RESOURCES,
     NodeReadings,
+    Pressure,
     Readings,
     Threshold,
     is_crossed,
@@ -34,6 +34,7 @@ from podling.kubelet.eviction.thresholds import (
 )
 from podling.kubelet.images.garbage import ImageCollector
 from podling.kubelet.node.allocations import Allocations
+from podling.kubelet.node.pressure import DISK_PRESSURE, EVICTED
 from podling.kubelet.node.reporter import NodeReporter
 from podling.kubelet.plan.ending import FAILED
 from podling.kubelet.pod.observed import Termination
@@ -90,6 +91,7 @@ class EvictionManager:
         self._stats = stats
         self._images = images
         self._pods = pods
+        self._pressure = Pressure()
 
     async def run(self) -> NoReturn:
         while True:
@@ -110,12 +112,13 @@ class EvictionManager:
         self._learn(readings)
         if await self._evict_the_excessive():
             return True
-        due = self._node.pressure.now.due(self._node.clock.now())
+        due = self._pressure.due(self._node.clock.now())
         return bool(due) and await self._relieve(due[0], readings)
 
     def _learn(self, readings: Readings) -> None:
-        before, stays = self._node.pressure.now, self._node.config.eviction_pressure_transition
-        now = self._node.pressure.now = before.next(self._thresholds, readings, self._node.clock.now(), stays)
+        before, stays = self._pressure, self._node.config.eviction_pressure_transition
+        now = self._pressure = before.next(self._thresholds, readings, self._node.clock.now(), stays)
+        self._node.pressure.conditions = now.conditions
         if now.conditions != before.conditions:
             self._pods.pressed(now.conditions)
 

@@ -22,7 +22,6 @@ from podling.model.quantity import Quantity
 from podling.model.rules.resources import pod_limits, pod_requests
 from podling.model.types.pod import Pod
 
-EVICTED = "Evicted"
 _ZERO = Quantity("0")
 
 

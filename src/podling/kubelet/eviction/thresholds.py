@@ -20,6 +20,7 @@ from podling.kubelet.config import KubeletConfig
 from podling.kubelet.host import usage
 from podling.kubelet.host.disk import file_system
 from podling.kubelet.host.usage import PROC, CgroupReader, process_ids
+from podling.kubelet.node.pressure import DISK_PRESSURE, MEMORY_PRESSURE, PID_PRESSURE
 from podling.model.quantity import Quantity
 
 MEMORY, ALLOCATABLE_MEMORY = "memory.available", "allocatableMemory.available"
@@ -27,7 +28,6 @@ NODEFS, NODEFS_INODES = "nodefs.available", "nodefs.inodesFree"
 IMAGEFS, IMAGEFS_INODES = "imagefs.available", "imagefs.inodesFree"
 PIDS = "pid.available"
 
-MEMORY_PRESSURE, DISK_PRESSURE, PID_PRESSURE = "MemoryPressure", "DiskPressure", "PIDPressure"
 STORAGE, INODES = "ephemeral-storage", "inodes"
 
 CONDITIONS = {

@@ -1,26 +1,29 @@
-"""The pressure the node is under now: written by who evicts, read by who takes pods."""
+"""The pressure that the node is under: the eviction manager writes it, pod admission reads it."""
 
 from __future__ import annotations
 
-from podling.kubelet.eviction.ranking import EVICTED
-from podling.kubelet.eviction.thresholds import MEMORY_PRESSURE, Pressure
+from collections.abc import Set
+
 from podling.kubelet.plan.admission import Refusal, is_critical
 from podling.model.rules.placement import tolerates
 from podling.model.rules.resources import BEST_EFFORT, qos_class
 from podling.model.types.node import Taint
 from podling.model.types.pod import Pod
 
+EVICTED = "Evicted"
+MEMORY_PRESSURE, DISK_PRESSURE, PID_PRESSURE = "MemoryPressure", "DiskPressure", "PIDPressure"
 MEMORY_TAINT = Taint(key="node.kubernetes.io/memory-pressure", effect="NoSchedule")
 
 
 class NodePressure:
     def __init__(self) -> None:
-        self.now = Pressure()
+        self.conditions: Set[str] = frozenset()
+        """The node conditions that are True, such as `MemoryPressure`. The eviction manager sets them."""
 
     def refusal(self, pod: Pod) -> Refusal | None:
         """A node under pressure takes critical pods only; if it is memory alone, all but those that ask for
         none."""
-        conditions = self.now.conditions
+        conditions = self.conditions
         if not conditions or is_critical(pod):
             return None
         if conditions == {MEMORY_PRESSURE} and not _is_first_to_go(pod):

@@ -6,8 +6,9 @@ import asyncio
 
 from podling.client.client import Client
 from podling.client.informer import Informer
-from podling.kubelet.cri_config.environment import ConfigError, Place, service_variables
+from podling.kubelet.cri_config.environment import Place, service_variables
 from podling.kubelet.plan.admission import is_static
+from podling.kubelet.pod.faults import ConfigError
 from podling.model.types.pod import Pod
 from podling.model.types.service import Service
 

@@ -45,7 +45,6 @@ from podling.kubelet.pod.actions import (
 from podling.kubelet.pod.containers import NEVER, ContainerType, all_containers, init_containers
 from podling.kubelet.pod.lifecycle import PodState, furthest
 from podling.kubelet.pod.observed import ObservedContainer, ObservedPod
-from podling.kubelet.status.container_status import status_changes_at
 from podling.model.gates import DEFAULT_GATES, Gates
 from podling.model.types.pod import Pod
 
@@ -171,7 +170,6 @@ def plan(pod: Pod, observed: ObservedPod, now: datetime, gates: Gates = DEFAULT_
         replace_sandbox(draft, pod)
     elif not draft.in_flight(("create-sandbox", "stop-sandbox:")):
         _run(draft, pod, gates)
-    draft.wake(status_changes_at(pod, observed, now))
     return draft.plan(PodState.SYNCING)
 
 

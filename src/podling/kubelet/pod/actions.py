@@ -147,7 +147,7 @@ Action = (
 
 
 class Plan(msgspec.Struct, frozen=True):
-    """`actions` may all be started at once. `wake_at` is the earliest time at which the plan or the status
+    """`actions` may all be started at once. `wake_at` is the earliest time at which the plan
     would change by time alone. `state` is the part of its life the pod is in; in TERMINATING, starts still
     in flight should be given up; in TERMINATED nothing runs any more and volumes and cgroup can be given
     back."""

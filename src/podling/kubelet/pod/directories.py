@@ -114,3 +114,8 @@ def stored_pods(pods_dir: Path) -> list[str]:
         return sorted(entry.name for entry in os.scandir(pods_dir) if entry.is_dir(follow_symlinks=False))
     except FileNotFoundError:
         return []
+
+
+def log_path(name: str, attempt: int) -> str:
+    """Of one instance of a container, relative to the pod's log directory."""
+    return f"{name}/{attempt}.log"

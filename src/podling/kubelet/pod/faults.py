@@ -18,6 +18,10 @@ class StartError(Exception):
         self.instance = instance
 
 
+class ConfigError(Exception):
+    """A container that cannot be configured: waiting reason CreateContainerConfigError, with this message."""
+
+
 def refused(reason: str, message: str, fault: RuntimeFault, *, instance: str = "") -> StartError:
     """By the runtime, in a call that makes or starts something."""
     return StartError(reason, message, counts=fault.code != UNAVAILABLE, instance=instance)

@@ -11,10 +11,9 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from podling.kubelet.cri_config.container import log_path
 from podling.kubelet.files.regular import open_regular
 from podling.kubelet.pod.containers import all_containers
-from podling.kubelet.pod.directories import PodDirectory
+from podling.kubelet.pod.directories import PodDirectory, log_path
 from podling.kubelet.pod.observed import ObservedContainer
 from podling.model.types.pod import Pod
 

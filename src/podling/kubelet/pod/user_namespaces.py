@@ -16,8 +16,8 @@ import msgspec
 
 from podling.cri.grpc import cri_pb2 as pb
 from podling.cri.interface import RuntimeFeatures
-from podling.kubelet.cri_config.environment import ConfigError
 from podling.kubelet.pod.directories import stored_pods
+from podling.kubelet.pod.faults import ConfigError
 from podling.model.codec.fields import Part, always
 from podling.model.codec.json import decode, encode
 from podling.model.errors import StatusError

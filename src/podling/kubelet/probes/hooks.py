@@ -10,13 +10,18 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from typing import Protocol
 
 import msgspec
 
+from podling.client.events import EventRecorder
 from podling.cri.interface import Runtime, RuntimeFault
+from podling.kubelet.config import KubeletConfig
 from podling.kubelet.cri_config.environment import field_paths
 from podling.kubelet.pod.containers import all_containers
 from podling.kubelet.pod.faults import rpc_text
+from podling.kubelet.pod.node_facts import NodeFacts
+from podling.kubelet.pod.observed import ObservedContainer, ObservedSandbox
 from podling.kubelet.probes.check import (
     HttpFailure,
     ProbeError,
@@ -25,8 +30,6 @@ from podling.kubelet.probes.check import (
     request_headers,
     request_url,
 )
-from podling.kubelet.worker.context import NodeContext
-from podling.kubelet.worker.record import PodRecord
 from podling.model.types.container import (
     EphemeralContainerCommon,
     ExecAction,
@@ -82,8 +85,31 @@ class _PreStop(msgspec.Struct):
     done: asyncio.Event = msgspec.field(default_factory=asyncio.Event)
 
 
+class HookNode(Protocol):
+    """What the hooks of a pod use of its node."""
+
+    @property
+    def config(self) -> KubeletConfig: ...
+    @property
+    def events(self) -> EventRecorder: ...
+    @property
+    def facts(self) -> NodeFacts: ...
+    @property
+    def runtime(self) -> Runtime: ...
+
+
+class HookRecord(Protocol):
+    """What the hooks of a pod use of its worker's record."""
+
+    pre_stopped: set[str]
+    """Ids of the containers whose preStop hook has begun."""
+
+    def container(self, container_id: str) -> ObservedContainer | None: ...
+    def sandbox(self, sandbox_id: str) -> ObservedSandbox | None: ...
+
+
 class PodHooks:
-    def __init__(self, node: NodeContext, record: PodRecord) -> None:
+    def __init__(self, node: HookNode, record: HookRecord) -> None:
         self._node = node
         self._record = record
         self._pre_stops: dict[str, _PreStop] = {}

@@ -8,24 +8,46 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Mapping
 from functools import partial
+from typing import Protocol
 
+from podling.client.events import EventRecorder
+from podling.cri.interface import Runtime
+from podling.kubelet.config import KubeletConfig
 from podling.kubelet.cri_config.environment import field_path
-from podling.kubelet.metrics.counters import ProbeLabels
+from podling.kubelet.metrics.counters import PodCounts, ProbeLabels
 from podling.kubelet.plan.containers import recorded
 from podling.kubelet.pod.containers import ContainerType, all_containers
+from podling.kubelet.pod.node_facts import NodeFacts
 from podling.kubelet.pod.observed import ObservedContainer, ObservedPod, ProbeResult
 from podling.kubelet.probes.check import Target, check
 from podling.kubelet.probes.prober import FIRST, Health, ProbeKind, Prober, probe_result, probes_of
 from podling.kubelet.status.container_status import container_id
-from podling.kubelet.worker.context import NodeContext
+from podling.model.time import Clock
 from podling.model.types.container import EphemeralContainerCommon
 from podling.model.types.pod import Pod
+
+
+class ProbeNode(Protocol):
+    """What the probes of a pod use of its node."""
+
+    @property
+    def clock(self) -> Clock: ...
+    @property
+    def config(self) -> KubeletConfig: ...
+    @property
+    def events(self) -> EventRecorder: ...
+    @property
+    def facts(self) -> NodeFacts: ...
+    @property
+    def pod_counts(self) -> PodCounts: ...
+    @property
+    def runtime(self) -> Runtime: ...
 
 
 class PodProbes:
     """`changed` is called when a result has changed."""
 
-    def __init__(self, node: NodeContext, changed: Callable[[], None]) -> None:
+    def __init__(self, node: ProbeNode, changed: Callable[[], None]) -> None:
         self._node = node
         self._changed = changed
         self._instances: dict[str, _Instance] = {}
@@ -133,7 +155,7 @@ def _found_before(
     return healths
 
 
-def _address(pod: Pod, observed: ObservedPod, node: NodeContext) -> str:
+def _address(pod: Pod, observed: ObservedPod, node: ProbeNode) -> str:
     if pod.spec.host_network or observed.sandbox is None or not observed.sandbox.ips:
         return node.facts.ips[0]
     return observed.sandbox.ips[0]

@@ -16,10 +16,11 @@ from pathlib import Path
 import msgspec
 
 from podling.cri.grpc import cri_pb2 as pb
-from podling.kubelet.cri_config.environment import ConfigError, expand, undefined
+from podling.kubelet.cri_config.environment import expand, undefined
 from podling.kubelet.host.mounts import bind_mount, unmount
 from podling.kubelet.pod.actions import StartContainer
 from podling.kubelet.pod.directories import PodDirectory
+from podling.kubelet.pod.faults import ConfigError
 from podling.kubelet.pod.termination_message import make_message_file
 from podling.kubelet.volumes.confined_path import opened
 from podling.kubelet.volumes.files import VolumeError

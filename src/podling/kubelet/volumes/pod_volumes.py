@@ -14,20 +14,32 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Callable, Mapping
+from typing import Protocol
 
+from podling.client.client import Client
+from podling.client.events import EventRecorder
 from podling.client.retry import GrowingWait
+from podling.cri.interface import Runtime
 from podling.kubelet.cri_config.environment import resource_value
+from podling.kubelet.node.features import KnownFeatures
 from podling.kubelet.pod.directories import PodDirectory
+from podling.kubelet.pod.node_facts import NodeFacts
 from podling.kubelet.pod.runtime_handler import runtime_handler
 from podling.kubelet.volumes.container_mounts import MountSources, is_asked
 from podling.kubelet.volumes.files import VolumeError
 from podling.kubelet.volumes.images import ImageVolumes
-from podling.kubelet.volumes.objects import Objects, Sources, TokenKey, referenced_tokens, tells_of_pod
+from podling.kubelet.volumes.objects import (
+    Objects,
+    Sources,
+    TokenKey,
+    WatchedObjects,
+    referenced_tokens,
+    tells_of_pod,
+)
 from podling.kubelet.volumes.set_up import Layout, MountedVolume, SetUpError, set_up_volumes, update_volumes
 from podling.kubelet.volumes.tokens import PodTokens
-from podling.kubelet.worker.context import NodeContext
-from podling.kubelet.worker.record import PodRecord
 from podling.model.errors import StatusError
+from podling.model.time import Clock
 from podling.model.types.container import EphemeralContainerCommon
 from podling.model.types.pod import Pod
 from podling.model.types.references import ResourceFieldSelector
@@ -36,10 +48,44 @@ FIRST_RETRY = 0.5
 LONGEST_RETRY = 122.0
 
 
+class VolumeNode(Protocol):
+    """What the volumes of a pod use of its node."""
+
+    @property
+    def client(self) -> Client: ...
+    @property
+    def clock(self) -> Clock: ...
+    @property
+    def events(self) -> EventRecorder: ...
+    @property
+    def facts(self) -> NodeFacts: ...
+    @property
+    def features(self) -> KnownFeatures: ...
+    @property
+    def objects(self) -> VolumeObjects: ...
+    @property
+    def runtime(self) -> Runtime: ...
+    @property
+    def watched(self) -> WatchedObjects: ...
+
+
+class VolumeObjects(Protocol):
+    """Raises StatusError or OSError when the server cannot say."""
+
+    async def for_volumes(self, pod: Pod) -> Objects: ...
+
+
+class VolumeRecord(Protocol):
+    """What the volumes of a pod tell its worker."""
+
+    volumes_ready: bool
+    volumes_error: str
+
+
 class PodVolumes:
     """`mounted` says where each volume is; empty until all are set up."""
 
-    def __init__(self, directory: PodDirectory, node: NodeContext, record: PodRecord) -> None:
+    def __init__(self, directory: PodDirectory, node: VolumeNode, record: VolumeRecord) -> None:
         self._directory = directory
         self._node = node
         self._record = record

@@ -12,9 +12,8 @@ from pathlib import Path
 
 from podling.cri.grpc import cri_pb2 as pb
 from podling.cri.interface import NOT_FOUND, RuntimeFault
-from podling.kubelet.cri_config.container import ContainerInputs, container_config, log_path
+from podling.kubelet.cri_config.container import ContainerInputs, container_config
 from podling.kubelet.cri_config.environment import (
-    ConfigError,
     EnvSources,
     FileKey,
     FoundInFile,
@@ -28,8 +27,8 @@ from podling.kubelet.plan.resize import told_of
 from podling.kubelet.plan.restart import definition_hash
 from podling.kubelet.pod.actions import StartContainer
 from podling.kubelet.pod.containers import ContainerType, all_containers
-from podling.kubelet.pod.directories import PodDirectory
-from podling.kubelet.pod.faults import StartError, refused
+from podling.kubelet.pod.directories import PodDirectory, log_path
+from podling.kubelet.pod.faults import ConfigError, StartError, refused
 from podling.kubelet.pod.observed import ContainerState, ObservedContainer
 from podling.kubelet.volumes.container_mounts import container_mounts
 from podling.kubelet.volumes.env_files import read_env_files

@@ -15,7 +15,7 @@ from podling.client.retry import GrowingWait
 from podling.cri.grpc import cri_pb2 as pb
 from podling.cri.interface import NOT_FOUND, RuntimeFault
 from podling.kubelet.cri_config.dns import dns_warnings, hostname_and_domain
-from podling.kubelet.cri_config.environment import ConfigError, field_path, field_paths
+from podling.kubelet.cri_config.environment import field_path, field_paths
 from podling.kubelet.cri_config.sandbox import host_network_hosts_file, hosts_file, sandbox_config
 from podling.kubelet.plan.containers import stop_after_failed_hook
 from podling.kubelet.plan.ending import MINIMUM_GRACE
@@ -33,7 +33,7 @@ from podling.kubelet.pod.actions import (
 )
 from podling.kubelet.pod.containers import all_containers
 from podling.kubelet.pod.directories import PodDirectory
-from podling.kubelet.pod.faults import StartError, refused, rpc_text
+from podling.kubelet.pod.faults import ConfigError, StartError, refused, rpc_text
 from podling.kubelet.pod.observed import ObservedSandbox
 from podling.kubelet.pod.runtime_handler import runtime_handler
 from podling.kubelet.pod.user_namespaces import check_handler, user_namespace

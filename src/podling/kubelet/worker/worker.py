@@ -37,6 +37,7 @@ from podling.kubelet.pod.observed import ObservedPod, Termination
 from podling.kubelet.pod.termination_message import termination_message
 from podling.kubelet.probes.pod_probes import PodProbes
 from podling.kubelet.status.conditions import EPHEMERAL_STARTED, OWNED, SCHEDULED
+from podling.kubelet.status.container_status import status_changes_at
 from podling.kubelet.status.events import status_events
 from podling.kubelet.status.pod_status import pod_status
 from podling.kubelet.status.writer import StatusWriter, is_about_to_change
@@ -286,7 +287,7 @@ class PodWorker:
             # Before it is said: the scheduler gives the room away as soon as it hears of it.
             self._share.release()
         self._publish(pod, status)
-        return decided.wake_at
+        return min(filter(None, (decided.wake_at, status_changes_at(pod, observed, now))), default=None)
 
     def _follow_life(self, decided: Plan, tasks: asyncio.TaskGroup) -> None:
         """What each part of a pod's life means for all that is not in the runtime."""

@@ -2,7 +2,8 @@
 
 import pytest
 
-from podling.apiserver.authn.authenticators import ANONYMOUS, authenticate
+from podling.apiserver.authn.authenticators import authenticate
+from podling.apiserver.request.context import ANONYMOUS
 from podling.apiserver.request.request import Request, User
 from podling.model.errors import StatusError
 

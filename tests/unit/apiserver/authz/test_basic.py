@@ -2,9 +2,9 @@
 
 import pytest
 
-from podling.apiserver.authn.authenticators import ANONYMOUS
 from podling.apiserver.authn.tokens import SERVICE_ACCOUNTS
 from podling.apiserver.authz.authorizers import BasicAuthorizer, Decision
+from podling.apiserver.request.context import ANONYMOUS
 from podling.apiserver.request.request import User, request_info
 
 ALLOW, NONE = Decision.ALLOW, Decision.NO_OPINION

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from podling.apiserver.authn.authenticators import AUTHENTICATED, UNAUTHENTICATED
 from podling.apiserver.authz.authorizers import ALLOW, MASTERS, NO_OPINION, MastersAuthorizer, Opinion
-from podling.apiserver.authz.impersonation import NODE_NAME, Impersonation, account_of, impersonate, node_of
+from podling.apiserver.authz.impersonation import NODE_NAME, account_of, impersonate, node_of
+from podling.apiserver.request.context import AUTHENTICATED, UNAUTHENTICATED, Impersonation
 from podling.apiserver.request.request import RequestInfo, User, request_info
 from podling.model.errors import StatusError
 

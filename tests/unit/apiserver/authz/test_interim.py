@@ -2,7 +2,6 @@
 
 import pytest
 
-from podling.apiserver.authn.authenticators import ANONYMOUS, AUTHENTICATED
 from podling.apiserver.authz.authorizers import (
     MASTERS,
     AuthenticatedAuthorizer,
@@ -10,6 +9,7 @@ from podling.apiserver.authz.authorizers import (
     MastersAuthorizer,
     PublicPathsAuthorizer,
 )
+from podling.apiserver.request.context import ANONYMOUS, AUTHENTICATED
 from podling.apiserver.request.request import User, request_info
 
 ALLOW, NONE = Decision.ALLOW, Decision.NO_OPINION

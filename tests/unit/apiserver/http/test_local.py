@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from podling.apiserver.authn.authenticators import AUTHENTICATED
 from podling.apiserver.http.local import LocalTransport
+from podling.apiserver.request.context import AUTHENTICATED
 from podling.apiserver.request.request import User
 from podling.client.client import Client
 from podling.model.errors import StatusError

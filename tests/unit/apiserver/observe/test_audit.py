@@ -8,9 +8,8 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from podling.apiserver.authz.impersonation import Impersonation
 from podling.apiserver.observe.audit import AuditLog, source_ips
-from podling.apiserver.request.context import RequestContext
+from podling.apiserver.request.context import Impersonation, RequestContext
 from podling.apiserver.request.request import Request, User, parse_query, request_info
 
 

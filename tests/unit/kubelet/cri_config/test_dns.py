@@ -9,7 +9,7 @@ from podling.kubelet.cri_config.dns import (
     pod_resolver,
     sandbox_hostname,
 )
-from podling.kubelet.cri_config.environment import ConfigError
+from podling.kubelet.pod.faults import ConfigError
 from podling.kubelet.pod.node_facts import NodeFacts, Resolver
 from podling.model.types.pod import PodDNSConfig, PodDNSConfigOption
 

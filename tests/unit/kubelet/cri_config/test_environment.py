@@ -4,7 +4,6 @@ import msgspec
 import pytest
 
 from podling.kubelet.cri_config.environment import (
-    ConfigError,
     EnvSources,
     FileKey,
     FoundInFile,
@@ -12,6 +11,7 @@ from podling.kubelet.cri_config.environment import (
     referenced_files,
     referenced_objects,
 )
+from podling.kubelet.pod.faults import ConfigError
 from podling.kubelet.pod.node_facts import NodeFacts
 from podling.model.quantity import Quantity
 from podling.model.types.container import (

@@ -3,7 +3,6 @@ from __future__ import annotations
 import pytest
 
 from podling.cri.grpc import cri_pb2 as pb
-from podling.kubelet.cri_config.environment import ConfigError
 from podling.kubelet.cri_config.security import (
     NODES_USERS,
     ImageUser,
@@ -11,6 +10,7 @@ from podling.kubelet.cri_config.security import (
     namespace_options,
     sandbox_security,
 )
+from podling.kubelet.pod.faults import ConfigError
 from podling.model.types.container import AppArmorProfile, Capabilities, SeccompProfile, SecurityContext
 from podling.model.types.pod import PodSecurityContext
 

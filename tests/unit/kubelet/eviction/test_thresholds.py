@@ -11,11 +11,9 @@ import pytest
 from podling.kubelet.config import KubeletConfig
 from podling.kubelet.eviction.thresholds import (
     ALLOCATABLE_MEMORY,
-    DISK_PRESSURE,
     IMAGEFS,
     IMAGEFS_INODES,
     MEMORY,
-    MEMORY_PRESSURE,
     NODEFS,
     NODEFS_INODES,
     PIDS,
@@ -28,6 +26,7 @@ from podling.kubelet.eviction.thresholds import (
     parse_amount,
     thresholds,
 )
+from podling.kubelet.node.pressure import DISK_PRESSURE, MEMORY_PRESSURE
 
 NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 MI = 1 << 20

@@ -6,7 +6,6 @@ from datetime import UTC, datetime
 
 import pytest
 
-from podling.kubelet.eviction.thresholds import Pressure
 from podling.kubelet.node.pressure import MEMORY_TAINT, NodePressure
 from podling.kubelet.plan.admission import Refusal
 from podling.model.quantity import Quantity
@@ -40,6 +39,6 @@ CRITICAL = Pod(spec=PodSpec(containers=[Container(name="c")], priority=2_000_000
 )
 def test_who_is_taken(conditions: tuple[str, ...], pod: Pod, taken: bool) -> None:
     pressure = NodePressure()
-    pressure.now = Pressure(seen=dict.fromkeys(conditions, NOW))
+    pressure.conditions = frozenset(conditions)
     told = f"The node had condition: [{' '.join(sorted(conditions))}]. "
     assert pressure.refusal(pod) == (None if taken else Refusal("Evicted", told))

@@ -14,6 +14,7 @@ from msgspec.structs import replace
 from podling.kubelet.plan.plan import plan
 from podling.kubelet.pod.lifecycle import PodState
 from podling.kubelet.pod.observed import ProbeResult, Termination
+from podling.kubelet.status.container_status import status_changes_at
 from podling.model.gates import Gates
 from podling.model.time import rfc3339
 from podling.model.types.container import ExecAction, Lifecycle, LifecycleHandler
@@ -289,7 +290,11 @@ def test_nothing_starts_before_the_volumes_are_there(scene):
 
 def test_the_worker_wakes_to_show_a_crash_loop_then_to_end_it(scene):
     pod = scene.pod("a")
-    wakes = [plan(pod, scene.observed(pod, f"a=exit1~2@{age}"), scene.NOW).wake_at for age in (1, 2)]
+    wakes = []
+    for age in (1, 2):
+        observed = scene.observed(pod, f"a=exit1~2@{age}")
+        times = plan(pod, observed, scene.NOW).wake_at, status_changes_at(pod, observed, scene.NOW)
+        wakes.append(min(time for time in times if time))
     assert wakes == [scene.NOW + timedelta(seconds=1), scene.NOW + timedelta(seconds=18)]
 
 

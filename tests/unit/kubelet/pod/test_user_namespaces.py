@@ -11,7 +11,7 @@ import pytest
 
 from podling.cri.grpc import cri_pb2 as pb
 from podling.cri.interface import RuntimeFeatures
-from podling.kubelet.cri_config.environment import ConfigError
+from podling.kubelet.pod.faults import ConfigError
 from podling.kubelet.pod.user_namespaces import LENGTH, RANGES, check_handler, user_namespace
 from podling.model.types.meta import ObjectMeta
 from podling.model.types.pod import Pod, PodSpec

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from podling.cri.grpc import cri_pb2 as pb
-from podling.kubelet.cri_config.environment import ConfigError
 from podling.kubelet.pod.actions import StartContainer
 from podling.kubelet.pod.containers import ContainerType
 from podling.kubelet.pod.directories import PodDirectory
+from podling.kubelet.pod.faults import ConfigError
 from podling.kubelet.volumes.container_mounts import MountSources, container_mounts
 from podling.kubelet.volumes.set_up import MountedVolume
 from podling.model.types.container import Container, VolumeDevice, VolumeMount
