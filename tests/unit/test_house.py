@@ -1,0 +1,95 @@
+"""The shape of the source is kept: layers are described, topics are files, citations are real."""
+
+from __future__ import annotations
+
+import ast
+import re
+import subprocess
+import sys
+import tomllib
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+PACKAGE = ROOT / "src/podling"
+SOURCES = sorted(path for path in PACKAGE.rglob("*.py") if not path.stem.endswith("_pb2"))
+TESTS = sorted((ROOT / "tests").rglob("*.py"))
+DECISIONS = ROOT / "docs/decisions"
+CONTRACTS = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"]
+LAYERS = {
+    container: [name for layer in contract["layers"] for name in re.split(r"\s*\|\s*", layer)]
+    for contract in CONTRACTS
+    if contract["type"] == "layers"
+    for container in contract["containers"]
+}
+LONGEST_FILE = 550
+MOST_FILES_WALKED, MOST_CALLS_LEAVING = 150, 0.33
+"""Of a pod from its POST until it is Ready; the aims are 110 and 0.25."""
+PRIVATE_USED_ONCE = 0.27
+"""The part of all functions that are private and named in one place only; the aim is 0.12."""
+
+
+@pytest.mark.parametrize("container", LAYERS)
+def test_the_page_describes_each_layer_in_order(container: str) -> None:
+    part = container.rpartition(".")[2]
+    page = (ROOT / "docs/architecture.md").read_text()
+    section = page.partition(f"(`{part}/`)")[2].partition("\n## ")[0]
+    assert re.findall(r"^- `(\w+)`", section, re.MULTILINE) == LAYERS[container]
+
+
+def test_the_page_describes_each_part() -> None:
+    page = (ROOT / "docs/architecture.md").read_text()
+    section = page.partition("## The parts")[2].partition("\n## ")[0]
+    parts = {path.name for path in PACKAGE.iterdir() if (path / "__init__.py").exists()}
+    named = re.findall(r"^- `(\w+)/`(?: and `(\w+)/`)?", section, re.MULTILINE)
+    assert {name for names in named for name in names if name} == parts
+
+
+def test_each_requirement_cited_stands_in_the_list() -> None:
+    page = (ROOT / "docs/requirements.md").read_text()
+    known = {
+        f"R-{area}-{number}"
+        for area, section in re.findall(r"^## R-(\w+)(.*?)(?=^## |\Z)", page, re.MULTILINE | re.DOTALL)
+        for number in re.findall(r"^(\d+)\.", section, re.MULTILINE)
+    }
+    cited = Counter(
+        name for path in [*SOURCES, *TESTS] for name in re.findall(r"\bR-[A-Z]+-\d+\b", path.read_text())
+    )
+    assert cited and cited.keys() <= known
+
+
+def test_the_index_of_decisions_has_each_with_its_title() -> None:
+    index = (DECISIONS / "README.md").read_text()
+    for path in DECISIONS.glob("[0-9]*.md"):
+        title = path.read_text().partition("\n")[0].removeprefix("# ")
+        assert f"- [{title}]({path.name})" in index
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=lambda path: str(path.relative_to(PACKAGE)))
+def test_a_file_is_one_topic(path: Path) -> None:
+    assert len(path.read_text().splitlines()) <= LONGEST_FILE
+
+
+def test_few_functions_are_private_and_used_once() -> None:
+    """A helper that is called once and carries no rule of its own hides its lines."""
+    functions = once = 0
+    for path in SOURCES:
+        text = path.read_text()
+        names = Counter(re.findall(r"\b_\w+\b", text))
+        for node in ast.walk(ast.parse(text)):
+            if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+                functions += 1
+                is_private = node.name.startswith("_") and not node.name.startswith("__")
+                once += is_private and names[node.name] == 2
+    assert once / functions <= PRIVATE_USED_ONCE
+
+
+def test_a_pod_walks_through_few_files() -> None:
+    done = subprocess.run(
+        [sys.executable, ROOT / "scripts/walk.py"], capture_output=True, text=True, check=True, timeout=60
+    )
+    pod = done.stdout.splitlines()[2].split("|")
+    assert int(pod[3]) <= MOST_FILES_WALKED
+    assert int(pod[6].rstrip(" %")) <= 100 * MOST_CALLS_LEAVING
