@@ -41,6 +41,7 @@ from podling.kubelet.kubelet import Kubelet
 from podling.kubelet.server.server import Peer
 from podling.machine.pki import Authority
 from podling.machine.start import listener, machine_address, writing
+from podling.model.rules.status import is_condition_true
 from podling.model.time import Clock, SystemClock
 from podling.model.types.core import ServiceAccount
 from podling.model.types.meta import KubeObject
@@ -174,4 +175,4 @@ async def _until(
 
 
 def _is_ready(node: Node) -> bool:
-    return any(c.type == "Ready" and c.status == "True" for c in node.status.conditions)
+    return is_condition_true(node.status.conditions, "Ready")

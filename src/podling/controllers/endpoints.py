@@ -20,6 +20,7 @@ from podling.client.informer import Informer
 from podling.client.workqueue import WorkQueue
 from podling.controllers.controller import Key, gone_is_done
 from podling.model.rules.resources import is_sidecar
+from podling.model.rules.status import is_condition_true, is_terminal
 from podling.model.types.container import ContainerPort
 from podling.model.types.discovery import EndpointSlice
 from podling.model.types.meta import KubeObject, ObjectMeta
@@ -50,13 +51,13 @@ def is_behind(service: Service, pod: Pod, *, terminating: bool) -> bool:
     labels = pod.metadata.labels
     if not selector or any(labels.get(key) != value for key, value in selector.items()):
         return False
-    if not pod.status.pod_ip or pod.status.phase in ("Succeeded", "Failed"):
+    if not pod.status.pod_ip or is_terminal(pod):
         return False
     return terminating or service.spec.publish_not_ready_addresses or not pod.metadata.deletion_timestamp
 
 
 def is_ready(pod: Pod) -> bool:
-    return any(c.type == "Ready" and c.status == "True" for c in pod.status.conditions)
+    return is_condition_true(pod.status.conditions, "Ready")
 
 
 def ports_of(service: Service, pod: Pod) -> tuple[Port, ...]:

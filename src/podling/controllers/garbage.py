@@ -31,13 +31,13 @@ from podling.client.workqueue import WorkQueue
 from podling.controllers.controller import Key, gone_is_done
 from podling.controllers.disruption import disrupt
 from podling.model.errors import StatusError
+from podling.model.rules.status import is_terminal
 from podling.model.scheme import RESOURCES, Resource, by_kind
 from podling.model.time import Clock
 from podling.model.types.meta import KubeObject, ObjectMeta, OwnerReference
 from podling.model.types.node import Node
 from podling.model.types.pod import Pod
 
-OVER = ("Succeeded", "Failed")
 THRESHOLD = 12_500
 """Pods that are over and are kept."""
 QUARANTINE = timedelta(seconds=40)
@@ -98,7 +98,7 @@ class PodGC:
     async def _remove(self, pod: Pod, *, orphaned: bool = False) -> None:
         meta = pod.metadata
         with gone_is_done():
-            if orphaned and pod.status.phase not in OVER:
+            if orphaned and not is_terminal(pod):
                 await disrupt(self._client, pod, REASON, MESSAGE, self._clock.now(), phase="Failed")
             await self._client.delete(Pod, meta.name, meta.namespace, grace_seconds=0, uid=meta.uid)
 
@@ -116,7 +116,7 @@ class PodGC:
         if new is None:
             self._over.discard(key)
             return
-        if new.status.phase in OVER and key not in self._over:
+        if is_terminal(new) and key not in self._over:
             self._over.add(key)
             if len(self._over) > self._threshold:
                 self.queue.add(SWEEP)

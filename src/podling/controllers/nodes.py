@@ -33,6 +33,7 @@ from podling.model.rules.placement import (
     UNSCHEDULABLE,
     tolerates,
 )
+from podling.model.rules.status import is_condition_true
 from podling.model.time import Clock, parse_optional, rfc3339
 from podling.model.types.coordination import Lease
 from podling.model.types.node import Node, NodeCondition, NodeStatus, Taint
@@ -242,7 +243,7 @@ class NodeLifecycle:
     async def _mark_pods(self, node: Node) -> None:
         """No pod is known to be ready on a node nobody hears of."""
         for pod in tuple(self._pods.items()):
-            ready = any(c.type == "Ready" and c.status == "True" for c in pod.status.conditions)
+            ready = is_condition_true(pod.status.conditions, "Ready")
             if pod.spec.node_name == node.metadata.name and ready:
                 await self._mark(pod)
 

@@ -15,7 +15,8 @@ from podling.client.client import Client
 from podling.client.informer import Informers
 from podling.client.workqueue import WorkQueue
 from podling.controllers.controller import Key, gone_is_done
-from podling.model.rules.quota import OVER, in_scope, total, usable, usage
+from podling.model.rules.quota import in_scope, total, usable, usage
+from podling.model.rules.status import is_terminal
 from podling.model.scheme import RESOURCES, resource_of
 from podling.model.types.core import ResourceQuota, ResourceQuotaStatus
 from podling.model.types.meta import KubeObject
@@ -90,5 +91,5 @@ class ResourceQuotas:
 def _frees(old: KubeObject, new: KubeObject) -> bool:
     """Whether a change may make less of what is used."""
     if isinstance(old, Pod) and isinstance(new, Pod):
-        return old.status.phase not in OVER and new.status.phase in OVER
+        return not is_terminal(old) and is_terminal(new)
     return resource_of(type(old)).plural == "services"

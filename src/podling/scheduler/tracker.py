@@ -8,6 +8,7 @@ from collections.abc import Callable
 
 from msgspec.structs import replace
 
+from podling.model.rules.status import is_terminal
 from podling.model.types.core import Namespace
 from podling.model.types.node import Node
 from podling.model.types.pod import Pod, PodSpec
@@ -24,8 +25,6 @@ from podling.scheduler.queue import (
     PodLeft,
     SchedulingQueue,
 )
-
-FINISHED = ("Succeeded", "Failed")
 
 
 class Tracker:
@@ -89,7 +88,7 @@ class Tracker:
             pod.spec.scheduler_name == self._name
             and not pod.spec.scheduling_gates
             and not pod.metadata.deletion_timestamp
-            and pod.status.phase not in FINISHED
+            and not is_terminal(pod)
         )
 
     def _pending(self, old: Pod | None, new: Pod) -> None:
@@ -115,7 +114,7 @@ class Tracker:
         if waiting is not None:
             self._cluster.nominate(waiting.pod, "")
             self._queue.drop(uid)
-        if pod.status.phase in FINISHED:
+        if is_terminal(pod):
             self._gone(pod)
             return
         known = self._cluster.pod(uid)

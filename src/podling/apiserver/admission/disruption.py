@@ -11,6 +11,7 @@ from typing import Any
 
 from podling.apiserver.admission.chain import Attributes, Objects
 from podling.model.errors import Cause, StatusError, forbidden
+from podling.model.rules.status import is_condition_true, is_terminal
 from podling.model.selectors import from_label_selector
 from podling.model.time import Clock, rfc3339
 from podling.model.types.pod import Pod
@@ -61,12 +62,12 @@ class DisruptionBudgets:
 
 def _is_free_to_go(pod: Pod) -> bool:
     """A pod that serves nobody is evicted whatever the budget."""
-    return bool(pod.metadata.deletion_timestamp) or pod.status.phase in ("Succeeded", "Failed", "Pending")
+    return bool(pod.metadata.deletion_timestamp) or is_terminal(pod) or pod.status.phase == "Pending"
 
 
 def _unhealthy_may_go(budget: PodDisruptionBudget, pod: Pod) -> bool:
     """Whether a pod that is not ready may go without being counted."""
-    if any(c.type == "Ready" and c.status == "True" for c in pod.status.conditions):
+    if is_condition_true(pod.status.conditions, "Ready"):
         return False
     if budget.spec.unhealthy_pod_eviction_policy == "AlwaysAllow":
         return True

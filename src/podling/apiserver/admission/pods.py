@@ -28,6 +28,7 @@ from podling.apiserver.admission.chain import Attributes, Objects
 from podling.apiserver.request.objects import Find
 from podling.apiserver.store.object_meta import NAME_ALPHABET
 from podling.model.rules.placement import needed_to_change
+from podling.model.rules.status import MIRROR
 from podling.model.types.container import Container, VolumeMount
 from podling.model.types.core import ServiceAccount
 from podling.model.types.core import ServiceAccount as Account
@@ -257,7 +258,6 @@ def _sources() -> list[VolumeProjection]:
 
 
 DEFAULT = "default"
-MIRROR_ANNOTATION = "kubernetes.io/config.mirror"
 
 
 class ServiceAccountPlugin:
@@ -267,7 +267,7 @@ class ServiceAccountPlugin:
         self._mount_tokens = mount_tokens
 
     async def admit(self, attributes: Attributes, new: Any, old: Any) -> None:
-        if attributes.is_for("pods", "CREATE") and MIRROR_ANNOTATION not in new.metadata.annotations:
+        if attributes.is_for("pods", "CREATE") and MIRROR not in new.metadata.annotations:
             self._admit_pod(attributes, new)
 
     def _admit_pod(self, attributes: Attributes, pod: Pod) -> None:

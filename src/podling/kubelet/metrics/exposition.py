@@ -26,6 +26,7 @@ from podling.kubelet.metrics.counters import (
     managed_ephemeral_containers,
 )
 from podling.kubelet.stats.summary import ContainerStats, CPUStats, MemoryStats, PodStats, Summary, SwapStats
+from podling.model.rules.status import MIRROR, is_terminal
 from podling.model.time import parse_time
 from podling.model.types.pod import Pod
 from podling.process.metrics import stall_metrics
@@ -157,8 +158,6 @@ def _seconds(time: str) -> float:
 
 
 TEXT_FORMAT = "text/plain; version=0.0.4; charset=utf-8"
-MIRROR = "kubernetes.io/config.mirror"
-ENDED = ("Succeeded", "Failed")
 
 Source = Callable[[], Iterable[Metric]]
 
@@ -199,7 +198,7 @@ def node_metrics(config: KubeletConfig, pods: Sequence[Pod], running: Iterable[s
     yield states
     for metric, chosen in (
         ("kubelet_desired_pods", list(pods)),
-        ("kubelet_active_pods", [pod for pod in pods if pod.status.phase not in ENDED]),
+        ("kubelet_active_pods", [pod for pod in pods if not is_terminal(pod)]),
     ):
         family = GaugeMetricFamily(metric, "Number of pods the kubelet is to run.", labels=["static"])
         static = sum(MIRROR in pod.metadata.annotations for pod in chosen)

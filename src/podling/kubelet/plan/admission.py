@@ -26,6 +26,7 @@ from podling.kubelet.pod.containers import all_containers
 from podling.model.quantity import Quantity
 from podling.model.rules.placement import NO_EXECUTE, ports_collide, selects, tolerates
 from podling.model.rules.resources import BEST_EFFORT, BURSTABLE, GUARANTEED, pod_requests, qos_class
+from podling.model.rules.status import MIRROR
 from podling.model.types.container import AppArmorProfile, ResourceList
 from podling.model.types.node import Node
 from podling.model.types.pod import Pod, PodSecurityContext
@@ -33,7 +34,6 @@ from podling.model.types.pod import Pod, PodSecurityContext
 PODS = "pods"
 OS_LABEL = "kubernetes.io/os"
 CONFIG_SOURCE, API_SOURCE = "kubernetes.io/config.source", "api"
-MIRROR = "kubernetes.io/config.mirror"
 SYSTEM_CRITICAL_PRIORITY = 2_000_000_000
 _ZERO = Quantity("0")
 _OF_KUBERNETES = (PODS, "cpu", "memory", "ephemeral-storage")

@@ -13,13 +13,13 @@ from podling.kubelet.plan.restart import restarts
 from podling.kubelet.pod.containers import NEVER, ContainerType, init_containers
 from podling.kubelet.pod.lifecycle import PodState
 from podling.kubelet.pod.observed import ObservedContainer, ObservedPod
+from podling.model.rules.status import TERMINAL
 from podling.model.time import parse_time
 from podling.model.types.container import Container
 from podling.model.types.pod import Pod
 
 SUCCEEDED = "Succeeded"
 FAILED = "Failed"
-TERMINAL = (SUCCEEDED, FAILED)
 MINIMUM_GRACE = 2
 DEFAULT_GRACE = 30
 DEADLINE_EXCEEDED = "DeadlineExceeded"

@@ -25,10 +25,10 @@ import msgspec
 
 from podling.client.client import Client
 from podling.kubelet.node.reporter import NodeReporter
-from podling.kubelet.plan.admission import MIRROR
 from podling.kubelet.static_pods.files import CONFIG_HASH, ManifestDirectory
 from podling.kubelet.worker.workers import PodWorkers
 from podling.model.errors import StatusError
+from podling.model.rules.status import MIRROR
 from podling.model.types.meta import ObjectMeta, OwnerReference
 from podling.model.types.node import Node
 from podling.model.types.pod import Pod

@@ -14,7 +14,7 @@ from datetime import datetime
 
 import msgspec
 
-from podling.kubelet.plan.ending import FAILED, SUCCEEDED, TERMINAL, Ending, ending
+from podling.kubelet.plan.ending import FAILED, SUCCEEDED, Ending, ending
 from podling.kubelet.plan.past import with_past
 from podling.kubelet.plan.resize import RESIZABLE, actuated_whole, whole
 from podling.kubelet.plan.restart import policy_restarts
@@ -24,6 +24,7 @@ from podling.kubelet.pod.observed import ObservedPod
 from podling.kubelet.status.conditions import Facts, pod_conditions, resize_conditions, round_condition
 from podling.kubelet.status.container_status import Moment, container_status, lose, never_begin
 from podling.model.rules.resources import qos_class
+from podling.model.rules.status import TERMINAL
 from podling.model.time import rfc3339
 from podling.model.types.container import Container, EphemeralContainer, ResourceList, ResourceRequirements
 from podling.model.types.pod import Pod

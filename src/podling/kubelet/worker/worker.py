@@ -27,7 +27,7 @@ from msgspec.structs import replace
 
 from podling.cri.interface import EventKind, RuntimeEvent
 from podling.kubelet.plan.admission import Refusal, is_static
-from podling.kubelet.plan.ending import FAILED, TERMINAL
+from podling.kubelet.plan.ending import FAILED
 from podling.kubelet.plan.plan import plan
 from podling.kubelet.pod.actions import Action, Finish, Plan, RemoveContainer, ResizePod
 from podling.kubelet.pod.containers import all_containers
@@ -49,6 +49,7 @@ from podling.kubelet.worker.observe import RuntimePod
 from podling.kubelet.worker.record import PodRecord
 from podling.kubelet.worker.resources import PodShare
 from podling.model.rules.resources import with_volume_containers
+from podling.model.rules.status import TERMINAL
 from podling.model.types.pod import Pod
 from podling.model.types.pod_status import PodStatus
 

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping
 
 from podling.model.quantity import Quantity
 from podling.model.rules.resources import BEST_EFFORT, pod_limits, pod_requests, qos_class
+from podling.model.rules.status import is_terminal
 from podling.model.scheme import Resource, resource_of
 from podling.model.types.core import ResourceQuotaSpec, ScopedResourceSelectorRequirement
 from podling.model.types.meta import KubeObject
@@ -30,7 +31,6 @@ OBJECTS = frozenset(
     )
 )
 """Core resources with a name of their own in quotas, beside `count/`."""
-OVER = ("Succeeded", "Failed")
 
 
 def usage(obj: KubeObject) -> Usage:
@@ -40,7 +40,7 @@ def usage(obj: KubeObject) -> Usage:
     if not resource.group and resource.plural in OBJECTS:
         used[resource.plural] = ONE
     if isinstance(obj, Pod):
-        used.update({} if obj.status.phase in OVER else _pod_usage(obj))
+        used.update({} if is_terminal(obj) else _pod_usage(obj))
     elif isinstance(obj, Service):
         used.update(_service_usage(obj))
     return used

@@ -18,10 +18,10 @@ import msgspec
 from podling.apiserver.kinds.kind import Members, Part
 from podling.apiserver.rules import metadata
 from podling.apiserver.rules.field import difference, forbidden
-from podling.apiserver.rules.pod.annotations import MIRROR
 from podling.apiserver.rules.pod.spec import validate_pod
 from podling.model.errors import Cause, StatusError, conflict, not_found
 from podling.model.gates import DEFAULT_GATES, Gates
+from podling.model.rules.status import MIRROR
 from podling.model.types.container import Container, EphemeralContainer, EphemeralContainerCommon
 from podling.model.types.meta import ObjectMeta
 from podling.model.types.pod import Pod, PodDebugContainer

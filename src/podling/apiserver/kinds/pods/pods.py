@@ -40,6 +40,7 @@ from podling.model.errors import Cause
 from podling.model.gates import DEFAULT_GATES, Gates
 from podling.model.rules.defaults import default_pod, default_pod_spec
 from podling.model.rules.resources import qos_class
+from podling.model.rules.status import is_terminal
 from podling.model.scheme import resource_of
 from podling.model.time import parse_time, rfc3339
 from podling.model.types.meta import DeleteOptions, ObjectMeta
@@ -207,7 +208,7 @@ def _hasten(meta: ObjectMeta, asked: int | None) -> bool:
 
 def _grace(pod: Pod, asked: int | None) -> int:
     """Seconds to end in: none for a pod that runs nowhere."""
-    if not pod.spec.node_name or pod.status.phase in ("Succeeded", "Failed"):
+    if not pod.spec.node_name or is_terminal(pod):
         return 0
     grace = asked if asked is not None else pod.spec.termination_grace_period_seconds
     return 1 if grace is not None and grace < 0 else grace or 0

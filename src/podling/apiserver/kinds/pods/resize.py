@@ -14,12 +14,12 @@ from podling.apiserver.kinds.kind import Part
 from podling.apiserver.kinds.pods.ephemeral import subresource_meta
 from podling.apiserver.rules import metadata
 from podling.apiserver.rules.field import forbidden, invalid
-from podling.apiserver.rules.pod.annotations import MIRROR
 from podling.apiserver.rules.pod.spec import validate_pod
 from podling.model.errors import Cause
 from podling.model.gates import DEFAULT_GATES, Gates
 from podling.model.quantity import Quantity
 from podling.model.rules.resources import is_sidecar, qos_class
+from podling.model.rules.status import MIRROR
 from podling.model.types.container import Container, ResourceRequirements
 from podling.model.types.pod import Pod, PodSpec
 

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 from podling.apiserver.kinds.columns import AGE, NAME, NONE, age, or_none
 from podling.apiserver.kinds.kind import Column
 from podling.model.rules.resources import with_volume_containers
+from podling.model.rules.status import is_condition_true, is_terminal
 from podling.model.types.container import Container
 from podling.model.types.pod import Pod
 from podling.model.types.pod_status import ContainerState, ContainerStatus
@@ -58,7 +59,7 @@ def summarize(pod: Pod) -> Summary:
     init = _init(pod)
     sidecars = sum(is_sidecar(container) for container in pod.spec.init_containers)
     phrase, ready, tally = init.phrase or _scheduled_phrase(pod), init.ready, init.all
-    if not init.phrase or is_condition_true(pod, "Initialized"):
+    if not init.phrase or is_condition_true(pod.status.conditions, "Initialized"):
         phrase, more, tally = _containers(pod, phrase, init.sidecars)
         ready += more
     return Summary(_deleted(pod, phrase), ready, len(pod.spec.containers) + sidecars, tally)
@@ -66,10 +67,6 @@ def summarize(pod: Pod) -> Summary:
 
 def is_sidecar(container: Container) -> bool:
     return container.restart_policy == "Always"
-
-
-def is_condition_true(pod: Pod, type: str) -> bool:
-    return any(c.type == type and c.status == "True" for c in pod.status.conditions)
 
 
 def _scheduled_phrase(pod: Pod) -> str:
@@ -123,7 +120,7 @@ def _containers(pod: Pod, phrase: str, tally: Tally) -> tuple[str, int, Tally]:
         elif status.ready and state.running is not None:
             ready += 1
     if phrase == "Completed" and ready:
-        phrase = "Running" if is_condition_true(pod, "Ready") else "NotReady"
+        phrase = "Running" if is_condition_true(pod.status.conditions, "Ready") else "NotReady"
     return phrase, ready, tally
 
 
@@ -132,7 +129,7 @@ def _deleted(pod: Pod, phrase: str) -> str:
         return phrase
     if pod.status.reason == NODE_LOST:
         return "Unknown"
-    return phrase if pod.status.phase in ("Succeeded", "Failed") else "Terminating"
+    return phrase if is_terminal(pod) else "Terminating"
 
 
 COLUMNS = (
@@ -165,5 +162,5 @@ def pod_row(pod: Pod, now: datetime) -> list[Any]:
 
 def _readiness_gates(pod: Pod) -> str:
     gates = pod.spec.readiness_gates
-    met = sum(is_condition_true(pod, gate.condition_type) for gate in gates)
+    met = sum(is_condition_true(pod.status.conditions, gate.condition_type) for gate in gates)
     return f"{met}/{len(gates)}" if gates else NONE

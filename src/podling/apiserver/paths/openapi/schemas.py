@@ -70,7 +70,6 @@ SCALARS: Mapping[str, Schema] = {
 _TIMES = {"date-time": TIME, "micro-time": MICRO_TIME}
 _PACKAGES = {
     meta.__name__: META,
-    meta.__name__: META,
     errors.__name__: META,
     coordination.__name__: "io.k8s.api.coordination.v1",
     authentication.__name__: "io.k8s.api.authentication.v1",

@@ -15,9 +15,9 @@ from podling.apiserver.rules.field import forbidden, invalid
 from podling.apiserver.rules.paths import validate_descending
 from podling.apiserver.rules.scheduling import validate_tolerations
 from podling.model.errors import Cause
+from podling.model.rules.status import MIRROR
 from podling.model.types.pod import PodSpec, Toleration
 
-MIRROR = "kubernetes.io/config.mirror"
 TOLERATIONS = "scheduler.alpha.kubernetes.io/tolerations"
 DELETION_COST = "controller.kubernetes.io/pod-deletion-cost"
 POD_SECCOMP = "seccomp.security.alpha.kubernetes.io/pod"
