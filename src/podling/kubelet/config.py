@@ -1,4 +1,4 @@
-"""What a kubelet is told when it is built: names, places and limits. Nothing here changes while it runs."""
+"""The kubelet's configuration: names, places and limits. It is fixed when the kubelet is built."""
 
 from __future__ import annotations
 

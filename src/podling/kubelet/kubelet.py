@@ -1,4 +1,4 @@
-"""The kubelet: the node's registration and heartbeats, and a worker for each pod bound to it.
+"""Builds the kubelet's parts and runs them: the node's registration and lease, and a worker for each pod.
 
 informer (pods of this node) ──▶ worker of the pod ◀── runtime events, by container id
                                      │

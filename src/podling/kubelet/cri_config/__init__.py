@@ -1,1 +1,1 @@
-"""From a pod to the CRI's messages: sandbox, containers, environment, security."""
+"""Turns a pod into the CRI's messages: sandbox, container, environment, security context."""

@@ -1,13 +1,10 @@
-"""A container's configuration for the runtime, exactly as a kubelet writes it. Pure.
+"""The CRI's ContainerConfig, with its labels, annotations and resources, as Kubernetes' kubelet writes it.
+Pure.
 
-What the kubelet writes on sandboxes and containers, by which it knows them again (R-INIT-11, R-DBG-3).
-
-Labels and annotations are upstream's names; five are podling's own: the container's type as a label, the
-failures in a row that came before an instance (`backoff.py`), the round it was made in (`rounds.py`), the
-resources it was made with, and its stop signal, which not every runtime keeps.
-
-A container's share of the node, as CRI wants it: CPU shares and quota, memory limit, huge pages, and who
-is killed first when memory runs out.
+A kubelet that restarts recognizes sandboxes and containers by their labels and annotations (R-INIT-11,
+R-DBG-3). Their names are Kubernetes', except for five of podling's own: the container type (a label), the
+number of consecutive failures before the instance (`plan/restart.py`), its restart generation
+(`plan/rounds.py`), the resources it was created with, and its stop signal, which not every runtime keeps.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A pod's names: its own, and how it finds those of others (dnsPolicy, dnsConfig). Pure."""
+"""A pod's host name, and its resolver from dnsPolicy and dnsConfig. Pure."""
 
 from __future__ import annotations
 

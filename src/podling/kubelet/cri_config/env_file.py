@@ -1,12 +1,12 @@
-"""The files variables are taken from (`fileKeyRef`, KEP-3721): a narrow part of the shell's own syntax, so
-that a shell reads the same from them.
+"""The parser of the files that `fileKeyRef` takes variables from (KEP-3721). Pure: lines in, a value out.
 
-    NAME='value'          as it stands between the quotes, which may be several lines
-    NAME='value' # why    what follows the value is a comment, as are lines that begin with #
+The format is a subset of the shell's, which a shell reads with the same result:
+
+    NAME='value'          the text between the quotes, which may span lines
+    NAME='value' # why    a comment after a value; lines that begin with # are comments, too
     NAME= 'value'         empty: to a shell this is a command with an empty variable
 
-Reading ends at the name that is looked for: what is wrong after it goes unnoticed. Pure: lines in, a
-value out.
+Reading stops at the wanted name, so errors after it are not found.
 """
 
 from __future__ import annotations

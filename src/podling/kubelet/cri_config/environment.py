@@ -1,21 +1,9 @@
-"""A container's environment: envFrom first, then env in its order, each value seeing the ones before it.
-Pure: the ConfigMaps and Secrets, and what files say, are handed in.
+"""A container's environment variables. Pure: ConfigMaps, Secrets, Services and the contents of files are
+passed in.
 
-`$(NAME)` in commands, arguments and environment values.
-
-A reference to a name that is not defined stays as it is, `$$` is a dollar sign, so `$$(NAME)` is never
-expanded.
-
-Where a container is in its pod's spec, as events say it: `spec.initContainers{name}`. Pure.
-
-The variables by which containers find services (enableServiceLinks). Pure.
-
-For each service with a cluster address: `NAME_SERVICE_HOST`, `NAME_SERVICE_PORT` (that of its first port),
-`NAME_SERVICE_PORT_PORTNAME`, and those that Docker's links once set (`NAME_PORT_80_TCP_ADDR` …). The API
-server's own service is told of always, as clients inside pods look for it there and nowhere else.
-
-Facts about a pod for its own containers: fieldRef and resourceFieldRef, as environment variables have
-them.
+The order is service variables (enableServiceLinks), envFrom, env; a later one replaces an earlier one of its
+name. Values of env may refer to earlier variables as `$(NAME)`, as commands, arguments and subPathExpr do.
+The sources of valueFrom (fieldRef, resourceFieldRef) are resolved here as well.
 """
 
 from __future__ import annotations

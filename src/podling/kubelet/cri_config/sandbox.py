@@ -1,7 +1,4 @@
-"""A pod's /etc/hosts, as every kubelet writes it. Pure.
-
-A pod sandbox's configuration for the runtime, exactly as a kubelet writes it. Pure.
-"""
+"""The CRI's PodSandboxConfig and the pod's /etc/hosts, as Kubernetes' kubelet writes them. Pure."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""The security contexts of a pod and its containers, as CRI wants them: the container's own words first, then
-the pod's.
+"""The CRI's security contexts of a pod and its containers. Pure.
 
-Also the one check that is the kubelet's: runAsNonRoot against the user the image says.
+A field of the container's securityContext wins over the same field of the pod's. The check of runAsNonRoot
+against the image's user is here, as only the kubelet knows that user.
 """
 
 from __future__ import annotations

@@ -1,1 +1,1 @@
-"""Pods that take more than the node has to give go, before the node itself gives in (R-SYS-5)."""
+"""Node-pressure eviction: pods are ended before the node runs out of a resource (R-SYS-5)."""

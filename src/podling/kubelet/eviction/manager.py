@@ -1,12 +1,11 @@
-"""Looks every ten seconds whether the node has enough left; says so when not, and ends pods until it has.
+"""The eviction manager: every ten seconds it checks what the node has left, and evicts pods until it is
+enough.
 
 read ▸ pods over their own limits: evict those ▸ thresholds crossed? ▸ reclaim (dead containers, images)
      ▸ rank ▸ evict one ▸ wait until it is gone ▸ read again
 
-Room cannot be waited for as an event: no kernel tells that a file system is nearly full. A look costs some
-tens of microseconds; pods are only measured when there is something to decide about them.
-
-The node's pods to the one who evicts them: workers end them, the node's object says that it happens.
+No kernel reports that a file system is nearly full, so the manager polls. A reading takes some tens of
+microseconds; pods are only measured when a threshold is crossed or a pod has limits.
 """
 
 from __future__ import annotations

@@ -1,12 +1,7 @@
-"""Whom to evict first. Pure.
+"""Which pod is evicted first, which pods exceed their own local storage limits, and the messages. Pure.
 
-Whoever uses more than it asked for goes before whoever does not; then the lesser priority; then whoever is
-furthest above what it asked for. Process ids are asked for by nobody: there only priority and number count.
-
-What an evicted pod is told, in Kubernetes' words. Pure.
-
-Pods that have written more to the node's disk than they may: more than a volume, the pod or one of its
-containers is allowed. Pure.
+Pods that use more than they request are evicted before those that do not; then lower priority first; then the
+largest use above the request. Process ids cannot be requested, so there only priority and number decide.
 """
 
 from __future__ import annotations

@@ -1,10 +1,8 @@
-"""What the node must have left, and which of it is not. Pure.
+"""Eviction thresholds, and the readings they are compared with.
 
-A threshold is crossed when less is available than it says; a soft one counts once that has lasted for its
-grace period. One that was crossed is only over when its minimum reclaim is available on top.
-
-How much the node has left, read from the kernel: a few files and two questions to file systems, some tens
-of microseconds.
+A threshold is crossed when less is available than it says. A soft one counts after its grace period. A
+crossed one ends when its minimum reclaim is available in addition. `NodeReadings` reads a few files and asks
+two file systems, which takes some tens of microseconds; the rest is pure.
 """
 
 from __future__ import annotations

@@ -1,1 +1,1 @@
-"""Files of a place that pods write to, handled by root so that no other file is ever touched."""
+"""Walking, reading and removing files that pods may have written, without touching any other file."""

@@ -1,7 +1,7 @@
-"""Opening a file that somebody else may have put there: a regular one, or none.
+"""Opening a regular file at a path that a pod can write to.
 
-It is looked at before it is opened, and what is opened is what was looked at. To open a pipe, or a device,
-may last for ever or do something by itself.
+The file is first opened with O_PATH and checked, and then opened again through that descriptor, so that it
+cannot be replaced in between. Opening a pipe or a device would block for ever or have side effects.
 """
 
 from __future__ import annotations

@@ -1,5 +1,7 @@
-"""Walking and removing what a pod may have made: linear in the number of files, with as many descriptors for
-a tree of any depth, following no link and entering no mount.
+"""Walking and removing a directory tree that a pod may have made.
+
+The time is linear in the number of files, the number of open descriptors does not depend on the depth, no
+symbolic link is followed and no mount is entered.
 """
 
 from __future__ import annotations

@@ -1,9 +1,10 @@
-"""The way from a directory down into it, by descriptors, however deep it leads.
+"""The path from a directory down to one of its descendants, as open descriptors, however deep it is.
 
-A name is resolved in the directory above it and never as a link, so whoever renames directories meanwhile
-changes what is found, not where the kubelet works. A pod decides how deep its directories are and all pods
-share the descriptors of one process: those far above are closed on the way down, and opened again on the way
-up, as the parent of what is below, if that is still the directory it was.
+Each name is resolved in the open directory above it and never as a symbolic link. Renaming a directory
+meanwhile can change what is found, but cannot lead the kubelet out of the tree. A pod decides how deep its
+directories are, and all pods share the descriptors of one process. So only the KEPT lowest directories stay
+open. A higher one is opened again on the way up, as the parent of the directory below it, and only if it is
+still the same directory.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""What a cgroup of the kubelet's is allowed: a pod's, a QoS class's, all pods' together. Pure.
+"""The limits of a cgroup: of one pod, of a QoS class, and of all pods together. Pure.
 
-A pod's cgroup has the pod's effective resources (R-INIT-9), so that whatever runs in it, ephemeral containers
-included, can never take more than the pod asked for (R-EPH-12).
+A pod's cgroup has the pod's effective resources (R-INIT-9). Everything in the pod runs below it, ephemeral
+containers included, so no container can take more than the pod asked for (R-EPH-12).
 """
 
 from __future__ import annotations

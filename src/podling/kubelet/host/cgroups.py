@@ -1,15 +1,14 @@
-"""The pods' cgroups: where each is, what it is allowed, and how it goes away, on cgroup v1, hybrid and v2.
+"""The cgroups of pods: where each is, which files limit it, and how it is removed, on cgroup v1, hybrid and
+v2.
 
-The layout is upstream's cgroupfs driver: a pod lives at `<root>/pod<uid>` when its QoS class is Guaranteed,
-else at `<root>/burstable/pod<uid>` or `<root>/besteffort/pod<uid>`. The kubelet makes a pod's cgroups before
-its sandbox, in those hierarchies that limit something; the runtime makes what is missing below and elsewhere;
-the kubelet removes all of it after the pod.
+The layout is that of Kubernetes' cgroupfs driver: a pod's cgroup is `<root>/pod<uid>` when its QoS class is
+Guaranteed, else `<root>/burstable/pod<uid>` or `<root>/besteffort/pod<uid>`. Before it creates a pod's
+sandbox, the kubelet makes the pod's cgroup in each hierarchy that limits something. The runtime makes the
+containers' cgroups below it. After the pod the kubelet removes all of them.
 
-Which files of a cgroup say what it is allowed, in each kind of hierarchy. Pure.
-
-v1      a hierarchy a controller          cpu.shares, memory.limit_in_bytes ...
+v1      a hierarchy for each controller   cpu.shares, memory.limit_in_bytes ...
 v2      one hierarchy                     cpu.weight, memory.max ...
-hybrid  both at once; each controller is in one of them, and its files are of that hierarchy's version
+hybrid  both; each controller is in one of them, and its files are those of that hierarchy's version
 """
 
 from __future__ import annotations

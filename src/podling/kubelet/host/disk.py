@@ -1,4 +1,8 @@
-"""Disk: how much of a file system is left, and how much a directory takes of it."""
+"""Disk usage: what a file system has left, and what a directory takes of it.
+
+A pod may have so many files that walking them takes minutes. `Measured` therefore remembers sizes, and leaves
+directories that take long to a thread of its own.
+"""
 
 from __future__ import annotations
 

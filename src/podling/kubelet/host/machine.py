@@ -1,4 +1,4 @@
-"""What the kubelet reports about the machine it runs on, read once from the kernel's files."""
+"""Facts about the machine for the Node object, read from the kernel's files when the kubelet starts."""
 
 from __future__ import annotations
 

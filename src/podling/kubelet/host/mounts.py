@@ -1,7 +1,7 @@
-"""The three mount calls the kubelet makes itself: a tmpfs, a bind mount, and taking either away again.
+"""The mount calls that the kubelet makes itself: tmpfs, bind mount, image overlay, and unmount.
 
-Python's `os` has no mount; `mount` and `umount2` of the C library are called directly, which costs
-microseconds where running mount(8) costs milliseconds on the way of every pod with a secret.
+Python's `os` has no mount. The C library's `mount` and `umount2` are called directly, which takes
+microseconds; running mount(8) would add milliseconds to the start of every pod that has a secret.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""From the kernel's files to numbers: cgroups of either version, /proc. Pure.
+"""CPU, memory, pressure, processes and network interfaces, read from the files of cgroups (v1 and v2) and
+/proc.
 
-A cgroup is given as its files, by name; what is missing is not known, and what nobody can read is 0.
-
-Reads the files of cgroups and processes.
+The functions are pure: they turn the text of files into numbers. A value whose file is missing is None; a
+counter that is missing in a file is 0. `CgroupReader` reads the files.
 """
 
 from __future__ import annotations

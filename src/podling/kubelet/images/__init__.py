@@ -1,1 +1,1 @@
-"""Images on the node: pulled, kept and collected."""
+"""Images on the node: pulling, and image garbage collection."""

@@ -1,11 +1,9 @@
-"""Removes images when their file system fills up: every five minutes it is looked at, as Kubernetes' kubelet
-does, and at once when eviction asks for room.
+"""Image garbage collection, every five minutes as in Kubernetes, and at once when eviction needs disk.
 
-Which images go, and when: decided from what is known of them. Pure.
-
-Above the high mark of the file system images are removed until it is down at the low mark: those nobody has
-used for longest first, and never one that a container was made from or a volume is, that is pinned, or that
-is new here.
+When the images' file system is fuller than the high threshold, images are removed until it is at the low one,
+least recently used first. An image that a container was made from, that is a volume of a pod, that is pinned,
+or that is younger than MINIMUM_AGE stays. The decisions are pure functions; `ImageCollector` carries them
+out.
 """
 
 from __future__ import annotations

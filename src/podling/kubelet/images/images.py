@@ -1,17 +1,12 @@
-"""Sees to it that a container's image is on the node: pull policies, pull secrets, pulls shared by all who
-wait.
+"""Makes a container's image present on the node: pull policy, pull secrets, and who may use a present image.
 
-Whether and when to try again is the planner's decision; here one attempt is made and its failure named. What
-was once seen to be present is remembered, so that a pod of known images asks the runtime nothing; when the
-runtime turns out to have lost one (creating a container says NOT_FOUND), `forget` makes the next attempt look
-again.
+`Images.ensure` makes one attempt; the planner decides when to try again. Images seen once are remembered, so
+that a pod of known images asks the runtime nothing. When creating a container fails with NOT_FOUND, `forget`
+makes the next attempt ask the runtime again.
 
-Who may use an image that is on the node: whoever could have pulled it.
-
-An image that was pulled with a credential is for pods that bring that credential; others have to pull it
-themselves, and so show the registry theirs. An image nobody pulled here (it was loaded, or came with the
-machine) and one that was pulled without any credential are for everyone. Upstream's policy
-NeverVerifyPreloadedImages. What is known outlives the kubelet in a file: credentials are in it as hashes.
+The policy for present images is Kubernetes' NeverVerifyPreloadedImages: an image that was pulled with a
+credential may be used by pods that have this credential; other pods pull it again, so that the registry
+checks theirs. Images that were preloaded, or pulled without a credential, are for all pods.
 """
 
 from __future__ import annotations

@@ -1,19 +1,12 @@
-"""Pulls that are under way: one for all who want the same image with the same credentials, and for as long as
-somebody does.
+"""Image pulls in progress, shared by all who want the same image with the same credentials.
 
-wanted ▸ shared with one that is under way, or waits its turn ▸ pulled with each credential until one is taken
-    ▸ nobody wants it any more, or it gets on no longer: cancelled, and the runtime stops pulling
+wanted ▸ joins a pull in progress, or waits for its turn ▸ pulled with each credential until one works
+    ▸ nobody wants it any more, or no progress: cancelled, and the runtime stops pulling
 
-Why an image could not be pulled, as statuses and events word it. Pure.
-
-Runtimes name two causes at the beginning of their message; any other failure is ErrImagePull.
-
-Gives up a pull that makes no progress.
-
-A registry that takes a connection and then says nothing would hold up a pull for ever: CRI has no deadline
-for it, and not every runtime has one of its own (containerd has since 1.7). So the runtime is asked now and
-then how far its pulls have come. It does not say which bytes are whose: a pull that hangs beside one that
-gets on is only given up after that one has ended.
+A registry that accepts a connection and sends nothing would hold up a pull for ever: CRI has no deadline for
+pulls, and not every runtime has its own (containerd has since 1.7). So the progress of the runtime's pulls is
+checked. The runtime reports only their sum: a pull that hangs beside one that progresses is given up after
+that one has ended.
 """
 
 from __future__ import annotations

@@ -1,13 +1,9 @@
-"""Pull secrets: what `imagePullSecrets` say about a registry. Pure.
+"""Image references and the credentials of imagePullSecrets that fit them. Pure.
 
-A secret is of type `kubernetes.io/dockerconfigjson` (key `.dockerconfigjson`) or the older
-`kubernetes.io/dockercfg`. A secret that cannot be read is as good as none, as with Kubernetes: the pull then
-fails and says so.
-
-Image names as users write them: the default tag, and which registry's credentials fit. Pure.
-
-A reference is `[registry/]path[:tag][@digest]`; the first part is a registry when it has a dot or a port or
-is `localhost`, else the image is Docker Hub's.
+A reference is `[registry/]path[:tag][@digest]`. The first part is a registry if it has a dot or a port or is
+`localhost`; else the image is Docker Hub's. A pull secret has the type `kubernetes.io/dockerconfigjson` (key
+`.dockerconfigjson`) or the older `kubernetes.io/dockercfg`. As in Kubernetes, a secret that cannot be parsed
+is ignored, and the pull fails for want of credentials.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""The CRI log format, from its lines to what a client of the log asked to see. Pure.
+"""The CRI log format, from the lines of a file to what a client of the log asked for. Pure.
 
-A line is `<RFC3339Nano> <stdout|stderr> <F|P>[:more tags] <content>`; P (partial) says that the next line of
-the container continues this one.
+A line is `<RFC3339Nano> <stdout|stderr> <F|P>[:more tags] <content>`. P (partial) means that the next line of
+the same stream continues this one.
 """
 
 from __future__ import annotations

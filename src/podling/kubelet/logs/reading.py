@@ -1,16 +1,10 @@
-"""A container's log, from its file to a client: the end of it or all of it, and what is still being written.
+"""Reading a container's log: all of it or its end, and optionally what is still being written.
 
-Following waits for inotify, never for a timer. The file is read to its end, then again whenever its directory
-changes; after a rotation (another file has its name) the old one is read out first. It is over when the
-container has ended and the runtime has closed the file.
-
-One log as it is read: its older parts, oldest first, then the file that is being written, and on into the
-next one when that is rotated. Whoever reads on misses nothing, however often it is rotated meanwhile.
-
-Who waits for a log to grow: one inotify for all followers, as a user may have few (128 on most
+A log consists of the parts that rotation has made, oldest first, and the file being written. A reader that is
+in the middle when the log is rotated finishes the old file and goes on with the new one. Following waits for
+inotify events of the log's directory instead of polling. It ends when the container has exited and the
+runtime has closed the file. All followers share one inotify instance, as a user may have few (128 on most
 machines).
-
-The log of one container: where it is, and who knows when it is complete.
 """
 
 from __future__ import annotations

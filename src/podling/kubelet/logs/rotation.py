@@ -1,17 +1,14 @@
-"""Looks at the logs of all running containers every ten seconds, as Kubernetes' kubelet does, and rotates
-those that have grown too long.
+"""Log rotation: every ten seconds the kubelet checks the sizes of the logs of running containers.
 
 rename the log ▸ the runtime opens a new one ▸ the next time: compress the part, remove the oldest
 
-Every write of a container could be heard of instead; asking for sizes now and then costs less than that.
-Between the renaming and the opening the runtime writes on into the renamed file, so nothing is lost.
-
-The files one log is in, and what is to be done with them. Pure.
-
-0.log                        what is being written
-0.log.20260102-030405        the part before it, as it was when it was rotated
-0.log.20260102-020304.gz     older ones
+0.log                        being written
+0.log.20260102-030405        the part before it, named by the time it was rotated
+0.log.20260102-020304.gz     older parts
 0.log.20260102-030405.tmp    a part while it is compressed
+
+Between the rename and the reopening the runtime still writes to the renamed file, so nothing is lost. inotify
+would report every write; checking sizes periodically costs less.
 """
 
 from __future__ import annotations

@@ -1,1 +1,1 @@
-"""The kubelet's numbers in Prometheus' text format, under the names Kubernetes gives them."""
+"""The kubelet's metrics under Kubernetes' names: the counters, and their text for `/metrics`."""

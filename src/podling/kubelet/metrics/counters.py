@@ -1,13 +1,6 @@
-"""A runtime whose calls are counted and timed: kubelet_runtime_operations_*.
+"""What the kubelet counts: containers (R-EPH-9), pods, and calls to the runtime.
 
-What the kubelet counts of the containers it starts (R-EPH-9), under the names of Kubernetes' metrics.
-Counted here and nowhere else; whoever serves metrics reads it.
-
-Durations counted by how long they were: plain numbers while they come about, a metric when somebody
-asks.
-
-What the kubelet counts of its pods. Counted in plain numbers as it happens; who serves metrics names
-them.
+Counters are plain numbers while the kubelet runs. `exposition.py` gives them their metric names at a scrape.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""`/metrics`: what the kubelet has counted, and `/metrics/probes`. Read at each scrape, from where it is
-kept.
+"""The bodies of `/metrics`, `/metrics/probes`, `/metrics/resource` and `/metrics/cadvisor`.
 
-The summary as metrics: `/metrics/resource`, which autoscalers read, and `/metrics/cadvisor`.
+The first two show the kubelet's counters, the last two the summary of `stats/`. Every function reads its
+numbers at the scrape; nothing is copied before.
 """
 
 from __future__ import annotations

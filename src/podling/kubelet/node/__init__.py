@@ -1,1 +1,1 @@
-"""The node itself: what it reports of its machine, that it is alive, and what all pods on it share."""
+"""The Node object and its lease, and what all pods of the node share."""

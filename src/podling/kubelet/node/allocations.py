@@ -1,7 +1,7 @@
-"""What of the node is given to which pod: the pods it has taken, with the resources each was promised.
+"""The resources that are allocated to each pod of the node, and the resizes that wait for resources.
 
-A pod has what it was admitted with until it is resized; one that cannot be resized yet is tried again as soon
-as another gives something back. The only one who adds up; all that is decided about it is in `planning/`.
+A pod keeps what it was admitted with until it is resized. A deferred resize is judged again whenever another
+pod gives resources back. Sums are kept here only; the decisions are the pure functions of `plan/`.
 """
 
 from __future__ import annotations

@@ -1,9 +1,6 @@
-"""What the runtime can do, asked when somebody first needs to know; another may serve the socket once it was
-away.
+"""Features: what the node declares in `status.declaredFeatures`, and what the runtime supports.
 
-What a control plane of another version cannot take for granted of a node: `status.declaredFeatures`. Pure.
-
-Only what is new in Kubernetes v1.36 is declared; what a release later is everybody's leaves the list.
+Only what is new in Kubernetes v1.36 is declared; a feature that all supported versions have leaves the list.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The pressure that the node is under: the eviction manager writes it, pod admission reads it."""
+"""The node's pressure conditions: the eviction manager sets them, pod admission reads them."""
 
 from __future__ import annotations
 

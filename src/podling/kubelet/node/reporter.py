@@ -1,9 +1,7 @@
-"""The node's heartbeat: a Lease in `kube-node-lease`, renewed every ten seconds.
+"""Registers the Node, keeps its status current, and renews its Lease.
 
-Registers the node and keeps its status true: when something changed at once, else every few minutes.
-
-That the kubelet is alive is said by the lease (`lease.py`), which costs next to nothing; the status itself is
-only written when there is something to say.
+The Lease in `kube-node-lease` is the heartbeat, as it costs little to write. The status is patched at once
+when something changed, else every few minutes.
 """
 
 from __future__ import annotations

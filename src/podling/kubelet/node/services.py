@@ -1,4 +1,4 @@
-"""The services the node's containers are told of: one watch for the kubelet, whatever the number of pods."""
+"""The services that containers get variables for: one informer for the node, however many pods it has."""
 
 from __future__ import annotations
 

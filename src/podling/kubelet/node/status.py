@@ -1,6 +1,6 @@
-"""The Node a kubelet reports: labels, capacity, conditions, in Kubernetes' words. Pure.
+"""The Node object as the kubelet reports it: labels, capacity, allocatable, conditions. Pure.
 
-The conditions' reasons and messages are those every client of Kubernetes knows.
+Reasons and messages of the conditions are Kubernetes' own, as clients match on them.
 """
 
 from __future__ import annotations

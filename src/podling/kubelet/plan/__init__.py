@@ -1,1 +1,1 @@
-"""The planner, pure: from the pod, what was observed and the time to the next actions."""
+"""The planner, pure: from the pod, what was observed and the time, to the next actions."""

@@ -1,19 +1,11 @@
-"""Whether the node takes a pod: what only the node can know at the moment the pod arrives. Pure.
+"""Pod admission on the node: whether it can run the pod, and which pods a critical one preempts. Pure.
 
-The scheduler asked the same questions, but of what it knew then; and a pod may name its node itself. A pod
-that is not taken ends as Failed with Kubernetes' own reason: OutOfcpu, OutOfpods, NodeAffinity, NodePorts ...
+The scheduler checked resources, ports and taints with what it knew then, and a pod may name its node without
+a scheduler. A pod that is refused fails with Kubernetes' reason: OutOfcpu, OutOfpods, NodeAffinity, NodePorts
+... So does one whose AppArmor profile, groups policy or sysctls the node cannot or may not enforce.
 
-What of a pod's security the node cannot enforce: such a pod is refused rather than run without. Pure.
-
-Which pods make room for a critical one. Pure.
-
-As few as will do, and of the least protected QoS class that has enough: Guaranteed pods only for what all
-others together cannot give, then Burstable, then BestEffort.
-
-Kernel settings a pod asks for that this node does not let it have. Pure.
-
-Safe ones belong to one of the pod's own namespaces and harm nobody else; others have to be allowed on the
-node by name or by prefix (`kernel.shm*`).
+As few pods as possible are preempted: Guaranteed ones only for what all others cannot free, then Burstable,
+then BestEffort.
 """
 
 from __future__ import annotations

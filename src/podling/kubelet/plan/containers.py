@@ -1,13 +1,13 @@
-"""Initialization: init containers one at a time in order, sidecars started in order and kept running
-(R-INIT-1, 4, 6); before them the volume containers, all together (R-VOL-1).
+"""What the containers of a running pod need next: initialization first, then keeping each container alive.
+Pure.
 
-What has been done is read from the newest sandbox alone: a new sandbox begins at the first init container.
-Within it, initialization is known to be over by its record, by an app container that lives, or by every init
-container's success.
+Init containers run one at a time in order; sidecars start in order and keep running (R-INIT-1, 4, 6); volume
+containers run before them, all together (R-VOL-1). A new sandbox begins at the first init container. In a
+sandbox, initialization is complete when it is recorded so, when an app container lives, or when every init
+container has succeeded.
 
-Keeping one container alive: start it, start it again after a back-off, replace it when its definition
-changed or a probe gave it up. When it may start at all is decided by the callers (`init_plan.py`,
-`pod_plan.py`).
+A container is started, started again after its back-off, and replaced when its definition changed or a probe
+gave it up (`keep`).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A plan being made: collects actions and times. What is in flight already is never asked for again."""
+"""A plan being made: collects actions and wake-up times, and leaves out what is already in flight."""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
-"""Why and how a pod ends: deleted, already over, over just now, past its deadline, or told so by the node.
+"""Why and how a pod ends: deleted, phase already terminal, containers done, deadline exceeded, or told by the
+node.
 
-One function answers for the planner and for the status, so that both always see the same end.
+Planner and status both ask `ending`, so that they always agree.
 """
 
 from __future__ import annotations

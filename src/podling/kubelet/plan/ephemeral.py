@@ -1,9 +1,8 @@
-"""Ephemeral containers: each entry of the list is started once, in whatever state the rest of the pod is, and
-never again (R-EPH-3). Where entries may be removed (R-EPH-11, R-DBG-1), one that has gone is stopped and then
-let go, after which its name is free.
+"""Ephemeral containers: each entry is started once, whatever state the rest of the pod is in (R-EPH-3). Pure.
 
-An entry added under the name of one that was removed is a new one: it is told from the instances of the old
-by its definition, or by this kubelet having stopped them for it.
+Where entries may be removed (R-EPH-11, R-DBG-1), the container of a removed entry is stopped and its instance
+removed; then the name can be used again. A new entry under that name is told from the old one by its
+definition, or by this kubelet having stopped the instance for its removal.
 """
 
 from __future__ import annotations

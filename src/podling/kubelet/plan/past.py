@@ -1,7 +1,8 @@
-"""What has run by the pod's status and is not in the runtime any more, because that was emptied, or lost what
-it had with its disk: it ended. Pure.
+"""Containers that ran according to the pod's status and that the runtime does not have any more. They count
+as ended. Pure.
 
-So a container that is not to run again does not, whoever has forgotten it, and an ephemeral one never does.
+The runtime may have been emptied, or have lost its disk. A container that is not to be restarted is then not
+started again, and an ephemeral container never is.
 """
 
 from __future__ import annotations

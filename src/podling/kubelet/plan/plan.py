@@ -1,22 +1,13 @@
 """What to do next for one pod: desired + observed + now → actions. Pure; R-INIT and R-EPH are decided here.
 
-Read `plan` from top to bottom. A pod that must end is torn down; a pod whose sandbox will not do gets
-another; else its ephemeral containers, then its init containers in order, then, all at once, its app
-containers are given what they need.
+Read `plan` first. A pod that must end is torn down. A pod without a usable sandbox gets a new one (R-INIT-4).
+Else its ephemeral containers, then its init containers in order, then all app containers at once are kept
+running.
 
-Which dead instances are let go (R-INIT-10). Of each container the newest dead one is kept, as by
-Kubernetes' kubelet: for its log and status when nothing of that name runs, for `logs --previous` and
-lastState when something does. A node short of disk keeps none of a pod that is over.
-
-Stopping what runs of a pod, in order: everything but sidecars at once, then sidecars one by one from the
-last to the first, then the sandboxes (R-INIT-6). preStop hooks do not wait for their container's turn: all of
-them begin at once.
-
-Used for every reason a pod or its sandbox ends. Each step is planned once the one before it is seen to be
-done.
-
-Which sandbox the pod should have: whether the newest will do, and what leads to one that does
-(R-INIT-4).
+A teardown stops everything but sidecars at once, then sidecars from the last to the first, then the sandboxes
+(R-INIT-6); each step is planned when the one before is seen to be done. preStop hooks of all containers begin
+at once. Of each container the newest dead instance is kept (R-INIT-10), for its log, `logs --previous` and
+lastState.
 """
 
 from __future__ import annotations

@@ -1,16 +1,13 @@
-"""Resizing a pod in place: whether it may have what it asks for now, and what that means for its containers.
-Pure.
+"""In-place resize of a pod: whether the node can give what the spec asks for, and what the containers need
+then. Pure.
 
-    spec ──(judge)──▶ allocated ──(the runtime is told)──▶ actuated
+    spec ──(judge)──▶ allocated ──(ResizePod)──▶ actuated
       │                                   │
       └ PodResizePending while they       └ PodResizeInProgress while they differ
         differ: Deferred, Infeasible
 
-Only CPU and memory can be resized, of the pod as a whole and of all containers but the ephemeral ones; one
-that does not run yet, or no more, has nothing to be told.
-
-When the runtime and the pod's cgroup are told of resources that were given to the pod. What must restart
-for it is stopped by `container_plan.py`.
+Only CPU and memory can be resized, of the pod as a whole and of all containers but the ephemeral ones. A
+container that does not run needs nothing. One that must restart for its resize is stopped by `containers.py`.
 """
 
 from __future__ import annotations

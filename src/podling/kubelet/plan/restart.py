@@ -1,12 +1,9 @@
-"""Whether a container that has ended is started again: restart policies, of the pod and of the container.
+"""Whether and when a container that has ended is started again: restart policies and back-off. Pure.
 
-How long to wait before trying again, as a pure function of what is recorded (R-INIT-2): 10 s, doubling,
-at most 5 min.
-
-Nothing is kept in memory. Each instance of a container carries, as an annotation, the number of failures in
-a row that came before it; the delay after it ends follows from that number and its own times. The first
-failure costs no delay, and an instance that ran for more than ten minutes clears the record, as in
-Kubernetes.
+The back-off is 10 s, doubled with each failure, at most 5 min (R-INIT-2). It is computed from what is
+recorded and not kept in memory: each instance is annotated with the number of consecutive failures before it.
+As in Kubernetes, the first failure causes no delay, and an instance that ran for more than ten minutes resets
+the number.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""RestartAllContainers: a container that ends as one of its rules says ends the pod's round, and the next
-begins at the first init container, in the same sandbox. Pure.
+"""RestartAllContainers: the restart generation ("round") of a pod. Pure.
 
-A round is named by the instance whose end began it, the first of a sandbox by nothing; every instance carries
-the name of the round it was made in. So what belongs to now is read from the runtime alone, whenever a
-kubelet was lost (R-INIT-11). Ephemeral containers take no part.
+A container that exits as one of its rules says ends the round of its pod. The next round begins at the first
+init container, in the same sandbox. The id of a round is the id of the container whose exit triggered it; the
+first round of a sandbox has the id "". Every instance is annotated with the round it was made in, so the
+current round can be read from the runtime alone (R-INIT-11). Ephemeral containers take no part.
 """
 
 from __future__ import annotations

@@ -1,1 +1,1 @@
-"""Around a pod's worker: what it knows, the calls its actions make, its directory, its end."""
+"""Values about one pod that the layers above share: what is observed, the actions, its directory."""

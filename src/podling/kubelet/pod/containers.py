@@ -1,5 +1,6 @@
-"""The four kinds of container a pod can have, and the pod's containers with their kind, in the order of the
-spec."""
+"""The four types of container that a pod can have, and a pod's containers with their types in the spec's
+order.
+"""
 
 from __future__ import annotations
 

@@ -1,14 +1,13 @@
-"""Where a pod's files are: the layout below the kubelet's root directory, as upstream lays it out.
+"""Where the files of a pod are. The layout below the kubelet's root directory is Kubernetes'.
 
-    <root>/pods/<uid>/etc-hosts                                   the hosts file mounted into every container
-    <root>/pods/<uid>/initialized                                 the sandbox whose init containers are all
-    done <root>/pods/<uid>/containers/<container>/<attempt>            the termination message file
+    <root>/pods/<uid>/etc-hosts                                   mounted into every container
+    <root>/pods/<uid>/initialized                                 the sandbox that is initialized (R-INIT-4)
+    <root>/pods/<uid>/containers/<container>/<attempt>            the termination message file
     <root>/pods/<uid>/volumes/kubernetes.io~<plugin>/<volume>     a volume
     <root>/pods/<uid>/volume-subpaths/<volume>/<container>/<n>    a bind mount of part of a volume
     <logs>/<namespace>_<name>_<uid>/<container>/<attempt>.log     the container's log
 
-The `initialized` record (R-INIT-4) is written before the first app container of a sandbox is created and
-survives any crash: it is written to a new file, synced, and renamed.
+`initialized` is written before the first app container of a sandbox is created.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What stops a container from starting, and what a runtime's refusal looks like in events and statuses."""
+"""Why a container or sandbox cannot be started, and a runtime's errors as events and statuses word them."""
 
 from __future__ import annotations
 

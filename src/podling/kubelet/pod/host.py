@@ -1,6 +1,5 @@
-"""A no of the kubelet's server: plain text, and the status Kubernetes' kubelet gives with it.
-
-What the kubelet's server asks of the kubelet.
+"""What the kubelet's server, its logs and its statistics need of the kubelet (`PodHost`), and the errors it
+answers.
 """
 
 from __future__ import annotations

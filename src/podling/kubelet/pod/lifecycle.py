@@ -1,12 +1,11 @@
-"""The life of a pod on a node, as the kubelet's pod workers live it.
+"""The states of a pod on its node, as Kubernetes' pod workers have them.
 
     syncing ──▶ terminating ──▶ terminated ──▶ finished
        │                            ▲
        └───── (nothing runs) ───────┘
 
-syncing: the pod should run. terminating: it must end; containers may still run. terminated: nothing runs,
-logs and status remain. finished: nothing is left on the node. No way leads back: a pod that was told to end
-never runs again.
+syncing: the pod should run. terminating: it must end, and containers may still run. terminated: nothing runs,
+logs and status remain. finished: nothing is left on the node. A pod never goes back to an earlier state.
 """
 
 from __future__ import annotations

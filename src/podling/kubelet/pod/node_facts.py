@@ -1,4 +1,4 @@
-"""What configurations need to know of the node: its addresses, its size, its resolver."""
+"""Facts about the node that sandbox and container configurations depend on: addresses, sizes, resolver."""
 
 from __future__ import annotations
 

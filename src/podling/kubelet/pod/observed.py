@@ -1,10 +1,9 @@
-"""What is known of one pod at one moment: the input of the planner and of the status, apart from the spec.
+"""What is known of one pod at one moment: with the spec, the input of the planner and of the status.
 
-Everything here is a fact read from the runtime, the pod's directory or this kubelet's own recent attempts;
-nothing is a decision. The values are immutable, so a plan and a status made from the same observation always
-agree. Of all of it a kubelet may lose `failures`, `probes`, `in_flight`, `restarting`, `pre_stopped`
-and `ObservedSandbox.stopped` when it dies: a plan made without them is at worst a repetition of something
-harmless (R-INIT-11).
+Every field is a fact read from the runtime, the pod's directory or this kubelet's own recent attempts; none
+is a decision. The values are immutable, so a plan and a status made from one observation agree. When the
+kubelet dies, it loses `failures`, `probes`, `in_flight`, `restarting`, `pre_stopped` and
+`ObservedSandbox.stopped`. A plan made without them repeats at worst something harmless (R-INIT-11).
 """
 
 from __future__ import annotations

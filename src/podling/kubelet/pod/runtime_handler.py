@@ -1,4 +1,4 @@
-"""Which of the runtime's handlers runs a pod: that of its RuntimeClass."""
+"""The runtime handler of a pod, from its RuntimeClass."""
 
 from __future__ import annotations
 

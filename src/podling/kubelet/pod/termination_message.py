@@ -1,9 +1,7 @@
-"""The termination message: what a container leaves behind for its status (R-INIT-3,
-`terminationMessagePath`).
+"""The termination message of a container (R-INIT-3, `terminationMessagePath`).
 
-The kubelet makes the file, the runtime mounts it into the container, and once the container has exited its
-content is the message. With policy FallbackToLogsOnError a failed container that wrote nothing has the end of
-its log instead.
+The kubelet makes the file, the runtime mounts it into the container, and after the exit its content is the
+message. With the policy FallbackToLogsOnError, a failed container that wrote nothing gets the end of its log.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""Which of the node's ids the users of a pod are when it has users of its own (`hostUsers: false`).
+"""The user namespaces of pods (`hostUsers: false`): which ids of the node each pod gets.
 
-Each such pod has 65,536 ids in a row, beginning at a multiple of that, never the node's own first ones and
-shared with no other pod. They are written into the pod's directory, in the form every kubelet writes them,
-before the runtime hears of them; that file alone is the claim: it survives the kubelet, and goes with the
-directory once nothing of the pod is left in the runtime.
+Each such pod gets 65,536 consecutive ids that begin at a multiple of 65,536. The node's own first range is
+never given out, and no two pods share one. The mapping is written to the pod's directory in Kubernetes'
+format before the sandbox is created. That file alone reserves the range: it survives the kubelet, and is
+removed with the directory.
 """
 
 from __future__ import annotations

@@ -1,1 +1,1 @@
-"""Startup, liveness and readiness probes: what they ask (`check.py`), when, and what follows."""
+"""Startup, liveness and readiness probes, and lifecycle hooks."""

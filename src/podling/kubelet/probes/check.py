@@ -1,18 +1,8 @@
-"""Asking a container once how it is: by a command in it, over HTTP, TCP or gRPC.
+"""Runs one probe once: exec, httpGet, tcpSocket or grpc. Hooks use the HTTP part as well.
 
-What asking once can bring: an answer, good or bad, or nothing that says anything of the container.
-
-gRPC's health protocol: `grpc.health.v1.Health/Check`.
-
-Its two messages have one field each, so they are read and written as the wrapper messages that have the same
-form on the wire: the request is a string in field 1, the response a number in field 1.
-
-The port a probe or a hook names: a number, or one of the container's ports by its name.
-
-HTTP GET as probes and hooks do it: no certificate is verified, no connection kept, little of a body read.
-
-A redirect is followed as long as it stays on the host that was asked: another host's health says nothing of
-this container.
+An Outcome is a success or a failure of the container; a ProbeError means that the probe could not be run.
+HTTP verifies no certificate, keeps no connection and reads only the beginning of the body. A redirect is
+followed only on the same host, as another host's health says nothing about this container.
 """
 
 from __future__ import annotations

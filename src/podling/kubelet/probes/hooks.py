@@ -1,9 +1,7 @@
-"""The hooks of one pod: postStart right after a container's start, preStop before it is told to end.
+"""Lifecycle hooks of one pod: postStart after a container's start, preStop before its stop.
 
-A preStop hook runs once for an instance and at most as long as the grace there is; a stop asked again with
-less grace cuts the hook that is under way short.
-
-Doing what a lifecycle hook says: a command in it, an HTTP request to it, or a while of nothing.
+A preStop hook runs once for an instance, and at most for the grace period. A second stop with less grace
+shortens the time of the hook that is running.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""All probes of one pod: a task a probe, begun when its instance runs and ended with it.
+"""All probes of one pod: a task for each probe, from the start of its instance to its end.
 
-The pod's worker calls `follow` whenever it looks at the pod, and reads `results` into what it observes.
+The pod's worker calls `learn` and `follow` at each sync, and reads `results` into the ObservedPod.
 """
 
 from __future__ import annotations

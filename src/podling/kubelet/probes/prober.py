@@ -1,16 +1,14 @@
-"""One probe of one instance, for as long as the instance runs: when to ask, and telling what came of it.
+"""One probe of one container instance: when it is run, and what its outcomes add up to.
 
-wait until started ▸ wait out initialDelaySeconds ▸ ask every periodSeconds ──▶ verdict ──▶ tell
-
-What the outcomes of a probe add up to: thresholds as a state machine. Pure.
+wait until started ▸ wait initialDelaySeconds ▸ run it every periodSeconds ──▶ verdict ──▶ report a change
 
                     successThreshold successes in a row
     UNKNOWN, FAILED ──────────────────────────────────▶ PASSED
                     ◀──────────────────────────────────
                      failureThreshold failures in a row
 
-A readiness probe counts as failed until it has passed, a liveness probe as passed until it has failed; of a
-startup probe nothing is known before either.
+Until the first threshold is reached a readiness probe counts as failed, a liveness probe as passed, and a
+startup probe as unknown.
 """
 
 from __future__ import annotations

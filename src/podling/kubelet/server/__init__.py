@@ -1,1 +1,1 @@
-"""The kubelet's HTTPS server: exec, attach, port-forward, logs, stats and pages."""
+"""The kubelet's HTTPS server: exec, attach, port-forward, logs, stats and metrics."""

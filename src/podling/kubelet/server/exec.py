@@ -1,4 +1,6 @@
-"""`/exec`, `/attach` and `/portForward`: what is asked for, whether it is there, and the streams joined."""
+"""The handlers of `/exec`, `/attach` and `/portForward`: find the container, ask the runtime, join the
+streams.
+"""
 
 from __future__ import annotations
 

@@ -1,8 +1,6 @@
-"""`/containerLogs`: which file it is, and its lines to the client.
+"""`/containerLogs`: parses the request, finds the container's log, and sends its lines.
 
-Which log a client means, and which lines of it: decided from the pod's status and the query. Pure.
-
-The messages are the kubelet's; kubectl shows them as they are.
+Error messages are those of Kubernetes' kubelet, as kubectl shows them unchanged.
 """
 
 from __future__ import annotations

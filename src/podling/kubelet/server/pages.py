@@ -1,12 +1,12 @@
-"""What the kubelet tells of itself and its node: statistics, metrics, configuration.
+"""The pages about the kubelet and its node: statistics, metrics, configuration.
 
-/stats/summary       all of it, as JSON; `?only_cpu_and_memory=true` without disk and network
+/stats/summary       the summary as JSON; `?only_cpu_and_memory=true` leaves out disk and network
 /metrics             what the kubelet counts
 /metrics/resource    CPU and memory of containers, pods and node
-/metrics/cadvisor    the same, and disk and network, under cAdvisor's names
-/metrics/probes      probes by their result
-/runningpods         the pods that run something, by the runtime
-/configz             what the kubelet was told
+/metrics/cadvisor    these with disk and network, under cAdvisor's names
+/metrics/probes      probes by result
+/runningpods         the pods that have running containers, according to the runtime
+/configz             the KubeletConfiguration in effect
 """
 
 from __future__ import annotations

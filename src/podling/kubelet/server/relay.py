@@ -1,16 +1,13 @@
-"""Exec and attach: the client's streams joined with the runtime's, and the exit told the way the client
-understands.
+"""Joins the client's streams with the runtime's, for exec, attach and port-forward.
 
-Ends differ and are kept apart. A client that closes its half of stdin sends end of input. A client that is
-lost sends nothing: the runtime's connection is dropped, and a shell attached to lives on (R-EPH-6). A runtime
-that is lost is a failure told to the client. A client that does not read holds up the container, as a full
-pipe does, but not its end: it is let go as soon as the container's stop has begun. The command can take its
-leave then, and containerd 1.6 stops and removes no container whose output somebody attached has not taken.
+A client that closes its half of stdin sends end of input. A client that is lost sends nothing: the runtime's
+connection is dropped, and an attached shell lives on (R-EPH-6). If the runtime is lost, the client is told of
+a failure. A client that does not read holds up its container, as a full pipe does, but only until the
+container's stop begins: containerd 1.6 does not stop or remove a container whose attached output is not
+taken.
 
-Port-forward: every stream the client opens is joined with one like it at the runtime.
-
-A connection through a port is a pair of streams, data and error, that the runtime finds by their `requestid`;
-here they are only carried, each by itself.
+A connection of a port-forward is a pair of streams, data and error, that the runtime pairs by their
+`requestid`; the kubelet carries each separately.
 """
 
 from __future__ import annotations

@@ -1,17 +1,14 @@
-"""Which attach shows what was printed before it, and from where (R-CLI-3).
+"""Attach with replay: an attach that first shows what the container printed before it (R-CLI-3).
 
-One that asks for it, and the first ever made to an ephemeral container: nobody has seen its output yet, and
-kubectl, which has just made it, cannot say so. Later ones join what is going on, as they do anywhere.
+The replay happens when the client asks for it, and at the first attach to an ephemeral container: nobody has
+seen its output, and kubectl, which has just created it, cannot ask. Output comes from the log and, where it
+must not wait for the end of a line, from the runtime (`replay_output.py`). Input goes to the runtime as in
+any attach.
 
-An attach that also shows what the container printed before it: the output comes from the log and, where it
-must not wait for the end of a line, from the runtime (`output_joint.py`); input goes to the runtime as in any
-attach.
-
-The runtime's output is always read, into bounded memory, however slow the client is: a runtime that is held
-up holds up its container, and containerd does not even stop it then. It is over when the container is, when
-the client goes, or, for a client that has said all it had to say, when the container has nothing more to say
-for a while. The end of a client's input is not passed on (only `stdinOnce` does that): a runtime told of it
-would let go of the outputs, too.
+The runtime's output is always read, into bounded memory, however slow the client is: containerd cannot stop a
+container whose attached output is not taken. The attach ends with the container, with the client, or, for a
+client that has ended its input, after the container has printed nothing for a while. The end of the client's
+input is passed on only for stdinOnce, as a runtime that sees it closes the outputs, too.
 """
 
 from __future__ import annotations

@@ -1,15 +1,11 @@
-"""What an attach shows of a container's log, and of what the runtime says beside it: the log read line by
-line, and the client's outputs, where both come together.
+"""Joins a container's log with the runtime's attach output, so that nothing is missing and nothing is shown
+twice.
 
-Where what a container printed before an attach meets what it prints after: one output stream, from the log
-and from the runtime. Pure.
-
-The log has everything but the line that is being written; the runtime has everything since it was asked, and
-nobody says where in the log that was. So the log speaks first. When both have been quiet for a moment and the
-lines heard from the runtime are the last lines of the log, the two are known to be at the same place: what
-has been heard of the unfinished line is shown, and a terminal goes on *live*, from the runtime. Without a
-terminal the log goes on, as it has every line. A terminal whose client cannot keep up falls *behind*: the log
-goes on after the last line that was shown. Nothing is left out or said twice, however the two raced.
+The log has everything but the unfinished line. The runtime sends everything since the attach began, and does
+not say where in the log that was. So the log is shown first. When both have been quiet for a moment and the
+lines from the runtime are the last lines of the log, both are at the same place: the unfinished line is
+shown, and a terminal goes on *live*, from the runtime. Without a terminal the log goes on, as it has every
+line. A terminal whose client cannot keep up falls *behind*: the log goes on after the last line shown.
 """
 
 from __future__ import annotations

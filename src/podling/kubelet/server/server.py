@@ -1,14 +1,10 @@
-"""The kubelet's HTTPS server: logs, exec, attach, port-forward, as Kubernetes' API server asks a kubelet for
+"""The kubelet's HTTPS server, with the paths that Kubernetes' API server uses, its TLS, and its
+authorization.
+
+A client needs a certificate of the cluster's authority; clients in this process are connected by `joined`.
+Who may do what is asked of the API server with a SubjectAccessReview, as webhook authorization does, and the
+answer is cached. Errors are plain text with the kubelet's status codes; the API server makes a Status of
 them.
-
-Only clients with a certificate of the cluster's authority are answered, and whom this process itself connects
-(`joined`); `allowed` decides which of those. Answers are plain text and status codes as the kubelet gives
-them; the API server makes a Status of them.
-
-Who may ask the kubelet's server: the API server's word, by a SubjectAccessReview, as with webhook
-authorization in Kubernetes; asked once, and kept for a while.
-
-TLS as the kubelet's server speaks it, with a certificate that may be renewed while it does.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Exec, attach and port-forward at the kubelet: the client's upgrade answered, the runtime's streaming URL
-reached.
+"""Upgrades the client's connection and connects to the runtime's streaming URL, for exec, attach,
+port-forward.
 
-The runtime is asked first, so that its refusal is still an HTTP answer. To the runtime it is always SPDY/3.1,
-v4 channels; to the client it is whatever was negotiated.
+The runtime is asked first, so that its refusal can still be an HTTP error. To the runtime the protocol is
+always SPDY/3.1 with v4 channels; to the client it is whatever was negotiated.
 """
 
 from __future__ import annotations

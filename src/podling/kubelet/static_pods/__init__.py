@@ -1,1 +1,1 @@
-"""Static pods: pods of files on the node, which run whatever the API server does, and their mirrors there."""
+"""Static pods: run from manifest files, also without an API server, and shown by mirror pods."""

@@ -1,13 +1,11 @@
-"""The manifests of a directory, or of one file, again whenever one of them changes.
+"""Static pods from manifest files: reads a directory (or one file) again whenever it changes, and parses it.
 
-inotify says that something has changed; all files are then read, so nothing depends on which event came. A
-file that is no pod is named in the log and leaves the others alone.
+inotify only tells that something changed; then all files are read, so the kind of event does not matter. A
+file that is no valid pod is logged and does not affect the others.
 
-From a manifest file to a static pod. Pure: the bytes are handed in.
-
-The file says what a user would tell the API server; what that server would fill in is filled in here, and
-what only a server could look up is refused. Name and uid follow from the node and the file alone, so that a
-kubelet that comes back knows its pods again (R-INIT-11), and a changed file is another pod.
+The API server's defaults are applied here, and fields that need an API server are refused. A pod's name and
+uid depend on the node and the file only, so a restarted kubelet recognizes its pods (R-INIT-11), and a
+changed file is another pod.
 """
 
 from __future__ import annotations

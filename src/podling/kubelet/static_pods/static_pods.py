@@ -1,16 +1,12 @@
-"""Keeps the static pods of a node: a worker for each pod of a file, and its mirror at the API server.
+"""Runs the static pods of the node: a worker for each, and a mirror pod at the API server.
 
     manifests ──┐                      ┌──▶ worker of the pod (one at a time of a name)
                 ├──▶ wake, by name ▶ keep
     mirrors  ───┘                      └──▶ mirror created, deleted
 
-A pod whose file has changed is another pod; it begins when nothing is left of the one before it. The mirror
-follows: it is deleted when its pod is over, and made again when someone else deleted it.
-
-The mirror of a static pod: the object by which the API server and its users know it. Pure.
-
-A mirror is made from the pod and never the other way round. Whoever deletes it gets another; whoever changes
-the pod's file gets a mirror of the new pod.
+A pod whose file has changed is a new pod, and starts when the old one has ended. A mirror pod is made from
+the static pod and never the other way round: one that somebody deletes is created again, and one whose pod
+has ended or changed is deleted.
 """
 
 from __future__ import annotations

@@ -1,1 +1,1 @@
-"""What pods and the node use: read when somebody asks, never kept up by itself."""
+"""What pods and the node use. Everything is read when a client asks; nothing is collected in between."""

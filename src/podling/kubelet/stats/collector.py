@@ -1,5 +1,5 @@
-"""Looks at everything once and makes the summary of it: the runtime says what containers and images take of
-the disk, the kernel's files say the rest. Nothing is looked at unless somebody asks.
+"""Collects what `/stats/summary` shows. The runtime reports the disk usage of containers and images; all
+other numbers come from the kernel's files. Nothing is measured unless a client asks.
 """
 
 from __future__ import annotations

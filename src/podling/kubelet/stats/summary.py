@@ -1,9 +1,7 @@
-"""The answer of `/stats/summary`: stats/v1alpha1, of which only what is known is written.
+"""The types of `/stats/summary` (stats/v1alpha1), and functions that fill them from readings. Pure.
 
-How fast something that only grows has grown of late: between one look and the next.
-
-Numbers as the summary shows them; `stalled` is what the kernel's file of the resource's pressure says, if
-there is one. Pure.
+A field whose value is unknown is left out. `stalled`, where a function takes it, is the text of the kernel's
+pressure file of that resource, or "".
 """
 
 from __future__ import annotations

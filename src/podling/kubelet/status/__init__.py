@@ -1,1 +1,1 @@
-"""From what was observed to the PodStatus (pure), and its writer."""
+"""The PodStatus from what was observed (pure), and its writer."""

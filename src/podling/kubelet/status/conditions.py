@@ -1,12 +1,8 @@
-"""The conditions of a pod that a kubelet owns, in Kubernetes' order and words; those of others are kept as
-they are.
+"""The conditions of a pod that the kubelet owns, in Kubernetes' order and words, and the events of a resize.
+Pure.
 
-An event that a change of status stands for.
-
-How a resize shows: the conditions PodResizePending and PodResizeInProgress, which are there only while
-there is something to say, and the events of their coming and going. Pure.
-
-AllContainersRestarting: what is said of a pod whose containers are all being restarted (`rounds.py`).
+Conditions of other owners are kept as they are. PodResizePending, PodResizeInProgress and
+AllContainersRestarting are present only while they apply, the last one also as False after it has been True.
 """
 
 from __future__ import annotations

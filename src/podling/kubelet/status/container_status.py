@@ -1,14 +1,9 @@
-"""One container's status: what the runtime has of it, what it waits for, and, where the runtime has forgotten
-it, what the pod's status remembered.
+"""One container's status: from the runtime's instances, from what it waits for, and else from the old status.
+Pure.
 
-How long something took, as Go writes a duration in the messages of a kubelet.
-
-What a container that does not run is waiting for, in Kubernetes' words, and when that changes by time
-alone.
-
-An exit or a failed pull is shown as itself for a moment (`backoff.SHOWN`), then as the back-off it led to.
-The planner wakes for these moments too, so that the status says CrashLoopBackOff although nothing else
-happens.
+An exit or a failed pull is shown as itself for a moment (`restart.SHOWN`), then as the back-off it led to.
+`status_changes_at` is that time: the worker wakes for it, so that the status says CrashLoopBackOff although
+nothing else happens.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The events a change of status stands for: what no action reports because nothing is done about it. Pure."""
+"""Events that follow from a change of status, and not from an action of the kubelet. Pure."""
 
 from __future__ import annotations
 

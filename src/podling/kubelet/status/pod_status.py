@@ -1,9 +1,8 @@
-"""The status of a pod, as Kubernetes shows it, from what is observed. Pure.
+"""The PodStatus, with its phase, from what is observed. Pure.
 
-`pod.status` is the newest status known: times, restart counts, addresses and terminal phases are carried over
-from it, so giving it back in changes nothing.
-
-The phase of a pod, from the statuses of its containers. Ephemeral containers do not count (R-EPH-3).
+`pod.status` is the newest known status. Times, restart counts, addresses and terminal phases are carried over
+from it, so passing the result in again changes nothing. Ephemeral containers do not count for the phase
+(R-EPH-3).
 """
 
 from __future__ import annotations

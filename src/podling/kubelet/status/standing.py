@@ -1,4 +1,4 @@
-"""What of a pod's status the API server would refuse to take back stays as it is. Pure."""
+"""Keeps those parts of a pod's status that the API server does not allow to change. Pure."""
 
 from __future__ import annotations
 

@@ -1,21 +1,13 @@
-"""Publishes one pod's status: the newest wins, writes are in order, and nothing waits for them.
+"""Writes one pod's status to the API server, in order; a status that is replaced before it was sent is never
+sent.
 
-A status that is replaced before it was sent is never sent; one that is about to be replaced waits for that, a
-little. What is patched is the difference to what the server is known to have, so that an unchanged status
-costs nothing and what others own is left alone. What the server refuses for good holds up neither the rest of
-the status nor whoever waits for it to be written.
+The patch is the difference to what the server is known to have. So an unchanged status costs nothing, and
+conditions of other owners (PodScheduled, readiness gates) are never touched. A part that the server refuses
+as invalid is left out, so that it holds up neither the rest nor those who wait for `flushed`.
 
-The smallest patch from one pod status to another, for a strategic merge patch of `status`. Pure.
-
-Only what changed is sent, and of the conditions only the changed ones: those that others own (PodScheduled,
-readiness gates) are never touched, and two writers never undo each other's work.
-
-What is left of a status patch without what the API server has refused. Pure.
-
-When a status is worth a write of its own. Pure.
-
-A pod that comes up changes with every call to the runtime, and the next change is milliseconds away: written
-one by one they would cost the pod more of the processor than all else the kubelet does for it (decision 028).
+A starting pod changes with each call to the runtime, milliseconds apart. Such a status waits a little for the
+next one: written one by one, they would cost more CPU than all else the kubelet does for the pod (decision
+028).
 """
 
 from __future__ import annotations

@@ -1,1 +1,1 @@
-"""One file a kind of volume: what is laid out on the node before a pod's containers start."""
+"""The volumes of a pod: set up before its containers start, kept up to date, and torn down."""

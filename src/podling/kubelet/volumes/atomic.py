@@ -1,10 +1,10 @@
-"""Lays a payload out in a directory so that a reader sees either all of the old files or all of the new.
+"""Replaces the files of a volume atomically: a reader sees either all old files or all new ones.
 
-    <volume>/..2026_11_21_05_10_32.x7f2k1/…    the files, in a directory nothing else is written to
+    <volume>/..2026_11_21_05_10_32.x7f2k1/…    the files, in a directory of their own
     <volume>/..data  ->  ..2026_11_21_05_10_32.x7f2k1    swapped by one rename
     <volume>/key     ->  ..data/key             what containers open
 
-The layout is upstream's AtomicWriter's: programs watch `..data` to learn of new content.
+The layout is that of Kubernetes' AtomicWriter, as programs watch `..data` for new content.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""Opening what is inside a volume, and nothing else, whatever its containers do to the volume meanwhile.
+"""Opening a path inside a volume, without leaving it, whatever containers do to the volume meanwhile.
 
-The path is walked one name at a time from the volume's own descriptor and no name is ever followed as a link
-by the kernel: what is opened is what was looked at. Links are read and walked in the same way, so they may
-lead about in the volume; an absolute one, or one that climbs above the volume, leads out of it. A mount of it
-is refused; whoever reads a file takes the volume for all there is, like a process that has it as its root.
+The path is walked one name at a time from the volume's own descriptor, and the kernel follows no symbolic
+link. Links are read and walked here, so they may lead anywhere inside the volume. A link that is absolute or
+climbs above the volume leaves it: `opened`, for mounts, refuses it; `opened_file`, for reading, treats the
+volume as the root directory.
 """
 
 from __future__ import annotations

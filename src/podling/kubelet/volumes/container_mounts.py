@@ -1,8 +1,7 @@
-"""What is mounted into one container: its volume mounts, /etc/hosts, and the termination message file.
+"""The mounts of one container: its volumeMounts, /etc/hosts, and the termination message file.
 
-How far a read-only mount is read-only: `recursiveReadOnly` of a volume mount. Pure.
-
-`subPath` of a volume mount: a file or directory of a volume, bound where no later link can move it.
+A subPath is bind-mounted to a place of the kubelet's own before the container starts, so that a symbolic link
+that is changed later cannot redirect it.
 """
 
 from __future__ import annotations

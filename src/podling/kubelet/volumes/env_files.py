@@ -1,5 +1,6 @@
-"""Reading the variables a container takes from files of its pod's volumes, when it is made: what other
-containers have written until then. The container need not mount the volume."""
+"""Reads the files that `fileKeyRef` takes variables from, out of the pod's volumes, when a container is
+created. The container need not mount the volume.
+"""
 
 from __future__ import annotations
 

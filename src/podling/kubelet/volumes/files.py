@@ -1,12 +1,6 @@
-"""secret volumes and projections. Pure: the object is passed in, None when there is none.
+"""The files of configMap and secret volumes, and the types that all volumes of files share. Pure.
 
-What the volumes made of files have in common: files named by relative paths, and the error that stops a
-mount.
-
-Volumes made of an object's keys: what a configMap or secret volume, or a projection of one, holds.
-Pure.
-
-configMap volumes and projections. Pure: the object is passed in, None when there is none.
+The objects are passed in; None for an object that does not exist.
 """
 
 from __future__ import annotations

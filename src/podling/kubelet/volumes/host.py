@@ -1,9 +1,7 @@
-"""hostPath volumes: a path of the node, of the kind the pod expects.
+"""emptyDir volumes (on disk or in memory) and hostPath volumes.
 
-emptyDir volumes: an empty place that lives as long as the pod, on disk or in memory.
-
-A place has its group and mode before it has its name, so one that is there is ready, and a kubelet that comes
-back leaves it as its containers have made it.
+A new directory gets its group and mode under a temporary name and is then renamed. So a directory that has
+its final name is complete, and a kubelet that restarts leaves it as its containers have changed it.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """`image` volumes (R-VOL-2): the files of an image, read-only.
 
-A runtime that mounts images is told the image in the container's mount. For any other the files are mounted
-here, below the pod's directory, once for each image a volume has had; the runtime holds them under a name
-that says whose they are, so that what a killed kubelet leaves is found.
+A runtime that can mount images gets the image in the container's mount. For any other runtime the kubelet
+mounts the files below the pod's directory, one place for each image that a volume has had. The runtime holds
+the image under a name with the pod's uid, so that what a killed kubelet leaves is found.
 
     <pod>/volumes/kubernetes.io~image/<volume>/<image>    held as podling/<uid>/<volume>/<image>
 """

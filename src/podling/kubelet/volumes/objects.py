@@ -1,14 +1,8 @@
-"""What must be fetched before a pod's volumes can be laid out: which ConfigMaps, Secrets and tokens they are
-made of, and what was found of them. Pure.
+"""The objects that volumes are made of: which ConfigMaps, Secrets and tokens a pod needs, and watching them.
 
-The ConfigMaps and Secrets that volumes on this node are made of, each watched by its name for as long as
-some volume is made of it.
-
-One watch an object, however many pods have it: all a kubelet may ask of a server, and all it wants to know.
-
-The objects one pod's volumes are made of, followed so that the volumes can follow them.
-
-What was laid out is remembered by its resourceVersion: news of what is there already is none.
+`WatchedObjects` has one watch for each object by its name, shared by all pods of the node, as the node
+authorizer permits no wider watch. `Sources` follows the objects of one pod. It compares resourceVersions with
+those the files were written from, so that an event about what is already on disk causes no work.
 """
 
 from __future__ import annotations

@@ -1,12 +1,12 @@
-"""A pod's volumes while it lives here: set up until they are there, kept up to date, and given back once.
+"""The volumes of one pod during its life: set up, kept up to date, and torn down once.
 
     ConfigMap, Secret changed ──┐
-    labels, annotations changed ┼─▶ stale ─▶ read what they are made of ─▶ lay out (a thread) ─▶ wait
+    labels, annotations changed ┼─▶ stale ─▶ read the objects ─▶ write the files (a thread) ─▶ wait
     token to be renewed, retry ─┘
 
-They are laid out while the sandbox is being made; containers wait for both. A volume that cannot be had is
-said in an event and tried again when something changes, or half a second later at first, at most every two
-minutes: not all that can be wrong with a volume tells of its changes.
+Volumes are set up while the sandbox is created; containers wait for both. A failure is reported as an event.
+It is retried when an object changes, and after 0.5 s growing to about two minutes, as not every cause of a
+failure can be watched.
 """
 
 from __future__ import annotations

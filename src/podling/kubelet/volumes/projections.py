@@ -1,8 +1,5 @@
-"""projected volumes: several sources in one directory. Pure: the objects are passed in.
-
-downwardAPI volumes and projections: facts about the pod itself as files. Pure.
-
-serviceAccountToken projections: the token as a file, for nobody but whom the pod runs as. Pure.
+"""The files of downwardAPI volumes and of projected volumes with all their sources. Pure: objects are passed
+in.
 """
 
 from __future__ import annotations

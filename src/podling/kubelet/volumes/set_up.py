@@ -1,12 +1,8 @@
-"""Sets up every volume of a pod and says where each is. Blocking file work: run it off the event loop.
+"""Sets up every volume of a pod and tells where each is. Blocking file work: run it off the event loop.
 
-All that must be fetched has been fetched before (`Objects`), so this never waits for anything but the disk.
-
-`securityContext.fsGroup`: a volume's files belong to the group and the group may use them.
-
-Set once, before any container has the files, and by descriptor: what is changed is what was looked at, never
-what its name leads to by then. `fsGroupChangePolicy` says nothing about volumes that live as long as their
-pod.
+All objects have been fetched before (`Objects`), so only the disk is waited for. `securityContext.fsGroup` is
+applied here, once, before any container has the files, and by descriptor, so that a renamed file cannot be
+confused with another. fsGroupChangePolicy concerns only volumes that outlive their pod, which these are not.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""The service-account tokens of one pod: asked of the API server, kept, and renewed before they end.
+"""The service account tokens of one pod: requested with the TokenRequest API, kept, and renewed.
 
-A token is renewed when four fifths of its life are over, or a day, as Kubernetes renews it. One that cannot
-be renewed is good until it ends.
+As in Kubernetes, a token is renewed after 80 % of its lifetime or 24 hours. If renewing fails, the old token
+is used until it expires.
 """
 
 from __future__ import annotations

@@ -1,1 +1,1 @@
-"""One pod's worker: observes, asks the planner, applies what it says, reports."""
+"""The worker of a pod: observes the runtime, asks the planner, applies the actions, reports."""

@@ -1,7 +1,7 @@
-"""Takes pods for the node, or refuses them: the one gate every pod passes before its worker makes anything.
+"""Admits pods to the node or refuses them, before their worker makes anything.
 
-What is decided is pure (`planning/admission.py`, `planning/preemption.py`); here is what it needs to wait
-for: the node's object when it may have changed, and pods that make room for a critical one.
+The decisions are pure (`plan/admission.py`). Here is what has to be waited for: the Node object when it may
+have changed, and pods that are preempted for a critical one.
 """
 
 from __future__ import annotations

@@ -1,5 +1,6 @@
-"""Bringing up one container: image, environment and mounts, create, start. Every failure is a StartError with
-the reason its status shows, and an event.
+"""Starts one container: image, environment and mounts, create, start.
+
+Every failure is a StartError with the waiting reason that the status shows, and an event.
 """
 
 from __future__ import annotations

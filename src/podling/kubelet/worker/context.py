@@ -1,4 +1,4 @@
-"""What all pod workers of a node share. Built once, by the kubelet."""
+"""The parts of the node that all pod workers share. Built once, by the kubelet."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """What happens to a pod outside the runtime when nothing of it runs any more.
 
-First its last status is written, then volumes and cgroup are given back, then, if it was deleted, the object
-is let go; its sandbox is being removed meanwhile. A crash in between is harmless: what the API no longer
-knows is an orphan, and orphans are cleaned up (`orphans.py`).
+First its last status is written, then volumes and cgroup are removed, then the API object is deleted if it is
+marked for deletion; meanwhile the sandbox is removed. After a crash in between, what the API does not know
+any more is an orphan and is cleaned up (`orphans.py`).
 """
 
 from __future__ import annotations

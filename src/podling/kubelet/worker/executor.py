@@ -1,7 +1,7 @@
-"""Applies the planner's actions: the calls each one makes, and what is learnt from their outcome.
+"""Applies the planner's actions: calls the runtime and records the outcome.
 
-Starting things is tried once, a failure is recorded and the planner decides when to try again. Stopping and
-removing are tried here until they are done, because nothing else can follow.
+Creating and starting is tried once; a failure is recorded, and the planner decides when to try again.
+Stopping and removing are retried here until they succeed, because nothing else can follow.
 """
 
 from __future__ import annotations

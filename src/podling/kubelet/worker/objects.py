@@ -1,7 +1,7 @@
-"""The ConfigMaps and Secrets pods ask for, read from the API when a pod needs them.
+"""The ConfigMaps and Secrets that pods refer to, read from the API server when they are needed.
 
-They are read each time a pod starts or a container with references is created, so what a user has just
-written is what the pod gets. Absence is an answer, not an error; only a server that cannot answer raises.
+They are read each time a pod starts or a container with references is created, so that a pod gets what a user
+has just written. An object that does not exist is an answer, not an error.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
-"""From the runtime's words to what a worker knows: sandboxes and containers of pods, by their labels and
-annotations.
+"""Reads sandboxes and containers of pods from the runtime, by their labels and annotations.
 
-A listing says what there is; each is then asked about, because only a status has addresses, times and exit
-codes.
+The runtime is first asked for lists and then for the status of each item, as only a status has addresses,
+times and exit codes.
 """
 
 from __future__ import annotations

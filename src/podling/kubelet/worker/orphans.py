@@ -1,8 +1,7 @@
-"""What pods that are no more have left on the node: runtime pods, directories, logs, cgroups.
+"""What pods that the API no longer knows have left on the node: containers, directories, logs, cgroups.
 
-What still runs of a pod the API no longer knows is ended by a worker like any other's, for an object made up
-of what its labels and annotations say: preStop hooks run, in the second of grace every kubelet gives such a
-pod. What is only files is deleted.
+What still runs is ended by a worker, for a Pod made from labels and annotations: preStop hooks run, within
+the second of grace that Kubernetes' kubelet gives such pods. Files and cgroups are removed.
 """
 
 from __future__ import annotations

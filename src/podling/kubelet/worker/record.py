@@ -1,7 +1,7 @@
-"""What one pod's worker knows, kept up to date by events and by the results of its own actions.
+"""The mutable state of one pod's worker, updated by events and by the results of its actions.
 
-The only mutable knowledge of a worker. `observed()` freezes it for the planner and the status. An exit learnt
-from an event is a fact: a runtime that still answers RUNNING for the container afterwards is not believed.
+`observed()` freezes it for the planner and the status. An exit learnt from an event is final: a later answer
+of the runtime that the container is still running is out of date and is ignored.
 """
 
 from __future__ import annotations

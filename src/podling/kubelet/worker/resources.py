@@ -1,11 +1,8 @@
-"""What one pod was given of the node, and what it asks for beyond that.
+"""The resources of one pod: what is allocated to it, and actuating that in the runtime and the pod's cgroup.
 
-The spec says what the pod wants; what it was given is written down in its directory (R-INIT-11: a spec that
-was changed while no kubelet ran is a resize, not a fact). All the rest of the kubelet sees the pod with what
-it was given.
-
-Tells the runtime and the pod's cgroup what the pod may take now, in an order in which no container is ever
-allowed more than its pod.
+The spec says what the pod wants. What it was allocated is written to its directory, so that a spec that was
+changed while no kubelet ran is a resize to be judged, and not a fact (R-INIT-11). All other parts of the
+kubelet see the pod with its allocated resources.
 """
 
 from __future__ import annotations

@@ -1,18 +1,16 @@
 """One pod's worker: observe, plan, apply, for as long as the pod is on this node.
 
     spec change ──┐
-    runtime event ┤          ┌─▶ actions, each a task of the worker's own ─┐
+    runtime event ┤          ┌─▶ actions, each a task of the worker ───────┐
     probe result ─┤                                                        │
     timer ────────┼▶ wake ▶ plan (pure)                                    │
     action done ──┘          └─▶ status ─▶ writer (newest wins)            │
          ▲                                                                 │
-         └───────────────── what they learnt: PodRecord ◀──────────────────┘
+         └───────────────── their results: PodRecord ◀─────────────────────┘
 
-The loop itself never waits for anything but the next wake-up, so a slow pull or a stopping container never
-holds up the rest of the pod. All that is decided follows from the runtime, the pod's status and the pod's
-directory; a worker that is lost with its process loses nothing (R-INIT-11).
-
-What a new object of a pod, or the loss of an instance, means to its worker. Pure.
+The loop waits for nothing but the next wake-up, so a slow pull or a stopping container does not hold up the
+rest of the pod. All decisions follow from the runtime, the pod's status and its directory, so a worker that
+is lost with its process loses nothing (R-INIT-11).
 """
 
 from __future__ import annotations

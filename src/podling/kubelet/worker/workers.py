@@ -1,12 +1,10 @@
-"""Stopping a node for good: all that runs is stopped, mounts and cgroups are given back, objects and images
-stay.
-
-The next kubelet on this root directory finds the stopped sandboxes and runs the pods anew.
-
-All workers of the node: who has one, which runtime event is whose, and what happens when one is lost.
+"""The workers of all pods of the node: creating them, passing events on, replacing one that failed; and node
+shutdown.
 
 No pod is touched before the runtime has said what it runs and the API which pods there are (`begin`), so that
-nothing is started twice and nothing that happens from then on is missed (R-INIT-11).
+nothing is started twice and nothing that happens later is missed (R-INIT-11). `stop_everything` is for a node
+that stops for good; the next kubelet on its root directory finds the stopped sandboxes and runs the pods
+anew.
 """
 
 from __future__ import annotations
