@@ -1,27 +1,64 @@
-"""Which feature gates are on, for whichever `/metrics` it serves, as Kubernetes' components say it.
+"""`/metrics` of whichever part serves it: Prometheus' text format, and the metrics that every part has of its
+process: what held its loop, which feature gates are on, and what the Prometheus client reads in /proc.
 
-What held the loop of this process, for whichever `/metrics` it serves.
+Parts count in plain numbers (`Counter`, `Histogram`) and give a `Source`, which names them at each scrape.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from itertools import accumulate
+import os
+from collections.abc import Callable, Iterable, Sequence
 
+from prometheus_client import CollectorRegistry, ProcessCollector
 from prometheus_client.core import GaugeMetricFamily, HistogramMetricFamily
+from prometheus_client.exposition import generate_latest
 from prometheus_client.metrics_core import Metric
+from prometheus_client.registry import Collector
 
 from podling.model.gates import GATES, Gates
 from podling.process.watchdog import STALLS, Stalls
 
+TEXT_FORMAT = "text/plain; version=0.0.4; charset=utf-8"
+"""The content type of `Exposition.text`."""
+
+Source = Callable[[], Iterable[Metric]]
+"""Asked for its metrics at each scrape."""
+
+
+class Exposition:
+    """The sources of one page of metrics."""
+
+    def __init__(self, sources: Sequence[Source] = (), *, process: bool = False) -> None:
+        """`process` puts this process's own metrics before those of the sources."""
+        self._registry = CollectorRegistry(auto_describe=False)
+        if process:
+            # pid 1 of a container counts as any other; the collector reads /proc/PID.
+            ProcessCollector(pid=os.getpid, registry=self._registry)
+            self.add(stall_metrics)
+        for source in sources:
+            self.add(source)
+
+    def add(self, source: Source) -> None:
+        self._registry.register(_FromSource(source))
+
+    def text(self) -> bytes:
+        return generate_latest(self._registry)
+
+
+class _FromSource(Collector):
+    def __init__(self, source: Source) -> None:
+        self._source = source
+
+    def collect(self) -> Iterable[Metric]:
+        return self._source()
+
 
 def stall_metrics(stalls: Stalls = STALLS) -> Iterable[Metric]:
-    bounds = [*map(str, Stalls.BOUNDS), "+Inf"]
     yield HistogramMetricFamily(
         "podling_loop_stall_seconds",
         "Seconds for which something held the event loop, above a tenth of a second.",
-        buckets=list(zip(bounds, accumulate(stalls.counts), strict=True)),
-        sum_value=stalls.seconds,
+        buckets=stalls.buckets(),
+        sum_value=stalls.total,
     )
 
 

@@ -22,10 +22,11 @@ import signal
 import sys
 import threading
 import time
-from bisect import bisect_left
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
+
+from podling.process.histogram import Histogram
 
 SIGNAL = signal.SIGRTMAX
 CLOCK_PROCESS_CPUTIME_ID = 2
@@ -102,19 +103,14 @@ FRAMES = 16
 log = logging.getLogger(__name__)
 
 
-class Stalls:
+class Stalls(Histogram):
     """How many there were, by how long they lasted; written by one thread."""
 
     BOUNDS = (0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0)
     """Seconds."""
 
     def __init__(self) -> None:
-        self.counts = [0] * (len(self.BOUNDS) + 1)
-        self.seconds = 0.0
-
-    def observe(self, seconds: float) -> None:
-        self.counts[bisect_left(self.BOUNDS, seconds)] += 1
-        self.seconds += seconds
+        super().__init__(self.BOUNDS)
 
 
 STALLS = Stalls()

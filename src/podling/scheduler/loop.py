@@ -272,7 +272,7 @@ class Scheduler:
         found, refused = candidates(waiting.pod, self._cluster, refusals, budgets, offset)
         if found:
             chosen = choose(found)
-            self._attempts.victims.add(len(chosen.victims))
+            self._attempts.victims.observe(len(chosen.victims))
             return chosen, ""
         self._cluster.nominate(waiting.pod, "")
         return None, explain_preemption(len(self._cluster.nodes), refused.values())

@@ -17,9 +17,8 @@ import uvloop
 from podling.apiserver.observe.metrics import Metrics
 from podling.apiserver.request.context import RequestContext
 from podling.apiserver.request.request import Request, request_info
-from podling.kubelet.metrics.exposition import rendered
 from podling.process import watchdog
-from podling.process.metrics import stall_metrics
+from podling.process.metrics import Exposition, stall_metrics
 from podling.process.watchdog import LINES_APART, ProcessorTimer, Stalls, Watchdog
 
 
@@ -182,4 +181,4 @@ async def test_whatever_serves_metrics_serves_it() -> None:
     at = datetime(2026, 1, 2, tzinfo=UTC)
     answer = await Metrics(()).serve(RequestContext(asked, "", at, {}, info=info))
     assert answer is not None and b"podling_loop_stall_seconds_count" in answer.body
-    assert b"podling_loop_stall_seconds_count" in rendered(process=True)
+    assert b"podling_loop_stall_seconds_count" in Exposition(process=True).text()

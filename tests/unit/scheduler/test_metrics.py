@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from prometheus_client.metrics_core import Metric
 
-from podling.scheduler.metrics import BOUND, REFUSED, Attempts, Distribution, scheduler_metrics
+from podling.scheduler.metrics import BOUND, REFUSED, Attempts, scheduler_metrics
 from podling.scheduler.queue import ACTIVE, PARKED, TAKEN
 
 
@@ -14,7 +14,7 @@ def told(metric: Metric) -> dict[tuple[str, ...], float]:
 
 def test_what_was_tried_and_what_waits() -> None:
     attempts = Attempts(preemptions=3)
-    attempts.victims.add(2)
+    attempts.victims.observe(2)
     for result, seconds in ((BOUND, 0.003), (BOUND, 0.001), (REFUSED, 100.0)):
         attempts.ended(result, seconds)
     places = {ACTIVE: 1, PARKED: 2, TAKEN: 4}
@@ -40,10 +40,3 @@ def test_what_was_tried_and_what_waits() -> None:
         ("scheduler_preemption_victims_sum",): 2,
     }
     assert {key: found[key] for key in expected} == expected
-
-
-def test_a_bound_belongs_to_what_is_below_it() -> None:
-    distribution = Distribution((1, 2))
-    for value in (1, 1.5, 2, 3):
-        distribution.add(value)
-    assert distribution.cumulative() == [("1.0", 1), ("2.0", 3), ("+Inf", 4)]

@@ -11,20 +11,14 @@ Numbers are kept where they come about; here they are read, once for each scrape
 
 from __future__ import annotations
 
-import os
-from bisect import bisect_left
 from collections import Counter
 from collections.abc import AsyncGenerator, Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, aclosing, contextmanager
-from itertools import accumulate
 from time import perf_counter
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
-from prometheus_client import CollectorRegistry, ProcessCollector
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily
-from prometheus_client.exposition import generate_latest
 from prometheus_client.metrics_core import Metric
-from prometheus_client.registry import Collector
 
 from podling.apiserver.observe.audit import AuditLog
 from podling.apiserver.request.context import ANONYMOUS, RequestContext
@@ -32,7 +26,8 @@ from podling.apiserver.request.request import RequestInfo
 from podling.apiserver.request.response import Body, Response, Upgrade
 from podling.model.remembered import LONGEST
 from podling.model.scheme import Resource
-from podling.process.metrics import stall_metrics
+from podling.process.histogram import Histogram
+from podling.process.metrics import TEXT_FORMAT, Exposition, Source
 
 if TYPE_CHECKING:
     from aiohttp import web
@@ -78,13 +73,12 @@ class Labels(NamedTuple):
 class Series:
     """The requests of one label set."""
 
-    __slots__ = ("buckets", "codes", "is_timed", "labels", "seconds")
+    __slots__ = ("codes", "is_timed", "labels", "seconds")
 
     def __init__(self, labels: Labels) -> None:
         self.labels = labels
         self.codes: Counter[int] = Counter()
-        self.buckets = [0] * (len(BUCKETS) + 1)
-        self.seconds = 0.0
+        self.seconds = Histogram(BUCKETS)
         # Of what stays open only the beginning is seen, and that says nothing about how long it takes.
         self.is_timed = labels.verb not in LONG_RUNNING
 
@@ -121,9 +115,7 @@ class RequestMetrics:
         series = self._series_of(context)
         series.codes[code] += 1
         if series.is_timed:
-            seconds = self._timer() - context.began
-            series.seconds += seconds
-            series.buckets[bisect_left(BUCKETS, seconds)] += 1
+            series.seconds.observe(self._timer() - context.began)
 
     def following(self, context: RequestContext, body: Body) -> Body:
         """The same body, counted as open while it is. Watches are counted by those who serve them."""
@@ -200,13 +192,8 @@ def scope_of(context: RequestContext) -> str:
     return "namespace" if info.namespace else "cluster"
 
 
-TEXT_FORMAT = "text/plain; version=0.0.4; charset=utf-8"
 PATH = "/metrics"
 COMPONENT = "apiserver"
-BOUNDS = (*(str(float(bound)) for bound in BUCKETS), "+Inf")
-
-Source = Callable[[], Iterable[Metric]]
-"""Asked for its metrics at each scrape."""
 
 
 class Cached(Protocol):
@@ -226,15 +213,10 @@ class Metrics:
     """Serves `/metrics`."""
 
     def __init__(self, sources: Sequence[Source]) -> None:
-        self._registry = CollectorRegistry(auto_describe=False)
-        # pid 1 of a container counts as any other; the collector reads /proc/PID.
-        ProcessCollector(pid=os.getpid, registry=self._registry)
-        self.add(stall_metrics)
-        for source in sources:
-            self.add(source)
+        self._page = Exposition(sources, process=True)
 
     def add(self, source: Source) -> None:
-        self._registry.register(_FromSource(source))
+        self._page.add(source)
 
     @property
     def paths(self) -> Collection[str]:
@@ -243,15 +225,7 @@ class Metrics:
     async def serve(self, context: RequestContext) -> Response | None:
         if context.info.path != PATH:
             return None
-        return Response(200, generate_latest(self._registry), TEXT_FORMAT)
-
-
-class _FromSource(Collector):
-    def __init__(self, source: Source) -> None:
-        self._source = source
-
-    def collect(self) -> Iterable[Metric]:
-        return self._source()
+        return Response(200, self._page.text(), TEXT_FORMAT)
 
 
 def request_metrics(requests: RequestMetrics) -> Iterable[Metric]:
@@ -267,9 +241,8 @@ def request_metrics(requests: RequestMetrics) -> Iterable[Metric]:
         values = [*series.labels, COMPONENT]
         for code, count in series.codes.items():
             total.add_metric([*values, str(code)], count)
-        cumulative = list(accumulate(series.buckets))
-        if cumulative[-1]:
-            seconds.add_metric(values, list(zip(BOUNDS, cumulative, strict=True)), series.seconds)
+        if any(series.seconds.counts):
+            seconds.add_metric(values, series.seconds.buckets(), series.seconds.total)
     yield total
     yield seconds
     inflight = GaugeMetricFamily(

@@ -5,16 +5,15 @@ Counters are plain numbers while the kubelet runs. `exposition.py` gives them th
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterable, Sequence
-from itertools import accumulate
+from collections.abc import Awaitable, Callable, Iterable
 from time import perf_counter
 from typing import Any, NamedTuple, cast
 
 from podling.cri.interface import Runtime, RuntimeFault
 from podling.kubelet.pod.containers import ContainerType
 from podling.model.types.pod import Pod
+from podling.process.histogram import Histogram
 
 LABELS = {
     ContainerType.REGULAR: "container",
@@ -45,24 +44,6 @@ class ContainerCounts:
 def managed_ephemeral_containers(pods: Iterable[Pod]) -> int:
     """kubelet_managed_ephemeral_containers."""
     return sum(len(pod.spec.ephemeral_containers) for pod in pods)
-
-
-class Histogram:
-    """`bounds` are the upper bounds of the buckets, in seconds."""
-
-    def __init__(self, bounds: Sequence[float]) -> None:
-        self._bounds = bounds
-        self._counts = [0] * (len(bounds) + 1)
-        self.total = 0.0
-
-    def observe(self, seconds: float) -> None:
-        self._counts[bisect_left(self._bounds, seconds)] += 1
-        self.total += seconds
-
-    def buckets(self) -> list[tuple[str, float]]:
-        """(upper bound, how many were no longer than that)."""
-        names = [*(str(float(bound)) for bound in self._bounds), "+Inf"]
-        return list(zip(names, accumulate(self._counts), strict=True))
 
 
 START_BOUNDS = (

@@ -6,15 +6,11 @@ numbers at the scrape; nothing is copied before.
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 
-from prometheus_client import CollectorRegistry, ProcessCollector
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily
-from prometheus_client.exposition import generate_latest
 from prometheus_client.metrics_core import Metric
-from prometheus_client.registry import Collector
 
 from podling.kubelet.config import KubeletConfig
 from podling.kubelet.host.machine import Machine
@@ -29,7 +25,6 @@ from podling.kubelet.stats.summary import ContainerStats, CPUStats, MemoryStats,
 from podling.model.rules.status import MIRROR, is_terminal
 from podling.model.time import parse_time
 from podling.model.types.pod import Pod
-from podling.process.metrics import stall_metrics
 
 NANO = 1e-9
 MICRO = 1e-6
@@ -155,31 +150,6 @@ def _pressure(pods: Iterable[PodStats]) -> Iterable[Metric]:
 def _seconds(time: str) -> float:
     moment: datetime = parse_time(time)
     return moment.timestamp()
-
-
-TEXT_FORMAT = "text/plain; version=0.0.4; charset=utf-8"
-
-Source = Callable[[], Iterable[Metric]]
-
-
-def rendered(*sources: Source, process: bool = False) -> bytes:
-    """All of them in the text format; with `process`, this process's own numbers before."""
-    registry = CollectorRegistry(auto_describe=False)
-    if process:
-        # pid 1 of a container counts as any other; the collector reads /proc/PID.
-        ProcessCollector(pid=os.getpid, registry=registry)
-        registry.register(_FromSource(stall_metrics))
-    for source in sources:
-        registry.register(_FromSource(source))
-    return generate_latest(registry)
-
-
-class _FromSource(Collector):
-    def __init__(self, source: Source) -> None:
-        self._source = source
-
-    def collect(self) -> Iterable[Metric]:
-        return self._source()
 
 
 def node_metrics(config: KubeletConfig, pods: Sequence[Pod], running: Iterable[str]) -> Iterable[Metric]:

@@ -27,7 +27,7 @@ from podling.kubelet.status.container_status import milliseconds_text
 from podling.model.codec.json import encode
 from podling.model.quantity import Quantity
 from podling.model.types.pod import Pod
-from podling.process.metrics import gate_metrics
+from podling.process.metrics import TEXT_FORMAT, Exposition, Source, gate_metrics
 
 
 class NodePages:
@@ -70,26 +70,24 @@ class NodePages:
         pods = self._host.pods()
         up = [pod.metadata.uid for pod in pods if self._host.ready_sandbox(pod)]
         return _text(
-            exposition.rendered(
-                lambda: exposition.node_metrics(self._config, pods, up),
-                lambda: exposition.container_metrics(self._containers),
-                lambda: exposition.pod_metrics(self._pods),
-                lambda: exposition.operation_metrics(self._operations),
-                lambda: gate_metrics(self._config.gates),
-                process=True,
-            )
+            lambda: exposition.node_metrics(self._config, pods, up),
+            lambda: exposition.container_metrics(self._containers),
+            lambda: exposition.pod_metrics(self._pods),
+            lambda: exposition.operation_metrics(self._operations),
+            lambda: gate_metrics(self._config.gates),
+            process=True,
         )
 
     async def _resource(self, request: web.Request) -> web.StreamResponse:
         summary = await self._stats.summary(disk=False)
-        return _text(exposition.rendered(lambda: resource_metrics(summary)))
+        return _text(lambda: resource_metrics(summary))
 
     async def _cadvisor(self, request: web.Request) -> web.StreamResponse:
         summary = await self._stats.summary()
-        return _text(exposition.rendered(lambda: cadvisor_metrics(summary, self._machine)))
+        return _text(lambda: cadvisor_metrics(summary, self._machine))
 
     async def _probes(self, request: web.Request) -> web.StreamResponse:
-        return _text(exposition.rendered(lambda: exposition.probe_metrics(self._pods)))
+        return _text(lambda: exposition.probe_metrics(self._pods))
 
     async def _running_pods(self, request: web.Request) -> web.StreamResponse:
         found = [running for pod in self._host.pods() if (running := self._running(pod))]
@@ -152,5 +150,7 @@ def _json(data: Any) -> web.Response:
     return web.Response(body=encode(data), content_type="application/json")
 
 
-def _text(body: bytes) -> web.Response:
-    return web.Response(body=body, headers={"Content-Type": exposition.TEXT_FORMAT})
+def _text(*sources: Source, process: bool = False) -> web.Response:
+    return web.Response(
+        body=Exposition(sources, process=process).text(), headers={"Content-Type": TEXT_FORMAT}
+    )
