@@ -20,7 +20,7 @@ from podling.kubelet.cri_config.security import NODES_USERS, UNSPECIFIED, ImageU
 from podling.kubelet.host.cgroup_limits import CPU_PERIOD, cpu_quota, cpu_shares, huge_pages
 from podling.kubelet.host.cgroups import page_size
 from podling.kubelet.plan.admission import SYSTEM_CRITICAL_PRIORITY
-from podling.kubelet.plan.resize import told_of
+from podling.kubelet.plan.resize import resources_to_actuate
 from podling.kubelet.plan.restart import definition_hash
 from podling.kubelet.pod.actions import StartContainer
 from podling.kubelet.pod.containers import ContainerType
@@ -100,7 +100,7 @@ def container_annotations(
         written[PRE_STOP_HANDLER] = encode(container.lifecycle.pre_stop).decode()
     if container.lifecycle and container.lifecycle.stop_signal:
         written[STOP_SIGNAL] = container.lifecycle.stop_signal
-    if (told := told_of(pod, container)) and (told.requests or told.limits):
+    if (told := resources_to_actuate(pod, container)) and (told.requests or told.limits):
         written[RESOURCES] = encode(told).decode()
     if container.ports:
         written[PORTS] = encode(container.ports).decode()
@@ -120,8 +120,8 @@ def restored(status: pb.ContainerStatus, type_: type[C]) -> C:
     return type_(name=name, ports=ports_of, lifecycle=lifecycle)
 
 
-def resources_told(annotations: dict[str, str]) -> ResourceRequirements:
-    """What the runtime was told when it made the container."""
+def annotated_resources(annotations: dict[str, str]) -> ResourceRequirements:
+    """The resources that the container was created with, from its annotations."""
     written = annotations.get(RESOURCES)
     return decode(written.encode(), ResourceRequirements) if written else ResourceRequirements()
 

@@ -25,7 +25,7 @@ from podling.kubelet.cri_config.security import ImageUser
 from podling.kubelet.images.pulls import Pulls, pull_error, pull_text
 from podling.kubelet.images.reference import InvalidReference, credentials_for, with_default_tag
 from podling.kubelet.pod.faults import StartError, refused, rpc_text
-from podling.kubelet.status.container_status import milliseconds_text
+from podling.kubelet.status.container_status import go_duration
 from podling.model.codec.fields import Part
 from podling.model.codec.json import decode, encode
 from podling.model.errors import StatusError
@@ -203,8 +203,8 @@ class Images:
         except RuntimeFault as fault:
             self._warn(request, "Failed", f'Failed to pull image "{name}": {pull_text(fault)}')
             raise pull_error(name, fault) from fault
-        waited = milliseconds_text(self._clock.now() - began)
-        took = f"{milliseconds_text(pulled.took)} ({waited} including waiting)"
+        waited = go_duration(self._clock.now() - began)
+        took = f"{go_duration(pulled.took)} ({waited} including waiting)"
         size = f"Image size: {image.size if image else 0} bytes."
         self._say(request, "Pulled", f'Successfully pulled image "{name}" in {took}. {size}')
         present = self._remember(reference, image) if image else PresentImage(pulled.image, pulled.image)

@@ -24,7 +24,7 @@ from podling.cri.interface import CANCELLED, Runtime, RuntimeFault
 from podling.kubelet.config import NO_PROGRESS_FOR
 from podling.kubelet.images.reference import place_of
 from podling.kubelet.pod.faults import StartError, rpc_text
-from podling.kubelet.status.container_status import milliseconds_text
+from podling.kubelet.status.container_status import go_duration
 from podling.model.time import Clock
 
 NAMED = {
@@ -49,7 +49,7 @@ def pull_text(fault: RuntimeFault) -> str:
 
 def stuck(image: str, deadline: timedelta) -> RuntimeFault:
     """A pull that made no progress for that long."""
-    what = f"pulling {image} made no progress for {milliseconds_text(deadline)}"
+    what = f"pulling {image} made no progress for {go_duration(deadline)}"
     advice = f"{_silent(image)}, or raise --image-pull-progress-deadline"
     return RuntimeFault("DEADLINE_EXCEEDED", f"{what}: {advice}")
 

@@ -150,8 +150,9 @@ def restart_required(pod: Pod, container: Container, running: ObservedContainer)
     return bool(restarting & _changes(pod, container, running))
 
 
-def told_of(pod: Pod, container: EphemeralContainerCommon) -> ResourceRequirements:
-    """What the runtime is told of a container: without a limit of its own it has the pod's."""
+def resources_to_actuate(pod: Pod, container: EphemeralContainerCommon) -> ResourceRequirements:
+    """What the runtime is to be given for a container: its own resources, and the pod's limits where it has
+    none."""
     if pod.spec.resources is None:
         return container.resources
     of_pod = {name: q for name, q in pod.spec.resources.limits.items() if name in RESIZABLE}
@@ -160,7 +161,7 @@ def told_of(pod: Pod, container: EphemeralContainerCommon) -> ResourceRequiremen
 
 
 def _changes(pod: Pod, container: Container, running: ObservedContainer) -> set[str]:
-    wanted, has = told_of(pod, container), running.resources
+    wanted, has = resources_to_actuate(pod, container), running.resources
     return {
         name
         for name in RESIZABLE

@@ -15,8 +15,8 @@ from podling.model.types.pod import Pod
 Page = Callable[[web.Request], Awaitable[web.StreamResponse]]
 Pages = Mapping[str, Page]
 """By path."""
-Moment = Callable[[], Awaitable[object]]
-"""Returns once it has come."""
+Signal = Callable[[], Awaitable[object]]
+"""An awaitable that completes when an event happens: the kubelet stops, a container's stop begins."""
 
 
 class PodHost(Protocol):

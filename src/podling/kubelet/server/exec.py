@@ -12,7 +12,7 @@ from aiohttp import web
 from podling.cri.grpc import cri_pb2 as pb
 from podling.cri.interface import RuntimeFault
 from podling.kubelet.logs.reading import LogDirectories
-from podling.kubelet.pod.host import Moment, PodHost, Refusal, of_runtime, pod_of
+from podling.kubelet.pod.host import PodHost, Refusal, Signal, of_runtime, pod_of
 from podling.kubelet.server import streams
 from podling.kubelet.server.relay import CommandStreams
 from podling.kubelet.server.replay import Replays
@@ -27,7 +27,7 @@ AskUrl = Callable[[str, CommandStreams], Awaitable[str]]
 class StreamHandlers:
     """`stops`: the moment at which the kubelet itself is to end."""
 
-    def __init__(self, host: PodHost, directories: LogDirectories, stops: Moment) -> None:
+    def __init__(self, host: PodHost, directories: LogDirectories, stops: Signal) -> None:
         self._host = host
         self._stops = stops
         self._replays = Replays(host, directories)

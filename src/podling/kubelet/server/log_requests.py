@@ -22,7 +22,7 @@ from podling.kubelet.logs.reading import (
     send_log,
     written_out,
 )
-from podling.kubelet.pod.host import Moment, PodHost, Refusal, pod_of
+from podling.kubelet.pod.host import PodHost, Refusal, Signal, pod_of
 from podling.model.time import Clock, parse_time
 from podling.model.types.pod import Pod
 from podling.model.types.pod_status import ContainerStateTerminated, ContainerStatus
@@ -119,7 +119,7 @@ def _id_of(terminated: ContainerStateTerminated | None, otherwise: str) -> str:
 class LogHandler:
     """`stops`: the moment at which the kubelet itself is to end."""
 
-    def __init__(self, host: PodHost, clock: Clock, directories: LogDirectories, stops: Moment) -> None:
+    def __init__(self, host: PodHost, clock: Clock, directories: LogDirectories, stops: Signal) -> None:
         self._host = host
         self._clock = clock
         self._directories = directories
@@ -170,7 +170,7 @@ class LogHandler:
         )
 
 
-async def _cut(request: web.Request, stops: Moment) -> None:
+async def _cut(request: web.Request, stops: Signal) -> None:
     """Ends the connection in the middle of the answer, as there would be more to say."""
     await stops()
     if request.transport is not None:

@@ -23,7 +23,7 @@ from podling.kubelet.metrics.exposition import cadvisor_metrics, resource_metric
 from podling.kubelet.pod.containers import all_containers
 from podling.kubelet.pod.host import Pages, PodHost
 from podling.kubelet.stats.collector import StatsCollector
-from podling.kubelet.status.container_status import milliseconds_text
+from podling.kubelet.status.container_status import go_duration
 from podling.model.codec.json import encode
 from podling.model.quantity import Quantity
 from podling.model.types.pod import Pod
@@ -138,11 +138,11 @@ def configuration(config: KubeletConfig) -> dict[str, Any]:
         "evictionHard": dict(config.eviction_hard),
         "evictionSoft": dict(config.eviction_soft),
         "evictionSoftGracePeriod": {
-            signal: milliseconds_text(grace) for signal, grace in config.eviction_soft_grace.items()
+            signal: go_duration(grace) for signal, grace in config.eviction_soft_grace.items()
         },
         "evictionMinimumReclaim": dict(config.eviction_minimum_reclaim),
         "evictionMaxPodGracePeriod": config.eviction_max_pod_grace,
-        "evictionPressureTransitionPeriod": milliseconds_text(config.eviction_pressure_transition),
+        "evictionPressureTransitionPeriod": go_duration(config.eviction_pressure_transition),
     }
 
 

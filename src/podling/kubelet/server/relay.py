@@ -18,13 +18,13 @@ from contextlib import suppress
 
 import msgspec
 
-from podling.kubelet.pod.host import Moment
+from podling.kubelet.pod.host import Signal
 from podling.model.errors import internal
 from podling.streaming.session import Session, Stream
 from podling.streaming.wire import Disconnected
 
 
-async def relay_ports(client: Session, runtime: Session, *ends: Moment, streams: int | None = None) -> None:
+async def relay_ports(client: Session, runtime: Session, *ends: Signal, streams: int | None = None) -> None:
     """Returns when either side is gone or one of `ends` has come: a runtime keeps the connection, though
     nothing may be there any more that it could lead to. `streams` is how many a client has whose protocol has
     no half close: then it is over, too, when the runtime has ended them all.
@@ -46,7 +46,7 @@ async def relay_ports(client: Session, runtime: Session, *ends: Moment, streams:
         await client.finish()
 
 
-async def _end_with(moment: Moment, runtime: Session) -> None:
+async def _end_with(moment: Signal, runtime: Session) -> None:
     await moment()
     runtime.drop()
 
@@ -138,8 +138,8 @@ async def relay_command(
     runtime: Session,
     wanted: CommandStreams,
     dialect: Dialect,
-    kubelet_stops: Moment,
-    stopping: Moment | None = None,
+    kubelet_stops: Signal,
+    stopping: Signal | None = None,
 ) -> None:
     """Returns when it is over for both sides. `stopping`, the moment the container is to end, is for an
     attach, whose client may hold that up; an exec holds up nobody but its command.
@@ -226,7 +226,7 @@ async def leave(runtime: Session) -> None:
     runtime.drop()
 
 
-async def _cut(runtime: Session, kubelet_stops: Moment) -> None:
+async def _cut(runtime: Session, kubelet_stops: Signal) -> None:
     await kubelet_stops()
     await leave(runtime)
 
@@ -235,7 +235,7 @@ async def _never() -> None:
     await asyncio.Event().wait()
 
 
-async def _drop_stalled(client: Session, runtime: Session, stopping: Moment) -> None:
+async def _drop_stalled(client: Session, runtime: Session, stopping: Signal) -> None:
     await stopping()
     await client.stalled(STALLED)
     client.drop()

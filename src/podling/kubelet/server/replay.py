@@ -19,7 +19,7 @@ from contextlib import closing, suppress
 
 from podling.cri.interface import RuntimeFault
 from podling.kubelet.logs.reading import LogChanges, LogDirectories, container_log, wait_complete
-from podling.kubelet.pod.host import Moment, PodHost
+from podling.kubelet.pod.host import PodHost, Signal
 from podling.kubelet.server.relay import (
     KUBELET_STOPS,
     RUNTIME_LOST,
@@ -53,7 +53,7 @@ async def relay_replay(
     runtime: Session,
     wanted: CommandStreams,
     dialect: Dialect,
-    kubelet_stops: Moment,
+    kubelet_stops: Signal,
     replay: Replay,
 ) -> None:
     """Returns when it is over for both sides. Raises OSError when the log cannot be read."""
@@ -125,7 +125,7 @@ def _ending_told(replay: Replay) -> bytes:
     return exited(code) if code is not None else failure("nobody knows the exit code any more")
 
 
-async def _come(moment: Moment) -> None:
+async def _come(moment: Signal) -> None:
     await moment()
 
 

@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 
 from aiohttp import web
 
-from podling.kubelet.pod.host import Moment
+from podling.kubelet.pod.host import Signal
 from podling.kubelet.server.relay import (
     CommandStreams,
     Dialect,
@@ -63,8 +63,8 @@ async def serve_command(
     accepted: Accepted,
     runtime: Session,
     wanted: CommandStreams,
-    kubelet_stops: Moment,
-    stopping: Moment | None = None,
+    kubelet_stops: Signal,
+    stopping: Signal | None = None,
     replay: Replay | None = None,
 ) -> web.StreamResponse:
     """Joins the client to an exec or attach; with `replay`, also to what was printed before."""
@@ -108,7 +108,7 @@ async def serve_ports(
     accepted: Accepted,
     runtime: Session,
     forwarded: Sequence[int],
-    *ends: Moment,
+    *ends: Signal,
 ) -> web.StreamResponse:
     """Joins the client to a port-forward. `forwarded` matters only to clients that speak WebSocket
     channels. It is over when one of `ends` has come.

@@ -229,8 +229,9 @@ def _shares(containers: list[Container]) -> list[_Share]:
     return [_Share(name=container.name, resources=container.resources) for container in containers]
 
 
-def round_condition(pod: Pod, observed: ObservedPod, now: datetime) -> Iterator[PodCondition]:
-    """True until the last container of the earlier round has gone; none where there never was another."""
+def restart_all_condition(pod: Pod, observed: ObservedPod, now: datetime) -> Iterator[PodCondition]:
+    """AllContainersRestarting: True until the last container of the earlier round is gone, then False; absent
+    if the pod was never restarted."""
     make = condition_maker(pod, now)
     if ended := ender(observed):
         why = f"Container {ended.name} exited with code {ended.exit_code}, triggering pod restart"

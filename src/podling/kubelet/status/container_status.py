@@ -47,8 +47,8 @@ from podling.model.types.pod_status import (
 )
 
 
-def milliseconds_text(duration: timedelta) -> str:
-    """Cut to milliseconds: `0s`, `12ms`, `1.5s`, `1m2.003s`, `1h0m0s`."""
+def go_duration(duration: timedelta) -> str:
+    """As Go's time.Duration prints it, cut to milliseconds: `0s`, `12ms`, `1.5s`, `1m2.003s`, `1h0m0s`."""
     total = duration // timedelta(milliseconds=1)
     if total < 1000:
         return f"{total}ms" if total else "0s"
@@ -64,13 +64,14 @@ PULL_FAILURES = frozenset({"ErrImagePull", "RegistryUnavailable", "SignatureVali
 """Failures of the registry, followed by ImagePullBackOff; others are shown until the next attempt."""
 
 
-class Moment(msgspec.Struct, frozen=True):
-    """What every container's status depends on. `ending`: the pod is to start nothing any more."""
+class StatusInputs(msgspec.Struct, frozen=True):
+    """What the status of every container of one pod depends on."""
 
     pod: Pod
     observed: ObservedPod
     now: datetime
     ending: bool
+    """The pod ends: no container is started any more."""
 
 
 def first_wait(pod: Pod) -> ContainerStateWaiting:
@@ -81,7 +82,10 @@ def first_wait(pod: Pod) -> ContainerStateWaiting:
 
 
 def waiting_for(
-    at: Moment, kind: ContainerType, container: EphemeralContainerCommon, newest: ObservedContainer | None
+    at: StatusInputs,
+    kind: ContainerType,
+    container: EphemeralContainerCommon,
+    newest: ObservedContainer | None,
 ) -> ContainerStateWaiting | None:
     """None when there is nothing to say beyond what the newest instance, or its absence, says itself."""
     failure = at.observed.failures.get(container.name)
@@ -97,7 +101,10 @@ def waiting_for(
 
 
 def _is_past(
-    at: Moment, container: EphemeralContainerCommon, failure: StartFailure, newest: ObservedContainer | None
+    at: StatusInputs,
+    container: EphemeralContainerCommon,
+    failure: StartFailure,
+    newest: ObservedContainer | None,
 ) -> bool:
     """Whether its end says more by now than that it could not be started: an ephemeral one's at once, for no
     other follows it."""
@@ -106,7 +113,7 @@ def _is_past(
     return isinstance(container, EphemeralContainer) or at.now >= newest.finished_at + SHOWN
 
 
-def _without_target(at: Moment, container: EphemeralContainer) -> ContainerStateWaiting | None:
+def _without_target(at: StatusInputs, container: EphemeralContainer) -> ContainerStateWaiting | None:
     name = container.target_container_name
     sandbox = at.observed.sandbox
     if not name or sandbox is None or not sandbox.usable or target_of(container, at.observed):
@@ -115,7 +122,9 @@ def _without_target(at: Moment, container: EphemeralContainer) -> ContainerState
     return ContainerStateWaiting(reason="CreateContainerConfigError", message=message)
 
 
-def _begins_anew(at: Moment, kind: ContainerType, container: Container, newest: ObservedContainer) -> bool:
+def _begins_anew(
+    at: StatusInputs, kind: ContainerType, container: Container, newest: ObservedContainer
+) -> bool:
     """Whether it ended in an earlier sandbox, or round, and is still to run in this one (R-INIT-4)."""
     sandbox = at.observed.sandbox
     if sandbox is None or not sandbox.usable or not newest.exited:
@@ -139,7 +148,7 @@ def failure_state(
 def crash_loop_state(pod: Pod, container: Container, ended: ObservedContainer) -> ContainerStateWaiting:
     meta = pod.metadata
     message = (
-        f"back-off {milliseconds_text(restart_delay(ended))} restarting failed container={container.name} "
+        f"back-off {go_duration(restart_delay(ended))} restarting failed container={container.name} "
         f"pod={meta.name}_{meta.namespace}({meta.uid})"
     )
     return ContainerStateWaiting(reason="CrashLoopBackOff", message=message)
@@ -188,7 +197,9 @@ MESSAGES_OF_A_POD = 12 * 1024
 """Bytes of termination messages, shared evenly by a pod's containers."""
 
 
-def container_status(at: Moment, kind: ContainerType, container: EphemeralContainerCommon) -> ContainerStatus:
+def container_status(
+    at: StatusInputs, kind: ContainerType, container: EphemeralContainerCommon
+) -> ContainerStatus:
     instances = at.observed.instances(container.name)
     old = recorded(at.pod.status, container.name)
     newest = instances[0] if instances else None
@@ -200,7 +211,7 @@ def container_status(at: Moment, kind: ContainerType, container: EphemeralContai
 
 
 def _of_instances(
-    at: Moment,
+    at: StatusInputs,
     container: EphemeralContainerCommon,
     instances: tuple[ObservedContainer, ...],
     old: ContainerStatus | None,
@@ -233,7 +244,7 @@ def _resources(container: EphemeralContainerCommon, newest: ObservedContainer) -
     return container.resources
 
 
-def _state(at: Moment, container: ObservedContainer, old: ContainerStatus | None) -> ContainerState:
+def _state(at: StatusInputs, container: ObservedContainer, old: ContainerStatus | None) -> ContainerState:
     if container.running and at.observed.starting(container.name):
         # Its postStart hook is not done.
         return ContainerState(waiting=first_wait(at.pod))
@@ -248,7 +259,7 @@ def _state(at: Moment, container: ObservedContainer, old: ContainerStatus | None
 
 
 def _last_state(
-    at: Moment, instances: tuple[ObservedContainer, ...], old: ContainerStatus | None
+    at: StatusInputs, instances: tuple[ObservedContainer, ...], old: ContainerStatus | None
 ) -> ContainerState:
     """From the instance before, else from what was known of it when the runtime still had it."""
     if len(instances) > 1 and instances[1].exited:
@@ -272,7 +283,7 @@ def _terminated(pod: Pod, container: ObservedContainer) -> ContainerStateTermina
 
 
 def _of_none(
-    at: Moment, kind: ContainerType, container: EphemeralContainerCommon, old: ContainerStatus | None
+    at: StatusInputs, kind: ContainerType, container: EphemeralContainerCommon, old: ContainerStatus | None
 ) -> ContainerStatus:
     if old and old.state.terminated:
         return msgspec.structs.replace(old)
@@ -296,7 +307,7 @@ def _of_none(
 
 
 def _is_over(
-    at: Moment, kind: ContainerType, container: EphemeralContainerCommon, old: ContainerStatus
+    at: StatusInputs, kind: ContainerType, container: EphemeralContainerCommon, old: ContainerStatus
 ) -> bool:
     """Whether it was begun, and what the runtime has lost of it is not to run again."""
     if not isinstance(container, Container):
@@ -326,7 +337,7 @@ def _hold_back(status: ContainerStatus, waiting: ContainerStateWaiting | None) -
 
 
 def _judge(
-    at: Moment, kind: ContainerType, status: ContainerStatus, newest: ObservedContainer | None
+    at: StatusInputs, kind: ContainerType, status: ContainerStatus, newest: ObservedContainer | None
 ) -> None:
     """`started` and `ready`. Ephemeral containers are never either."""
     if kind is ContainerType.EPHEMERAL:

@@ -20,8 +20,8 @@ from podling.kubelet.plan.restart import policy_restarts
 from podling.kubelet.plan.rounds import in_round
 from podling.kubelet.pod.containers import ContainerType, all_containers, init_containers
 from podling.kubelet.pod.observed import ObservedPod
-from podling.kubelet.status.conditions import Facts, pod_conditions, resize_conditions, round_condition
-from podling.kubelet.status.container_status import Moment, container_status, lose, never_begin
+from podling.kubelet.status.conditions import Facts, pod_conditions, resize_conditions, restart_all_condition
+from podling.kubelet.status.container_status import StatusInputs, container_status, lose, never_begin
 from podling.model.rules.resources import qos_class
 from podling.model.rules.status import TERMINAL
 from podling.model.time import rfc3339
@@ -96,7 +96,7 @@ def pod_status(pod: Pod, observed: ObservedPod, now: datetime, host_ips: Sequenc
     if end and end.phase and _never_begun(pod, observed):
         return _refusal(pod, observed, end, now)
     over = end is not None and not _may_run(observed)
-    at = Moment(pod, observed, now, ending=end is not None)
+    at = StatusInputs(pod, observed, now, ending=end is not None)
     init = [container_status(at, kind, c) for kind, c in init_containers(pod)]
     apps = [container_status(at, ContainerType.REGULAR, c) for c in pod.spec.containers]
     debug = [container_status(at, ContainerType.EPHEMERAL, c) for c in _ephemeral(pod, observed)]
@@ -119,7 +119,7 @@ def pod_status(pod: Pod, observed: ObservedPod, now: datetime, host_ips: Sequenc
         message=message,
         conditions=[
             *pod_conditions(pod, facts, now),
-            *round_condition(pod, observed, now),
+            *restart_all_condition(pod, observed, now),
             *resize_conditions(pod, observed, now),
         ],
         host_ip=host_ips[0] if host_ips else pod.status.host_ip,
@@ -178,7 +178,7 @@ def _never_begun(pod: Pod, observed: ObservedPod) -> bool:
 
 
 def _refusal(pod: Pod, observed: ObservedPod, end: Ending, now: datetime) -> PodStatus:
-    at = Moment(pod, observed, now, ending=True)
+    at = StatusInputs(pod, observed, now, ending=True)
     debug = [container_status(at, ContainerType.EPHEMERAL, c) for c in pod.spec.ephemeral_containers]
     _begin_no_more(debug)
     return msgspec.structs.replace(

@@ -24,7 +24,7 @@ from podling.kubelet.cri_config.environment import (
     referenced_objects,
 )
 from podling.kubelet.images.images import ImageRequest, PresentImage
-from podling.kubelet.plan.resize import told_of
+from podling.kubelet.plan.resize import resources_to_actuate
 from podling.kubelet.plan.restart import definition_hash
 from podling.kubelet.pod.actions import StartContainer
 from podling.kubelet.pod.containers import ContainerType, all_containers
@@ -148,7 +148,7 @@ class ContainerStart:
             hash=definition_hash(self._container),
             crashes=self._action.crashes,
             round=self._action.round,
-            resources=told_of(self.pod, self._container),
+            resources=resources_to_actuate(self.pod, self._container),
         )
 
     async def _config(

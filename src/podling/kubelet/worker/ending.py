@@ -47,7 +47,8 @@ class PodEnding:
             tasks.create_task(self._delete(pod, self._given_back))
 
     async def finish(self, uid: str) -> None:
-        """Nothing of a deleted pod is left in the runtime: nothing of it is left on the node."""
+        """Wait until volumes are unmounted, then remove the files, logs and cgroup of a deleted pod whose
+        containers and sandboxes are gone from the runtime."""
         if self._given_back is not None:
             await self._given_back
         await self._until_done(f"files of pod {uid}", self._remove_files)

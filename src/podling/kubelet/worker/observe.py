@@ -25,8 +25,8 @@ from podling.kubelet.cri_config.container import (
     POD_NAMESPACE,
     POD_UID,
     ROUND,
+    annotated_resources,
     number,
-    resources_told,
 )
 from podling.kubelet.pod.containers import type_of_label
 from podling.kubelet.pod.observed import ContainerState, ObservedContainer, ObservedSandbox, from_nanoseconds
@@ -126,7 +126,7 @@ def observed_container(status: pb.ContainerStatus, sandbox_id: str) -> ObservedC
         crashes=number(annotations, CRASHES),
         round=annotations.get(ROUND, ""),
         user=_user(status),
-        resources=resources_told(annotations),
+        resources=annotated_resources(annotations),
         sealed_mounts=frozenset(m.container_path for m in status.mounts if m.recursive_read_only),
     )
 

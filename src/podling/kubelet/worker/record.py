@@ -50,7 +50,7 @@ class Exit(msgspec.Struct, frozen=True):
 
 
 class PodRecord:
-    """What is put, told and failed here is seen by the next `observed()`."""
+    """The worker's knowledge of its pod. Changes are seen by the next `observed()`."""
 
     def __init__(self) -> None:
         self._sandboxes: dict[str, ObservedSandbox] = {}
@@ -76,7 +76,7 @@ class PodRecord:
         self.volumes_ready = False
         self.volumes_error = ""
         self.started_at: datetime | None = None
-        self._told: dict[str, ResourceRequirements] = {}
+        self._actuated_resources: dict[str, ResourceRequirements] = {}
         self.pending_resize: PendingResize | None = None
         self.resize_failure: StartFailure | None = None
         self.resized_generation = 0
@@ -117,7 +117,7 @@ class PodRecord:
         return self._containers.get(container_id)
 
     def put_sandbox(self, sandbox: ObservedSandbox) -> None:
-        """A stop that succeeded stays known, and an exit learnt from an event is a fact."""
+        """Record the runtime's answer, except where a stop or an exit is already known."""
         self._born.setdefault(sandbox.id, self._moment)
         known = self._sandboxes.get(sandbox.id)
         stopped = sandbox.stopped or (known is not None and known.stopped)
@@ -127,7 +127,7 @@ class PodRecord:
     def put_container(self, container: ObservedContainer) -> None:
         known = self._containers.get(container.id)
         if known and _PROGRESS[known.state] > _PROGRESS[container.state]:
-            # An answer from before what is known already; it may still have details.
+            # The answer is older than the state that is known; it may still have details.
             container = _ahead(container, known)
         self._born.setdefault(container.id, self._moment)
         exit_ = self._exits.get(container.id)
@@ -139,12 +139,13 @@ class PodRecord:
             container = replace(container, reason="")
         if known and known.message and not container.message:
             container = replace(container, message=known.message)
-        if told := self._told.get(container.id):
-            container = replace(container, resources=told)
+        if actuated := self._actuated_resources.get(container.id):
+            container = replace(container, resources=actuated)
         self._containers[container.id] = container
 
     def exited(self, id_: str, code: int, nanoseconds: int, now: datetime) -> bool:
-        """An EXITED event. False when it says nothing new."""
+        """Record an EXITED event of a container or sandbox; `nanoseconds` since the epoch, 0 if unknown.
+        False when the exit is already recorded."""
         if id_ in self._exits:
             return False
         at = from_nanoseconds(nanoseconds) if nanoseconds else now
@@ -158,17 +159,17 @@ class PodRecord:
         return True
 
     def out_of_memory(self, container_id: str) -> None:
-        """Something of it was killed for want of memory."""
+        """Record an OOM event whose victim was a process of this container."""
         self._out_of_memory.add(container_id)
         self._spared.discard(container_id)
 
     def spared(self, container_id: str) -> None:
-        """Memory ran out where it lives, and others were killed for it."""
+        """Record an OOM event of the pod's cgroup whose victim was in another container."""
         if container_id not in self._out_of_memory:
             self._spared.add(container_id)
 
     def _was_spared(self, container_id: str, exit_code: int) -> bool:
-        """One that was killed all the same may have been the next."""
+        """False if the container itself exited with 137 (SIGKILL): it may be the next OOM victim."""
         return container_id in self._spared and exit_code != KILLED
 
     def message(self, container_id: str, text: str) -> None:
@@ -192,7 +193,7 @@ class PodRecord:
         self._containers.pop(container_id, None)
         self._exits.pop(container_id, None)
         self._born.pop(container_id, None)
-        self._told.pop(container_id, None)
+        self._actuated_resources.pop(container_id, None)
         self._spared.discard(container_id)
         self._out_of_memory.discard(container_id)
         self.restarting.discard(container_id)
@@ -205,15 +206,15 @@ class PodRecord:
     def sandbox_failed(self, error: StartError, now: datetime) -> None:
         self.sandbox_failure = _failure(error, self.sandbox_failure, now)
 
-    def told(self, container_id: str, resources: ResourceRequirements) -> None:
-        """The runtime was told that the container has these resources now."""
-        self._told[container_id] = resources
+    def set_actuated(self, container_id: str, resources: ResourceRequirements) -> None:
+        """The runtime has updated the container to these resources."""
+        self._actuated_resources[container_id] = resources
         if container := self._containers.get(container_id):
             self._containers[container_id] = replace(container, resources=resources)
 
-    def resized(self) -> Mapping[str, ResourceRequirements]:
-        """What the runtime was told after a container was made, by container id."""
-        return self._told
+    def actuated_resources(self) -> Mapping[str, ResourceRequirements]:
+        """By container id, for containers that were updated after their creation."""
+        return self._actuated_resources
 
     def resize_failed(self, reason: str, message: str, now: datetime) -> None:
         self.resize_failure = _failure(StartError(reason, message), self.resize_failure, now)
@@ -222,16 +223,16 @@ class PodRecord:
         self._failures.pop(name, None)
 
     def mark(self) -> int:
-        """A moment: what is put from now on was made after it."""
+        """A logical time, to be passed as `since`: everything recorded from now on is newer."""
         self._moment += 1
         return self._moment
 
     def replace_all(
         self, sandboxes: Sequence[ObservedSandbox], containers: Sequence[ObservedContainer], since: int
     ) -> None:
-        """What the runtime has, as it was asked at the moment `since`, after events may have been missed.
-
-        What it no longer has is gone, unless it was made while the runtime was answering."""
+        """Replace what is known by what the runtime has, after events may have been missed. `since` is the
+        `mark()` from before the runtime was asked: what is newer than it and not in the answer stays, as it
+        may have been made while the runtime was answering."""
         found = {s.id for s in sandboxes} | {c.id for c in containers}
         old = {id_ for id_, born in self._born.items() if born < since}
         for gone in (self._containers.keys() & old) - found:
@@ -265,7 +266,7 @@ def _ahead(container: ObservedContainer, known: ObservedContainer) -> ObservedCo
 
 
 def _exited(container: ObservedContainer, exit_: Exit) -> ObservedContainer:
-    """One that ended before anyone could ask when it began ran for no longer than it existed."""
+    """`container` with its exit. If its start was never observed, its creation time stands for it."""
     started_at = container.started_at
     if container.state is ContainerState.CREATED:
         started_at = min(container.created_at, exit_.at)

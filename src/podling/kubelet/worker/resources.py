@@ -11,6 +11,8 @@ import logging
 from collections.abc import Callable
 from pathlib import Path
 
+import msgspec
+
 from podling.cri.grpc import cri_pb2 as pb
 from podling.cri.interface import RuntimeFault
 from podling.kubelet.cri_config.container import linux_resources
@@ -20,8 +22,8 @@ from podling.kubelet.plan.resize import (
     ResizeAnswer,
     allocation_of,
     limits_meanwhile,
+    resources_to_actuate,
     restart_required,
-    told_of,
     unactuated,
     whole,
     with_allocation,
@@ -41,24 +43,27 @@ log = logging.getLogger(__name__)
 
 
 class ResizeError(Exception):
-    """What was asked for cannot be done now."""
+    """A resize cannot be actuated now. The message is the condition's (PodResizeInProgress)."""
 
 
 class PodResize:
+    """Actuates the resources of one pod: writes its cgroup and updates its containers in the runtime."""
+
     def __init__(self, node: NodeContext, record: PodRecord) -> None:
         self._node = node
         self._record = record
 
     def make(self, pod: Pod) -> None:
-        """The cgroup of a pod that begins. Raises OSError."""
+        """Make the cgroup of a pod, before its sandbox. Raises OSError."""
         self._node.cgroups.weigh(pod)
         self._write(pod, limits_of_pod(pod))
         self._record.limits_settled = True
         self._record.actuated = whole(pod)
 
     async def apply(self, pod: Pod) -> None:
-        """One step: the cgroup takes what is needed meanwhile, then the containers what they are given. What
-        remains to be taken back from the cgroup is the next step's."""
+        """One step of a resize: first the cgroup is allowed the higher of old and new limits, then the
+        containers are updated, so that no container is ever allowed more than its pod. A cgroup that has to
+        shrink afterwards is the next step's."""
         try:
             self._node.cgroups.weigh(pod)
             self._write(pod, limits_meanwhile(pod, self._record.observed()))
@@ -88,13 +93,13 @@ class PodResize:
 
     async def _update(self, pod: Pod, container: Container, running: ObservedContainer) -> None:
         resources = self._resources(pod, container)
-        given = told_of(pod, container)
-        told, asked = running.resources.limits.get("memory"), given.limits.get("memory")
-        if asked and _falls(told.value() if told else None, asked.value()):
+        given = resources_to_actuate(pod, container)
+        before, asked = running.resources.limits.get("memory"), given.limits.get("memory")
+        if asked and _falls(before.value() if before else None, asked.value()):
             usage = self._node.cgroups.memory_usage(pod, running.id)
             self._refuse_to_kill(f'container "{container.name}"', asked.value(), usage)
         await self._node.runtime.update_container_resources(running.id, resources)
-        self._record.told(running.id, given)
+        self._record.set_actuated(running.id, given)
 
     def _resources(self, pod: Pod, container: Container) -> pb.LinuxContainerResources:
         kind = next(kind for kind, found in all_containers(pod) if found.name == container.name)
@@ -102,7 +107,7 @@ class PodResize:
 
     @staticmethod
     def _refuse_to_kill(whose: str, limit: int, usage: int) -> None:
-        """A kernel told to allow less than is used kills for it."""
+        """Raises ResizeError: a kernel whose limit falls below the usage kills processes."""
         if usage > limit:
             raise ResizeError(
                 f"attempting to set {whose} memory limit ({limit}) below current usage ({usage})"
@@ -121,18 +126,20 @@ FILE = "resources"
 GATE = "InPlacePodVerticalScaling"
 
 
-class WrittenShare(Part):
-    """`given` by container name, `whole` for the pod; `told`: what the runtime was told after it made a
-    container, by the container's id."""
+class WrittenAllocation(Part):
+    """The content of the file `resources` in the pod's directory."""
 
     given: dict[str, ResourceRequirements] = {}
+    """The allocated resources by container name."""
     whole: ResourceRequirements | None = None
-    told: dict[str, ResourceRequirements] = {}
+    """The allocated `spec.resources` of the pod."""
+    actuated: dict[str, ResourceRequirements] = msgspec.field(default_factory=dict, name="told")
+    """By container id: the resources that the runtime was given after it had created the container."""
 
 
-class PodShare:
-    """`pod` is the newest object with the resources it was given; `changed` is called when those change by
-    themselves."""
+class PodAllocation:
+    """What is allocated to one pod. `pod` is the newest object with its allocated resources; `changed` is
+    called when a deferred resize is answered."""
 
     def __init__(
         self, node: NodeContext, pod: Pod, record: PodRecord, directory: Path, changed: Callable[[], None]
@@ -144,12 +151,12 @@ class PodShare:
         self._object = pod
         self._written = read(self._file)
         self._given = Allocation(self._written.given, self._written.whole)
-        for container_id, resources in self._written.told.items():
-            record.told(container_id, resources)
+        for container_id, resources in self._written.actuated.items():
+            record.set_actuated(container_id, resources)
         self.pod = self._seen()
 
     def admitted(self) -> None:
-        """The node has taken the pod as `pod` is."""
+        """The node has admitted the pod: it is allocated what its spec asks for."""
         self._given = allocation_of(self.pod)
         self.save()
         self._ask()
@@ -164,10 +171,12 @@ class PodShare:
         self._node.allocations.release(self._object.metadata.uid)
 
     def save(self) -> None:
-        """Survives the end of the process; what the machine's end takes with it, it takes with the
-        containers."""
+        """Write the allocation to the pod's directory. It need not be synced to disk: a machine that goes
+        down takes the containers with it, too."""
         given = self._given.containers
-        written = WrittenShare(given=dict(given), whole=self._given.whole, told=dict(self._record.resized()))
+        written = WrittenAllocation(
+            given=dict(given), whole=self._given.whole, actuated=dict(self._record.actuated_resources())
+        )
         plain = self._given.whole is None and not any(r.requests or r.limits for r in given.values())
         if plain or written == self._written:
             return
@@ -202,22 +211,22 @@ class PodShare:
         self._changed()
 
     def _seen(self) -> Pod:
-        """Before it was given anything a pod is as it wishes to be."""
+        """The newest object with its allocated resources; as it is while nothing is allocated yet."""
         return with_allocation(self._object, self._given) if self._given.containers else self._object
 
 
-def write(file: Path, share: WrittenShare) -> None:
+def write(file: Path, share: WrittenAllocation) -> None:
     file.parent.mkdir(mode=0o750, parents=True, exist_ok=True)
     fresh = file.with_suffix(".new")
     fresh.write_bytes(encode(share))
     fresh.rename(file)
 
 
-def read(file: Path) -> WrittenShare:
+def read(file: Path) -> WrittenAllocation:
     try:
-        return decode(file.read_bytes(), WrittenShare)
+        return decode(file.read_bytes(), WrittenAllocation)
     except FileNotFoundError:
-        return WrittenShare()
+        return WrittenAllocation()
     except (OSError, StatusError) as error:
         log.warning("%s cannot be read: %s", file, error)
-        return WrittenShare()
+        return WrittenAllocation()

@@ -45,7 +45,7 @@ from podling.kubelet.worker.ending import PodEnding
 from podling.kubelet.worker.executor import PodActions
 from podling.kubelet.worker.observe import RuntimePod
 from podling.kubelet.worker.record import PodRecord
-from podling.kubelet.worker.resources import PodShare
+from podling.kubelet.worker.resources import PodAllocation
 from podling.model.rules.resources import with_volume_containers
 from podling.model.rules.status import TERMINAL
 from podling.model.types.pod import Pod
@@ -126,7 +126,7 @@ class PodWorker:
         )
         self._writer = StatusWriter(node.client, None if is_static(pod) else pod)
         self._ending = PodEnding(node, self._directory, self._volumes, self._writer)
-        self._share = PodShare(node, pod, self.record, self._directory.path, self._wake_up)
+        self._allocation = PodAllocation(node, pod, self.record, self._directory.path, self._wake_up)
         self._wake = asyncio.Event()
         self._finished = False
 
@@ -143,7 +143,7 @@ class PodWorker:
             self._actions.give_up_image(name)
         unwanted = self.record.unwanted | container_names(self.pod)
         self.record.unwanted = unwanted - container_names(pod)
-        self._share.update(pod)
+        self._allocation.update(pod)
         self._writer.learn(pod)
         if not echo:
             self._status = status
@@ -159,7 +159,7 @@ class PodWorker:
 
     def admitted(self) -> None:
         """The node has taken the pod."""
-        self._share.admitted()
+        self._allocation.admitted()
 
     def refused(self, why: Refusal) -> None:
         """The node has not: the pod fails without having begun."""
@@ -212,7 +212,7 @@ class PodWorker:
     @property
     def pod(self) -> Pod:
         """The newest object, with the resources it was given."""
-        return self._share.pod
+        return self._allocation.pod
 
     @property
     def asks_for_room(self) -> bool:
@@ -284,7 +284,7 @@ class PodWorker:
         status = pod_status(pod, observed, now, self._node.facts.ips)
         if status.phase in TERMINAL:
             # Before it is said: the scheduler gives the room away as soon as it hears of it.
-            self._share.release()
+            self._allocation.release()
         self._publish(pod, status)
         return min(filter(None, (decided.wake_at, status_changes_at(pod, observed, now))), default=None)
 
@@ -297,7 +297,7 @@ class PodWorker:
         self._actions.give_up_starts()
         if decided.state is PodState.TERMINATED:
             self._ending.begin(self.pod, tasks)
-            self._share.release()
+            self._allocation.release()
 
     async def _apply(self, action: Action) -> None:
         try:
@@ -307,7 +307,7 @@ class PodWorker:
             else:
                 await self._actions.apply(self.pod, action)
                 if isinstance(action, ResizePod):
-                    self._share.save()
+                    self._allocation.save()
                 elif isinstance(action, RemoveContainer) and not self.record.cleared:
                     self._publish(self.pod, without_instance(self._status, action.id))
         finally:

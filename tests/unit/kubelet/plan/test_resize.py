@@ -17,8 +17,8 @@ from podling.kubelet.plan.resize import (
     is_in_progress,
     judge,
     limits_meanwhile,
+    resources_to_actuate,
     restart_required,
-    told_of,
     unactuated,
     with_allocation,
 )
@@ -163,7 +163,7 @@ def test_what_a_container_has_is_what_the_runtime_was_told(scene):
 def test_a_container_without_a_limit_has_its_pods(scene):
     pod = pod_of(scene, "a b", b="|memory=5")
     pod.spec.resources = resources("|memory=9 cpu=2")
-    assert [told_of(pod, c).limits for c in pod.spec.containers] == [
+    assert [resources_to_actuate(pod, c).limits for c in pod.spec.containers] == [
         amounts("memory=9 cpu=2"),
         amounts("memory=5 cpu=2"),
     ]

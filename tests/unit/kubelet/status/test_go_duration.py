@@ -4,7 +4,7 @@ from datetime import timedelta
 
 import pytest
 
-from podling.kubelet.status.container_status import milliseconds_text
+from podling.kubelet.status.container_status import go_duration
 
 
 @pytest.mark.parametrize(
@@ -22,4 +22,4 @@ from podling.kubelet.status.container_status import milliseconds_text
     ],
 )
 def test_cut_to_milliseconds(milliseconds: int, text: str) -> None:
-    assert milliseconds_text(timedelta(milliseconds=milliseconds, microseconds=900)) == text
+    assert go_duration(timedelta(milliseconds=milliseconds, microseconds=900)) == text

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from podling.kubelet.worker.resources import WrittenShare, read, write
+from podling.kubelet.worker.resources import WrittenAllocation, read, write
 from podling.model.quantity import Quantity
 from podling.model.types.container import ResourceRequirements
 
@@ -15,14 +15,14 @@ ONE = ResourceRequirements(requests={"cpu": Quantity("100m")}, limits={"memory":
 
 
 def test_what_is_written_is_read(tmp_path: Path) -> None:
-    share = WrittenShare(given={"app": ONE}, whole=ONE, told={"id": ONE})
+    share = WrittenAllocation(given={"app": ONE}, whole=ONE, actuated={"id": ONE})
     write(tmp_path / "pod" / "resources", share)
     assert read(tmp_path / "pod" / "resources") == share
     assert [path.name for path in (tmp_path / "pod").iterdir()] == ["resources"]
 
 
 def test_nothing_was_given_to_a_pod_without_a_file(tmp_path: Path) -> None:
-    assert read(tmp_path / "resources") == WrittenShare()
+    assert read(tmp_path / "resources") == WrittenAllocation()
 
 
 @pytest.mark.parametrize(
@@ -33,5 +33,5 @@ def test_a_file_that_cannot_be_read_is_said_and_counts_as_none(
 ) -> None:
     (tmp_path / "resources").write_bytes(content)
     with caplog.at_level(logging.WARNING):
-        assert read(tmp_path / "resources") == WrittenShare()
+        assert read(tmp_path / "resources") == WrittenAllocation()
     assert "cannot be read" in caplog.text
