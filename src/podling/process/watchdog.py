@@ -123,6 +123,8 @@ def watching(stalls: Stalls = STALLS) -> Iterator[None]:
     watchdog = Watchdog(asyncio.get_running_loop(), stalls)
     thread = threading.Thread(target=watchdog.run, name="watchdog", daemon=True)
     thread.start()
+    # Else what runs next may be over before the thread has had its first turn, and nobody has seen it.
+    watchdog.watches.wait()
     try:
         yield
     finally:
@@ -133,6 +135,8 @@ def watching(stalls: Stalls = STALLS) -> Iterator[None]:
 class Watchdog:
     def __init__(self, loop: asyncio.AbstractEventLoop, stalls: Stalls) -> None:
         """Made on the loop's thread."""
+        self.watches = threading.Event()
+        """Set when whatever holds the loop from now on is seen, or nothing ever will be."""
         self._stopped = False
         self._loop = loop
         self._thread = threading.get_ident()
@@ -145,31 +149,42 @@ class Watchdog:
 
     def run(self) -> None:
         """On a thread of its own. Raises OSError when the kernel has no such timer."""
-        timer = ProcessorTimer(INTERVAL)
         try:
-            while not self._stopped:
-                slept_at, used = time.monotonic(), time.process_time()
-                timer.wait(LONGEST_SLEEP)
-                if sys._current_frames().get(self._thread) is not self._resting:
-                    # Who holds the interpreter, too, lets this thread run no sooner than when that is over.
-                    now = time.monotonic()
-                    self._look(max(now - (time.process_time() - used), slept_at))
-        except RuntimeError:
-            log.debug("the loop is closed")
+            timer = ProcessorTimer(INTERVAL)
+            try:
+                self._watch(timer)
+            except RuntimeError:
+                log.debug("the loop is closed")
+            finally:
+                timer.close()
         finally:
-            timer.close()
+            self.watches.set()
             self._resting = None
 
     def stop(self) -> None:
         self._stopped = True
 
-    def _look(self, began: float) -> None:
-        """Something has been running since `began`."""
+    def _watch(self, timer: ProcessorTimer) -> None:
+        while not self._stopped:
+            slept_at, used = time.monotonic(), time.process_time()
+            self.watches.set()
+            timer.wait(LONGEST_SLEEP)
+            running = sys._current_frames().get(self._thread)
+            if running is not self._resting:
+                # Who holds the interpreter, too, lets this thread run no sooner than when that is over.
+                now = time.monotonic()
+                self._look(max(now - (time.process_time() - used), slept_at), running)
+
+    def _look(self, began: float, running: FrameType | None) -> None:
+        """`running` is the innermost of what has been running since `began`."""
+        left = began + LIMIT - time.monotonic()
+        # Too long already: named before the loop can go on to something else.
+        who = self._who(running) if left <= 0 else ""
         sign = threading.Event()
         self._loop.call_soon_threadsafe(self._give_sign, sign)
-        if sign.wait(max(began + LIMIT - time.monotonic(), 0.0)):
+        if sign.wait(max(left, 0.0)) and self._turned - began < LIMIT:
             return
-        who = self._who()
+        who = who or self._who(sys._current_frames().get(self._thread))
         is_told = False
         while not sign.wait(LONG):
             if self._stopped:
@@ -194,9 +209,8 @@ class Watchdog:
         log.warning("the loop was held for %.2f s by %s%s", seconds, who, more)
         self._untold, self._silent_until = 0, time.monotonic() + LINES_APART
 
-    def _who(self) -> str:
+    def _who(self, frame: FrameType | None) -> str:
         frames: list[FrameType] = []
-        frame = sys._current_frames().get(self._thread)
         while frame is not None and frame is not self._resting:
             frames.append(frame)
             frame = frame.f_back

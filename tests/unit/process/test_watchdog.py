@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import sys
 import threading
 import time
 from collections.abc import Callable
@@ -49,8 +50,10 @@ def spin(seconds: float) -> None:
 
 
 def keep_the_interpreter() -> None:
-    """One call that lets no other thread run."""
-    sum(itertools.repeat(1, 30_000_000))
+    """Calls that let no other thread run."""
+    end = time.monotonic() + 0.3
+    while time.monotonic() < end:
+        sum(itertools.repeat(1, 15_000_000))
 
 
 async def answer(request: Asked, hold: Callable[[], object]) -> float:
@@ -116,8 +119,36 @@ class Loop:
 
 def test_a_loop_that_turns_in_time_is_not_told_of() -> None:
     stalls = Stalls()
-    Watchdog(Loop(), stalls)._look(time.monotonic())  # type: ignore[arg-type]
+    Watchdog(Loop(), stalls)._look(time.monotonic(), None)  # type: ignore[arg-type]
     assert not sum(stalls.counts)
+
+
+def test_a_loop_that_turns_as_soon_as_it_is_asked_but_was_held_until_then_is_told_of(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """Whoever keeps the interpreter keeps the watchdog, too, from asking in time."""
+    stalls, request = Stalls(), Asked("GET", "/late")
+    Watchdog(Loop(), stalls)._look(time.monotonic() - 0.3, sys._getframe())  # type: ignore[arg-type]
+    assert sum(stalls.counts) == 1
+    assert f"'{request.method}' '{request.path}': " in caplog.text
+
+
+def test_it_watches_from_the_first_turn_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked, made = threading.Event(), threading.Event()
+
+    class Late(ProcessorTimer):
+        def __init__(self, interval: float) -> None:
+            asked.wait(0.1)
+            super().__init__(interval)
+            made.set()
+
+    monkeypatch.setattr(watchdog, "ProcessorTimer", Late)
+
+    async def story() -> None:
+        with watchdog.watching():
+            assert made.is_set()
+
+    uvloop.run(story())
 
 
 def test_there_are_few_lines_however_many_stalls(
