@@ -118,8 +118,10 @@ async def run(plugin: Plugin, deadline: float = DEADLINE) -> Credential:
 
 async def _output(plugin: Plugin) -> bytes:
     process = _begin(plugin)
+    ending = asyncio.get_running_loop().run_in_executor(None, process.communicate)
     try:
-        output, _ = await asyncio.to_thread(process.communicate)
+        # Cancelled before a thread is free for it, it would leave behind a process that nobody waits for.
+        output, _ = await asyncio.shield(ending)
     except asyncio.CancelledError:
         # The thread, too, ends then: nobody is left who could write to it.
         with suppress(ProcessLookupError):

@@ -5,7 +5,11 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import signal
+import subprocess
+import threading
 from collections.abc import AsyncIterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import aclosing, asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -14,7 +18,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
-from podling.client import kubeconfig
+from podling.client import exec_plugin, kubeconfig
 from podling.client.exec_plugin import Credential, Plugin, PluginError, credential, run
 from podling.client.https import HttpsTransport
 from podling.model.errors import StatusError
@@ -252,6 +256,29 @@ async def test_one_that_is_not_waited_for_any_more_lets_the_next_ask(doorman: An
         helper.script("cat answer")
         helper.answers(token="t0")
         assert await asyncio.wait_for(ask(made), PATIENCE) == 200
+
+
+async def test_one_that_is_given_up_before_a_thread_is_free_for_it_is_waited_for(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    begun: list[subprocess.Popen[bytes]] = []
+    begin, free = exec_plugin._begin, threading.Event()
+
+    def noted(plugin: Plugin) -> subprocess.Popen[bytes]:
+        begun.append(begin(plugin))
+        return begun[-1]
+
+    monkeypatch.setattr(exec_plugin, "_begin", noted)
+    with ThreadPoolExecutor(1) as threads:
+        asyncio.get_running_loop().set_default_executor(threads)
+        threads.submit(free.wait)
+        async with asyncio.TaskGroup() as tasks:
+            asking = tasks.create_task(run(Plugin(("sleep", "3600"), {}, V1)))
+            await asyncio.sleep(0)
+            asking.cancel()
+        free.set()
+    (process,) = begun
+    assert process.returncode == -signal.SIGKILL
 
 
 def answered(**said: Any) -> bytes:
