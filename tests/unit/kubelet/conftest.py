@@ -14,13 +14,15 @@ first: `i1=exit1~3@20 a=run`:
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
 from msgspec.structs import replace
 
+from podling.kubelet.files.tree import remove
 from podling.kubelet.plan.restart import definition_hash
 from podling.kubelet.pod.actions import (
     Action,
@@ -49,6 +51,14 @@ from podling.model.types.container import Container, EphemeralContainer
 from podling.model.types.meta import ObjectMeta
 from podling.model.types.pod import Pod, PodSpec
 from podling.model.types.volume import Volume
+
+
+@pytest.fixture
+def tmp_path(tmp_path: Path) -> Iterator[Path]:
+    """Removed here: some of these tests make trees deeper than pytest can remove."""
+    yield tmp_path
+    remove(tmp_path)
+
 
 NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 _INSTANCE = re.compile(r"(\w+)=(run|exit|created|unknown)(\d*)(?:~(\d+))?(?:@(\d+))?(\^?)(!?)")
