@@ -15,9 +15,9 @@ from collections.abc import Callable, Iterable
 from typing import Any, Generic, TypeVar, cast
 
 from podling.client.client import Client, WatchEvent
-from podling.client.retry import GrowingWait
 from podling.model.errors import StatusError
 from podling.model.types.meta import KubeObject
+from podling.process.backoff import Backoff
 from podling.process.turns import Turn
 
 T = TypeVar("T", bound=KubeObject)
@@ -25,8 +25,7 @@ T = TypeVar("T", bound=KubeObject)
 Handler = Callable[[T | None, T | None], None]
 """Called with (old, new): old is None for an addition, new is None for a deletion."""
 
-FIRST_RETRY = 0.05
-LONGEST_RETRY = 30.0
+RETRY = Backoff(0.05, 30.0)
 
 log = logging.getLogger(__name__)
 
@@ -73,7 +72,7 @@ class Informer(Generic[T]):
 
     async def run(self) -> None:
         """List, then watch, for ever: a broken watch resumes where it stopped, a too old one lists again."""
-        retry = GrowingWait(FIRST_RETRY, LONGEST_RETRY)
+        retry = RETRY.begin()
         while True:
             before = self._version
             try:

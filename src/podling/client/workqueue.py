@@ -17,22 +17,15 @@ from collections.abc import Awaitable, Callable, Hashable
 from typing import Generic, TypeVar
 
 from podling.model.errors import StatusError
+from podling.process.backoff import Backoff
 
 K = TypeVar("K", bound=Hashable)
 
-FIRST_DELAY = 0.005
-LONGEST_DELAY = 1000.0
+RETRY = Backoff(0.005, 1000.0)
 AT_ONCE = 30
 A_SECOND = 10
 
 log = logging.getLogger(__name__)
-
-
-def retry_delay(failures: int) -> float:
-    """Seconds before the next try after `failures` failures in a row (1 or more): 5 ms, doubling, up to 1000
-    s.
-    """
-    return min(FIRST_DELAY * 2.0 ** min(failures - 1, 40), LONGEST_DELAY)
 
 
 class WorkQueue(Generic[K]):
@@ -105,7 +98,7 @@ class WorkQueue(Generic[K]):
         """Add `key` again after a delay that grows with each failure since `forget`."""
         self.retries += 1
         failures = self._failures[key] = self._failures.get(key, 0) + 1
-        self.add_after(key, retry_delay(failures))
+        self.add_after(key, RETRY.after(failures))
 
     def close(self) -> None:
         for _, timer in self._timers.values():

@@ -24,6 +24,7 @@ from typing import Protocol
 import msgspec
 
 from podling.model.rules.placement import collide
+from podling.process.backoff import Backoff
 from podling.scheduler.filter import refuse
 from podling.scheduler.info import NamespaceLabels, NodeInfo, PodInfo
 from podling.scheduler.refusal import NODE_PORTS, NODE_RESOURCES, POD_AFFINITY, TOPOLOGY_SPREAD
@@ -111,8 +112,7 @@ def _is_spread_with(pod: PodInfo, other: PodInfo) -> bool:
     return any(spread.pods.has(other.pod) for spread in pod.spreads)
 
 
-FIRST_BACKOFF = 1.0
-LONGEST_BACKOFF = 10.0
+BACKOFF = Backoff(1.0, 10.0)
 LONGEST_PARKING = 300.0
 """Seconds after which a parked pod is tried again even if nothing has happened."""
 
@@ -133,12 +133,7 @@ class Waiting(msgspec.Struct, eq=False):
     failed: bool = False
 
     def backoff_until(self) -> float:
-        return self.since + backoff(self.attempts)
-
-
-def backoff(attempts: int) -> float:
-    """Seconds: 1, 2, 4, 8, then 10."""
-    return min(FIRST_BACKOFF * 2.0 ** min(attempts - 1, 10), LONGEST_BACKOFF) if attempts else 0.0
+        return self.since + BACKOFF.after(self.attempts)
 
 
 class SchedulingQueue:

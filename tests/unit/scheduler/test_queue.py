@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from podling.scheduler.info import PodInfo
-from podling.scheduler.queue import NodeWent, PodLeft, SchedulingQueue, Waiting, backoff
+from podling.scheduler.queue import BACKOFF, NodeWent, PodLeft, SchedulingQueue, Waiting
 
 Make = Callable[..., PodInfo]
 
@@ -119,4 +119,4 @@ def test_a_pod_dropped_while_it_was_tried_does_not_come_back(pod: Make) -> None:
     ("attempts", "seconds"), [(0, 0), (1, 1), (2, 2), (3, 4), (4, 8), (5, 10), (9000, 10)]
 )
 def test_backoff(attempts: int, seconds: float) -> None:
-    assert backoff(attempts) == seconds
+    assert BACKOFF.after(attempts) == seconds

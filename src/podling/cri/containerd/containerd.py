@@ -26,12 +26,12 @@ import uuid
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
-from podling.client.retry import GrowingWait
 from podling.cri.containerd.config import ContainerdSettings, HostFacts, render_config, render_hosts
 from podling.cri.grpc.client import GrpcRuntime
 from podling.cri.interface import RuntimeFault
 from podling.cri.mounts import mounts_under, overlay_works, unmount
 from podling.cri.process import Process, command_line, processes, spawn
+from podling.process.backoff import Backoff
 
 _CAP_SYS_RESOURCE = 24
 
@@ -61,7 +61,7 @@ def has_capability(status: str, number: int) -> bool:
 
 _START_WITHIN = 30.0
 _STOP_GRACE = 10.0
-_SHORTEST_WAIT, _LONGEST_WAIT = 0.1, 10.0
+_RESTART = Backoff(0.1, 10.0)
 _LAST_WORDS = 5
 _LOG_TAIL = 8192
 _NOT_YET = "server is not initialized yet"
@@ -101,7 +101,7 @@ class Containerd:
 
     async def supervise(self, died: Callable[[str], None]) -> None:
         """Start it again whenever it ends, telling `died` of its last words. Returns after `stop`."""
-        wait = GrowingWait(_SHORTEST_WAIT, _LONGEST_WAIT)
+        wait = _RESTART.begin()
         while True:
             if self._process is not None:
                 await self._process.exited()

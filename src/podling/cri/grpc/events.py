@@ -22,30 +22,29 @@ from podling.cri.grpc.connection import Connection
 from podling.cri.grpc.containerd_events import containerd_events
 from podling.cri.grpc.cri_events import cri_events
 from podling.cri.interface import EventKind, RuntimeEvent, RuntimeFault
+from podling.process.backoff import Backoff
 
 Sleep = Callable[[float], Awaitable[None]]
 
-_SHORTEST_WAIT = 0.05
-_LONGEST_WAIT = 5.0
+_RETRY = Backoff(0.05, 5.0)
 _RELIST_INTERVAL = 1.0
 
 
 async def runtime_events(connection: Connection, sleep: Sleep) -> AsyncGenerator[RuntimeEvent, None]:
     """Never ends; raises nothing. `sleep` waits for seconds."""
     sources = [containerd_events, cri_events]
-    wait = _SHORTEST_WAIT
+    retries = _RETRY.begin()
     while sources:
         try:
             async with aclosing(sources[0](connection)) as events:
                 async for event in events:
-                    wait = _SHORTEST_WAIT
+                    retries.reset()
                     yield event
         except RuntimeFault as fault:
             if fault.code == "UNIMPLEMENTED":
                 del sources[0]
                 continue
-        await sleep(wait)
-        wait = min(wait * 2, _LONGEST_WAIT)
+        await sleep(retries.next())
     while True:
         yield RuntimeEvent(EventKind.RELIST)
         await sleep(_RELIST_INTERVAL)

@@ -12,7 +12,6 @@ import logging
 from typing import NoReturn
 
 from podling.client.client import Client
-from podling.client.retry import GrowingWait
 from podling.cri.interface import Runtime, RuntimeFault
 from podling.kubelet.config import KubeletConfig
 from podling.kubelet.host.machine import Machine
@@ -23,9 +22,9 @@ from podling.model.time import Clock, micro_time
 from podling.model.types.coordination import Lease, LeaseSpec
 from podling.model.types.meta import ObjectMeta, OwnerReference
 from podling.model.types.node import Node, NodeStatus
+from podling.process.backoff import Backoff
 
-FIRST_RETRY = 0.1
-LONGEST_RETRY = 7.0
+RETRY = Backoff(0.1, 7.0)
 
 log = logging.getLogger(__name__)
 
@@ -82,7 +81,7 @@ class NodeReporter:
 
     async def _write(self, status: NodeStatus) -> None:
         """Until it is written: a kubelet nobody can see is of no use; the server may only be starting."""
-        wait = GrowingWait(FIRST_RETRY, LONGEST_RETRY)
+        wait = RETRY.begin()
         while True:
             try:
                 self.node = await (
@@ -156,7 +155,7 @@ class LeaseKeeper:
 
     async def run(self, node: Node) -> NoReturn:
         renewal = self._config.lease_renewal.total_seconds()
-        retry = GrowingWait(FIRST_LEASE_RETRY, renewal)
+        retry = Backoff(FIRST_LEASE_RETRY, renewal).begin()
         while True:
             try:
                 self._lease = await self._renew(node)

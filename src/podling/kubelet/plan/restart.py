@@ -21,12 +21,10 @@ from podling.model.types.container import (
     EphemeralContainerCommon,
 )
 from podling.model.types.pod import Pod
+from podling.process.backoff import Backoff
 
-INITIAL = timedelta(seconds=10)
-MAXIMUM = timedelta(minutes=5)
+CRASH_LOOP = Backoff(10.0, 300.0)
 FORGIVEN_AFTER = timedelta(minutes=10)
-_DOUBLINGS = 5
-"""10 s doubled five times is over the maximum: no need to compute further."""
 
 SOON = timedelta(seconds=1)
 
@@ -36,9 +34,7 @@ CrashLoopBackOff)."""
 
 
 def delay(failures: int) -> timedelta:
-    if failures <= 0:
-        return timedelta(0)
-    return min(INITIAL * (1 << min(failures - 1, _DOUBLINGS)), MAXIMUM)
+    return timedelta(seconds=CRASH_LOOP.after(failures))
 
 
 def crashes_after(ended: ObservedContainer) -> int:

@@ -19,7 +19,6 @@ from collections.abc import Iterable, Set
 from typing import Any
 
 from podling.client.client import Client
-from podling.client.retry import GrowingWait
 from podling.kubelet.pod.actions import BRINGS_UP
 from podling.kubelet.status.pod_status import PENDING
 from podling.kubelet.status.standing import with_standing
@@ -27,6 +26,7 @@ from podling.model.codec.json import to_data
 from podling.model.errors import Cause, StatusError
 from podling.model.types.pod import Pod
 from podling.model.types.pod_status import PodStatus
+from podling.process.backoff import Backoff
 
 STRATEGIC_MERGE = "application/strategic-merge-patch+json"
 
@@ -114,8 +114,7 @@ def is_about_to_change(told: PodStatus, status: PodStatus, in_flight: Set[str]) 
     return coming_up and any(key.startswith(BRINGS_UP) for key in in_flight)
 
 
-FIRST_RETRY = 0.1
-LONGEST_RETRY = 10.0
+RETRY = Backoff(0.1, 10.0)
 LONGEST_WAIT = 1.0
 """Seconds that what may wait is kept back: as long as Kubernetes' kubelet may take to notice it."""
 
@@ -185,7 +184,7 @@ class StatusWriter:
     async def _write(self) -> None:
         """Until the newest status is written; one that becomes newer meanwhile is taken up at the next
         try."""
-        wait = GrowingWait(FIRST_RETRY, LONGEST_RETRY)
+        wait = RETRY.begin()
         while self._wanted is not None and self._known is not None:
             known = self._known
             wanted = with_standing(known.spec, known.status, self._wanted)

@@ -18,7 +18,6 @@ from typing import Protocol
 
 from podling.client.client import Client
 from podling.client.events import EventRecorder
-from podling.client.retry import GrowingWait
 from podling.cri.interface import Runtime
 from podling.kubelet.cri_config.environment import resource_value
 from podling.kubelet.node.features import KnownFeatures
@@ -43,9 +42,9 @@ from podling.model.time import Clock
 from podling.model.types.container import EphemeralContainerCommon
 from podling.model.types.pod import Pod
 from podling.model.types.references import ResourceFieldSelector
+from podling.process.backoff import Backoff
 
-FIRST_RETRY = 0.5
-LONGEST_RETRY = 122.0
+RETRY = Backoff(0.5, 122.0)
 
 
 class VolumeNode(Protocol):
@@ -158,7 +157,7 @@ class PodVolumes:
             self._sources.leave_all()
 
     async def _keep(self, done: Callable[[], None]) -> None:
-        retry = GrowingWait(FIRST_RETRY, LONGEST_RETRY)
+        retry = RETRY.begin()
         while True:
             self._stale.clear()
             pod = self._pod

@@ -11,7 +11,6 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable
 
-from podling.client.retry import GrowingWait
 from podling.cri.interface import RuntimeFault
 from podling.kubelet.pod.directories import PodDirectory
 from podling.kubelet.status.writer import StatusWriter
@@ -19,9 +18,9 @@ from podling.kubelet.volumes.pod_volumes import PodVolumes
 from podling.kubelet.worker.context import NodeContext
 from podling.model.errors import StatusError
 from podling.model.types.pod import Pod
+from podling.process.backoff import Backoff
 
-FIRST_RETRY = 0.1
-LONGEST_RETRY = 30.0
+RETRY = Backoff(0.1, 30.0)
 
 log = logging.getLogger(__name__)
 
@@ -68,7 +67,7 @@ class PodEnding:
         # Strictly after the last status: once the object is gone there is nowhere to write it.
         await self._writer.flushed()
         meta = pod.metadata
-        wait = GrowingWait(FIRST_RETRY, LONGEST_RETRY)
+        wait = RETRY.begin()
         while True:
             try:
                 await self._node.client.delete(Pod, meta.name, meta.namespace, grace_seconds=0, uid=meta.uid)
@@ -82,7 +81,7 @@ class PodEnding:
             await asyncio.sleep(wait.next())
 
     async def _until_done(self, what: str, step: Callable[[], Awaitable[None]]) -> None:
-        wait = GrowingWait(FIRST_RETRY, LONGEST_RETRY)
+        wait = RETRY.begin()
         while True:
             try:
                 await step()

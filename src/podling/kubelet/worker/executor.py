@@ -11,7 +11,6 @@ import contextlib
 import logging
 from collections.abc import Awaitable, Callable, Iterator
 
-from podling.client.retry import GrowingWait
 from podling.cri.grpc import cri_pb2 as pb
 from podling.cri.interface import NOT_FOUND, RuntimeFault
 from podling.kubelet.cri_config.dns import dns_warnings, hostname_and_domain
@@ -46,9 +45,9 @@ from podling.kubelet.worker.record import PodRecord
 from podling.kubelet.worker.resources import PodResize
 from podling.model.errors import StatusError
 from podling.model.types.pod import Pod
+from podling.process.backoff import Backoff
 
-FIRST_RETRY = 0.5
-LONGEST_RETRY = 30.0
+RETRY = Backoff(0.5, 30.0)
 _NO_SANDBOX = "FailedCreatePodSandBox"
 _NO_SANDBOX_BECAUSE = "Failed to create pod sandbox: "
 
@@ -239,7 +238,7 @@ class PodActions:
 
     async def _until_done(self, call: Callable[[], Awaitable[None]]) -> None:
         """What is gone already is done."""
-        wait = GrowingWait(FIRST_RETRY, LONGEST_RETRY)
+        wait = RETRY.begin()
         while True:
             try:
                 await call()

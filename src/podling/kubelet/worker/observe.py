@@ -13,7 +13,6 @@ from typing import TypeVar
 
 import msgspec
 
-from podling.client.retry import GrowingWait
 from podling.cri.grpc import cri_pb2 as pb
 from podling.cri.interface import NOT_FOUND, Runtime, RuntimeFault
 from podling.kubelet.cri_config.container import (
@@ -30,14 +29,14 @@ from podling.kubelet.cri_config.container import (
 )
 from podling.kubelet.pod.containers import type_of_label
 from podling.kubelet.pod.observed import ContainerState, ObservedContainer, ObservedSandbox, from_nanoseconds
+from podling.process.backoff import Backoff
 
 T = TypeVar("T")
 
 log = logging.getLogger(__name__)
 
 AT_ONCE = 16
-FIRST_RETRY = 0.1
-LONGEST_RETRY = 5.0
+RETRY = Backoff(0.1, 5.0)
 
 _STATES = {
     pb.CONTAINER_CREATED: ContainerState.CREATED,
@@ -84,7 +83,7 @@ async def observe(runtime: Runtime, uid: str = "") -> dict[str, RuntimePod]:
 
 
 async def observe_until_answered(runtime: Runtime, uid: str = "") -> dict[str, RuntimePod]:
-    wait = GrowingWait(FIRST_RETRY, LONGEST_RETRY)
+    wait = RETRY.begin()
     while True:
         try:
             return await observe(runtime, uid)
