@@ -120,7 +120,7 @@ def make_podling(
     yield make
     for podling in made:
         podling.command("down")
-    left = {str(podling.machine.instance.data_dir): traces(podling.machine.instance) for podling in made}
+    left = {str(podling.instance.data_dir): traces(podling.instance) for podling in made}
     assert not any(left.values()), left
 
 
@@ -178,7 +178,7 @@ def on_small_disk(
     """Starts a podling whose data directory is a disk of its own, of `size` bytes, and loads the images; `up`
     is what else it is told."""
     podling = make_podling()
-    directory = podling.machine.instance.data_dir
+    directory = podling.instance.data_dir
     directory.mkdir()
 
     def start(size: int, *up: str) -> Podling:

@@ -21,7 +21,7 @@ def serve(make_part: Callable[..., Any]) -> Iterator[Callable[[Any], Any]]:
     parts: list[Any] = []
 
     def start(podling: Any) -> Any:
-        directory = podling.machine.instance.data_dir
+        directory = podling.instance.data_dir
         directory.mkdir(exist_ok=True)
         at = ["--data-dir", str(directory), "--port", str(podling.port)]
         part = make_part(["apiserver", *at], directory.with_name("apiserver.log"))

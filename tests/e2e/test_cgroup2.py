@@ -56,7 +56,7 @@ def status_of(got: dict[str, Any], name: str) -> dict[str, Any]:
 
 
 def pods_root(podling: Any) -> Path:
-    return ROOT / podling.machine.instance.cgroup.lstrip("/")
+    return ROOT / podling.instance.cgroup.lstrip("/")
 
 
 def cgroup(podling: Any, got: dict[str, Any], container: str = "") -> Path:

@@ -21,7 +21,7 @@ class Alone:
 
     def __init__(self, podling: Any, make_part: Callable[..., Any]) -> None:
         self.podling = podling
-        self.directory: Path = podling.machine.instance.data_dir
+        self.directory: Path = podling.instance.data_dir
         self.directory.mkdir(exist_ok=True)
         at = ["--data-dir", str(self.directory), "--port", str(podling.port)]
         self._part = make_part(["apiserver", *at], self.directory.with_name("apiserver.log"))

@@ -338,8 +338,8 @@ def test_automation_audits_every_pod_in_a_loop(podling: Any, namespace: str) -> 
 
 def kubeconfig_of(podling: Any, namespace: str) -> str:
     """A kubeconfig whose namespace is this."""
-    path = podling.machine.instance.data_dir / f"{namespace}.kubeconfig"
-    shutil.copyfile(podling.machine.instance.kubeconfig, path)
+    path = podling.instance.data_dir / f"{namespace}.kubeconfig"
+    shutil.copyfile(podling.instance.kubeconfig, path)
     context = ("config", "set-context", "--current", f"--namespace={namespace}", "--kubeconfig", str(path))
     subprocess.run(["kubectl", *context], check=True, capture_output=True)
     return str(path)

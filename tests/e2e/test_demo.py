@@ -27,7 +27,7 @@ class Demo:
     def run(self) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
             [
-                *("scripts/demo.sh", "--data-dir", str(self.podling.machine.instance.data_dir)),
+                *("scripts/demo.sh", "--data-dir", str(self.podling.instance.data_dir)),
                 *("--port", str(self.podling.port), "--registry-port", str(self.registry_port)),
                 *("--transcript", str(self.directory / "transcript")),
             ],
@@ -161,10 +161,10 @@ def test_a_registry_port_in_use_is_named(demo: Demo) -> None:
 
 
 def test_it_leaves_nothing_but_the_podling(demo: Demo) -> None:
-    assert not (demo.podling.machine.instance.data_dir / "demo").exists()
+    assert not (demo.podling.instance.data_dir / "demo").exists()
     for process in Path("/proc").glob("[0-9]*/cmdline"):
         with suppress(OSError):
-            assert f"{demo.podling.machine.instance.data_dir}/demo".encode() not in process.read_bytes()
+            assert f"{demo.podling.instance.data_dir}/demo".encode() not in process.read_bytes()
 
 
 def test_the_debugged_pod_comes_back_after_down_and_up_and_can_be_deleted(demo: Demo) -> None:
@@ -184,5 +184,5 @@ def test_the_debugged_pod_comes_back_after_down_and_up_and_can_be_deleted(demo: 
         assert ended["startedAt"] <= ended["finishedAt"] <= app["state"]["running"]["startedAt"]
         assert ended["reason"] in ("Completed", "Error"), ended
         assert status["ephemeralContainerStatuses"] == before["ephemeralContainerStatuses"]
-    assert "not written" not in podling.machine.instance.log_file.read_text()
+    assert "not written" not in podling.instance.log_file.read_text()
     podling.kubectl("delete", "pod", "neato", "--timeout=30s")

@@ -72,7 +72,7 @@ def shell(podling: Any, script: str) -> str:
     paths = [str(Path(sys.executable).parent), os.environ["PATH"]]
     env = {
         **os.environ,
-        "KUBECONFIG": str(podling.machine.instance.kubeconfig),
+        "KUBECONFIG": str(podling.instance.kubeconfig),
         "PATH": os.pathsep.join(paths),
     }
     done = subprocess.run(

@@ -196,7 +196,7 @@ def silent() -> Iterator[Silent]:
 
 async def nothing_left(podling: Any, uid: str) -> None:
     """Returns when the runtime has nothing of the pod and pulls nothing."""
-    runtime = GrpcRuntime(str(settings(podling.machine.instance).socket))
+    runtime = GrpcRuntime(str(settings(podling.instance).socket))
     async with asyncio.timeout(30):
         while await runtime.list_pod_sandbox({"io.kubernetes.pod.uid": uid}):  # noqa: ASYNC110
             await asyncio.sleep(0.1)

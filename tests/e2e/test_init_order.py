@@ -168,7 +168,7 @@ async def replace_pods(client: Client, diaries: Diaries) -> None:
 
 @asynccontextmanager
 async def lives(podling: Any) -> AsyncIterator[Lives]:
-    instance = podling.machine.instance
+    instance = podling.instance
     with instance.log_file.open("ab") as log:
         program = await asyncio.create_subprocess_exec(
             *(sys.executable, PROGRAM, instance.data_dir, str(podling.port)),

@@ -166,11 +166,11 @@ def test_deleting_a_pod_leaves_nothing_of_it_on_the_node(podling: Any, namespace
     )
     wait(podling, namespace, "condition=Ready", "web")
     uid = podling.get("pod", "web", "-n", namespace)["metadata"]["uid"]
-    data = podling.machine.instance.data_dir
+    data = podling.instance.data_dir
     assert list(data.rglob(f"*{uid}"))
     podling.kubectl("delete", "pod", "web", "-n", namespace)
     # A second pod's start and end comes after the first one's last files are gone.
     podling.apply(pod(namespace, "other"))
     wait(podling, namespace, "condition=Ready", "other")
     assert not list(data.rglob(f"*{uid}"))
-    assert not list(Path("/sys/fs/cgroup").glob(f"*{podling.machine.instance.cgroup}/*/pod{uid}"))
+    assert not list(Path("/sys/fs/cgroup").glob(f"*{podling.instance.cgroup}/*/pod{uid}"))

@@ -174,8 +174,8 @@ def test_a_port_in_use_is_named(make_podling: Callable[[], Any]) -> None:
 
 def test_a_data_directory_of_another_version_is_refused(make_podling: Callable[[], Any]) -> None:
     podling = make_podling()
-    podling.machine.instance.data_dir.mkdir()
-    podling.machine.instance.choices_file.write_text('{"layout": 99, "port": 1, "subnet": "x"}')
+    podling.instance.data_dir.mkdir()
+    podling.instance.choices_file.write_text('{"layout": 99, "port": 1, "subnet": "x"}')
     refused = podling.command("up", check=False)
     assert refused.returncode == 1
     assert "layout 99" in refused.stderr
@@ -187,7 +187,7 @@ def test_without_root_it_says_so(make_podling: Callable[[], Any]) -> None:
     code = "import podling.assemble.up; from podling.cli import main, up; import os; os.setuid(65534); "
     code += "main.main()"
     refused = subprocess.run(
-        [sys.executable, "-c", code, "up", "--data-dir", str(podling.machine.instance.data_dir)],
+        [sys.executable, "-c", code, "up", "--data-dir", str(podling.instance.data_dir)],
         capture_output=True,
         text=True,
         check=False,
@@ -199,7 +199,7 @@ def test_without_root_it_says_so(make_podling: Callable[[], Any]) -> None:
 def test_missing_programs_are_named_with_their_packages(make_podling: Callable[[], Any]) -> None:
     podling = make_podling()
     refused = subprocess.run(
-        [sys.executable, "-m", "podling", "up", "--data-dir", str(podling.machine.instance.data_dir)],
+        [sys.executable, "-m", "podling", "up", "--data-dir", str(podling.instance.data_dir)],
         capture_output=True,
         text=True,
         check=False,

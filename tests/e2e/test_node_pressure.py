@@ -89,7 +89,7 @@ def test_no_line_of_a_log_is_lost_when_it_is_rotated(podling: Any, namespace: st
     podling.kubectl("wait", "--for=jsonpath={.status.phase}=Running", "pod/writer", *where, "--timeout=30s")
     expected = [str(number) for number in range(1, 3 * LINES + 1)]
     assert podling.kubectl("logs", "-f", "writer", *where).stdout.split() == expected
-    parts = list(podling.machine.instance.pod_logs_dir.glob(f"{namespace}_writer_*/app/0.log.*"))
+    parts = list(podling.instance.pod_logs_dir.glob(f"{namespace}_writer_*/app/0.log.*"))
     assert len(parts) >= 1, "nothing was rotated"
     assert podling.kubectl("logs", "writer", *where).stdout.split() == expected
     tail = podling.kubectl("logs", "writer", "--tail", str(LINES + 10), *where).stdout.split()

@@ -13,12 +13,12 @@ BUSYBOX = "podling.test/busybox:1"
 
 
 def audited(podling: Any) -> list[Any]:
-    return [json.loads(line) for line in podling.machine.instance.audit_log.read_text().splitlines()]
+    return [json.loads(line) for line in podling.instance.audit_log.read_text().splitlines()]
 
 
 def ask(podling: Any, url: str, token: str) -> Any:
     """As a pod does, that trusts the cluster's authority and has a token."""
-    trust = ssl.create_default_context(cafile=str(podling.machine.instance.pki_dir / "ca.crt"))
+    trust = ssl.create_default_context(cafile=str(podling.instance.pki_dir / "ca.crt"))
     request = Request(url, headers={"Authorization": f"Bearer {token}"})
     try:
         with urlopen(request, timeout=20, context=trust) as answer:
@@ -85,7 +85,7 @@ def test_the_older_watch(podling: Any) -> None:
 
 
 def test_nobody_else_reads_its_secrets_or_takes_its_locks(podling: Any) -> None:
-    instance = podling.machine.instance
+    instance = podling.instance
     assert stat.S_IMODE(instance.data_dir.stat().st_mode) == 0o711
     secrets = [instance.lock_file, instance.log_file, instance.kubeconfig, *instance.pki_dir.glob("*.key")]
     secrets += instance.data_dir.glob("state.db*")

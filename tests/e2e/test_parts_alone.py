@@ -159,7 +159,7 @@ def test_the_kubelet_serves_with_a_certificate_of_its_own(apart: Apart) -> None:
         urlopen(url, timeout=10, context=trusted)
     with refused.value as answer:
         assert answer.code == 401
-    pki = apart.podling.machine.instance.pki_dir
+    pki = apart.podling.instance.pki_dir
     trusted.load_cert_chain(pki / "apiserver-kubelet-client.crt", pki / "apiserver-kubelet-client.key")
     with urlopen(url, timeout=10, context=trusted) as answer:
         assert json.load(answer)["kind"] == "PodList"
@@ -301,7 +301,7 @@ def test_a_kubelet_goes_on_with_a_token_that_was_renewed(
 def test_a_kubeconfig_that_cannot_be_is_refused_by_its_field(
     apart: Apart, make_podling: Callable[[], Any], tmp_path: Path
 ) -> None:
-    given = yaml.safe_load((apart.podling.machine.instance.data_dir / "kubelet.conf").read_text())
+    given = yaml.safe_load((apart.podling.instance.data_dir / "kubelet.conf").read_text())
     given["clusters"][0]["cluster"]["proxy-url"] = "socks5://127.0.0.1:1080"
     (tmp_path / "kubelet.conf").write_text(yaml.safe_dump(given))
     refused = make_podling().command("kubelet", "--kubeconfig", str(tmp_path / "kubelet.conf"), check=False)
@@ -315,7 +315,7 @@ def test_a_certificate_that_cannot_be_is_refused_by_its_option(
     bad = tmp_path / "bad.crt"
     bad.write_text("no certificate")
     serving = ["--tls-cert-file", str(bad), "--tls-private-key-file", str(bad)]
-    given = str(apart.podling.machine.instance.data_dir / "kubelet.conf")
+    given = str(apart.podling.instance.data_dir / "kubelet.conf")
     refused = make_podling().command("kubelet", "--kubeconfig", given, *serving, check=False)
     assert refused.returncode == 1
     assert refused.stderr.startswith("Error: --tls-cert-file, ") and f"{bad}: " in refused.stderr
@@ -333,7 +333,7 @@ def test_the_kubelet_asks_for_no_more_than_its_role_allows(apart: Apart) -> None
         for resource in rule["resources"]
     }
     used = set()
-    for line in apart.podling.machine.instance.audit_log.read_text().splitlines():
+    for line in apart.podling.instance.audit_log.read_text().splitlines():
         event = json.loads(line)
         if event["user"]["username"] == f"system:node:{NODE}":
             about = event["objectRef"]

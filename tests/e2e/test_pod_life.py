@@ -55,8 +55,8 @@ def test_security_contexts(podling: Any, namespace: str) -> None:
         "defaultAction": "SCMP_ACT_ALLOW",
         "syscalls": [{"names": ["mkdir"], "action": "SCMP_ACT_ERRNO"}],
     }
-    (podling.machine.instance.kubelet_dir / "seccomp").mkdir(exist_ok=True)
-    (podling.machine.instance.kubelet_dir / "seccomp" / "no-mkdir.json").write_text(json.dumps(profile))
+    (podling.instance.kubelet_dir / "seccomp").mkdir(exist_ok=True)
+    (podling.instance.kubelet_dir / "seccomp" / "no-mkdir.json").write_text(json.dumps(profile))
     narrow = {
         "runAsUser": 0,
         "allowPrivilegeEscalation": False,

@@ -37,7 +37,7 @@ def cgroup(podling: Any, controller: str, below: str = "") -> Path:
     """Below the podling's own cgroup, of a controller of v1 or in v2."""
     root = Path("/sys/fs/cgroup")
     mount = root / controller if (root / controller).is_dir() else root
-    return mount / podling.machine.instance.cgroup.lstrip("/") / below
+    return mount / podling.instance.cgroup.lstrip("/") / below
 
 
 def read(directory: Path, *names: str) -> str:

@@ -40,6 +40,10 @@ enabled = false
 
 NULL = frozenset({"endpoints", "limits", "names", "ports", "rules", "sources"})
 """Lists that are `null` when they are empty, of which Kubernetes' own descriptions say nothing."""
+TIMES = frozenset(
+    {"io.k8s.apimachinery.pkg.apis.meta.v1.Time", "io.k8s.apimachinery.pkg.apis.meta.v1.MicroTime"}
+)
+"""A time that Go always writes is `null` when it is unset; of that the descriptions say nothing either."""
 
 
 def described(server: Any) -> dict[str, Any]:
@@ -50,6 +54,8 @@ def described(server: Any) -> dict[str, Any]:
     schemas = {
         name: schema for document in documents for name, schema in document["components"]["schemas"].items()
     }
+    for time in TIMES:
+        schemas[time]["nullable"] = True
     for schema in schemas.values():
         for name, told in schema.get("properties", {}).items():
             if name in NULL and told.get("type") == "array":

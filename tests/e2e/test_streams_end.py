@@ -104,7 +104,7 @@ def streaming(cluster: Cluster, websockets: str) -> Iterator[dict[str, Any]]:
     """A kubectl for each sort of stream, each with its stream open."""
     names = ("KUBECTL_REMOTE_COMMAND_WEBSOCKETS", "KUBECTL_PORT_FORWARD_WEBSOCKETS")
     env = {**os.environ, **dict.fromkeys(names, websockets)}
-    kubectl = ["kubectl", "--kubeconfig", str(cluster.podling.machine.instance.kubeconfig)]
+    kubectl = ["kubectl", "--kubeconfig", str(cluster.podling.instance.kubeconfig)]
     pipes = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
     with ExitStack() as stack:
         clients = {}

@@ -86,7 +86,7 @@ def test_a_shell_outlives_the_client_that_attached_to_it(podling: Any, pod: str,
 @contextmanager
 def attached(podling: Any, namespace: str, websockets: str) -> Iterator[Any]:
     """A kubectl that is killed at the end, as by a lost connection."""
-    command = ["kubectl", "--kubeconfig", str(podling.machine.instance.kubeconfig), "-n", namespace]
+    command = ["kubectl", "--kubeconfig", str(podling.instance.kubeconfig), "-n", namespace]
     client = subprocess.Popen(
         [*command, "attach", "-i", "streams", "-c", "shell"],
         stdin=subprocess.PIPE,
@@ -103,7 +103,7 @@ def attached(podling: Any, namespace: str, websockets: str) -> Iterator[Any]:
 
 @pytest.mark.parametrize("websockets", ["true", "false"], ids=["tunnel", "spdy"])
 def test_port_forward_carries_one_connection_after_the_other(podling: Any, pod: str, websockets: str) -> None:
-    command = ["kubectl", "--kubeconfig", str(podling.machine.instance.kubeconfig), "-n", pod]
+    command = ["kubectl", "--kubeconfig", str(podling.instance.kubeconfig), "-n", pod]
     forwarding = subprocess.Popen(
         [*command, "port-forward", "streams", ":8080", "--address=127.0.0.1"],
         stdout=subprocess.PIPE,
@@ -198,7 +198,7 @@ def test_a_client_that_does_not_read_keeps_no_pod_from_going(podling: Any, names
 @contextmanager
 def started(podling: Any, namespace: str, websockets: str, *command: str) -> Iterator[Any]:
     """A kubectl exec that is killed at the end."""
-    kubectl = ["kubectl", "--kubeconfig", str(podling.machine.instance.kubeconfig), "-n", namespace]
+    kubectl = ["kubectl", "--kubeconfig", str(podling.instance.kubeconfig), "-n", namespace]
     client = subprocess.Popen(
         [*kubectl, "exec", "streams", "-c", "web", "--", *command],
         stdout=subprocess.PIPE,
@@ -214,5 +214,5 @@ def started(podling: Any, namespace: str, websockets: str, *command: str) -> Ite
 
 def resident(podling: Any) -> int:
     """Bytes of memory podling has now."""
-    statm = Path(f"/proc/{podling.machine.instance.running()}/statm").read_text()
+    statm = Path(f"/proc/{podling.instance.running()}/statm").read_text()
     return int(statm.split()[1]) * os.sysconf("SC_PAGE_SIZE")

@@ -59,7 +59,7 @@ def process_of(word: str) -> int:
 
 
 def kill_containerd(podling: Any) -> None:
-    os.kill(int(settings(podling.machine.instance).pid_file.read_text()), signal.SIGKILL)
+    os.kill(int(settings(podling.instance).pid_file.read_text()), signal.SIGKILL)
 
 
 @pytest.fixture(scope="module")

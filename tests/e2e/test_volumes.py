@@ -67,10 +67,10 @@ def mounts_of(uid: str) -> list[str]:
 def gone(podling: Any, namespace: str, name: str) -> None:
     """The pod, every mount of it, and its directory."""
     uid = podling.get("pod", name, "-n", namespace)["metadata"]["uid"]
-    assert (podling.machine.instance.kubelet_dir / "pods" / uid).exists()
+    assert (podling.instance.kubelet_dir / "pods" / uid).exists()
     podling.kubectl("delete", "pod", name, "-n", namespace)
     deadline = time.monotonic() + 10
-    while mounts_of(uid) or (podling.machine.instance.kubelet_dir / "pods" / uid).exists():
+    while mounts_of(uid) or (podling.instance.kubelet_dir / "pods" / uid).exists():
         assert time.monotonic() < deadline, mounts_of(uid)
         time.sleep(0.05)  # noqa: TID251 - nothing tells of mounts that go
 
@@ -168,9 +168,7 @@ def fresh(make_podling: Any, image_archives: dict[str, Path]) -> Iterator[Any]:
     podling.kubectl("wait", "--for=create", "serviceaccount/default", "--timeout=30s")
     yield podling
     # A test that failed may have left more directories in each other than pytest can remove.
-    subprocess.run(
-        ["rm", "-rf", *podling.machine.instance.kubelet_dir.glob("pods/*/volumes/*/*/d")], check=True
-    )
+    subprocess.run(["rm", "-rf", *podling.instance.kubelet_dir.glob("pods/*/volumes/*/*/d")], check=True)
     podling.command("down")
 
 

@@ -138,7 +138,7 @@ def kubectl(kubectl_program: str, kubectl_home: Path, admin: str, space: str) ->
 @pytest.fixture(scope="session")
 def admin(podling: Any) -> str:
     """The path of the administrator's kubeconfig."""
-    return str(podling.machine.instance.kubeconfig)
+    return str(podling.instance.kubeconfig)
 
 
 @pytest.fixture(scope="session")

@@ -81,7 +81,7 @@ def test_generators(kubectl: Any, space: str, tmp_path: Path, command: str, kind
 
 
 def test_a_secret_of_tls(kubectl: Any, podling: Any) -> None:
-    pki = podling.machine.instance.data_dir / "pki"
+    pki = podling.instance.data_dir / "pki"
     pair = f"--cert={pki / 'admin.crt'} --key={pki / 'admin.key'}"
     kubectl.says(f"create secret tls s {pair}", "secret/s created")
     kubectl.says("describe secret s", r"Type: +kubernetes.io/tls\n")

@@ -166,7 +166,7 @@ def test_a_pod_is_resized(kubectl: Any, make_pod: MakePod) -> None:
 
 def test_a_token_of_a_service_account(kubectl: Any, kubectl_program: str, podling: Any, space: str) -> None:
     token = kubectl("create token default --duration=10m").strip()
-    ca = podling.machine.instance.data_dir / "pki" / "ca.crt"
+    ca = podling.instance.data_dir / "pki" / "ca.crt"
     # A certificate goes before a token: a kubeconfig with neither.
     bearer = f"--kubeconfig=/dev/null --server=https://127.0.0.1:{podling.port} --certificate-authority={ca}"
     alone = type(kubectl)(kubectl_program, bearer.split(), kubectl.home)
