@@ -64,9 +64,6 @@ class NodeSettings(msgspec.Struct, frozen=True):
             node_labels=options.node_labels,
             register_node=options.register_node,
             gates=options.gates,
-            debug_images=options.debug_images,
-            manifests=options.manifests,
-            allowed_unsafe_sysctls=options.unsafe_sysctls,
             sandbox_image=PAUSE_IMAGE,
             **options.settings,
         )

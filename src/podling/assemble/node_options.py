@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import socket
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -27,12 +26,8 @@ class NodeOptions(msgspec.Struct, frozen=True):
     """Another runtime's socket; a private containerd when empty."""
     registry_mirrors: Mapping[str, str] = msgspec.field(default_factory=dict)
     gates: Gates = DEFAULT_GATES
-    debug_images: tuple[str, ...] = ()
-    """Patterns of the images an ephemeral container may have; none for any."""
-    manifests: Path | None = None
-    unsafe_sysctls: tuple[str, ...] = ()
     settings: Mapping[str, Any] = msgspec.field(default_factory=dict)
-    """Limits that differ from the defaults of `KubeletConfig`, by its names (`kubelet_settings.py`)."""
+    """What was set by the options of `kubelet/options/table.py`, by attributes of `KubeletConfig`."""
     node_labels: Mapping[str, str] = msgspec.field(default_factory=dict)
     cluster_dns: tuple[str, ...] = ()
     cluster_domain: str = "cluster.local"

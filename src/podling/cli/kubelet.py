@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 
 import click
 
-from podling.cli import options
+from podling.cli import node_options, options
 from podling.machine.instance import Instance
 from podling.machine.pki import KeyPair
 
@@ -61,7 +61,7 @@ def place(context: click.Context, parameter: click.Parameter, text: str | None) 
     callback=place,
     help="Where pods are told to find the API server.  [default: at its service's cluster address]",
 )
-@options.node
+@node_options.node
 def kubelet(
     kubeconfig: Path,
     instance: Instance,

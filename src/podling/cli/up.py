@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from podling.cli import options
+from podling.cli import node_options, options
 from podling.cli.detach import Reports, divide
 from podling.machine.instance import DEFAULT_PORT, Instance
 
@@ -17,7 +17,7 @@ from podling.machine.instance import DEFAULT_PORT, Instance
 @options.data_dir
 @click.option("--port", type=click.IntRange(1, 65535), help=f"API server port.  [default: {DEFAULT_PORT}]")
 @click.option("--detach", "-d", is_flag=True, help="Return when the node is ready; stop with `podling down`.")
-@options.node
+@node_options.node
 @options.audit
 def up(instance: Instance, port: int | None, detach: bool, audit: dict[str, Any], **node: Any) -> None:
     """Start API server, scheduler, controllers and kubelet in one process, and a containerd beside it."""

@@ -25,10 +25,10 @@ NO_PROGRESS_FOR = timedelta(minutes=5)
 
 class KubeletConfig(msgspec.Struct, frozen=True):
     """`root_dir` holds pod directories, `log_dir` the pods' container logs; `cgroup_root` is the one cgroup
-    below which every pod of this kubelet lives, so several kubelets can share a machine. `debug_images` are
-    patterns of the images an ephemeral container may have; none for any. Without `register_node` the Node is
-    waited for until somebody creates it. `api_server` is where pods reach the API server while nothing
-    answers at the cluster address of its service; None when something does."""
+    below which every pod of this kubelet lives, so several kubelets can share a machine. Patterns of
+    `debug_image_allowlist` match the images an ephemeral container may have; none for any. Without
+    `register_node` the Node is waited for until somebody creates it. `api_server` is where pods reach the API
+    server while nothing answers at the cluster address of its service; None when something does."""
 
     node_name: str
     root_dir: Path
@@ -48,7 +48,7 @@ class KubeletConfig(msgspec.Struct, frozen=True):
     kube_reserved: Mapping[str, Quantity] = msgspec.field(default_factory=dict)
     single_process_oom_kill: bool = False
     allowed_unsafe_sysctls: tuple[str, ...] = ()
-    manifests: Path | None = None
+    pod_manifest_path: Path | None = None
     pod_cidr: str = ""
     node_labels: Mapping[str, str] = msgspec.field(default_factory=dict)
     register_node: bool = True
@@ -73,7 +73,7 @@ class KubeletConfig(msgspec.Struct, frozen=True):
     log_max_files: int = 5
     log_rotation_interval: timedelta = timedelta(seconds=10)
     gates: Gates = DEFAULT_GATES
-    debug_images: tuple[str, ...] = ()
+    debug_image_allowlist: tuple[str, ...] = ()
 
     @property
     def minor_version(self) -> str:

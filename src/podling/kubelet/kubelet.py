@@ -301,7 +301,8 @@ class Kubelet:
 
 
 def _manifests(config: KubeletConfig, clock: Clock) -> ManifestDirectory | None:
-    return ManifestDirectory(config.manifests, config.node_name, clock) if config.manifests else None
+    path = config.pod_manifest_path
+    return ManifestDirectory(path, config.node_name, clock) if path else None
 
 
 def node_facts(config: KubeletConfig, machine: Machine, cgroups: Cgroups) -> NodeFacts:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Protocol
 
 
@@ -45,3 +45,16 @@ def parse_time(text: str) -> datetime:
 def parse_optional(text: str) -> datetime | None:
     """None for the empty string of an unset field."""
     return parse_time(text) if text else None
+
+
+def go_duration(duration: timedelta) -> str:
+    """As Go's time.Duration prints it, cut to milliseconds: `0s`, `12ms`, `1.5s`, `1m2.003s`, `1h0m0s`."""
+    total = duration // timedelta(milliseconds=1)
+    if total < 1000:
+        return f"{total}ms" if total else "0s"
+    minutes, rest = divmod(total, 60_000)
+    seconds = f"{rest // 1000}.{rest % 1000:03d}".rstrip("0").rstrip(".") + "s"
+    hours, minutes = divmod(minutes, 60)
+    if hours:
+        return f"{hours}h{minutes}m{seconds}"
+    return f"{minutes}m{seconds}" if minutes else seconds

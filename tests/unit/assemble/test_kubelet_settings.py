@@ -6,11 +6,8 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
-from msgspec.structs import fields
 
-from podling.assemble.kubelet_settings import SETTINGS, SettingError, chosen
-from podling.cli.options import LIMITS
-from podling.kubelet.config import KubeletConfig
+from podling.assemble.kubelet_settings import SettingError, chosen
 
 KIND = "apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\n"
 
@@ -19,11 +16,6 @@ def file(directory: Path, text: str, kind: str = KIND) -> Path:
     path = directory / "kubelet.yaml"
     path.write_text(kind + text)
     return path
-
-
-def test_every_flag_is_offered_and_every_setting_is_one_of_the_kubelets() -> None:
-    assert [flag for flag, _, _ in LIMITS] == [setting.flag for setting in SETTINGS if setting.flag]
-    assert {setting.name for setting in SETTINGS} <= {field.name for field in fields(KubeletConfig)}
 
 
 def test_a_file_sets_what_no_flag_does(tmp_path: Path) -> None:

@@ -81,6 +81,19 @@ def test_help_needs_none_of_the_parts() -> None:
     assert done.stdout == "[]\n"
 
 
+@pytest.mark.parametrize(
+    ("command", "modules"),
+    [("up", ["podling.kubelet.config", "podling.kubelet.options"]), ("status", []), ("apiserver", [])],
+)
+def test_the_options_of_a_kubelet_bring_nothing_of_it(command: str, modules: list[str]) -> None:
+    code = (
+        f"import sys, podling.cli.{command}; "
+        "print(sorted(m for m in sys.modules if m.startswith('podling.kubelet.') and m.count('.') == 2))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == f"{modules}\n"
+
+
 def test_a_process_divides_before_it_has_any_part_or_thread() -> None:
     """`up --detach`: what is imported before is all that the command that waits needs."""
     code = (

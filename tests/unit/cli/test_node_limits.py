@@ -11,11 +11,12 @@ import pytest
 from click.testing import CliRunner
 
 from podling.cli.main import main
-from podling.cli.options import limits
+from podling.cli.node_options import settings
+from podling.kubelet.options.table import OPTIONS
 
 
 @click.command()
-@limits
+@settings
 def told(settings: dict[str, Any]) -> None:
     click.echo(repr(settings))
 
@@ -31,6 +32,32 @@ def test_what_is_given_is_what_the_kubelet_is_told(tmp_path: Path) -> None:
         told, ["--config", str(config), "--eviction-pressure-transition-period", "10s"]
     )
     expected = {"max_pods": 7, "eviction_pressure_transition": timedelta(seconds=10)}
+    assert shown.output == f"{expected!r}\n"
+
+
+@pytest.mark.parametrize("command", ["up", "kubelet"])
+def test_every_option_of_the_table_is_offered_with_its_default(command: str) -> None:
+    found = main.get_command(click.Context(main), command)
+    assert found
+    shown = {option.opts[0]: option for option in found.params if isinstance(option, click.Option)}
+    for option in OPTIONS:
+        if option.flag:
+            offered = shown[option.flag]
+            assert (offered.name, offered.metavar) == (option.attribute, option.metavar)
+            assert offered.help and option.help in offered.help
+            assert offered.help.endswith(f"[default: {option.default}]" if option.default else option.help)
+
+
+def test_lists_and_paths_are_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    images = ["--debug-image-allowlist", "a/*", "--debug-image-allowlist", "b"]
+    others = ["--pod-manifest-path", "here", "--allowed-unsafe-sysctls", "net.*,kernel.msgmax"]
+    shown = CliRunner().invoke(told, [*images, *others])
+    expected = {
+        "debug_image_allowlist": ("a/*", "b"),
+        "pod_manifest_path": tmp_path / "here",
+        "allowed_unsafe_sysctls": ("net.*", "kernel.msgmax"),
+    }
     assert shown.output == f"{expected!r}\n"
 
 

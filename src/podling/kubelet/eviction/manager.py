@@ -21,8 +21,6 @@ from podling.cri.interface import RuntimeFault
 from podling.kubelet.eviction.ranking import Candidate, excess, is_limited, node_is_low, ranked
 from podling.kubelet.eviction.thresholds import (
     CONDITIONS,
-    NODEFS,
-    NODEFS_INODES,
     RESOURCES,
     NodeReadings,
     Pressure,
@@ -35,6 +33,7 @@ from podling.kubelet.images.garbage import ImageCollector
 from podling.kubelet.node.allocations import Allocations
 from podling.kubelet.node.pressure import DISK_PRESSURE, EVICTED
 from podling.kubelet.node.reporter import NodeReporter
+from podling.kubelet.options.signals import NODEFS, NODEFS_INODES
 from podling.kubelet.plan.ending import FAILED
 from podling.kubelet.pod.observed import Termination
 from podling.kubelet.stats.collector import StatsCollector

@@ -19,12 +19,19 @@ from podling.kubelet.host import usage
 from podling.kubelet.host.disk import file_system
 from podling.kubelet.host.usage import PROC, CgroupReader, process_ids
 from podling.kubelet.node.pressure import DISK_PRESSURE, MEMORY_PRESSURE, PID_PRESSURE
-from podling.model.quantity import Quantity
-
-MEMORY, ALLOCATABLE_MEMORY = "memory.available", "allocatableMemory.available"
-NODEFS, NODEFS_INODES = "nodefs.available", "nodefs.inodesFree"
-IMAGEFS, IMAGEFS_INODES = "imagefs.available", "imagefs.inodesFree"
-PIDS = "pid.available"
+from podling.kubelet.options.signals import (
+    ALLOCATABLE_MEMORY,
+    IMAGEFS,
+    IMAGEFS_INODES,
+    MEMORY,
+    NODEFS,
+    NODEFS_INODES,
+    PIDS,
+    Amount,
+    ThresholdError,
+    known_signal,
+    parse_amount,
+)
 
 STORAGE, INODES = "ephemeral-storage", "inodes"
 
@@ -49,22 +56,6 @@ RESOURCES = {
 }
 """What pods are evicted for using."""
 AT_ONCE = timedelta()
-
-
-class ThresholdError(ValueError):
-    """A threshold that says nothing."""
-
-
-class Amount(msgspec.Struct, frozen=True):
-    """So many, or so much of all there is."""
-
-    count: int = 0
-    share: float = 0.0
-
-    def of(self, capacity: int) -> int:
-        return self.count + int(capacity * self.share)
-
-
 NOTHING = Amount()
 
 
@@ -90,20 +81,6 @@ Readings = Mapping[str, Reading]
 """By signal; one that cannot be read is absent, and none of its thresholds is crossed."""
 
 
-def parse_amount(text: str) -> Amount:
-    """`100Mi` or `10%`. Raises ThresholdError."""
-    try:
-        if text.endswith("%"):
-            amount = Amount(share=float(text[:-1]) / 100)
-        else:
-            amount = Amount(count=Quantity(text).value())
-    except ValueError as error:
-        raise ThresholdError(f"{text!r} is neither a quantity nor a percentage") from error
-    if amount.share < 0 or amount.count < 0:
-        raise ThresholdError(f"{text!r} is less than nothing")
-    return amount
-
-
 def thresholds(config: KubeletConfig) -> tuple[Threshold, ...]:
     """Those of the configuration; of hard ones `0` and `0%` are none. Memory counts against what all pods
     may have, too. Raises ThresholdError."""
@@ -121,13 +98,6 @@ def thresholds(config: KubeletConfig) -> tuple[Threshold, ...]:
         grace = config.eviction_soft_grace[signal]
         found.append(Threshold(known_signal(signal), parse_amount(text), grace, reclaim.get(signal, NOTHING)))
     return tuple(found)
-
-
-def known_signal(signal: str) -> str:
-    """The signal, if it is one that thresholds are set for. Raises ThresholdError."""
-    if signal not in CONDITIONS or signal == ALLOCATABLE_MEMORY:
-        raise ThresholdError(f"unknown eviction signal {signal}")
-    return signal
 
 
 class Pressure(msgspec.Struct, frozen=True):

@@ -25,11 +25,10 @@ from podling.kubelet.cri_config.security import ImageUser
 from podling.kubelet.images.pulls import Pulls, pull_error, pull_text
 from podling.kubelet.images.reference import InvalidReference, credentials_for, with_default_tag
 from podling.kubelet.pod.faults import StartError, refused, rpc_text
-from podling.kubelet.status.container_status import go_duration
 from podling.model.codec.fields import Part
 from podling.model.codec.json import decode, encode
 from podling.model.errors import StatusError
-from podling.model.time import Clock
+from podling.model.time import Clock, go_duration
 from podling.model.types.container import EphemeralContainerCommon
 from podling.model.types.pod import Pod
 

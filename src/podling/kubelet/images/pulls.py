@@ -24,8 +24,7 @@ from podling.cri.interface import CANCELLED, Runtime, RuntimeFault
 from podling.kubelet.config import NO_PROGRESS_FOR
 from podling.kubelet.images.reference import place_of
 from podling.kubelet.pod.faults import StartError, rpc_text
-from podling.kubelet.status.container_status import go_duration
-from podling.model.time import Clock
+from podling.model.time import Clock, go_duration
 
 NAMED = {
     "RegistryUnavailable": "the registry is unavailable",

@@ -20,12 +20,11 @@ from podling.kubelet.host.machine import Machine
 from podling.kubelet.metrics import exposition
 from podling.kubelet.metrics.counters import ContainerCounts, OperationCounts, PodCounts
 from podling.kubelet.metrics.exposition import cadvisor_metrics, resource_metrics
+from podling.kubelet.options.table import configuration
 from podling.kubelet.pod.containers import all_containers
 from podling.kubelet.pod.host import Pages, PodHost
 from podling.kubelet.stats.collector import StatsCollector
-from podling.kubelet.status.container_status import go_duration
 from podling.model.codec.json import encode
-from podling.model.quantity import Quantity
 from podling.model.types.pod import Pod
 from podling.process.metrics import TEXT_FORMAT, Exposition, Source, gate_metrics
 
@@ -106,44 +105,6 @@ class NodePages:
 
     async def _configz(self, request: web.Request) -> web.StreamResponse:
         return _json({"kubeletconfig": configuration(self._config)})
-
-
-def configuration(config: KubeletConfig) -> dict[str, Any]:
-    """What is set of kubelet.config.k8s.io/v1beta1."""
-    return {
-        "kind": "KubeletConfiguration",
-        "apiVersion": "kubelet.config.k8s.io/v1beta1",
-        "address": config.node_ip,
-        "port": config.kubelet_port,
-        "maxPods": config.max_pods,
-        "podPidsLimit": -1 if config.pod_pids_limit is None else config.pod_pids_limit,
-        "cgroupRoot": config.cgroup_root,
-        "cgroupDriver": "cgroupfs",
-        "clusterDNS": list(config.cluster_dns),
-        "clusterDomain": config.cluster_domain,
-        "resolvConf": str(config.resolv_conf),
-        "podCIDR": config.pod_cidr,
-        "nodeStatusUpdateFrequency": f"{config.status_check.total_seconds():g}s",
-        "nodeStatusReportFrequency": f"{config.status_interval.total_seconds():g}s",
-        "nodeLeaseDurationSeconds": int(config.lease_duration.total_seconds()),
-        "systemReserved": {name: str(amount) for name, amount in config.system_reserved.items()},
-        "kubeReserved": {name: str(amount) for name, amount in config.kube_reserved.items()},
-        "singleProcessOOMKill": config.single_process_oom_kill,
-        "allowedUnsafeSysctls": list(config.allowed_unsafe_sysctls),
-        "maxParallelImagePulls": config.parallel_pulls or None,
-        "imageGCHighThresholdPercent": config.image_gc_high,
-        "imageGCLowThresholdPercent": config.image_gc_low,
-        "containerLogMaxSize": str(Quantity.of_bytes(config.log_max_bytes)),
-        "containerLogMaxFiles": config.log_max_files,
-        "evictionHard": dict(config.eviction_hard),
-        "evictionSoft": dict(config.eviction_soft),
-        "evictionSoftGracePeriod": {
-            signal: go_duration(grace) for signal, grace in config.eviction_soft_grace.items()
-        },
-        "evictionMinimumReclaim": dict(config.eviction_minimum_reclaim),
-        "evictionMaxPodGracePeriod": config.eviction_max_pod_grace,
-        "evictionPressureTransitionPeriod": go_duration(config.eviction_pressure_transition),
-    }
 
 
 def _json(data: Any) -> web.Response:

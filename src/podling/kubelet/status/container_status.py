@@ -26,7 +26,7 @@ from podling.kubelet.plan.restart import (
 )
 from podling.kubelet.pod.containers import ContainerType, all_containers
 from podling.kubelet.pod.observed import ObservedContainer, ObservedPod, StartFailure
-from podling.model.time import rfc3339
+from podling.model.time import go_duration, rfc3339
 from podling.model.types.container import (
     Container,
     EphemeralContainer,
@@ -45,20 +45,6 @@ from podling.model.types.pod_status import (
     LinuxContainerUser,
     VolumeMountStatus,
 )
-
-
-def go_duration(duration: timedelta) -> str:
-    """As Go's time.Duration prints it, cut to milliseconds: `0s`, `12ms`, `1.5s`, `1m2.003s`, `1h0m0s`."""
-    total = duration // timedelta(milliseconds=1)
-    if total < 1000:
-        return f"{total}ms" if total else "0s"
-    minutes, rest = divmod(total, 60_000)
-    seconds = f"{rest // 1000}.{rest % 1000:03d}".rstrip("0").rstrip(".") + "s"
-    hours, minutes = divmod(minutes, 60)
-    if hours:
-        return f"{hours}h{minutes}m{seconds}"
-    return f"{minutes}m{seconds}" if minutes else seconds
-
 
 PULL_FAILURES = frozenset({"ErrImagePull", "RegistryUnavailable", "SignatureValidationFailed"})
 """Failures of the registry, followed by ImagePullBackOff; others are shown until the next attempt."""

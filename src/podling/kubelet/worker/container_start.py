@@ -174,7 +174,7 @@ class ContainerStart:
 
     def _check_allowed(self) -> None:
         """Raises StartError for an ephemeral container whose image the kubelet was told to keep out."""
-        patterns, image = self._node.config.debug_images, self._container.image
+        patterns, image = self._node.config.debug_image_allowlist, self._container.image
         if self._action.type is not ContainerType.EPHEMERAL or not patterns:
             return
         if not any(fnmatchcase(image, pattern) for pattern in patterns):

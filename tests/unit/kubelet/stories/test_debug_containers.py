@@ -227,7 +227,7 @@ def test_only_images_on_the_allowlist_are_started(play, patterns, seen) -> None:
     """R-DBG-2"""
 
     async def story(node) -> None:
-        node.config = replace(node.config, debug_images=patterns)
+        node.config = replace(node.config, debug_image_allowlist=patterns)
         await node.boot()
         await node.create("web")
         await node.until("web", node.is_ready)

@@ -8,7 +8,7 @@ from typing import Any
 from aiohttp.test_utils import make_mocked_request
 
 from podling.cri.hollow.script import ExecOutcome, HollowImage, Script
-from podling.kubelet.server.pages import configuration
+from podling.kubelet.options.table import configuration
 from podling.model.types.pod import Pod
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from podling.assemble.kubelet_settings import (
+from podling.kubelet.options.values import (
     amounts,
     duration,
     grace_periods,

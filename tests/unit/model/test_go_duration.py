@@ -4,7 +4,7 @@ from datetime import timedelta
 
 import pytest
 
-from podling.kubelet.status.container_status import go_duration
+from podling.model.time import go_duration
 
 
 @pytest.mark.parametrize(
