@@ -1,7 +1,7 @@
-"""The fields whose values are few and have names: published as `enum`, shown by `kubectl explain`.
+"""The fields that Kubernetes publishes as `enum`, and the values they may have: for OpenAPI and `kubectl
+explain`.
 
-Only those that Kubernetes publishes so. What is accepted is validation's to say, which begins from these
-where nothing else, such as a gate, has a say in it.
+Validation may accept more or less than these, for example when a gate decides.
 """
 
 from __future__ import annotations
@@ -90,4 +90,4 @@ ENUMS: Mapping[tuple[str, str], tuple[str, ...]] = {
     ("TopologySpreadConstraint", "whenUnsatisfiable"): ("DoNotSchedule", "ScheduleAnyway"),
     ("VolumeMount", "mountPropagation"): ("Bidirectional", "HostToContainer", "None"),
 }
-"""By type and wire name, in alphabetical order; of a list, what is in it."""
+"""By type and wire name, in alphabetical order. For a list: the values of its items."""

@@ -1,10 +1,8 @@
-"""Errors that know what to answer: each is a Kubernetes `Status` (meta/v1): code, reason, message, causes.
+"""API errors: meta/v1 Status as a type, and `StatusError`, which carries one (code, reason, message, causes).
 
-Raised anywhere between a request and storage; turned into an answer in one place, by the API server's
-pipeline, and raised again by the client from the answer. The constructors are the reasons Kubernetes clients
-already know.
-
-meta/v1 Status: the answer that is no object. Mostly it says what went wrong (`podling.model.errors`).
+Any layer between a request and the storage raises them. The API server's pipeline turns them into the answer
+in one place, and the client raises them again from that answer. A function makes each reason that Kubernetes
+clients know.
 """
 
 from __future__ import annotations
@@ -57,8 +55,9 @@ class Cause(NamedTuple):
 
 
 LONGEST_TOLD = 128 * 1024
-"""Characters of a message, and of all causes together. Kubernetes knows no such bound: it answers an object
-of 1 MB with 9 MB of what is wrong with it."""
+"""Longest message, and longest list of causes, in characters. Kubernetes has no such bound: it answers a 1 MB
+object with 9 MB of faults.
+"""
 
 _statuses = msgspec.json.Decoder(Status)
 
@@ -95,7 +94,8 @@ class StatusError(Exception):
 
     @classmethod
     def from_json(cls, code: int, body: bytes) -> StatusError:
-        """The error an answer or a watch carries; a body that is no Status becomes the message."""
+        """The error of an answer or of a watch's ERROR event. A body that is no Status becomes the
+        message."""
         try:
             status = _statuses.decode(body)
         except msgspec.DecodeError:
@@ -138,9 +138,8 @@ class StatusError(Exception):
 
 
 class GenericError(StatusError):
-    """What a server says of a path or method it does not have. Its details are empty, but there: kubectl
-    looks into them without asking.
-    """
+    """The error for a path or method that the server does not have. `details` is empty but present: kubectl
+    reads it without checking."""
 
     def status(self) -> dict[str, Any]:
         return {"details": {}, **super().status()}
@@ -181,10 +180,11 @@ def forbidden(resource: str, name: str, why: str, group: str = "") -> StatusErro
 
 
 def invalid(kind: str, name: str, causes: Sequence[Cause], group: str = "") -> StatusError:
-    """422 for a `kind` (not a resource) with every fault found; each cause's message is without its field.
+    """422 for a `kind` (not a resource) with every fault found; the message of a cause does not repeat its
+    field.
 
-    The message says once what several causes say alike, as Kubernetes' does. Of causes that come to more than
-    half of `LONGEST_TOLD` the first are told, and how many there are.
+    Where several causes say the same, the message says it once, as Kubernetes' does. If the causes come to
+    more than half of `LONGEST_TOLD`, only the first are listed, with the number of all.
     """
     told = _told(causes)
     faults = list(dict.fromkeys(f"{c.field}: {c.message}" if c.field else c.message for c in told))
@@ -207,7 +207,7 @@ def _told(causes: Sequence[Cause]) -> list[Cause]:
 
 
 def cut(text: str) -> str:
-    """`text` if an answer has room for it, else its beginning, and how much there is more."""
+    """`text`, or its beginning and how many characters more there are when it is over LONGEST_TOLD."""
     return text if len(text) <= LONGEST_TOLD else f"{text[:LONGEST_TOLD]}… ({len(text) - LONGEST_TOLD} more)"
 
 
@@ -248,5 +248,5 @@ def service_unavailable(message: str, retry_after_seconds: int = 0) -> StatusErr
 
 
 def page_not_found() -> StatusError:
-    """What an unknown path is answered with."""
+    """404 for a path that no handler serves."""
     return GenericError(404, "NotFound", "the server could not find the requested resource")

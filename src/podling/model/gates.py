@@ -1,7 +1,8 @@
-"""The feature gates: every switch podling has, in one table, and what is switched on.
+"""The feature gates: a table of every switch podling has, and `Gates`, which of them are on.
 
-A gate is here when podling reads it. The seeds' dropped forms live behind gates that are off; what Kubernetes
-has shipped is on. Pure: who reads one is given the `Gates` in force.
+The table has a gate as soon as podling reads it. Features that Kubernetes has made generally available are on
+by default; designs that Kubernetes considered and did not take are off. Pure: code that depends on a gate is
+given the `Gates` in force.
 """
 
 from __future__ import annotations
@@ -14,7 +15,8 @@ STAGES = ("ALPHA", "BETA", "GA")
 
 
 class Gate(msgspec.Struct, frozen=True):
-    """`requirement` is the number it answers in the requirements, `summary` what it does when it is on."""
+    """A feature gate. `requirement` is the number in docs/requirements.md, `summary` says what the gate
+    switches on."""
 
     name: str
     stage: str
@@ -48,7 +50,8 @@ GATES: Mapping[str, Gate] = {
 
 
 class Gates(msgspec.Struct, frozen=True):
-    """What differs from the defaults. Raises ValueError, with the fault in Kubernetes' words, when made."""
+    """The gates in force, made of those that differ from their defaults. Raises ValueError, in Kubernetes'
+    words, for a gate that does not exist."""
 
     changed: Mapping[str, bool] = msgspec.field(default_factory=dict)
 
@@ -58,13 +61,13 @@ class Gates(msgspec.Struct, frozen=True):
                 raise ValueError(f"unrecognized feature gate: {name}")
 
     def enabled(self, name: str) -> bool:
-        """KeyError for a name that is not a gate: a mistake of the code's, not of a user's."""
+        """Raises KeyError for a name that is not a gate: that is a bug, not a user's mistake."""
         gate = GATES[name]
         return self.changed.get(name, gate.default)
 
     @classmethod
     def parse(cls, text: str) -> Gates:
-        """What `--feature-gates A=true,B=false` asks for; of a gate named twice the last counts. Raises
+        """The gates of `--feature-gates A=true,B=false`. If a gate is named twice the last one counts. Raises
         ValueError in the words of Kubernetes' flag."""
         changed: dict[str, bool] = {}
         for pair in filter(None, (word.strip() for word in text.split(","))):

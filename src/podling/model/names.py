@@ -1,4 +1,4 @@
-"""What names may look like. Each check returns what is wrong, in Kubernetes' words; nothing when all is well.
+"""Rules for names, labels and keys. Each check returns Kubernetes' messages; an empty list means valid.
 
 The caller prefixes field and value: `metadata.name: Invalid value: "A": a lowercase RFC 1123 ...`.
 """
@@ -12,7 +12,7 @@ from functools import lru_cache, wraps
 Check = Callable[[str], list[str]]
 
 LONGEST_REMEMBERED = 512
-"""Characters of a name whose faults are worth remembering."""
+"""Characters of the longest name whose result is cached."""
 
 _LABEL = "[a-z0-9]([-a-z0-9]*[a-z0-9])?"
 _SUBDOMAIN = rf"{_LABEL}(\.{_LABEL})*"
@@ -98,7 +98,7 @@ def _too_long(value: str, most: int, unit: str = "bytes") -> list[str]:
 
 
 def _remembered(check: Check) -> Check:
-    """For names that are few and come again: what was found is not looked for twice."""
+    """Cache the results of a check whose values are few and come again."""
     found = lru_cache(maxsize=1024)(check)
 
     @wraps(check)
@@ -124,7 +124,7 @@ def dns1123_subdomain(value: str) -> list[str]:
 
 
 def dns1123_subdomain_with_underscore(value: str) -> list[str]:
-    """Domains to search for names in."""
+    """DNS search domains of a pod."""
     return _too_long(value, 253) + _DNS1123_SUBDOMAIN_UNDERSCORE.faults(value)
 
 
@@ -204,7 +204,7 @@ def c_identifier(value: str) -> list[str]:
 
 
 def path_segment(value: str) -> list[str]:
-    """What every name must be: one segment of a URL's path."""
+    """Faults of a name as a segment of a URL path, which every name must be able to be."""
     if value in (".", ".."):
         return [f"may not be '{value}'"]
     return [f"may not contain '{letter}'" for letter in "/%" if letter in value]

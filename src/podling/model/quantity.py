@@ -1,7 +1,7 @@
-"""Resource quantities (`500m`, `1Gi`, `1e3`): exact numbers that remember their family of suffixes.
+"""Resource quantities (`500m`, `1Gi`, `1e3`): exact numbers that keep their suffix family.
 
-Decoding canonicalizes as Kubernetes does on write: `1000m` is `1`, `0.5` is `500m`, `1024Mi` is `1Gi`.
-Nothing finer than a nano is kept: it is rounded away from zero.
+Decoding canonicalizes as Kubernetes does on write: `1000m` is `1`, `0.5` is `500m`, `1024Mi` is `1Gi`. The
+smallest unit is a nano; a finer number is rounded away from zero.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _BAD_FORMAT = "quantities must match the regular expression '^([+-]?[0-9.]+)([eE
 _BAD_SUFFIX = "unable to parse quantity's suffix"
 _NANO = 10**9
 _LARGEST = (1 << 63) - 1
-"""Larger numbers are cut to it, as upstream does."""
+"""In nanos. Larger numbers are capped to it, as Kubernetes does."""
 _KEPT = 128
 """Digits of a number that can matter. A value below the largest has 19 before the point; where nanos of a
 binary unit begin is told by 69 behind it. Of what follows it matters only whether it is zero."""

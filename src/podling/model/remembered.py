@@ -1,7 +1,7 @@
-"""Answers that are remembered, within bounds: so many of them, and none to a long question.
+"""A bounded cache for pure functions of what a client sent: bounded in entries and in the length of each key.
 
-What a client sends becomes a key, so a cache that counts its entries alone holds as much as clients care to
-send. `tests/unit/test_caches.py` refuses every other cache of the project that is not known to be bounded.
+The keys come from clients, so a cache that bounds only its entries can be made to hold any amount of memory.
+`tests/unit/test_caches.py` refuses every other cache in the project that is not known to be bounded.
 """
 
 from __future__ import annotations
@@ -11,15 +11,15 @@ from functools import lru_cache, wraps
 from typing import ParamSpec, TypeVar, cast
 
 LONGEST = 1024
-"""Of a key, as `len` counts it: what clients ask again and again is shorter."""
+"""Longest key that is cached, as `len` counts it. What clients ask again and again is shorter."""
 
 P = ParamSpec("P")
 T = TypeVar("T")
 
 
 def remembered(entries: int, longest: int = LONGEST) -> Callable[[Callable[P, T]], Callable[P, T]]:
-    """Remember up to `entries` answers of a pure function whose first argument is the one a client chose;
-    with one longer than `longest` it is asked each time."""
+    """Cache up to `entries` results of a pure function whose first argument a client chose. A first argument
+    longer than `longest` is not cached."""
 
     def remember(function: Callable[P, T]) -> Callable[P, T]:
         found = cast(Callable[P, T], lru_cache(maxsize=entries)(function))

@@ -1,4 +1,4 @@
-"""The resources podling knows: group, version, kind and names of each, and the type it decodes to."""
+"""The table of resources that podling knows: group, version, kind, names, and the type each decodes to."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from podling.model.types.service import Endpoints, Service
 
 
 class Resource(msgspec.Struct, frozen=True):
-    """One resource. `group` is empty for the core group."""
+    """A resource. `group` is empty for the core group."""
 
     group: str
     version: str
@@ -46,7 +46,7 @@ class Resource(msgspec.Struct, frozen=True):
     categories: tuple[str, ...]
     type: type[KubeObject]
     stored: bool = True
-    """False for reviews, which are only answered."""
+    """False for reviews, which are answered and never stored."""
 
     @property
     def api_version(self) -> str:

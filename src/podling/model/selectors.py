@@ -1,6 +1,8 @@
-"""Field selectors: `status.phase!=Running,spec.nodeName=a`. Each kind says which fields it has.
+"""Label selectors and field selectors.
 
-Label selectors: made from a query (`app=web,tier in (a, b)`) or a LabelSelector, asked about labels.
+A label selector comes from a query (`app=web,tier in (a, b)`) or from a meta/v1 LabelSelector, and is matched
+against labels. A field selector comes from a query (`status.phase!=Running,spec.nodeName=a`); each Kind says
+which fields it has.
 """
 
 from __future__ import annotations
@@ -25,7 +27,7 @@ _SYMBOLS = frozenset(("=", "==", "!=", "!", "(", ")", ",", ">", "<"))
 
 
 class Requirement(msgspec.Struct, frozen=True):
-    """One condition on one key; `operator` is one of this module's words."""
+    """One condition on one key; `operator` is one of this module's constants (IN, EXISTS …)."""
 
     key: str
     operator: str
@@ -49,7 +51,7 @@ class Requirement(msgspec.Struct, frozen=True):
 
 
 class Selector(msgspec.Struct, frozen=True):
-    """All requirements must hold; no requirement selects everything. `nothing` selects nothing."""
+    """A label selector: all requirements must hold, so none selects everything. `nothing` selects nothing."""
 
     requirements: tuple[Requirement, ...] = ()
     nothing: bool = False
@@ -58,8 +60,8 @@ class Selector(msgspec.Struct, frozen=True):
         return not self.nothing and all(r.matches(labels) for r in self.requirements)
 
     def for_many(self) -> Callable[[Mapping[str, str]], bool]:
-        """`matches`, for many objects: what it takes for each is bounded by the object's labels, however long
-        the selector is."""
+        """A function that answers as `matches` does, for many objects: its cost for each is bounded by the
+        number of the object's labels, however long the selector is."""
         joined = _joined(self.requirements)
         needed = [r for r in joined if r.operator not in (NOT_IN, MISSING)]
         refused: dict[str, list[Requirement]] = {}
@@ -75,12 +77,12 @@ class Selector(msgspec.Struct, frozen=True):
         return self.matches if self.nothing else matches
 
     def __bool__(self) -> bool:
-        """False when it selects everything, so that nobody needs to ask."""
+        """False when it selects everything, so that callers can skip it."""
         return self.nothing or bool(self.requirements)
 
 
 def _joined(requirements: Iterable[Requirement]) -> list[Requirement]:
-    """One requirement for each key and operator that says what all of them say."""
+    """One requirement for each key and operator, equal to all of `requirements` together."""
     values: dict[tuple[str, str], set[str]] = {}
     for each in requirements:
         known = values.setdefault((each.key, each.operator), set(each.values))
@@ -98,7 +100,8 @@ NOTHING = Selector(nothing=True)
 
 
 def from_label_selector(selector: LabelSelector | None) -> Selector:
-    """None selects nothing, an empty one everything. Raises ValueError on what validation would refuse."""
+    """None selects nothing, an empty selector everything. Raises ValueError for one that validation
+    refuses."""
     if selector is None:
         return NOTHING
     requirements = [_requirement(key, "in", [value]) for key, value in sorted(selector.match_labels.items())]
@@ -244,7 +247,7 @@ class FieldSelector(msgspec.Struct, frozen=True):
 
     terms: tuple[FieldTerm, ...] = ()
     values: Mapping[tuple[str, bool], AbstractSet[str]] = {}
-    """The same by field and whether it is to be equal: thousands of terms about one field are one look-up for
+    """The terms' values by (field, equal), so that thousands of terms about one field are one look-up for
     each object."""
 
     def matches(self, value_of: Callable[[str], str]) -> bool:
@@ -255,7 +258,7 @@ class FieldSelector(msgspec.Struct, frozen=True):
         )
 
     def exact(self, field: str) -> str | None:
-        """The value that `field` must have, if the selector says one."""
+        """The value that `field` must equal, None when the selector does not say."""
         return next((term.value for term in self.terms if term.field == field and term.equal), None)
 
     def __bool__(self) -> bool:
@@ -275,7 +278,7 @@ def parse_field_selector(text: str) -> FieldSelector:
 
 
 def escaped(value: str) -> str:
-    """`value` as it stands in a selector."""
+    """`value` with backslashes, commas and `=` escaped, for use in a field selector."""
     return "".join(f"\\{letter}" if letter in "\\,=" else letter for letter in value)
 
 

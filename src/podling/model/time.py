@@ -1,4 +1,4 @@
-"""Time as the API writes it, and the clock that everything which decides by time is given."""
+"""Times as the API writes them, and `Clock`, which code that depends on the time is given."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Protocol
 
 
 class Clock(Protocol):
-    """`now()` is aware, in UTC. Tests pass one that they move by hand."""
+    """`now()` is the time in UTC, with time zone. Tests pass a clock that they move by hand."""
 
     def now(self) -> datetime: ...
 
@@ -35,7 +35,8 @@ def _in_utc(moment: datetime) -> datetime:
 
 
 def parse_time(text: str) -> datetime:
-    """Of either form, any offset; aware, in UTC; nanoseconds are dropped. Raises ValueError."""
+    """Parse meta/v1 Time or MicroTime with any offset: with time zone, in UTC. Nanoseconds are dropped.
+    Raises ValueError."""
     moment = datetime.fromisoformat(text)
     if moment.tzinfo is None or "T" not in text:
         raise ValueError(f"{text!r} is not an RFC 3339 time")
@@ -43,7 +44,7 @@ def parse_time(text: str) -> datetime:
 
 
 def parse_optional(text: str) -> datetime | None:
-    """None for the empty string of an unset field."""
+    """As `parse_time`; None for the empty string of an unset field."""
     return parse_time(text) if text else None
 
 

@@ -1,1 +1,1 @@
-"""Where objects live: one short promise (`interface.py`) and the back ends that keep it."""
+"""Where objects are stored: the interface (`interface.py`), and SQLite and memory, which implement it."""

@@ -1,5 +1,7 @@
-"""Keeps the log from growing without end: how things stood can be asked for one INTERVAL later, and no more
-than two, as in Kubernetes; and over at most two windows of revisions.
+"""Compacts the log at intervals, so that it does not grow without end.
+
+A revision can be read for one INTERVAL after it was superseded, and no longer than two, as in Kubernetes. The
+log holds at most two windows of revisions.
 """
 
 from __future__ import annotations
@@ -11,13 +13,14 @@ from podling.storage.interface import Storage, StorageClosedError
 
 WINDOW = 10_000
 INTERVAL = 300.0
-"""Seconds: `--etcd-compaction-interval` of Kubernetes' API server."""
+"""Seconds; `--etcd-compaction-interval` of kube-apiserver."""
 
 _log = logging.getLogger(__name__)
 
 
 async def compact_forever(storage: Storage, window: int = WINDOW) -> None:
-    """At each INTERVAL forget what was before the last; keep at most two windows. Runs until cancelled."""
+    """At each INTERVAL, compact up to the revision of the INTERVAL before, and keep at most two windows. Runs
+    until cancelled."""
     overdue = asyncio.Event()
     compacted = 0
 

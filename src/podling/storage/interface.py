@@ -1,11 +1,12 @@
-"""The promise of storage: keys, revisions, events, errors. Everything else in this room keeps it.
+"""The interface of storage: keys, revisions, events, errors. SQLite and memory implement it.
 
-A store is one log of revisions. Every write that succeeds takes the next revision, and a revision is never
-used twice nor goes back, not even over a crash. A value is opaque bytes: the object as JSON *without* its
-resourceVersion, which is the revision of the write and is put in when the value is read (`podling.watch`).
+A store is one log of revisions. Every write that succeeds takes the next revision; a revision is never used
+twice and never goes back, not even after a crash. A value is opaque bytes: the object as JSON *without* its
+resourceVersion. The resourceVersion is the revision of the write, and is inserted when the value is read
+(`podling.watch.entry`).
 
-A write returns after it is durable and after every watcher has been called with its event: whoever has the
-answer of a write also finds it in every cache fed by a watch of the same store.
+A write returns after it is durable and after every watcher has been called with its event. So a client that
+has the answer of a write also finds the write in every cache that watches the same store.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from typing import NamedTuple, Protocol
 
 
 class Record(NamedTuple):
-    """The newest value of a key. `revision` is the revision of its last write."""
+    """The newest value of a key. `revision` is that of its last write."""
 
     key: str
     value: bytes
@@ -32,7 +33,7 @@ class Event(NamedTuple):
 
 
 class Listing(NamedTuple):
-    """Records in order of key, as they stood at `revision`."""
+    """Records in order of key, as they were at `revision`."""
 
     records: Sequence[Record]
     revision: int
@@ -47,7 +48,7 @@ A watcher must neither block nor raise.
 
 
 class KeyExistsError(Exception):
-    """A creation found the key taken; `record` is what stands there."""
+    """`create` found the key in use; `record` is its current value."""
 
     def __init__(self, record: Record) -> None:
         super().__init__(f"{record.key} exists at revision {record.revision}")
@@ -55,7 +56,8 @@ class KeyExistsError(Exception):
 
 
 class ConflictError(Exception):
-    """A write expected another revision of the key; `record` is what stands there, None when nothing does."""
+    """The key is not at the expected revision; `record` is its current value, None when the key does not
+    exist."""
 
     def __init__(self, key: str, record: Record | None) -> None:
         super().__init__(f"{key} is at revision {record.revision if record else 'none'}")
@@ -64,7 +66,7 @@ class ConflictError(Exception):
 
 
 class CompactedError(Exception):
-    """History before `revision` is gone: a watch cannot resume there."""
+    """The history before `revision` was compacted: a watch cannot resume there."""
 
     def __init__(self, revision: int) -> None:
         super().__init__(f"history up to revision {revision} has been compacted")
@@ -72,11 +74,11 @@ class CompactedError(Exception):
 
 
 class StorageClosedError(Exception):
-    """The store has been closed, or can no longer write; nothing was acknowledged."""
+    """The store is closed or cannot be written to any more; the write did not happen."""
 
 
 class Storage(Protocol):
-    """What a back end does. Keys are `/registry/...` paths; all methods are called on one event loop."""
+    """The methods of a back end. Keys are `/registry/...` paths; all methods are called on one event loop."""
 
     @property
     def revision(self) -> int:
@@ -85,7 +87,7 @@ class Storage(Protocol):
 
     @property
     def compacted(self) -> int:
-        """How the store stood before this revision can no longer be said; 0 when all can."""
+        """The oldest revision at which the store can still be read; 0 when nothing was compacted."""
         ...
 
     async def get(self, key: str) -> Record | None: ...
@@ -95,19 +97,21 @@ class Storage(Protocol):
         ...
 
     async def create(self, key: str, value: bytes) -> int:
-        """The revision of the write. Raises KeyExistsError."""
+        """Returns the revision of the write. Raises KeyExistsError."""
         ...
 
     async def update(self, key: str, value: bytes, revision: int) -> int:
-        """Replace the value last written at `revision`. Raises ConflictError, also when the key is gone."""
+        """Replace the value last written at `revision`; returns the new revision. Raises ConflictError, also
+        when the key does not exist."""
         ...
 
     async def delete(self, key: str, revision: int) -> int:
-        """Delete the value last written at `revision`. Raises ConflictError, also when the key is gone."""
+        """Delete the value last written at `revision`. Raises ConflictError, also when the key does not
+        exist."""
         ...
 
     def watch(self, prefix: str, watcher: Watcher) -> Callable[[], None]:
-        """Call `watcher` for every write from now on; returns what ends the watch."""
+        """Call `watcher` for every write from now on. Call what is returned to end the watch."""
         ...
 
     async def history(self, prefix: str, after: int) -> Sequence[Event]:
@@ -115,11 +119,11 @@ class Storage(Protocol):
         ...
 
     async def compact(self, revision: int) -> None:
-        """Forget history up to `revision`; the newest value of every key stays."""
+        """Forget the history up to `revision`; the newest value of every key stays."""
         ...
 
     async def probe(self) -> None:
-        """Raises StorageClosedError when a write could not be expected to succeed now."""
+        """Raises StorageClosedError when a write would not be expected to succeed now (`/readyz`)."""
         ...
 
     async def close(self) -> None: ...

@@ -1,6 +1,6 @@
-"""The promise of storage in its plainest form: the model the other back ends are compared with.
+"""Storage in memory: the simplest implementation, and the reference the contract tests compare others with.
 
-Also what tests and hollow clusters run on. Nothing is durable and nothing ever waits.
+Tests and clusters of hollow nodes run on it. Nothing is durable, and no call waits.
 """
 
 from __future__ import annotations

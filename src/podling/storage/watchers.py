@@ -1,7 +1,7 @@
-"""Who is told of writes, in what order: every back end that publishes on the event loop does it through this.
+"""The watchers of a store and the order they are called in, for every back end.
 
-Progress is news too: a watcher hears of every group of writes, so that a cache knows it is current although
-nothing under its prefix changed.
+A watcher is called for every group of writes, also when none is under its prefix, so that its cache knows it
+is current.
 """
 
 from __future__ import annotations
@@ -30,7 +30,8 @@ class Watchers:
         return end
 
     def publish(self, revision: int, events: Sequence[Event]) -> None:
-        """A watcher may end itself or others while it is called; who was ended is not called any more."""
+        """Call every watcher. A watcher may end its own watch or others'; one that was ended is not called
+        any more."""
         # A group is mostly one write, and of no interest to most watchers: this is every write's way.
         only = events[0].key if len(events) == 1 else None
         for ticket, (prefix, watcher) in tuple(self._watchers.items()):

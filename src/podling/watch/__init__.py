@@ -1,1 +1,3 @@
-"""The cache of a resource: encoded objects, the window of recent events, and their fan-out to watchers."""
+"""The watch cache of a resource: encoded objects, the window of recent events, and the watchers'
+subscriptions.
+"""

@@ -1,9 +1,8 @@
-"""All objects of one resource, in order of key, with the changes that led there and those who watch them.
+"""The cache of one resource: all objects in order of key, the window of recent changes, and the watchers.
 
-Fed by the store before it answers a write: whoever has the answer finds the write here. Reads and watches
-never go to the store, nor decode an object unless someone asks for it decoded.
-
-The last changes of a resource, in order: where a watch may resume without listing again.
+The storage calls the cache before it answers a write, so that a client that has the answer finds the write
+here. Reads and watches never go to the storage, and decode an object only when a caller needs it decoded. A
+watch may resume within the window without listing again.
 """
 
 from __future__ import annotations
@@ -18,14 +17,14 @@ from sortedcontainers import SortedDict
 
 from podling.storage.interface import CompactedError, Event, Record, Storage
 from podling.watch.entry import Decoder, Entry, splice
-from podling.watch.frames import Change, Frames, JsonFrames, Match, SharedFrames, Sight, sight
+from podling.watch.frames import Change, Frames, JsonFrames, Match, SelectedEvent, SharedFrames, select
 from podling.watch.subscription import Subscription
 
 __all__ = ["Entry", "ResourceCache", "Selection", "splice"]
 
 
 class Window:
-    """Every change after `start`, at most `size` of them: a further one pushes the oldest out."""
+    """The changes after revision `start`, at most `size` of them: a further one pushes out the oldest."""
 
     def __init__(self, size: int, start: int = 0) -> None:
         self._size = size
@@ -50,12 +49,12 @@ class Window:
 
 
 WINDOW = 10_000
-"""Changes a watch may resume over."""
+"""Changes of a resource that a watch may resume from."""
 
 
 class Selection(NamedTuple):
-    """A page of a list at `revision`. `remaining` counts what comes after it, None when a selector makes that
-    unknown; `more` says whether anything does."""
+    """A page of a list at `revision`. `remaining` is the number of entries after the page, None when a
+    selector makes it unknown; `more` says whether there are any."""
 
     entries: Sequence[Entry]
     revision: int
@@ -64,8 +63,8 @@ class Selection(NamedTuple):
 
 
 class ResourceCache:
-    """`prefix` is that of all keys of the resource; `decode` makes an object of its bytes, resourceVersion
-    included; `kind` and `api_version` are for bookmarks."""
+    """`prefix` is the prefix of all keys of the resource; `decode` makes an object of its bytes, with its
+    resourceVersion; `kind` and `api_version` are those of bookmarks."""
 
     def __init__(
         self,
@@ -93,12 +92,12 @@ class ResourceCache:
 
     @property
     def revision(self) -> int:
-        """The store's revision this cache is as new as."""
+        """The revision of the store up to which this cache has every write."""
         return self._revision
 
     @property
     def size(self) -> int:
-        """How many objects there are."""
+        """The number of objects."""
         return len(self._entries)
 
     @property
@@ -107,11 +106,11 @@ class ResourceCache:
 
     @property
     def events_sent(self) -> int:
-        """To all watchers there are and were."""
+        """The number of events sent to all watchers so far, past ones included."""
         return self._sent_to_ended + sum(one.sent for one in self._all_subscriptions())
 
     async def start(self) -> None:
-        """Load the objects and the history that is left, then follow the store."""
+        """Load the objects and the uncompacted history, then follow the storage."""
         early: list[tuple[int, Sequence[Event]]] = []
         self._end_watch = self._storage.watch(self._prefix, lambda *news: early.append(news))
         listing = await self._storage.list(self._prefix)
@@ -128,7 +127,7 @@ class ResourceCache:
         self._end_watch = self._storage.watch(self._prefix, self._hear)
 
     def close(self) -> None:
-        """Ends all watches, and those that come later before they have said anything."""
+        """End all watches, and every later one at once."""
         self._closed = True
         self._end_watch()
         for subscription in self._all_subscriptions():
@@ -146,10 +145,11 @@ class ResourceCache:
         match: Match | None = None,
         revision: int | None = None,
     ) -> Selection:
-        """Entries under `prefix` in order of key, from the first behind `after`; `limit` 0 is no limit.
+        """The entries under `prefix` in order of key, from the first key behind `after`; `limit` 0 is no
+        limit.
 
-        As they stood at `revision`, if one is given. Raises CompactedError when that was compacted, or is out
-        of the window.
+        With `revision`: the entries as they were then. Raises CompactedError when that revision was compacted
+        or is out of the window.
         """
         if revision is not None and revision < (compacted := self._storage.compacted):
             # Although the window may go back further: that is for watches, as Kubernetes' watch cache is.
@@ -180,10 +180,10 @@ class ResourceCache:
     ) -> Subscription:
         """Watch what is under `prefix` for changes above `revision`.
 
-        Without a revision, or from 0, the objects there are come first as ADDED. `initial` is
-        sendInitialEvents (meta/v1 ListOptions): True sends them whatever the revision and, for who takes
-        bookmarks, marks their end with one; False never sends them. Raises CompactedError when `revision`
-        is out of the window.
+        Without a revision, or from 0, the existing objects come first as ADDED. `initial` is
+        sendInitialEvents (meta/v1 ListOptions): True sends the existing objects whatever the revision is, and
+        for a watcher with `bookmarks` a bookmark after them; False never sends them. Raises CompactedError
+        when `revision` is out of the window.
         """
         frames = frames or self._frames
         backlog: Iterator[bytes] = iter(())
@@ -201,7 +201,7 @@ class ResourceCache:
         return subscription
 
     async def reached(self, revision: int) -> None:
-        """Returns once the cache is as new as `revision`."""
+        """Returns once the cache has every write up to `revision`."""
         if self._revision >= revision:
             return
         reached = asyncio.get_running_loop().create_future()
@@ -269,7 +269,7 @@ class ResourceCache:
         def events() -> Iterator[bytes]:
             for entry in entries:
                 if match is None or match(entry):
-                    yield frames.event(Sight("ADDED", entry, entry.revision))
+                    yield frames.event(SelectedEvent("ADDED", entry, entry.revision))
             if mark_end:
                 yield frames.bookmark(revision, initial_events_end=True)
 
@@ -279,7 +279,7 @@ class ResourceCache:
         self, prefix: str, revision: int, match: Match | None, frames: Frames
     ) -> Iterator[bytes]:
         missed = [change for change in self._window.since(revision) if change.key.startswith(prefix)]
-        return (frames.event(seen) for change in missed if (seen := sight(change, match)))
+        return (frames.event(seen) for change in missed if (seen := select(change, match)))
 
     def _from(self, prefix: str, after: str) -> Iterator[Entry]:
         if not self._entries:
@@ -289,7 +289,7 @@ class ResourceCache:
         return map(self._entries.__getitem__, keys)
 
     def _past(self, prefix: str, revision: int) -> dict[str, Entry | None]:
-        """What has changed since `revision`, as it was then."""
+        """The objects that have changed since `revision`, as they were then."""
         past: dict[str, Entry | None] = {}
         for change in self._window.since(revision):
             if change.key.startswith(prefix):
@@ -320,7 +320,7 @@ class ResourceCache:
 
 
 def _behind(prefix: str) -> str:
-    """The first key behind all that begin with `prefix`."""
+    """The first key in order behind all keys that begin with `prefix`."""
     return prefix[:-1] + chr(ord(prefix[-1]) + 1)
 
 

@@ -1,8 +1,8 @@
-"""One object as it stands in the cache: its stored bytes once, and what is made of them on demand.
+"""One object in the cache: its stored bytes once, and the forms that are made of them on demand.
 
-The stored bytes have no resourceVersion: it is put in here, right after the `"metadata":{` that every stored
-object has, by copying bytes (a fifth of a microsecond), never by decoding. The bytes are the store's own, so
-that a cache costs the memory of its index only.
+The stored bytes have no resourceVersion. It is inserted here, after the `"metadata":{` that every stored
+object has, by copying bytes (a fifth of a microsecond), never by decoding. The bytes object is the storage's
+own, so a cache costs only the memory of its index.
 """
 
 from __future__ import annotations
@@ -12,14 +12,16 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 RECENT = 1_000
-"""Decoded objects kept of a resource: decoding again takes microseconds, keeping all much memory."""
+"""Decoded objects kept for each resource. Decoding again takes microseconds; keeping all would take much
+memory.
+"""
 
 _METADATA = b'"metadata":{'
 _EMPTY = ord("}")
 
 
 def splice(value: bytes, revision: int) -> bytes:
-    """Stored bytes as they are read: with `revision` as resourceVersion."""
+    """Stored bytes with `revision` inserted as resourceVersion."""
     return _spliced(value, _seam(value), revision)
 
 
@@ -38,11 +40,11 @@ class Entry:
 
     @property
     def data(self) -> bytes:
-        """The object as a GET answers it, with its resourceVersion."""
+        """The object's JSON as a GET answers it, with its resourceVersion."""
         return _spliced(self.value, self._seam, self.revision)
 
     def item(self) -> tuple[bytes, memoryview]:
-        """The object as it stands in a list, without kind and apiVersion: two pieces, to be joined."""
+        """The object's JSON as an item of a list, without kind and apiVersion: two pieces, to be joined."""
         value, seam = self.value, self._seam
         return b'{"metadata":{' + _resource_version(value, seam, self.revision), memoryview(value)[seam:]
 
@@ -55,11 +57,11 @@ class Entry:
         return obj
 
     def at(self, revision: int) -> bytes:
-        """The object with another resourceVersion: that of its deletion."""
+        """The object's JSON with another resourceVersion: that of its deletion."""
         return _spliced(self.value, self._seam, revision)
 
     def know_object(self, obj: Any) -> None:
-        """Spare decoding: `obj` is what `data` was encoded from, and will not be modified."""
+        """Spares decoding: `obj` is what `data` was encoded from, and nobody will modify it."""
         if self._object is None:
             self._decoder.keep(self)
             self._object = obj
@@ -69,10 +71,10 @@ class Entry:
 
 
 def items(entries: Iterable[Entry]) -> list[bytes | memoryview]:
-    """What stands between the brackets of a list's `"items":[]`, in pieces.
+    """The pieces between the brackets of a list's `"items":[]`.
 
-    Whoever makes a list joins all its pieces at once: a copy of each object on the way would cost several
-    times as much as that.
+    The caller joins all pieces of a list at once: copying each object on the way would cost several times as
+    much.
     """
     pieces: list[bytes | memoryview] = []
     for entry in entries:
@@ -99,7 +101,7 @@ def _resource_version(value: bytes, seam: int, revision: int) -> bytes:
 
 
 class Decoder:
-    """Decodes entries, and has the longest decoded forget their objects."""
+    """Decodes entries, and drops the decoded objects of the entries that were decoded longest ago."""
 
     def __init__(self, decode: Callable[[bytes], Any], keep: int = RECENT) -> None:
         self._decode = decode

@@ -1,6 +1,6 @@
-"""How events look on the wire. Each is made once and shared by all watchers that use the same `Frames`.
+"""Changes of an object, the events that a selector makes of them, and the frames of a watch stream.
 
-What happened to one object, and what a watcher with a selector is told of it.
+A frame is one line of the response. It is made once and shared by all watchers with the same `Frames`.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ EventType = Literal["ADDED", "MODIFIED", "DELETED"]
 
 
 class Change(NamedTuple):
-    """The object before and after; None where there was none. Never both."""
+    """An object before and after a write. `old` is None for a creation, `new` for a deletion; never both."""
 
     revision: int
     key: str
@@ -24,23 +24,25 @@ class Change(NamedTuple):
     new: Entry | None
 
 
-class Sight(NamedTuple):
-    """An event as a watcher sees it: an object that leaves its sight is shown as it was, at that revision."""
+class SelectedEvent(NamedTuple):
+    """A watch event after the watcher's selector. A DELETED event has the last state that the selector
+    matched, at the revision of the change."""
 
     type: EventType
     entry: Entry
     revision: int
 
 
-def sight(change: Change, match: Match | None) -> Sight | None:
-    """An object that starts to match is ADDED, one that ceases to is DELETED, whatever was done to it."""
+def select(change: Change, match: Match | None) -> SelectedEvent | None:
+    """The event of `change` for a watcher that selects `match`; None for no event. An object that starts to
+    match is ADDED and one that ceases to match is DELETED, whatever the write was."""
     old, new = change.old, change.new
     if match:
         old = old if old and match(old) else None
         new = new if new and match(new) else None
     if new:
-        return Sight("MODIFIED" if old else "ADDED", new, change.revision)
-    return Sight("DELETED", old, change.revision) if old else None
+        return SelectedEvent("MODIFIED" if old else "ADDED", new, change.revision)
+    return SelectedEvent("DELETED", old, change.revision) if old else None
 
 
 _HEADS = {
@@ -51,22 +53,23 @@ _HEADS = {
 
 
 class Frames(Protocol):
-    """Makes frames, each ending with a newline: one for each representation (whole, Table, metadata only)."""
+    """Makes frames, each ending with a newline. There is one for each representation: whole object, Table,
+    metadata only."""
 
-    def event(self, sight: Sight, /) -> bytes: ...
+    def event(self, event: SelectedEvent, /) -> bytes: ...
 
     def bookmark(self, revision: int, *, initial_events_end: bool = False) -> bytes: ...
 
 
 class JsonFrames:
-    """`{"type":...,"object":...}` with the whole object, by joining the bytes that are there."""
+    """`{"type":...,"object":...}` with the whole object, made by joining bytes without encoding."""
 
     def __init__(self, kind: str, api_version: str) -> None:
         object_head = f'{{"kind":{json.dumps(kind)},"apiVersion":{json.dumps(api_version)},"metadata":'
         self._bookmark = f'{{"type":"BOOKMARK","object":{object_head}'.encode()
 
-    def event(self, sight: Sight) -> bytes:
-        return _HEADS[sight.type] + sight.entry.at(sight.revision) + b"}\n"
+    def event(self, event: SelectedEvent) -> bytes:
+        return _HEADS[event.type] + event.entry.at(event.revision) + b"}\n"
 
     def bookmark(self, revision: int, *, initial_events_end: bool = False) -> bytes:
         annotations = b',"annotations":{"k8s.io/initial-events-end":"true"}' if initial_events_end else b""
@@ -75,14 +78,14 @@ class JsonFrames:
 
 
 class SharedFrames:
-    """The frames of one round of changes: each is made once, however many watchers it goes to."""
+    """The frames of one group of changes: each is made once, however many watchers it goes to."""
 
     def __init__(self) -> None:
         self._made: dict[tuple[Frames, str, int], bytes] = {}
 
-    def event(self, frames: Frames, sight: Sight) -> bytes:
-        key = (frames, sight.type, sight.revision)
+    def event(self, frames: Frames, event: SelectedEvent) -> bytes:
+        key = (frames, event.type, event.revision)
         frame = self._made.get(key)
         if frame is None:
-            frame = self._made[key] = frames.event(sight)
+            frame = self._made[key] = frames.event(event)
         return frame

@@ -1,9 +1,9 @@
-"""One watcher: what it still has to be sent, and its end when it does not keep up.
+"""One watcher: the frames it has yet to be sent, and the end of the watch when the client reads too slowly.
 
     backlog (made as it is read) ─▶ queue (at most QUEUE_BYTES) ─▶ batches of about BATCH_BYTES
 
-A queue that is full ends the watch: the client resumes where it was, from the window, or lists again. Nobody
-waits for a slow reader.
+A full queue ends the watch: the client resumes from the window, or lists again. Nobody waits for a slow
+reader.
 """
 
 from __future__ import annotations
@@ -13,16 +13,18 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from podling.watch.frames import Change, Frames, Match, SharedFrames, sight
+from podling.watch.frames import Change, Frames, Match, SharedFrames, select
 
 QUEUE_BYTES = 16 * 1024 * 1024
-"""In bytes since that is what runs out. Frames are shared: many stalled watchers cost no more than one."""
+"""The queue is bounded in bytes because memory is what runs out. Frames are shared: many stalled watchers
+cost no more than one.
+"""
 
 BATCH_BYTES = 256 * 1024
 
 
 class Subscription:
-    """Iterate it, in one task, for bytes ready to send: whole frames. Close it when done."""
+    """Iterate it, in one task, for bytes to send, always whole frames. Close it when done."""
 
     def __init__(
         self,
@@ -54,16 +56,16 @@ class Subscription:
         for change in changes:
             if change.revision <= self._since:
                 continue
-            if seen := sight(change, self._match):
+            if seen := select(change, self._match):
                 self._push(shared.event(self._frames, seen))
 
     def bookmark(self, revision: int) -> None:
-        """Tell the watcher that it has seen everything up to `revision`, if it asked for such news."""
+        """Tell the watcher, if it takes bookmarks, that it has every event up to `revision`."""
         if self._bookmarks and revision >= self._since:
             self._push(self._frames.bookmark(revision))
 
     def close(self) -> None:
-        """Nothing more is sent; who iterates is told."""
+        """Nothing more is sent; the iteration ends."""
         if self._ended:
             return
         self._ended = True

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from podling.watch.entry import Decoder, Entry
-from podling.watch.frames import Change, Sight, sight
+from podling.watch.frames import Change, SelectedEvent, select
 
 
 def _entry(revision: int, value: bytes) -> Entry:
@@ -38,5 +38,5 @@ def test_what_is_seen(
     old: Entry | None, new: Entry | None, plain: tuple[str, Entry], selected: tuple[str, Entry] | None
 ) -> None:
     change = Change(5, "/registry/pods/a", old, new)
-    assert sight(change, None) == Sight(*plain, revision=5)  # type: ignore[arg-type]
-    assert sight(change, _is_red) == (Sight(*selected, revision=5) if selected else None)  # type: ignore[arg-type]
+    assert select(change, None) == SelectedEvent(*plain, revision=5)  # type: ignore[arg-type]
+    assert select(change, _is_red) == (SelectedEvent(*selected, revision=5) if selected else None)  # type: ignore[arg-type]

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from podling.watch.entry import Decoder, Entry
-from podling.watch.frames import EventType, JsonFrames, SharedFrames, Sight
+from podling.watch.frames import EventType, JsonFrames, SelectedEvent, SharedFrames
 
 POD = Entry(
     "/registry/pods/a", 7, b'{"kind":"Pod","apiVersion":"v1","metadata":{"name":"a"}}', Decoder(json.loads)
@@ -16,7 +16,7 @@ POD = Entry(
 
 @pytest.mark.parametrize("type_", ["ADDED", "MODIFIED", "DELETED"])
 def test_an_event_is_a_line_with_the_object_at_its_revision(type_: EventType) -> None:
-    assert JsonFrames("Pod", "v1").event(Sight(type_, POD, 9)).decode() == (
+    assert JsonFrames("Pod", "v1").event(SelectedEvent(type_, POD, 9)).decode() == (
         f'{{"type":"{type_}","object":{{"kind":"Pod","apiVersion":"v1",'
         '"metadata":{"resourceVersion":"9","name":"a"}}}\n'
     )
@@ -37,7 +37,7 @@ def test_the_bookmark_after_the_initial_events_is_annotated() -> None:
 
 def test_a_frame_is_made_once_for_all_who_see_the_same() -> None:
     shared, frames, others = SharedFrames(), JsonFrames("Pod", "v1"), JsonFrames("Pod", "v1")
-    added, modified = Sight("ADDED", POD, 9), Sight("MODIFIED", POD, 9)
+    added, modified = SelectedEvent("ADDED", POD, 9), SelectedEvent("MODIFIED", POD, 9)
     assert shared.event(frames, added) is shared.event(frames, added)
     assert b"MODIFIED" in shared.event(frames, modified)
     assert shared.event(others, added) is not shared.event(frames, added)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from podling.model.codec import json
 from podling.model.types.meta import KubeObject, ListMeta
 from podling.watch.entry import Entry
-from podling.watch.frames import Sight
+from podling.watch.frames import SelectedEvent
 
 _HEAD = b'{"kind":"PartialObjectMetadata","apiVersion":"meta.k8s.io/v1","metadata":'
 _LIST_HEAD = b'{"kind":"PartialObjectMetadataList","apiVersion":"meta.k8s.io/v1","metadata":'
@@ -34,9 +34,9 @@ def partial_metadata_list(entries: Sequence[Entry], metadata: ListMeta) -> bytes
 class MetadataFrames:
     """Events of a watch, each with metadata only."""
 
-    def event(self, sight: Sight) -> bytes:
-        shown = partial_metadata(sight.entry, sight.revision)
-        return b'{"type":"%b","object":%b}\n' % (sight.type.encode(), shown)
+    def event(self, event: SelectedEvent) -> bytes:
+        shown = partial_metadata(event.entry, event.revision)
+        return b'{"type":"%b","object":%b}\n' % (event.type.encode(), shown)
 
     def bookmark(self, revision: int, *, initial_events_end: bool = False) -> bytes:
         annotations = b',"annotations":{"k8s.io/initial-events-end":"true"}' if initial_events_end else b""

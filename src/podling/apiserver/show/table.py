@@ -22,7 +22,7 @@ from podling.model.errors import bad_request
 from podling.model.time import Clock
 from podling.model.types.meta import ListMeta
 from podling.watch.entry import Decoder, Entry
-from podling.watch.frames import Sight
+from podling.watch.frames import SelectedEvent
 
 INITIAL_EVENTS_END = {"k8s.io/initial-events-end": "true"}
 NOTHING, METADATA, OBJECT = "None", "Metadata", "Object"
@@ -94,9 +94,9 @@ class TableFrames:
         self._include = include
         self._clock = clock
 
-    def event(self, sight: Sight) -> bytes:
-        table = self._tables.of_one(sight.entry, sight.revision, self._clock.now(), self._include)
-        return b'{"type":"%b","object":%b}\n' % (sight.type.encode(), table)
+    def event(self, event: SelectedEvent) -> bytes:
+        table = self._tables.of_one(event.entry, event.revision, self._clock.now(), self._include)
+        return b'{"type":"%b","object":%b}\n' % (event.type.encode(), table)
 
     def bookmark(self, revision: int, *, initial_events_end: bool = False) -> bytes:
         annotations = INITIAL_EVENTS_END if initial_events_end else {}

@@ -1,13 +1,14 @@
-"""How a field is merged: patch strategies, merge keys, list types, as `Annotated` metadata of the field.
+"""The base classes of the API types, and the metadata of their fields.
 
-The types say `Annotated[list[Container], by("name")]`; this module reads it back for strategic merge patch,
-for server-side apply and for the published OpenAPI. It knows no API type: every one of them may import it.
+`Part` and `Object` give every type its wire form. Attributes are snake_case; the wire name is Kubernetes'
+camelCase with its acronyms (`pod_ip` is `podIP`). A field left at its default is not written (Go's
+`omitempty`); `always(...)` marks the fields that Go writes even when they are zero, `null()` the times that
+Go writes as null.
 
-What every API type is made of: wire names, omitted and always-present fields, kind and apiVersion.
-
-Attributes are snake_case; the wire name is Kubernetes' camelCase, with its acronyms (`pod_ip` is `podIP`). A
-field left at its default is not written (Go's `omitempty`); `always(...)` marks the fields Go writes even
-when zero, `null()` the times Go writes as null.
+`Annotated` metadata of a field says how it is merged (`Annotated[list[Container], by("name")]`: patch
+strategy, merge key, list type) and which OpenAPI format it has. `fields_of` reads it back for strategic merge
+patch, server-side apply and the published OpenAPI. This module imports no API type, so that all of them can
+import it.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ ACRONYMS = frozenset(
         "wwns",
     ]
 )
-"""Words that Kubernetes writes in capitals when they do not begin the name (a plural s stays small)."""
+"""Words that Kubernetes writes in capitals unless they begin the name. A plural s stays small (`hostIPs`)."""
 
 
 def wire_name(attribute: str) -> str:
@@ -60,7 +61,8 @@ def _capitalized(word: str) -> str:
 
 
 def always(zero: Callable[[], T]) -> T:
-    """A field that is written even when it is zero or empty: `ready: bool = always(bool)`."""
+    """A field that is written even when it is zero or empty: `ready: bool = always(bool)`. `zero` makes the
+    default."""
     # A list made by `list` itself msgspec knows to be empty by default, and leaves out.
     made: T = msgspec.field(default_factory=_empty_list if zero is list else zero)
     return made
@@ -100,8 +102,12 @@ class Object(Part):
 
 
 class Merge(msgspec.Struct, frozen=True):
-    """Field metadata. `strategies` are the `x-kubernetes-patch-strategy` words, `key` the `patch-merge-key`;
-    `list_type` and `list_map_keys` (`map`, `set`, `atomic`) are the ones server-side apply goes by."""
+    """Field metadata: how patch and apply merge the field.
+
+    `strategies` are the words of `x-kubernetes-patch-strategy`, `key` is `x-kubernetes-patch-merge-key`;
+    strategic merge patch uses both. `list_type` (`map`, `set`, `atomic`), `list_map_keys` and `map_type` are
+    `x-kubernetes-list-type`, `-list-map-keys` and `-map-type`; server-side apply uses them.
+    """
 
     strategies: tuple[str, ...] = ()
     key: str = ""
@@ -166,7 +172,7 @@ class FieldInfo(msgspec.Struct, frozen=True):
 
 
 def _said_of(annotation: Any) -> Iterator[Any]:
-    """All that `Annotated` says anywhere in a type: of the field first, then of what it holds."""
+    """All `Annotated` metadata of a type: that of the field first, then that of the types inside it."""
     yield from getattr(annotation, "__metadata__", ())
     for argument in typing.get_args(annotation):
         if isinstance(argument, type) or hasattr(argument, "__args__"):
@@ -199,7 +205,7 @@ def fields_of(owner: type[msgspec.Struct]) -> dict[str, FieldInfo]:
 
 
 def item_type(annotation: Any) -> Any:
-    """What a list or a map holds: `Container` of `list[Container]`, `bytes` of `dict[str, bytes]`."""
+    """The type of the items of a list or of the values of a map: `Container` of `list[Container]`."""
     return typing.get_args(annotation)[-1]
 
 

@@ -1,30 +1,17 @@
-"""JSON of the API types, as Go reads and writes it.
+"""JSON of the API types, read and written as Go reads and writes it.
 
-The fast way is msgspec straight into the struct. What Go accepts and msgspec refuses (`null` for anything)
-goes the slow way through plain data, which also finds the words for what is wrong. Quantities are parsed, so
-they come out canonical; maps are written with sorted keys, so that equal objects are equal bytes.
+`decode` and `encode` use msgspec directly on the struct. Go's decoder accepts some values that msgspec
+refuses (`null` for anything, line breaks in base64). Such a body is decoded again as plain data and `fit` to
+the type, which also finds Go's words for a refusal. Quantities are parsed on the way, so they come out
+canonical; maps are written with sorted keys, so that equal objects are equal bytes.
 
-The empty lists that Go writes as `null`: those of stored objects, in fields that are always written.
+Times are plain strings in the structs, so that reading a stored object costs nothing. `decode_sent` checks
+and normalizes them (`settle_times`) once, when a client's object is accepted.
 
-Kubernetes keeps objects in a form that knows no empty list: what was `[]` when it was sent is nothing when it
-is read. What is not stored, such as a review, keeps its `[]`. Replacing bytes does: the names are no keys of
-maps, and within a string the quotes would be escaped.
-
-The times in a request: each must be a time, and is kept in the one spelling Kubernetes keeps it in.
-
-Times are plain strings in the structs, so that reading stored objects costs nothing; what a client sends is
-looked at here once, when it is accepted.
-
-What Go's decoder accepts beyond a strict reading, and how it words a refusal.
-
-`fit` makes plain data fit a type the way Go would: null means absent (or zero, inside a list or map), base64
-may hold line breaks; a value of another kind is refused with Go's sentence, which names the innermost struct
-and the path.
-
-Unknown and duplicate fields of a request body, found as Kubernetes' field validation finds them.
-
-Almost every body has none, so that is settled first at full speed: by a copy of the type that refuses unknown
-fields, and a count of the keys before and after repeated ones are dropped. Only other bodies are walked.
+`with_nulls` writes empty lists of stored objects as `null` where Kubernetes does. `field_faults` finds the
+unknown and duplicate fields of a body for field validation. Almost no body has any, so two fast checks come
+first: a copy of the type that refuses unknown fields, and a count of the keys before and after duplicates are
+dropped.
 """
 
 from __future__ import annotations
@@ -52,14 +39,20 @@ OMITTED = (msgspec.NODEFAULT, list)
 
 
 def with_nulls(data: bytes, type_: type[msgspec.Struct]) -> bytes:
-    """`data`, an object of `type_` as podling encodes it, as Go would write it."""
+    """`data`, an object of `type_` as `encode` writes it, with `null` for empty lists that are always
+    written.
+
+    Kubernetes stores protobuf, which has no empty list: a stored `[]` is read back as nil and written as
+    `null`. Objects that are not stored, such as reviews, keep their `[]`. Replacing bytes is safe: the field
+    names are no keys of maps, and quotes inside a string are escaped.
+    """
     for empty, null in _spellings(type_):
         data = data.replace(empty, null)
     return data
 
 
 def without_nulls(data: bytes, type_: type[msgspec.Struct]) -> bytes:
-    """The other way round."""
+    """The reverse of `with_nulls`: `[]` for the `null` of lists that are always written."""
     for empty, null in _spellings(type_):
         data = data.replace(null, empty)
     return data
@@ -72,7 +65,7 @@ def _spellings(type_: type[msgspec.Struct]) -> tuple[tuple[bytes, bytes], ...]:
 
 
 def _always_written(type_: type[msgspec.Struct], seen: set[Any]) -> Iterator[str]:
-    """The names of such lists anywhere in an object."""
+    """Wire names of the lists, anywhere inside `type_`, that are written even when empty."""
     if type_ in seen:
         return
     seen.add(type_)
@@ -152,7 +145,7 @@ def settled(text: str, form: str) -> str:
 
 
 def _is_settled(text: str, form: str) -> bool:
-    """Most times come as they are kept: written by a client that read them here."""
+    """Whether `text` has the canonical spelling already, as most times have: their client read them here."""
     try:
         return _WRITERS[form](datetime.fromisoformat(text)) == text
     except (ValueError, OverflowError):
@@ -160,7 +153,8 @@ def _is_settled(text: str, form: str) -> bool:
 
 
 def _misfits(text: str, form: str) -> typing.Iterator[tuple[str, str]]:
-    """The first element of the layout that `text` does not follow, and what stands there instead."""
+    """At most one pair: the first element of the layout that `text` does not follow, and the rest of `text`
+    there."""
     rest = text
     for element, pattern in (*_DAY, *_HOUR, (".000000", _FRACTIONS[form]), ("Z07:00", r"Z|[+-]\d\d:\d\d")):
         match = re.match(pattern, rest, re.ASCII)
@@ -188,7 +182,8 @@ class _Place(typing.NamedTuple):
 
 
 def fit(data: Any, type_: Any) -> Any:
-    """Raises GoJSONError, and TimeError for an empty time."""
+    """Make plain data fit `type_` as Go's decoder would. null means absent, or the zero value inside a list
+    or map. Raises GoJSONError with Go's message, and TimeError for an empty time."""
     return _fit(data, type_, _Place(getattr(type_, "__name__", ""), ()))
 
 
@@ -307,7 +302,7 @@ def go_type(type_: Any, integer: str = "int32") -> str:
 
 
 def syntax_error(error: Exception) -> str:
-    """The reason without the position that msgspec adds: Go gives none."""
+    """The message of a syntax error without the byte position that msgspec adds: Go's has none."""
     return str(error).partition(" (byte ")[0] if str(error) else "nested too deeply"
 
 
@@ -315,6 +310,7 @@ T = TypeVar("T")
 
 
 def decode_hook(type_: type[Any], value: Any) -> Any:
+    """Makes a Quantity for msgspec, the only type of the API types that msgspec does not know."""
     if type_ is not Quantity:
         raise NotImplementedError(f"{type_.__name__} is not an API type")
     if type(value) not in (str, int, float):
@@ -445,6 +441,7 @@ def _told(data: bytes, type_: type[Any]) -> list[str]:
 
 
 def strict_message(faults: list[str]) -> str:
+    """The message of the 400 that `fieldValidation=Strict` answers."""
     return f"strict decoding error: {', '.join(faults)}"
 
 
@@ -453,11 +450,13 @@ _Path = tuple[()] | tuple["_Path", str | int]
 
 
 class _Pairs(list[tuple[str, Any]]):
-    """An object with all its members, in order, repeated ones too."""
+    """A JSON object with all its members in order, including duplicates."""
 
 
 def may_repeat_keys(data: bytes) -> bool:
-    """An escaped quote before a colon counts like a key, before as after, unless it is written `\\u0022`."""
+    """False only if no object in `data` has a key twice. An escaped quote before a colon is counted like a
+    key both times, unless it is written `\\u0022`: then the answer is True. Raises StatusError 400 when it is
+    no JSON."""
     once = msgspec.json.encode(decode_data(data))
     if once == data:
         return False
@@ -480,7 +479,7 @@ def _strict_decoder(type_: Any) -> msgspec.json.Decoder[Any]:
 
 @functools.cache
 def _strict(type_: Any) -> Any:
-    """The same shape, refusing unknown fields."""
+    """A type of the same shape that refuses unknown fields."""
     if is_struct(type_):
         hints = typing.get_type_hints(type_)
         fields = [

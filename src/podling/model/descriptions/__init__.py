@@ -1,9 +1,9 @@
-"""What types and fields mean, in a sentence or two each: shown by `kubectl explain`, published as OpenAPI.
+"""Descriptions of types and fields, for `kubectl explain` and the published OpenAPI.
 
-The sentences are in the text files beside this one, by area. They are read when the first is asked for: most
-podlings are never asked. In a file a line at the margin is a type, an indented one a field by its name on the
-wire; `EphemeralContainer (Container)` has the fields of Container as well, and the type `*` those that every
-type has. A line that begins with `#` is for those who read the file.
+The text files beside this one have the sentences, a file for each area. They are read when the first is asked
+for, because most podlings never are. A line at the margin is a type; an indented line is one of its fields by
+wire name. `EphemeralContainer (Container)` also has the fields of Container; the type `*` has the fields that
+every type has. A line that begins with `#` is a comment.
 """
 
 from __future__ import annotations
@@ -19,7 +19,8 @@ _LINE = re.compile(r"(?P<margin> *)(?P<name>[\w*]+)(?: \((?P<base>\w+)\))?:(?: (
 
 
 class Description(NamedTuple):
-    """Of a type: what it is, what its fields are by wire name, and the type it has further fields of."""
+    """A type: its text, its fields' texts by wire name, and the type whose fields it has as well ("" for
+    none)."""
 
     text: str
     fields: dict[str, str]
@@ -27,13 +28,13 @@ class Description(NamedTuple):
 
 
 def describe_type(name: str) -> str:
-    """Empty when it is not described."""
+    """The type's text; empty when it is not described."""
     known = descriptions().get(name)
     return known.text if known else ""
 
 
 def describe_field(type_name: str, wire: str) -> str:
-    """What the type says of the field, else what every type does. Empty when it is not described."""
+    """The field's text from the type, its base, or `*`. Empty when it is not described."""
     known = descriptions()
     while type_name in known:
         if wire in known[type_name].fields:

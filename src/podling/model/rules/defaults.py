@@ -1,11 +1,8 @@
-"""What a pod's writer may leave out, and what Kubernetes then fills in.
+"""Defaults of pods, containers, probes and volumes (Kubernetes' `SetDefaults_…`). Objects are changed in
+place.
 
-Pods and pod templates share `default_pod_spec`; what depends on being a pod, and not a template of one, is in
-`default_pod`. Objects are changed in place.
-
-Defaults of a container, in whichever of a pod's lists it stands. Changed in place.
-
-Defaults of a pod's volume. Changed in place.
+Pods and pod templates share `default_pod_spec`; `default_pod` adds what applies to a pod and not to a
+template.
 """
 
 from __future__ import annotations
@@ -49,7 +46,8 @@ def default_container(container: EphemeralContainerCommon) -> None:
 
 
 def pull_policy(image: str) -> str:
-    """An image named without tag or digest, or by `latest`, may have moved: pull it always."""
+    """The default imagePullPolicy: Always for an image with tag `latest` or without tag and digest, else
+    IfNotPresent."""
     if not image or "@" in image:
         return "IfNotPresent"
     _, _, tag = image.rpartition("/")[2].partition(":")
@@ -91,7 +89,7 @@ FILE_MODE = 0o644
 TOKEN_SECONDS = 3600
 
 SOURCES = tuple(field for field in Volume.__struct_fields__ if field != "name")
-"""The attributes of which a volume has exactly one."""
+"""The attributes of `Volume` that are volume sources: a volume has exactly one of them."""
 
 
 def default_volume(volume: Volume) -> None:
@@ -154,7 +152,8 @@ DNS_POLICY = "ClusterFirst"
 GRACE_PERIOD_SECONDS = 30
 SCHEDULER = "default-scheduler"
 SHARED = ("cpu", "memory")
-"""Of what a pod may limit as a whole, the resources its containers share; huge pages they do not."""
+"""Resources that all containers of a pod share when `spec.resources` limits them; huge pages are not shared.
+"""
 
 
 def default_pod(pod: Pod) -> None:
@@ -201,7 +200,7 @@ def _request_what_is_limited(container: Container) -> None:
 
 
 def _request_for_the_whole(spec: PodSpec, whole: ResourceRequirements) -> None:
-    """A pod that is limited requests what its containers do, and where they say nothing, its limits."""
+    """Pod-level requests that `spec.resources` leaves out: those of the containers, else the pod's limits."""
     together = container_requests(spec)
     missing = {
         name: together.get(name, limit) if name in SHARED else limit

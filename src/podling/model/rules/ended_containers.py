@@ -1,6 +1,6 @@
-"""Which containers of a pod have ended for good, by their statuses: they are never shown otherwise again.
+"""Which containers of a pod have terminated for good, by their statuses.
 
-The API server refuses a status that takes such an end back, and the kubelet makes none.
+The API server refuses a status update that makes such a container run again, and the kubelet writes none.
 """
 
 from __future__ import annotations
@@ -14,7 +14,8 @@ from podling.model.types.pod_status import ContainerStatus
 def ended_for_good(
     statuses: Sequence[ContainerStatus], spec: PodSpec, *, ephemeral: bool
 ) -> Iterator[tuple[int, ContainerStatus]]:
-    """Each with its index. An ephemeral container always ends for good."""
+    """(index, status) of each status whose container will not be restarted. Ephemeral containers never
+    are."""
     again = _restarted(spec)
     for i, status in enumerate(statuses):
         ended = status.state.terminated
@@ -27,7 +28,7 @@ def ended_for_good(
 
 
 def _restarted(spec: PodSpec) -> frozenset[str] | None:
-    """The names of containers that may be started again whatever the pod's policy says; None for all."""
+    """Names of the containers that may be restarted, by policy or restart rules; None means all of them."""
     containers = (*spec.init_containers, *spec.containers)
     rules = (rule for container in containers for rule in container.restart_policy_rules)
     if any(rule.action == "RestartAllContainers" for rule in rules):

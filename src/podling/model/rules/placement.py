@@ -1,11 +1,9 @@
-"""What a pod needs of its node that not every node has: features that a kubelet declares while they are new,
-in `status.declaredFeatures`, so that a control plane of a later version asks no older node for them. Pure.
+"""What decides whether a pod may run on a node: taints, host ports, node affinity, declared features. Pure.
 
-Taints of nodes and the pods that tolerate them.
-
-The ports of its node a pod takes, and whether two pods want the same. Pure; scheduler and kubelet ask.
-
-Whether a pod's selector and required affinity let it run on a node. Pure; scheduler and kubelet ask.
+The scheduler asks when it chooses a node, the kubelet when it admits the pod, and API server and controllers
+for single questions, so that all of them answer alike. Declared features are those a kubelet lists in
+`status.declaredFeatures` while they are new, so that a newer control plane does not need them of an older
+node.
 """
 
 from __future__ import annotations
@@ -60,6 +58,7 @@ def collide(wanted: Set[HostPort], used: Set[HostPort]) -> bool:
 
 
 def selects(pod: Pod, node: Node) -> bool:
+    """Whether a pod's `nodeSelector` and required node affinity allow `node`."""
     if any(node.metadata.labels.get(key) != value for key, value in pod.spec.node_selector.items()):
         return False
     affinity = pod.spec.affinity.node_affinity if pod.spec.affinity else None
@@ -107,11 +106,12 @@ RESIZE_INIT = "InPlacePodVerticalScalingInitContainers"
 
 
 def needed_to_run(spec: PodSpec) -> frozenset[str]:
+    """Names of the features that a node must declare to run a pod of this spec."""
     return frozenset({RESTART_ALL} if any(map(_restarts_all, _containers(spec))) else ())
 
 
 def needed_to_change(new: PodSpec, old: PodSpec) -> frozenset[str]:
-    """Of a change to a pod that is on its node."""
+    """Names of the features that the pod's node must declare to carry out an update of its spec."""
     needed = set()
     if new.resources != old.resources:
         needed.add(RESIZE_POD)

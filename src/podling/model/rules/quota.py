@@ -1,6 +1,6 @@
-"""What an object counts for in a quota, and which objects a quota counts. Pure.
+"""How an object counts against a ResourceQuota, and which objects a quota counts. Pure.
 
-Shared by admission, which refuses what is too much, and the controller, which counts what is there.
+Admission refuses what exceeds a quota, and the quota controller counts what exists; both use this.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ OBJECTS = frozenset(
         "services",
     )
 )
-"""Core resources with a name of their own in quotas, beside `count/`."""
+"""Core resources that a quota may also count without the prefix `count/`."""
 
 
 def usage(obj: KubeObject) -> Usage:
-    """What `obj` uses of everything a quota may limit."""
+    """What `obj` uses of every resource name that a quota may limit."""
     resource = resource_of(type(obj))
     used = {counted(resource): ONE}
     if not resource.group and resource.plural in OBJECTS:
@@ -47,12 +47,12 @@ def usage(obj: KubeObject) -> Usage:
 
 
 def counted(resource: Resource) -> str:
-    """`count/pods`, `count/leases.coordination.k8s.io`"""
+    """The quota resource name that counts objects: `count/pods`, `count/leases.coordination.k8s.io`."""
     return f"count/{resource.qualified}"
 
 
 def usable(resource: Resource, hard: Iterable[str]) -> bool:
-    """Whether objects of `resource` may count for a quota of `hard`."""
+    """Whether an object of `resource` can use anything that a quota with these `hard` limits limits."""
     if resource.qualified == "pods":
         return any(name == "count/pods" or not _is_of_objects(name) for name in hard)
     names = {counted(resource), resource.qualified}
@@ -65,7 +65,7 @@ def _is_of_objects(name: str) -> bool:
 
 
 def total(usages: Iterable[Usage], names: Iterable[str]) -> Usage:
-    """The sum, of `names` only; what nobody uses is 0."""
+    """The sum of `usages` for `names` only; a name that nobody uses is 0."""
     sums = dict.fromkeys(names, Quantity())
     for one in usages:
         for name in sums.keys() & one.keys():
@@ -98,7 +98,7 @@ def _service_usage(service: Service) -> Usage:
 
 
 def unsaid(pod: Pod, hard: Iterable[str]) -> dict[str, list[str]]:
-    """What a quota limits and containers do not say: resource → names of the containers."""
+    """Resources that a quota limits and containers do not set: resource → names of those containers."""
     if pod.spec.resources is not None:
         return {}
     missing: dict[str, list[str]] = {}
@@ -114,7 +114,7 @@ def unsaid(pod: Pod, hard: Iterable[str]) -> dict[str, list[str]]:
 
 
 def in_scope(spec: ResourceQuotaSpec, obj: KubeObject) -> bool:
-    """Whether the quota's scopes take `obj` in. Only pods have scopes."""
+    """Whether `obj` is in the quota's scopes. A quota with scopes counts only pods."""
     wanted = [ScopedResourceSelectorRequirement(scope_name=scope, operator="Exists") for scope in spec.scopes]
     if spec.scope_selector is not None:
         wanted += spec.scope_selector.match_expressions
@@ -152,7 +152,7 @@ def _class_matches(requirement: ScopedResourceSelectorRequirement, name: str) ->
 
 
 def _looks_abroad(pod: Pod) -> bool:
-    """Whether an affinity term looks at pods of other namespaces."""
+    """Whether a pod (anti-)affinity term selects pods of other namespaces."""
     affinity = pod.spec.affinity
     sides = (affinity.pod_affinity, affinity.pod_anti_affinity) if affinity else ()
     return any(
@@ -167,5 +167,5 @@ def _looks_abroad(pod: Pod) -> bool:
 
 
 def listed(amounts: Mapping[str, Quantity]) -> str:
-    """`cpu=1,pods=2`"""
+    """`cpu=1,pods=2`, as messages of the quota admission plugin list amounts."""
     return ",".join(f"{name}={amounts[name]}" for name in sorted(amounts))

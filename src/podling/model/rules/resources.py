@@ -1,13 +1,12 @@
-"""What a pod asks for and may use, and the QoS class that follows (R-INIT-9).
+"""What a pod requests and may use, and its QoS class (R-INIT-9).
 
-Scheduler, node admission, quota and the pod's cgroup go by `pod_requests` and `pod_limits`. Volume containers
-(R-VOL-1) run together before all others, init containers one at a time, beside the sidecars started before
-them, so what the pod needs is the larger of its most demanding step and of its running state.
+Scheduler, node admission, quota and the pod's cgroup use `pod_requests` and `pod_limits`. The effective
+request is the larger of the most demanding init step and of the running state. Init containers run one at a
+time, beside the sidecars started before them.
 
-Volume containers (R-VOL-1, gate `ContainerVolumes`): containers that each initialize one volume.
-
-They start together before all init containers, and each must end well. But for that they are init containers:
-a node sees them at the head of that list, and their statuses are among those of init containers.
+Volume containers (R-VOL-1, gate `ContainerVolumes`) each initialize one volume. They start together before
+all init containers, and each must succeed. In all else they are init containers: a node sees them at the head
+of that list, and their statuses are among those of init containers.
 """
 
 from __future__ import annotations
@@ -30,7 +29,8 @@ def volume_container_names(spec: PodSpec) -> frozenset[str]:
 
 
 def with_volume_containers(pod: Pod) -> Pod:
-    """The pod as a node runs it. The same object when it has none."""
+    """The pod as a node runs it: its volume containers are at the head of its init containers. The same
+    object when it has none."""
     first = volume_containers(pod.spec)
     if not first:
         return pod
@@ -41,36 +41,40 @@ def with_volume_containers(pod: Pod) -> Pod:
 
 
 Amounts = Mapping[str, Quantity]
-"""Resource name → amount. A resource not asked for is absent; absent from limits means without limit."""
+"""Resource name → amount. A resource absent from requests is not requested; absent from limits is unlimited.
+"""
 
 BEST_EFFORT, BURSTABLE, GUARANTEED = "BestEffort", "Burstable", "Guaranteed"
 _QOS_RESOURCES = ("cpu", "memory")
 
 
 def is_sidecar(container: Container) -> bool:
-    """Of an init container: whether it stays running beside the app containers."""
+    """Whether an init container is restartable (`restartPolicy: Always`) and so keeps running beside the app
+    containers."""
     return container.restart_policy == "Always"
 
 
 def pod_requests(pod: Pod) -> dict[str, Quantity]:
+    """Effective requests of the pod, `spec.resources` and overhead included."""
     requests = container_requests(pod.spec)
     requests.update(_pod_level(pod.spec, "requests"))
     return _sum(requests, pod.spec.overhead)
 
 
 def pod_limits(pod: Pod) -> dict[str, Quantity]:
-    """Overhead raises only limits that exist: it limits nothing by itself."""
+    """Effective limits of the pod. Overhead is added only to limits that exist."""
     limits = container_limits(pod.spec)
     limits.update(_pod_level(pod.spec, "limits"))
     return _sum(limits, {name: q for name, q in pod.spec.overhead.items() if limits.get(name)})
 
 
 def container_requests(spec: PodSpec) -> dict[str, Quantity]:
-    """What the containers need together, whatever the pod itself says."""
+    """What the containers request together, without `spec.resources` and overhead."""
     return _needed(spec, lambda container: container.resources.requests)
 
 
 def container_limits(spec: PodSpec) -> dict[str, Quantity]:
+    """The limits of the containers together, without `spec.resources` and overhead."""
     return _needed(spec, lambda container: container.resources.limits)
 
 

@@ -1,4 +1,4 @@
-"""authentication.k8s.io/v1: what a client asks about who someone is. Answered, never stored."""
+"""authentication.k8s.io/v1: TokenReview and SelfSubjectReview. They are answered, never stored."""
 
 from __future__ import annotations
 

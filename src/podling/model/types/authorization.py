@@ -1,4 +1,4 @@
-"""authorization.k8s.io/v1: what a client asks about who may do what. Answered, never stored."""
+"""authorization.k8s.io/v1: the access reviews. They are answered, never stored."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""core/v1: a container and all it is told: environment, mounts, probes, hooks, resources, security."""
+"""core/v1: Container with environment, mounts, probes, lifecycle hooks, resources and security context."""
 
 from __future__ import annotations
 

@@ -1,14 +1,8 @@
-"""core/v1: LimitRange.
+"""core/v1: ConfigMap, Secret, Namespace, ServiceAccount, LimitRange, ResourceQuota and Event.
 
-Event in both its forms, core/v1 and events.k8s.io/v1: one stored object read under two sets of names.
-
-core/v1: ConfigMap and Secret. Binary values are bytes here and base64 on the wire.
-
-core/v1: Namespace.
-
-core/v1 ServiceAccount, and authentication.k8s.io/v1 TokenRequest posted to its `token` subresource.
-
-core/v1: ResourceQuota.
+Binary values of config maps and secrets are bytes here and base64 on the wire. Event is one stored object
+with two sets of field names: core/v1 and events.k8s.io/v1. TokenRequest (authentication.k8s.io/v1) is posted
+to the `token` subresource of a service account and stands beside it.
 """
 
 from __future__ import annotations

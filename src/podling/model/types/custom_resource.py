@@ -1,4 +1,4 @@
-"""apiextensions.k8s.io/v1: CustomResourceDefinition. None can be made yet: it is what every object is."""
+"""apiextensions.k8s.io/v1: CustomResourceDefinition. podling lists none and lets nobody create one."""
 
 from __future__ import annotations
 

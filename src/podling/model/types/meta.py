@@ -1,6 +1,6 @@
-"""meta/v1: what all objects carry, and the selectors and references all kinds share.
+"""meta/v1: the metadata of every object, the selectors and references that kinds share, and request options.
 
-The options of requests: sent as a body (DeleteOptions) or as query parameters (the others).
+DeleteOptions are sent as a body, the other options as query parameters.
 """
 
 from __future__ import annotations

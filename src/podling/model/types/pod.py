@@ -1,6 +1,5 @@
-"""core/v1: Pod, PodTemplate, and the objects posted to a pod's subresources.
-
-core/v1: what a pod asks of the scheduler: affinity, tolerations, topology spread.
+"""core/v1: Pod, PodTemplate, what a pod asks of the scheduler (affinity, tolerations, topology spread), and
+the objects posted to a pod's subresources.
 """
 
 from __future__ import annotations

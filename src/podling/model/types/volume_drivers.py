@@ -1,6 +1,6 @@
-"""core/v1: volume sources served by a storage system rather than by the kubelet itself.
+"""core/v1: volume sources that a storage system serves rather than the kubelet itself.
 
-Kept so that objects naming them survive a round trip unchanged.
+podling mounts none of them; they are here so that objects that name them survive a round trip unchanged.
 """
 
 from __future__ import annotations

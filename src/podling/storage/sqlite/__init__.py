@@ -1,12 +1,12 @@
-"""The promise of storage kept by SQLite: an append-only log of revisions with one writer thread.
+"""Storage in SQLite: an append-only log of revisions with one writer thread.
 
-`log.py` is the table, `worker.py` the only thread that touches it, `store.py` what runs on the event loop;
-`file.py` opens what `whole.py` finds undamaged:
+`log.py` opens the data file and has the table, `worker.py` is the only thread that uses it, `store.py` runs
+on the event loop, and `whole.py` checks that a data file is undamaged before it is used:
 
     write ─▶ waiting ─▶ one group at a time ─▶ worker: one INSERT, one fsync ─▶ watchers, then the answers
 
-Values also stay in memory (the same bytes the watch cache holds, so they cost their space once): a read never
-waits for the disk, and a write is judged without asking SQLite.
+Values also stay in memory (the same bytes objects that the watch cache holds, so they cost their space once):
+a read never waits for the disk, and a write is checked for conflicts without a query.
 """
 
 from podling.storage.sqlite.store import SqliteStorage, open

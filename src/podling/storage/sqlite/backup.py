@@ -1,4 +1,4 @@
-"""A copy of a data file, taken while a podling writes to it, and how a store goes on from one."""
+"""Copying the data file while a podling writes to it, and making a copy the data file of a new store."""
 
 from __future__ import annotations
 
@@ -12,8 +12,10 @@ from podling.storage.sqlite.newest import Newest
 from podling.storage.sqlite.whole import DamagedFileError, DataFileError, check
 
 LEAP = 1_000_000_000
-"""Revisions a store that goes on from a copy leaves out: more than were written since it was taken. As with
-etcd's `--bump-revision` and `--mark-compacted`, clients that know newer ones are told to list again."""
+"""Revisions skipped by a store made from a copy: more than can have been written since the copy was made.
+Like etcd's `--bump-revision` with `--mark-compacted`: clients that know newer revisions are told to list
+again.
+"""
 
 _OBJECTS = """
 SELECT count(*) FROM (SELECT value, max(revision) FROM log GROUP BY key) WHERE value IS NOT NULL
@@ -26,8 +28,9 @@ class Copied(NamedTuple):
 
 
 def copy(path: Path, target: Path, *, accept_loss: bool = False) -> Copied:
-    """All that had been acknowledged when the copy began is in it, unchanged; to `accept_loss` it is enough
-    that what is there was not changed. Raises DataFileError."""
+    """Copy the data file to `target`, with every write that was acknowledged when the copy began. With
+    `accept_loss` a file that has lost its newest writes is copied too, unless a row was changed. Raises
+    DataFileError."""
     acknowledged = 0 if accept_loss else _acknowledged(path)
     with reading(path) as source:
         if format_of(source, path) != FORMAT:
@@ -38,7 +41,7 @@ def copy(path: Path, target: Path, *, accept_loss: bool = False) -> Copied:
 
 
 def look(path: Path, acknowledged: int = 0) -> Copied:
-    """What a copy holds, which is whole. Raises DataFileError."""
+    """Revision and number of objects of a copy, after checking that it is undamaged. Raises DataFileError."""
     with reading(path) as connection:
         if format_of(connection, path) != FORMAT:
             raise DataFileError(f"{path} is not of data format {FORMAT}")
@@ -51,7 +54,8 @@ def look(path: Path, acknowledged: int = 0) -> Copied:
 
 
 def go_on(path: Path, above: int) -> int:
-    """Make a copy the data file of a store that goes on from there; its revision, which is above `above`."""
+    """Turn a copy into the data file of a store that continues from it. Returns its new revision, which is
+    above `above`."""
     Newest.make(newest_path(path)).close()
     log = Log(path)
     try:
@@ -65,7 +69,7 @@ def go_on(path: Path, above: int) -> int:
 
 
 def newest_acknowledged(path: Path) -> int:
-    """0 where nobody can say."""
+    """The newest revision that was acknowledged at `path`; 0 when it is not known."""
     try:
         return _acknowledged(path)
     except DataFileError:

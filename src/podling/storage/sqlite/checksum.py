@@ -1,4 +1,4 @@
-"""The checksum of a row of the log: what a disk gives back changed is noticed when it is read."""
+"""The checksum of a row of the log: a row that the disk returns changed is noticed when it is read."""
 
 from __future__ import annotations
 

@@ -1,13 +1,13 @@
-"""The log of revisions as a table: what is appended, read back, compacted. Runs on the worker's thread only.
+"""The data file: opening and checking it, and its table, the log of revisions. Runs on the worker's thread
+only.
 
-The row id is the revision. The store numbers it, one above the newest of the log and of the compaction, so a
-revision is not used again even when its row is gone.
+The row id is the revision. The store assigns it, one above the newest of log and compaction, so a revision is
+not used again even when its row was compacted.
 
-The data file: opened by one podling at a time, if it is of a format this podling knows, and whole.
-
-Beside it lie its lock, and the newest acknowledged revision (`newest.py`). It is looked at over a connection
-that can only read: SQLite, closing one that can write, would move what it takes for the write-ahead log into
-a file that is damaged.
+One podling at a time opens the file, and only if it is undamaged and of a known format. Beside it are its
+lock and the newest acknowledged revision (`newest.py`). The check uses a read-only connection: when SQLite
+closes a connection that can write, it moves what it takes for the write-ahead log into the file, and would do
+so with a damaged one.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from podling.storage.sqlite.whole import LOST, DamagedFileError, DataFileError, 
 APPLICATION_ID = int.from_bytes(b"podl")
 FORMAT = 2
 UNCHECKED = 1
-"""The format that had no checksums, did not count its rows, and had no file with the newest revision."""
+"""Format 1: without checksums, without a count of its rows, and without a file of the newest revision."""
 NEW = 0
 
 # The columns a scan needs come before the value, which spills over to further pages. `previous` is the
@@ -82,7 +82,8 @@ class DataFile(NamedTuple):
 
 
 def open_file(path: Path) -> DataFile:
-    """Open or make the file and what lies beside it. Raises DataFileError, and then nothing was touched."""
+    """Open or create the data file and the files beside it. Raises DataFileError; then nothing was
+    changed."""
     lock = _lock(path)
     try:
         newest = _newest(path)
@@ -104,7 +105,8 @@ def newest_path(path: Path) -> Path:
 
 @contextmanager
 def reading(path: Path) -> Iterator[sqlite3.Connection]:
-    """A connection that leaves the file as it is. Raises DataFileError, as whoever uses it does."""
+    """A read-only connection that changes nothing in the file. Its creation and its use raise
+    DataFileError."""
     try:
         connection = sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, isolation_level=None)
         try:
@@ -116,7 +118,7 @@ def reading(path: Path) -> Iterator[sqlite3.Connection]:
 
 
 def format_of(connection: sqlite3.Connection, path: Path) -> int:
-    """NEW, or that of the tables there are. Raises DataFileError, sqlite3.Error."""
+    """The format of the tables in the file, NEW when there are none. Raises DataFileError, sqlite3.Error."""
     application = _pragma(connection, "application_id")
     found = _pragma(connection, "user_version")
     if (application, found) == (0, NEW) and _pragma(connection, "schema_version") == 0:
@@ -146,7 +148,7 @@ def _lock(path: Path) -> int:
 
 
 def _newest(path: Path) -> Newest | None:
-    """None where there is none."""
+    """The newest acknowledged revision; None when its file does not exist."""
     try:
         return Newest(newest_path(path))
     except FileNotFoundError:
@@ -156,7 +158,7 @@ def _newest(path: Path) -> Newest | None:
 
 
 def _look(path: Path, newest: Newest | None) -> int:
-    """The format of the file, which is whole."""
+    """Check that the file is undamaged; returns its format."""
     if not (path.exists() and path.stat().st_size):
         # Before SQLite opens it: it would remove the write-ahead log of a file that is not there.
         if newest is not None and newest.revision:
@@ -175,7 +177,7 @@ def _look(path: Path, newest: Newest | None) -> int:
 
 
 def _connect(path: Path, found: int) -> sqlite3.Connection:
-    """A connection to a file of this podling's format, which has the format `found`."""
+    """A connection for writing; a file of an older format `found` is upgraded."""
     # Made by hand so that only its owner can read it: it holds secrets. SQLite gives its WAL the same mode.
     os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
     connection = sqlite3.connect(path, isolation_level=None)
@@ -214,7 +216,7 @@ _REMOVE = (
 
 
 class State(NamedTuple):
-    """What a log says when it is opened."""
+    """What a log holds when it is opened."""
 
     records: dict[str, Record]
     revision: int
@@ -243,10 +245,10 @@ class Log:
         return State(records, revision, compacted)
 
     def append(self, events: Sequence[Event]) -> None:
-        """All of them or none, durable on return.
+        """Insert all events in one transaction, durable on return.
 
-        One statement, because SQLite's module gives up the interpreter lock for each: with a busy event loop
-        every statement more costs the loop's turn, five milliseconds at worst.
+        It is one statement because Python's sqlite3 releases the interpreter lock for each: with a busy event
+        loop, getting it back takes up to five milliseconds.
         """
         if not events:
             return
@@ -279,7 +281,7 @@ class Log:
             )
 
     def leap(self, revision: int) -> None:
-        """Go on above `revision`: nothing below can be asked for. All there is has been compacted."""
+        """Continue above `revision` with everything compacted: no revision below it can be read any more."""
         self._connection.execute("UPDATE compacted SET revision = ?", (revision,))
         self._file.newest.note(revision)
 
@@ -301,7 +303,7 @@ def _insert(rows: int) -> str:
 
 
 def is_passing(error: Exception) -> bool:
-    """Whether a later write may succeed. After any other failure, of an fsync above all, nothing can be known
-    about what reached the disk until the file is opened again."""
+    """Whether a later write may succeed (a full disk). After any other failure, above all of an fsync, what
+    reached the disk is unknown until the file is opened again."""
     primary_code = getattr(error, "sqlite_errorcode", 0) & 0xFF
     return primary_code in (sqlite3.SQLITE_FULL, sqlite3.SQLITE_BUSY)

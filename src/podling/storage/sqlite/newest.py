@@ -1,12 +1,12 @@
-"""The newest acknowledged revision, in a file of its own beside the data file.
+"""The newest acknowledged revision, in a small file of its own beside the data file.
 
-What SQLite has not yet moved from its write-ahead log into the data file is gone with that log, and SQLite
-says nothing: a log that is missing, or ends in damage, is a shorter log. So the store notes after each group
-how far it has come, and a data file that has not come as far has lost writes.
+Writes that SQLite has not yet moved from its write-ahead log into the data file are lost with that log, and
+SQLite reports nothing: it takes a missing or damaged log for a shorter one. So the store notes the revision
+after each group of writes, and a data file that ends before the noted revision has lost writes.
 
-The note is a store to shared memory: no fsync, and no call of the system, for which a thread gives up
-Python's interpreter lock. It survives a kill of the process. After a power failure it may be older than the
-data file, never newer: it is made when the group is on the disk.
+The note is a store to shared memory: no fsync and no system call, for which the thread would release Python's
+interpreter lock. It survives a kill of the process. After a power failure it may be older than the data file,
+never newer, because it is made after the group's fsync.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from pathlib import Path
 from struct import Struct
 
 SLOTS = 2
-"""Written in turn: a kill may leave one half written."""
+"""Slots written in turn, because a kill may leave one half written."""
 
 _SLOT = Struct("<QI4x")
 
@@ -40,7 +40,7 @@ class Newest:
 
     @classmethod
     def make(cls, path: Path) -> Newest:
-        """A new file, on the disk, that says 0."""
+        """A new file with revision 0, durable on return."""
         partial = path.with_name(f"{path.name}.new")
         partial.unlink(missing_ok=True)
         descriptor = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)

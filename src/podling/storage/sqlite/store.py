@@ -1,12 +1,13 @@
-"""The store on the event loop: judges writes, groups them, tells of them once the worker made them durable.
+"""The store on the event loop: it checks writes, groups them, and publishes them once the worker made them
+durable.
 
-A write is judged against the newest value of its key, be that durable or still on its way, and takes its
-revision at once, so a group needs no look at the disk. It is *public*, seen by reads and watchers and
-answered, only when its group is durable. A refusal that rests on a write still on its way waits for it.
+A write is checked against the newest value of its key, durable or not, and takes its revision at once, so
+that a group needs no query. It becomes *public* (seen by reads and watchers, and answered) only when its
+group is durable. A refusal that depends on a write not yet durable waits for that write.
 
-When a group cannot be written, nothing of it happened, nor of the writes waiting behind it, which rested on
-it: all raise StorageClosedError, and their revisions, which nobody has seen, are free again. A full disk
-passes; after any other fault the store refuses every further write until it is opened again.
+When a group cannot be written, it and all writes waiting behind it fail with StorageClosedError, because
+those depended on it. Their revisions, which nobody has seen, are used again. After a full disk the store goes
+on; after any other fault it refuses every write until it is opened again.
 """
 
 from __future__ import annotations
@@ -36,16 +37,16 @@ from podling.storage.sqlite.worker import Worker
 from podling.storage.watchers import Watchers
 
 GROUP_ROWS = 128
-"""Most writes that share one fsync; what waits longer shares the next."""
+"""Most writes that share one fsync; further ones wait for the next."""
 
 COMPACTION_STEP = 1_000
-"""Revisions compacted in one transaction: writes wait for no more than this."""
+"""Revisions compacted in one transaction, which is the longest that a write waits for compaction."""
 
 T = TypeVar("T")
 
 
 class _Write(NamedTuple):
-    """On its way: the event it will be, or what it will be refused with."""
+    """A write under way: its event, or the error that refuses it."""
 
     event: Event | None
     refusal: Exception | None
@@ -240,7 +241,7 @@ class SqliteStorage:
 
 
 def _answer(write: _Write) -> None:
-    """The one who waited may have been cancelled; the write stands all the same."""
+    """Answer the caller, unless it was cancelled; the write stands all the same."""
     if write.answer.done():
         return
     if write.event:

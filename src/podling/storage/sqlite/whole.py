@@ -1,8 +1,8 @@
-"""The look at a data file before anything is done with it: is all there that was acknowledged, unchanged?
+"""The check of a data file before it is used: is every acknowledged write in it, unchanged?
 
-What it finds is damage, never something to go on without. Each write has a row of its own revision until it
-is compacted, so a row that is missing leaves a gap; of what is left of compacted ones, the number is known.
-What a row says is held against its checksum, and the file's structure is for SQLite to check.
+Each write has a row of its own revision until it is compacted, so a missing row leaves a gap; the number of
+rows that compaction left is recorded. Each row is compared with its checksum, and SQLite checks the structure
+of the file. A fault that the check finds is damage: the start is refused.
 """
 
 from __future__ import annotations
@@ -24,26 +24,26 @@ _OF_THE_MOMENT = frozenset(
         sqlite3.SQLITE_READONLY,
     )
 )
-"""Errors that say nothing about what is in the file."""
+"""Errors that do not depend on the content of the file."""
 
 
 class DataFileError(Exception):
-    """The data file cannot be used; the message tells the user why."""
+    """The data file cannot be used; the message is for the user."""
 
 
 class DamagedFileError(DataFileError):
-    """The data file has lost something, or something in it was changed. Nothing of it was touched."""
+    """The data file has lost writes, or a row was changed. Nothing in it was touched."""
 
     def __init__(self, path: Path, what: str, otherwise: str = "") -> None:
         super().__init__(f"{path} is damaged: {what}; go back to a backup with `podling restore`{otherwise}")
 
 
 LOST = ", or give up what was lost with `podling restore --accept-loss`"
-"""What can be done, too, when all that is there was once acknowledged."""
+"""The user's further choice when writes are lost and the rest is undamaged."""
 
 
 def fault(path: Path, error: sqlite3.Error) -> DataFileError:
-    """What SQLite says of a file, as the user is told it."""
+    """SQLite's error about a file, as a message for the user."""
     code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_CORRUPT) & 0xFF
     if code in _OF_THE_MOMENT:
         return DataFileError(f"cannot open {path}: {error}")
@@ -51,7 +51,8 @@ def fault(path: Path, error: sqlite3.Error) -> DataFileError:
 
 
 def check(connection: sqlite3.Connection, path: Path, acknowledged: int) -> None:
-    """`acknowledged` is the newest revision that was. Raises DamagedFileError, sqlite3.Error."""
+    """Check rows and structure; `acknowledged` is the newest acknowledged revision. Raises DamagedFileError,
+    sqlite3.Error."""
     check_structure(connection, path)
     compacted, settled = connection.execute("SELECT revision, rows FROM compacted").fetchone()
     newest = compacted

@@ -1,6 +1,6 @@
-"""The one thread that touches SQLite: jobs in, results back on the event loop, both in order.
+"""The only thread that uses SQLite. Jobs go in and results come back to the event loop, both in order.
 
-The queue has no bound of its own: the store has at most one group of writes in it at a time.
+The queue needs no bound: the store has at most one group of writes in it at a time.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class Worker:
         threading.Thread(target=self._run, name="podling-storage", daemon=True).start()
 
     def submit(self, job: Job[T], done: Done[T]) -> None:
-        """Run `job` on the thread, then `done` on the loop with its result or what it raised."""
+        """Run `job` on the thread, then call `done` on the loop with its result or exception."""
         self._jobs.put((job, done))
 
     async def call(self, job: Job[T]) -> T:

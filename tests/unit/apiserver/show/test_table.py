@@ -18,7 +18,7 @@ from podling.model.errors import StatusError
 from podling.model.types.core import ConfigMap
 from podling.model.types.meta import ListMeta
 from podling.watch.entry import Decoder, Entry
-from podling.watch.frames import Sight
+from podling.watch.frames import SelectedEvent
 
 NOW = datetime(2026, 1, 1, 0, 1, tzinfo=UTC)
 TABLES = Tables(ConfigMaps())
@@ -74,7 +74,7 @@ def test_an_unknown_parameter_is_refused() -> None:
 
 def test_a_watch_of_tables() -> None:
     frames = TableFrames(TABLES, "Metadata", Clock())
-    event = decoded(frames.event(Sight("DELETED", entry(), 8)))
+    event = decoded(frames.event(SelectedEvent("DELETED", entry(), 8)))
     assert event["type"] == "DELETED"
     assert event["object"]["metadata"] == {"resourceVersion": "8"}
     assert event["object"]["rows"][0]["object"]["metadata"]["resourceVersion"] == "8"
@@ -86,7 +86,7 @@ def test_a_watch_of_tables() -> None:
 
 def test_a_watch_of_metadata() -> None:
     frames = MetadataFrames()
-    event = decoded(frames.event(Sight("ADDED", entry(), 7)))
+    event = decoded(frames.event(SelectedEvent("ADDED", entry(), 7)))
     assert event["object"]["metadata"]["name"] == "x"
     assert "data" not in event["object"]
     bookmark = decoded(frames.bookmark(9, initial_events_end=True))
@@ -104,7 +104,7 @@ def test_a_list_of_metadata() -> None:
 
 def test_frames_end_with_a_newline() -> None:
     for frames in (TableFrames(TABLES, "None", Clock()), MetadataFrames()):
-        assert frames.event(Sight("ADDED", entry(), 7)).endswith(b"}\n")
+        assert frames.event(SelectedEvent("ADDED", entry(), 7)).endswith(b"}\n")
         assert frames.bookmark(1).endswith(b"}\n")
 
 
