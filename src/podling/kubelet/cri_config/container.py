@@ -80,9 +80,7 @@ def container_labels(pod: Pod, name: str, kind: ContainerType) -> dict[str, str]
 def container_annotations(
     pod: Pod, container: EphemeralContainerCommon, start: StartContainer
 ) -> dict[str, str]:
-    """Whatever a later kubelet needs to end this instance properly, should the pod's object be gone by
-    then.
-    """
+    """What a later kubelet needs to know of this instance, also to stop it after the pod's object is gone."""
     written = {
         HASH: definition_hash(container),
         RESTART_COUNT: str(start.attempt),
@@ -108,7 +106,7 @@ def container_annotations(
 
 
 def restored(status: pb.ContainerStatus, type_: type[C]) -> C:
-    """As much of a container as ending it takes: its name, its ports, and what it is told before."""
+    """The container as far as stopping it needs: name, ports (which hooks may name), preStop, stop signal."""
     written = status.annotations
     handler, ports = written.get(PRE_STOP_HANDLER), written.get(PORTS)
     lifecycle = Lifecycle(
@@ -141,7 +139,7 @@ _ZERO = Quantity("0")
 def linux_resources(
     pod: Pod, container: EphemeralContainerCommon, kind: ContainerType, node: NodeFacts
 ) -> pb.LinuxContainerResources:
-    """A container without a limit of its own is told the pod's, where the pod has said one."""
+    """The CRI's resources of one container. A limit that it does not set is the pod's, if that has one."""
     requests, limits = container.resources.requests, container.resources.limits
     memory = _limit(pod, limits, "memory").value()
     return pb.LinuxContainerResources(
@@ -149,7 +147,7 @@ def linux_resources(
         cpu_period=CPU_PERIOD,
         cpu_quota=cpu_quota(_limit(pod, limits, "cpu").milli_value()),
         memory_limit_in_bytes=memory,
-        # Memory and swap together: none is left for swap.
+        # The limit of memory and swap together; equal to the memory limit, it leaves no swap.
         memory_swap_limit_in_bytes=memory if node.swap_is_limited else 0,
         hugepage_limits=_huge_pages(limits, node.page_sizes),
         oom_score_adj=oom_score_adj(pod, container, kind, node.memory_bytes),
@@ -158,7 +156,7 @@ def linux_resources(
 
 
 def sandbox_resources(pod: Pod) -> pb.LinuxContainerResources:
-    """What the containers of a pod may take together, for runtimes that size a machine by it."""
+    """The pod's resources without its overhead, for runtimes that size a virtual machine by them."""
     return _together(pod_requests(_without_overhead(pod)), pod_limits(_without_overhead(pod)))
 
 
@@ -181,7 +179,7 @@ def _limit(pod: Pod, limits: ResourceList, resource: str) -> Quantity:
 
 
 def _huge_pages(limits: ResourceList, sizes: Iterable[int]) -> Iterable[pb.HugepageLimit]:
-    """None of the pages it did not ask for."""
+    """0 for the node's page sizes that the container does not request."""
     allowed = dict.fromkeys(sizes, 0) | huge_pages(limits)
     return [pb.HugepageLimit(page_size=page_size(size), limit=limit) for size, limit in allowed.items()]
 
@@ -189,9 +187,8 @@ def _huge_pages(limits: ResourceList, sizes: Iterable[int]) -> Iterable[pb.Hugep
 def oom_score_adj(
     pod: Pod, container: EphemeralContainerCommon, kind: ContainerType, node_memory: int
 ) -> int:
-    """Guaranteed and node-critical pods are protected, BestEffort goes first, Burstable by what it asked
-    for.
-    """
+    """Kubernetes' score for the OOM killer: -997 for Guaranteed and node-critical pods, 1000 for BestEffort,
+    and for Burstable the less the more memory is requested."""
     quality = qos_class(pod)
     if quality == GUARANTEED or is_node_critical(pod):
         return PROTECTED
@@ -219,7 +216,7 @@ def _memory(container: EphemeralContainerCommon) -> int:
 
 
 def _share_of_the_rest(pod: Pod) -> int:
-    """Of what the pod asked for as a whole and none of its containers did, each has the same part."""
+    """A container's even share of the memory that the pod requests beyond its containers' requests."""
     asked = pod.spec.resources.requests.get("memory") if pod.spec.resources else None
     if not asked:
         return 0
@@ -237,16 +234,16 @@ def _without_overhead(pod: Pod) -> Pod:
 
 
 class ContainerInputs(msgspec.Struct, frozen=True):
-    """What was found out for one start: `image` is the reference of the image present on the node,
-    `environment` that of `environment.py`, `mounts` all of them, the termination message's and /etc/hosts
-    included; `users` are its sandbox's.
-    """
+    """What was fetched and prepared for one start."""
 
     image: str
+    """The runtime's id of the image."""
     image_user: ImageUser = UNSPECIFIED
     environment: Mapping[str, str] = msgspec.field(default_factory=dict)
     mounts: Sequence[pb.Mount] = ()
+    """All of them, with /etc/hosts and the termination message file."""
     users: pb.UserNamespace = msgspec.field(default_factory=lambda: NODES_USERS)
+    """The user namespace of the sandbox."""
 
 
 def container_config(
@@ -256,7 +253,7 @@ def container_config(
     inputs: ContainerInputs,
     node: NodeFacts,
 ) -> pb.ContainerConfig:
-    """Raises ConfigError when the container may not run so."""
+    """Raises ConfigError for a container that must not run as root and would."""
     values = inputs.environment
     return pb.ContainerConfig(
         metadata=pb.ContainerMetadata(name=container.name, attempt=start.attempt),
@@ -283,7 +280,7 @@ def container_config(
 
 
 def _mapped(mount: pb.Mount, users: pb.UserNamespace) -> pb.Mount:
-    """Files belong to the same users inside as on the node, whichever ids the pod's users have there."""
+    """An idmapped mount: files have the same owners inside the pod as on the node."""
     if not users.uids:
         return mount
     made = pb.Mount(uidMappings=users.uids, gidMappings=users.gids)
@@ -292,6 +289,6 @@ def _mapped(mount: pb.Mount, users: pb.UserNamespace) -> pb.Mount:
 
 
 def stop_signal(container: EphemeralContainerCommon) -> str:
-    """In CRI's spelling. A runtime that knows of none takes the image's."""
+    """In CRI's spelling; RUNTIME_DEFAULT stands for the image's."""
     name = container.lifecycle.stop_signal if container.lifecycle else None
     return name.replace("+", "PLUS").replace("-", "MINUS") if name else "RUNTIME_DEFAULT"

@@ -17,7 +17,7 @@ LONGEST_SEARCH_LINE = 2048
 
 
 def hostname_and_domain(pod: Pod, cluster_domain: str) -> tuple[str, str]:
-    """The host name without its domain, and the domain, "" when the pod has none."""
+    """The host name without its domain, and the domain, "" without a subdomain."""
     if pod.spec.hostname_override:
         return pod.spec.hostname_override, ""
     name = pod.spec.hostname or pod.metadata.name
@@ -27,8 +27,8 @@ def hostname_and_domain(pod: Pod, cluster_domain: str) -> tuple[str, str]:
 
 
 def sandbox_hostname(pod: Pod, cluster_domain: str) -> str:
-    """What the pod's processes see as host name; a pod in the node's network keeps the node's. Raises
-    ConfigError when it would be longer than a kernel takes."""
+    """The host name inside the pod; "" (the node's) with hostNetwork. Raises ConfigError for an FQDN that is
+    longer than the kernel allows."""
     if pod.spec.host_network and not pod.spec.hostname_override:
         return ""
     name, domain = hostname_and_domain(pod, cluster_domain)
@@ -60,7 +60,7 @@ def parse_resolv_conf(text: str) -> Resolver:
 
 
 def pod_resolver(pod: Pod, node: NodeFacts) -> Resolver:
-    """What of it every C library takes; `dns_warnings` says what was left out."""
+    """The pod's resolver, cut to Kubernetes' limits; `dns_warnings` says what was left out."""
     wanted = _wanted(pod, node)
     return Resolver(wanted.servers[:MOST_SERVERS], _searches_that_fit(wanted.searches), wanted.options)
 

@@ -15,17 +15,16 @@ from collections.abc import Iterable, Iterator
 from typing import Protocol
 
 LONGEST_LINE = 64 * 1024 - 1
-"""In bytes, without its end: what Kubernetes' reader takes."""
+"""In bytes, without the line end; the limit of Kubernetes' parser."""
 LONGEST_FILE = 1024 * 1024
-"""In bytes, read until a key is found: a container may write lines without end, and the kubelet reads them
-for it."""
+"""In bytes, read until the key is found: a container may write without end, and the kubelet would read it."""
 LONGEST_VALUE = 128 * 1024
-"""In bytes: Linux hands no program a longer one (MAX_ARG_STRLEN), and the kubelet need not hold it."""
+"""In bytes: Linux passes no longer string to a program (MAX_ARG_STRLEN)."""
 _BLANK = b" \t"
 
 
 class EnvFileError(Exception):
-    """A file that says nothing certain. The message is for the kubelet's log."""
+    """A file that cannot be parsed. The message is for the kubelet's log."""
 
 
 class Lines(Protocol):
@@ -47,7 +46,7 @@ def lines_of(file: Lines) -> Iterator[bytes]:
 
 
 def value_in(lines: Iterable[bytes], key: str) -> str:
-    """Empty where the file has no such name. Raises EnvFileError."""
+    """The value of `key`, "" if the file does not have it. Raises EnvFileError."""
     wanted = key.encode()
     numbered = enumerate(lines, 1)
     for number, line in numbered:

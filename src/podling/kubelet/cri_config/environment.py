@@ -34,6 +34,7 @@ _DOLLAR = re.compile(r"\$(?:\$|\(([^)]*)\))")
 
 
 def expand(text: str, values: Mapping[str, str]) -> str:
+    """Replace `$(NAME)` by its value. An undefined name stays as it is; `$$` becomes `$` and escapes it."""
     if "$" not in text:
         return text
     return _DOLLAR.sub(lambda match: _replacement(match, values), text)
@@ -47,7 +48,7 @@ def _replacement(match: re.Match[str], values: Mapping[str, str]) -> str:
 
 
 def undefined(text: str, values: Mapping[str, str]) -> list[str]:
-    """The names it refers to that have no value."""
+    """The names in `$(NAME)` references that have no value."""
     names = (match[1] for match in _DOLLAR.finditer(text))
     return [name for name in names if name is not None and name not in values]
 
@@ -61,27 +62,32 @@ _LISTS = {
 
 
 def field_path(kind: ContainerType, name: str) -> str:
+    """A container as events name it: `spec.initContainers{name}`."""
     return f"spec.{_LISTS[kind]}{{{name}}}"
 
 
 def field_paths(pod: Pod) -> dict[str, str]:
-    """Of every container of the pod, by name."""
+    """The field path of every container of the pod, by name."""
     return {container.name: field_path(kind, container.name) for kind, container in all_containers(pod)}
 
 
 API_SERVICE = ("default", "kubernetes")
 NO_ADDRESS = ("", "None")
-"""Cluster addresses of services that lead elsewhere, and of headless ones."""
+"""`clusterIP` of ExternalName services and of headless ones."""
 
 
 class Place(NamedTuple):
+    """Where a service is reached."""
+
     host: str
     port: int
 
 
 def service_variables(pod: Pod, services: Iterable[Service], api_server: Place | None) -> dict[str, str]:
-    """What containers of the pod are told. `api_server` is where pods reach the API server while nothing
-    answers at its service's cluster address; None when that is answered."""
+    """The variables of enableServiceLinks: for each service with a cluster IP `NAME_SERVICE_HOST`,
+    `NAME_SERVICE_PORT` (of its first port), `NAME_SERVICE_PORT_PORTNAME`, and those of Docker links
+    (`NAME_PORT_80_TCP_ADDR` …). The API server's own service is always included, as clients in pods rely on
+    it. `api_server` replaces its address, if nothing answers at its cluster IP."""
     return {
         name: value
         for service in _told_of(pod, services)
@@ -90,8 +96,8 @@ def service_variables(pod: Pod, services: Iterable[Service], api_server: Place |
 
 
 def _told_of(pod: Pod, services: Iterable[Service]) -> list[Service]:
-    """By name: the pod's own namespace goes before the API server's service, should it have one that is named
-    like it."""
+    """The services to make variables of, sorted by name. A service `kubernetes` of the pod's own namespace
+    wins over the API server's."""
     chosen: dict[str, Service] = {}
     for service in services:
         if service.spec.cluster_ip in NO_ADDRESS:
@@ -145,7 +151,7 @@ _ONE = Quantity("1")
 
 
 def field_value(pod: Pod, path: str, pod_ips: Sequence[str], host_ips: Sequence[str]) -> str:
-    """Raises ValueError for a path no environment variable can have."""
+    """The value of a fieldRef. Raises ValueError for a path that environment variables do not support."""
     if match := _SUBSCRIPT.fullmatch(path):
         values = pod.metadata.labels if match[1] == "labels" else pod.metadata.annotations
         return values.get(match[2], "")
@@ -168,9 +174,8 @@ def field_value(pod: Pod, path: str, pod_ips: Sequence[str], host_ips: Sequence[
 def resource_value(
     pod: Pod, selector: ResourceFieldSelector, own_name: str, allocatable: Mapping[str, Quantity]
 ) -> str:
-    """A request or limit in units of the divisor, rounded up; a limit that is not set is what the node can
-    give. Raises ValueError when there is no such container or resource.
-    """
+    """The value of a resourceFieldRef: a request or limit in units of the divisor, rounded up. A limit that
+    is not set is the node's allocatable. Raises ValueError for an unknown container or resource."""
     container = _named(pod, selector.container_name or own_name)
     side, _, resource = selector.resource.partition(".")
     if side not in ("limits", "requests") or not resource:
@@ -189,7 +194,7 @@ def _named(pod: Pod, name: str) -> EphemeralContainerCommon:
 
 
 class FileKey(msgspec.Struct, frozen=True):
-    """`name` in the file at `path` of a volume."""
+    """A fileKeyRef: the variable `name` in the file at `path` of a volume."""
 
     volume: str
     path: str
@@ -197,25 +202,27 @@ class FileKey(msgspec.Struct, frozen=True):
 
 
 class FoundInFile(msgspec.Struct, frozen=True):
-    """`path` is the file's on the node, `value` empty where it does not have the key, None where it cannot be
-    read or is no such file."""
+    """The result of a fileKeyRef."""
 
     path: str
+    """Of the file on the node."""
     value: str | None
+    """"" if the file does not have the key; None if it cannot be read or parsed."""
 
 
 class EnvSources(msgspec.Struct, frozen=True):
-    """`config_maps` and `secrets` by name: one that is not here does not exist. `services` are the variables
-    of the namespace's services (enableServiceLinks), which every other variable overrides. `files` has the
-    keys of `referenced_files` whose volume is there.
-    """
+    """What was fetched for one container's environment."""
 
     node: NodeFacts
     pod_ips: Sequence[str] = ()
     config_maps: Mapping[str, ConfigMap] = msgspec.field(default_factory=dict)
+    """By name; one that is missing here does not exist."""
     secrets: Mapping[str, Secret] = msgspec.field(default_factory=dict)
+    """By name; one that is missing here does not exist."""
     services: Mapping[str, str] = msgspec.field(default_factory=dict)
+    """`service_variables`; every other variable of the same name replaces them."""
     files: Mapping[FileKey, FoundInFile] = msgspec.field(default_factory=dict)
+    """The keys of `referenced_files` whose volume exists."""
 
 
 def referenced_objects(container: EphemeralContainerCommon) -> tuple[set[str], set[str]]:
@@ -266,17 +273,17 @@ def _from(origin: EnvFromSource, pod: Pod, sources: EnvSources) -> Iterator[tupl
 
 
 def _can_be_a_name(name: str) -> bool:
-    """Printable ASCII without an equals sign; keys that cannot be names are passed over."""
+    """Printable ASCII without an equals sign. envFrom skips other keys."""
     return bool(name) and name.isascii() and name.isprintable() and "=" not in name
 
 
 def _value(
     source: EnvVarSource, pod: Pod, container: EphemeralContainerCommon, sources: EnvSources
 ) -> str | None:
-    """None when an optional reference leads nowhere: then there is no such variable."""
+    """The value of a valueFrom; None for an optional reference to nothing: the variable is left out."""
     try:
         if source.field_ref:
-            # A pod on the host's network has the node's addresses; the runtime tells none of it.
+            # With hostNetwork the runtime reports no addresses; they are the node's.
             pod_ips = sources.node.ips if pod.spec.host_network else sources.pod_ips
             return field_value(pod, source.field_ref.field_path, pod_ips, sources.node.ips)
         if source.resource_field_ref:
@@ -304,8 +311,8 @@ def _file_key(ref: FileKeySelector) -> FileKey:
 
 
 def _in_file(ref: FileKeySelector, sources: EnvSources) -> str | None:
-    """A file is needed even where the key is optional, and an empty value is as good as none: so the kubelet
-    of Kubernetes has it."""
+    """As in Kubernetes' kubelet, `optional` covers the key but not the file, and an empty value counts as a
+    missing key."""
     found = sources.files.get(_file_key(ref))
     if found is None:
         raise ConfigError(f'cannot find the volume "{ref.volume_name}" referenced by FileKeyRef')

@@ -23,7 +23,7 @@ def sandbox_config(
     cgroup_parent: str,
     users: pb.UserNamespace = NODES_USERS,
 ) -> pb.PodSandboxConfig:
-    """Raises ConfigError when the pod may not run so."""
+    """Raises ConfigError for a host name that is too long."""
     meta = pod.metadata
     resolver = pod_resolver(pod, node)
     context = pod.spec.security_context
@@ -50,7 +50,7 @@ def sandbox_config(
 
 
 def _port_mappings(pod: Pod) -> Iterator[pb.PortMapping]:
-    """A pod in the node's network has its ports on the node already."""
+    """None with hostNetwork: those ports are on the node already."""
     if pod.spec.host_network:
         return
     for container in (*pod.spec.init_containers, *pod.spec.containers):
@@ -77,7 +77,7 @@ _FIXED = (
 
 
 def hosts_file(ips: Iterable[str], hostname: str, domain: str, aliases: Sequence[HostAlias]) -> str:
-    """For a pod with a network of its own; `domain` is "" unless the pod has a subdomain."""
+    """/etc/hosts of a pod without hostNetwork; `domain` is "" unless the pod has a subdomain."""
     names = f"{hostname}.{domain}\t{hostname}" if domain else hostname
     own = "".join(f"{ip}\t{names}\n" for ip in ips)
     return f"{_MANAGED}{_FIXED}{own}{_alias_lines(aliases)}"

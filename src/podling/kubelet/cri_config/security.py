@@ -46,7 +46,7 @@ _PROFILE_TYPES = {
 
 
 class ImageUser(msgspec.Struct, frozen=True):
-    """Whom an image's processes run as: a uid, or a name not resolved here, or neither (root)."""
+    """The user in an image's configuration: a uid, a name (resolved by the runtime), or neither (root)."""
 
     uid: int | None = None
     name: str = ""
@@ -57,7 +57,7 @@ NODES_USERS = pb.UserNamespace(mode=pb.NODE)
 
 
 def namespace_options(pod: Pod, users: pb.UserNamespace, target_id: str = "") -> pb.NamespaceOption:
-    """A target is joined only where each container has its own process namespace (R-EPH-4)."""
+    """`target_id` is used only if containers have process namespaces of their own (R-EPH-4)."""
     spec = pod.spec
     shared = pb.POD if spec.share_process_namespace else pb.CONTAINER
     pid = pb.NODE if spec.host_pid else shared
@@ -79,7 +79,7 @@ def container_security(
     target_id: str,
     seccomp_dir: str,
 ) -> pb.LinuxContainerSecurityContext:
-    """Raises ConfigError when the container must not run as root and might."""
+    """Raises ConfigError for runAsNonRoot if the user is root or is not known to be another."""
     own, of_pod = container.security_context or SecurityContext(), _pod_context(pod)
     user = _first(own.run_as_user, of_pod.run_as_user)
     if _first(own.run_as_non_root, of_pod.run_as_non_root):
@@ -109,7 +109,7 @@ def container_security(
 
 def sandbox_security(pod: Pod, users: pb.UserNamespace) -> pb.LinuxSandboxSecurityContext:
     of_pod = _pod_context(pod)
-    # A privileged debug container is refused by a runtime that is not told the same of its sandbox.
+    # Runtimes refuse a privileged container in a sandbox that is not privileged.
     containers = (*pod.spec.init_containers, *pod.spec.containers, *pod.spec.ephemeral_containers)
     return pb.LinuxSandboxSecurityContext(
         namespace_options=namespace_options(pod, users),
@@ -176,7 +176,7 @@ def _seccomp(profile: SeccompProfile | None, directory: str) -> pb.SecurityProfi
 
 
 def _apparmor(profile: AppArmorProfile | None) -> pb.SecurityProfile | None:
-    """Without a word about it the runtime decides."""
+    """None leaves it to the runtime."""
     if profile is None:
         return None
     return pb.SecurityProfile(

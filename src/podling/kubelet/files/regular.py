@@ -16,15 +16,16 @@ from pathlib import Path
 
 
 def open_regular(path: Path, *, follow: bool = False) -> FileIO:
-    """To be read. `follow`: the name may be a link. Raises OSError, EINVAL for what is no regular file."""
+    """Open it for reading; with `follow` the name may be a symbolic link. Raises OSError, with EINVAL for
+    anything but a regular file."""
     with looked_at(path, follow=follow) as found:
         return FileIO(found)
 
 
 @contextmanager
 def looked_at(path: Path, *, follow: bool = False) -> Iterator[str]:
-    """Another name of the regular file at `path`, which stays its name whatever `path` becomes meanwhile.
-    Raises as `open_regular`."""
+    """A path of the regular file at `path` that still means this file when `path` is replaced. Raises as
+    `open_regular`."""
     links = 0 if follow else os.O_NOFOLLOW
     found = os.open(path, os.O_PATH | links | os.O_CLOEXEC)
     try:
@@ -34,8 +35,8 @@ def looked_at(path: Path, *, follow: bool = False) -> Iterator[str]:
 
 
 def name_of(found: int, path: str) -> str:
-    """Of the file behind a descriptor that was only looked with (O_PATH), for as long as that is open. Raises
-    OSError, EINVAL for what is no regular file; `path` is for its message."""
+    """The path of the file behind a descriptor opened with O_PATH, valid while that is open. Raises OSError,
+    with EINVAL for anything but a regular file; `path` is for its message."""
     if not stat.S_ISREG(os.fstat(found).st_mode):
         raise OSError(errno.EINVAL, "not a regular file", path)
     return f"/proc/self/fd/{found}"

@@ -17,23 +17,24 @@ from typing import NamedTuple
 from podling.kubelet.files.way import DIRECTORY, Way
 
 LONGEST_PATH = 4096
-"""In bytes, with the zero after it: PATH_MAX."""
+"""PATH_MAX: bytes, including the terminating zero."""
 
 
 class Entry(NamedTuple):
-    """`name` in the directory `directory` (a descriptor, open until the next entry), and what it was when it
-    was looked at: by now it may be another. Use it with `dir_fd`, following no link."""
+    """A file found by a walk. It may have been replaced since: use its name with `dir_fd` and follow no
+    link."""
 
     directory: int
+    """A descriptor, open until the next entry."""
     name: str
     state: os.stat_result
 
 
 def walk(top: int, *, forgiving: bool = False) -> Iterator[Entry]:
-    """All that is below the directory `top` (a descriptor), a directory after what is in it.
+    """All files below the directory `top` (a descriptor); a directory comes after its content.
 
-    Raises OSError, EBUSY for a mount point among it. A walk that is forgiving leaves out what it cannot look
-    at, and what is mounted there."""
+    Raises OSError, with EBUSY for a mount point. If `forgiving`, it leaves out mount points and what it
+    cannot read instead."""
     walking = _Walk(top, forgiving)
     try:
         yield from walking.entries()
@@ -42,7 +43,7 @@ def walk(top: int, *, forgiving: bool = False) -> Iterator[Entry]:
 
 
 class _Walk:
-    """`_left` are the names of the directories still to be walked, for each directory on the way."""
+    """`_left` has, for each directory on the way, the names of its subdirectories still to be walked."""
 
     def __init__(self, top: int, forgiving: bool) -> None:
         self._forgiving = forgiving
@@ -67,7 +68,7 @@ class _Walk:
                 self._left[-1].pop()
 
     def _files(self) -> Iterator[Entry]:
-        """What is no directory is told as it is read: a directory may have more names than fit in memory."""
+        """Yield files while the directory is read, as it may have more names than fit in memory."""
         directories: list[str] = []
         with os.scandir(self._way.here) as found:
             for each in found:
@@ -100,7 +101,7 @@ class _Walk:
         try:
             self._way.up()
         except OSError:
-            # Where the walk was is not known any more: what it has told by now is all it can tell.
+            # The directory above was moved: the walk cannot go on.
             if not self._forgiving:
                 raise
             return False
@@ -108,8 +109,8 @@ class _Walk:
 
 
 def remove(path: Path) -> None:
-    """The directory `path` and all that is in it; none is fine. Raises OSError, EBUSY before anything behind
-    a mount is removed."""
+    """Remove the directory `path` with its content; fine if it does not exist. Raises OSError, with EBUSY at
+    a mount point, behind which nothing is removed."""
     with suppress(FileNotFoundError):
         above = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
@@ -140,8 +141,8 @@ def _opened(above: int, name: str, mount: int) -> int:
 
 
 def make_directories(path: Path, mode: int = 0o755) -> None:
-    """Those above it, too, and they may be there. pathlib's own calls itself once for each of them, and pods
-    say how many they are. Raises OSError."""
+    """Make `path` and its parents where they are missing. Raises OSError. `Path.mkdir` would recurse once for
+    each missing parent, and pods decide how many there are."""
     if len(os.fsencode(path)) >= LONGEST_PATH:
         raise OSError(errno.ENAMETOOLONG, os.strerror(errno.ENAMETOOLONG), str(path)[:100])
     try:
@@ -155,7 +156,7 @@ def make_directories(path: Path, mode: int = 0o755) -> None:
 
 
 def mount_of(descriptor: int) -> int:
-    """The id of the mount a file was opened in: a bind mount has the device of what is bound, and its own
-    id."""
+    """The id of the mount that a file was opened in. It tells a bind mount apart, which the device does
+    not."""
     with open(f"/proc/self/fdinfo/{descriptor}", "rb") as info:
         return next(int(line[7:]) for line in info if line.startswith(b"mnt_id:"))

@@ -14,13 +14,13 @@ import os
 from collections import deque
 
 KEPT = 64
-"""Directories that are open at a time."""
+"""How many directories are open at a time."""
 DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 LOOK = os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 class Way:
-    """`top` is a descriptor, and closed with the way. Not an end of it is ever above `top`."""
+    """A path that begins at `top`, a descriptor that is closed with the way. It never leads above `top`."""
 
     def __init__(self, top: int) -> None:
         self._open = deque([top])
@@ -36,7 +36,7 @@ class Way:
         return len(self._closed) + len(self._open) - 1
 
     def down(self, below: int) -> None:
-        """`below`, a descriptor of something in `here`, is closed with the way from now on."""
+        """Go to `below`, a descriptor of something in `here`; the way closes it from now on."""
         self._open.append(below)
         if len(self._open) > KEPT:
             above = self._open.popleft()
@@ -44,7 +44,7 @@ class Way:
             os.close(above)
 
     def up(self) -> None:
-        """Raises OSError (ESTALE) if somebody has moved the directories meanwhile; the way is then closed."""
+        """Go to the parent. Raises OSError (ESTALE) if the directories were moved; the way is then closed."""
         assert self.depth, "nothing is above the top"
         below = self._open.pop()
         try:

@@ -32,15 +32,17 @@ _ZERO = Quantity("0")
 
 
 class CgroupLimits(msgspec.Struct, frozen=True):
-    """`cpu_quota` is microseconds in each CPU_PERIOD, `memory` bytes, `pids` a number of tasks; None is no
-    limit. `huge_pages` maps the size of a page to the bytes allowed of them, both in bytes; a size that is
-    absent is not limited."""
+    """The limits of one cgroup; None is no limit."""
 
     cpu_shares: int = MINIMUM_SHARES
     cpu_quota: int | None = None
+    """Microseconds in each CPU_PERIOD."""
     memory: int | None = None
+    """Bytes."""
     pids: int | None = None
+    """A number of tasks."""
     huge_pages: Mapping[int, int] = msgspec.field(default_factory=dict)
+    """Page size → bytes in pages of this size; a size that is absent is not limited."""
 
 
 def limits_of_pod(pod: Pod) -> CgroupLimits:
@@ -56,14 +58,14 @@ def limits_of_pod(pod: Pod) -> CgroupLimits:
 
 
 def on_node(limits: CgroupLimits, pids: int | None, page_sizes: Iterable[int]) -> CgroupLimits:
-    """A pod's limits where each pod is allowed so many `pids`, and there are huge pages of these sizes: of
-    those it gets what it asked for and no more."""
+    """A pod's limits with those of the node: podPidsLimit, and 0 for the node's huge page sizes that the pod
+    does not request."""
     return replace(limits, pids=pids, huge_pages=dict.fromkeys(page_sizes, 0) | dict(limits.huge_pages))
 
 
 def limits_of_node(capacity: Mapping[str, Quantity], reserved: Mapping[str, Quantity]) -> CgroupLimits:
-    """Of all pods together: what the node has less what is kept for the system. What eviction keeps free is
-    not taken away here: else the kernel would kill before the kubelet can evict."""
+    """Of all pods together: capacity less the reserved resources. The eviction thresholds are not subtracted,
+    else the OOM killer would come before the kubelet can evict."""
     left = {name: amount - reserved.get(name, _ZERO) for name, amount in capacity.items()}
     return CgroupLimits(
         cpu_shares=cpu_shares(left["cpu"].milli_value()),
@@ -73,8 +75,8 @@ def limits_of_node(capacity: Mapping[str, Quantity], reserved: Mapping[str, Quan
 
 
 def limits_of_classes(burstable_milli: int) -> dict[str, CgroupLimits]:
-    """By QoS class, for the two that have a cgroup of their own. Burstable pods together weigh what they ask
-    for, BestEffort pods the least there is."""
+    """By QoS class, for the two that have a cgroup of their own. Burstable has the shares of all its pods'
+    requests, BestEffort the minimum."""
     return {BURSTABLE: CgroupLimits(cpu_shares(burstable_milli)), BEST_EFFORT: CgroupLimits()}
 
 
@@ -83,12 +85,12 @@ def cpu_shares(milli: int) -> int:
 
 
 def cpu_quota(milli: int) -> int:
-    """0 means no limit."""
+    """Microseconds in each CPU_PERIOD for a limit in milli-CPUs; 0 means no limit."""
     return max(milli * CPU_PERIOD // 1000, MINIMUM_QUOTA) if milli else 0
 
 
 def huge_pages(amounts: Mapping[str, Quantity]) -> dict[int, int]:
-    """Page size → bytes, of a list of resources."""
+    """Page size → bytes, from resources named `hugepages-<size>`."""
     return {
         Quantity(name.removeprefix(HUGE_PAGES)).value(): amount.value()
         for name, amount in amounts.items()
@@ -97,8 +99,8 @@ def huge_pages(amounts: Mapping[str, Quantity]) -> dict[int, int]:
 
 
 def _bound(pod: Pod, quality: str, resource: str) -> bool:
-    """Whether the pod as a whole is limited: one container without a limit leaves the sum without
-    meaning."""
+    """Whether the pod's cgroup gets a limit. Without a limit of the pod's own, it gets none if any container
+    has none."""
     if quality != BURSTABLE:
         return quality == GUARANTEED
     if pod.spec.resources is not None and pod.spec.resources.limits.get(resource):

@@ -33,21 +33,149 @@ from podling.model.rules.resources import BURSTABLE, pod_requests, qos_class
 from podling.model.types.pod import Pod
 from podling.process.mountinfo import MOUNTINFO, read_mounts
 
+log = logging.getLogger(__name__)
+
+LIMITED_BY = frozenset({"cpu", "memory", "pids", "hugetlb"})
+COUNTED_BY = frozenset({"cpuacct"})
+"""In v1 the controller that counts CPU time is not the one that limits it."""
+_CLASS_PART = {"Guaranteed": "", "Burstable": "/burstable", "BestEffort": "/besteffort"}
+_CGROUP2_CONTROLLERS, _CGROUP2_ENABLED = "cgroup.controllers", "cgroup.subtree_control"
+_ZERO = Quantity("0")
 V1_UNLIMITED, V2_UNLIMITED = "-1", "max"
 UNLIMITED = (V1_UNLIMITED, V2_UNLIMITED, f"{V2_UNLIMITED} {CPU_PERIOD}")
 _PAGE_UNITS = (("GB", 1 << 30), ("MB", 1 << 20), ("KB", 1 << 10))
 
 
 class Hierarchy(msgspec.Struct, frozen=True):
-    """Where one is mounted, its version (1 or 2), and the controllers to be found in it."""
+    """A mounted cgroup hierarchy."""
 
     path: Path
+    """The mount point."""
     version: int
+    """1 or 2."""
     controllers: frozenset[str]
+    """Those of LIMITED_BY and COUNTED_BY that it has."""
+
+
+class Cgroups:
+    """The cgroups of a kubelet's pods, below `root` in every hierarchy mounted at or below `mount`. Methods
+    that make or write a cgroup raise OSError."""
+
+    def __init__(self, mount: Path, root: str, table: Path = MOUNTINFO) -> None:
+        self.root = root
+        self.hierarchies = hierarchies(mount, table)
+        self._burstable: dict[str, int] = {}
+
+    def set_up(self, limits: CgroupLimits) -> None:
+        """Make the cgroup of all pods, with these limits, and those of the QoS classes."""
+        self._write(self.root, limits)
+        self._write_classes()
+
+    def write(self, pod: Pod, limits: CgroupLimits) -> None:
+        """Make the pod's cgroup where it is missing, and set its limits."""
+        self._write(self.path(pod), limits)
+
+    def path(self, pod: Pod) -> str:
+        return pod_cgroup(self.root, qos_class(pod), pod.metadata.uid)
+
+    def weigh(self, pod: Pod) -> None:
+        """Count the pod's CPU request in the shares of its QoS class: Burstable has the sum of its pods."""
+        if qos_class(pod) == BURSTABLE:
+            self._weigh(pod.metadata.uid, pod_requests(pod).get("cpu", _ZERO).milli_value())
+
+    def memory_usage(self, pod: Pod, container_id: str = "") -> int:
+        """Bytes used by the pod, or by one of its containers; 0 if there is no such cgroup."""
+        memory = self._memory_hierarchy()
+        if memory is None:
+            return 0
+        name = "memory.usage_in_bytes" if memory.version == 1 else "memory.current"
+        return _number(_below(memory, self.path(pod)) / container_id / name)
+
+    def oom_kills(self, pod: Pod, container_id: str) -> int | None:
+        """How many processes of the container the OOM killer has killed; None if the cgroup is gone."""
+        memory = self._memory_hierarchy()
+        if memory is None:
+            return None
+        name = "memory.oom_control" if memory.version == 1 else "memory.events"
+        return _counted(_below(memory, self.path(pod)) / container_id / name, "oom_kill")
+
+    @property
+    def limits_swap(self) -> bool:
+        """Whether v1 counts swap together with memory."""
+        memory = self._memory_hierarchy()
+        if memory is None or memory.version == 2:
+            return False
+        return (_below(memory, self.root) / "memory.memsw.limit_in_bytes").exists()
+
+    def container_settings(self, *, one_by_one: bool) -> dict[str, str]:
+        """Files of every container's cgroup v2, with their content: no swap, and memory.oom.group, so that
+        the OOM killer ends a whole container, unless `one_by_one` (singleProcessOOMKill)."""
+        memory = self._memory_hierarchy()
+        if memory is None or memory.version == 1:
+            return {}
+        settings = {} if one_by_one else {"memory.oom.group": "1"}
+        if (_below(memory, self.root) / "memory.swap.max").exists():
+            settings["memory.swap.max"] = "0"
+        return settings
+
+    def pods(self) -> set[str]:
+        """The uids of the pods that have a cgroup in any hierarchy."""
+        found: set[str] = set()
+        for hierarchy in self.hierarchies:
+            for part in _CLASS_PART.values():
+                found.update(_pod_uids(_below(hierarchy, f"{self.root}{part}")))
+        return found
+
+    def remove(self, uid: str) -> bool:
+        """Remove the pod's cgroups in all hierarchies; False if one is busy, so that it must be tried
+        again."""
+        done = True
+        for hierarchy in self.hierarchies:
+            for part in _CLASS_PART.values():
+                done &= remove_tree(_below(hierarchy, f"{self.root}{part}/pod{uid}"))
+        try:
+            self._weigh(uid, 0)
+        except OSError as error:
+            log.warning("the weight of pod %s is not taken back: %s", uid, error)
+        return done
+
+    def remove_root(self) -> bool:
+        """Remove the cgroup of all pods, when the kubelet stops for good; False if something is left."""
+        removed = [remove_tree(_below(hierarchy, self.root)) for hierarchy in self.hierarchies]
+        return all(removed)
+
+    def _memory_hierarchy(self) -> Hierarchy | None:
+        return next((h for h in self.hierarchies if "memory" in h.controllers), None)
+
+    def _weigh(self, uid: str, milli: int) -> None:
+        if self._burstable.get(uid, 0) == milli:
+            return
+        if milli:
+            self._burstable[uid] = milli
+        else:
+            del self._burstable[uid]
+        self._write_classes()
+
+    def _write_classes(self) -> None:
+        for quality, limits in limits_of_classes(sum(self._burstable.values())).items():
+            self._write(f"{self.root}{_CLASS_PART[quality]}", limits)
+
+    def _write(self, path: str, limits: CgroupLimits) -> None:
+        for hierarchy in self.hierarchies:
+            writes = files(hierarchy, limits)
+            # A hierarchy mounted read-only (in a container) is limited by whoever made it.
+            if not writes or not os.access(hierarchy.path, os.W_OK):
+                continue
+            directory = _below(hierarchy, path)
+            if hierarchy.version == 2:
+                _enable(hierarchy, directory)
+            directory.mkdir(parents=True, exist_ok=True)
+            for name, value in writes.items():
+                _set(directory / name, value)
 
 
 def files(hierarchy: Hierarchy, limits: CgroupLimits) -> dict[str, str]:
-    """File → content, in the order to write them; nothing for controllers that are elsewhere."""
+    """File → content, in the order to write them, for the controllers of this hierarchy."""
     writes = _v1(limits) if hierarchy.version == 1 else _v2(limits)
     return {name: value for controller, name, value in writes if controller in hierarchy.controllers}
 
@@ -72,23 +200,13 @@ def _v2(limits: CgroupLimits) -> Iterator[tuple[str, str, str]]:
 
 
 def cpu_weight(shares: int) -> int:
-    """v2's weight (1 to 10000) for v1's shares (2 to 262144), as every kubelet computes it."""
+    """cgroup v2's weight (1 to 10000) for v1's shares (2 to 262144), by Kubernetes' formula."""
     return 1 + (min(shares, MAXIMUM_SHARES) - MINIMUM_SHARES) * 9999 // (MAXIMUM_SHARES - MINIMUM_SHARES)
 
 
 def page_size(size: int) -> str:
-    """As the kernel names it in its files: `2MB`."""
+    """A size in bytes as the kernel's file names have it: `2MB`."""
     return next(f"{size // unit}{name}" for name, unit in _PAGE_UNITS if size >= unit)
-
-
-log = logging.getLogger(__name__)
-
-_CLASS_PART = {"Guaranteed": "", "Burstable": "/burstable", "BestEffort": "/besteffort"}
-_CGROUP2_CONTROLLERS, _CGROUP2_ENABLED = "cgroup.controllers", "cgroup.subtree_control"
-_ZERO = Quantity("0")
-LIMITED_BY = frozenset({"cpu", "memory", "pids", "hugetlb"})
-COUNTED_BY = frozenset({"cpuacct"})
-"""v1 counts what is spent of the CPU apart from what limits it."""
 
 
 def pod_cgroup(root: str, qos_class: str, uid: str) -> str:
@@ -96,130 +214,12 @@ def pod_cgroup(root: str, qos_class: str, uid: str) -> str:
     return f"{root.rstrip('/')}{_CLASS_PART[qos_class]}/pod{uid}"
 
 
-class Cgroups:
-    """Every hierarchy mounted at or below `mount` (one for v2; one a controller for v1; both when hybrid).
-    What makes and writes raises OSError."""
-
-    def __init__(self, mount: Path, root: str, table: Path = MOUNTINFO) -> None:
-        self.root = root
-        self.hierarchies = hierarchies(mount, table)
-        self._burstable: dict[str, int] = {}
-
-    def set_up(self, limits: CgroupLimits) -> None:
-        """The cgroups of all pods together and of the QoS classes."""
-        self._write(self.root, limits)
-        self._write_classes()
-
-    def write(self, pod: Pod, limits: CgroupLimits) -> None:
-        """Makes what is missing of the pod's cgroup and allows it this much."""
-        self._write(self.path(pod), limits)
-
-    def path(self, pod: Pod) -> str:
-        return pod_cgroup(self.root, qos_class(pod), pod.metadata.uid)
-
-    def weigh(self, pod: Pod) -> None:
-        """The pod is here, with these requests: its QoS class weighs as much as its pods together."""
-        if qos_class(pod) == BURSTABLE:
-            self._weigh(pod.metadata.uid, pod_requests(pod).get("cpu", _ZERO).milli_value())
-
-    def memory_usage(self, pod: Pod, container_id: str = "") -> int:
-        """Bytes, of the pod or of one of its containers; 0 when there is no such cgroup."""
-        memory = self._memory_hierarchy()
-        if memory is None:
-            return 0
-        name = "memory.usage_in_bytes" if memory.version == 1 else "memory.current"
-        return _number(_below(memory, self.path(pod)) / container_id / name)
-
-    def oom_kills(self, pod: Pod, container_id: str) -> int | None:
-        """How many processes of the container the kernel has killed for want of memory; None when there is
-        no such cgroup any more."""
-        memory = self._memory_hierarchy()
-        if memory is None:
-            return None
-        name = "memory.oom_control" if memory.version == 1 else "memory.events"
-        return _counted(_below(memory, self.path(pod)) / container_id / name, "oom_kill")
-
-    @property
-    def limits_swap(self) -> bool:
-        """Whether v1 counts swap together with memory."""
-        memory = self._memory_hierarchy()
-        if memory is None or memory.version == 2:
-            return False
-        return (_below(memory, self.root) / "memory.memsw.limit_in_bytes").exists()
-
-    def container_settings(self, *, one_by_one: bool) -> dict[str, str]:
-        """What v2 is told of every container: not to swap, and, unless processes are to be killed one by one,
-        to kill all of it when its memory runs out."""
-        memory = self._memory_hierarchy()
-        if memory is None or memory.version == 1:
-            return {}
-        settings = {} if one_by_one else {"memory.oom.group": "1"}
-        if (_below(memory, self.root) / "memory.swap.max").exists():
-            settings["memory.swap.max"] = "0"
-        return settings
-
-    def pods(self) -> set[str]:
-        """The uids that still have a cgroup in any hierarchy."""
-        found: set[str] = set()
-        for hierarchy in self.hierarchies:
-            for part in _CLASS_PART.values():
-                found.update(_pod_uids(_below(hierarchy, f"{self.root}{part}")))
-        return found
-
-    def remove(self, uid: str) -> bool:
-        """Remove the pod's cgroups wherever they are; False when one is still busy and must be tried
-        again."""
-        done = True
-        for hierarchy in self.hierarchies:
-            for part in _CLASS_PART.values():
-                done &= remove_tree(_below(hierarchy, f"{self.root}{part}/pod{uid}"))
-        try:
-            self._weigh(uid, 0)
-        except OSError as error:
-            log.warning("the weight of pod %s is not taken back: %s", uid, error)
-        return done
-
-    def remove_root(self) -> bool:
-        """Remove the root cgroup, for when no pod is left and the kubelet goes for good."""
-        removed = [remove_tree(_below(hierarchy, self.root)) for hierarchy in self.hierarchies]
-        return all(removed)
-
-    def _memory_hierarchy(self) -> Hierarchy | None:
-        return next((h for h in self.hierarchies if "memory" in h.controllers), None)
-
-    def _weigh(self, uid: str, milli: int) -> None:
-        if self._burstable.get(uid, 0) == milli:
-            return
-        if milli:
-            self._burstable[uid] = milli
-        else:
-            del self._burstable[uid]
-        self._write_classes()
-
-    def _write_classes(self) -> None:
-        for quality, limits in limits_of_classes(sum(self._burstable.values())).items():
-            self._write(f"{self.root}{_CLASS_PART[quality]}", limits)
-
-    def _write(self, path: str, limits: CgroupLimits) -> None:
-        for hierarchy in self.hierarchies:
-            writes = files(hierarchy, limits)
-            # One that may only be read was given to nobody here: whoever made it limits us all.
-            if not writes or not os.access(hierarchy.path, os.W_OK):
-                continue
-            directory = _below(hierarchy, path)
-            if hierarchy.version == 2:
-                _enable(hierarchy, directory)
-            directory.mkdir(parents=True, exist_ok=True)
-            for name, value in writes.items():
-                _set(directory / name, value)
-
-
 def _below(hierarchy: Hierarchy, path: str) -> Path:
     return hierarchy.path / path.lstrip("/")
 
 
 def _set(file: Path, value: str) -> None:
-    """What this kernel cannot limit is not limited: saying so is needless."""
+    """Write a file of a cgroup. A missing file is fine if the value is "no limit"."""
     try:
         descriptor = os.open(file, os.O_WRONLY)
     except FileNotFoundError:
@@ -233,7 +233,7 @@ def _set(file: Path, value: str) -> None:
 
 
 def _counted(file: Path, key: str) -> int | None:
-    """Of a file with a key and a number in each line."""
+    """The number of `key` in a file with a key and a number in each line; None without it."""
     try:
         lines = file.read_text().splitlines()
     except OSError:
@@ -263,7 +263,7 @@ def _within(path: Path, other: Path) -> bool:
 
 
 def hierarchies(mount: Path, table: Path = MOUNTINFO) -> tuple[Hierarchy, ...]:
-    """Of their controllers those that limit anything; a hierarchy may have none of them."""
+    """The cgroup hierarchies mounted at or below `mount`; `table` is a mountinfo file."""
     found: dict[Path, Hierarchy] = {}
     for place, kind, options in read_mounts(table):
         if kind not in ("cgroup", "cgroup2") or not _within(place, mount):
@@ -290,8 +290,9 @@ def _pod_uids(parent: Path) -> Iterator[str]:
 
 
 def remove_tree(cgroup: Path) -> bool:
-    """A cgroup's directory is removed by rmdir, children first; its files cannot and need not be deleted.
-    A container that may make cgroups may make as many in each other as it likes."""
+    """Remove a cgroup and those in it; False if one is busy. Directories are removed by rmdir, children
+    first; a cgroup's files cannot be deleted. Not recursive, as a container that may make cgroups can nest
+    them to any depth."""
     found = [cgroup]
     for each in found:
         with suppress(OSError), os.scandir(each) as entries:

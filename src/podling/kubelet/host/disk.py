@@ -23,13 +23,13 @@ from podling.kubelet.files.way import DIRECTORY
 
 BLOCK = 512
 REMEMBERED_SECONDS = 60.0
-"""How long a directory is not measured again; Kubernetes' kubelet measures volumes once a minute, too."""
+"""How long a measured size is used; Kubernetes' kubelet measures volumes once a minute, too."""
 PATIENCE = 0.2
-"""Seconds a directory may take to be measured; one that takes longer keeps nobody waiting."""
+"""Seconds that a caller waits for a measurement; the rest is done in the background."""
 
 
 class FileSystem(NamedTuple):
-    """Bytes and inodes: all, and free to anyone."""
+    """Bytes and inodes of a file system; free ones as for users other than root."""
 
     capacity: int
     available: int
@@ -38,6 +38,8 @@ class FileSystem(NamedTuple):
 
 
 class Used(NamedTuple):
+    """Bytes (of whole blocks) and inodes."""
+
     size: int
     inodes: int
 
@@ -54,14 +56,14 @@ def file_system(path: Path) -> FileSystem:
 
 
 def used(directory: Path) -> Used:
-    """Blocks and inodes, those with several names once, of that one mount only; what goes away meanwhile is
-    nothing. Linear, and it remembers only files that have several names."""
+    """What a directory tree uses. Hard links count once; other mounts, and files that disappear meanwhile, do
+    not count. Linear in the number of files; only those with several names are remembered."""
     return max(measuring(directory), default=NOTHING)
 
 
 def measuring(directory: Path) -> Generator[Used]:
-    """What is used, as far as it has been found: it grows with every file."""
-    # None at all, or too few descriptors to look.
+    """What is used, as found so far: a growing value for each file."""
+    # OSError: the directory does not exist, or no descriptor is left to open it.
     with suppress(OSError):
         top = os.open(directory, DIRECTORY)
         try:
@@ -86,18 +88,19 @@ def _measuring(top: int) -> Iterator[Used]:
 
 
 class _Known(msgspec.Struct):
-    """`at` is when it was measured, None while it is."""
+    """What is known of one directory."""
 
     used: Used
     at: float | None = None
+    """When it was measured, in seconds of the timer; None while it is being measured."""
 
 
 class Measured:
-    """Remembers what directories take, so that whoever asks often does not have them walked often.
+    """Directory sizes, remembered for `seconds`. Thread-safe.
 
-    A pod may have so many files that walking them takes minutes. One thread does that for all such
-    directories, in turn, and whoever asks is told what was found before, or so far: threads that others wait
-    for are not held, nor is the process when it ends. Safe to use from several threads."""
+    A directory that takes longer than `patience` is measured by one background thread, in turn with others of
+    its kind; until then `used` returns the earlier size, or what has been found so far. The thread is a
+    daemon, so it does not hold up the end of the process."""
 
     def __init__(
         self,
@@ -119,7 +122,7 @@ class Measured:
             known = self._known.get(directory)
             if known is not None and not self._is_old(known, now):
                 return known.used
-            # What nobody has asked for in a while may not be there any more.
+            # Directories that nobody has asked for in a while may be gone.
             self._known = {path: kept for path, kept in self._known.items() if not self._is_old(kept, now)}
             known = self._known[directory] = _Known(known.used if known else NOTHING)
         self._measure(directory, known)
@@ -140,7 +143,7 @@ class Measured:
         known.used, known.at = whole, self._timer()
 
     def _hand_over(self, directory: Path, known: _Known) -> None:
-        """To be walked from the beginning: a walk that waits for its turn would hold its descriptors."""
+        """The background thread walks it from the beginning, as a waiting walk would hold descriptors."""
         with self._lock:
             self._slow.append((directory, known))
             if self._thread is None:
@@ -156,6 +159,6 @@ class Measured:
                 directory, known = self._slow.popleft()
             whole = NOTHING
             for whole in measuring(directory):
-                # What is too much already need not be counted to its end to be known as such.
+                # Updated on the way: a limit that is exceeded already is seen before the walk ends.
                 known.used = max(known.used, whole)
             known.used, known.at = whole, self._timer()

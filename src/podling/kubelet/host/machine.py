@@ -15,14 +15,14 @@ _HUGE_PAGES = Path("/sys/kernel/mm/hugepages")
 
 
 class Machine(msgspec.Struct, frozen=True):
-    """Sizes are bytes; `disk` is the file system the kubelet's root directory is on; `huge_pages` maps the
-    size of a page to what is reserved in pages of it."""
+    """The machine, for the Node's capacity and nodeInfo. Sizes are bytes."""
 
     hostname: str
     cpus: int
     memory: int
     swap: int
     disk: int
+    """Of the file system that the kubelet's root directory is on."""
     machine_id: str
     system_uuid: str
     boot_id: str
@@ -30,6 +30,7 @@ class Machine(msgspec.Struct, frozen=True):
     os_image: str
     architecture: str
     huge_pages: Mapping[int, int] = msgspec.field(default_factory=dict)
+    """Page size → bytes reserved in pages of this size."""
 
 
 def this_machine(root_dir: Path) -> Machine:

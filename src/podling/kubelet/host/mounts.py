@@ -34,8 +34,8 @@ def _check(result: int, what: str, path: Path) -> None:
 
 
 def mount_tmpfs(path: Path, size_bytes: int | None = None, *, mode: int = 0o777, gid: int = 0) -> None:
-    """A fresh tmpfs at `path`, never swapped out where the kernel can promise it (since 6.4); without a size
-    the kernel's default limit (half of memory) holds. `mode` and `gid` are its directory's from the first."""
+    """Mount a new tmpfs at `path`, with `noswap` where the kernel has it (since 6.4). Without a size the
+    kernel's default applies (half of memory). `mode` and `gid` are those of its root. Raises OSError."""
     size = [f"mode={mode:o}", f"gid={gid}", *([f"size={size_bytes}"] if size_bytes else [])]
     if _tmpfs(path, [*size, "noswap"]) != 0:
         _check(_tmpfs(path, size), "mount tmpfs", path)
@@ -56,10 +56,10 @@ def bind_mount(source: Path | str, target: Path, *, read_only: bool = False, rec
 
 
 def mount_image(kind: str, source: str, options: Iterable[str], target: Path) -> None:
-    """The files of an image: nothing in them can be written, and nothing in them is a program or a device.
+    """Mount the files of an image read-only, nosuid, nodev and noexec. Raises OSError.
 
-    Always an overlay, with no place to write to, whoever remounts it: one layer alone, which could be bound,
-    is laid over the empty target."""
+    It is always an overlay without an upper directory, so that no remount makes it writable. An image of one
+    layer, which could be a bind mount, becomes an overlay over the empty target."""
     data = ",".join(option for option in options if option not in _FLAGS)
     if kind == "bind":
         data = f"lowerdir={source}:{target}"
@@ -72,7 +72,7 @@ _FLAGS = frozenset(("ro", "rw"))
 
 
 def unmount(path: Path) -> None:
-    """Take away the mount at `path`; not being mounted is fine."""
+    """Unmount what is at `path`; fine if nothing is. Raises OSError."""
     result = _libc.umount2(os.fsencode(path), MNT_DETACH | UMOUNT_NOFOLLOW)
     if result != 0 and ctypes.get_errno() in (errno.EINVAL, errno.ENOENT):
         return
@@ -80,8 +80,8 @@ def unmount(path: Path) -> None:
 
 
 def mounts_under(path: Path, table: Path = MOUNTINFO) -> list[Path]:
-    """Mount points at or below `path`, innermost first, one entry for each mount stacked on a place. One that
-    were overlooked would be emptied with its pod's directory."""
+    """Mount points at or below `path`, innermost first, with an entry for each mount stacked on a place. All
+    must be found: the files behind one that is missed would be removed with the pod's directory."""
     places = [mounted.place for mounted in read_mounts(table)]
     below = [place for place in places if place.is_relative_to(path)]
     return sorted(below, key=lambda place: len(place.parts), reverse=True)

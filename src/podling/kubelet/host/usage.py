@@ -14,6 +14,7 @@ from typing import NamedTuple
 from podling.kubelet.host.cgroups import Hierarchy
 
 Files = Mapping[str, str]
+"""The content of a cgroup's files by file name."""
 
 FILES = {
     ("cpuacct", 1): ("cpuacct.usage",),
@@ -23,17 +24,16 @@ FILES = {
     ("pids", 1): ("pids.current",),
     ("pids", 2): ("pids.current",),
 }
-"""Which files say what is used, by controller and version of its hierarchy. Those of pressure are in every
-cgroup v2, whichever controllers it has."""
+"""The files to read, by controller and version of its hierarchy. Every cgroup v2 has the pressure files."""
 
 NO_LIMIT = 1 << 62
-"""v1 says that there is no limit by a number near the largest there is."""
+"""Without a limit, v1 shows a number near 2**63."""
 TICKS = 100
 """The kernel's USER_HZ, the same on every machine Linux runs on today."""
 
 
 class Memory(NamedTuple):
-    """Bytes, but for the faults. `limit` is None when there is none; `swap` when it is not counted."""
+    """Bytes, except for the page faults. `limit` is None without one, `swap` if it is not counted."""
 
     usage: int
     working_set: int
@@ -53,7 +53,7 @@ class Interface(NamedTuple):
 
 
 class Stall(NamedTuple):
-    """`total` is microseconds so far, the others are per cent of the last so many seconds."""
+    """`total` is microseconds since the start; the averages are percent of the last 10, 60 and 300 s."""
 
     total: int
     avg10: float
@@ -62,14 +62,14 @@ class Stall(NamedTuple):
 
 
 class Pressure(NamedTuple):
-    """How long some, and how long all, of what could have run waited for a resource."""
+    """Pressure stall information of a resource: time in which some, or all, tasks waited for it."""
 
     some: Stall
     full: Stall
 
 
 def pressure(text: str) -> Pressure | None:
-    """Of a file of the kernel's pressure stall information, of a cgroup v2 or the node."""
+    """Parse a pressure file of a cgroup v2 or of /proc/pressure; None if it has not both lines."""
     rows = (line.split() for line in text.splitlines())
     stalls = {row[0]: _stall(dict(pair.split("=") for pair in row[1:])) for row in rows if row}
     if stalls.keys() != {"some", "full"}:
@@ -82,7 +82,7 @@ def _stall(told: Mapping[str, str]) -> Stall:
 
 
 def cpu_nanoseconds(files: Files) -> int | None:
-    """Spent by all that has ever run in the cgroup."""
+    """CPU time of all that has run in the cgroup; None without the file."""
     if "cpuacct.usage" in files:
         return int(files["cpuacct.usage"])
     if "cpu.stat" in files:
@@ -91,7 +91,7 @@ def cpu_nanoseconds(files: Files) -> int | None:
 
 
 def memory(files: Files) -> Memory | None:
-    """The working set is what cannot be given back at once: all but file pages nobody has used of late."""
+    """Memory of a cgroup; None without the files. The working set is the usage less inactive file pages."""
     if "memory.usage_in_bytes" in files:
         usage, limit = int(files["memory.usage_in_bytes"]), files.get("memory.limit_in_bytes", "")
         stat, total = keyed(files.get("memory.stat", "")), "total_"
@@ -124,13 +124,13 @@ def _limit(text: str) -> int | None:
 
 
 def keyed(text: str) -> dict[str, int]:
-    """Of a file with a name and a number in each line."""
+    """Parse a file with a name and a number in each line."""
     rows = (line.split() for line in text.splitlines())
     return {row[0]: int(row[1]) for row in rows if len(row) == 2 and row[1].isdigit()}
 
 
 def node_memory(meminfo: str, vmstat: str) -> Memory:
-    """The whole machine's, the way that is the same for both versions of cgroups."""
+    """Memory of the machine, from /proc, so that it is the same for both cgroup versions."""
     rows = (line.split() for line in meminfo.splitlines())
     sizes = {row[0].rstrip(":"): int(row[1]) * 1024 for row in rows if len(row) > 1}
     faults = keyed(vmstat)
@@ -147,8 +147,8 @@ def node_memory(meminfo: str, vmstat: str) -> Memory:
 
 
 def node_cpu_nanoseconds(stat: str) -> int:
-    """Of all cores together, busy: all of /proc/stat's first line but idle, iowait and what is counted
-    twice."""
+    """Busy CPU time of all cores: the first line of /proc/stat without idle, iowait, and guest, which user
+    already includes."""
     user, nice, system, _idle, _iowait, irq, softirq, steal = map(int, stat.splitlines()[0].split()[1:9])
     return (user + nice + system + irq + softirq + steal) * (1_000_000_000 // TICKS)
 
@@ -169,6 +169,8 @@ PRESSURES = ("cpu", "memory", "io")
 
 
 class CgroupReader:
+    """Reads the files of cgroups in all hierarchies."""
+
     def __init__(self, hierarchies: Sequence[Hierarchy]) -> None:
         self._files = [
             (hierarchy.path, FILES[controller, hierarchy.version])
@@ -178,7 +180,7 @@ class CgroupReader:
         ]
 
     def read(self, cgroup: str) -> Files:
-        """What there is of it; nothing when it is gone."""
+        """The files that exist; none if the cgroup is gone."""
         found = {}
         for hierarchy, names in self._files:
             for name in names:
@@ -189,7 +191,7 @@ class CgroupReader:
         return found
 
     def node_pressure(self) -> Files:
-        """The node's, named like a cgroup's; only where cgroups have theirs: in cgroup v2."""
+        """The node's pressure files, named like a cgroup's. Empty on cgroup v1, whose cgroups have none."""
         found = {}
         for name in PRESSURES if any("cpu.pressure" in names for _, names in self._files) else ():
             try:
@@ -199,7 +201,7 @@ class CgroupReader:
         return found
 
     def network(self, cgroup: str) -> list[Interface]:
-        """Of the network the processes in it live in; nothing when there are none."""
+        """The interfaces of the network namespace of the cgroup's first process; none without a process."""
         for hierarchy, _ in self._files[:1]:
             try:
                 processes = (hierarchy / cgroup.lstrip("/") / "cgroup.procs").read_text().split()
@@ -210,7 +212,7 @@ class CgroupReader:
 
 
 def process_ids(proc: Path = PROC) -> tuple[int, int]:
-    """How many there are, and may be."""
+    """The numbers of running and of allowed processes."""
     running = (proc / "loadavg").read_text().split()[3].partition("/")[2]
     limits = [int((proc / "sys/kernel" / name).read_text()) for name in ("pid_max", "threads-max")]
     return int(running), min(limits)

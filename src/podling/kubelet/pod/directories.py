@@ -36,8 +36,8 @@ class PodDirectory:
         return cls(config.pods_dir, config.log_dir, meta.namespace, meta.name, meta.uid)
 
     def create(self) -> bool:
-        """Idempotent: whether it is new. Pod directories are root's alone, what is mounted from them has its
-        own modes."""
+        """Make both directories; False if the pod's directory was there. It is for root alone (0750); what is
+        mounted from it has modes of its own."""
         self.logs.mkdir(mode=0o755, parents=True, exist_ok=True)
         try:
             self.path.mkdir(mode=0o750, parents=True)
@@ -66,7 +66,7 @@ class PodDirectory:
         return self.path / "containers" / container / str(attempt)
 
     def record_initialized(self, sandbox_id: str) -> None:
-        """For the next kubelet. A machine that dies takes its sandboxes along: nothing waits for the disk."""
+        """For the next kubelet. Not synced to disk: when the machine goes down, so do its sandboxes."""
         self.path.mkdir(mode=0o750, parents=True, exist_ok=True)
         fresh = self.path / "initialized.new"
         fresh.write_text(sandbox_id)
@@ -80,18 +80,19 @@ class PodDirectory:
             return frozenset()
 
     def remove_volumes(self) -> None:
-        """Unmount and delete the volumes; the pod's other files stay for as long as it is known."""
+        """Unmount and delete the volumes; the pod's other files stay. Raises OSError."""
         for part in (self.path / "volume-subpaths", self.volumes):
             unmount_under(part)
             tree.remove(part)
 
     def remove(self) -> None:
-        """Everything but the logs. Mounts go first: files behind a mount are never deleted through it."""
+        """Everything but the logs. Raises OSError. Mounts are removed first, so that no file behind a mount
+        is deleted through it."""
         unmount_under(self.path)
         tree.remove(self.path)
 
     def remove_instance(self, container: str, attempt: int) -> None:
-        """What one instance of a container has left."""
+        """The log, with its rotated parts, and the termination message of one instance."""
         with suppress(FileNotFoundError, NotADirectoryError):
             logs = os.open(self.container_logs(container), DIRECTORY)
             try:

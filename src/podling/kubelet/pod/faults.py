@@ -6,11 +6,12 @@ from podling.cri.interface import UNAVAILABLE, RuntimeFault
 
 
 class StartError(Exception):
-    """A container or sandbox could not be brought up. `reason` is the waiting reason its status shows. One
-    that does not count says nothing about the pod: its runtime went away. `instance` is the container that
-    was made and could not be started."""
+    """A container or sandbox could not be started. `reason` is the waiting reason in the container's
+    status."""
 
     def __init__(self, reason: str, message: str, *, counts: bool = True, instance: str = "") -> None:
+        """`counts` for the back-off: not if the runtime was unavailable. `instance` is the id of a container
+        that was created and could not be started."""
         super().__init__(message)
         self.reason = reason
         self.message = message
@@ -23,11 +24,11 @@ class ConfigError(Exception):
 
 
 def refused(reason: str, message: str, fault: RuntimeFault, *, instance: str = "") -> StartError:
-    """By the runtime, in a call that makes or starts something."""
+    """The StartError for a runtime's fault in a call that creates or starts something."""
     return StartError(reason, message, counts=fault.code != UNAVAILABLE, instance=instance)
 
 
 def rpc_text(fault: RuntimeFault) -> str:
-    """As a gRPC error is written by every kubelet: `rpc error: code = NotFound desc = …`."""
+    """The fault as Go prints a gRPC error: `rpc error: code = NotFound desc = …`."""
     code = "".join(part.capitalize() for part in fault.code.split("_"))
     return f"rpc error: code = {code} desc = {fault.message}"

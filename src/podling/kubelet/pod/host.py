@@ -20,16 +20,15 @@ Signal = Callable[[], Awaitable[object]]
 
 
 class PodHost(Protocol):
-    """Pods are those of this node, with the newest status the kubelet knows. Ids are the runtime's own,
-    without the `containerd://` of the API.
-    """
+    """The pods of this node, with the newest status that the kubelet knows. Container and sandbox ids are the
+    runtime's own, without the `containerd://` of the API."""
 
     @property
     def runtime(self) -> Runtime: ...
 
     @property
     def pages(self) -> Pages:
-        """What it tells of itself and its node."""
+        """Handlers of further paths: stats, metrics, configuration."""
         ...
 
     def pods(self) -> Sequence[Pod]: ...
@@ -64,6 +63,8 @@ class PodHost(Protocol):
 
 
 class Refusal(Exception):
+    """An HTTP error in plain text, with the status code of Kubernetes' kubelet."""
+
     def __init__(self, status: int, text: str, headers: Iterable[tuple[str, str]] = ()) -> None:
         super().__init__(text)
         self.status = status

@@ -34,7 +34,7 @@ def furthest(one: PodState, other: PodState) -> PodState:
 
 
 class IllegalMove(Exception):
-    """A pod was asked to go back in its life."""
+    """A pod cannot go back to an earlier state."""
 
 
 class PodLife:
@@ -45,7 +45,7 @@ class PodLife:
         self.state = state
 
     def move(self, to: PodState) -> bool:
-        """Whether this changed anything; staying where one is, is always allowed."""
+        """False if the pod is in this state already, which is always allowed."""
         if to is self.state:
             return False
         if to not in MOVES[self.state]:

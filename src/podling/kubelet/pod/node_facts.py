@@ -18,20 +18,23 @@ class Resolver(msgspec.Struct, frozen=True):
 
 
 class NodeFacts(msgspec.Struct, frozen=True):
-    """`allocatable` stands in for limits a container does not have (resourceFieldRef); `memory_bytes` is the
-    node's capacity; `seccomp_dir` is where Localhost profiles are; `resolver` is the node's own. `page_sizes`
-    are those of its huge pages, in bytes; `swap_is_limited` says that its cgroup v1 counts swap;
-    `cgroup2_settings` are files every container's cgroup v2 has, with their content.
-    """
+    """What configurations of sandboxes and containers take from the node."""
 
     name: str
     ips: tuple[str, ...] = ()
     allocatable: Mapping[str, Quantity] = msgspec.field(default_factory=dict)
+    """Stands in for a limit that a container does not set (resourceFieldRef)."""
     memory_bytes: int = 0
+    """The node's capacity."""
     seccomp_dir: str = "/var/lib/kubelet/seccomp"
+    """Where Localhost profiles are."""
     cluster_dns: tuple[str, ...] = ()
     cluster_domain: str = "cluster.local"
     resolver: Resolver = Resolver()
+    """The node's own, from its resolv.conf."""
     page_sizes: tuple[int, ...] = ()
+    """Of the node's huge pages, in bytes."""
     swap_is_limited: bool = False
+    """cgroup v1 counts swap together with memory, so the runtime is given a limit of both."""
     cgroup2_settings: Mapping[str, str] = msgspec.field(default_factory=dict)
+    """Files of every container's cgroup v2, with their content."""

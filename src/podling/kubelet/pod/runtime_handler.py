@@ -11,7 +11,8 @@ DEFAULT_HANDLER = ""
 
 
 async def runtime_handler(client: Client, pod: Pod) -> str:
-    """Raises StatusError, 404 when the pod names a class that there is not, or OSError."""
+    """The RuntimeClass's handler, "" without one. Raises StatusError (404 if the RuntimeClass does not exist)
+    or OSError."""
     name = pod.spec.runtime_class_name
     if not name:
         return DEFAULT_HANDLER

@@ -31,7 +31,7 @@ def make_message_file(directory: PodDirectory, container: str, attempt: int) -> 
 
 
 def termination_message(pod: Pod, container: ObservedContainer, directory: PodDirectory) -> str:
-    """Of a container that has exited; "" when it left none."""
+    """The message of a container that has exited, at most 4096 bytes; "" if it left none."""
     message = _end(directory.termination_message(container.name, container.attempt), MESSAGE_LIMIT)
     if message or container.exit_code == 0 or _policy(pod, container.name) != FALLBACK_TO_LOGS:
         return message

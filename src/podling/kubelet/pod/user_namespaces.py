@@ -54,8 +54,8 @@ def check_handler(features: RuntimeFeatures, handler: str) -> None:
 def user_namespace(
     pods_dir: Path, pod: Pod, choose: Callable[[int], int] = secrets.randbelow
 ) -> pb.UserNamespace:
-    """The pod's, from the first time it is asked for; `choose(n)` is any number below n. Raises ConfigError
-    and OSError."""
+    """The pod's ids, reserved at the first call; `choose(n)` returns a random number below n. Raises
+    ConfigError and OSError."""
     if pod.spec.host_users is not False:
         return pb.UserNamespace(mode=pb.NODE)
     uid = pod.metadata.uid
@@ -68,8 +68,8 @@ def user_namespace(
 
 
 def _free(pods_dir: Path, choose: Callable[[int], int]) -> int:
-    """Kubelets that share a machine do not know of each other: that they choose by chance keeps their pods
-    apart as well."""
+    """The first id of a free range. It is chosen at random, because kubelets that share a machine do not know
+    of each other's ranges."""
     taken = {_first_id(pods_dir, uid) for uid in stored_pods(pods_dir)}
     start = choose(RANGES)
     for index in range(RANGES):
