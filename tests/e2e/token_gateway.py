@@ -7,10 +7,10 @@ shows TOKEN is let through as NODE, whose certificate is in PKI, too; everybody 
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import os
 import ssl
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 REFUSED = b"HTTP/1.1 401 Unauthorized\r\nContent-Length: 2\r\nConnection: close\r\n\r\n{}"
@@ -24,7 +24,7 @@ class Gateway:
         self._as_node.load_cert_chain(pki / f"node-{node}.crt", pki / f"node-{node}.key")
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        with contextlib.suppress(OSError, asyncio.IncompleteReadError):
+        with suppress(OSError, asyncio.IncompleteReadError):
             head = await reader.readuntil(b"\r\n\r\n")
             if f"\r\nAuthorization: Bearer {self._token}\r\n" in head.decode():
                 await self._pass(head, reader, writer)

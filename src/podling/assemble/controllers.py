@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine, Iterable
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +24,7 @@ from podling.controllers.controller import Controller, queue_metrics
 from podling.controllers.controller import run as run_controller
 from podling.machine.start import StartError
 from podling.model.time import Clock, SystemClock
+from podling.process.wake import woken
 from podling.scheduler.loop import SCHEDULER_NAME, Scheduler
 
 __all__ = ["StartError", "control", "schedule"]
@@ -93,7 +93,7 @@ async def run_all(
         _begin(first, tasks)
         tasks.create_task(events.run())
         tasks.create_task(scheduler.run())
-        await node_started(started)
+        await woken(started, LONGEST_START)
         told = EventRecorder(client, clock, CONTROLLERS_NAME)
         late = controllers.rest(client, informers, told, clock)
         rest = [*controllers.roles(client, informers), *late]
@@ -101,14 +101,6 @@ async def run_all(
         await informers.start(tasks)
         _begin(rest, tasks)
         tasks.create_task(told.run())
-
-
-async def node_started(started: asyncio.Event) -> None:
-    """Returns when it has, or should have."""
-    # `wait_for` of Python 3.11 ends well when it is cancelled just then, and podling would never end.
-    with suppress(TimeoutError):
-        async with asyncio.timeout(LONGEST_START):
-            await started.wait()
 
 
 def _begin(every: Iterable[Controller[Any]], tasks: asyncio.TaskGroup) -> None:

@@ -35,6 +35,7 @@ from podling.model.types.pod import Binding, Pod
 from podling.model.types.pod_status import PodCondition
 from podling.model.types.policy import PodDisruptionBudget
 from podling.model.types.references import ObjectReference
+from podling.process.wake import woken
 from podling.scheduler.cluster import Cluster
 from podling.scheduler.decision import Evaluations, decide
 from podling.scheduler.explanation import explain, explain_preemption
@@ -214,9 +215,7 @@ class Scheduler:
     async def _something_to_do(self) -> None:
         due = self._queue.due()
         self._wakeup.clear()
-        with suppress(TimeoutError):
-            async with asyncio.timeout_at(due):
-                await self._wakeup.wait()
+        await woken(self._wakeup, None if due is None else due - _now())
 
     async def _schedule(self, waiting: Waiting) -> None:
         began = _now()

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import json
 import urllib.request
 from collections.abc import Callable
+from contextlib import aclosing
 from typing import Any
 
 import kr8s.asyncio
@@ -144,7 +144,7 @@ async def test_a_watch_from_a_version(cluster: kr8s.asyncio.Api) -> None:
     await first.label(x="1")
     await first.delete()
     events = cluster.watch("secrets", since=since)
-    async with asyncio.timeout(PATIENCE), contextlib.aclosing(events):
+    async with asyncio.timeout(PATIENCE), aclosing(events):
         told = [describe(await anext(events)) for _ in range(3)]
     assert told == ["ADDED second", "MODIFIED first", "DELETED first"]
 
@@ -200,7 +200,7 @@ async def test_logs(cluster: kr8s.asyncio.Api, make_pod: Callable[..., Manifest]
     await pod.create()
     await pod.wait("condition=Ready", timeout=PATIENCE)
     lines = pod.logs(follow=True, timeout=PATIENCE)
-    async with contextlib.aclosing(lines):
+    async with aclosing(lines):
         assert [await anext(lines) for _ in range(5)] == list("12345")
     assert [line async for line in pod.logs(tail_lines=2)] == ["4", "5"]
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import itertools
 from collections.abc import Callable, Iterator
+from contextlib import aclosing, closing
 from typing import Any
 
 import httpx2
@@ -188,7 +188,7 @@ def test_dependents_go_or_stay(cluster: Client, policy: CascadeType) -> None:
     child = cluster.create(Secret(metadata=ObjectMeta(name="child", ownerReferences=[reference])))
     cluster.delete(ConfigMap, "owner", cascade=policy)
     events = cluster.watch(Secret, resource_version=child.metadata.resourceVersion, server_timeout=PATIENCE)
-    with contextlib.closing(events):
+    with closing(events):
         type_, left = next(events)
     assert type_ == ("DELETED" if policy is CascadeType.FOREGROUND else "MODIFIED")
     assert bool(left.metadata.ownerReferences) == (policy is CascadeType.FOREGROUND)
@@ -200,7 +200,7 @@ def test_a_watch_resumes_from_a_version(cluster: Client) -> None:
     make(cluster, "b")
     cluster.delete(Secret, "a")
     events = cluster.watch(Secret, resource_version=version, server_timeout=PATIENCE)
-    with contextlib.closing(events):
+    with closing(events):
         told = [(type_, secret.metadata.name) for type_, secret in itertools.islice(events, 2)]
     assert told == [("ADDED", "b"), ("DELETED", "a")]
 
@@ -228,7 +228,7 @@ async def test_many_watch_at_once(cluster: Client, admin: str, space: str) -> No
 
     async def listen() -> list[str]:
         events = client.watch(Secret, resource_version=version, server_timeout=PATIENCE)
-        async with contextlib.aclosing(events):
+        async with aclosing(events):
             return [(await anext(events))[1].metadata.name for _ in names]
 
     async with asyncio.timeout(PATIENCE), asyncio.TaskGroup() as group:

@@ -9,15 +9,16 @@ batch the disk refuses is lost, which is counted, logged and fails the health ch
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import logging
 import os
 import sys
 from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
 from podling.apiserver.observe.audit_rotation import Rotation, rotate
 from podling.model.time import Clock
+from podling.process.wake import woken
 
 KUBERNETES = Rotation()
 FULL_BYTES = 4 * 1024 * 1024
@@ -80,9 +81,7 @@ class AuditFile:
 
     async def _gather(self) -> None:
         """Until there is a batch, or no time for one."""
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(GATHER_SECONDS):
-                await self._hurry.wait()
+        await woken(self._hurry, GATHER_SECONDS)
         if not self._closed:
             self._hurry.clear()
 
@@ -105,7 +104,7 @@ class AuditFile:
             sys.stdout.buffer.write(data)
             sys.stdout.buffer.flush()
             return
-        with contextlib.suppress(FileNotFoundError):
+        with suppress(FileNotFoundError):
             if self._rotation.is_due(self._path.stat().st_size, len(data)):
                 rotate(self._path, self._rotation, self._clock.now())
         # Opened anew for each batch: whoever moves the file away finds a new one in its place.
@@ -113,7 +112,7 @@ class AuditFile:
             file.write(data)
 
 
-@contextlib.asynccontextmanager
+@asynccontextmanager
 async def audit_file(
     path: Path | None, clock: Clock, rotation: Rotation = KUBERNETES
 ) -> AsyncIterator[AuditFile]:

@@ -12,8 +12,8 @@ that one has ended.
 from __future__ import annotations
 
 import asyncio
-import contextlib
 from collections.abc import Awaitable, Sequence
+from contextlib import nullcontext
 from datetime import timedelta
 from typing import NamedTuple, NoReturn
 
@@ -130,7 +130,7 @@ class Pulls:
         self._runtime = runtime
         self._clock = clock
         self._tasks = tasks
-        self._turns = asyncio.Semaphore(at_once) if at_once else contextlib.nullcontext()
+        self._turns = asyncio.Semaphore(at_once) if at_once else nullcontext()
         self._deadline = deadline
         self._under_way: dict[tuple[str, bytes], _UnderWay] = {}
 

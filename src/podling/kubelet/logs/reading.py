@@ -29,6 +29,7 @@ from podling.kubelet.files.regular import looked_at, open_regular
 from podling.kubelet.logs.format import LogFormatter, LogOptions, tail_offset
 from podling.kubelet.logs.rotation import COMPRESSED, moment_of, parts
 from podling.kubelet.pod.host import PodHost
+from podling.process.wake import woken
 
 READ = 256 * 1024
 NANO = 1_000_000_000
@@ -334,9 +335,7 @@ async def wait_complete(ended: Ended, changes: LogChanges, over: asyncio.Event) 
     """Sets `over` when nothing more will be written: the runtime closes a log after the last of it."""
     while not (await ended() or changes.closed.is_set()):
         # The close may have been before we watched; then the runtime soon says that the log is complete.
-        with suppress(TimeoutError):
-            async with asyncio.timeout(ASK_AGAIN_SECONDS):
-                await changes.closed.wait()
+        await woken(changes.closed, ASK_AGAIN_SECONDS)
     over.set()
     changes.changed.set()
 

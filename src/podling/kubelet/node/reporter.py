@@ -7,8 +7,8 @@ when something changed, else every few minutes.
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import logging
+from contextlib import suppress
 from typing import NoReturn
 
 from podling.client.client import Client
@@ -23,6 +23,7 @@ from podling.model.types.coordination import Lease, LeaseSpec
 from podling.model.types.meta import ObjectMeta, OwnerReference
 from podling.model.types.node import Node, NodeStatus
 from podling.process.backoff import Backoff
+from podling.process.wake import woken
 
 RETRY = Backoff(0.1, 7.0)
 
@@ -63,9 +64,7 @@ class NodeReporter:
                 written = self._clock.now()
                 self._registered.set()
             self._refresh.clear()
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(self._config.status_check.total_seconds()):
-                    await self._refresh.wait()
+            await woken(self._refresh, self._config.status_check.total_seconds())
 
     async def _status(self) -> NodeStatus:
         if self._registered.is_set():
@@ -76,7 +75,7 @@ class NodeReporter:
 
     async def look(self) -> None:
         """What stands on the server, which is not this kubelet's word once it was silent for too long."""
-        with contextlib.suppress(StatusError, OSError):
+        with suppress(StatusError, OSError):
             self.node = await self._client.get(Node, self._config.node_name)
 
     async def _write(self, status: NodeStatus) -> None:

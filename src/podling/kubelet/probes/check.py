@@ -8,9 +8,9 @@ followed only on the same host, as another host's health says nothing about this
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import os
 import socket
+from contextlib import suppress
 from typing import NamedTuple
 
 import aiohttp
@@ -247,6 +247,6 @@ async def _tcp(action: TCPSocketAction, target: Target, timeout: int) -> Outcome
     except UnicodeError as error:
         raise ProbeError(f"{host!r} is no host: {error}") from error
     writer.close()
-    with contextlib.suppress(OSError):
+    with suppress(OSError):
         await writer.wait_closed()
     return Outcome(True)

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from contextlib import closing, suppress
+from contextlib import closing
 
 from podling.cri.interface import RuntimeFault
 from podling.kubelet.logs.reading import LogChanges, LogDirectories, container_log, wait_complete
@@ -38,6 +38,7 @@ from podling.kubelet.server.relay import (
 from podling.kubelet.server.replay_output import Replay, ReplayLog, ReplayOutput
 from podling.model.types.container import Container, EphemeralContainer
 from podling.model.types.pod import Pod
+from podling.process.wake import woken
 from podling.streaming.session import Session, Stream
 
 QUIET = 0.05
@@ -174,9 +175,7 @@ async def _show_live(
 
 async def _wait(output: ReplayOutput, changes: LogChanges) -> None:
     """For news; in their absence log and runtime are compared."""
-    with suppress(TimeoutError):
-        async with asyncio.timeout(QUIET):
-            await changes.changed.wait()
+    if await woken(changes.changed, QUIET):
         return
     await output.quiet()
     if not output.live:
@@ -193,11 +192,9 @@ async def _until_silent(
     await asyncio.wait(uploads[:1])
     if not stdin.ended:
         await asyncio.Event().wait()
-    with suppress(TimeoutError):
-        while True:
-            output.spoke.clear()
-            async with asyncio.timeout(SILENCE):
-                await output.spoke.wait()
+    output.spoke.clear()
+    while await woken(output.spoke, SILENCE):
+        output.spoke.clear()
 
 
 class Replays:

@@ -12,7 +12,6 @@ has ended or changed is deleted.
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import logging
 from collections.abc import Iterator
 from enum import Enum
@@ -29,6 +28,7 @@ from podling.model.types.meta import ObjectMeta, OwnerReference
 from podling.model.types.node import Node
 from podling.model.types.pod import Pod
 from podling.model.types.pod_status import PodStatus
+from podling.process.wake import woken
 
 
 class MirrorStep(Enum):
@@ -186,9 +186,7 @@ class StaticPods:
             again = None if await self._keep_mirror(name, kept) else RETRY
             if kept.is_settled:
                 break
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(again):
-                    await kept.wake.wait()
+            await woken(kept.wake, again)
         del self._kept[name]
 
     async def _keep_running(self, kept: _Kept, workers: PodWorkers) -> None:

@@ -9,10 +9,10 @@ The layout is that of Kubernetes' AtomicWriter, as programs watch `..data` for n
 
 from __future__ import annotations
 
-import contextlib
 import os
 import tempfile
 from collections.abc import Callable
+from contextlib import suppress
 from datetime import datetime
 from pathlib import Path, PurePosixPath
 
@@ -78,7 +78,7 @@ def _write_files(directory: Path, payload: Payload) -> None:
 
 def _swap(volume: Path, name: str) -> None:
     link = volume / _NEW_DATA
-    with contextlib.suppress(FileNotFoundError):
+    with suppress(FileNotFoundError):
         link.unlink()
     link.symlink_to(name)
     link.rename(volume / DATA)
@@ -89,7 +89,7 @@ def _link(volume: Path, payload: Payload) -> None:
     away after it, so none ever points at nothing that was promised."""
     wanted = {PurePosixPath(path).parts[0] for path in payload}
     for name in wanted:
-        with contextlib.suppress(FileExistsError):
+        with suppress(FileExistsError):
             (volume / name).symlink_to(f"{DATA}/{name}")
     for entry in list(os.scandir(volume)):
         if entry.is_symlink() and entry.name not in wanted and not entry.name.startswith(".."):

@@ -12,7 +12,6 @@ failure can be watched.
 from __future__ import annotations
 
 import asyncio
-import contextlib
 from collections.abc import Callable, Mapping
 from typing import Protocol
 
@@ -43,6 +42,7 @@ from podling.model.types.container import EphemeralContainerCommon
 from podling.model.types.pod import Pod
 from podling.model.types.references import ResourceFieldSelector
 from podling.process.backoff import Backoff
+from podling.process.wake import woken
 
 RETRY = Backoff(0.5, 122.0)
 
@@ -175,9 +175,7 @@ class PodVolumes:
             done()
             if self._record.volumes_ready and not self._may_change(pod):
                 return
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(wait):
-                    await self._stale.wait()
+            await woken(self._stale, wait)
 
     def _failed(self, pod: Pod, why: str) -> None:
         """A volume that was there stays as it is."""

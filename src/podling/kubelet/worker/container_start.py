@@ -6,8 +6,8 @@ Every failure is a StartError with the waiting reason that the status shows, and
 from __future__ import annotations
 
 import asyncio
-import contextlib
 from collections.abc import Mapping
+from contextlib import suppress
 from fnmatch import fnmatchcase
 from pathlib import Path
 
@@ -130,7 +130,7 @@ class ContainerStart:
         """An ephemeral container has one start only, and `kubectl debug` shows the log of one that has ended:
         it says why it did not start (R-EPH-15)."""
         at = micro_time(self._node.clock.now())
-        with contextlib.suppress(OSError), self._log.open("a") as log:
+        with suppress(OSError), self._log.open("a") as log:
             log.writelines(f"{at} stderr F {line}\n" for line in message.splitlines())
 
     def created(self, container_id: str, sandbox_id: str) -> ObservedContainer:

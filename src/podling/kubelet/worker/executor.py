@@ -7,9 +7,9 @@ Stopping and removing are retried here until they succeed, because nothing else 
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import logging
 from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
 
 from podling.cri.grpc import cri_pb2 as pb
 from podling.cri.interface import NOT_FOUND, RuntimeFault
@@ -259,7 +259,7 @@ class PodActions:
                 self._claim(id_)
             self._record.replace_all(found.sandboxes, found.containers, since)
 
-    @contextlib.contextmanager
+    @contextmanager
     def _giving_up_when_ending(self) -> Iterator[asyncio.Task[object]]:
         task = asyncio.current_task()
         assert task is not None

@@ -16,7 +16,6 @@ is lost with its process loses nothing (R-INIT-11).
 from __future__ import annotations
 
 import asyncio
-import contextlib
 from collections.abc import Callable
 from datetime import datetime
 
@@ -50,6 +49,7 @@ from podling.model.rules.resources import with_volume_containers
 from podling.model.rules.status import TERMINAL
 from podling.model.types.pod import Pod
 from podling.model.types.pod_status import PodStatus
+from podling.process.wake import woken
 
 OWN_CONDITIONS = frozenset((*OWNED, EPHEMERAL_STARTED)) - {SCHEDULED}
 """PodScheduled is written by whoever schedules; the kubelet only says so where nobody did."""
@@ -342,6 +342,4 @@ class PodWorker:
             await self._wake.wait()
             return
         seconds = (at - self._node.clock.now()).total_seconds()
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(max(seconds, 0)):
-                await self._wake.wait()
+        await woken(self._wake, max(seconds, 0))

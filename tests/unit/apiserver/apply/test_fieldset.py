@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Iterable
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -86,7 +86,7 @@ def test_what_is_no_set(data: bytes) -> None:
 
 @given(st.binary(max_size=40))
 def test_only_the_declared_error_escapes(data: bytes) -> None:
-    with contextlib.suppress(FieldsError):
+    with suppress(FieldsError):
         parse(data)
 
 

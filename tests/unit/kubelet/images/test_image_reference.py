@@ -1,6 +1,6 @@
 """Image names: default tags, what is no name, and which credentials are for which registry."""
 
-import contextlib
+from contextlib import suppress
 
 import pytest
 from hypothesis import given
@@ -44,7 +44,7 @@ def test_capitals_are_named_as_the_reason() -> None:
 
 @given(st.text(max_size=60))
 def test_any_text_is_a_name_or_the_declared_error(image: str) -> None:
-    with contextlib.suppress(InvalidReference):
+    with suppress(InvalidReference):
         assert with_default_tag(with_default_tag(image)).startswith(image)
 
 

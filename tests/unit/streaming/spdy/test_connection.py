@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
+from contextlib import suppress
 
 import pytest
 from hypothesis import given
@@ -136,7 +136,7 @@ def test_a_stream_opened_twice_is_a_protocol_error():
 
 @given(st.binary(max_size=300), st.booleans())
 def test_random_bytes_raise_only_the_declared_error(data: bytes, client: bool):
-    with contextlib.suppress(ProtocolError):
+    with suppress(ProtocolError):
         SpdyWire(client=client).receive(data)
 
 
@@ -147,7 +147,7 @@ control_frames = st.builds(
 
 @given(st.lists(control_frames, max_size=6))
 def test_random_frames_raise_only_the_declared_error(said: list[bytes]):
-    with contextlib.suppress(ProtocolError):
+    with suppress(ProtocolError):
         SpdyWire(client=False).receive(b"".join(said))
 
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import contextlib
 import struct
 import zlib
+from contextlib import suppress
 
 import pytest
 from hypothesis import given
@@ -72,5 +72,5 @@ def test_a_block_that_inflates_without_end_is_refused():
 @given(st.binary(max_size=200))
 def test_random_bytes_raise_only_the_declared_error(data: bytes):
     for read in (parse_block, HeaderReader().read):
-        with contextlib.suppress(ProtocolError):
+        with suppress(ProtocolError):
             read(data)

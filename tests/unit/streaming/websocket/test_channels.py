@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
+from contextlib import suppress
 
 import pytest
 from hypothesis import given
@@ -114,7 +114,7 @@ def test_a_base64_message_that_is_none_is_a_protocol_error(text: str):
 
 @given(st.binary(max_size=200), st.sampled_from(sorted(SUBPROTOCOLS)), st.booleans())
 def test_random_bytes_raise_only_the_declared_error(data: bytes, name: str, client: bool):
-    with contextlib.suppress(ProtocolError):
+    with suppress(ProtocolError):
         ChannelWire(SUBPROTOCOLS[name], client=client).receive(data)
 
 
@@ -128,7 +128,7 @@ masked_frames = st.builds(
 
 @given(st.lists(masked_frames, max_size=6), st.sampled_from(sorted(SUBPROTOCOLS)))
 def test_random_frames_raise_only_the_declared_error(said: list[bytes], name: str):
-    with contextlib.suppress(ProtocolError):
+    with suppress(ProtocolError):
         ChannelWire(SUBPROTOCOLS[name], client=False).receive(b"".join(said))
 
 

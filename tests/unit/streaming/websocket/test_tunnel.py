@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
+from contextlib import suppress
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -37,5 +37,5 @@ def test_a_farewell_is_said_in_both_protocols():
 
 @given(st.binary(max_size=200), st.booleans())
 def test_random_bytes_raise_only_the_declared_error(data: bytes, client: bool):
-    with contextlib.suppress(ProtocolError):
+    with suppress(ProtocolError):
         TunnelWire(client=client).receive(data)
