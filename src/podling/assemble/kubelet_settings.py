@@ -18,7 +18,7 @@ from typing import Any
 import yaml
 
 from podling.kubelet.host.cgroups import hierarchies
-from podling.kubelet.options.table import API_VERSION, DEFAULTS, KIND, LIMITS, OPTIONS, Option
+from podling.kubelet.options.table import ALONE, API_VERSION, DEFAULTS, KIND, LIMITS, OPTIONS, Option
 
 CGROUPS, MOUNTS = Path("/sys/fs/cgroup"), Path("/proc/self/mountinfo")
 
@@ -27,7 +27,7 @@ class SettingError(ValueError):
     """A setting that cannot be; names it."""
 
 
-_BY_FLAG = {option.flag: option for option in OPTIONS if option.flag}
+_BY_FLAG = {option.flag: option for option in (*OPTIONS, *ALONE) if option.flag}
 _BY_FIELD = {option.field: option for option in LIMITS if option.field}
 
 

@@ -27,11 +27,7 @@ class NodeOptions(msgspec.Struct, frozen=True):
     registry_mirrors: Mapping[str, str] = msgspec.field(default_factory=dict)
     gates: Gates = DEFAULT_GATES
     settings: Mapping[str, Any] = msgspec.field(default_factory=dict)
-    """What was set by the options of `kubelet/options/table.py`, by attributes of `KubeletConfig`."""
-    node_labels: Mapping[str, str] = msgspec.field(default_factory=dict)
-    cluster_dns: tuple[str, ...] = ()
-    cluster_domain: str = "cluster.local"
-    register_node: bool = True
+    """What the command line sets of `KubeletConfig`, by its attributes."""
 
     @property
     def name(self) -> str:

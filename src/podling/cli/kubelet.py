@@ -52,8 +52,6 @@ def place(context: click.Context, parameter: click.Parameter, text: str | None) 
 )
 @click.option("--tls-cert-file", type=FILE, help="What its server shows.  [default: made by itself]")
 @click.option("--tls-private-key-file", type=FILE)
-@click.option("--cluster-dns", multiple=True, metavar="ADDRESS", help="Resolver of pods. May be repeated.")
-@click.option("--cluster-domain", default="cluster.local", show_default=True)
 @click.option(
     "--api-server-for-pods",
     "api_server",
@@ -61,7 +59,7 @@ def place(context: click.Context, parameter: click.Parameter, text: str | None) 
     callback=place,
     help="Where pods are told to find the API server.  [default: at its service's cluster address]",
 )
-@node_options.node
+@node_options.node_alone
 def kubelet(
     kubeconfig: Path,
     instance: Instance,
@@ -72,6 +70,9 @@ def kubelet(
     tls_cert_file: Path | None,
     tls_private_key_file: Path | None,
     api_server: tuple[str, int] | None,
+    register_node: bool,
+    node_labels: dict[str, str],
+    settings: dict[str, Any],
     **node: Any,
 ) -> None:
     """Run a node of the API server that the kubeconfig names. Its pods go on when it is stopped; `podling
@@ -82,8 +83,10 @@ def kubelet(
     from podling.assemble.node_options import NodeOptions
 
     serving = KeyPair(tls_cert_file, tls_private_key_file) if tls_cert_file and tls_private_key_file else None
+    settings |= {"register_node": register_node, "node_labels": node_labels}
+    told = NodeOptions(settings=settings, **node)
     chosen = KubeletOptions(
-        instance, kubeconfig, NodeOptions(**node), node_ip, port, pod_cidr, client_ca, serving, api_server
+        instance, kubeconfig, told, node_ip, port, pod_cidr, client_ca, serving, api_server
     )
     try:
         run(chosen, click.echo)

@@ -7,13 +7,14 @@ given, and is imported only when something was.
 from __future__ import annotations
 
 import functools
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import click
 
 from podling.cli.options import Command, gates
-from podling.kubelet.options.table import OPTIONS
+from podling.kubelet.options.table import ALONE, OPTIONS, Option
 
 _config = click.option(
     "--config",
@@ -22,26 +23,26 @@ _config = click.option(
 )
 
 
-def settings(command: Command) -> Command:
-    """All of the kubelet's options; the command is given those that were set as `settings`."""
+def settings(command: Command, options: Sequence[Option] = OPTIONS) -> Command:
+    """The kubelet's options; the command is given those that were set as `settings`."""
+    offered = [option for option in options if option.flag]
 
     @functools.wraps(command)
     def collected(*, config: Path | None, **given: Any) -> Any:
-        values = {option.flag: given.pop(option.attribute) for option in OPTIONS if option.flag}
+        values = {option.flag: given.pop(option.attribute) for option in offered}
         # click gives None for what was not set, () for what may be set several times.
         flags = {flag: value for flag, value in values.items() if value not in (None, ())}
         return command(settings=_chosen(config, flags), **given)
 
     decorated: Command = _config(collected)
-    for option in reversed(OPTIONS):
-        if option.flag:
-            decorated = click.option(
-                option.flag,
-                option.attribute,
-                metavar=option.metavar,
-                multiple=option.is_repeated,
-                help=f"{option.help}  [default: {option.default}]" if option.default else option.help,
-            )(decorated)
+    for option in reversed(offered):
+        decorated = click.option(
+            option.flag,
+            option.attribute,
+            metavar=option.metavar,
+            multiple=option.is_repeated,
+            help=f"{option.help}  [default: {option.default}]" if option.default else option.help,
+        )(decorated)
     return decorated
 
 
@@ -87,9 +88,14 @@ node_name = click.option("--node-name", default="", help="Name of the node.  [de
 NODE = (node_name, mirrors, cri_endpoint, gates)
 
 
-def node(command: Command) -> Command:
+def node(command: Command, options: Sequence[Option] = OPTIONS) -> Command:
     """All options of a node; the command is given them as `NodeOptions` has them."""
-    command = settings(command)
+    command = settings(command, options)
     for option in reversed(NODE):
         command = option(command)
     return command
+
+
+def node_alone(command: Command) -> Command:
+    """Those of a node whose cluster is elsewhere."""
+    return node(command, (*ALONE, *OPTIONS))

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import click
 import pytest
 from click.testing import CliRunner
 
+from podling.assemble.kubelet import KubeletOptions
 from podling.cli.kubelet import kubelet, place
 
 
@@ -37,3 +39,23 @@ def test_what_is_no_place_is_refused_by_the_options_name(text: str) -> None:
         placed(text)
     said = CliRunner().invoke(kubelet, ["--kubeconfig", __file__, f"--api-server-for-pods={text}"])
     assert said.exit_code == 2 and "--api-server-for-pods" in said.output
+
+
+def test_what_is_set_of_a_node_is_what_its_kubelet_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told: list[KubeletOptions] = []
+    monkeypatch.setattr("podling.assemble.kubelet.run", lambda options, report: told.append(options))
+    words = ["--cluster-dns", "10.0.0.10", "--cluster-dns", "fd00::10", "--cluster-domain", "example.org"]
+    words += ["--node-labels", "a=b", "--no-register-node", "--max-pods", "7", "--node-name", "n"]
+    done = CliRunner().invoke(kubelet, ["--kubeconfig", __file__, "--data-dir", str(tmp_path), *words])
+    assert done.exit_code == 0, done.output
+    [options] = told
+    assert options.node.node_name == "n"
+    assert options.node.settings == {
+        "cluster_dns": ("10.0.0.10", "fd00::10"),
+        "cluster_domain": "example.org",
+        "node_labels": {"a": "b"},
+        "register_node": False,
+        "max_pods": 7,
+    }

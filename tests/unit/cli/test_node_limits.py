@@ -12,7 +12,7 @@ from click.testing import CliRunner
 
 from podling.cli.main import main
 from podling.cli.node_options import settings
-from podling.kubelet.options.table import OPTIONS
+from podling.kubelet.options.table import ALONE, OPTIONS, Option
 
 
 @click.command()
@@ -35,12 +35,14 @@ def test_what_is_given_is_what_the_kubelet_is_told(tmp_path: Path) -> None:
     assert shown.output == f"{expected!r}\n"
 
 
-@pytest.mark.parametrize("command", ["up", "kubelet"])
-def test_every_option_of_the_table_is_offered_with_its_default(command: str) -> None:
+@pytest.mark.parametrize(("command", "options"), [("up", OPTIONS), ("kubelet", (*ALONE, *OPTIONS))])
+def test_every_option_of_the_table_is_offered_with_its_default(
+    command: str, options: tuple[Option, ...]
+) -> None:
     found = main.get_command(click.Context(main), command)
     assert found
     shown = {option.opts[0]: option for option in found.params if isinstance(option, click.Option)}
-    for option in OPTIONS:
+    for option in options:
         if option.flag:
             offered = shown[option.flag]
             assert (offered.name, offered.metavar) == (option.attribute, option.metavar)

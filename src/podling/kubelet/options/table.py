@@ -235,13 +235,33 @@ LIMITS = (
 """Set on the command line or in a file."""
 
 OPTIONS = (*FLAGS, *LIMITS)
+"""Of `podling up` and `podling kubelet`."""
+
+ALONE = (
+    Option(
+        attribute="cluster_dns",
+        flag="--cluster-dns",
+        field="clusterDNS",
+        metavar="ADDRESS",
+        read=repeated,
+        is_repeated=True,
+        help="Resolver of pods. May be repeated.",
+    ),
+    Option(
+        attribute="cluster_domain",
+        flag="--cluster-domain",
+        field="clusterDomain",
+        metavar="DOMAIN",
+        read=str,
+        help="Domain of the cluster's services.",
+    ),
+)
+"""Of `podling kubelet` alone, on the command line: `podling up` runs no DNS server."""
 
 FACTS = (
     Fact(attribute="node_ip", field="address"),
     Fact(attribute="kubelet_port", field="port"),
     Fact(attribute="cgroup_root", field="cgroupRoot"),
-    Fact(attribute="cluster_dns", field="clusterDNS"),
-    Fact(attribute="cluster_domain", field="clusterDomain"),
     Fact(attribute="resolv_conf", field="resolvConf"),
     Fact(attribute="pod_cidr", field="podCIDR"),
     Fact(attribute="status_check", field="nodeStatusUpdateFrequency"),
@@ -259,6 +279,6 @@ FACTS = (
 
 def configuration(config: KubeletConfig) -> dict[str, Any]:
     """A KubeletConfiguration with all that podling has of it."""
-    shown = [row for row in (*FACTS, *OPTIONS) if row.field]
+    shown = [row for row in (*FACTS, *ALONE, *OPTIONS) if row.field]
     values = {row.field: row.write(getattr(config, row.attribute)) for row in shown}
     return {"kind": KIND, "apiVersion": API_VERSION, "cgroupDriver": "cgroupfs", **values}

@@ -9,20 +9,20 @@ from typing import Any
 import pytest
 
 from podling.kubelet.config import KubeletConfig
-from podling.kubelet.options.table import DEFAULTS, FACTS, LIMITS, OPTIONS, Option, configuration
+from podling.kubelet.options.table import ALONE, DEFAULTS, FACTS, LIMITS, OPTIONS, Option, configuration
 from podling.model.quantity import Quantity
 
-ROWS = (*FACTS, *OPTIONS)
+ROWS = (*FACTS, *ALONE, *OPTIONS)
 CONFIG = KubeletConfig("n", Path("/"), Path("/"))
 
-each_option = pytest.mark.parametrize("option", OPTIONS, ids=lambda option: option.attribute)
+each_option = pytest.mark.parametrize("option", (*ALONE, *OPTIONS), ids=lambda option: option.attribute)
 
 
 def test_no_two_rows_share_a_name() -> None:
     for given in (
         [row.attribute for row in ROWS],
         [row.field for row in ROWS if row.field],
-        [option.flag for option in OPTIONS if option.flag],
+        [option.flag for option in (*ALONE, *OPTIONS) if option.flag],
     ):
         assert len(given) == len(set(given))
 
