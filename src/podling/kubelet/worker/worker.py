@@ -261,6 +261,8 @@ class PodWorker:
                 while not self._finished:
                     self._wake.clear()
                     await self._sleep_until(self._sync(tasks))
+                    # One that has been woken meanwhile finds nothing to wait for above.
+                    await asyncio.sleep(0)
             writer.cancel()
         self._node.pod_counts.forget(self.pod.metadata.uid)
 

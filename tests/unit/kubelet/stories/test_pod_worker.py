@@ -533,3 +533,30 @@ def test_a_container_is_stopped_with_the_signal_it_asks_for(play) -> None:
         assert {"stop app#0 SIGUSR1", "stop other#0"} <= stops
 
     play(story, gates=Gates({"ContainerStopSignals": True}), other=HollowImage(present=True))
+
+
+def test_a_worker_that_wakes_itself_each_time_gives_way(play, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The loop is everybody's: API, scheduler and all other pods."""
+    syncs, others = 0, asyncio.Event()
+
+    async def story(node) -> None:
+        await node.create("web")
+        await node.until("web", node.is_ready)
+        (worker,) = node.workers()
+        sync = worker._sync
+
+        def restless(tasks: asyncio.TaskGroup) -> Any:
+            nonlocal syncs
+            syncs += 1
+            if syncs < 1000 and not others.is_set():
+                worker._wake_up()
+            return sync(tasks)
+
+        monkeypatch.setattr(worker, "_sync", restless)
+        worker._wake_up()
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        others.set()
+
+    play(story)
+    assert 0 < syncs < 10
