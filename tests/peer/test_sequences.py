@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from peer.named_differences import unnamed
@@ -13,6 +15,13 @@ MAPS, MAP = f"{NS}/configmaps", f"{NS}/configmaps/m"
 OTHER = "11111111-1111-1111-1111-111111111111"
 MADE = Ask("POST", MAPS, {"metadata": {"name": "m"}, "data": {"a": "b"}})
 APPLIED = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "m"}}
+POD = Ask("POST", f"{NS}/pods", {"metadata": {"name": "p"}, "spec": {
+    "containers": [{"name": "c", "image": "i"}], "automountServiceAccountToken": False,
+}})  # fmt: skip
+BOUND = {"metadata": {"name": "p"}, "target": {"name": "n"}}
+BUDGETS = "/apis/policy/v1/namespaces/{ns}/poddisruptionbudgets"
+BUDGET = Ask("POST", BUDGETS, {"metadata": {"name": "b"}, "spec": {"minAvailable": 1}})
+COUNTS = {"disruptionsAllowed": 0, "currentHealthy": 0, "desiredHealthy": 0, "expectedPods": 0}
 
 
 def patched(metadata: dict[str, str]) -> Ask:
@@ -26,6 +35,16 @@ def put(metadata: dict[str, str]) -> Ask:
 def applied(metadata: dict[str, str]) -> Ask:
     body = {**APPLIED, "metadata": {"name": "m", **metadata}}
     return Ask("PATCH", f"{MAP}?fieldManager=other&force=true", body, {"Content_Type": APPLY})
+
+
+def disrupted(answer: int, pods: dict[str, Any]) -> Ask:
+    """Of the version in that answer."""
+    budget = {
+        "metadata": {"name": "b", "resourceVersion": f"${answer}.metadata.resourceVersion"},
+        "spec": {"minAvailable": 1},
+        "status": {**COUNTS, "disruptedPods": pods},
+    }
+    return Ask("PUT", f"{BUDGETS}/b/status", budget)
 
 
 SEQUENCES = (
@@ -58,6 +77,33 @@ SEQUENCES = (
             "terminationGracePeriodSeconds": -5, "containers": [{"name": "c", "image": "i"}],
             "automountServiceAccountToken": False,
         }}),
+    ]),
+    Compared("a pod that is nowhere is deleted", [
+        POD, Ask("DELETE", f"{NS}/pods/p"), Ask("GET", f"{NS}/pods/p"),
+        POD, Ask("DELETE", f"{NS}/pods/p?gracePeriodSeconds=30"),
+        POD, Ask("DELETE", f"{NS}/pods/p?gracePeriodSeconds=0"),
+        POD, Ask("DELETE", f"{NS}/pods/p?dryRun=All"), Ask("GET", f"{NS}/pods/p"),
+        Ask("DELETE", f"{NS}/pods"), Ask("GET", f"{NS}/pods"),
+    ]),
+    Compared("a pod that has run to its end is deleted", [
+        POD, Ask("POST", f"{NS}/pods/p/binding", BOUND),
+        Ask("PATCH", f"{NS}/pods/p/status", {"status": {"phase": "Succeeded"}},
+            {"Content_Type": MERGE_PATCH}),
+        Ask("DELETE", f"{NS}/pods/p"),
+    ]),
+    Compared("a pod is deleted in a hurry", [
+        POD, Ask("POST", f"{NS}/pods/p/binding", BOUND),
+        Ask("DELETE", f"{NS}/pods/p"), Ask("DELETE", f"{NS}/pods/p?gracePeriodSeconds=5"),
+        Ask("DELETE", f"{NS}/pods/p?gracePeriodSeconds=0"),
+        POD, Ask("POST", f"{NS}/pods/p/binding", BOUND),
+        Ask("DELETE", f"{NS}/pods/p?gracePeriodSeconds=0"),
+    ]),
+    Compared("a pod was evicted at no time", [
+        BUDGET, disrupted(0, {"a": None}), Ask("GET", f"{BUDGETS}/b"),
+        disrupted(1, {"a": "2026-01-02T03:04:05Z", "b": None}), disrupted(3, {"a": ""}),
+        disrupted(3, {"a": "soon"}), disrupted(3, {"a": 1}), Ask("GET", f"{BUDGETS}/b"),
+        Ask("PATCH", f"{BUDGETS}/b/status", {"status": {"disruptedPods": {"c": None}}},
+            {"Content_Type": MERGE_PATCH}),
     ]),
 )  # fmt: skip
 

@@ -10,7 +10,7 @@ The condition a pod gets before the system ends it: who did it, and why (Disrupt
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime, timedelta
 
 from msgspec.structs import replace
@@ -125,17 +125,19 @@ def _amount(value: int | str, of: int) -> int:
     return value if isinstance(value, int) else -(-int(value.removesuffix("%")) * of // 100)
 
 
-def _is_healthy(pod: Pod, disrupted: dict[str, str]) -> bool:
+def _is_healthy(pod: Pod, disrupted: Collection[str]) -> bool:
     return is_ready(pod) and not pod.metadata.deletion_timestamp and pod.metadata.name not in disrupted
 
 
-def _unconfirmed(disrupted: dict[str, str], pods: Sequence[Pod], now: datetime) -> dict[str, str]:
-    """Pods that were to be evicted and have not begun to go, but still may."""
+def _unconfirmed(
+    disrupted: Mapping[str, str | None], pods: Sequence[Pod], now: datetime
+) -> dict[str, str | None]:
+    """Pods that were to be evicted and have not begun to go, but still may: not those of no time."""
     staying = {pod.metadata.name for pod in pods if not pod.metadata.deletion_timestamp}
     return {
         name: since
         for name, since in disrupted.items()
-        if name in staying and now - parse_time(since) < CONFIRMED_WITHIN
+        if name in staying and since and now - parse_time(since) < CONFIRMED_WITHIN
     }
 
 

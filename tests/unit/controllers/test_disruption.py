@@ -77,6 +77,16 @@ async def test_evictions_keep_to_it(started: Any) -> None:
     assert await numbers(started) == (0, 2, 2, 2)
 
 
+async def test_a_pod_that_was_evicted_at_no_time_counts(started: Any) -> None:
+    """Go's zero time, written as null, is long ago."""
+    budget = await started.client.get(PodDisruptionBudget, "b", "ns")
+    budget.status.disrupted_pods = {"one": None}
+    await started.client.update(budget, subresource="status")
+    await started.settle()
+    assert await numbers(started) == (1, 3, 2, 3)
+    assert (await started.client.get(PodDisruptionBudget, "b", "ns")).status.disrupted_pods == {}
+
+
 async def test_a_pod_that_does_not_go_counts_again(started: Any) -> None:
     since = "2026-01-02T03:04:05Z"
     status = {"disruptedPods": {"one": since}, "disruptionsAllowed": 0}

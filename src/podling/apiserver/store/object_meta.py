@@ -126,3 +126,8 @@ def mark_deleted(meta: ObjectMeta, now: datetime) -> None:
     """The mark of an object that only its finalizers still hold."""
     meta.deletion_timestamp = meta.deletion_timestamp or rfc3339(now)
     meta.deletion_grace_period_seconds = 0
+
+
+def begins_to_go(old: ObjectMeta, new: ObjectMeta) -> bool:
+    """Whether the deletion counts as a change of what is wanted: it does where that is counted."""
+    return bool(new.deletion_timestamp and not old.deletion_timestamp and new.generation)

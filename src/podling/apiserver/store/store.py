@@ -267,13 +267,17 @@ class Store(Generic[T]):
             mark(marked)
         object_meta.propagate(marked.metadata, options)
         stays = self.kind.graceful_delete(marked, options, now)
-        if not stays and not marked.metadata.finalizers:
-            return Deleted(await self._remove(current, dry_run=dry_run), gone=True)
-        if not stays:
+        held = bool(marked.metadata.finalizers)
+        if held and not stays:
             object_meta.mark_deleted(marked.metadata, now)
-        if not current.object.metadata.deletion_timestamp and marked.metadata.generation:
+        if object_meta.begins_to_go(current.object.metadata, marked.metadata):
             marked.metadata.generation = current.object.metadata.generation + 1
-        return Deleted(await self._replace(marked, current, dry_run=dry_run), gone=False)
+        if stays or held:
+            return Deleted(await self._replace(marked, current, dry_run=dry_run), gone=False)
+        removed = await self._remove(current, dry_run=dry_run)
+        # The answer has the marks of a deletion in no time, which nothing stored ever had.
+        marked.metadata.resource_version = ""
+        return Deleted(Entry(removed.key, removed.revision, self._encoded(marked), self._decoder), gone=True)
 
     async def _remove(self, current: Entry, *, dry_run: bool) -> Entry:
         """Raises ConflictError."""

@@ -206,7 +206,12 @@ def fields_of(owner: type[msgspec.Struct]) -> dict[str, FieldInfo]:
 
 def item_type(annotation: Any) -> Any:
     """The type of the items of a list or of the values of a map: `Container` of `list[Container]`."""
-    return typing.get_args(annotation)[-1]
+    return _without_none(typing.get_args(annotation)[-1])
+
+
+def may_hold_null(annotation: Any) -> bool:
+    """Whether null is kept in a map: `dict[str, Time | None]`, as Go's zero time is written."""
+    return type(None) in typing.get_args(typing.get_args(annotation)[-1])
 
 
 def is_struct(annotation: Any) -> bool:

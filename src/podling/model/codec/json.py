@@ -29,7 +29,7 @@ from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 
-from podling.model.codec.fields import INTEGER_BITS, FieldInfo, fields_of, is_struct, item_type
+from podling.model.codec.fields import INTEGER_BITS, FieldInfo, fields_of, is_struct, item_type, may_hold_null
 from podling.model.errors import StatusError, bad_request
 from podling.model.quantity import Quantity
 from podling.model.remembered import remembered
@@ -105,7 +105,8 @@ def settle_times(obj: msgspec.Struct) -> None:
         if not value:
             continue
         if step.format and isinstance(value, dict):
-            setattr(obj, step.attribute, {key: settled(text, step.format) for key, text in value.items()})
+            times = {key: text and settled(text, step.format) for key, text in value.items()}
+            setattr(obj, step.attribute, times)
         elif step.format:
             setattr(obj, step.attribute, settled(value, step.format))
         else:
@@ -198,8 +199,11 @@ def _fit(data: Any, type_: Any, place: _Place) -> Any:
     if origin is list:
         return [_fit(item, item_type(type_), place) for item in _expect(data, list, type_, place)]
     if origin is dict:
-        pairs = _expect(data, dict, type_, place)
-        return {key: _fit(value, item_type(type_), place) for key, value in pairs.items()}
+        pairs, inner, keeps_null = _expect(data, dict, type_, place), item_type(type_), may_hold_null(type_)
+        return {
+            key: None if value is None and keeps_null else _fit(value, inner, place)
+            for key, value in pairs.items()
+        }
     return _fit_scalar(data, type_, place)
 
 

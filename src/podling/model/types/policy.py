@@ -17,7 +17,8 @@ class PodDisruptionBudgetSpec(Part):
 
 class PodDisruptionBudgetStatus(Part):
     observed_generation: Int64 = 0
-    disrupted_pods: dict[str, Time] = {}
+    disrupted_pods: dict[str, Time | None] = {}
+    """Since when; Go writes its zero time as null."""
     disruptions_allowed: Int32 = always(int)
     current_healthy: Int32 = always(int)
     desired_healthy: Int32 = always(int)

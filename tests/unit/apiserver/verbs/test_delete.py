@@ -110,6 +110,15 @@ async def test_a_running_pod_is_given_its_grace(api: Any) -> None:
     assert (await api.get(P)).status == 404
 
 
+async def test_a_pod_that_runs_nowhere_is_answered_with_the_marks_of_its_deletion(api: Any) -> None:
+    await api.post(PODS, {"metadata": {"name": "p"}, "spec": {"containers": [{"name": "c", "image": "i"}]}})
+    gone = await api.delete(P)
+    meta = gone.body["metadata"]
+    assert (meta["deletionTimestamp"], meta["deletionGracePeriodSeconds"]) == ("2026-01-02T03:04:05Z", 0)
+    assert meta["generation"] == 2
+    assert (await api.get(P)).status == 404
+
+
 async def test_grace_only_gets_shorter(api: Any) -> None:
     await running_pod(api)
     await api.delete(P, {"gracePeriodSeconds": 20})

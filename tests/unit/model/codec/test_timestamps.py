@@ -73,6 +73,17 @@ def test_times_in_a_map() -> None:
     assert budget.status.disrupted_pods == {"p": "2026-01-02T03:00:00Z"}
 
 
+@pytest.mark.parametrize(
+    "spelling",
+    ['{"status":{"disruptedPods":{"p":null}}}', '{"kind":null,"status":{"disruptedPods":{"p":null}}}'],
+)
+def test_a_map_of_times_keeps_null(spelling: str) -> None:
+    """Go writes and reads its zero time so, here as in a field."""
+    budget = json.decode(spelling.encode(), PodDisruptionBudget)
+    assert budget.status.disrupted_pods == {"p": None}
+    assert b'"disruptedPods":{"p":null}' in json.encode(budget)
+
+
 def test_a_bad_time_is_a_bad_request() -> None:
     with pytest.raises(StatusError) as refused:
         json.decode_sent(b'{"spec":{"renewTime":"soon"}}', Lease)

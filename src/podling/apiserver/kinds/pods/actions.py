@@ -31,7 +31,6 @@ class BindingAction(Action[Pod]):
         )
         others = [c for c in obj.status.conditions if c.type != "PodScheduled"]
         scheduled = PodCondition(type="PodScheduled", status="True", last_transition_time=rfc3339(now))
-        scheduled.observed_generation = meta.generation
         return msgspec.structs.replace(
             obj,
             metadata=meta,

@@ -168,11 +168,9 @@ class Pods(Kind[Pod]):
         if obj.metadata.deletion_timestamp:
             return _hasten(obj.metadata, asked)
         grace = _grace(obj, asked)
-        if grace == 0:
-            return False
         obj.metadata.deletion_timestamp = rfc3339(now + timedelta(seconds=grace))
         obj.metadata.deletion_grace_period_seconds = grace
-        return True
+        return grace > 0
 
 
 def _subresources(gates: Gates) -> Iterator[Subresource]:

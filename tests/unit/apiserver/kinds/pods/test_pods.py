@@ -48,14 +48,14 @@ ENDING = {"deletionTimestamp": "2026-01-01T00:00:30Z", "deletionGracePeriodSecon
 @pytest.mark.parametrize(
     ("pod", "grace", "stays", "ends", "seconds"),
     [
-        ({}, None, False, "", None),
+        ({}, None, False, "2026-01-01T00:00:10Z", 0),
         ({"nodeName": "n"}, None, True, "2026-01-01T00:00:40Z", 30),
         ({"nodeName": "n"}, 5, True, "2026-01-01T00:00:15Z", 5),
-        ({"nodeName": "n"}, 0, False, "", None),
+        ({"nodeName": "n"}, 0, False, "2026-01-01T00:00:10Z", 0),
         ({"nodeName": "n"}, -3, True, "2026-01-01T00:00:11Z", 1),
         ({"nodeName": "n", "terminationGracePeriodSeconds": 7}, None, True, "2026-01-01T00:00:17Z", 7),
-        ({"nodeName": "n", "status": {"phase": "Succeeded"}}, None, False, "", None),
-        ({"nodeName": "n", "status": {"phase": "Failed"}}, 30, False, "", None),
+        ({"nodeName": "n", "status": {"phase": "Succeeded"}}, None, False, "2026-01-01T00:00:10Z", 0),
+        ({"nodeName": "n", "status": {"phase": "Failed"}}, 30, False, "2026-01-01T00:00:10Z", 0),
         # the second deletion may only shorten
         ({"nodeName": "n", "metadata": ENDING}, None, True, "2026-01-01T00:00:30Z", 30),
         ({"nodeName": "n", "metadata": ENDING}, 60, True, "2026-01-01T00:00:30Z", 30),
