@@ -9,6 +9,8 @@ first: `i1=exit1~3@20 a=run`:
     @20                                  it finished (or, running, started) 20 seconds ago
     ^                                    it lives in the sandbox before the newest
     !                                    it was made from another image
+
+Actions in flight are `create-sandbox start:NAME stop:ID(POD_GRACE)`.
 """
 
 from __future__ import annotations
@@ -62,6 +64,7 @@ def tmp_path(tmp_path: Path) -> Iterator[Path]:
 
 NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 _INSTANCE = re.compile(r"(\w+)=(run|exit|created|unknown)(\d*)(?:~(\d+))?(?:@(\d+))?(\^?)(!?)")
+_IN_FLIGHT = re.compile(r"create-sandbox|start:(\w+)|stop:((\w+)-\d+)\((\d+)\)")
 
 
 def ago(seconds: float) -> datetime:
@@ -95,7 +98,9 @@ def _ephemeral(word: str) -> EphemeralContainer:
     return EphemeralContainer(name=name, image=f"image-{name}", target_container_name=target)
 
 
-def make_observed(pod: Pod, text: str = "", sandbox: str = "ready", **known: Any) -> ObservedPod:
+def make_observed(
+    pod: Pod, text: str = "", sandbox: str = "ready", in_flight: str = "", **known: Any
+) -> ObservedPod:
     """`sandbox`: none, ready, dead (its network not torn down yet) or stopped."""
     sandboxes = _sandboxes(sandbox, old="^" in text)
     attempts: dict[str, int] = {}
@@ -104,7 +109,27 @@ def make_observed(pod: Pod, text: str = "", sandbox: str = "ready", **known: Any
         name = word.partition("=")[0]
         containers.append(_instance(pod, word, sandboxes, attempts.get(name, 0), index))
         attempts[name] = attempts.get(name, 0) + 1
-    return ObservedPod(sandboxes=sandboxes, containers=tuple(reversed(containers)), **known)
+    return ObservedPod(
+        sandboxes=sandboxes,
+        containers=tuple(reversed(containers)),
+        in_flight=make_in_flight(in_flight),
+        **known,
+    )
+
+
+def make_in_flight(text: str) -> frozenset[Action]:
+    return frozenset(_in_flight(word) for word in text.split())
+
+
+def _in_flight(word: str) -> Action:
+    match = _IN_FLIGHT.fullmatch(word)
+    assert match, f"not an action in flight: {word}"
+    started, id_, stopped, grace = match.groups()
+    if started:
+        return StartContainer(started, ContainerType.REGULAR)
+    if stopped:
+        return StopContainer(id_, stopped, int(grace), "Terminating", "", pod_grace=int(grace))
+    return CreateSandbox(0)
 
 
 def _sandboxes(state: str, old: bool) -> tuple[ObservedSandbox, ...]:
@@ -194,6 +219,7 @@ class Scene:
     ago = staticmethod(ago)
     pod: Callable[..., Pod] = staticmethod(make_pod)
     observed: Callable[..., ObservedPod] = staticmethod(make_observed)
+    in_flight: Callable[[str], frozenset[Action]] = staticmethod(make_in_flight)
     failure: Callable[..., StartFailure] = staticmethod(failure)
     say = staticmethod(say_plan)
 

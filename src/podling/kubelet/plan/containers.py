@@ -24,7 +24,7 @@ from podling.kubelet.plan.restart import (
     restarts,
     retry_at,
 )
-from podling.kubelet.pod.actions import RemoveContainer, StartContainer, StopContainer
+from podling.kubelet.pod.actions import RecordInitialized, RemoveContainer, StartContainer, StopContainer
 from podling.kubelet.pod.containers import NEVER, ContainerType, init_containers
 from podling.kubelet.pod.observed import ContainerState, ObservedContainer, ObservedPod
 from podling.model.rules.resources import volume_container_names
@@ -209,14 +209,14 @@ def initialized(pod: Pod, observed: ObservedPod) -> bool:
 
 def _recorded(observed: ObservedPod, sandbox_id: str) -> bool:
     """Whether its record is written, or being written."""
-    return sandbox_id in observed.initialized_sandboxes or f"initialized:{sandbox_id}" in observed.in_flight
+    return sandbox_id in observed.initialized_sandboxes or RecordInitialized(sandbox_id) in observed.in_flight
 
 
 def _begun(observed: ObservedPod, container: Container) -> bool:
     """Whether an app container lives or is being started: that was only asked for after initialization."""
     instance = observed.current(container.name)
     lives = instance is not None and not instance.exited
-    return lives or f"start:{container.name}" in observed.in_flight
+    return lives or observed.starting(container.name)
 
 
 def _runs(draft: Draft, container: Container) -> bool:

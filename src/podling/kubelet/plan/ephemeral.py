@@ -72,8 +72,8 @@ def _of_earlier_entry(
     """An entry cannot be changed, so an instance with another definition was another entry's; and what was
     stopped or is being let go was found without one.
     """
-    ended = newest.id in observed.restarting or f"remove:{newest.id}" in observed.in_flight
-    return ended or changed(container, newest)
+    going = RemoveContainer(newest.id, newest.name) in observed.in_flight
+    return going or newest.id in observed.restarting or changed(container, newest)
 
 
 def _succeed(draft: Draft, pod: Pod, container: EphemeralContainer, earlier: ObservedContainer) -> None:

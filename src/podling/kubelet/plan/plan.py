@@ -23,6 +23,7 @@ from podling.kubelet.plan.resize import plan_resize
 from podling.kubelet.plan.restart import changed, retry_at
 from podling.kubelet.plan.rounds import end_earlier_round, in_round
 from podling.kubelet.pod.actions import (
+    BRINGS_UP,
     CreateSandbox,
     Finish,
     Plan,
@@ -66,7 +67,7 @@ def tear_down(draft: Draft, pod: Pod, end: Ending) -> bool:
             draft.add(_stop(container, end, draft.now))
         elif _has_pre_stop(pod, container) and container.id not in draft.observed.pre_stopped:
             draft.add(PreStop(container.id, container.name, end.grace_seconds))
-    if not alive and not draft.in_flight(("start:", "create-sandbox")):
+    if not alive and not draft.observed.applying(*BRINGS_UP):
         for sandbox in draft.observed.sandboxes:
             if not sandbox.stopped:
                 draft.add(StopSandbox(sandbox.id))
@@ -159,7 +160,7 @@ def plan(pod: Pod, observed: ObservedPod, now: datetime, gates: Gates = DEFAULT_
     draft.wake(deadline(pod, observed))
     if needs_new_sandbox(pod, observed, gates):
         replace_sandbox(draft, pod)
-    elif not draft.in_flight(("create-sandbox", "stop-sandbox:")):
+    elif not observed.applying(CreateSandbox, StopSandbox):
         _run(draft, pod, gates)
     return draft.plan(PodState.SYNCING)
 

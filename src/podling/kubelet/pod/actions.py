@@ -1,8 +1,5 @@
-"""What a plan may ask for, and the plan itself. A worker applies each action once; `key` names it while it
-is in flight.
-
-A container's actions share the name or id of the container in their key, so that the planner can ask "is
-anything happening to it?" of nothing but a set of strings.
+"""What a plan may ask for, and the plan itself. A worker applies each action once; as long as it does, the
+action is in flight, and the planner asks for nothing that this `covers`.
 """
 
 from __future__ import annotations
@@ -14,16 +11,9 @@ import msgspec
 from podling.kubelet.pod.containers import ContainerType
 from podling.kubelet.pod.lifecycle import PodState
 
-BRINGS_UP = ("create-sandbox", "start:")
-"""How the keys of the actions begin that bring a pod up."""
-
 
 class CreateSandbox(msgspec.Struct, frozen=True):
     attempt: int
-
-    @property
-    def key(self) -> str:
-        return "create-sandbox"
 
 
 class StopSandbox(msgspec.Struct, frozen=True):
@@ -32,17 +22,9 @@ class StopSandbox(msgspec.Struct, frozen=True):
 
     id: str
 
-    @property
-    def key(self) -> str:
-        return f"stop-sandbox:{self.id}"
-
 
 class RemoveSandbox(msgspec.Struct, frozen=True):
     id: str
-
-    @property
-    def key(self) -> str:
-        return f"remove-sandbox:{self.id}"
 
 
 class StartContainer(msgspec.Struct, frozen=True):
@@ -56,10 +38,6 @@ class StartContainer(msgspec.Struct, frozen=True):
     crashes: int = 0
     target_id: str = ""
     round: str = ""
-
-    @property
-    def key(self) -> str:
-        return f"start:{self.name}"
 
 
 class StopContainer(msgspec.Struct, frozen=True):
@@ -75,10 +53,6 @@ class StopContainer(msgspec.Struct, frozen=True):
     restart: bool = False
     pod_grace: int = 0
 
-    @property
-    def key(self) -> str:
-        return f"stop:{self.id}:{self.pod_grace}"
-
 
 class PreStop(msgspec.Struct, frozen=True):
     """Run the preStop hook of an instance whose turn to be stopped has not come."""
@@ -87,20 +61,12 @@ class PreStop(msgspec.Struct, frozen=True):
     name: str
     grace_seconds: int
 
-    @property
-    def key(self) -> str:
-        return f"pre-stop:{self.id}"
-
 
 class RemoveContainer(msgspec.Struct, frozen=True):
     """Remove an instance that is not running. Its log goes with it."""
 
     id: str
     name: str
-
-    @property
-    def key(self) -> str:
-        return f"remove:{self.id}"
 
 
 class RecordInitialized(msgspec.Struct, frozen=True):
@@ -109,27 +75,15 @@ class RecordInitialized(msgspec.Struct, frozen=True):
 
     sandbox_id: str
 
-    @property
-    def key(self) -> str:
-        return f"initialized:{self.sandbox_id}"
-
 
 class ResizePod(msgspec.Struct, frozen=True):
     """Tell the pod's cgroup and its running containers what they may take now, as far as no container has to
     restart for it."""
 
-    @property
-    def key(self) -> str:
-        return "resize"
-
 
 class Finish(msgspec.Struct, frozen=True):
     """Nothing of a deleted pod is left in the runtime: give back the rest of the node and let the object
     go."""
-
-    @property
-    def key(self) -> str:
-        return "finish"
 
 
 Action = (
@@ -144,6 +98,26 @@ Action = (
     | ResizePod
     | Finish
 )
+
+BRINGS_UP = (CreateSandbox, StartContainer)
+"""The kinds of action that bring a pod up."""
+
+
+def covers(in_flight: Action, wanted: Action) -> bool:
+    """Whether `wanted` is needless while `in_flight` is being applied: both are for the same thing.
+
+    A stop does not cover one with less of the pod's grace, which ends the container sooner."""
+    match in_flight, wanted:
+        case CreateSandbox(), CreateSandbox():
+            return True
+        case StartContainer(name), StartContainer(other):
+            return name == other
+        case StopContainer(id), StopContainer(other):
+            return id == other and in_flight.pod_grace <= wanted.pod_grace
+        case PreStop(id), PreStop(other):
+            return id == other
+        case _:
+            return in_flight == wanted
 
 
 class Plan(msgspec.Struct, frozen=True):

@@ -11,12 +11,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from enum import Enum
+from functools import cached_property
 from types import MappingProxyType
 from typing import TypeVar
 
 import msgspec
 
 from podling.kubelet.host.cgroup_limits import CgroupLimits
+from podling.kubelet.pod.actions import Action, StartContainer
 from podling.kubelet.pod.containers import ContainerType
 from podling.kubelet.pod.lifecycle import PodState
 from podling.model.types.container import ResourceRequirements
@@ -166,11 +168,11 @@ class PendingResize(msgspec.Struct, frozen=True):
     message: str
 
 
-class ObservedPod(msgspec.Struct, frozen=True):
+class ObservedPod(msgspec.Struct, frozen=True, dict=True):
     """`sandboxes` and `containers` are newest first. `past`: the newest instance of each container of
     which the runtime has none, as the pod's status remembers it (`past.py`). `initialized_sandboxes`: the
     sandboxes, or rounds of one, in which initialization is recorded as completed (R-INIT-4). `failures`
-    by container name; `probes` by container id. `in_flight`: keys of the actions being applied now.
+    by container name; `probes` by container id. `in_flight`: the actions being applied now.
     `restarting`: ids this kubelet stopped in order to start them anew (changed definition, failed probe),
     or to free their name (an ephemeral one that was removed). `pre_stopped`: ids whose preStop hook was
     begun, if there was time. `volumes_ready`: containers may be created; `volumes_error` says why not,
@@ -191,7 +193,7 @@ class ObservedPod(msgspec.Struct, frozen=True):
     probes: Mapping[str, ProbeResult] = msgspec.field(default_factory=nothing)
     volumes_ready: bool = True
     volumes_error: str = ""
-    in_flight: frozenset[str] = frozenset()
+    in_flight: frozenset[Action] = frozenset()
     restarting: frozenset[str] = frozenset()
     pre_stopped: frozenset[str] = frozenset()
     termination: Termination | None = None
@@ -239,9 +241,17 @@ class ObservedPod(msgspec.Struct, frozen=True):
     def probe(self, container: ObservedContainer) -> ProbeResult:
         return self.probes.get(container.id, UNPROBED)
 
+    def applying(self, *kinds: type[Action]) -> bool:
+        """An action of one of these kinds is being applied."""
+        return any(isinstance(action, kinds) for action in self.in_flight)
+
+    @cached_property
+    def starts(self) -> frozenset[str]:
+        """The names of the containers whose start, postStart hook included, is being applied."""
+        return frozenset(action.name for action in self.in_flight if isinstance(action, StartContainer))
+
     def starting(self, name: str) -> bool:
-        """A start of this container is being applied, its postStart hook included."""
-        return f"start:{name}" in self.in_flight
+        return name in self.starts
 
     def started(self, container: ObservedContainer) -> bool:
         return container.running and not self.starting(container.name) and self.probe(container).started

@@ -162,8 +162,7 @@ def _ephemeral(pod: Pod, observed: ObservedPod) -> list[EphemeralContainer]:
     as they are shown their names cannot be used again (R-EPH-11).
     """
     known = {container.name for _, container in all_containers(pod)}
-    starting = (key.removeprefix("start:") for key in observed.in_flight if key.startswith("start:"))
-    left = {name: EphemeralContainer(name=name) for name in starting if name not in known}
+    left = {name: EphemeralContainer(name=name) for name in observed.starts - known}
     for instance in observed.containers:
         if instance.type is ContainerType.EPHEMERAL and instance.name not in known:
             left[instance.name] = EphemeralContainer(name=instance.name, image=instance.image)
@@ -198,8 +197,7 @@ def _name(status: ContainerStatus) -> str:
 
 
 def _may_run(observed: ObservedPod) -> bool:
-    starting = any(key.startswith("start:") for key in observed.in_flight)
-    return starting or any(container.alive for container in observed.containers)
+    return bool(observed.starts) or any(container.alive for container in observed.containers)
 
 
 def _has_run(status: ContainerStatus) -> bool:

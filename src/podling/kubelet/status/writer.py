@@ -19,7 +19,7 @@ from collections.abc import Iterable, Set
 from typing import Any
 
 from podling.client.client import Client
-from podling.kubelet.pod.actions import BRINGS_UP
+from podling.kubelet.pod.actions import BRINGS_UP, Action
 from podling.kubelet.status.pod_status import PENDING
 from podling.kubelet.status.standing import with_standing
 from podling.model.codec.json import to_data
@@ -103,7 +103,7 @@ def _with_standing(
     return [item for item in kept if item is not None]
 
 
-def is_about_to_change(told: PodStatus, status: PodStatus, in_flight: Set[str]) -> bool:
+def is_about_to_change(told: PodStatus, status: PodStatus, in_flight: Set[Action]) -> bool:
     """Whether `status`, which follows `told`, may wait for the outcome of what is in flight.
 
     The first word on a pod's containers is for those who wait for the kubelet to take the pod, and a new
@@ -111,7 +111,7 @@ def is_about_to_change(told: PodStatus, status: PodStatus, in_flight: Set[str]) 
     it.
     """
     coming_up = told.phase == status.phase == PENDING and bool(told.container_statuses)
-    return coming_up and any(key.startswith(BRINGS_UP) for key in in_flight)
+    return coming_up and any(isinstance(action, BRINGS_UP) for action in in_flight)
 
 
 RETRY = Backoff(0.1, 10.0)

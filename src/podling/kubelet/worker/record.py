@@ -14,6 +14,7 @@ import msgspec
 from msgspec.structs import replace
 
 from podling.kubelet.host.cgroup_limits import CgroupLimits
+from podling.kubelet.pod.actions import Action
 from podling.kubelet.pod.faults import StartError
 from podling.kubelet.pod.observed import (
     ContainerState,
@@ -63,7 +64,7 @@ class PodRecord:
         self._failures: dict[str, StartFailure] = {}
         self.sandbox_failure: StartFailure | None = None
         self.initialized: frozenset[str] = frozenset()
-        self.in_flight: set[str] = set()
+        self.in_flight: set[Action] = set()
         self.restarting: set[str] = set()
         self.pre_stopped: set[str] = set()
         self.stopping: set[str] = set()

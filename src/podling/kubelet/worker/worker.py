@@ -277,7 +277,7 @@ class PodWorker:
         self._life.move(decided.state)
         self._follow_life(decided, tasks)
         for action in decided.actions:
-            self.record.in_flight.add(action.key)
+            self.record.in_flight.add(action)
             tasks.create_task(self._apply(action))
         ending = decided.state is not PodState.SYNCING
         if decided.actions or ending:
@@ -313,7 +313,7 @@ class PodWorker:
                 elif isinstance(action, RemoveContainer) and not self.record.cleared:
                     self._publish(self.pod, without_instance(self._status, action.id))
         finally:
-            self.record.in_flight.discard(action.key)
+            self.record.in_flight.discard(action)
             self._wake.set()
 
     def _publish(self, pod: Pod, status: PodStatus) -> None:

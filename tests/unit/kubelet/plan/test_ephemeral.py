@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from podling.kubelet.plan.ephemeral import REMOVING
 from podling.kubelet.plan.plan import plan
 from podling.kubelet.plan.restart import definition_hash
-from podling.kubelet.pod.actions import RemoveContainer, StartContainer, StopContainer
+from podling.kubelet.pod.actions import Action, RemoveContainer, StartContainer, StopContainer
 from podling.kubelet.pod.containers import ContainerType
 from podling.kubelet.pod.observed import ContainerState, ObservedContainer, ObservedPod
 from podling.kubelet.status.pod_status import pod_status
@@ -26,17 +26,17 @@ from podling.model.types.container import EphemeralContainer
 ON = Gates({"EphemeralContainerRemoval": True})
 
 REMOVED = [
-    ("/ a /",   "a=run e=run",         (),          "stop e-0(30)"),
-    ("/ a /",   "a=run e=unknown",     (),          "stop e-0(30)"),
-    ("/ a /",   "a=run e=run",         ("stop:e-0:30",), ""),
-    ("/ a /",   "a=run e=exit0",       (),          "remove e-0"),
-    ("/ a /",   "a=run e=created",     (),          "remove e-0"),
-    ("/ a /",   "a=run e=created",     ("start:e",), ""),
-    ("/ a / e", "a=run e=run",         (),          ""),
-    ("/ a / e", "a=run e=exit1",       (),          ""),
-    ("/ a / e", "a=run e=run!",        (),          "stop e-0(30)"),
-    ("/ a / e", "a=run e=exit0!",      (),          "start e#1"),
-    ("/ a / e", "a=run e=exit0! e=exit0", (),       "remove e-0"),
+    ("/ a /",   "a=run e=run",         "",             "stop e-0(30)"),
+    ("/ a /",   "a=run e=unknown",     "",             "stop e-0(30)"),
+    ("/ a /",   "a=run e=run",         "stop:e-0(30)", ""),
+    ("/ a /",   "a=run e=exit0",       "",             "remove e-0"),
+    ("/ a /",   "a=run e=created",     "",             "remove e-0"),
+    ("/ a /",   "a=run e=created",     "start:e",      ""),
+    ("/ a / e", "a=run e=run",         "",             ""),
+    ("/ a / e", "a=run e=exit1",       "",             ""),
+    ("/ a / e", "a=run e=run!",        "",             "stop e-0(30)"),
+    ("/ a / e", "a=run e=exit0!",      "",             "start e#1"),
+    ("/ a / e", "a=run e=exit0! e=exit0", "",          "remove e-0"),
 ]  # fmt: skip
 
 
@@ -45,7 +45,7 @@ REMOVED = [
 def test_a_removed_entry_is_ended_and_let_go(scene, text, seen, in_flight, planned, gate):
     """R-EPH-11"""
     pod = scene.pod(text)
-    observed = scene.observed(pod, seen, in_flight=frozenset(in_flight))
+    observed = scene.observed(pod, seen, in_flight=in_flight)
     assert scene.say(plan(pod, observed, scene.NOW, Gates({gate: True}))) == planned
 
 
@@ -77,7 +77,7 @@ class World:
         self.seen_serials: dict[str, int] = {}
         app = scene.observed(self.pod, "a=run")
         self.sandboxes, self.containers = app.sandboxes, list(app.containers)
-        self.in_flight: dict[str, Any] = {}
+        self.in_flight: dict[Action, tuple[Any, int]] = {}
         self.restarting: set[str] = set()
         self.crashed = False
 
@@ -106,7 +106,7 @@ class World:
         self.pod.status = pod_status(self.pod, observed, self.scene.NOW)
         for action in made.actions:
             spec = next((c for c in self.pod.spec.ephemeral_containers if c.name == action.name), None)
-            self.in_flight[action.key] = (action, spec, self.seen_serials.get(action.name, 0))
+            self.in_flight[action] = (spec, self.seen_serials.get(action.name, 0))
 
     def observed(self) -> ObservedPod:
         return ObservedPod(
@@ -116,8 +116,8 @@ class World:
             restarting=frozenset(self.restarting),
         )
 
-    def apply(self, key: str) -> None:
-        action, spec, serial = self.in_flight.pop(key)
+    def apply(self, action: Action) -> None:
+        spec, serial = self.in_flight.pop(action)
         match action:
             case StartContainer():
                 self.start(action, spec, serial)
@@ -184,8 +184,8 @@ class World:
             self.sync()
             if not self.in_flight:
                 return
-            for key in list(self.in_flight):
-                self.apply(key)
+            for action in list(self.in_flight):
+                self.apply(action)
         raise AssertionError("never comes to rest")
 
 

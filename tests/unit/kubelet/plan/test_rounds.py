@@ -52,7 +52,7 @@ def test_all_end_then_all_begin(scene, shape, seen, planned):
 def test_nothing_new_begins_beside_what_was_being_started(scene):
     pod = with_rule(scene, "i / a b")
     observed = seen_of(scene, pod, "i=exit0 a=exit42")
-    observed = replace(observed, in_flight=frozenset({"start:b"}))
+    observed = replace(observed, in_flight=scene.in_flight("start:b"))
     assert scene.say(plan(pod, observed, scene.NOW)) == ""
 
 

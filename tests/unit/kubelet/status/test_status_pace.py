@@ -4,6 +4,16 @@ from __future__ import annotations
 
 import pytest
 
+from podling.kubelet.pod.actions import (
+    Action,
+    CreateSandbox,
+    RecordInitialized,
+    RemoveContainer,
+    ResizePod,
+    StartContainer,
+    StopContainer,
+)
+from podling.kubelet.pod.containers import ContainerType
 from podling.kubelet.status.writer import is_about_to_change
 from podling.model.types.pod_status import ContainerStatus, PodStatus
 
@@ -11,23 +21,31 @@ UNKNOWN = PodStatus(phase="Pending")
 COMING_UP = PodStatus(phase="Pending", container_statuses=[ContainerStatus(name="app")])
 RUNNING = PodStatus(phase="Running", container_statuses=[ContainerStatus(name="app")])
 FAILED = PodStatus(phase="Failed", container_statuses=[ContainerStatus(name="app")])
+START_APP = StartContainer("app", ContainerType.REGULAR)
+START_SIDECAR = StartContainer("side", ContainerType.SIDECAR)
+OTHERS = {
+    StopContainer("1", "app", 30, "Terminating", "", pod_grace=30),
+    RemoveContainer("1", "app"),
+    RecordInitialized("s"),
+    ResizePod(),
+}
 
 
-@pytest.mark.parametrize("key", ["create-sandbox", "start:app"])
-def test_what_comes_up_tells_the_outcome_of_a_step(key: str) -> None:
-    assert is_about_to_change(COMING_UP, COMING_UP, {key})
+@pytest.mark.parametrize("action", [CreateSandbox(0), START_APP])
+def test_what_comes_up_tells_the_outcome_of_a_step(action: Action) -> None:
+    assert is_about_to_change(COMING_UP, COMING_UP, {action})
 
 
 @pytest.mark.parametrize(
     ("told", "status", "in_flight"),
     [
         (COMING_UP, COMING_UP, set()),
-        (COMING_UP, COMING_UP, {"stop:1:30", "remove:1", "initialized:s", "resize"}),
-        (UNKNOWN, COMING_UP, {"create-sandbox"}),
-        (COMING_UP, RUNNING, {"start:side"}),
-        (COMING_UP, FAILED, {"start:side"}),
-        (RUNNING, RUNNING, {"start:app"}),
+        (COMING_UP, COMING_UP, OTHERS),
+        (UNKNOWN, COMING_UP, {CreateSandbox(0)}),
+        (COMING_UP, RUNNING, {START_SIDECAR}),
+        (COMING_UP, FAILED, {START_SIDECAR}),
+        (RUNNING, RUNNING, {START_APP}),
     ],
 )
-def test_everything_else_is_told_at_once(told: PodStatus, status: PodStatus, in_flight: set[str]) -> None:
+def test_everything_else_is_told_at_once(told: PodStatus, status: PodStatus, in_flight: set[Action]) -> None:
     assert not is_about_to_change(told, status, in_flight)
