@@ -140,7 +140,7 @@ def test_a_static_pod_waits_for_no_services(play: Any) -> None:
         spec = {"containers": [{"name": "app", "image": "app:1"}]}
         manifest = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "web"}, "spec": spec}
         (directory / "web.yaml").write_text(json.dumps(manifest))
-        node.config = replace(node.config, manifests=directory)
+        node.config = replace(node.config, pod_manifest_path=directory)
         await node.boot()
         await node.until("web-n1", node.is_ready)
         assert found == {"app#0": {}} and not way.open.is_set()

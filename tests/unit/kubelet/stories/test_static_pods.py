@@ -29,7 +29,7 @@ async def begin(node: Any, **files: str) -> Path:
     directory.mkdir()
     for name, text in files.items():
         (directory / f"{name}.yaml").write_text(text)
-    node.config = replace(node.config, manifests=directory)
+    node.config = replace(node.config, pod_manifest_path=directory)
     await node.boot()
     return directory
 
