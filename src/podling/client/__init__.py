@@ -1,1 +1,3 @@
-"""One typed client of the Kubernetes API over two transports, with informers and a work queue."""
+"""A typed client of the Kubernetes API over HTTPS or in process, with informers, a work queue and an event
+recorder.
+"""

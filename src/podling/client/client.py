@@ -1,9 +1,7 @@
 """The typed client: a verb and a type in, objects out, over any transport.
 
-Paths follow from the type's resource in `model.scheme`; errors are the server's Status, raised as
-StatusError.
-
-What a server serves, as it says itself: also kinds podling has no type for.
+Paths follow from the type's resource in `podling.model.scheme`; a server's Status is raised as StatusError.
+`served` asks discovery for all resources of a server, also those that podling has no type for.
 """
 
 from __future__ import annotations
@@ -25,7 +23,9 @@ T = TypeVar("T", bound=KubeObject)
 
 MERGE_PATCH = "application/merge-patch+json"
 KNOWN = {"fieldValidation": "Ignore"}
-"""What is sent is made from types: no server need look for fields it does not know, or that come twice."""
+"""The query `fieldValidation=Ignore`: bodies are made from types, so the server need not look for unknown or
+duplicate fields.
+"""
 
 
 class Listing(NamedTuple, Generic[T]):
@@ -84,9 +84,9 @@ class Client:
         label_selector: str = "",
         field_selector: str = "",
     ) -> AsyncIterator[Sequence[WatchEvent[T]]]:
-        """Changes after `resource_version`, grouped as they arrived, bookmarks included.
+        """Changes after `resource_version`, in groups as they arrived, bookmarks included.
 
-        Ends when the server ends it; raises StatusError with code 410 when the version is too old.
+        Ends when the server ends the watch. Raises StatusError 410 when the version is too old.
         """
         query = {
             "watch": "true",
@@ -106,12 +106,12 @@ class Client:
     async def create_subresource(
         self, owner: type[KubeObject], name: str, subresource: str, body: KubeObject
     ) -> None:
-        """POST to a subresource such as `binding` or `eviction`, in the namespace `body` is in."""
+        """POST to a subresource such as `binding` or `eviction`, in the namespace of `body`."""
         path = path_of(owner, body.metadata.namespace, name, subresource)
         await self._call("POST", path, KNOWN, json.encode(body))
 
     async def ask(self, owner: type[KubeObject], name: str, subresource: str, question: T) -> T:
-        """POST to a subresource that gives the question back with its answer, such as `token`."""
+        """POST to a subresource that answers with the object sent, its status filled in, such as `token`."""
         path = path_of(owner, question.metadata.namespace, name, subresource)
         return json.decode(await self._call("POST", path, KNOWN, json.encode(question)), type(question))
 
@@ -144,7 +144,8 @@ class Client:
         resource_version: str = "",
         propagation: str = "",
     ) -> None:
-        """`uid` and `resource_version` are what the object must still have: if not, 409."""
+        """With `uid` or `resource_version` as preconditions: StatusError 409 when the object does not have
+        them."""
         same = Preconditions(uid=uid or None, resource_version=resource_version or None)
         options = DeleteOptions(
             grace_period_seconds=grace_seconds,
@@ -154,7 +155,7 @@ class Client:
         await self._call("DELETE", path_of(type_, namespace, name), body=json.encode(options))
 
     async def list_metadata(self, path: str) -> Sequence[PartialObjectMetadata]:
-        """What is in any collection, known to the scheme or not."""
+        """The metadata of all objects of a collection, also of a type podling does not have."""
         found = _lists.decode(await self._call("GET", path))
         return [json.decode(item, PartialObjectMetadata) for item in found.items or []]
 
@@ -215,7 +216,7 @@ def _event(line: bytes, type_: type[T]) -> WatchEvent[T]:
 
 
 async def _lines(stream: AsyncGenerator[bytes, None]) -> AsyncGenerator[list[bytes], None]:
-    """The complete lines of each piece; what has not ended yet waits for the next."""
+    """The complete lines of each piece of `stream`; an incomplete line waits for the next piece."""
     rest = b""
     async with aclosing(stream):
         async for piece in stream:
@@ -225,7 +226,7 @@ async def _lines(stream: AsyncGenerator[bytes, None]) -> AsyncGenerator[list[byt
 
 
 class Served(NamedTuple):
-    """One resource of one group version. `root` is the path its group version is under."""
+    """A resource of a group version. `root` is the path of the group version."""
 
     root: str
     group: str
@@ -238,7 +239,7 @@ class Served(NamedTuple):
         return f"{self.plural}.{self.group}" if self.group else self.plural
 
     def path(self, namespace: str = "") -> str:
-        """Of its objects in a namespace, or of all."""
+        """The path of its objects in a namespace, or in all."""
         return (
             f"{self.root}/namespaces/{namespace}/{self.plural}" if namespace else f"{self.root}/{self.plural}"
         )
@@ -268,7 +269,7 @@ class _Groups(msgspec.Struct):
 
 
 async def served(client: Client) -> list[Served]:
-    """All resources, each in the version its group prefers; no subresources."""
+    """All resources of the server, each in the version its group prefers, without subresources."""
     groups = msgspec.json.decode(await client.raw("/apis"), type=_Groups).groups
     roots = [("", "/api/v1"), *((one.name, f"/apis/{one.preferred_version.group_version}") for one in groups)]
     return [

@@ -1,8 +1,8 @@
-"""Recording events: what a component says happened to an object, as `kubectl describe` shows it.
+"""The event recorder: writes Events about objects, as `kubectl describe` shows them.
 
-Saying an event never waits and never fails: it goes into one of a few bounded queues that `run()` empties at
-the same time; when the server is away for long the oldest unsaid ones are dropped. What is said of one object
-is said in order. The same thing said again raises the count of the event that stands.
+Recording never waits and never fails. An event goes into one of a few bounded queues, which `run()` empties
+in parallel; when the server is away for long, the oldest ones are dropped. Events about one object keep their
+order. The same event again raises the count of the existing one.
 """
 
 from __future__ import annotations
@@ -24,15 +24,17 @@ NORMAL = "Normal"
 WARNING = "Warning"
 
 LANES = 8
-"""Queues, and so events on their way at a time: storage writes them together."""
+"""Queues, and so events written at a time: the storage groups writes that come together."""
 QUEUE_LIMIT = 1000
-"""Events in each."""
+"""Events in each queue."""
 REMEMBERED = 4096
 BURST = 25
 REFILL = timedelta(minutes=5)
 RUN_ONCE = "spec.ephemeralContainers{"
-"""Field paths with a budget of their own. What runs only once repeats nothing, and its events tell who ran
-which image where (R-EPH-14): neither its pod's noise nor the debug containers before it may use them up."""
+"""Field paths with a budget of their own. A container that runs once repeats no event, and its events say who
+ran which image where (R-EPH-14): neither its pod's events nor those of earlier debug containers may use up
+that budget.
+"""
 
 log = logging.getLogger(__name__)
 
@@ -51,14 +53,15 @@ class _Standing(NamedTuple):
 
 
 class _Budget(NamedTuple):
-    """How many more events one object, or one debug container, may have: `BURST`, then one each `REFILL`."""
+    """How many more events one object, or one debug container, may have: `BURST`, then one more each `REFILL`
+    seconds."""
 
     left: float
     at: float
 
 
 class _Lane:
-    """What is to be said about some of the objects."""
+    """One of the queues; it has all events of its objects."""
 
     def __init__(self) -> None:
         self._queue: deque[_Said] = deque(maxlen=QUEUE_LIMIT)
@@ -76,7 +79,7 @@ class _Lane:
 
 
 class EventRecorder:
-    """Says events as `component` on `host`."""
+    """Records events as `component` on `host`."""
 
     def __init__(self, client: Client, clock: Clock, component: str, host: str = "") -> None:
         self._client = client
@@ -148,7 +151,7 @@ class EventRecorder:
         self._remember(key, _Standing(name, 1))
 
     def _stamp(self) -> int:
-        """Nanoseconds since the epoch, never the same twice: they tell the events of one object apart."""
+        """Nanoseconds since the epoch, never the same twice, for unique event names."""
         self._last_stamp = max(self._last_stamp + 1, int(self._clock.now().timestamp() * 1e9))
         return self._last_stamp
 

@@ -1,8 +1,8 @@
-"""Credentials that a program hands out (`users[].user.exec`, client.authentication.k8s.io/v1 and v1beta1).
+"""Credential plugins of a kubeconfig (`users[].user.exec`, client.authentication.k8s.io/v1 and v1beta1).
 
-The program is run when a credential is first needed, when the last one has expired, and when the server has
-answered 401; it is told what for in `KUBERNETES_EXEC_INFO`, and answers with an ExecCredential. Its standard
-input is closed to it, its standard error is podling's.
+The program runs when a credential is first needed, when the last one has expired, and after the server
+answered 401. It is told about the cluster in `KUBERNETES_EXEC_INFO` and answers with an ExecCredential. Its
+standard input is closed; its standard error is podling's.
 """
 
 from __future__ import annotations
@@ -26,15 +26,15 @@ from podling.model.time import Clock, parse_time
 GROUP = "client.authentication.k8s.io"
 VERSIONS = (f"{GROUP}/v1", f"{GROUP}/v1beta1")
 DEADLINE = 60.0
-"""Seconds the program has."""
+"""Seconds the program may take."""
 
 
 class PluginError(OSError):
-    """There is no credential to be had; names the program."""
+    """There is no credential; the message names the program."""
 
 
 class Plugin(msgspec.Struct, frozen=True):
-    """`cluster` is what the program is told of the cluster, None when it is not to be told."""
+    """`cluster` is the cluster information for the program, None without `provideClusterInfo`."""
 
     command: tuple[str, ...]
     env: Mapping[str, str]
@@ -75,7 +75,7 @@ class _Answer(msgspec.Struct, frozen=True, rename="camel"):
 
 
 def credential(answer: bytes, api_version: str) -> Credential:
-    """What the program has said. Raises ValueError."""
+    """The credential in the program's output. Raises ValueError."""
     said = msgspec.json.decode(answer, type=_Answer)
     if said.kind != "ExecCredential":
         raise ValueError(f'kind is "{said.kind}", not ExecCredential')
@@ -104,7 +104,7 @@ def _check(status: Credential) -> None:
 
 
 async def run(plugin: Plugin, deadline: float = DEADLINE) -> Credential:
-    """Raises PluginError."""
+    """Run the program; its credential. Raises PluginError."""
     name = plugin.command[0]
     try:
         async with asyncio.timeout(deadline):
@@ -133,8 +133,8 @@ async def _output(plugin: Plugin) -> bytes:
 
 
 def _begin(plugin: Plugin) -> subprocess.Popen[bytes]:
-    """In one step, as asyncio's own way is not: cancelled in the middle, that one leaves behind what the
-    program has begun by then."""
+    """Start the program in one step. asyncio's own way has several: cancelled in between, it leaves a program
+    that it has started."""
     return subprocess.Popen(
         plugin.command,
         env={**os.environ, **plugin.env, "KUBERNETES_EXEC_INFO": plugin.info()},
@@ -146,7 +146,7 @@ def _begin(plugin: Plugin) -> subprocess.Popen[bytes]:
 
 
 class ExecLogin:
-    """Whoever needs a credential while the program runs waits for that run."""
+    """A login by plugin. Callers that need a credential while the program runs wait for that run."""
 
     def __init__(self, plugin: Plugin, trust: Trust, clock: Clock) -> None:
         self._plugin = plugin

@@ -1,7 +1,7 @@
 """The transport over HTTPS, for any Kubernetes API server.
 
-A server that vanished must not be waited for: a request has a deadline, and a connection whose other end does
-not even acknowledge for a minute breaks, so that a watch on it begins again.
+A request has a deadline. A connection whose peer does not even acknowledge for a minute is closed, so that a
+watch on a server that vanished begins again.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from podling.model.errors import StatusError
 
 CONNECT_TIMEOUT = 10.0
 DEADLINE = 60.0
-"""Seconds for one exchange; Kubernetes' servers give up a request after as many."""
+"""Seconds for one exchange, as many as after which kube-apiserver gives up a request."""
 PROBES = {socket.TCP_KEEPIDLE: 30, socket.TCP_KEEPINTVL: 10, socket.TCP_KEEPCNT: 3}
 UNACKNOWLEDGED_MS = 60_000
 UNAUTHORIZED = 401
@@ -37,8 +37,8 @@ class _RequestOptions(TypedDict):
 
 
 class Wire(NamedTuple):
-    """What else a connection needs. `server_name` is that of the server's certificate where its address is
-    another; `proxy` is an http:// URL; `headers` go with every request."""
+    """Further properties of a connection. `server_name` is the name in the server's certificate if it differs
+    from the address; `proxy` is an http:// URL; `headers` go with every request."""
 
     server_name: str | None = None
     proxy: URL | None = None
@@ -50,8 +50,8 @@ PLAIN = Wire()
 
 
 class HttpsTransport:
-    """Keeps connections open between calls. A request that is answered 401 is sent once more when `login` has
-    something else to show: nothing was done for it. `deadline` is in seconds."""
+    """Keeps connections open between calls. A request answered 401 was not carried out, so it is sent once
+    more if `login` has another credential. `deadline` is in seconds."""
 
     def __init__(self, server: str, login: Login, wire: Wire = PLAIN, *, deadline: float = DEADLINE) -> None:
         self._server = server.rstrip("/")

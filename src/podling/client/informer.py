@@ -1,10 +1,9 @@
-"""A local copy of a collection, kept fresh by list and watch, that tells its subscribers what changed.
+"""Informers: a local copy of a collection, kept up to date by list and watch, that calls its subscribers with
+changes.
 
-Subscribers are called on the event loop, in order, with the old and the new object; they must only note what
-to do (put a key into a work queue, wake a worker), never do it. Every handler sees the objects that were
-there before it subscribed as additions.
-
-One informer a type, for all who look at the same objects.
+Subscribers are called on the event loop, in order, with the old and the new object. They must only note what
+to do (put a key into a work queue, wake a worker), never do it. A new subscriber gets the existing objects as
+additions. `Informers` has one informer for each type, shared by all that use it.
 """
 
 from __future__ import annotations
@@ -59,7 +58,7 @@ class Informer(Generic[T]):
         return self._objects.values()
 
     def has_seen(self, version: str) -> bool:
-        """Whether the objects are those of the resourceVersion `version`, or newer ones."""
+        """Whether the objects are as new as the resourceVersion `version`."""
         return bool(self._version) and int(self._version) >= int(version)
 
     def subscribe(self, handler: Handler[T]) -> None:
@@ -71,7 +70,8 @@ class Informer(Generic[T]):
         await self._synced.wait()
 
     async def run(self) -> None:
-        """List, then watch, for ever: a broken watch resumes where it stopped, a too old one lists again."""
+        """List, then watch, for ever. A broken watch resumes where it stopped; one that is too old (410)
+        lists again."""
         retry = RETRY.begin()
         while True:
             before = self._version
@@ -93,7 +93,7 @@ class Informer(Generic[T]):
             await asyncio.sleep(retry.next())
 
     async def _relist(self) -> str:
-        """The version the objects are now of."""
+        """List the objects; returns the list's resourceVersion."""
         listing = await self._client.list(
             self._type, self._namespace, label_selector=self._labels, field_selector=self._fields
         )
@@ -157,7 +157,7 @@ class Informers:
         return cast(Informer[T], self._by_type[type_])
 
     async def start(self, tasks: asyncio.TaskGroup) -> None:
-        """Run those that do not run yet; returns when all have their objects."""
+        """Run the informers that do not run yet; returns when all have synced."""
         for type_, informer in self._by_type.items():
             if type_ not in self._started:
                 self._started.add(type_)

@@ -1,15 +1,7 @@
-"""Reading and writing kubeconfig files (v1 Config): which server, whom to trust, who we are.
+"""Reading and writing kubeconfig files (v1 Config): the server, whom to trust, and the user's credentials.
 
-What kubectl refuses is refused, and so is what podling cannot do: by the name of its field, before anything
-is asked of a server. Relative paths start at the file's directory.
-
-Values of a kubeconfig's fields. Whatever is wrong with one is told with the field's name.
-
-The entries of a kubeconfig (v1 Config), as kubectl knows them.
-
-A field that is not here is refused by its name: what podling does not know it cannot do.
-
-How a user of a kubeconfig shows who it is: what kubectl takes, refuses and prefers.
+The structs have the fields that kubectl knows. What kubectl refuses is refused here, and so is a field that
+podling has no support for: by its name, before any request. Relative paths start at the file's directory.
 """
 
 from __future__ import annotations
@@ -36,14 +28,15 @@ from podling.model.time import Clock, SystemClock
 
 
 class FieldError(ValueError):
-    """A field that cannot be; names it."""
+    """A field has a value that cannot be used; the message names it."""
 
     def __init__(self, field: str, why: object) -> None:
         super().__init__(f"{field}: {why}")
 
 
 def pem(field: str, data: str, file: str, directory: Path) -> Pem:
-    """Of FIELD-data or FIELD, b"" when neither is given. Raises FieldError."""
+    """The PEM of the field `NAME-data` or else of the file in `NAME`; b"" when neither is set. Raises
+    FieldError."""
     if data and file:
         raise FieldError(field, f"{field}-data is given, too: only one can be")
     if file:
@@ -67,7 +60,7 @@ def http_url(field: str, text: str, schemes: tuple[str, ...]) -> URL:
 
 
 def header_value(field: str, text: str) -> str:
-    """What is sent as a header. Raises FieldError."""
+    """`text`, if it can be the value of an HTTP header. Raises FieldError."""
     if not text.isprintable():
         raise FieldError(field, "it has control characters in it")
     return text
@@ -127,11 +120,11 @@ class Context(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 CLUSTER_CONFIG = "client.authentication.k8s.io/exec"
-"""The extension of a cluster that is handed to the plugin."""
+"""The cluster's extension that is passed to the credential plugin."""
 
 
 def login_of(user: User, pair: Pair, cluster: Cluster, trust: Trust, directory: Path, clock: Clock) -> Login:
-    """Raises FieldError, and TlsError for certificates that cannot be used."""
+    """How `user` authenticates. Raises FieldError, and TlsError for certificates that cannot be used."""
     if user.auth_provider:
         raise FieldError("auth-provider", "not supported: use an exec plugin instead")
     if user.exec is not None:
@@ -141,7 +134,7 @@ def login_of(user: User, pair: Pair, cluster: Cluster, trust: Trust, directory: 
 
 
 def pair_of(user: User, directory: Path) -> Pair:
-    """Raises FieldError."""
+    """The user's client certificate and key. Raises FieldError."""
     certificate = pem("client-certificate", user.client_certificate_data, user.client_certificate, directory)
     key = pem("client-key", user.client_key_data, user.client_key, directory)
     if bool(certificate) != bool(key):
@@ -151,7 +144,7 @@ def pair_of(user: User, directory: Path) -> Pair:
 
 
 def impersonation(user: User) -> Iterator[tuple[str, str]]:
-    """The headers that name whom to act as. Raises FieldError."""
+    """The Impersonate- headers of the user. Raises FieldError."""
     given = {"as-uid": user.as_uid, "as-groups": user.as_groups, "as-user-extra": user.as_user_extra}
     for field in (field for field, value in given.items() if value and not user.as_user):
         raise FieldError(field, "missing beside it is as, the user to impersonate")
@@ -189,7 +182,7 @@ def _made(field: str, files: list[Path], make: Callable[[], str]) -> Reread[str]
 
 
 def _check_alone(user: User) -> None:
-    """Which of two credentials is shown should not be a matter of luck."""
+    """Raises FieldError for two credentials that exclude each other."""
     others = {
         "token": user.token,
         "tokenFile": user.token_file,
@@ -226,7 +219,7 @@ def _modes(api_version: str) -> tuple[str, ...]:
 
 
 def _program(given: Exec, directory: Path) -> str:
-    """A name without a slash is looked for on the PATH."""
+    """The program's path; a name without a slash is looked up in PATH."""
     if not given.command:
         raise FieldError("exec.command", "missing")
     command = str(directory / given.command) if "/" in given.command else given.command
@@ -256,12 +249,12 @@ _CLOCK = SystemClock()
 
 
 class KubeconfigError(Exception):
-    """The file cannot be used; the message names it and the field."""
+    """The file cannot be used; the message names the file and the field."""
 
 
 class Access(msgspec.Struct, frozen=True):
-    """What one context of a kubeconfig says. Certificates and keys are PEM, as they were when it was read;
-    what requests show is of `login`, which sees them change."""
+    """One context of a kubeconfig. Certificates and keys are PEM as they were when the file was read;
+    requests use `login`, which follows changes."""
 
     server: str
     certificate_authority: bytes
@@ -284,7 +277,7 @@ def write(
     client_certificate: bytes,
     client_key: bytes,
 ) -> None:
-    """Write a kubeconfig with one context called `name`, of PEMs; only its owner may read it."""
+    """Write a kubeconfig with one context called `name`, with inline PEM; only its owner may read it."""
     cluster = {"server": server, "certificate-authority-data": _encoded(certificate_authority)}
     user = {"client-certificate-data": _encoded(client_certificate), "client-key-data": _encoded(client_key)}
     document = {
@@ -303,7 +296,7 @@ def write(
 
 
 def read(path: Path, context: str = "", *, clock: Clock = _CLOCK) -> Access:
-    """What `context` of the file says, or its current context. Raises KubeconfigError."""
+    """The context named `context`, or the current one. Raises KubeconfigError."""
     try:
         document = yaml.safe_load(path.read_text())
     except (OSError, ValueError, yaml.YAMLError) as error:
@@ -361,7 +354,7 @@ def _entry(document: Mapping[str, Any], section: str, name: str, type_: type[T])
 
 
 def _given(value: object) -> object:
-    """Without fields that are null, which is as good as not given."""
+    """The document without null fields, which count as not set."""
     if not isinstance(value, dict):
         return {} if value is None else value
     return {name: _given(inner) for name, inner in value.items() if inner is not None}

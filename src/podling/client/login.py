@@ -1,6 +1,6 @@
-"""How a client shows who it is: a client certificate, an `Authorization` header, or both.
+"""How a client authenticates: with a client certificate, an `Authorization` header, or both.
 
-They may change while the client lives, so each request asks for them anew.
+Credentials may change while the client lives, so the transport asks for them before each request.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from podling.client.tls import Reread
 
 
 class Shown(NamedTuple):
-    """`authorization` is the value of the header, "" for none; `tls` trusts the server and has the client
-    certificate. Another context makes other connections."""
+    """The credentials of a request. `authorization` is the header's value, "" for none; `tls` has the trusted
+    authorities and the client certificate. Another `tls` object makes new connections."""
 
     authorization: str
     tls: ssl.SSLContext
@@ -23,16 +23,17 @@ class Shown(NamedTuple):
 
 class Login(Protocol):
     async def present(self) -> Shown:
-        """What to show now. Raises OSError when there is nothing to be had."""
+        """The current credentials. Raises OSError when there are none."""
         ...
 
     async def renew(self, refused: Shown) -> Shown | None:
-        """The server has answered 401 to `refused`: what else there is, None when nothing. Raises OSError."""
+        """Other credentials after the server answered 401 to `refused`; None when there are none. Raises
+        OSError."""
         ...
 
 
 class StandingLogin:
-    """Given once, or in files that are read again when they are replaced."""
+    """Credentials given once, or in files that are read again when they are replaced."""
 
     def __init__(self, tls: Reread[ssl.SSLContext], authorization: Reread[str]) -> None:
         self._tls = tls
@@ -47,19 +48,19 @@ class StandingLogin:
 
 
 def bearer(token: str) -> str:
-    """The header's value. Raises ValueError for what no header may have in it."""
+    """The header's value for a token. Raises ValueError for a token that no header may contain."""
     if not token.isprintable():
         raise ValueError("a token has no control characters in it")
     return f"Bearer {token}"
 
 
 def basic(user: str, password: str) -> str:
-    """The header's value (RFC 7617)."""
+    """The header's value for user and password (RFC 7617)."""
     return f"Basic {base64.b64encode(f'{user}:{password}'.encode()).decode()}"
 
 
 def bearer_in(file: Path) -> str:
-    """The header's value, of a file that has a token in it. Raises OSError or ValueError."""
+    """The header's value for the token in `file`. Raises OSError or ValueError."""
     token = file.read_text().strip()
     if not token:
         raise ValueError(f"{file} is empty")

@@ -1,11 +1,8 @@
-"""TLS as a client: whom it trusts and which certificate it shows, inline or in files that may be replaced.
+"""A client's TLS: whom it trusts and which certificate it shows, inline or in files that may be replaced.
 
-Errors speak of the fields of a kubeconfig, where all of this is written.
-
-What is made of files, and made again when they are replaced: certificates, keys, tokens.
-
-Whoever renews a credential replaces its file and tells nobody. So whoever is about to show one looks at the
-files first: that takes microseconds, and nothing needs to watch or to poll.
+Errors name the fields of a kubeconfig, where all of this is configured. `Reread` makes a value again when its
+files were replaced. It looks at the files at each use, which takes microseconds, so nothing has to watch or
+poll.
 """
 
 from __future__ import annotations
@@ -26,9 +23,9 @@ _Stamp = tuple[int, int, int] | None
 
 
 class Reread(Generic[T]):
-    """`make` reads `files`, and raises OSError or ValueError when nothing can be made of them: at first
-    whoever makes this hears of it, later what was made before stays in use. Certificate and key are two
-    files: between the two writes they do not fit."""
+    """The result of `make`, which reads `files` and raises OSError or ValueError. The first error is raised
+    to the caller; after a later one the previous value stays in use: certificate and key are two files, and
+    do not fit together between the two writes."""
 
     def __init__(self, files: Sequence[Path], make: Callable[[], T]) -> None:
         self._files = files
@@ -61,15 +58,16 @@ def _stamp(file: Path) -> _Stamp:
 
 
 Pem = bytes | Path
-"""Given inline, or as a file."""
+"""Inline bytes, or a file."""
 
 
 class TlsError(OSError):
-    """Nothing can be trusted or shown this way; names the field."""
+    """A certificate or authority cannot be used; the message names the field."""
 
 
 class Trust(NamedTuple):
-    """`authority` is the machine's when empty; `insecure` believes any server."""
+    """Whom to trust: the machine's authorities when `authority` is empty; `insecure` does not verify the
+    server."""
 
     authority: Pem = b""
     insecure: bool = False
@@ -83,13 +81,14 @@ class Pair(NamedTuple):
 
 
 def client_tls(trust: Trust, pair: Pair) -> Reread[ssl.SSLContext]:
-    """Another context when a file was replaced, so that connections are made anew. Raises TlsError."""
+    """A TLS context that is made anew when one of its files was replaced, so that new connections are made.
+    Raises TlsError."""
     files = [pem for pem in (trust.authority, *pair) if isinstance(pem, Path)]
     return Reread(files, partial(_context, trust, pair))
 
 
 def content(pem: Pem) -> bytes:
-    """Raises OSError."""
+    """The bytes of inline PEM or of its file. Raises OSError."""
     return pem.read_bytes() if isinstance(pem, Path) else pem
 
 
@@ -126,5 +125,5 @@ def _show(context: ssl.SSLContext, pair: Pair) -> None:
 
 
 def _no_passphrase() -> str:
-    """Without this, OpenSSL asks the terminal."""
+    """Without a callback, OpenSSL asks for the passphrase on the terminal."""
     raise TlsError("the key is encrypted, and there is no field for its passphrase")

@@ -1,8 +1,7 @@
-"""How a client reaches an API server: the promise kept by `https.py` and by the API server's in-process
-transport.
+"""The interface of a client's transport. `https.py` and the API server's in-process transport implement it.
 
-Paths, bodies and answers are those of HTTP, so that what works in one process works over the network, and
-nothing that reaches the server in-process passes by any step of its pipeline.
+Paths, bodies and answers are those of HTTP, so that what works in one process works over the network. A
+request in process takes every step of the API server's pipeline.
 """
 
 from __future__ import annotations

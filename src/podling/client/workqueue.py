@@ -1,11 +1,11 @@
 """A queue of keys for reconcilers: a key waits at most once, and is never worked on twice at the same time.
 
-A key added while it is being worked on is queued again when that work is done, so no change is missed and
-none is handled twice at once. `retry` is the one place that decides how long a failure waits.
+A key added while it is being worked on is queued again when that work is done, so no change is missed.
+`retry` is the one place that decides how long a failed key waits.
 
-Whatever a reconciler does, its keys cannot hold the loop: everybody else has a turn between two keys. A key
-that comes back again and again, because working on it adds it or because two controllers undo each other's
-work, is worked on `AT_ONCE` times and from then on `A_SECOND` times a second.
+No controller can hold the event loop: other tasks get a turn between two keys. A key that comes back again
+and again (its reconcile adds it, or two controllers undo each other's work) is worked on `AT_ONCE` times and
+from then on `A_SECOND` times a second.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class WorkQueue(Generic[K]):
         """Keys that were put back because they failed, ever."""
 
     def __len__(self) -> int:
-        """Keys that are ready to be worked on."""
+        """The number of keys that are ready to be worked on."""
         return len(self._ready)
 
     def add(self, key: K) -> None:
@@ -64,7 +64,7 @@ class WorkQueue(Generic[K]):
             self._wakeup.set()
 
     def add_after(self, key: K, seconds: float) -> None:
-        """Add `key` in `seconds`; an earlier time already set for it wins."""
+        """Add `key` in `seconds`; an earlier time that is already set for it stays."""
         loop = asyncio.get_running_loop()
         when = loop.time() + seconds
         if key in self._timers:
@@ -91,7 +91,7 @@ class WorkQueue(Generic[K]):
             self.add(key)
 
     def forget(self, key: K) -> None:
-        """The key's failures are over."""
+        """Reset the key's count of failures."""
         self._failures.pop(key, None)
 
     def retry(self, key: K) -> None:
@@ -106,7 +106,7 @@ class WorkQueue(Generic[K]):
         self._timers.clear()
 
     def _early(self, key: K) -> float:
-        """Seconds until it is this key's turn again."""
+        """Seconds until the key may be worked on again."""
         if key not in self._paid_until:
             return 0.0
         return self._paid_until[key] - (AT_ONCE - 1) / A_SECOND - asyncio.get_running_loop().time()
@@ -124,10 +124,11 @@ class WorkQueue(Generic[K]):
 
 
 async def work(queue: WorkQueue[K], reconcile: Callable[[K], Awaitable[None]], name: str) -> None:
-    """Reconcile keys for ever, one at a time. Run it several times over one queue for more at once.
+    """Reconcile keys for ever, one at a time. Run it several times on one queue to work in parallel.
 
-    A conflict is ordinary: the key is looked at again with fresher objects. Anything else is logged and
-    retried later; an error of the program itself must not end the controller for every other key.
+    After a conflict (409) the key is retried without a log line, since newer objects are on their way. Any
+    other error is logged, and the key is retried; a bug that shows with one key must not end the controller
+    for the others.
     """
     try:
         while True:

@@ -1,1 +1,3 @@
-"""Upgraded connections: codecs that take bytes and return events, and the one driver of sockets."""
+"""Upgraded HTTP connections (SPDY, WebSocket): parsers that take bytes and return events, and the driver of
+sockets.
+"""

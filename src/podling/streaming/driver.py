@@ -1,11 +1,11 @@
-"""What every protocol that owns a socket here has in common: waiting for room to write, holding back the
-peer, ending well, and telling the protocol it took the transport from (aiohttp's) that the connection is
-lost.
+"""`Driver`, the base of every protocol here that owns a socket, and `HangUpWatch`.
 
-Whether a peer that is held back is still there.
+A driver waits for room to write, pauses reading while the peer must wait, ends the connection in order, and
+forwards the loss of the connection to the protocol (aiohttp's) it took the transport from.
 
-A transport that does not read is not told of the end of its connection: a client that flooded a container's
-input and left would be kept for ever. The kernel knows, whatever lies unread before the end.
+A transport that does not read is not told of the end of its connection, so a client that flooded a
+container's input and left would be kept for ever. `HangUpWatch` asks the kernel with epoll, which reports the
+end whatever lies unread before it.
 """
 
 from __future__ import annotations
@@ -21,15 +21,14 @@ from contextlib import suppress
 from podling.streaming.wire import Disconnected
 
 HELD = 1.0
-"""Seconds a peer is held back before it is watched: most are released at once."""
+"""Seconds a peer is paused before `HangUpWatch` begins: most are resumed at once."""
 GRACE = 5.0
-"""Seconds after a hang-up in which what the peer had said may still be read."""
+"""Seconds after a hang-up in which data the peer had sent may still be read."""
 
 
 class HangUpWatch:
-    """From its making until `end`; `gone` is called once, if the peer hangs up and is not read from for a
-    while.
-    """
+    """Watches a connection from its creation until `end`. `gone` is called once, if the peer hangs up and its
+    data is not read for GRACE."""
 
     def __init__(self, transport: asyncio.BaseTransport, gone: Callable[[], None]) -> None:
         self._transport = transport
@@ -68,10 +67,10 @@ LINGER_SECONDS = 5.0
 
 
 class Driver(asyncio.Protocol):
-    """Is given its transport by a listener, or by whoever opened the connection for another protocol.
+    """An asyncio protocol. Its transport comes from a listener, or is taken over from another protocol.
 
-    `serves_client`: when the peer leaves, what it had said has lost its purpose. Of others, such as a runtime
-    whose command is done, the last words are to be read, however late.
+    With `serves_client`, data of a peer that has left is dropped: nobody waits for its effect. Of other
+    peers, such as a runtime whose command has ended, the last bytes are still read.
     """
 
     def __init__(self) -> None:
@@ -113,13 +112,14 @@ class Driver(asyncio.Protocol):
         self._full.clear()
 
     async def room(self) -> None:
-        """Returns once there is room to write. Raises Disconnected."""
+        """Returns when there is room to write. Raises Disconnected."""
         await self._room.wait()
         if self.lost:
             raise Disconnected("connection lost")
 
     async def stalled(self, seconds: float) -> None:
-        """Returns once the peer has taken nothing for that long of what waits for it, or is lost."""
+        """Returns when the peer has taken none of the unsent bytes for `seconds`, or the connection is
+        lost."""
         while not self.lost:
             await self._full.wait()
             waiting = self._untaken()
@@ -131,14 +131,14 @@ class Driver(asyncio.Protocol):
                 return
 
     def _untaken(self) -> int:
-        """Bytes said to the peer that have not reached it: the transport's, and the kernel's."""
+        """Bytes written that have not reached the peer: those in the transport and those in the kernel."""
         if self._transport is None or not self.usable:
             return 0
         queued = fcntl.ioctl(self._transport.get_extra_info("socket").fileno(), termios.TIOCOUTQ, bytes(4))
         return self._transport.get_write_buffer_size() + int.from_bytes(queued, sys.byteorder)
 
     def say(self, data: bytes) -> None:
-        """Writes at once, if there is still someone to write to."""
+        """Write at once; does nothing when the connection is closing."""
         if data and self._transport is not None and self.usable:
             self._transport.write(data)
 
@@ -147,13 +147,14 @@ class Driver(asyncio.Protocol):
             self._transport.writelines(chunks)
 
     def hold_peer(self) -> None:
-        """Stops reading, which the peer feels as a full socket. A client that leaves meanwhile is dropped."""
+        """Stop reading, so that the peer's writes block. A client that leaves meanwhile is dropped."""
         if self._transport is not None and self.usable:
             self._transport.pause_reading()
             if self.serves_client and self._held is None:
                 self._held = HangUpWatch(self._transport, self.drop)
 
     def release_peer(self) -> None:
+        """Read again."""
         self._end_watch()
         if self._transport is not None and self.usable:
             self._transport.resume_reading()
@@ -164,12 +165,12 @@ class Driver(asyncio.Protocol):
             self._held = None
 
     def close(self) -> None:
-        """Closes once everything written is sent."""
+        """Close once everything written is sent."""
         if self._transport is not None:
             self._transport.close()
 
     def drop(self) -> None:
-        """Ends the connection with no word, as if the network had failed."""
+        """Abort the connection, as if the network had failed."""
         if self._transport is not None and not self.lost:
             self._transport.abort()
 
@@ -178,20 +179,17 @@ class Driver(asyncio.Protocol):
             self._transport.set_write_buffer_limits(high)
 
     async def flushed(self) -> None:
-        """Returns once nothing is left unsent; drops a peer that does not take it in time."""
+        """Returns when nothing is left unsent; drops a peer that does not take it within FLUSH_SECONDS."""
         self._limit_unsent(0)
         await self._in_time(self._room, FLUSH_SECONDS)
 
     async def linger(self) -> None:
-        """Gives the peer time to close first: closing on bytes it still sends would reset the connection, and
-        the last bytes sent to it might be lost.
-        """
+        """Wait for the peer to close first, at most LINGER_SECONDS: closing while it still sends would reset
+        the connection, and the last bytes sent to it might be lost."""
         await self._in_time(self._lost, LINGER_SECONDS)
 
     async def gone(self) -> None:
-        """Returns once a connection that is being closed is; drops a peer that does not take the last
-        bytes.
-        """
+        """Returns when a closing connection is closed; drops a peer that does not take the last bytes."""
         await self._in_time(self._lost, FLUSH_SECONDS)
 
     async def _in_time(self, event: asyncio.Event, seconds: float) -> None:

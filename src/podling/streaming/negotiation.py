@@ -1,7 +1,8 @@
-"""Which protocol an upgrade request gets: SPDY with a `X-Stream-Protocol-Version`, or WebSocket with a
+"""Which protocol an upgrade request gets: SPDY with an `X-Stream-Protocol-Version`, or a WebSocket
 subprotocol.
 
-The client's first choice that is also served wins, as in Kubernetes. Pure; whoever answers writes the answer.
+The first protocol in the client's order that is also served is used, as in Kubernetes. Pure; the caller
+answers.
 """
 
 from __future__ import annotations
@@ -16,14 +17,14 @@ PROTOCOL_VERSION = "X-Stream-Protocol-Version"
 
 
 class RequestHeaders(Protocol):
-    """A multi-valued header map."""
+    """A multi-valued map of headers, such as aiohttp's."""
 
     def get(self, name: str, default: str, /) -> str: ...
     def getall(self, name: str, default: list[str], /) -> list[str]: ...
 
 
 class Accepted(NamedTuple):
-    """`protocol` is the stream protocol or WebSocket subprotocol; `headers` are those of the 101."""
+    """`protocol` is the stream protocol or WebSocket subprotocol; `headers` are those of the 101 answer."""
 
     protocol: str
     websocket: bool
@@ -31,7 +32,7 @@ class Accepted(NamedTuple):
 
 
 class Unacceptable(Exception):
-    """No upgrade: what to answer instead."""
+    """No upgrade; carries the answer to send instead."""
 
     def __init__(self, status: int, message: str, headers: Iterable[tuple[str, str]] = ()) -> None:
         super().__init__(message)

@@ -1,8 +1,8 @@
-"""The streams of one connection: what a wire says in bytes becomes streams to read and write.
+"""`Session`, a connection of many streams: it drives a socket with a `Wire`, and `Stream`s are read and
+written.
 
-Nothing here grows without bound. What has been received and not yet read is limited for the whole connection;
-beyond the limit the socket is not read, which the peer feels as TCP back-pressure. A write waits while the
-peer is slow.
+All buffers are bounded. Received bytes that nobody has read are limited for the whole connection; above the
+limit the socket is not read, which the peer feels as TCP back-pressure. A write waits while the peer is slow.
 """
 
 from __future__ import annotations
@@ -32,9 +32,8 @@ UNREAD_LOW = 64 * 1024
 
 
 class Stream:
-    """One half-closable stream. `ended` says that the peer closed its half: the end of input, not a lost
-    peer.
-    """
+    """One half-closable stream. `ended` says that the peer closed its half: end of input, not a lost
+    connection."""
 
     def __init__(self, session: Session, number: int, headers: Mapping[str, str]) -> None:
         self.number = number
@@ -49,11 +48,11 @@ class Stream:
 
     @property
     def done(self) -> bool:
-        """Nothing more will be said on it by either side."""
+        """Whether both sides have closed their halves."""
         return self._over and self._ended_here
 
     async def read(self) -> bytes:
-        """What has arrived, waiting for something to; empty when nothing more will."""
+        """Returns the bytes received, waiting for some; empty when the stream has ended."""
         while not self._chunks:
             if self._over:
                 return b""
@@ -69,12 +68,13 @@ class Stream:
         await self._session.send(self._session.wire.data(self.number, data))
 
     def end(self) -> None:
-        """Closes our half."""
+        """Half close: this side sends no more."""
         self._ended_here = True
         self._session.say(self._session.wire.end(self.number))
         self._session.forget_if_done(self)
 
     def reset(self) -> None:
+        """Close the stream both ways at once."""
         self._session.say(self._session.wire.reset(self.number))
         self.ignore()
         self._ended_here = True
@@ -82,13 +82,13 @@ class Stream:
         self._session.forget_if_done(self)
 
     def ignore(self) -> None:
-        """Drops what the peer sends, so that what nobody reads does not hold up the other streams."""
+        """Drop what the peer sends from now on, so that unread bytes do not hold up the other streams."""
         self._ignored = True
         unread, self._chunks = sum(map(len, self._chunks)), deque()
         self._session.was_read(unread)
 
     def arrived(self, data: bytes) -> int:
-        """Takes `data`; the number of bytes now waiting for a reader because of it."""
+        """Take received `data`; returns the number of bytes that wait for a reader because of it."""
         if self._ignored:
             return 0
         self._chunks.append(data)
@@ -96,13 +96,14 @@ class Stream:
         return len(data)
 
     def over(self, *, ended: bool = False) -> None:
+        """The connection or the stream has ended: readers and writers are woken."""
         if not self._over:
             self._over, self.ended = True, ended
             self._news.set()
 
 
 class Session(Driver):
-    """Drives one socket with one wire. `fault` is what the peer did wrong, if that is why it ended."""
+    """Drives one socket with one wire. `fault` is the peer's protocol error, if one ended the connection."""
 
     def __init__(self, wire: Wire) -> None:
         super().__init__()
@@ -181,7 +182,8 @@ class Session(Driver):
             self.hold_peer()
 
     def _overhear(self, event: Event) -> None:
-        """After our farewell only the peer's matters: then neither has anything left to say."""
+        """After our farewell only the peer's farewell matters: then neither side has anything left to
+        send."""
         if isinstance(event, Farewell):
             self.close()
 
@@ -205,7 +207,7 @@ class Session(Driver):
             self.close()
 
     async def accept(self) -> Stream | None:
-        """The next stream the peer opens; None when there will be no more."""
+        """The next stream the peer opens; None when it opens no more."""
         while not self._opened:
             if self.lost or self._deaf:
                 return None
@@ -214,11 +216,12 @@ class Session(Driver):
         return self._opened.popleft()
 
     def open(self, headers: Mapping[str, str]) -> Stream:
-        """A new stream; where all streams are open from the start, the one of these headers."""
+        """A new stream with these headers. Where the protocol has all streams open from the start, the one
+        with these headers."""
         return self.open_all(headers)[0]
 
     def open_all(self, *headers: Mapping[str, str]) -> list[Stream]:
-        """New streams, announced at once: a peer that waits for all of them is woken but once."""
+        """New streams, announced in one write, so that a peer that waits for all of them is woken once."""
         opened, said = [], []
         for named in headers:
             number, announced = self.wire.open(named)
@@ -237,7 +240,7 @@ class Session(Driver):
         self._answers.set()
 
     async def answered(self) -> None:
-        """Returns once the peer has taken or refused every stream opened here, or is lost."""
+        """Returns when the peer has accepted or refused every stream opened here, or is lost."""
         while self._unanswered and not self.lost:
             self._answers.clear()
             await self._answers.wait()
@@ -251,7 +254,7 @@ class Session(Driver):
             await self.room()
 
     async def finish(self) -> None:
-        """Says farewell, lets everything written arrive, and closes. Streams are over from now on."""
+        """Send the farewell, flush everything written, and close. All streams are over from now on."""
         self._stop_listening()
         self.release_peer()
         await self.flushed()

@@ -1,13 +1,10 @@
-"""Connections within this process: a pair of sockets where the network and its TLS would be.
+"""Socket pairs that connect a client and a server of this process, and TCP keepalive.
 
-Both ends are driven as those of any connection are, so what works here works over the network, back-pressure
-and sudden ends included.
+Both ends of a pair are driven as those of a TCP connection, so what works here works over the network, with
+back-pressure and sudden ends.
 
-Whether a silent peer is still there: asked by TCP itself, as often as Go's servers and clients ask, so
-that what Kubernetes would notice is noticed here.
-
-A peer that lost its network says no goodbye, and a shell or a follower of a quiet log may rightly be silent
-for hours. The kernel's own default would ask after two.
+Keepalive finds a peer that vanished without closing. It asks as often as Go's servers and clients do (the
+kernel's default is after two hours), because a shell or a follower of a quiet log may be silent for hours.
 """
 
 from __future__ import annotations
@@ -18,14 +15,14 @@ from asyncio.trsock import TransportSocket
 from collections.abc import Awaitable, Callable
 
 IDLE = 15
-"""Seconds of silence before the first question."""
+"""Seconds of silence before the first keepalive probe."""
 INTERVAL = 15
 QUESTIONS = 9
-"""Unanswered ones that make a peer lost."""
+"""Unanswered probes after which the peer counts as lost."""
 
 
 def keep_alive(connection: socket.socket | TransportSocket) -> None:
-    """Of a listener: for all that it will accept."""
+    """Enable keepalive. On a listener it holds for every connection it accepts."""
     if connection.family not in (socket.AF_INET, socket.AF_INET6):
         return
     connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
@@ -36,11 +33,11 @@ def keep_alive(connection: socket.socket | TransportSocket) -> None:
 
 Factory = Callable[[], asyncio.BaseProtocol]
 Connect = Callable[[Factory], Awaitable[asyncio.Transport]]
-"""Connects a client's protocol with a server of this process."""
+"""Connects a client's protocol to a server of this process."""
 
 
 async def connect_within(server: Factory, client: Factory) -> asyncio.Transport:
-    """The client's end."""
+    """Connect the two protocols by a socket pair; returns the client's transport."""
     loop = asyncio.get_running_loop()
     ours, theirs = socket.socketpair()
     try:

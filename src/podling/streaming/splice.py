@@ -1,5 +1,5 @@
-"""Two connections made one: what arrives on either is written to the other, unread, as fast as the slower
-takes it.
+"""`Splice`: joins two connections. Bytes that arrive on either are written to the other unparsed, as fast as
+the slower end takes them.
 """
 
 from __future__ import annotations
@@ -48,7 +48,8 @@ class Splice(Driver):
         self._other.close()
 
     async def done(self) -> None:
-        """Returns once both ends are closed. What is in flight to the end closed last is sent first."""
+        """Returns when both ends are closed. Bytes in flight to the end that is closed last are sent
+        first."""
         await self._over.wait()
         await self.gone()
         await self._other.gone()

@@ -1,4 +1,4 @@
-"""The server's side of an upgrade: answer 101 through aiohttp, then drive the connection ourselves."""
+"""The server's side of an upgrade: answer 101 through aiohttp, then take the transport over."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ from podling.streaming.wire import Disconnected
 
 
 class _Tail:
-    """Stands in for a WebSocket parser: what aiohttp had already read beyond the request is given to it."""
+    """Takes the place of aiohttp's WebSocket parser, to get the bytes that aiohttp had already read behind
+    the request."""
 
     def __init__(self) -> None:
         self.data = b""
@@ -30,9 +31,8 @@ class _Tail:
 async def taken_over(
     request: web.BaseRequest, headers: Mapping[str, str], driver: Driver
 ) -> AsyncIterator[web.StreamResponse]:
-    """The response to return from the handler. At the end of the block the connection is closed, if it is not
-    yet. Raises Disconnected.
-    """
+    """Yields the response to return from the handler, with the transport handed to `driver`. The connection
+    is closed at the end of the block. Raises Disconnected."""
     response = web.StreamResponse(status=101, headers=headers)
     response.force_close()
     await response.prepare(request)

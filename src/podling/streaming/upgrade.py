@@ -1,7 +1,8 @@
-"""The client's side of an HTTP/1.1 upgrade: ask, then either take the connection over or read why not.
+"""The client's side of an HTTP/1.1 upgrade: send the request, then take the connection over or read the
+refusal.
 
-One request on one fresh connection, so an HTTP client library, which is made to keep and share connections,
-is of no help here; the standard library parses the answer.
+It is one request on one fresh connection. HTTP client libraries keep and share connections and cannot give
+one away, so the standard library's `http.client` parses the answer.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ HEAD_END = b"\r\n\r\n"
 
 
 class Refused(Exception):
-    """The server answered, but did not upgrade."""
+    """The server answered without upgrading; carries status and body."""
 
     def __init__(self, status: int, headers: Message, body: bytes) -> None:
         super().__init__(f"{status}: {body.decode(errors='replace').strip()}")
@@ -34,7 +35,7 @@ class Refused(Exception):
 
 
 class Address(msgspec.Struct, frozen=True):
-    """`within` is the way to a server of this process, which needs no network."""
+    """A server. `within` connects to a server of this process without the network."""
 
     host: str
     port: int
@@ -54,7 +55,7 @@ class Address(msgspec.Struct, frozen=True):
 
 
 class Upgraded:
-    """A connection after 101. Nothing is read from it until it is handed to a protocol."""
+    """A connection after its 101. Nothing is read from it until `hand_to`."""
 
     def __init__(self, transport: asyncio.Transport, headers: Message, rest: bytes) -> None:
         self.headers = headers
@@ -83,7 +84,8 @@ def request_head(method: str, target: str, headers: Iterable[tuple[str, str]]) -
 
 
 async def upgrade(address: Address, request: bytes) -> Upgraded:
-    """Raises Refused, ProtocolError for an answer that is not HTTP, OSError when there is no connection."""
+    """Send `request` and take the connection over. Raises Refused, ProtocolError for an answer that is not
+    HTTP, OSError when there is no connection."""
     answer = _Answer()
     transport = await address.connect(lambda: answer)
     try:
@@ -95,9 +97,8 @@ async def upgrade(address: Address, request: bytes) -> Upgraded:
 
 
 class _Answer(asyncio.Protocol):
-    """Collects the answer. Reading stops with the head of a 101: what follows belongs to the next
-    protocol.
-    """
+    """Collects the answer. It stops reading after the head of a 101: the following bytes belong to the next
+    protocol."""
 
     def __init__(self) -> None:
         self.done: asyncio.Future[Upgraded] = asyncio.get_running_loop().create_future()
@@ -153,7 +154,7 @@ def parse_head(head: bytes) -> tuple[int, Message]:
 
 
 class _Bytes:
-    """As much of a socket as http.client wants."""
+    """The one method of a socket that http.client needs."""
 
     def __init__(self, data: bytes) -> None:
         self._data = data
@@ -163,7 +164,7 @@ class _Bytes:
 
 
 def parse_body(answer: bytes, *, at_end: bool) -> bytes | None:
-    """The body of a whole answer, whichever way its length is told; None while it is not all there."""
+    """The body of a complete answer, however its length is given; None while it is incomplete."""
     response = http.client.HTTPResponse(_Bytes(answer))  # type: ignore[arg-type]
     try:
         response.begin()

@@ -1,10 +1,8 @@
-"""The promise every stream protocol keeps: bytes in, events out, many half-closable streams on one
-connection.
+"""The interface of every stream protocol: bytes in, events out, many half-closable streams on one connection.
 
-SPDY, Kubernetes' WebSocket channels, SPDY tunnelled in WebSocket and WebSocket port-forward differ only
-behind this promise. A wire does no I/O: `session.py` feeds it and writes what it returns.
-
-What can go wrong with a stream, and whose fault it is.
+SPDY, Kubernetes' WebSocket channels, SPDY tunnelled in WebSocket and WebSocket port-forward implement it. A
+wire does no I/O: `session.py` feeds it bytes and writes what it returns. The errors say which side failed:
+ProtocolError is the peer's fault, Disconnected the network's.
 """
 
 from __future__ import annotations
@@ -14,17 +12,17 @@ from typing import NamedTuple, Protocol
 
 
 class ProtocolError(Exception):
-    """The peer said something its protocol does not allow. The only error a codec raises, whatever the
-    bytes.
-    """
+    """The peer violated its protocol. The only error that a parser raises, whatever the bytes are."""
 
 
 class Disconnected(ConnectionError):
-    """The connection is gone; nothing more can be said on it."""
+    """The connection is lost: nothing more can be sent."""
 
 
 Chunks = tuple[bytes, ...]
-"""Bytes to write one after the other, unjoined so that a payload is not copied to get its header."""
+"""Bytes to write one after the other. They are not joined, so that a payload is not copied to get its
+header.
+"""
 
 
 class Opened(NamedTuple):
@@ -35,7 +33,7 @@ class Opened(NamedTuple):
 
 
 class Answered(NamedTuple):
-    """The peer has taken a stream that was opened here."""
+    """The peer has accepted a stream that was opened here."""
 
     stream: int
 
@@ -52,19 +50,20 @@ class Ended(NamedTuple):
 
 
 class Reset(NamedTuple):
-    """The peer dropped this stream, both ways. What it sent before still counts; it is no end of input."""
+    """The peer closed this stream both ways. What it sent before is still valid, but this is no end of
+    input."""
 
     stream: int
 
 
 class Answer(NamedTuple):
-    """Bytes the protocol owes the peer at once, such as the reply to a ping."""
+    """Bytes to send to the peer at once, such as the reply to a ping."""
 
     data: bytes
 
 
 class Farewell(NamedTuple):
-    """The peer opens no more streams; with `final`, it says nothing more at all and waits for the close."""
+    """The peer opens no more streams. With `final` it sends nothing more at all and waits for the close."""
 
     final: bool
 
@@ -76,17 +75,16 @@ class Wire(Protocol):
     """One side of one connection."""
 
     def start(self) -> list[Event]:
-        """What holds before a byte has arrived: streams open from the start, and what this side says
-        first.
-        """
+        """The events before the first byte (streams that are open from the start) and what this side sends
+        first."""
         ...
 
     def receive(self, data: bytes) -> list[Event]:
-        """Raises ProtocolError; then nothing more may be asked of this wire but `farewell`."""
+        """The events in `data`. Raises ProtocolError; then only `farewell` may still be called."""
         ...
 
     def open(self, headers: Mapping[str, str]) -> tuple[int, bytes]:
-        """A new stream's id, and the bytes that announce it."""
+        """The id of a new stream, and the bytes that announce it."""
         ...
 
     def data(self, stream: int, data: bytes) -> Chunks: ...

@@ -1,8 +1,8 @@
-"""One side of a SPDY/3.1 connection as a wire: which streams there are, and what each may still say.
+"""`SpdyWire`: one side of a SPDY/3.1 connection, with its streams and what each may still send.
 
-Kubernetes' SPDY has no flow control of its own: spdystream neither sends nor heeds WINDOW_UPDATE, a slow
-reader is felt through TCP. So does this. New streams are answered at once; settings, and bytes for streams
-already gone, are passed over.
+Kubernetes' SPDY has no flow control of its own: spdystream neither sends nor reads WINDOW_UPDATE, and a slow
+reader is felt through TCP. It is the same here. New streams are answered at once; SETTINGS and data for
+streams that are already closed are ignored.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ MAX_STREAMS = 2000
 
 
 class State(Enum):
-    """Who may still send on a stream. A closed stream is not kept."""
+    """Which sides may still send on a stream. A closed stream is removed."""
 
     OPEN = "open"
     ENDED_HERE = "ended here"
@@ -121,7 +121,8 @@ class SpdyWire:
         return [Reset(frame.first)] if self._streams.pop(frame.first, None) else []
 
     def _pinged(self, frame: Control) -> list[Event]:
-        """A ping of the peer comes back to it; an answer to one of ours has our parity."""
+        """Answer the peer's ping with the same frame. An answer to one of our pings has our parity and is
+        ignored."""
         ours = frame.first % 2 == self._ours
         return [] if ours else [Answer(frames.numbered(Type.PING, frame.first))]
 
@@ -150,7 +151,8 @@ class SpdyWire:
         return frames.reset(stream, ResetStatus.CANCEL) if known else b""
 
     def farewell(self) -> bytes:
-        """Every stream still open is reset: spdystream closes a connection only when it has none left."""
+        """GOAWAY and a reset of every open stream: spdystream closes a connection only when it has no stream
+        left."""
         resets = b"".join(frames.reset(stream, ResetStatus.CANCEL) for stream in self._streams)
         self._streams.clear()
         return resets + frames.goaway(self._last_opened)

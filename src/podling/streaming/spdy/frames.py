@@ -1,5 +1,7 @@
-"""SPDY/3.1 frames as they lie on the wire. Control frames are read whole, data frames piece by piece as they
-arrive, so that a frame of 16 MiB needs no 16 MiB of memory.
+"""SPDY/3.1 frames: reading them from bytes and writing them.
+
+Control frames are read whole. Data frames are read piece by piece as they arrive, so that a frame of 16 MiB
+does not need 16 MiB of memory.
 """
 
 from __future__ import annotations
@@ -58,7 +60,7 @@ class Control(NamedTuple):
 
 
 class DataPiece(NamedTuple):
-    """Some bytes of a data frame; `fin` comes with the last of them."""
+    """Some bytes of a data frame; `fin` is set on the last of them, if the frame ends the stream."""
 
     stream: int
     data: bytes
@@ -90,7 +92,7 @@ def goaway(last_stream: int) -> bytes:
 
 
 class FrameReader:
-    """Cuts bytes into frames. Raises ProtocolError for what cannot be a frame of SPDY/3.1."""
+    """Cuts bytes into frames. Raises ProtocolError for bytes that are no SPDY/3.1."""
 
     def __init__(self) -> None:
         self._buffer = b""

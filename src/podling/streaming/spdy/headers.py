@@ -1,4 +1,4 @@
-"""SPDY/3.1 header blocks: name/value pairs, deflated in one zlib stream per direction that lasts the
+"""SPDY/3.1 header blocks: name/value pairs, compressed by one zlib stream per direction for the whole
 connection.
 
 The preset dictionary is a constant of the protocol (SPDY/3 draft, section 2.6.10.1): words with their lengths

@@ -1,10 +1,10 @@
-"""Kubernetes' remote-command channels: each WebSocket message begins with the number of the stream it belongs
-to.
+"""`ChannelWire`: Kubernetes' remote-command subprotocols, where each message begins with the number of its
+channel.
 
 All channels are open from the start, as if the peer had opened a SPDY stream of that `streamtype`. Only v5
-has a word for half close: a message on channel 255 naming the channel. In the base64 forms the number is a
-digit and the rest base64 text. Messages for channels this side only writes, or that do not exist, are passed
-over, as Kubernetes does.
+has a half close: a message on channel 255 that names the channel. In the base64 subprotocols the number is a
+digit and the rest is base64 text. Messages for channels that this side only writes, or that do not exist, are
+ignored, as in Kubernetes.
 """
 
 from __future__ import annotations
@@ -26,7 +26,8 @@ MAX_TEXT = 1024 * 1024
 
 
 class Subprotocol(NamedTuple):
-    """`status` is how the error channel speaks: JSON Status, or plain text and nothing on success."""
+    """A subprotocol. `status` is the format of the error channel: JSON Status, or plain text and nothing on
+    success."""
 
     name: str
     text: bool = False
@@ -48,9 +49,8 @@ SUBPROTOCOLS = {
 
 
 class ChannelWire:
-    """`greeting` names the stream on which a server says at once, with an empty message, that it is there;
-    `readable` are the channels to listen to, if they are not those of remote commands.
-    """
+    """`greeting` names the stream on which a server sends an empty message at once; `readable` are the
+    channels to read, if they are not those of remote commands."""
 
     def __init__(
         self,

@@ -1,7 +1,7 @@
-"""RFC 6455 as messages in pieces. Reading and masking is wsproto's; a server's frames, never masked, are only
-headed here, so that their payload is not copied.
+"""`WebSocketCodec`: RFC 6455, with messages in pieces as they arrive.
 
-Pieces come as they arrive, whatever the size of their message; pings and closes are answered, not shown.
+wsproto parses and masks. A server's frames, which are never masked, get only their heads from here, so that
+the payload is not copied. Pings and closes are answered and not shown.
 """
 
 from __future__ import annotations
@@ -19,7 +19,8 @@ _GUID = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11"
 
 
 class Piece(NamedTuple):
-    """Some bytes of a message (text as UTF-8); `first` begins one, `last` completes it."""
+    """Some bytes of a message (text as UTF-8); `first` is set on the first piece of a message, `last` on its
+    last."""
 
     data: bytes
     first: bool

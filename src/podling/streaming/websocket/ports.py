@@ -1,7 +1,7 @@
-"""Port-forward over WebSocket channels: two channels a port, 2i for its data and 2i+1 for what went wrong.
+"""`PortWire`: port-forward over WebSocket, with two channels for each port, 2i for data and 2i+1 for errors.
 
 The server's first message on each channel is the port, as two bytes, least significant first. There is one
-connection a port and no half close: it lasts as long as the WebSocket.
+connection for each port and no half close: the port's connection lasts as long as the WebSocket.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""SPDY/3.1 tunnelled in WebSocket (`SPDY/3.1+portforward.k8s.io`): the binary messages, put together, are
-SPDY's bytes.
+"""`TunnelWire`: SPDY/3.1 tunnelled in WebSocket (`SPDY/3.1+portforward.k8s.io`). The payload of the binary
+messages, concatenated, is SPDY.
 """
 
 from __future__ import annotations
