@@ -1,1 +1,1 @@
-"""Which node a pod runs on: pure filters and scores, and the loop that binds."""
+"""Chooses a node for each pod: pure filters and scores, and the loop that binds."""

@@ -1,14 +1,11 @@
-"""All the scheduler knows of the cluster: nodes, the pods on them (assumed ones too), and what was promised.
+"""The scheduler's view of the cluster: nodes, the pods on them (assumed ones too), and nominated pods.
 
-It is changed by the informers' events and by the scheduler's own decisions, always between two decisions and
-never during one.
+The informers' events and the scheduler's own decisions change it, between two decisions and never during one.
 
-How many pods of each node a question is about, kept as pods come and go, so that no pod to be scheduled
-makes the scheduler look at all others. Pure.
-
-`PodCounts` answers "how many of these pods run on each node", `TermHolders` "where do pods run that said this
-about others". Both keep counts by node, not by topology domain: labels of nodes may change, and each question
-has its own opinion which nodes count.
+`PodCounts` answers "how many of these pods run on each node", `TermHolders` "where do pods run that have this
+(anti-)affinity term". Both are kept up to date as pods come and go, so that scheduling a pod does not look at
+all other pods. They count by node and not by topology domain, because labels of nodes may change and each
+question decides by itself which nodes count.
 """
 
 from __future__ import annotations
@@ -22,7 +19,9 @@ from podling.model.types.pod import Pod
 from podling.scheduler.info import Labels, NamespaceLabels, NodeInfo, PodInfo, PodSet, PodTerm
 
 REMEMBERED = 512
-"""Questions whose answers are kept; the one not asked for longest is forgotten, and counted anew if asked."""
+"""Questions whose counts are kept; the one not asked for longest is dropped, and counted anew when asked
+again.
+"""
 
 ByNode = Mapping[str, int]
 """Node name → count, without zeros."""
@@ -31,13 +30,13 @@ T = TypeVar("T", PodTerm, tuple[PodTerm, int])
 
 
 class PodCounts:
-    """A question is a tuple of pod sets: the pods in all of them are counted."""
+    """Counts pods by node. A question is a tuple of pod sets: it counts the pods that are in all of them."""
 
     def __init__(self) -> None:
         self._answers: OrderedDict[tuple[PodSet, ...], dict[str, int]] = OrderedDict()
 
     def of(self, sets: tuple[PodSet, ...], placed: Iterable[tuple[str, PodInfo]]) -> ByNode:
-        """`placed` is every pod with its node, looked at only when the question is new."""
+        """The counts for `sets`. `placed` is every pod with its node, read only when the question is new."""
         known = self._answers.get(sets)
         if known is None:
             known = self._answers[sets] = {}
@@ -57,7 +56,7 @@ class PodCounts:
 
 
 class TermHolders(Generic[T]):
-    """Where pods run that hold a term, for each different term."""
+    """For each different term, the nodes of the pods that have it."""
 
     def __init__(self, held: Callable[[PodInfo], Iterable[T]]) -> None:
         self._held: Callable[[PodInfo], Iterable[T]] = held
@@ -85,7 +84,7 @@ def holders_of_attraction() -> TermHolders[tuple[PodTerm, int]]:
 def about(
     holders: TermHolders[PodTerm], pod: Pod, namespaces: NamespaceLabels
 ) -> Iterator[tuple[PodTerm, ByNode]]:
-    """The held terms that mean `pod`."""
+    """The held terms that select `pod`."""
     for term, nodes in holders.items():
         if term.means(pod, namespaces):
             yield term, nodes
@@ -119,7 +118,7 @@ class Cluster:
         """Image → how many nodes have it."""
 
     def put_node(self, node: Node) -> NodeInfo:
-        """A new node has the pods that were bound to it before it was heard of."""
+        """Add or replace a node. A new node gets the pods that were bound to it before it was known."""
         name = node.metadata.name
         info = self.nodes.get(name)
         if info is not None:
@@ -139,7 +138,7 @@ class Cluster:
             self._have(gone.images, -1)
 
     def pod(self, uid: str) -> PodInfo | None:
-        """As it runs on its node, or is assumed to."""
+        """The pod as it runs on its node, or is assumed to; None when it is on none."""
         return self._pods.get(self._node_of.get(uid, ""), {}).get(uid)
 
     def node_of(self, uid: str) -> str:
@@ -169,7 +168,8 @@ class Cluster:
         return self._counts.of(sets, self._placed())
 
     def nominate(self, pod: PodInfo, node: str) -> None:
-        """`node` is promised to `pod`, which is waiting for room there; none of them when it is empty."""
+        """Record `pod`, which waits for room, as nominated to `node`; an empty `node` removes its
+        nomination."""
         before = self._nomination_of.pop(pod.uid, None)
         if before is not None:
             del self.nominated[before][pod.uid]
@@ -200,9 +200,8 @@ class Cluster:
 
 
 def domains(counts: ByNode, nodes: Mapping[str, NodeInfo], key: str) -> dict[str, int]:
-    """The counts by the value nodes have for the topology key; nodes without the key are left out, and those
-    that are gone while their pods are still there.
-    """
+    """The counts by the nodes' values of the topology key. Nodes without the key, and nodes that were deleted
+    while their pods still exist, are left out."""
     found: dict[str, int] = {}
     for name, count in counts.items():
         node = nodes.get(name)

@@ -1,9 +1,8 @@
-"""Where a pod goes, or why it goes nowhere. Pure: reads the cluster as it is and changes nothing.
+"""Which node a pod gets, or why none. Pure: it reads the cluster and changes nothing.
 
-What each node answered to a pod of some shape, kept until the node changes.
-
-Pods come in herds: one workload's pods ask every node the same question, and between two of them one node has
-changed. Only what a node answers by itself is kept; what depends on the cluster is asked each time.
+`Evaluations` keeps what each node answered to pods of one shape until the node changes: the pods of one
+workload ask every node the same question, and between two of them one node has changed. Only answers of a
+node by itself are kept; what depends on the cluster is computed each time.
 """
 
 from __future__ import annotations
@@ -23,11 +22,11 @@ from podling.scheduler.score import Rating, best, rate
 from podling.scheduler.topology_spread import spread_state
 
 SHAPES = 64
-"""Shapes remembered; the one not seen for longest is forgotten."""
+"""Pod shapes whose evaluations are kept; the one not seen for longest is dropped."""
 
 
 class Evaluation(NamedTuple):
-    """Either a refusal or a rating, true of the node as long as it has this generation."""
+    """A node's refusal or its rating, valid as long as the node has this generation."""
 
     generation: int
     refusal: Refusal | None
@@ -39,7 +38,7 @@ class Evaluations:
         self._shapes: OrderedDict[Hashable, dict[str, Evaluation]] = OrderedDict()
 
     def of(self, pod: PodInfo, nodes: Mapping[str, NodeInfo]) -> Iterator[tuple[NodeInfo, Evaluation]]:
-        """Of every node, in order."""
+        """The evaluations of `pod` by all `nodes`, in order."""
         known = self._remembered(pod.shape())
         if len(known) > len(nodes):
             for gone in known.keys() - nodes.keys():
@@ -67,7 +66,7 @@ def evaluate(pod: PodInfo, node: NodeInfo) -> Evaluation:
 
 
 class ClusterFilter(Protocol):
-    """A filter that looks at the whole cluster, for one pod."""
+    """A filter that depends on the whole cluster, prepared for one pod."""
 
     def refuse(self, node: NodeInfo) -> Refusal | None: ...
 
@@ -77,20 +76,20 @@ class ClusterFilter(Protocol):
 
 
 class Decision(msgspec.Struct, frozen=True):
-    """`node` is None when every node is among the `refusals`."""
+    """The chosen node, or None with the refusal of every node."""
 
     node: NodeInfo | None
     refusals: Mapping[str, Refusal] = msgspec.field(default_factory=dict)
 
 
 class Cycle(msgspec.Struct, frozen=True):
-    """One pod and what stands against it in the cluster: asked about each node, and what if."""
+    """One pod to be scheduled and its cluster filters."""
 
     pod: PodInfo
     filters: tuple[ClusterFilter, ...]
 
     def refuse(self, node: NodeInfo) -> Refusal | None:
-        """By the cluster alone; what the node itself says is asked before."""
+        """The first refusal of the cluster filters. The node's own filters are asked before."""
         for check in self.filters:
             refusal = check.refuse(node)
             if refusal is not None:
@@ -106,7 +105,7 @@ class Cycle(msgspec.Struct, frozen=True):
 
 
 class WhatIf:
-    """One node on which pods are tried, apart from the cluster."""
+    """One node on which pods are added and removed to see what would fit, without changing the cluster."""
 
     def __init__(self, cycle: Cycle, node: NodeInfo) -> None:
         self._cycle, self._node = cycle.clone(), node.clone()
@@ -129,7 +128,7 @@ def cycle_of(pod: PodInfo, cluster: Cluster) -> Cycle:
 
 
 def decide(pod: PodInfo, cluster: Cluster, evaluations: Evaluations) -> Decision:
-    """The node the pod was promised if it fits there, else the best."""
+    """The node that the pod is nominated to if it fits there, else the best one."""
     cycle = cycle_of(pod, cluster)
     promised = cluster.nomination_of(pod.uid)
     refusals: dict[str, Refusal] = {}
@@ -149,7 +148,8 @@ def decide(pod: PodInfo, cluster: Cluster, evaluations: Evaluations) -> Decision
 
 
 def refuse_in_cluster(cycle: Cycle, node: NodeInfo, cluster: Cluster) -> Refusal | None:
-    """Also when the pods that were promised room there, and matter as much, have come."""
+    """As `Cycle.refuse`, and also when the pods nominated to the node, of the same or higher priority, are
+    counted on it."""
     refusal = cycle.refuse(node)
     if refusal is not None:
         return refusal
@@ -163,7 +163,7 @@ def refuse_in_cluster(cycle: Cycle, node: NodeInfo, cluster: Cluster) -> Refusal
 
 
 def promised_before(pod: PodInfo, node: NodeInfo, cluster: Cluster) -> list[PodInfo]:
-    """Who was promised room on the node and is no less important than `pod`."""
+    """The pods nominated to the node whose priority is not lower than that of `pod`."""
     promised = cluster.nominated.get(node.name)
     if not promised:
         return []

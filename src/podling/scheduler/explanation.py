@@ -1,4 +1,4 @@
-"""What FailedScheduling and the PodScheduled condition say. Pure."""
+"""The messages of the FailedScheduling event and of the PodScheduled condition. Pure."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ NO_NODES = "no nodes available to schedule pods"
 
 
 def explain(nodes: int, refusals: Iterable[Refusal], preemption: str = "") -> str:
-    """Reasons with the number of nodes each holds for, in order of their text."""
+    """`0/N nodes are available: …`: each reason with its number of nodes, in order of the text."""
     if not nodes:
         return NO_NODES
     told = _counted(nodes, Counter(reason for refusal in refusals for reason in refusal.reasons))
@@ -20,7 +20,8 @@ def explain(nodes: int, refusals: Iterable[Refusal], preemption: str = "") -> st
 
 
 def explain_preemption(nodes: int, refusals: Iterable[Refusal]) -> str:
-    """`refusals` are of the nodes that were looked at; on the others preemption cannot help."""
+    """The part of the message about preemption. `refusals` are of the nodes that were tried; on all other
+    nodes preemption cannot help."""
     looked_at = list(refusals)
     reasons = Counter(reason for refusal in looked_at for reason in refusal.reasons)
     if nodes > len(looked_at):

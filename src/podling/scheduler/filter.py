@@ -1,7 +1,7 @@
-"""Whether one node, looked at by itself, can take a pod. Pure.
+"""Whether one node by itself can take a pod. Pure.
 
-The filters stand in the order upstream runs them; the first that objects speaks for the node. Those that look
-at the whole cluster come after them: `topology_spread.py` and `pod_affinity.py`.
+The filters are in kube-scheduler's order, and the first refusal is the node's. The filters that depend on the
+whole cluster come after them: `topology_spread.py` and `pod_affinity.py`.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _CORDON = Taint(key=UNSCHEDULABLE, effect=NO_SCHEDULE)
 
 
 def refuse(pod: PodInfo, node: NodeInfo) -> Refusal | None:
-    """Why the node cannot take the pod; None when nothing about the node itself speaks against it."""
+    """Why the node cannot take the pod; None when no filter of the node alone refuses it."""
     for check in FILTERS:
         refusal = check(pod, node)
         if refusal is not None:
@@ -38,7 +38,7 @@ def refuse(pod: PodInfo, node: NodeInfo) -> Refusal | None:
 
 
 def pinned(pod: PodInfo, node: NodeInfo) -> Refusal | None:
-    """A pod that names its nodes is not even tried on others."""
+    """A pod whose required affinity names its nodes is not tried on others (NodeAffinity's PreFilter)."""
     named = named_nodes(pod.pod.spec)
     if named is None or node.name in named:
         return None
@@ -76,7 +76,7 @@ def host_ports(pod: PodInfo, node: NodeInfo) -> Refusal | None:
 
 
 def resources(pod: PodInfo, node: NodeInfo) -> Refusal | None:
-    """Final when the node would be too small even if it were empty."""
+    """NodeResourcesFit. The refusal is final if the node would be too small even when empty."""
     short = tuple(node.shortages(pod))
     if not short:
         return None

@@ -1,11 +1,8 @@
-"""What the scheduler knows of one node: the node, what runs there, and what is still free. Pure.
+"""Nodes and pods as the scheduler sees them, computed once when they change. Pure.
 
-What a pod says about other pods, ready to be asked: affinity terms and spread constraints. Pure.
-
-Terms are values: two pods of one workload have equal terms, so that what is counted for one is counted for
-all.
-
-A pod as the scheduler sees it: what it asks for, worked out once. Pure.
+`NodeInfo` is a node, its pods and what is still free. `PodInfo` is a pod with its effective requests, host
+ports, and what it asks about other pods: affinity terms (`PodTerm`) and spread constraints (`Spread`). Terms
+are values: two pods of one workload have equal terms, so what is counted for one serves all.
 """
 
 from __future__ import annotations
@@ -33,11 +30,13 @@ NamespaceLabels = Mapping[str, Labels]
 """Namespace → its labels."""
 
 HARD_AFFINITY_WEIGHT = 1
-"""What a required affinity of a running pod is worth to one it would like beside it."""
+"""The score that a running pod's required affinity gives to a node for a pod that it selects
+(hardPodAffinityWeight).
+"""
 
 
 class PodSet(msgspec.Struct, frozen=True):
-    """The pods of `namespaces` that `selector` selects; with `staying`, only those not being deleted."""
+    """The pods of `namespaces` that `selector` selects; with `staying`, without those being deleted."""
 
     namespaces: frozenset[str]
     selector: Selector
@@ -51,9 +50,8 @@ class PodSet(msgspec.Struct, frozen=True):
 
 
 class PodTerm(msgspec.Struct, frozen=True):
-    """Pods that `selector` selects, in `namespaces` or those that `namespace_selector` selects, in one domain
-    of `topology_key`.
-    """
+    """A PodAffinityTerm: the pods that `selector` selects, in `namespaces` or in those that
+    `namespace_selector` selects, in one domain of `topology_key`."""
 
     topology_key: str
     selector: Selector
@@ -69,7 +67,7 @@ class PodTerm(msgspec.Struct, frozen=True):
         )
 
     def pods(self, namespaces: NamespaceLabels) -> PodSet:
-        """With the namespaces that are there now."""
+        """The selected pods, with the namespaces that exist now."""
         if self.namespace_selector.nothing:
             return PodSet(self.namespaces, self.selector)
         chosen = (name for name, labels in namespaces.items() if self.namespace_selector.matches(labels))
@@ -77,14 +75,15 @@ class PodTerm(msgspec.Struct, frozen=True):
 
 
 class PodTerms(msgspec.Struct, frozen=True):
-    """The four lists of a pod's (anti-)affinity; a preferred term with its weight, negative for anti."""
+    """A pod's (anti-)affinity: required affinity, required anti-affinity, and preferred terms with their
+    weights, negative for anti-affinity."""
 
     near: tuple[PodTerm, ...] = ()
     apart: tuple[PodTerm, ...] = ()
     liked: tuple[tuple[PodTerm, int], ...] = ()
 
     def attraction(self) -> Iterator[tuple[PodTerm, int]]:
-        """What this pod, where it runs, adds to the score of pods its terms mean."""
+        """What this pod, once it runs, adds to the score of pods that its terms select."""
         yield from self.liked
         for term in self.near:
             yield term, HARD_AFFINITY_WEIGHT
@@ -94,7 +93,7 @@ NO_TERMS = PodTerms()
 
 
 class Spread(msgspec.Struct, frozen=True):
-    """A topologySpreadConstraint of `pods`."""
+    """A topologySpreadConstraint; `pods` are those it counts."""
 
     topology_key: str
     max_skew: int
@@ -157,7 +156,8 @@ def _term(pod: Pod, term: PodAffinityTerm) -> PodTerm:
 
 
 def _with_keys(selector: Selector, pod: Pod, keys: Sequence[str], operator: str = IN) -> Selector:
-    """The selector with the pod's own values of `keys`; keys the pod does not have are left out."""
+    """The selector with the pod's own values of `keys` (matchLabelKeys); keys that the pod does not have are
+    left out."""
     labels = pod.metadata.labels
     own = tuple(Requirement(key, operator, frozenset((labels[key],))) for key in keys if key in labels)
     return Selector(selector.requirements + own) if own and not selector.nothing else selector
@@ -178,14 +178,13 @@ NANO = 10**9
 ZERO = Quantity("0")
 DEFAULT_CPU = NANO // 10
 DEFAULT_MEMORY = 200 * 1024 * 1024 * NANO
-"""What a container that asks for nothing is taken to need when nodes are compared, never when they are
-filtered."""
+"""What a container without requests counts for when nodes are scored, never when they are filtered."""
 
 _shapes = msgspec.json.Encoder()
 
 
 class PodInfo(msgspec.Struct, eq=False):
-    """Amounts are nanos of the resource's unit. `cpu` and `memory` are what scores go by."""
+    """A pod for the scheduler. Amounts are nanos of the resource's unit; scores use `cpu` and `memory`."""
 
     pod: Pod
     requests: Mapping[str, int]
@@ -196,7 +195,7 @@ class PodInfo(msgspec.Struct, eq=False):
     spreads: tuple[Spread, ...]
     images: tuple[str, ...]
     features: frozenset[str]
-    """Those a node must declare."""
+    """Features that its node must declare."""
 
     @property
     def uid(self) -> str:
@@ -211,7 +210,7 @@ class PodInfo(msgspec.Struct, eq=False):
         return self.pod.spec.priority or 0
 
     def shape(self) -> Hashable:
-        """Equal for pods that every node alone answers alike."""
+        """Equal for two pods that every node by itself answers alike."""
         spec = self.pod.spec
         rules = (spec.node_selector, node_affinity(spec), spec.tolerations, spec.node_name)
         return (
@@ -240,13 +239,13 @@ def pod_info(pod: Pod) -> PodInfo:
 
 
 def _tagged(image: str) -> str:
-    """As nodes tell of it."""
+    """The image with tag, as node status lists images."""
     return image if ":" in image.rpartition("/")[2] else f"{image}:latest"
 
 
 class Given(msgspec.Struct, frozen=True):
-    """What the kubelet says of a pod's resources, by container. `refused`: it will never give what is asked
-    for now."""
+    """The resources that the kubelet has allocated to a pod's containers. `refused`: the resize is
+    infeasible."""
 
     containers: Mapping[str, ResourceList]
     refused: bool
@@ -259,7 +258,7 @@ def given(pod: Pod) -> Given:
 
 
 def _given(status: ContainerStatus) -> ResourceList:
-    """What a container is to have by its kubelet's decision, or still has."""
+    """The larger of a container's allocated and actual resources."""
     has = status.resources.requests if status.resources is not None else {}
     return _most(status.allocated_resources, has)
 
@@ -269,9 +268,8 @@ def _is_infeasible(pod: Pod) -> bool:
 
 
 def _held(pod: Pod) -> Pod:
-    """The pod as if its containers asked for what they still have: one that is to shrink keeps its room until
-    its kubelet has shrunk it, one that asks for more than its node can ever give gets none of it.
-    """
+    """The pod with what its containers hold as requests: a container that is to shrink keeps its room until
+    the kubelet has shrunk it, and a resize that is infeasible takes no more room."""
     has = given(pod)
     if not has.containers:
         return pod
@@ -298,7 +296,7 @@ def _most(one: ResourceList, other: ResourceList) -> ResourceList:
 
 
 def _without(pod: Pod, resource: str) -> int:
-    """How many containers do not say how much of `resource` they need."""
+    """The number of containers that do not request `resource`."""
     if pod.spec.resources is not None and resource in pod.spec.resources.requests:
         return 0
     return sum(1 for container in pod.spec.containers if resource not in container.resources.requests)
@@ -312,8 +310,8 @@ _generations = itertools.count(1)
 class NodeInfo:
     """A node with the pods assigned to it. Sums are kept as pods come and go, in nanos.
 
-    `generation` is a number no node has had before, taken at each change: who remembers it with an answer
-    knows whether the answer still holds.
+    `generation` is a number no node has had before, taken at each change: an answer that was kept with it is
+    valid while it is equal.
     """
 
     __slots__ = (
@@ -335,7 +333,7 @@ class NodeInfo:
     labels: Mapping[str, str]
     allocatable: dict[str, int]
     images: dict[str, int]
-    """Name → bytes."""
+    """Image name → bytes."""
 
     def __init__(self, node: Node) -> None:
         self.pods: dict[str, PodInfo] = {}
@@ -366,14 +364,14 @@ class NodeInfo:
             self.ports -= Counter(known.ports)
 
     def clone(self) -> NodeInfo:
-        """To try on what would be if other pods ran there."""
+        """A copy, to try what other pods on the node would change."""
         twin = NodeInfo(self.node)
         twin.pods, twin.requested, twin.ports = dict(self.pods), dict(self.requested), self.ports.copy()
         twin.cpu, twin.memory = self.cpu, self.memory
         return twin
 
     def shortages(self, pod: PodInfo) -> Iterator[str]:
-        """The resources `pod` asks for that this node has too little of left."""
+        """The resources that `pod` requests and this node has too little of."""
         if (len(self.pods) + 1) * NANO > self.allocatable.get(PODS, 0):
             yield PODS
         for resource, wanted in pod.requests.items():

@@ -1,14 +1,12 @@
-"""The scheduler: pods without a node come in by informer, the best node goes out as a binding.
+"""The scheduler: pods without a node come in by informer, and the best node goes out as a binding.
 
-Deciding is one synchronous step that reads the cluster as it is. A pod is added to its node the moment that
-is decided (it is *assumed* there), so the next one sees the room gone, and its binding is written while
-others are decided. A pod that fits nowhere is parked until something happens that may help it; what it waits
-for is its PodScheduled condition and a FailedScheduling event. If less important pods stand in its way, they
-are told to go.
+A decision is one synchronous step that reads the cluster as it is. The pod is added to its node at once (it
+is *assumed*), so that the next decision counts it, and its binding is written while other pods are decided. A
+pod that fits nowhere is parked until a change that may help it; its PodScheduled condition and a
+FailedScheduling event say what it waits for. If pods of lower priority are in its way, they are preempted.
 
-What the scheduler writes into a pod's status, as strategic merge patches. Pure.
-
-The writes of the scheduler: bindings, statuses, evictions. What is gone needs nothing done.
+`SchedulerApi` makes the writes: bindings, status patches (strategic merge), evictions. An object that no
+longer exists needs no write.
 """
 
 from __future__ import annotations
@@ -52,7 +50,7 @@ UNSCHEDULABLE, SCHEDULER_ERROR = "Unschedulable", "SchedulerError"
 
 
 def not_scheduled(pod: Pod, reason: str, message: str, nominated: str, now: datetime) -> Patch | None:
-    """None when the pod says all of it already."""
+    """The status patch of PodScheduled=False; None when the pod's status is the same already."""
     condition = _condition(pod, "PodScheduled", "False", reason, message, now)
     status: Patch = {"conditions": [condition]} if condition else {}
     if nominated != pod.status.nominated_node_name:
@@ -71,7 +69,7 @@ def not_nominated(pod: Pod) -> Patch:
 
 
 def _condition(pod: Pod, type_: str, status: str, reason: str, message: str, now: datetime) -> Any:
-    """The time is that of the last change of `status`."""
+    """The condition; its lastTransitionTime changes only with `status`."""
     standing = next((c for c in pod.status.conditions if c.type == type_), None)
     wanted = PodCondition(
         type=type_,
@@ -116,7 +114,7 @@ class SchedulerApi:
         await self._patch(pod, not_scheduled(pod, reason, message, nominated, self._clock.now()))
 
     async def preempt(self, victims: Iterable[PodInfo], node: str, preemptor: Pod) -> None:
-        """Raises an ExceptionGroup of StatusError and OSError when some could not be told to go."""
+        """Raises an ExceptionGroup of StatusError and OSError when some victims could not be evicted."""
         async with asyncio.TaskGroup() as tasks:
             for victim in victims:
                 if not victim.pod.metadata.deletion_timestamp:
@@ -154,7 +152,7 @@ class SchedulerApi:
 
 SCHEDULER_NAME = "default-scheduler"
 BINDERS = 16
-"""Bindings under way at once: enough that they share the disk's flushes."""
+"""Bindings written at a time: enough that they share fsyncs."""
 
 log = logging.getLogger(__name__)
 
@@ -163,11 +161,11 @@ class _Binding(NamedTuple):
     waiting: Waiting
     node: str
     began: float
-    """When its scheduling began."""
+    """When the scheduling of the pod began."""
 
 
 class Scheduler:
-    """Binds the pods that ask for `name`."""
+    """Schedules the pods whose `schedulerName` is `name`."""
 
     def __init__(
         self,
@@ -233,7 +231,7 @@ class Scheduler:
             self._queue.fail(waiting, _now())
 
     def _assume(self, pod: PodInfo, node: str) -> None:
-        """Whatever it was promised, it is not to be counted twice."""
+        """Move the pod from nominated to assumed on the node, so that its requests are counted once."""
         self._cluster.nominate(pod, "")
         self._cluster.put_pod(pod, node)
 
@@ -241,7 +239,7 @@ class Scheduler:
         self._attempts.ended(result, _now() - began)
 
     async def _cannot(self, waiting: Waiting, refusals: Mapping[str, Refusal], began: float) -> None:
-        """Parked before anything is awaited: what happens from here on can wake it."""
+        """Park the pod before anything is awaited, so that a change from here on can wake it."""
         pod, nodes = waiting.pod, len(self._cluster.nodes)
         victims, why_not = self._preemption(waiting, refusals)
         self._queue.park(waiting, {refusal.filter for refusal in refusals.values()}, _now())
@@ -259,7 +257,7 @@ class Scheduler:
             self._queue.fail(waiting, _now())
 
     def _preemption(self, waiting: Waiting, refusals: Mapping[str, Refusal]) -> tuple[Candidate | None, str]:
-        """Whom to preempt, or why nobody is preempted."""
+        """The candidate to preempt, or why preemption does not help."""
         if not refusals:
             return None, ""
         reason = ineligible(waiting.pod, self._cluster, refusals)
@@ -277,7 +275,8 @@ class Scheduler:
         return None, explain_preemption(len(self._cluster.nodes), refused.values())
 
     async def _preempt(self, waiting: Waiting, chosen: Candidate) -> None:
-        """Less important pods that were promised the node look for another: they may not fit there now."""
+        """Evict the victims. Pods of lower priority that were nominated to the node lose the nomination,
+        because they may not fit there any more."""
         pod = waiting.pod
         promised = self._cluster.nominated.get(chosen.node, {})
         lesser = [other for other in promised.values() if other.priority < pod.priority]
@@ -317,7 +316,7 @@ def _is_gone(error: Exception) -> bool:
 
 
 def _is_answer(error: Exception) -> bool:
-    """As opposed to an error of the program itself."""
+    """Whether `error` came from the API server or the network, as opposed to a bug."""
     return isinstance(error, StatusError | OSError)
 
 

@@ -15,7 +15,7 @@ from podling.process.histogram import Histogram
 from podling.scheduler.queue import ACTIVE, BACKING_OFF, PARKED
 
 BOUND, REFUSED, FAILED = "scheduled", "unschedulable", "error"
-"""How an attempt may end."""
+"""Results of a scheduling attempt."""
 SECONDS = tuple(0.001 * 2**i for i in range(15))
 VICTIMS = tuple(2**i for i in range(7))
 """Upper bounds, those of Kubernetes."""

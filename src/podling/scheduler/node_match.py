@@ -1,4 +1,4 @@
-"""What a pod says about nodes beside what `model.node_affinity` and `model.taints` answer. Pure."""
+"""Node affinity and tolerations of a pod, beyond what `podling.model.rules.placement` answers. Pure."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ def tolerated(taint: Taint, tolerations: Sequence[Toleration]) -> bool:
 
 
 def untolerated(taints: Iterable[Taint], tolerations: Sequence[Toleration]) -> bool:
-    """Whether one of `taints` keeps the pod from being scheduled there."""
+    """Whether one of `taints` keeps the pod from being scheduled to the node."""
     return any(taint.effect in REPELLING and not tolerated(taint, tolerations) for taint in taints)
 
 
 def avoided(taints: Iterable[Taint], tolerations: Sequence[Toleration]) -> int:
-    """How many of `taints` speak against the pod without forbidding it."""
+    """The number of PreferNoSchedule taints that the pod does not tolerate."""
     return sum(1 for taint in taints if taint.effect == AVOIDED and not tolerated(taint, tolerations))
 
 
@@ -36,19 +36,19 @@ def required_terms(spec: PodSpec) -> NodeSelector | None:
 
 
 def asks_for_nodes(spec: PodSpec) -> bool:
-    """Whether some node may be none of those the pod asks for."""
+    """Whether the pod has a nodeSelector or required node affinity."""
     return bool(spec.node_selector) or required_terms(spec) is not None
 
 
 def preferred_weight(spec: PodSpec, node: Node) -> int:
-    """The sum of the weights of the preferences the node meets."""
+    """The sum of the weights of the preferred terms that the node matches."""
     affinity = node_affinity(spec)
     terms = affinity.preferred_during_scheduling_ignored_during_execution if affinity else ()
     return sum(term.weight for term in terms if matches(term.preference, node))
 
 
 def named_nodes(spec: PodSpec) -> frozenset[str] | None:
-    """The only nodes every required term names (as daemons' pods do); None when they name none."""
+    """The node names, if every required term selects by name (as those of DaemonSet pods do); else None."""
     required = required_terms(spec)
     if required is None or not required.node_selector_terms:
         return None

@@ -1,7 +1,7 @@
-"""Affinity and anti-affinity between pods. Pure.
+"""InterPodAffinity: required and preferred (anti-)affinity between pods. Pure.
 
-An `AffinityState` is worked out once for a pod to be scheduled, from counts the cluster keeps, and asked
-about each node. `moved` says what would be if a pod of the cluster were, or were not, on a node.
+An `AffinityState` is computed once for a pod to be scheduled, from the cluster's counts, and asked about each
+node. `moved` changes it as if a pod of the cluster came to a node or left it.
 """
 
 from __future__ import annotations
@@ -24,9 +24,8 @@ _UNWELCOME = Refusal(POD_AFFINITY, ("node(s) didn't satisfy existing pods anti-a
 
 
 class AffinityState:
-    """Of `pod`: in which domains pods are that it must be near to, that it must be apart from, and that want
-    to be apart from it.
-    """
+    """For `pod`: the domains with pods that it must be near to, the domains with pods it must be apart from,
+    and the domains with pods that must be apart from it."""
 
     __slots__ = ("_apart", "_namespaces", "_near", "_pod", "_unwelcome")
 
@@ -59,7 +58,7 @@ class AffinityState:
         return AffinityState(self._pod, self._namespaces, near, apart, unwelcome)
 
     def _is_near(self, labels: Mapping[str, str]) -> bool:
-        """The first pod of a group that wants to be near itself may go anywhere the keys are."""
+        """The first pod of a group with affinity to itself may go to any node that has the topology keys."""
         terms = self._pod.terms.near
         if any(term.topology_key not in labels for term in terms):
             return False
@@ -71,7 +70,7 @@ class AffinityState:
 
 
 def affinity_state(pod: PodInfo, cluster: Cluster) -> AffinityState | None:
-    """None when neither the pod nor any other has a required term about it."""
+    """None when neither the pod nor any running pod has a required term that matters here."""
     unwelcome = _summed(about(cluster.apart, pod.pod, cluster.namespaces), cluster)
     terms = pod.terms
     if not terms.near and not terms.apart and not unwelcome:
@@ -84,9 +83,8 @@ def affinity_state(pod: PodInfo, cluster: Cluster) -> AffinityState | None:
 
 
 def affinity_scores(pod: PodInfo, cluster: Cluster, nodes: Sequence[NodeInfo]) -> list[int] | None:
-    """For each of `nodes` 0 to 100, by what the pod prefers and what those that run prefer of it; None when
-    nobody prefers anything.
-    """
+    """0 to 100 for each of `nodes`, by the preferred terms of the pod and of the running pods; None when
+    there are none."""
     scores: defaultdict[str, dict[str, int]] = defaultdict(dict)
     for term, weight, counts in _preferences(pod, cluster):
         for value, count in domains(counts, cluster.nodes, term.topology_key).items():

@@ -1,7 +1,7 @@
-"""Which pods must go so that a more important one can run, and where. Pure.
+"""Preemption: which pods are evicted so that a pod of higher priority can run, and on which node. Pure.
 
-A node's victims are the fewest that make room: all less important pods are taken away, then given back, those
-a disruption budget protects first, as long as the pod still fits.
+A node's victims are the fewest that make room: all pods of lower priority are removed, then given back as
+long as the pod still fits, those that a PodDisruptionBudget protects first.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ STILL_LEAVING = "not eligible due to a terminating pod on the nominated node."
 PREEMPTED = "PreemptionByScheduler"
 
 LEAST_SHARE, LEAST = 10, 100
-"""Nodes looked at: this percentage of those where preemption may help, and at least so many."""
+"""Nodes tried: this percentage of those where preemption may help, and at least this number."""
 OFFSET = 1 << 31
-"""Makes every priority positive, so that one victim is always less than two."""
+"""Makes every priority positive, so that one victim always costs less than two."""
 
 
 class Candidate(msgspec.Struct, frozen=True):
-    """`victims` are ordered from the most important to the least."""
+    """A node and its victims, from the highest priority to the lowest; `violations` of budgets."""
 
     node: str
     victims: tuple[PodInfo, ...]
@@ -65,9 +65,8 @@ def candidates(
     budgets: Sequence[PodDisruptionBudget],
     offset: int = 0,
 ) -> tuple[list[Candidate], dict[str, Refusal]]:
-    """Nodes that can be freed, and why of those looked at the others cannot. `offset` says with which node to
-    begin, so that it is not the same ones every time.
-    """
+    """The nodes that can be freed, and why the other nodes tried cannot. `offset` is the index of the first
+    node, so that it is not always the same ones that are tried."""
     hopeful = [cluster.nodes[name] for name, refusal in refusals.items() if not refusal.final]
     enough = max(len(hopeful) * LEAST_SHARE // 100, LEAST)
     start = offset % len(hopeful) if hopeful else 0
@@ -88,7 +87,7 @@ def candidates(
 def free(
     cycle: Cycle, node: NodeInfo, cluster: Cluster, budgets: Sequence[PodDisruptionBudget]
 ) -> Candidate | Refusal:
-    """The fewest victims on one node, or why none would do."""
+    """The candidate for one node, or its refusal."""
     lesser = [other for other in node.pods.values() if other.priority < cycle.pod.priority]
     if not lesser:
         return NO_VICTIMS
@@ -119,7 +118,7 @@ def _reprieved(what_if: WhatIf, other: PodInfo) -> bool:
 def protected_by(
     budgets: Sequence[PodDisruptionBudget], pods: Iterable[PodInfo]
 ) -> tuple[list[PodInfo], list[PodInfo]]:
-    """(those whose going would violate a budget, the rest), when they go in this order."""
+    """(pods whose eviction would violate a budget, the other pods), when they are evicted in this order."""
     allowances = [_Allowance(budget) for budget in budgets]
     violating: list[PodInfo] = []
     others: list[PodInfo] = []
@@ -130,7 +129,7 @@ def protected_by(
 
 
 class _Allowance:
-    """How many more of its pods a budget lets go."""
+    """How many more disruptions a budget allows."""
 
     def __init__(self, budget: PodDisruptionBudget) -> None:
         self._budget = budget
@@ -138,7 +137,8 @@ class _Allowance:
         self._left = budget.status.disruptions_allowed
 
     def covers(self, pod: PodInfo) -> bool:
-        """A budget with an empty selector protects nothing here; who is going already is counted already."""
+        """Whether the budget counts the eviction of `pod`. An empty selector protects nothing here; a pod
+        that is being evicted already was counted."""
         meta = pod.pod.metadata
         return (
             meta.namespace == self._budget.metadata.namespace
@@ -153,17 +153,17 @@ class _Allowance:
 
 
 def choose(found: Sequence[Candidate]) -> Candidate:
-    """The one that does the least harm; the first among equals."""
+    """The candidate that does the least harm; the first among equals."""
     return max(found, key=_merit)
 
 
 def importance(pod: PodInfo) -> tuple[int, str]:
-    """Sorts the most important first: by priority, then who has run longer."""
+    """Sort key, most important first: by priority, then by the longer run."""
     return -pod.priority, started(pod)
 
 
 def started(pod: PodInfo) -> str:
-    """RFC 3339; a pod that has not started is younger than every other."""
+    """The start time (RFC 3339); a pod that has not started sorts as the youngest."""
     return pod.pod.status.start_time or "9999"
 
 

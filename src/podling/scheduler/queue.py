@@ -1,16 +1,15 @@
-"""The pods that wait to be scheduled. Pure: the time is told, in seconds of any clock that only goes forward.
+"""The scheduling queue: pods that wait, and the changes in the cluster that may help them. Pure: the time is
+an argument, in seconds of any monotonic clock.
 
     put ──▶ active ──pop──▶ (being scheduled) ──park──▶ parked ──wake──▶ backing off ──▶ active
                                      └───────fail──────────────────────────▲
 
-Active pods go by priority, then by who has waited longer. A pod woken before its backoff is over is taken
-only while nothing is active, so that those who fail again and again do not hold up the others; one that
-failed for an error waits its whole backoff.
+Active pods are ordered by priority, then by waiting time. A pod woken before its backoff is over is tried
+only while no pod is active, so that pods that fail again and again do not delay the others. A pod whose
+attempt failed with an error waits its whole backoff.
 
-Which change in the cluster may make room for a pod that had none. Pure.
-
-A change that cannot help wakes nobody: with many pods waiting, to try them all at each change would be all
-the scheduler does.
+A change (`NodeCame`, `PodLeft` …) wakes only the pods that it may help: with many pods waiting, trying all of
+them at each change would take all of the scheduler's time.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ from podling.scheduler.refusal import NODE_PORTS, NODE_RESOURCES, POD_AFFINITY, 
 
 class Change(Protocol):
     def may_help(self, pod: PodInfo, refused_by: Set[str]) -> bool:
-        """`refused_by` are the filters that refused the pod on some node."""
+        """Whether the pod may fit now; `refused_by` are the filters that refused it on some node."""
         ...
 
 
@@ -54,7 +53,7 @@ class NodeChanged(msgspec.Struct, frozen=True):
 
 
 class NodeWent(msgspec.Struct, frozen=True):
-    """The emptiest domain may have gone with it."""
+    """A node was deleted; it may have been the emptiest topology domain."""
 
     def may_help(self, pod: PodInfo, refused_by: Set[str]) -> bool:
         return TOPOLOGY_SPREAD in refused_by
@@ -90,7 +89,7 @@ class PodLeft(msgspec.Struct, frozen=True):
 
 
 class PodLeaving(msgspec.Struct, frozen=True):
-    """It is being deleted: it keeps its room, but is not counted for spreading any more."""
+    """A pod got a deletionTimestamp: it keeps its room, but topology spread does not count it any more."""
 
     other: PodInfo
 
@@ -120,7 +119,7 @@ ACTIVE, BACKING_OFF, PARKED, TAKEN = "active", "backing off", "parked", "taken"
 
 
 class Waiting(msgspec.Struct, eq=False):
-    """A pod and its standing. `attempts` counts those that have failed."""
+    """A pod in the queue. `attempts` counts failed ones."""
 
     pod: PodInfo
     place: str = ACTIVE
@@ -129,7 +128,7 @@ class Waiting(msgspec.Struct, eq=False):
     since: float = 0.0
     """When it was parked."""
     ticket: int = 0
-    """Its newest entry in a heap; older ones are void."""
+    """Its newest entry in a heap; older entries are void."""
     failed: bool = False
 
     def backoff_until(self) -> float:
@@ -145,18 +144,18 @@ class SchedulingQueue:
         self._tickets = itertools.count(1)
 
     def __len__(self) -> int:
-        """Pods in any place, those being scheduled too."""
+        """Pods in all places, including those being scheduled."""
         return len(self._waiting)
 
     def places(self) -> Counter[str]:
-        """How many are where."""
+        """The number of pods in each place."""
         return Counter(waiting.place for waiting in self._waiting.values())
 
     def get(self, uid: str) -> Waiting | None:
         return self._waiting.get(uid)
 
     def put(self, pod: PodInfo, now: float) -> None:
-        """A new pod, or one that has changed in a way that may help it."""
+        """Add a new pod, or one that was changed in a way that may help it."""
         known = self._waiting.get(pod.uid)
         if known is None:
             known = self._waiting[pod.uid] = Waiting(pod)
@@ -166,7 +165,7 @@ class SchedulingQueue:
             self._wake(known, now)
 
     def pop(self, now: float) -> Waiting | None:
-        """The next pod to try; it is nowhere until it is parked, failed or dropped."""
+        """The next pod to try. It is in no place until `park`, `fail` or `drop`."""
         self._end_backoffs(now)
         taken = _first(self._active) or self._first_not_failed()
         if taken is not None:
@@ -174,14 +173,14 @@ class SchedulingQueue:
         return taken
 
     def park(self, waiting: Waiting, refused_by: Set[str], now: float) -> None:
-        """Nothing can be done for the pod until something changes."""
+        """No node takes the pod: it waits for a change in the cluster."""
         waiting.attempts += 1
         waiting.refused_by, waiting.since, waiting.failed = refused_by, now, False
         waiting.place = PARKED
         self._parked[waiting.pod.uid] = waiting
 
     def fail(self, waiting: Waiting, now: float) -> None:
-        """Something went wrong that has nothing to do with the pod's wishes; also after it was parked."""
+        """The attempt failed for a reason other than the pod's requirements; may be called after `park`."""
         if self._waiting.get(waiting.pod.uid) is not waiting:
             return
         if waiting.place == TAKEN:
@@ -204,7 +203,7 @@ class SchedulingQueue:
         return bool(self._parked)
 
     def due(self) -> float | None:
-        """When `pop` may have something without anything happening before; None for never."""
+        """When `pop` may have a pod without a change in the cluster; None for never."""
         while self._backoffs and not _is_valid(self._backoffs[0]):
             heapq.heappop(self._backoffs)
         times = [self._backoffs[0][0]] if self._backoffs else []

@@ -1,4 +1,4 @@
-"""Why a node does not take a pod, in Kubernetes' words."""
+"""Why a node does not take a pod: plugin and reasons in Kubernetes' words."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 
 class Refusal(NamedTuple):
-    """`filter` is the plugin's name upstream. `final` says that no preemption can help."""
+    """`filter` is kube-scheduler's plugin name. `final` says that preemption cannot help."""
 
     filter: str
     reasons: tuple[str, ...]

@@ -1,9 +1,8 @@
-"""Which of the nodes that can take a pod is best for it. Pure; each score is 0 to 100, higher is better, and
-weighs what it weighs upstream.
+"""Scores: which of the nodes that can take a pod is best. Pure. Each score is 0 to 100, higher is better, and
+has kube-scheduler's weight.
 
-How much of what a pod's containers need is on a node already. Pure.
-
-What few nodes have counts for little: else the first node to pull an image would get all pods that use it.
+ImageLocality counts the images of the pod's containers that a node has. An image that few nodes have counts
+for little: else the first node that pulled it would get all pods that use it.
 """
 
 from __future__ import annotations
@@ -21,11 +20,11 @@ from podling.scheduler.topology_spread import spread_scores
 MOST = 100
 MIB = 1024 * 1024
 TOO_LITTLE, PLENTY = 23 * MIB, 1000 * MIB
-"""Bytes: what is not worth counting, and what is all that counts, of each container."""
+"""Bytes for each container: images below the first count as nothing, above the second no higher."""
 
 
 def locality_scores(pod: PodInfo, cluster: Cluster, nodes: Sequence[NodeInfo]) -> list[int] | None:
-    """None when no node has any of the pod's images, or none that counts."""
+    """ImageLocality; None when no node has an image of the pod that counts."""
     sizes = [0] * len(nodes)
     for image in pod.images:
         if share := cluster.having[image] / len(cluster.nodes):
@@ -44,11 +43,12 @@ def _score(size: int, containers: int) -> int:
 
 
 TAINTS, NODE_AFFINITY, SPREAD, POD_AFFINITY, IMAGES = 3, 2, 2, 2, 1
-"""Weights; free room and balance weigh 1 each."""
+"""Weights; least-allocated and balanced weigh 1 each."""
 
 
 class Rating(NamedTuple):
-    """What a node by itself is worth to a pod; `avoided` and `preferred` only beside other nodes."""
+    """The score of a node by itself. `avoided` and `preferred` are raw counts, comparable only with other
+    nodes'."""
 
     room: int
     avoided: int
@@ -65,9 +65,8 @@ def rate(pod: PodInfo, node: NodeInfo) -> Rating:
 
 
 def best(pod: PodInfo, cluster: Cluster, nodes: Sequence[NodeInfo], ratings: Sequence[Rating]) -> NodeInfo:
-    """`ratings` are those of `nodes`, which are not empty. Among equals the one with fewer pods, then the
-    first.
-    """
+    """The best of `nodes` (not empty) by their `ratings` and the cluster's scores. Among equals, the one with
+    fewer pods, then the first."""
     totals = [rating.room for rating in ratings]
     _add(totals, TAINTS, _normalized([rating.avoided for rating in ratings], lower_is_better=True))
     _add(totals, NODE_AFFINITY, _normalized([rating.preferred for rating in ratings]))
@@ -78,13 +77,13 @@ def best(pod: PodInfo, cluster: Cluster, nodes: Sequence[NodeInfo], ratings: Seq
 
 
 def least_allocated(pod: PodInfo, node: NodeInfo) -> int:
-    """How much of the node would stay free, averaged over CPU and memory."""
+    """The share of CPU and memory that would stay free, averaged."""
     cpu = _free(node.cpu + pod.cpu, node.allocatable.get("cpu", 0))
     return (cpu + _free(node.memory + pod.memory, node.allocatable.get("memory", 0))) // 2
 
 
 def balanced(pod: PodInfo, node: NodeInfo) -> int:
-    """How alike the used shares of CPU and memory would be."""
+    """How equal the used shares of CPU and memory would be."""
     cpu = _share(node, pod, "cpu")
     return int(MOST * (1 - abs(cpu - _share(node, pod, "memory")) / 2))
 
@@ -100,7 +99,7 @@ def _share(node: NodeInfo, pod: PodInfo, resource: str) -> float:
 
 
 def _normalized(raw: Sequence[int], *, lower_is_better: bool = False) -> list[int] | None:
-    """None when all are 0: then the score is the same everywhere."""
+    """Scaled to 0 to 100; None when all are 0, because such a score is the same everywhere."""
     most = max(raw)
     if not most:
         return None

@@ -1,7 +1,7 @@
-"""topologySpreadConstraints: how evenly the pods of a set lie over the domains of a topology. Pure.
+"""PodTopologySpread: how evenly pods are spread over the domains of a topology. Pure.
 
-A `SpreadState` is worked out once for a pod to be scheduled, and asked about each node. `moved` says what
-would be if a pod of the cluster were, or were not, on a node.
+A `SpreadState` is computed once for a pod to be scheduled, and asked about each node. `moved` changes it as
+if a pod of the cluster came to a node or left it.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _NO_LABEL = Refusal(
 
 
 class _Domains(msgspec.Struct):
-    """Of one hard constraint: matching pods by domain, and how many there may be for one more to come."""
+    """One hard constraint: matching pods by domain, and the most there may be where one more is added."""
 
     spread: Spread
     key: str
@@ -37,7 +37,7 @@ class _Domains(msgspec.Struct):
 
 
 class SpreadState:
-    """What the hard constraints of `pod` allow."""
+    """The hard constraints of `pod`."""
 
     __slots__ = ("_domains", "_pod", "_spreads")
 
@@ -77,7 +77,7 @@ def spread_state(pod: PodInfo, cluster: Cluster) -> SpreadState | None:
 
 
 def spread_scores(pod: PodInfo, cluster: Cluster, nodes: Sequence[NodeInfo]) -> list[int] | None:
-    """For each of `nodes` 0 to 100, by the soft constraints; None when the pod has none."""
+    """0 to 100 for each of `nodes`, by the soft constraints; None when the pod has none."""
     soft = [spread for spread in pod.spreads if not spread.hard]
     if not soft:
         return None
@@ -101,7 +101,7 @@ def _keys(spreads: Iterable[Spread]) -> frozenset[str]:
 
 
 def _by_domain(pod: PodInfo, spreads: Sequence[Spread], spread: Spread, cluster: Cluster) -> dict[str, int]:
-    """Every domain there is, empty ones too: the emptiest is what the others are measured by."""
+    """Counts for every domain, empty ones too, because the others are compared with the emptiest."""
     found: dict[str, int] = {}
     per_node = cluster.count(spread.pods)
     for node in _counted(pod, spreads, spread, cluster.nodes.values()):
@@ -113,7 +113,7 @@ def _by_domain(pod: PodInfo, spreads: Sequence[Spread], spread: Spread, cluster:
 def _counted(
     pod: PodInfo, spreads: Sequence[Spread], spread: Spread, nodes: Iterable[NodeInfo]
 ) -> Iterator[NodeInfo]:
-    """The nodes whose domains and pods the constraint is about."""
+    """The nodes whose domains and pods the constraint counts."""
     spec, keys = pod.pod.spec, _keys(spreads)
     selective = spread.counts_only_selected_nodes and asks_for_nodes(spec)
     for node in nodes:
@@ -127,7 +127,8 @@ def _counted(
 
 
 def _limit(pod: PodInfo, spread: Spread, counts: Mapping[str, int]) -> int:
-    """The emptiest domain counts as empty while there are fewer domains than the constraint asks for."""
+    """The most pods a domain may have. The emptiest domain counts as empty while there are fewer domains than
+    minDomains."""
     least = min(counts.values()) if counts and len(counts) >= spread.min_domains else 0
     return least + spread.max_skew - spread.pods.has(pod.pod)
 

@@ -1,5 +1,5 @@
-"""Keeps the scheduler's view true: what the informers tell goes into the cluster, the queue, and the changes
-that may wake waiting pods. It decides nothing and waits for nothing.
+"""Applies the informers' events to the scheduler's cluster and queue, and wakes pods that a change may help.
+It decides nothing and waits for nothing.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from podling.scheduler.queue import (
 
 
 class Tracker:
-    """`now` tells the time of the queue; `changed` is called when there may be something to schedule."""
+    """`now` is the time of the queue; `changed` is called when there may be something to schedule."""
 
     def __init__(
         self,
@@ -47,7 +47,7 @@ class Tracker:
             self._changed()
 
     def left(self, pod: PodInfo) -> None:
-        """Its room, which it had or was promised, is free."""
+        """`pod` has left its node or lost its nomination: its room is free."""
         self.wake(PodLeft(pod, self._cluster.namespaces))
 
     def namespace_changed(self, old: Namespace | None, new: Namespace | None) -> None:
@@ -102,7 +102,8 @@ class Tracker:
         self._nominate(old, new)
 
     def _nominate(self, old: Pod | None, new: Pod) -> None:
-        """What the scheduler itself has promised meanwhile stands until the status says something else."""
+        """Apply the status' nomination. One that the scheduler made meanwhile stands until the status names
+        another."""
         waiting = self._queue.get(new.metadata.uid)
         promised = new.status.nominated_node_name
         if waiting is not None and (old is None or old.status.nominated_node_name != promised):
@@ -139,7 +140,7 @@ class Tracker:
             self.wake(PodCame(info, self._cluster.namespaces))
 
     def _gone(self, pod: Pod) -> None:
-        """Its place, on a node or in the queue, is free."""
+        """The pod was deleted: remove it from its node or from the queue."""
         uid = pod.metadata.uid
         waiting, placed = self._queue.get(uid), self._cluster.pod(uid)
         promised = self._cluster.nomination_of(uid)
@@ -169,7 +170,7 @@ def _holds_the_same(known: PodInfo, pod: Pod) -> bool:
 
 
 def _asks_the_same(old: Pod, new: Pod) -> bool:
-    """`node_name` is not something a pod asks for here: it is what it got."""
+    """Whether both ask the scheduler the same. `node_name` is the scheduler's answer and does not count."""
     return (
         old.metadata.labels == new.metadata.labels
         and bool(old.metadata.deletion_timestamp) == bool(new.metadata.deletion_timestamp)
