@@ -16,7 +16,7 @@ from podling.cli.main import main
 
 ROOT = Path(__file__).parents[2]
 README = ROOT / "README.md"
-DOCUMENTS = sorted([README, ROOT / "CHANGELOG.md", *(ROOT / "docs").rglob("*.md")])
+DOCUMENTS = sorted([README, ROOT / "CHANGELOG.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").rglob("*.md")])
 SOURCES = sorted((ROOT / "src").rglob("*.py"))
 TRANSCRIPT = runpy.run_path(str(ROOT / "examples/neato/transcript.py"))
 
@@ -95,6 +95,22 @@ def test_every_script_and_example_named_is_there(document: Path) -> None:
     for name in re.findall(r"\b(?:scripts|examples|bench|docs)/[\w./-]*\w\.\w+", document.read_text()):
         # Results are written by those who measure.
         assert name.startswith("bench/results/") or (ROOT / name).exists(), name
+
+
+@each_document
+def test_every_module_in_the_documents_exists(document: Path) -> None:
+    """By the end of its path: `plan/plan.py` is one of `src/podling/kubelet`."""
+    paths = [
+        f"/{path.relative_to(ROOT)}" for room in ("src", "tests") for path in (ROOT / room).rglob("*.py")
+    ]
+    named = set(re.findall(r"`((?:\w+/)+\w+\.py)`", document.read_text()))
+    made_by_the_reader = {"src/podling/model/types/gadget.py", "src/podling/apiserver/kinds/gadgets.py"}
+    missing = {
+        name
+        for name in named - made_by_the_reader
+        if not (ROOT / name).exists() and not any(path.endswith(f"/{name}") for path in paths)
+    }
+    assert not missing
 
 
 def test_names_in_the_flow_are_names_in_the_source() -> None:
