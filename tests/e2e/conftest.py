@@ -10,6 +10,7 @@ import socket
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,7 @@ from urllib.request import Request, urlopen
 import pytest
 import yaml
 
+from podling.kubelet.files.tree import remove
 from podling.machine.instance import Instance
 from podling.model.scheme import by_kind
 
@@ -122,6 +124,10 @@ def make_podling(
         podling.command("down")
     left = {str(podling.instance.data_dir): traces(podling.instance) for podling in made}
     assert not any(left.values()), left
+    for podling in made:
+        # Pods of a test that failed may have made trees deeper than pytest's own clean-up can go.
+        with suppress(FileNotFoundError):
+            remove(podling.instance.kubelet_dir)
 
 
 @dataclass
