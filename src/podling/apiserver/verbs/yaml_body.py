@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import msgspec
 import yaml
 
+from podling.model.codec.yaml import CLoader
 from podling.model.errors import bad_request
 
 DEEPEST = 500
@@ -22,21 +23,11 @@ class YamlBody(NamedTuple):
     """A complaint for each key that is given twice."""
 
 
-class _Loader(yaml.CSafeLoader):
-    pass
-
-
-_Loader.yaml_implicit_resolvers = {
-    first: [(tag, pattern) for tag, pattern in resolvers if tag != "tag:yaml.org,2002:timestamp"]
-    for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
-}
-
-
 def read_yaml(body: bytes) -> YamlBody:
     """Raises StatusError 400."""
     try:
         repeated = _repeated_keys(body)
-        return YamlBody(msgspec.json.encode(yaml.load(body, _Loader)), repeated)
+        return YamlBody(msgspec.json.encode(yaml.load(body, CLoader)), repeated)
     except (yaml.YAMLError, RecursionError, ValueError, TypeError, OverflowError) as error:
         raise bad_request(f"error converting YAML to JSON: {error}") from error
 
@@ -57,7 +48,7 @@ def _repeated_keys(body: bytes) -> list[str]:
     """Raises YAMLError for aliases and for what nests too deeply."""
     repeated: list[str] = []
     open_: list[_Collection] = [_Collection(is_mapping=False)]
-    for event in yaml.parse(body, _Loader):
+    for event in yaml.parse(body, CLoader):
         if isinstance(event, yaml.AliasEvent):
             raise yaml.YAMLError("aliases are not accepted")
         if isinstance(event, yaml.CollectionEndEvent):

@@ -25,6 +25,7 @@ from podling.kubelet.files.regular import open_regular
 from podling.kubelet.plan.admission import CONFIG_SOURCE
 from podling.kubelet.pod.containers import all_containers
 from podling.model.codec.json import encode, from_data
+from podling.model.codec.yaml import PythonLoader
 from podling.model.errors import StatusError
 from podling.model.rules.defaults import default_pod
 from podling.model.rules.placement import NO_EXECUTE
@@ -41,16 +42,6 @@ CONFIG_SEEN = "kubernetes.io/config.seen"
 
 class ManifestError(ValueError):
     """The file holds no pod that could run here; the message says why."""
-
-
-class _Loader(yaml.SafeLoader):
-    """What looks like a date is the string it is written as: JSON knows no dates."""
-
-
-_Loader.yaml_implicit_resolvers = {
-    first: [(tag, pattern) for tag, pattern in resolvers if tag != "tag:yaml.org,2002:timestamp"]
-    for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
-}
 
 
 def static_pod(text: bytes, file: Path, node_name: str, seen: str) -> Pod:
@@ -80,7 +71,7 @@ def static_pod(text: bytes, file: Path, node_name: str, seen: str) -> Pod:
 
 def _read(text: bytes) -> Pod:
     try:
-        data: Any = yaml.load(text, _Loader)
+        data: Any = yaml.load(text, PythonLoader)
     # ValueError: text that is no UTF-8, and a scalar that is not what its tag says.
     except (yaml.YAMLError, ValueError) as error:
         raise ManifestError(f"not YAML or JSON: {error}") from error
