@@ -25,12 +25,10 @@ from podling.assemble.process import Report
 from podling.assemble.settle import check_port
 from podling.machine.instance import DEFAULT_PORT, Instance
 from podling.machine.pki import Authority
-from podling.machine.start import StartError, hold, machine_address, writing
+from podling.machine.start import hold, machine_address, writing
 from podling.model.gates import DEFAULT_GATES, Gates
 from podling.model.time import Clock, SystemClock
 from podling.storage.compactor import compact_forever
-
-__all__ = ["ServerOptions", "StartError", "grant_node", "run"]
 
 
 class ServerOptions(msgspec.Struct, frozen=True):

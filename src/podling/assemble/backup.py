@@ -23,7 +23,7 @@ from podling.model.time import SystemClock
 from podling.storage.sqlite.backup import Copied, copy
 from podling.storage.sqlite.whole import DamagedFileError, DataFileError
 
-__all__ = ["MANIFEST", "Content", "Copied", "Manifest", "StartError", "back_up"]
+__all__ = ["MANIFEST", "Content", "Copied", "Manifest", "back_up"]
 
 MANIFEST = "manifest.json"
 FORMAT = 1

@@ -22,12 +22,9 @@ from podling.client.kubeconfig import Access
 from podling.controllers import all as controllers
 from podling.controllers.controller import Controller, queue_metrics
 from podling.controllers.controller import run as run_controller
-from podling.machine.start import StartError
 from podling.model.time import Clock, SystemClock
 from podling.process.wake import woken
 from podling.scheduler.loop import SCHEDULER_NAME, Scheduler
-
-__all__ = ["StartError", "control", "schedule"]
 
 SCHEDULER, CONTROLLERS = "system:kube-scheduler", "system:kube-controller-manager"
 """The users they are."""

@@ -12,8 +12,6 @@ from podling.machine import node_runtime
 from podling.machine.instance import Instance
 from podling.machine.start import StartError
 
-__all__ = ["StartError", "stop"]
-
 ANSWER_WITHIN = 10.0
 """Seconds in which a podling hears that it is to stop, unless something holds its loop."""
 STOP_WITHIN = 60.0

@@ -26,8 +26,6 @@ from podling.machine.pki import Authority, KeyPair
 from podling.machine.start import StartError, check_machine, hold, listener, machine_address, writing
 from podling.model.time import Clock, SystemClock
 
-__all__ = ["KubeletOptions", "StartError", "run"]
-
 
 class KubeletOptions(msgspec.Struct, frozen=True):
     """What the command line asks for; what is empty is found out. `client_ca` is the authority of those who

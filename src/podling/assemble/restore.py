@@ -26,7 +26,7 @@ from podling.machine.start import DamagedError, StartError, finish_restore, hold
 from podling.storage.sqlite.backup import copy, go_on, look, newest_acknowledged
 from podling.storage.sqlite.whole import DataFileError
 
-__all__ = ["Copied", "StartError", "accept_loss", "restore"]
+__all__ = ["Copied", "accept_loss", "restore"]
 
 _NAME = re.compile(r"state\.db|instance\.json|pki/[A-Za-z0-9][\w.-]{,100}")
 _PUBLIC = (".crt", ".pub")

@@ -26,8 +26,6 @@ from podling.machine import node_runtime
 from podling.machine.instance import DEFAULT_PORT, Instance
 from podling.machine.start import StartError, check_machine, hold, writing
 
-__all__ = ["StartError", "UpOptions", "run"]
-
 
 class UpOptions(msgspec.Struct, frozen=True):
     """`port` None is the port of the last start, or the default."""

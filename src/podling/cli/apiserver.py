@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import Any
 
 import click
 
 from podling.cli import options
+from podling.cli.ending import exit_on_start_error
 from podling.machine.instance import DEFAULT_PORT, Instance
 from podling.model.gates import Gates
 
@@ -40,12 +40,9 @@ def apiserver(
 ) -> None:
     """Serve the Kubernetes API from a data directory. Kubeconfigs for users and parts are written there:
     admin.conf, scheduler.conf and controller-manager.conf; `podling kubeconfig` makes those of nodes."""
-    from podling.assemble.apiserver import ServerOptions, StartError, run
+    from podling.assemble.apiserver import ServerOptions, run
     from podling.assemble.audit_options import AuditOptions
 
     chosen = ServerOptions(instance, port, address, kubelet_ca, gates, AuditOptions(**audit))
-    try:
+    with exit_on_start_error():
         run(chosen, click.echo)
-    except StartError as error:
-        click.echo(f"Error: {error}", err=True)
-        sys.exit(error.exit_code)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
 import click
 
 from podling.cli import options
+from podling.cli.ending import exit_on_start_error
 from podling.machine.instance import Instance
 
 
@@ -17,11 +17,8 @@ from podling.machine.instance import Instance
 def backup(instance: Instance, file: Path) -> None:
     """Write FILE: all objects, certificates and keys, as they are now. podling may run meanwhile. Images and
     the files of pods are not in it."""
-    from podling.assemble.backup import StartError, back_up
+    from podling.assemble.backup import back_up
 
-    try:
+    with exit_on_start_error():
         copied = back_up(instance, file)
-    except StartError as error:
-        click.echo(f"Error: {error}", err=True)
-        sys.exit(error.exit_code)
     click.echo(f"{file}: {copied.objects} objects at revision {copied.revision}")

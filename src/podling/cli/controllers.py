@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
 import click
 
 from podling.cli import options
+from podling.cli.ending import exit_on_start_error
 from podling.machine.instance import Instance
 
 
@@ -21,10 +21,7 @@ from podling.machine.instance import Instance
 )
 def controllers(instance: Instance, kubeconfig: Path, root_ca: Path | None) -> None:
     """Reconcile objects, on the API server that the kubeconfig names."""
-    from podling.assemble.controllers import StartError, control
+    from podling.assemble.controllers import control
 
-    try:
+    with exit_on_start_error():
         control(kubeconfig, root_ca, click.echo)
-    except StartError as error:
-        click.echo(f"Error: {error}", err=True)
-        sys.exit(error.exit_code)

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import sys
-
 import click
 
-from podling.assemble.down import StartError, stop
+from podling.assemble.down import stop
 from podling.cli import options
+from podling.cli.ending import exit_on_start_error
 from podling.machine.instance import Instance
 
 
@@ -15,8 +14,5 @@ from podling.machine.instance import Instance
 @options.data_dir
 def down(instance: Instance) -> None:
     """Stop everything; the next `podling up` carries on with all objects."""
-    try:
+    with exit_on_start_error():
         stop(instance, click.echo)
-    except StartError as error:
-        click.echo(f"Error: {error}", err=True)
-        sys.exit(error.exit_code)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import sys
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import TypeVar
@@ -11,9 +10,9 @@ from typing import TypeVar
 import click
 
 from podling.cli import options
+from podling.cli.ending import exit_on_start_error
 from podling.machine.instance import Instance
 from podling.machine.node_runtime import ImageStore, open_images
-from podling.machine.start import StartError
 
 T = TypeVar("T")
 
@@ -50,13 +49,10 @@ def list_(instance: Instance) -> None:
         click.echo(f"{name:<{width}}  {size / 1e6:8.1f} MB")
 
 
+@exit_on_start_error()
 def _with(instance: Instance, use: Callable[[ImageStore], Awaitable[T]]) -> T:
     async def run() -> T:
         async with open_images(instance) as store:
             return await use(store)
 
-    try:
-        return asyncio.run(run())
-    except StartError as error:
-        click.echo(f"Error: {error}", err=True)
-        sys.exit(error.exit_code)
+    return asyncio.run(run())

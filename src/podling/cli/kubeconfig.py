@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
 import click
 
 from podling.cli import options
+from podling.cli.ending import exit_on_start_error
 from podling.machine.instance import DEFAULT_PORT, Instance
 
 
@@ -24,11 +24,8 @@ from podling.machine.instance import DEFAULT_PORT, Instance
 def kubeconfig(instance: Instance, node: str, server: str, file: Path) -> None:
     """Write FILE, a kubeconfig for `podling kubelet`, with a certificate of the API server that keeps its
     data in the data directory."""
-    from podling.assemble.apiserver import StartError, grant_node
+    from podling.assemble.apiserver import grant_node
 
-    try:
+    with exit_on_start_error():
         grant_node(instance, node, server, file)
-    except StartError as error:
-        click.echo(f"Error: {error}", err=True)
-        sys.exit(error.exit_code)
     click.echo(f"podling kubelet --kubeconfig {file} --node-name {node}")

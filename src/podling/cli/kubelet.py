@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -10,6 +9,7 @@ from urllib.parse import urlsplit
 import click
 
 from podling.cli import node_options, options
+from podling.cli.ending import exit_on_start_error
 from podling.machine.instance import Instance
 from podling.machine.pki import KeyPair
 
@@ -79,7 +79,7 @@ def kubelet(
     down` with its data directory ends them."""
     if (tls_cert_file is None) != (tls_private_key_file is None):
         raise click.UsageError("--tls-cert-file and --tls-private-key-file go together")
-    from podling.assemble.kubelet import KubeletOptions, StartError, run
+    from podling.assemble.kubelet import KubeletOptions, run
     from podling.assemble.node_options import NodeOptions
 
     serving = KeyPair(tls_cert_file, tls_private_key_file) if tls_cert_file and tls_private_key_file else None
@@ -88,8 +88,5 @@ def kubelet(
     chosen = KubeletOptions(
         instance, kubeconfig, told, node_ip, port, pod_cidr, client_ca, serving, api_server
     )
-    try:
+    with exit_on_start_error():
         run(chosen, click.echo)
-    except StartError as error:
-        click.echo(f"Error: {error}", err=True)
-        sys.exit(error.exit_code)

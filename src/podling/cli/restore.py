@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
 import click
 
 from podling.cli import options
+from podling.cli.ending import exit_on_start_error
 from podling.machine.instance import Instance
 
 
@@ -22,11 +22,8 @@ def restore(instance: Instance, file: Path | None, force: bool, accept_loss: boo
         raise click.UsageError("give either a FILE or --accept-loss")
     from podling.assemble import restore as going_back
 
-    try:
+    with exit_on_start_error():
         restored = (
             going_back.restore(instance, file, force=force) if file else going_back.accept_loss(instance)
         )
-    except going_back.StartError as error:
-        click.echo(f"Error: {error}", err=True)
-        sys.exit(error.exit_code)
     click.echo(f"{restored.objects} objects are back; their revisions go on from {restored.revision}")

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
 import click
 
 from podling.cli import options
+from podling.cli.ending import exit_on_start_error
 from podling.machine.instance import Instance
 
 
@@ -15,10 +15,7 @@ from podling.machine.instance import Instance
 @options.kubeconfig_in("scheduler.conf")
 def scheduler(instance: Instance, kubeconfig: Path) -> None:
     """Give pods their nodes, on the API server that the kubeconfig names."""
-    from podling.assemble.controllers import StartError, schedule
+    from podling.assemble.controllers import schedule
 
-    try:
+    with exit_on_start_error():
         schedule(kubeconfig, click.echo)
-    except StartError as error:
-        click.echo(f"Error: {error}", err=True)
-        sys.exit(error.exit_code)

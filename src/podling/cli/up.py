@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -10,6 +9,7 @@ import click
 
 from podling.cli import node_options, options
 from podling.cli.detach import Reports, divide
+from podling.cli.ending import exit_on_start_error
 from podling.machine.instance import DEFAULT_PORT, Instance
 
 
@@ -25,16 +25,12 @@ def up(instance: Instance, port: int | None, detach: bool, audit: dict[str, Any]
     # Not before it is known who goes on: what is imported from here on is most of a start.
     from podling.assemble.audit_options import AuditOptions
     from podling.assemble.node_options import NodeOptions
-    from podling.assemble.up import StartError, UpOptions, run
+    from podling.assemble.up import UpOptions, run
 
     chosen = UpOptions(instance, port, NodeOptions(**node), AuditOptions(**audit))
     report = reports.line if reports else click.echo
-    try:
+    with exit_on_start_error(reports.line if reports else None):
         run(chosen, report, lambda: _ready(report, reports, instance))
-    except StartError as error:
-        message = f"Error: {error}"
-        report(message) if reports else click.echo(message, err=True)
-        sys.exit(error.exit_code)
 
 
 def _ready(report: Callable[[str], None], reports: Reports | None, instance: Instance) -> None:
