@@ -31,7 +31,8 @@ MINIMUM_AGE = timedelta(minutes=2)
 
 
 class Marks(msgspec.Struct, frozen=True):
-    """How full the file system may be, in percent: 100 switches collecting off."""
+    """imageGCHighThresholdPercent and imageGCLowThresholdPercent; a high of 100 disables garbage
+    collection."""
 
     high: int = 85
     low: int = 80
@@ -41,17 +42,19 @@ DEFAULT_MARKS = Marks()
 
 
 class KnownImage(msgspec.Struct, frozen=True):
-    """`used` is when it was last seen in use (when it was first seen, if never)."""
+    """An image, and when it was used."""
 
     id: str
     size: int
+    """Bytes."""
     first_seen: datetime
     used: datetime
+    """When it was last seen in use; `first_seen` if never."""
     pinned: bool = False
 
 
 class Found(msgspec.Struct, frozen=True):
-    """An image the runtime has now."""
+    """An image as the runtime lists it."""
 
     id: str
     size: int
@@ -72,7 +75,7 @@ def volume_images(pods: Iterable[Pod]) -> set[str]:
 def known_images(
     before: Mapping[str, KnownImage], found: Iterable[Found], in_use: Collection[str], now: datetime
 ) -> dict[str, KnownImage]:
-    """By id; what the runtime has no more is forgotten."""
+    """`before` updated from the runtime's list, by id; images that are gone are dropped."""
     known = {}
     for image in found:
         old = before.get(image.id)
@@ -83,7 +86,7 @@ def known_images(
 
 
 def excess(capacity: int, available: int, marks: Marks = DEFAULT_MARKS) -> int:
-    """Bytes to free; 0 while the file system is not too full."""
+    """Bytes to free to get down to the low threshold; 0 below the high one."""
     if capacity <= 0 or marks.high >= 100 or 100 - available * 100 // capacity < marks.high:
         return 0
     return max(capacity * (100 - marks.low) // 100 - available, 0)
@@ -107,9 +110,9 @@ log = logging.getLogger(__name__)
 
 
 class ImageCollector:
-    """`run()` it. `pods` are those whose volumes may be images; `kept` are images no pod names and that may
-    not go all the same, such as the sandbox's. `forget` is told the id of each that went; `node` is whom
-    events are about."""
+    """Collects image garbage. `run()` it. `pods` are asked for image volumes; `kept` are references that are
+    never removed, such as the sandbox image's; `forget` is called with the id of each removed image; `node`
+    is the object that events are about."""
 
     def __init__(
         self,
@@ -139,14 +142,14 @@ class ImageCollector:
 
     async def run(self) -> NoReturn:
         with suppress(RuntimeFault):
-            # How long an image has been here counts from now.
+            # The age of the images present counts from now.
             await self._look()
         while True:
             await asyncio.sleep(PERIOD)
             await self.collect()
 
     async def collect(self) -> None:
-        """Once; what goes wrong is said."""
+        """Run one collection; failures are logged and become events."""
         try:
             await self._collect()
             self._failed = False
@@ -165,13 +168,12 @@ class ImageCollector:
                 raise _NotEnough(wanted, freed)
 
     async def remove_unused(self) -> None:
-        """Every image nobody uses, but those that were pulled just now: somebody wants them. Raises
-        RuntimeFault."""
+        """Remove all unused images older than MINIMUM_AGE, for eviction. Raises RuntimeFault."""
         in_use = await self._look()
         await self._remove(in_use, None, "space")
 
     async def _look(self) -> set[str]:
-        """What images there are; the ids of those that containers were made from, or volumes are."""
+        """Update the known images. Returns the ids of those in use by containers or volumes."""
         containers, images = await asyncio.gather(
             self._runtime.list_containers(), self._runtime.list_images()
         )
@@ -190,7 +192,7 @@ class ImageCollector:
         return used
 
     async def _mounted(self) -> set[str]:
-        """The ids of images that are volumes: no container names them, and some runtimes do not hold them."""
+        """The ids of images that are volumes: no container shows them, and not every runtime holds them."""
         found = [await self._runtime.image_status(name) for name in volume_images(self._pods())]
         return {image.id for image in found if image is not None}
 
@@ -213,7 +215,7 @@ class ImageCollector:
         return freed
 
     def _say(self, error: Exception) -> None:
-        """One failure may be of the moment; two in a row are an event."""
+        """Log a failure. The second one in a row is an event, as in Kubernetes' kubelet."""
         log.warning("images are not collected: %s", error)
         if isinstance(error, _NotEnough):
             self._events.warning(self._node(), "FreeDiskSpaceFailed", str(error))

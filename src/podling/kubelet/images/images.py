@@ -36,10 +36,12 @@ log = logging.getLogger(__name__)
 
 
 class PulledImage(Part):
-    """`credentials` are hashes of those it was pulled with; `anyone`: it was pulled without."""
+    """Who may use an image."""
 
     anyone: bool = False
+    """It was pulled without a credential."""
     credentials: list[str] = []
+    """SHA-256 hashes of the credentials it was pulled with."""
 
 
 class _Written(Part):
@@ -47,7 +49,7 @@ class _Written(Part):
 
 
 class PulledImages:
-    """By the image's id in the runtime."""
+    """Who may use each image, by its id in the runtime; kept in a file, with credentials as hashes."""
 
     def __init__(self, file: Path) -> None:
         self._file = file
@@ -60,7 +62,7 @@ class PulledImages:
         return any(_hash(credential) in known.credentials for credential in credentials)
 
     def pulled(self, image_id: str, credential: pb.AuthConfig | None) -> None:
-        """`credential` is the one the registry took."""
+        """Record a pull; `credential` is the one that the registry accepted, None without."""
         known = self._images.get(image_id) or PulledImage()
         taken = [] if credential is None else [_hash(credential)]
         credentials = [*known.credentials, *(hash for hash in taken if hash not in known.credentials)]
@@ -104,22 +106,24 @@ NEVER = "Never"
 
 
 class PresentImage(msgspec.Struct, frozen=True):
-    """`id` is what containers are created with; `reference` is how their status names it; `user` is whom the
-    image says its processes run as."""
+    """An image that is on the node."""
 
     id: str
+    """What containers are created with."""
     reference: str = ""
+    """The imageID in the container's status."""
     user: ImageUser = _NOBODY_NAMED
 
 
 class ImageRequest(msgspec.Struct, frozen=True):
-    """Whose image it is: events are about `pod` at `field_path`; `secrets` are the decoded data of its pull
-    secrets."""
+    """A container's need for its image."""
 
     pod: Pod
     container: EphemeralContainerCommon
     field_path: str
+    """Of the container, for events."""
     secrets: Sequence[Mapping[str, bytes]] = ()
+    """The decoded data of the pod's pull secrets."""
     sandbox_config: pb.PodSandboxConfig | None = None
 
 
@@ -134,7 +138,7 @@ class Images:
         pulls: Pulls,
         pulled: PulledImages | None = None,
     ) -> None:
-        """`pulled` says who may use what is there, None: everyone."""
+        """`pulled` decides who may use a present image; None: every pod."""
         self._runtime = runtime
         self._events = events
         self._clock = clock
@@ -143,7 +147,7 @@ class Images:
         self._pulled = pulled
 
     async def ensure(self, request: ImageRequest) -> PresentImage:
-        """Raises StartError with the reason the container's status shows."""
+        """Find or pull the image. Raises StartError with the waiting reason for the container's status."""
         container = request.container
         try:
             reference = with_default_tag(container.image)
@@ -162,7 +166,7 @@ class Images:
         return await self._pull(request, reference)
 
     def forget(self, image: str) -> None:
-        """Look again next time."""
+        """Ask the runtime again next time; `image` is an id or a reference."""
         self._present = {
             name: found for name, found in self._present.items() if image not in (name, found.id)
         }

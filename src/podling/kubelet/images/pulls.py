@@ -42,19 +42,19 @@ def pull_error(image: str, fault: RuntimeFault) -> StartError:
 
 
 def pull_text(fault: RuntimeFault) -> str:
-    """A code that says nothing is left out."""
+    """The fault's text; without the code if that is UNKNOWN."""
     return fault.message if fault.code == "UNKNOWN" else rpc_text(fault)
 
 
 def stuck(image: str, deadline: timedelta) -> RuntimeFault:
-    """A pull that made no progress for that long."""
+    """The fault of a pull that made no progress for `deadline`."""
     what = f"pulling {image} made no progress for {go_duration(deadline)}"
     advice = f"{_silent(image)}, or raise --image-pull-progress-deadline"
     return RuntimeFault("DEADLINE_EXCEEDED", f"{what}: {advice}")
 
 
 def given_up_by_runtime(image: str) -> RuntimeFault:
-    """Nobody else cancels a pull somebody waits for: the runtime has a deadline of its own."""
+    """The fault of a pull that the runtime cancelled. Only its own deadline can be the cause."""
     what = f"the container runtime gave up pulling {image}, which made no progress"
     return RuntimeFault("DEADLINE_EXCEEDED", f"{what}: {_silent(image)}")
 
@@ -65,11 +65,11 @@ def _silent(image: str) -> str:
 
 
 LOOKS = 4
-"""How often the runtime is asked within the deadline: that many times in a row nothing has changed."""
+"""How often progress is checked within the deadline; without change at all of them the pull is given up."""
 
 
 async def until_stuck(runtime: Runtime, image: str, pull: Awaitable[str], deadline: timedelta) -> str:
-    """What the pull returns. Raises RuntimeFault: the pull's own, or that it got on no longer."""
+    """The result of the pull. Raises RuntimeFault: the pull's own, or `stuck`."""
     try:
         async with asyncio.timeout(None) as patience, asyncio.TaskGroup() as tasks:
             watching = tasks.create_task(_watch(runtime, deadline, patience))
@@ -91,7 +91,7 @@ async def _watch(runtime: Runtime, deadline: timedelta, patience: asyncio.Timeou
         try:
             now = await runtime.pull_progress()
         except RuntimeFault:
-            # One that is away will end the pull itself.
+            # If the runtime is away, the pull itself will fail.
             now = None
         quiet = quiet + 1 if now is not None and now == seen else 0
         seen = now
@@ -100,7 +100,7 @@ async def _watch(runtime: Runtime, deadline: timedelta, patience: asyncio.Timeou
 
 
 class Pulled(NamedTuple):
-    """`credential` is the one that was taken; `took` does not count the wait for a turn."""
+    """`credential` is the one that was accepted; `took` does not include the wait for a turn."""
 
     image: str
     credential: pb.AuthConfig | None
@@ -108,15 +108,17 @@ class Pulled(NamedTuple):
 
 
 class _UnderWay(msgspec.Struct, eq=False):
-    """`wanted` by so many."""
+    """A pull in progress."""
 
     task: asyncio.Task[None]
     outcome: asyncio.Future[Pulled]
     wanted: int = 0
+    """How many callers wait for it."""
 
 
 class Pulls:
-    """`tasks` owns them: one goes on for the others when the pod that began it is gone."""
+    """The pulls in progress. `tasks` owns them, so that a pull goes on for others when its first pod is
+    gone."""
 
     def __init__(
         self,
@@ -126,7 +128,8 @@ class Pulls:
         at_once: int = 0,
         deadline: timedelta = NO_PROGRESS_FOR,
     ) -> None:
-        """`at_once` limits them, 0: not at all; one that makes no progress for `deadline` is given up."""
+        """`at_once` is maxParallelImagePulls, 0 for no limit. A pull without progress for `deadline` is given
+        up."""
         self._runtime = runtime
         self._clock = clock
         self._tasks = tasks
@@ -137,7 +140,7 @@ class Pulls:
     async def pull(
         self, reference: str, credentials: Sequence[pb.AuthConfig], sandbox: pb.PodSandboxConfig | None
     ) -> Pulled:
-        """Raises RuntimeFault. Whoever is cancelled here wants the image no more."""
+        """Raises RuntimeFault. A pull is cancelled when all its callers are."""
         key = reference, b"".join(auth.SerializeToString(deterministic=True) for auth in credentials)
         pull = self._under_way.get(key)
         if pull is None:
@@ -150,7 +153,7 @@ class Pulls:
         finally:
             pull.wanted -= 1
             if not pull.wanted:
-                # From here on it is nobody's: whoever comes before it has ended begins another.
+                # Nobody joins a cancelled pull: a caller from now on begins another.
                 self._under_way.pop(key, None)
                 pull.task.cancel()
 
@@ -166,7 +169,7 @@ class Pulls:
                 pulled = await self._try_credentials(reference, credentials, sandbox)
         except RuntimeFault as fault:
             outcome.set_exception(fault)
-            # Whoever waited may be gone; the fault was still seen.
+            # Retrieved here, as asyncio complains of an exception that nobody retrieves.
             outcome.exception()
         except asyncio.CancelledError:
             outcome.cancel()

@@ -34,7 +34,7 @@ _ALIASES = {"index.docker.io": DEFAULT_REGISTRY, "registry-1.docker.io": DEFAULT
 
 
 class InvalidReference(ValueError):
-    """The image name is none. The message is the one a pod's status carries."""
+    """The image name is invalid. The message is that of the container's status."""
 
 
 class Place(NamedTuple):
@@ -45,8 +45,7 @@ class Place(NamedTuple):
 
 
 def with_default_tag(image: str) -> str:
-    """The reference asked of the runtime: `busybox` becomes `busybox:latest`, what is tagged or digested
-    stays."""
+    """`busybox` becomes `busybox:latest`; a reference with tag or digest stays. Raises InvalidReference."""
     match = _REFERENCE.fullmatch(image)
     if match is None:
         problem = "invalid reference format"
@@ -76,7 +75,7 @@ def covers(pattern: str, place: Place) -> bool:
 
 
 def registry_of_key(key: str) -> Place:
-    """Keys may carry a scheme and the path of an API version, which say nothing about the registry."""
+    """The registry and path of a key, without its scheme and the path of an API version (`/v1`, `/v2`)."""
     host, _, path = key.split("://", 1)[-1].rstrip("/").partition("/")
     return Place(_ALIASES.get(host, host), "" if path in ("v1", "v2") else path)
 

@@ -13,19 +13,19 @@ import msgspec
 
 BLOCK = 64 * 1024
 LONGEST_LINE = 1024 * 1024
-"""Bytes of a line; a longer one is left out. The runtime breaks what a container says after 16 KiB."""
+"""Bytes of a line; a longer one is left out. Runtimes split a container's lines after 16 KiB."""
 SECONDS = len("2016-10-06T00:17:09")
 
 
 class LogOptions(msgspec.Struct, frozen=True):
-    """PodLogOptions as far as they concern the lines. `since` is in ns since the epoch, `stream` stdout or
-    stderr.
-    """
+    """PodLogOptions as far as they concern the lines."""
 
     timestamps: bool = False
     since: int = 0
+    """ns since the epoch."""
     limit_bytes: int | None = None
     stream: bytes = b""
+    """stdout, stderr, or empty for both."""
 
 
 class LogLine(NamedTuple):
@@ -36,7 +36,7 @@ class LogLine(NamedTuple):
 
 
 def parse_line(line: bytes) -> LogLine | None:
-    """A line without its line end; None for what is no line of the format."""
+    """Parse a line without its line end; None if it does not have the format."""
     parts = line.split(b" ", 3)
     if len(parts) < 4 or parts[1] not in (b"stdout", b"stderr") or parts[2][:1] not in (b"F", b"P"):
         return None
@@ -44,7 +44,7 @@ def parse_line(line: bytes) -> LogLine | None:
 
 
 def nanoseconds(timestamp: bytes) -> int | None:
-    """Since the epoch; None if it is no time."""
+    """An RFC3339Nano timestamp in ns since the epoch; None if it is invalid."""
     text = timestamp.decode(errors="replace")
     seconds, (fraction, zone) = text[:SECONDS], _fraction_and_zone(text)
     try:
@@ -55,7 +55,7 @@ def nanoseconds(timestamp: bytes) -> int | None:
 
 
 def fixed_width(timestamp: bytes) -> bytes:
-    """With all nine digits of the fraction, which the runtime leaves off where they are zeros."""
+    """The timestamp with nine digits of fraction: the runtime omits trailing zeros."""
     text = timestamp.decode(errors="replace")
     fraction, zone = _fraction_and_zone(text)
     return f"{text[:SECONDS]}.{fraction:0<9}{zone}".encode()
@@ -72,7 +72,7 @@ def _fraction_and_zone(text: str) -> tuple[str, str]:
 
 
 class LogFormatter:
-    """Fed the bytes of a log in any pieces, gives what to send. `full` once `limit_bytes` are given."""
+    """Takes the bytes of a log in any pieces and returns what to send. `full` when `limit_bytes` are sent."""
 
     def __init__(self, options: LogOptions) -> None:
         self._options = options
@@ -83,7 +83,7 @@ class LogFormatter:
         self.full = options.limit_bytes == 0
 
     def feed(self, data: bytes) -> bytes:
-        """What the whole lines of `data` come to; the beginning of a line waits for its end."""
+        """What to send for the complete lines so far; an incomplete line waits for its end."""
         self._rest += data
         if b"\n" not in data:
             if len(self._rest) > LONGEST_LINE:
@@ -96,7 +96,7 @@ class LogFormatter:
         return self._limited(b"".join([self._shown(line, b"\n") for line in lines]))
 
     def end(self) -> bytes:
-        """What a last line without its end comes to."""
+        """What to send for a last line without a line end."""
         rest, self._rest = b"" if self._overlong else bytes(self._rest), bytearray()
         return self._limited(self._shown(rest, b""))
 
@@ -122,7 +122,7 @@ class LogFormatter:
 
 
 def tail_offset(log: BinaryIO, lines: int) -> int:
-    """Where the last `lines` lines begin, read from the end."""
+    """The offset at which the last `lines` lines begin. Reads from the end."""
     end = position = log.seek(0, 2)
     if lines <= 0:
         return end

@@ -36,8 +36,8 @@ NANO = 1_000_000_000
 
 
 class LogFile:
-    """`tail_lines` leaves out all but the last, `since` (ns since the epoch) parts that ended before. Raises
-    OSError when there is no log."""
+    """One log with its older parts, read from the oldest on. Only the last `tail_lines` are read, or the
+    parts last written after `since` (ns since the epoch). Raises OSError if there is no log."""
 
     def __init__(self, path: Path, tail_lines: int | None = None, since: int = 0) -> None:
         self._path = path
@@ -51,13 +51,13 @@ class LogFile:
             self._seek_tail(older, tail_lines)
 
     def rotated(self) -> bool:
-        """Whether another file has taken the name since."""
+        """Whether the log has been rotated: another file has its name now."""
         with suppress(FileNotFoundError):
             return not os.path.samestat(self._path.stat(), os.fstat(self._file.fileno()))
         return False
 
     def reopen(self) -> None:
-        """What was open, and all that came between, is read before the next."""
+        """Open the new file after a rotation. The old one, and parts made in between, are read first."""
         self._older.append(cast(BinaryIO, self._file))
         self._file, older = self._open()
         fresh = [part for part in older if moment_of(part.name) not in self._seen]
@@ -66,7 +66,7 @@ class LogFile:
         self._queue(iter(fresh[1:]))
 
     def read(self) -> bytes:
-        """The next of it; empty at the end of what there is."""
+        """The next bytes, at most READ; empty at the present end."""
         while self._older:
             if data := self._older[0].read(READ):
                 return data
@@ -78,8 +78,8 @@ class LogFile:
         return self._before.read() + data if data else data
 
     def _leave(self, part: BinaryIO) -> None:
-        """It has been read. The last before the file stays open: a runtime makes the next file before it lets
-        go of this one, and may have a line left for it."""
+        """Keep the part that was read last open: a runtime opens the next file before it closes this one, and
+        may still write a line to it."""
         self._before.close()
         self._before = part
 
@@ -88,8 +88,8 @@ class LogFile:
             part.close()
 
     def _open(self) -> tuple[io.FileIO, list[Path]]:
-        """The file that has the name now, and the parts before it. One that is renamed in between is both,
-        and counts as the file."""
+        """The file that has the name now, and its older parts. A file that is renamed between the two calls
+        is found twice, and counts as the file."""
         file = open_regular(self._path)
         names = parts(self._path.name, os.listdir(self._path.parent))
         older = [self._path.with_name(name) for name in names]
@@ -115,7 +115,7 @@ class LogFile:
 
 
 def _tail(file: BinaryIO, lines: int) -> int:
-    """Go to where the last `lines` begin; how many more there would have to be."""
+    """Seek to where the last `lines` lines begin. Returns how many lines are missing."""
     start = file.seek(tail_offset(file, lines))
     if start:
         return 0
@@ -125,7 +125,7 @@ def _tail(file: BinaryIO, lines: int) -> int:
 
 
 def _compressed_tail(file: BinaryIO, lines: int) -> int:
-    """As `_tail`, of what can be read only forwards. It is read twice rather than kept."""
+    """As `_tail`, for a gzip file, which can only be read forwards: it is read twice."""
     found, last = 0, b""
     while block := file.read(READ):
         found, last = found + block.count(b"\n"), block[-1:]
@@ -171,9 +171,8 @@ _MASK = Mask.MODIFY | Mask.CREATE | Mask.MOVED_TO | Mask.CLOSE_WRITE | Mask.ONLY
 
 
 class LogChanges:
-    """What has happened to one log: `changed` is set by anything in its directory, `closed` when a writer has
-    closed it.
-    """
+    """Events for one follower of a log: `changed` is set by any event in its directory, `closed` when the
+    writer has closed the log."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -187,7 +186,7 @@ class LogChanges:
 
 
 class LogDirectories:
-    """`run` must be running for followers to be woken."""
+    """The directories of followed logs, watched by one inotify instance. `run` must run to wake followers."""
 
     def __init__(self) -> None:
         self._inotify = Inotify()
@@ -223,7 +222,7 @@ class LogDirectories:
             self._inotify.rm_watch(watch)
 
     def _tell(self, event: Event) -> None:
-        """An event of no watch says that events were lost: everyone looks."""
+        """Wake the followers of the directory, or all if the event has no watch: then events were lost."""
         watch = event.watch
         if watch is None:
             told = [changes for followers in self._followers.values() for changes in followers]
@@ -236,6 +235,8 @@ class LogDirectories:
 
 
 class ContainerLog(msgspec.Struct, frozen=True):
+    """The log of one container, and whether it is complete."""
+
     path: Path
     _host: PodHost
     _container_id: str
@@ -284,7 +285,7 @@ way.
 
 
 async def send_log(path: Path, options: LogOptions, write: Write, *, tail_lines: int | None = None) -> None:
-    """Sends what there is. Raises OSError when there is no log."""
+    """Send what is in the log now. Raises OSError if there is no log."""
     async with _opened(path, tail_lines, options.since) as log:
         formatter = LogFormatter(options)
         await _send_rest(log, formatter, write)
@@ -310,7 +311,7 @@ async def follow_log(
             waiting = group.create_task(wait_complete(ended, changes, over))
             while True:
                 changes.changed.clear()
-                # Asked before reading: what is read after the end is all there is.
+                # Read `over` before the log: only then is what was read certainly complete.
                 was_over = over.is_set()
                 await _send_rest(log, formatter, write)
                 if formatter.full:
@@ -332,7 +333,7 @@ async def written_out(path: Path, ended: Ended, directories: LogDirectories) -> 
 
 
 async def wait_complete(ended: Ended, changes: LogChanges, over: asyncio.Event) -> None:
-    """Sets `over` when nothing more will be written: the runtime closes a log after the last of it."""
+    """Set `over` when nothing more will be written: the runtime closes a log after its last line."""
     while not (await ended() or changes.closed.is_set()):
         # The close may have been before we watched; then the runtime soon says that the log is complete.
         await woken(changes.closed, ASK_AGAIN_SECONDS)
@@ -365,8 +366,8 @@ async def _opened(path: Path, tail_lines: int | None, since: int) -> AsyncIterat
 
 
 async def _in_thread(work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-    """A log may be long and its disk slow. Who is cancelled waits for the thread all the same: what it reads
-    must not be closed under it."""
+    """Run `work` in a thread, as a log may be long and its disk slow. Cancellation waits for the thread, so
+    that its files are not closed while it reads."""
     running = asyncio.get_running_loop().run_in_executor(None, partial(work, *args, **kwargs))
     try:
         return await asyncio.shield(running)

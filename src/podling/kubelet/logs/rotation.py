@@ -36,13 +36,13 @@ _PART = re.compile(r"\.(\d{8}-\d{6})(\.gz|\.tmp)?")
 
 
 def part_name(log: str, now: datetime) -> str:
-    """Of what was written until `now`."""
+    """The name for a part that is rotated at `now`."""
     return f"{log}.{now:%Y%m%d-%H%M%S}"
 
 
 def parts(log: str, names: Iterable[str]) -> list[str]:
-    """Those of `names` that are older parts of the log, oldest first, each once: a part that is both plain
-    and compressed was not removed yet."""
+    """Those of `names` that are older parts of the log, oldest first. A part that exists plain and compressed
+    (its plain file is about to be removed) is listed once."""
     found: dict[str, str] = {}
     for name in sorted(names):
         match = _PART.fullmatch(name.removeprefix(log)) if name.startswith(log) else None
@@ -52,7 +52,7 @@ def parts(log: str, names: Iterable[str]) -> list[str]:
 
 
 def moment_of(part: str) -> str:
-    """What a part keeps of its name when it is compressed."""
+    """The part's name without `.gz`, which identifies it before and after it is compressed."""
     return part.removesuffix(COMPRESSED)
 
 
@@ -64,7 +64,7 @@ class Chores(msgspec.Struct, frozen=True):
 
 
 def chores(log: str, names: Iterable[str], max_files: int) -> Chores:
-    """So that with the log itself and the part to come there are no more than `max_files`."""
+    """What keeps the log, its parts and the next part within `max_files` (containerLogMaxFiles)."""
     known = [name for name in names if name.startswith(log) and _PART.fullmatch(name.removeprefix(log))]
     all_parts = parts(log, known)
     kept = all_parts[max(len(all_parts) - max(max_files - 2, 0), 0) :]
@@ -85,7 +85,7 @@ class WrittenLog(NamedTuple):
 
 
 class LogRotator:
-    """`run()` it."""
+    """Rotates the logs that `written` lists. `run()` it."""
 
     def __init__(
         self,
@@ -105,7 +105,7 @@ class LogRotator:
             await self.look()
 
     async def look(self) -> None:
-        """Once. What goes wrong with one log is said and tried again."""
+        """Check all logs once. A failure is logged, and retried at the next check."""
         for written in list(self._written()):
             if size(written.path) < self._config.log_max_bytes:
                 continue

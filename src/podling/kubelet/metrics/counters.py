@@ -25,13 +25,13 @@ LABELS = {
 
 
 class ContainerCounts:
-    """`started`, by container_type, is kubelet_started_containers_total: every attempt. `failed`, by
-    container_type and code, is kubelet_started_containers_errors_total: those that came to nothing.
-    """
+    """Starts of containers, and failed ones."""
 
     def __init__(self) -> None:
         self.started: Counter[str] = Counter()
+        """kubelet_started_containers_total: attempts by container_type."""
         self.failed: Counter[tuple[str, str]] = Counter()
+        """kubelet_started_containers_errors_total: failures by container_type and code."""
 
     def start(self, kind: ContainerType) -> None:
         self.started[LABELS[kind]] += 1
@@ -53,7 +53,8 @@ START_BOUNDS = (
 
 
 class ProbeLabels(NamedTuple):
-    """Whose probe it was. The type is Liveness, Readiness or Startup, the result successful or failed."""
+    """Labels of prober_probe_total. The type is Liveness, Readiness or Startup, the result successful or
+    failed."""
 
     probe_type: str
     result: str
@@ -64,19 +65,23 @@ class ProbeLabels(NamedTuple):
 
 
 class PodCounts:
-    """`sandboxes` were begun, `sandbox_errors` of them came to nothing. `start_seconds`: from the kubelet
-    seeing a pod to the pod running. `evictions` by signal, `images_collected` by reason."""
+    """What is counted of pods."""
 
     def __init__(self) -> None:
         self.sandboxes = 0
+        """Attempts to create one."""
         self.sandbox_errors: Counter[str] = Counter()
+        """Failed attempts by reason."""
         self.start_seconds = Histogram(START_BOUNDS)
+        """From the kubelet seeing a pod to the phase Running."""
         self.probes: Counter[ProbeLabels] = Counter()
         self.evictions: Counter[str] = Counter()
+        """By eviction signal."""
         self.images_collected: Counter[str] = Counter()
+        """By reason."""
 
     def forget(self, pod_uid: str) -> None:
-        """The pod is gone, and with it the numbers that are about it alone."""
+        """Drop the counters of one pod, which is gone."""
         for labels in [labels for labels in self.probes if labels.pod_uid == pod_uid]:
             del self.probes[labels]
 
@@ -113,7 +118,7 @@ OPERATIONS = {
 
 
 class OperationCounts:
-    """By operation."""
+    """kubelet_runtime_operations_*: calls, errors and durations by operation_type."""
 
     def __init__(self) -> None:
         self.calls: Counter[str] = Counter()
@@ -125,12 +130,12 @@ class OperationCounts:
 
 
 def counted(runtime: Runtime, counts: OperationCounts) -> Runtime:
-    """The same runtime; `counts` are kept of what it is asked from now on."""
+    """The same runtime, whose calls are counted and timed in `counts`."""
     return cast(Runtime, _Counted(runtime, counts))
 
 
 class _Counted:
-    """Every promise of the runtime is kept by the runtime itself, so none is spelled out here."""
+    """Passes every attribute on to the runtime, so the methods of the interface are not repeated here."""
 
     def __init__(self, runtime: Runtime, counts: OperationCounts) -> None:
         self._runtime = runtime
@@ -141,7 +146,7 @@ class _Counted:
         if operation is None:
             return getattr(self._runtime, name)
         call = _timed(self._runtime, name, operation, self._counts)
-        # Python asks here but once for what has been set.
+        # Python calls __getattr__ only for missing attributes: each method is wrapped once.
         setattr(self, name, call)
         return call
 

@@ -20,7 +20,7 @@ from podling.model.types.pod import Pod
 
 
 class _Asked(msgspec.Struct, frozen=True):
-    """A resize nobody has agreed to yet."""
+    """A resize that has not been accepted."""
 
     pod: Pod
     since: datetime
@@ -28,7 +28,7 @@ class _Asked(msgspec.Struct, frozen=True):
 
 
 class Allocations:
-    """Pods are known by uid. `allocatable` is all there is to give."""
+    """The resources allocated to each pod, by uid, out of the node's `allocatable`."""
 
     def __init__(self, allocatable: ResourceList) -> None:
         self.allocatable = allocatable
@@ -45,12 +45,12 @@ class Allocations:
         return pod.metadata.uid in self._pods
 
     def shortages(self, pod: Pod) -> list[Shortage]:
-        """What there is too little of for the pod beside all others."""
+        """The resources of which too little is left for the pod beside all others."""
         used = self._used - Counter(self._amounts.get(pod.metadata.uid, {}))
         return list(shortages(amounts(pod), used, self.allocatable))
 
     def give(self, pod: Pod) -> None:
-        """The pod has what it asks for, in place of whatever it had."""
+        """Allocate what the pod requests, in place of what it had."""
         uid = pod.metadata.uid
         self._take_back(uid)
         self._pods[uid] = pod
@@ -58,7 +58,7 @@ class Allocations:
         self._used.update(self._amounts[uid])
 
     def release(self, uid: str) -> None:
-        """Nothing of the pod runs any more."""
+        """Nothing of the pod runs any more: free its resources and judge deferred resizes again."""
         self._asked.pop(uid, None)
         if self._take_back(uid):
             self._settle()
@@ -71,14 +71,14 @@ class Allocations:
             await self._waiting.setdefault(uid, asyncio.Event()).wait()
 
     def resize(self, pod: Pod, now: datetime, answer: Callable[[ResizeAnswer], None]) -> None:
-        """`pod` asks for other resources than it has; `answer` is called at once, and again whenever there
-        is another answer than "Deferred"."""
+        """`pod` requests other resources than it has. `answer` is called at once, and again after each
+        release until it is not "Deferred" any more."""
         known = self._asked.get(pod.metadata.uid)
         self._asked[pod.metadata.uid] = _Asked(pod, known.since if known else now, answer)
         self._settle()
 
     def forget_resize(self, uid: str) -> None:
-        """It wants what it has after all."""
+        """The pod's spec is back at what is allocated."""
         self._asked.pop(uid, None)
 
     def _take_back(self, uid: str) -> bool:
@@ -88,8 +88,8 @@ class Allocations:
         return True
 
     def _settle(self) -> None:
-        """Whoever can be given what he asked for is, the most important first; what one gives back another
-        may have."""
+        """Judge all requested resizes, the most important first, so that resources one gives back can go to
+        another."""
         for asked in sorted(self._asked.values(), key=self._importance):
             uid = asked.pod.metadata.uid
             answer = judge(asked.pod, self.allocatable, self.shortages(asked.pod))

@@ -31,8 +31,8 @@ log = logging.getLogger(__name__)
 
 
 class NodeReporter:
-    """`run()` it; `refresh()` says that the runtime came or went. `node` is what the server last answered,
-    before that what this kubelet is going to say."""
+    """Registers the Node and reports its status. `run()` it; `refresh()` when the runtime came or went.
+    `node` is the server's last answer, before that the Node to be registered."""
 
     def __init__(
         self, client: Client, runtime: Runtime, clock: Clock, config: KubeletConfig, machine: Machine
@@ -45,7 +45,7 @@ class NodeReporter:
         self._refresh = asyncio.Event()
         self._registered = asyncio.Event()
         self.pressures: frozenset[str] = frozenset()
-        """The conditions that are true of the node, besides Ready."""
+        """The pressure conditions that are True."""
         self.node = new_node(config, machine, NodeStatus())
 
     def refresh(self) -> None:
@@ -74,12 +74,12 @@ class NodeReporter:
         return node_status(self._config, self._machine, report, old, now, self.pressures)
 
     async def look(self) -> None:
-        """What stands on the server, which is not this kubelet's word once it was silent for too long."""
+        """Read the Node again: others write it, too, for example when the kubelet was silent for too long."""
         with suppress(StatusError, OSError):
             self.node = await self._client.get(Node, self._config.node_name)
 
     async def _write(self, status: NodeStatus) -> None:
-        """Until it is written: a kubelet nobody can see is of no use; the server may only be starting."""
+        """Retry until it is written, as the server may only be starting."""
         wait = RETRY.begin()
         while True:
             try:
@@ -92,7 +92,8 @@ class NodeReporter:
             await asyncio.sleep(wait.next())
 
     async def _register(self, status: NodeStatus) -> Node:
-        """A node of this name that is there already is this one from before, and is made true."""
+        """Create the Node. One that exists already is this node's from before: its labels and status are
+        updated."""
         fresh = new_node(self._config, self._machine, status)
         try:
             if not self._config.register_node:
@@ -144,7 +145,7 @@ that it is missing is only worth a word once the waits have grown to this."""
 
 
 class LeaseKeeper:
-    """`run()` it once the node is registered."""
+    """Renews the node's Lease. `run()` it once the node is registered."""
 
     def __init__(self, client: Client, clock: Clock, config: KubeletConfig) -> None:
         self._client = client
@@ -198,5 +199,5 @@ class LeaseKeeper:
 
 
 def _has_no_namespace(error: Exception) -> bool:
-    """A missing lease is made; where that is answered 404 the namespace is missing."""
+    """A missing Lease is created, so 404 means that the namespace is missing."""
     return isinstance(error, StatusError) and error.code == 404

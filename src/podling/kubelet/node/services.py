@@ -13,8 +13,7 @@ from podling.model.types.pod import Pod
 from podling.model.types.service import Service
 
 SYNC_SECONDS = 5.0
-"""How long a container waits for the first answer about services. Who could read its pod is answered in
-moments, unless services are kept from it."""
+"""How long a container waits for the first list of services. It comes in moments, unless RBAC denies it."""
 
 
 class NodeServices:
@@ -28,7 +27,8 @@ class NodeServices:
         await self._informer.run()
 
     async def variables(self, pod: Pod) -> dict[str, str]:
-        """Raises ConfigError when nothing is known of services. Static pods wait for no server."""
+        """The service variables of a pod. Raises ConfigError if services could not be listed; a static pod
+        does not wait for them, as it must run without a server."""
         if not is_static(pod):
             await self._wait_synced()
         return service_variables(pod, self._informer.items(), self._api_server)

@@ -61,7 +61,7 @@ _NOTHING = Quantity("0")
 
 
 class RuntimeReport(msgspec.Struct, frozen=True):
-    """What the runtime said of itself; no name at all when it does not answer."""
+    """The runtime's answers about itself; `name` is "" if it did not answer."""
 
     name: str = ""
     version: str = ""
@@ -100,7 +100,8 @@ def node_status(
     now: datetime,
     pressures: Collection[str] = (),
 ) -> NodeStatus:
-    """`old` keeps the transition times of conditions that stay as they are; `pressures` are true."""
+    """`old` gives the transition times of unchanged conditions; `pressures` are the conditions that are
+    True."""
     return NodeStatus(
         capacity=capacity(config, machine),
         allocatable=allocatable(config, machine),
@@ -119,14 +120,14 @@ def node_status(
 
 
 def status_patch(status: NodeStatus) -> dict[str, object]:
-    """As the body of a patch: what is no longer so is taken back."""
+    """The body of a patch; a field that is empty now is sent as null, so that it is removed."""
     told = {**dict.fromkeys(_MAY_GO), **to_data(status)}
     told["nodeInfo"] = {"swap": None, **told["nodeInfo"]}
     return {"status": told}
 
 
 def differs(old: NodeStatus, new: NodeStatus) -> bool:
-    """Whether there is more to say than that time has passed."""
+    """Whether anything but heartbeat times differs."""
     return _timeless(old) != _timeless(new)
 
 
@@ -151,8 +152,8 @@ def capacity(config: KubeletConfig, machine: Machine) -> ResourceList:
 
 
 def allocatable(config: KubeletConfig, machine: Machine) -> ResourceList:
-    """What is reserved for the system, and what eviction keeps free, is not for pods; huge pages are memory
-    nothing else can use."""
+    """Capacity less systemReserved, kubeReserved, the default eviction thresholds, and for memory the huge
+    pages."""
     left = capacity(config, machine)
     disk = machine.disk * _EVICTION_DISK_PERCENT // 100
     kept = {
@@ -217,7 +218,7 @@ def _since(condition: NodeCondition, old: NodeStatus, now: datetime) -> NodeCond
 
 
 def _runtime_version(runtime: RuntimeReport, old: NodeStatus) -> str:
-    """Which runtime it is remains known while it does not answer."""
+    """`<name>://<version>`; while the runtime does not answer the name is the one in `old`."""
     name = runtime.name or old.node_info.container_runtime_version.partition("://")[0]
     return f"{name}://{runtime.version or 'Unknown'}"
 

@@ -55,16 +55,17 @@ _NO_FILES: usage.Files = {}
 
 
 class RuntimeDisk(msgspec.Struct, frozen=True):
-    """`written` maps container ids to what they have in their writable layers; `images` is where images are,
-    and how much they take."""
+    """Disk usage as the runtime reports it."""
 
     written: Mapping[str, Used] = msgspec.field(default_factory=dict)
+    """By container id: its writable layer."""
     images: Path | None = None
+    """The mount point of the images' file system; None if the runtime does not say."""
     images_used: Used = NOTHING
 
 
 class _Subject(msgspec.Struct, frozen=True):
-    """A pod, and what is known of it on the event loop. `containers` maps names to ids of those that run."""
+    """A pod to measure, read on the event loop. `containers` has the ids of running containers by name."""
 
     pod: Pod
     containers: Mapping[str, str]
@@ -82,14 +83,14 @@ class StatsCollector:
         self._measured = Measured()
 
     async def summary(self, *, disk: bool = True) -> Summary:
-        """Of the node and of all pods that have a running container; without `disk`, of CPU and memory
-        alone."""
+        """The summary of the node and of all pods with a running container; without `disk` only CPU, memory,
+        swap and pressure."""
         known = await self.runtime_disk() if disk else None
         subjects = [subject for pod in self._host.pods() if (subject := self._subject(pod)).containers]
         return await asyncio.to_thread(self._look, self._clock.now(), subjects, known)
 
     async def runtime_disk(self) -> RuntimeDisk:
-        """What the runtime does not say is not known."""
+        """Empty if the runtime does not answer, which is logged."""
         try:
             listed, told = await asyncio.gather(
                 self._host.runtime.list_container_stats(), self._host.runtime.image_fs_info()
@@ -115,7 +116,7 @@ class StatsCollector:
 
 
 class _Look:
-    """One look at everything, as of one moment. Blocking: it is run off the event loop."""
+    """Measures everything once, for one summary. Blocking: run it off the event loop."""
 
     def __init__(
         self,
@@ -208,7 +209,7 @@ class _Look:
                 yield VolumeStats(name=path.name, **asdict(stats))
 
     def _ephemeral(self, pod: Pod, stats: PodStats) -> FsStats | None:
-        """All that the pod has on the node's disk: layers, logs, and volumes that are not memory."""
+        """The pod's ephemeral storage: writable layers, logs, and emptyDir volumes on disk."""
         on_disk = {v.name for v in pod.spec.volumes if v.empty_dir is not None and not v.empty_dir.medium}
         found: list[FsStats | None] = [v for v in stats.volume if v.name in on_disk]
         for container in stats.containers:
@@ -218,7 +219,7 @@ class _Look:
         return self._fs(self._node_fs, Used(size, inodes))
 
     def _own(self) -> ContainerStats:
-        """This process."""
+        """The kubelet: this process."""
         pages = int((PROC / "self/statm").read_text().split()[1])
         resident = pages * os.sysconf("SC_PAGE_SIZE")
         return ContainerStats(

@@ -17,7 +17,7 @@ from podling.kubelet.host.usage import Interface, Memory, pressure
 from podling.model.codec.fields import Part, Time, always, null
 
 SHORTEST = 1.0
-"""Seconds below which two looks are too near to each other to tell."""
+"""Seconds between two readings below which no new rate is computed."""
 
 
 class _Look(NamedTuple):
@@ -27,11 +27,14 @@ class _Look(NamedTuple):
 
 
 class Rates:
+    """Rates of counters, from one reading of each to the next."""
+
     def __init__(self) -> None:
         self._looks: dict[str, _Look] = {}
 
     def rate(self, key: str, value: int, at: float) -> int | None:
-        """A second, since `key` was looked at before; None at the first look. `at` is in seconds."""
+        """The increase of `key` per second since its reading before; None at the first one. `at` is in
+        seconds."""
         before = self._looks.get(key)
         if before is None or value < before.value:
             self._looks[key] = _Look(at, value, None)
@@ -67,7 +70,7 @@ class IOStats(Part):
 
 
 class CPUStats(Part):
-    """`usage_core_nano_seconds` is spent since the beginning, `usage_nano_cores` the rate of late."""
+    """`usage_core_nano_seconds` is the total, `usage_nano_cores` the rate since the reading before."""
 
     time: Time
     usage_nano_cores: int | None = None
@@ -95,7 +98,7 @@ class SwapStats(Part):
 
 
 class FsStats(Part):
-    """What is free is of the whole file system, what is used of its part that is meant."""
+    """Capacity and available are those of the whole file system, used those of the part that is described."""
 
     time: Time
     available_bytes: int | None = None
@@ -119,7 +122,7 @@ class InterfaceStats(Part):
 
 
 class NetworkStats(InterfaceStats):
-    """Itself the default interface; `interfaces` are all of them, loopback apart."""
+    """Its own fields are the default interface's; `interfaces` has all except loopback."""
 
     time: Time | None = null()
     interfaces: list[InterfaceStats] = []
@@ -166,7 +169,7 @@ class RuntimeStats(Part):
 
 
 class RlimitStats(Part):
-    """Of process ids: how many there may be, and are."""
+    """Process ids: the maximum and the current number."""
 
     time: Time
     maxpid: int | None = None
@@ -249,7 +252,7 @@ def network_stats(found: Sequence[Interface], time: str) -> NetworkStats | None:
 
 
 def fs_stats(system: FileSystem, used: Used | None, time: str) -> FsStats:
-    """`used` is the part of the file system that is meant; without it, all of it."""
+    """`used` is the usage of a part of the file system; None for all of it."""
     taken = used or Used(system.capacity - system.available, system.inodes - system.inodes_free)
     return FsStats(
         time=time,
@@ -263,5 +266,5 @@ def fs_stats(system: FileSystem, used: Used | None, time: str) -> FsStats:
 
 
 def used_of(usage: pb.FilesystemUsage) -> Used:
-    """As the runtime tells it."""
+    """The usage that the runtime reports."""
     return Used(usage.used_bytes.value, usage.inodes_used.value)
