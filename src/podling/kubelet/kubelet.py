@@ -53,16 +53,16 @@ from podling.model.time import Clock
 from podling.model.types.pod import Pod
 
 SETTLING = (1.0, 5.0)
-"""Seconds after a runtime is back, or found, until it is asked once more. What ended while it was away is
-told as running until the runtime has looked at all it has, and its event may be lost: containerd's shims give
-up those they could not deliver."""
+"""Seconds after the runtime is found or back until it is asked again. A container that ended while the
+runtime was away is listed as running until the runtime has checked it, and its event may be lost, as
+containerd's shims drop events they cannot deliver."""
 
 log = logging.getLogger(__name__)
 
 
 class Kubelet:
-    """`run()` it; it ends only by being cancelled, and leaves what runs running. `events` is run by whoever
-    made it."""
+    """The kubelet of one node. `run()` it; it ends only by being cancelled, and leaves containers running.
+    `events` is run by its owner."""
 
     def __init__(
         self,
@@ -125,7 +125,7 @@ class Kubelet:
         await asyncio.to_thread(unmount_volumes, self._config)
         self._cgroups.remove_root()
 
-    # What the kubelet's server asks (`pod_host.py`)
+    # PodHost, for the kubelet's server (`pod/host.py`)
 
     @property
     def runtime(self) -> Runtime:
@@ -174,7 +174,7 @@ class Kubelet:
             await worker.sandbox_ended(sandbox_id)
 
     def _objects(self) -> list[Pod]:
-        """The pods the API tells of; mirrors only show what is here already."""
+        """The API's pods of this node, without mirror pods."""
         return [pod for pod in self._informer.items() if not is_mirror(pod)]
 
     def _pod_changed(self, old: Pod | None, new: Pod | None) -> None:
@@ -225,7 +225,7 @@ class Kubelet:
         await self._let_images_go(known)
 
     async def _begin_static(self, workers: PodWorkers, found: Mapping[str, RuntimePod]) -> Sequence[Pod]:
-        """They wait for no server."""
+        """Start static pods, without waiting for the API server."""
         pods = await self._static.first()
         for pod in pods:
             workers.employ(pod, found.get(pod.metadata.uid))
@@ -272,7 +272,7 @@ class Kubelet:
         )
 
     async def _evict(self, node: NodeContext, pods: NodePods, images: ImageCollector) -> NoReturn:
-        """Once it is known what runs."""
+        """Run the eviction manager, once all pods have workers."""
         await self._ready.wait()
         reader = CgroupReader(self._cgroups.hierarchies)
         readings = NodeReadings(node.config.root_dir, self._cgroups.root, reader)

@@ -43,7 +43,7 @@ from podling.model.types.meta import KubeObject
 from podling.model.types.pod import Pod
 
 GRACE = 1
-"""Seconds a pod has that must go at once."""
+"""The grace period of a pod that is evicted for a hard threshold or its own limit."""
 LONGEST_END = 30.0
 """Seconds to wait for an evicted pod to be gone before looking again."""
 
@@ -51,7 +51,7 @@ log = logging.getLogger(__name__)
 
 
 class Evictable(Protocol):
-    """The node's pods, to whoever ends them."""
+    """What the eviction manager needs of the node's pods."""
 
     def running(self) -> Iterable[Pod]: ...
 
@@ -60,7 +60,7 @@ class Evictable(Protocol):
         ...
 
     async def clear_ended(self) -> None:
-        """Returns when of pods that are over nothing is left in the runtime, nor of their logs."""
+        """Remove the dead containers and logs of pods whose phase is terminal; returns when they are gone."""
         ...
 
     def node(self) -> KubeObject:
@@ -73,7 +73,7 @@ class Evictable(Protocol):
 
 
 class EvictionManager:
-    """`run()` it; it says what it sees to the pressure of `node`."""
+    """Watches the node's resources and evicts pods. `run()` it. It sets `node.pressure`."""
 
     def __init__(
         self,
@@ -103,7 +103,7 @@ class EvictionManager:
                 await asyncio.sleep(self._node.config.eviction_period.total_seconds())
 
     async def look(self) -> bool:
-        """Once; whether a pod had to go."""
+        """Check once; True if a pod was evicted."""
         if self._readings.images is None:
             await self._find_images()
         readings = self._readings.read()
@@ -163,7 +163,7 @@ class EvictionManager:
         return False
 
     def _can_reclaim(self, threshold: Threshold) -> bool:
-        """What is removed lies where the images are."""
+        """Whether removing dead containers and images can help: they are on the images' file system."""
         if threshold.signal in (NODEFS, NODEFS_INODES) and self._readings.images_apart:
             return False
         return CONDITIONS[threshold.signal] == DISK_PRESSURE
@@ -196,7 +196,7 @@ class EvictionManager:
 
 
 class NodePods:
-    """Keeps the promise of `manager.Evictable`."""
+    """Evictable, through the pod workers and the Node."""
 
     def __init__(self, workers: PodWorkers, reporter: NodeReporter, allocations: Allocations) -> None:
         self._workers = workers

@@ -21,7 +21,7 @@ _ZERO = Quantity("0")
 
 
 def node_is_low(threshold: Threshold, reading: Reading | None, pod: Pod, stats: PodStats) -> str:
-    """On which resource, by how much, and what the pod's containers have to do with it."""
+    """The message of a pod that is evicted for a threshold, in Kubernetes' words."""
     resource = RESOURCES[threshold.signal]
     text = f"The node was low on resource: {resource}. "
     if reading is not None:
@@ -45,7 +45,7 @@ def _blame(resource: str, pod: Pod, stats: ContainerStats) -> str:
 
 
 def container_usage(resource: str, stats: ContainerStats) -> int | None:
-    """Bytes; of the disk, what is in the writable layer and the logs."""
+    """Bytes of memory, or of the writable layer and logs; None if unknown."""
     if resource == "memory":
         return stats.memory.working_set_bytes if stats.memory else None
     if resource == STORAGE and stats.rootfs is not None and stats.logs is not None:
@@ -75,7 +75,7 @@ class Candidate(msgspec.Struct, frozen=True):
 
 
 def ranked(resource: str, candidates: Iterable[Candidate]) -> list[Candidate]:
-    """First to be evicted first; critical pods are not."""
+    """In the order of eviction, without critical pods."""
     return sorted(
         (candidate for candidate in candidates if not is_critical(candidate.pod)),
         key=lambda candidate: _key(resource, candidate),
@@ -90,7 +90,7 @@ def _key(resource: str, candidate: Candidate) -> tuple[bool, int, int]:
 
 
 def usage(resource: str, stats: PodStats) -> int:
-    """Bytes, inodes or processes; 0 when it is not known."""
+    """The pod's use of a resource in bytes, inodes or processes; 0 if unknown."""
     if resource == "memory":
         return (stats.memory.working_set_bytes or 0) if stats.memory else 0
     if resource == STORAGE:
@@ -101,12 +101,12 @@ def usage(resource: str, stats: PodStats) -> int:
 
 
 def is_limited(pod: Pod) -> bool:
-    """Whether there is anything to be measured at all."""
+    """Whether the pod has limits of local storage, so that it must be measured."""
     return bool(pod_limits(pod).get(STORAGE)) or any(True for _ in _volume_limits(pod))
 
 
 def excess(pod: Pod, stats: PodStats) -> str:
-    """Why the pod has to go; "" when it need not."""
+    """The eviction message of a pod that exceeds its local storage limits; "" if it does not."""
     used = {volume.name: volume.used_bytes or 0 for volume in stats.volume}
     for name, limit in _volume_limits(pod):
         if used.get(name, 0) > limit.value():

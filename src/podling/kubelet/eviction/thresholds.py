@@ -71,7 +71,7 @@ class Threshold(msgspec.Struct, frozen=True):
 
 
 class Reading(msgspec.Struct, frozen=True):
-    """Of one signal: bytes, inodes or process ids."""
+    """The state of one signal, in bytes, inodes or process ids."""
 
     available: int
     capacity: int
@@ -101,15 +101,18 @@ def thresholds(config: KubeletConfig) -> tuple[Threshold, ...]:
 
 
 class Pressure(msgspec.Struct, frozen=True):
-    """`crossed` maps thresholds to when that was first seen, `seen` conditions to when they were last."""
+    """The crossed thresholds and the node conditions after a reading."""
 
     crossed: Mapping[Threshold, datetime] = msgspec.field(default_factory=dict)
+    """Threshold → when it was first seen crossed."""
     seen: Mapping[str, datetime] = msgspec.field(default_factory=dict)
+    """Condition → when it was last seen."""
 
     def next(
         self, all_: Iterable[Threshold], readings: Readings, now: datetime, stays: timedelta
     ) -> Pressure:
-        """After these readings; a condition `stays` for so long after it was last seen."""
+        """The state after these readings. A condition `stays` (evictionPressureTransitionPeriod) after it was
+        last seen."""
         crossed = {
             threshold: self.crossed.get(threshold, now)
             for threshold in all_
@@ -124,13 +127,13 @@ class Pressure(msgspec.Struct, frozen=True):
         return frozenset(self.seen)
 
     def due(self, now: datetime) -> list[Threshold]:
-        """Crossed for long enough to act upon, memory first: it runs out fastest."""
+        """Thresholds crossed for their grace period. Memory comes first, as it runs out fastest."""
         lasting = [threshold for threshold, since in self.crossed.items() if now - since >= threshold.grace]
         return sorted(lasting, key=lambda threshold: RESOURCES[threshold.signal] != "memory")
 
 
 def is_crossed(threshold: Threshold, readings: Readings, *, again: bool = False) -> bool:
-    """`again`: it was before, so that the minimum reclaim has to be there as well."""
+    """`again`: it was crossed before, and ends only with the minimum reclaim available in addition."""
     reading = readings.get(threshold.signal)
     if reading is None:
         return False
@@ -141,7 +144,7 @@ def is_crossed(threshold: Threshold, readings: Readings, *, again: bool = False)
 
 
 class NodeReadings:
-    """`images` is where the runtime keeps them, once that is known."""
+    """Reads all signals. `images` is the mount point of the runtime's images, None until it is known."""
 
     def __init__(self, root_dir: Path, pods_cgroup: str, reader: CgroupReader, proc: Path = PROC) -> None:
         self._root_dir = root_dir
@@ -159,7 +162,7 @@ class NodeReadings:
             return False
 
     def read(self) -> Readings:
-        """What cannot be read is left out."""
+        """All signals that can be read."""
         found = dict(self._memory())
         found.update(_disk(self._root_dir, NODEFS, NODEFS_INODES))
         if self.images is not None:

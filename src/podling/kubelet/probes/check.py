@@ -26,18 +26,18 @@ from podling.model.types.container import EphemeralContainerCommon, HTTPGetActio
 
 
 class Outcome(NamedTuple):
-    """`message` says why it is a failure; of a success, what is odd about it (then a warning)."""
+    """The outcome of one probe. `message` is the reason of a failure, or a warning about a success."""
 
     success: bool
     message: str = ""
 
 
 class ProbeError(Exception):
-    """The question could not be asked: that is no failure of the container's."""
+    """The probe could not be run, which does not count as a failure of the container."""
 
 
 def dial_failure(host: str, port: int, error: OSError) -> str:
-    """A connection that could not be made, as events word it."""
+    """A failed connection, in Go's words, as events show it."""
     if isinstance(error, socket.gaierror):
         return f"dial tcp: lookup {host}: no such host"
     why = "i/o timeout" if isinstance(error, TimeoutError) else f"connect: {_words(error)}"
@@ -57,6 +57,8 @@ SERVING = 1
 _STATUSES = {0: "UNKNOWN", SERVING: "SERVING", 2: "NOT_SERVING", 3: "SERVICE_UNKNOWN"}
 
 
+# The request has one string and the response one number, both in field 1. On the wire these are the
+# well-known wrapper messages, so no generated code is needed.
 async def check_grpc(host: str, port: int, service: str, timeout: int, user_agent: str) -> Outcome:
     target = address(host, port)
     options = [("grpc.primary_user_agent", user_agent), ("grpc.enable_http_proxy", 0)]
@@ -94,7 +96,7 @@ LAST_PORT = 65535
 
 
 def port_number(port: int | str, container: EphemeralContainerCommon) -> int:
-    """Raises ProbeError when the container has no such port."""
+    """A port given by number or by the name of a container port. Raises ProbeError."""
     number = _number(port, container)
     if not 0 < number <= LAST_PORT:
         raise ProbeError(f"invalid port number: {number}")
@@ -124,11 +126,11 @@ class HttpAnswer(NamedTuple):
 
 
 class HttpFailure(Exception):
-    """No answer came."""
+    """The request failed without an answer."""
 
 
 def request_url(action: HTTPGetAction, container: EphemeralContainerCommon, pod_ip: str) -> URL:
-    """Raises ProbeError when the action names a port or host that cannot be."""
+    """Raises ProbeError for an invalid port or host."""
     port = port_number(action.port, container)
     path = action.path if action.path.startswith("/") else f"/{action.path}"
     where = address(action.host or pod_ip, port)
@@ -150,8 +152,8 @@ def request_headers(action: HTTPGetAction, user_agent: str) -> CIMultiDict[str]:
 
 
 async def http_get(url: URL, headers: CIMultiDict[str], timeout: float | None) -> HttpAnswer:
-    """Raises HttpFailure. A redirect elsewhere, as every redirect too many, is itself the answer or a
-    failure."""
+    """`timeout` in seconds; None for no limit. A redirect to another host is returned as the answer. Raises
+    HttpFailure, also after too many redirects."""
     try:
         async with asyncio.timeout(timeout):
             return await _follow(url, headers)
@@ -191,7 +193,7 @@ OUTPUT_LIMIT = 10 * 1024
 
 
 class Target(msgspec.Struct, frozen=True):
-    """Who is asked: an instance of the container, at the pod's address."""
+    """The instance to probe."""
 
     container: EphemeralContainerCommon
     id: str

@@ -38,11 +38,11 @@ from podling.model.types.pod import Pod
 
 
 class HookError(Exception):
-    """The hook failed. Its text may carry what the command printed, so it is for the log alone."""
+    """The hook failed. The message may contain the command's output, so it is only logged."""
 
 
 async def run_hook(runtime: Runtime, handler: LifecycleHandler, target: Target, user_agent: str) -> None:
-    """Takes as long as it takes; raises HookError."""
+    """Run one handler, without a time limit. Raises HookError."""
     if handler.exec is not None:
         await _exec(runtime, handler.exec, target)
     elif handler.http_get is not None:
@@ -50,7 +50,7 @@ async def run_hook(runtime: Runtime, handler: LifecycleHandler, target: Target, 
     elif handler.sleep is not None:
         await asyncio.sleep(handler.sleep.seconds)
     else:
-        # tcpSocket is a field of the API's that never had a meaning here.
+        # tcpSocket, which the API keeps and Kubernetes' kubelet does not support in hooks.
         raise HookError(f"invalid handler: {handler}")
 
 
@@ -65,7 +65,7 @@ async def _exec(runtime: Runtime, action: ExecAction, target: Target) -> None:
 
 
 async def _http(action: HTTPGetAction, target: Target, user_agent: str) -> None:
-    """Any answer will do: only that the container was told counts."""
+    """Any HTTP status is a success, as in Kubernetes."""
     try:
         url = request_url(action, target.container, target.pod_ip)
         await http_get(url, request_headers(action, user_agent), None)
@@ -77,7 +77,7 @@ log = logging.getLogger(__name__)
 
 
 class _PreStop(msgspec.Struct):
-    """One that was begun; `limit` is set while it runs."""
+    """A preStop hook that has begun; `limit` is its timeout while it runs."""
 
     limit: asyncio.Timeout | None = None
     done: asyncio.Event = msgspec.field(default_factory=asyncio.Event)
@@ -107,13 +107,16 @@ class HookRecord(Protocol):
 
 
 class PodHooks:
+    """The lifecycle hooks of one pod."""
+
     def __init__(self, node: HookNode, record: HookRecord) -> None:
         self._node = node
         self._record = record
         self._pre_stops: dict[str, _PreStop] = {}
 
     async def post_start(self, pod: Pod, name: str, container_id: str) -> bool:
-        """False when it failed, which has been told: then the container must go."""
+        """Run the postStart hook, if any. False if it failed: an event says so, and the container must be
+        stopped."""
         container = _container(pod, name)
         lifecycle = container.lifecycle if container else None
         if container is None or lifecycle is None or lifecycle.post_start is None:
@@ -126,7 +129,7 @@ class PodHooks:
         return True
 
     async def pre_stop(self, pod: Pod, name: str, id_: str, grace: int) -> int:
-        """Runs the hook if there is one, and if there is time; returns the seconds spent on it."""
+        """Run the preStop hook, if any, within `grace` seconds. Returns the seconds it took."""
         self._record.pre_stopped.add(id_)
         container = _container(pod, name)
         lifecycle = container.lifecycle if container else None

@@ -45,7 +45,7 @@ class ProbeNode(Protocol):
 
 
 class PodProbes:
-    """`changed` is called when a result has changed."""
+    """The probes of one pod. `changed` is called when a result has changed."""
 
     def __init__(self, node: ProbeNode, changed: Callable[[], None]) -> None:
         self._node = node
@@ -56,16 +56,16 @@ class PodProbes:
         return {id_: instance.result for id_, instance in self._instances.items()}
 
     def learn(self, pod: Pod, observed: ObservedPod) -> None:
-        """Know every running instance that has probes, before anything is decided about it. What an earlier
-        kubelet found of it stands until it is asked again."""
+        """Take up running instances that have probes, before the planner decides about them. Results of an
+        earlier kubelet, from the pod's status, hold until the first outcome."""
         for kind, container in all_containers(pod):
             instance = observed.newest(container.name) if kind is not ContainerType.EPHEMERAL else None
             if instance and instance.running and instance.id not in self._instances and probes_of(container):
                 self._instances[instance.id] = _Instance(container, _found_before(pod, container, instance))
 
     def follow(self, pod: Pod, observed: ObservedPod, tasks: asyncio.TaskGroup, *, ending: bool) -> None:
-        """Begin what is not begun and end what has ended. `ending`: whether the pod is to go on is settled,
-        only its readiness still matters."""
+        """Start probes of new instances and end those of stopped ones. While the pod is `ending`, only
+        readiness probes go on."""
         running = {c.id: c for c in observed.containers if c.running}
         for id_ in self._instances.keys() - running.keys():
             self._instances.pop(id_).end()
@@ -114,7 +114,7 @@ class PodProbes:
 
 
 class _Instance:
-    """What is known of one instance, and the tasks that ask it."""
+    """The results of one instance's probes, and their tasks."""
 
     def __init__(self, container: EphemeralContainerCommon, healths: Mapping[ProbeKind, Health]) -> None:
         self.container = container
@@ -135,7 +135,7 @@ class _Instance:
         return result
 
     def end(self, *kinds: ProbeKind) -> None:
-        """These, or all."""
+        """Cancel these probes; all without `kinds`."""
         for kind in kinds or tuple(self.tasks):
             if task := self.tasks.get(kind):
                 task.cancel()

@@ -49,11 +49,13 @@ FIRST = {
 
 
 class Verdict(msgspec.Struct, frozen=True):
-    """`last` is the newest outcome, `run` how many in a row were like it."""
+    """What the outcomes so far add up to."""
 
     health: Health
     last: bool | None = None
+    """The newest outcome; None before the first one."""
     run: int = 0
+    """How many consecutive outcomes were like `last`."""
 
 
 def judge(before: Verdict, success: bool, probe: Probe) -> Verdict:
@@ -91,7 +93,7 @@ def probe_result(container: EphemeralContainerCommon, healths: Mapping[ProbeKind
 
 
 TRIES = 3
-"""How often in a row a question is put that cannot be asked."""
+"""How often a probe is tried that cannot be run (ProbeError), as in Kubernetes."""
 
 
 class Ask(Protocol):
@@ -101,14 +103,14 @@ class Ask(Protocol):
 
 
 Count = Callable[[bool], None]
-"""Of an answer: whether it was a yes."""
+"""Called with the success of each outcome."""
 Say = Callable[[str, str], None]
-"""A warning event: reason and message."""
+"""Records a warning event: reason and message."""
 
 
 class Prober:
-    """`run()` it; it returns when nothing more can come of it: a startup probe has passed, or a failure is
-    final. `told` is called with every change of health."""
+    """Runs one probe periodically. `run()` returns when the result is final: a startup probe has passed or
+    failed, a liveness probe has failed. `told` is called at each change of health."""
 
     def __init__(
         self,
@@ -129,7 +131,7 @@ class Prober:
         self._verdict = Verdict(first)
 
     async def run(self, clock: Clock, started: asyncio.Event, started_at: datetime) -> None:
-        """`started`: set once the startup probe has passed, and waited for by the others."""
+        """`started` is set when the startup probe has passed; other probes wait for it."""
         if self._kind is not ProbeKind.STARTUP:
             await started.wait()
         due = started_at + timedelta(seconds=self._probe.initial_delay_seconds)
@@ -163,7 +165,7 @@ class Prober:
             self._told(self._kind, self._verdict.health)
 
     async def _answer(self) -> Outcome | None:
-        """None when the question cannot be asked: then nothing is known, and nothing changes."""
+        """None if the probe could not be run: then the verdict stays."""
         why = ""
         for _ in range(TRIES):
             try:

@@ -25,7 +25,7 @@ AskUrl = Callable[[str, CommandStreams], Awaitable[str]]
 
 
 class StreamHandlers:
-    """`stops`: the moment at which the kubelet itself is to end."""
+    """`stops` completes when the kubelet is to stop."""
 
     def __init__(self, host: PodHost, directories: LogDirectories, stops: Signal) -> None:
         self._host = host
@@ -71,7 +71,7 @@ class StreamHandlers:
             try:
                 runtime = await _reached(ask(container_id, wanted), streams.COMMAND_PROTOCOL)
             except Refusal:
-                # It may have ended, which we shall hear of.
+                # The container may just have ended; its exit code follows.
                 if replay is None or not tells_exit or not await replay.log.is_complete():
                     raise
                 return await streams.serve_ended(request, accepted, wanted, replay)

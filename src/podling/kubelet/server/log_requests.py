@@ -117,7 +117,7 @@ def _id_of(terminated: ContainerStateTerminated | None, otherwise: str) -> str:
 
 
 class LogHandler:
-    """`stops`: the moment at which the kubelet itself is to end."""
+    """Answers requests for logs. `stops` completes when the kubelet is to stop."""
 
     def __init__(self, host: PodHost, clock: Clock, directories: LogDirectories, stops: Signal) -> None:
         self._host = host
@@ -171,7 +171,7 @@ class LogHandler:
 
 
 async def _cut(request: web.Request, stops: Signal) -> None:
-    """Ends the connection in the middle of the answer, as there would be more to say."""
+    """Close the connection without ending the answer, so that the client sees that it is incomplete."""
     await stops()
     if request.transport is not None:
         request.transport.close()

@@ -25,10 +25,9 @@ from podling.streaming.wire import Disconnected
 
 
 async def relay_ports(client: Session, runtime: Session, *ends: Signal, streams: int | None = None) -> None:
-    """Returns when either side is gone or one of `ends` has come: a runtime keeps the connection, though
-    nothing may be there any more that it could lead to. `streams` is how many a client has whose protocol has
-    no half close: then it is over, too, when the runtime has ended them all.
-    """
+    """Join until either side is gone or one of `ends` completes, as a runtime keeps the connection when its
+    sandbox has ended. `streams` is the number of streams of a client whose protocol has no half close: then
+    it also ends when the runtime has ended all of them."""
     async with asyncio.TaskGroup() as group:
         group.create_task(_drop_with(client, runtime))
         group.create_task(_finish_with(runtime, client))
@@ -62,9 +61,8 @@ async def _finish_with(runtime: Session, client: Session) -> None:
 
 
 def runtime_headers(stream: Stream) -> Mapping[str, str]:
-    """The stream's headers; clients of old sent no request id, their data stream was the next after its error
-    stream.
-    """
+    """The stream's headers. Old clients send no requestid; their data stream follows its error stream, so the
+    error stream's number serves as the id."""
     headers = dict(stream.headers)
     if "requestid" not in headers:
         first = stream.number if headers.get("streamtype") == "error" else stream.number - 2
@@ -99,15 +97,15 @@ SUCCESS = b'{"metadata":{},"status":"Success"}'
 RUNTIME_LOST = "the container runtime ended the stream"
 KUBELET_STOPS = "the kubelet is being stopped"
 ANSWERS_TIMEOUT = 5.0
-"""Seconds a runtime that is to be left has to take the streams it was asked for."""
+"""Seconds to wait for the runtime to accept the streams before its connection is dropped."""
 LAST_WORDS = 5.0
-"""Seconds a container has to take the input of a client that is gone."""
+"""Seconds a container has to read the remaining input of a client that is gone."""
 STALLED = 10.0
-"""Seconds a client may take nothing of what is there for it once its container is being stopped."""
+"""Seconds a client may read nothing while its container is being stopped."""
 
 
 class CommandStreams(msgspec.Struct, frozen=True):
-    """What a client asked to be joined to. With a terminal, stderr comes out of stdout."""
+    """The streams that a client asked for. With a tty, stderr is part of stdout."""
 
     stdin: bool
     stdout: bool
@@ -127,7 +125,7 @@ class CommandStreams(msgspec.Struct, frozen=True):
 
 
 class Dialect(msgspec.Struct, frozen=True):
-    """How far the client's protocol goes: terminal resizing (v3), a Status for the exit (v4)."""
+    """What the client's protocol has: resizing of the terminal (since v3), a Status for the exit (v4)."""
 
     resize: bool
     status: bool
@@ -141,9 +139,8 @@ async def relay_command(
     kubelet_stops: Signal,
     stopping: Signal | None = None,
 ) -> None:
-    """Returns when it is over for both sides. `stopping`, the moment the container is to end, is for an
-    attach, whose client may hold that up; an exec holds up nobody but its command.
-    """
+    """Join until both sides have ended. `stopping` completes when the container's stop begins; it is given
+    for an attach, whose client could hold up the stop. An exec can hold up only its own command."""
     ours = await opened_in_time(client, runtime, wanted.types(resize=dialect.resize))
     if ours is None:
         return
@@ -168,7 +165,7 @@ async def relay_command(
 async def opened_in_time(
     client: Session, runtime: Session | None, types: tuple[str, ...]
 ) -> Mapping[str, Stream] | None:
-    """The client's streams by type; None for a client that does not open them all: then both are ended."""
+    """The client's streams by type; None if it does not open all in time: then both sessions are ended."""
     try:
         async with asyncio.timeout(STREAMS_TIMEOUT):
             return await _opened_by(client, types)
@@ -202,9 +199,7 @@ def open_streams(runtime: Session, wanted: CommandStreams) -> Mapping[str, Strea
 
 
 async def drop_with(client: Session, runtime: Session, uploads: list[asyncio.Task[None]]) -> None:
-    """A client that is lost takes the runtime's connection with it, but what it had said is passed on
-    first.
-    """
+    """When the client is lost, pass on its remaining input and drop the runtime's connection."""
     await client.wait_lost()
     with suppress(TimeoutError):
         async with asyncio.timeout(LAST_WORDS):
@@ -217,9 +212,8 @@ async def drop_with(client: Session, runtime: Session, uploads: list[asyncio.Tas
 
 
 async def leave(runtime: Session) -> None:
-    """Ends the runtime's connection, once it has taken all streams. A containerd that could not say that it
-    has taken one waits for ever to close it, and cannot stop the container.
-    """
+    """Drop the runtime's connection once it has accepted all streams. A containerd that cannot confirm a
+    stream waits for ever to close it, and cannot stop the container."""
     with suppress(TimeoutError):
         async with asyncio.timeout(ANSWERS_TIMEOUT):
             await runtime.answered()
@@ -243,7 +237,7 @@ async def _drop_stalled(client: Session, runtime: Session, stopping: Signal) -> 
 
 
 async def upload(ours: Stream, theirs: Stream, *, passes_end: bool = True) -> None:
-    """Passes on the end of input only if it was said, and is to be."""
+    """Copy input to the runtime; end it there only if the client has ended it and `passes_end`."""
     try:
         while data := await ours.read():
             await theirs.write(data)
@@ -285,7 +279,7 @@ async def tell(error: Stream, told: bytes, dialect: Dialect) -> None:
 
 
 async def tell_failure(client: Session, message: str, dialect: Dialect) -> None:
-    """For a client with nothing to be joined to."""
+    """Send a failure to a client for which there is no stream of the runtime."""
     error = (await _opened_by(client, ("error",)))["error"]
     await tell(error, failure(message), dialect)
     await client.finish()

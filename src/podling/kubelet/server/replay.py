@@ -42,11 +42,11 @@ from podling.process.wake import woken
 from podling.streaming.session import Session, Stream
 
 QUIET = 0.05
-"""Seconds without news after which log and runtime are compared."""
+"""Seconds without output after which log and runtime are compared."""
 NEWS = 2.0
-"""Seconds within which the end of a container is heard of after its runtime has let go of it."""
+"""Seconds in which a container's exit is reported after the runtime has closed its streams."""
 SILENCE = 30.0
-"""Seconds a container may be silent after its client's last word."""
+"""Seconds without output, after the client has ended its input, until the attach ends."""
 
 
 async def relay_replay(
@@ -57,7 +57,7 @@ async def relay_replay(
     kubelet_stops: Signal,
     replay: Replay,
 ) -> None:
-    """Returns when it is over for both sides. Raises OSError when the log cannot be read."""
+    """Join until both sides have ended. Raises OSError if the log cannot be read."""
     ours = await opened_in_time(client, runtime, wanted.types(resize=dialect.resize))
     if ours is None:
         return
@@ -99,7 +99,7 @@ async def relay_replay(
 
 
 async def relay_ended(client: Session, wanted: CommandStreams, dialect: Dialect, replay: Replay) -> None:
-    """Of a container that has ended: all it printed, and how it ended. Raises OSError when the log cannot be
+    """Show the log of a container that has ended, and its exit code. Raises OSError if the log cannot be
     read."""
     ours = await opened_in_time(client, None, wanted.types(resize=dialect.resize))
     if ours is None:
@@ -119,7 +119,8 @@ async def relay_ended(client: Session, wanted: CommandStreams, dialect: Dialect,
 
 
 def _ending_told(replay: Replay) -> bytes:
-    """What is said about a container's end: how an attach ends says nothing of it, unless that was asked."""
+    """The Status at the container's end: its exit code only if the client asked for it, as an attach in
+    Kubernetes does not tell it."""
     if not replay.tells_exit:
         return SUCCESS
     code = replay.log.exit_code()
@@ -131,8 +132,8 @@ async def _come(moment: Signal) -> None:
 
 
 async def _lost(error: Stream) -> None:
-    """Returns when the runtime is gone without having said why, and not because of the container's end: of
-    that we have heard by then."""
+    """Returns when the runtime has closed the stream without a Status, NEWS seconds later: if the cause was
+    the container's exit, that is known by then."""
     if await error.read():
         await asyncio.Event().wait()
     await asyncio.sleep(NEWS)
@@ -207,7 +208,7 @@ class Replays:
         """By container id, the uid of its pod."""
 
     def claim(self, pod: Pod, name: str, container_id: str, *, asked: bool) -> bool:
-        """Whether this attach is one; the first to ask about an ephemeral container is."""
+        """Whether this attach gets a replay: if it asked, or is the first to an ephemeral container."""
         first = container_id not in self._attached
         if _ephemeral(pod, name):
             here = {each.metadata.uid for each in self._host.pods()}

@@ -100,20 +100,20 @@ def _keep(end: bytearray, data: bytes) -> None:
 
 
 BEHIND = 256 * 1024
-"""Bytes heard and not yet shown, beyond which the log goes on instead."""
+"""Bytes from the runtime that are not yet sent, beyond which the output goes on from the log."""
 
 
 class Replay(msgspec.Struct, frozen=True):
-    """What was printed before: the container's log. `asked` is when the runtime was asked to attach, in ns
-    since the epoch. `passes_end`: the container's input ends with its first client's (`stdinOnce`).
-    `tells_exit`: the container's exit code is told as an exec tells it.
-    """
+    """What an attach with replay shows."""
 
     log: ContainerLog
     directories: LogDirectories
     asked: int
+    """When the runtime was asked to attach, in ns since the epoch."""
     passes_end: bool
+    """The end of the client's input ends the container's (`stdinOnce`)."""
     tells_exit: bool = False
+    """Send the container's exit code, as an exec does."""
 
 
 class ReplayOutput:

@@ -39,7 +39,7 @@ from podling.streaming.wire import Disconnected
 MASTERS = "system:masters"
 YES_IS_KEPT, NO_IS_KEPT = timedelta(minutes=5), timedelta(seconds=30)
 KEPT = 1_000
-"""Answers; all are forgotten when there are more."""
+"""How many answers are cached; when there are more, all are dropped."""
 
 
 class Question(NamedTuple):
@@ -50,6 +50,8 @@ class Question(NamedTuple):
 
 
 class NodeAccess:
+    """Authorizes users with SubjectAccessReviews, and caches the answers."""
+
     def __init__(self, client: Client, node_name: str, clock: Clock) -> None:
         self._client = client
         self._node = node_name
@@ -59,8 +61,8 @@ class NodeAccess:
     async def allows(
         self, user: str, groups: tuple[str, ...], verb: str, subresources: Sequence[str]
     ) -> bool:
-        """Whether the user may `verb` any of these subresources of the node. Raises StatusError or OSError
-        when the API server cannot say."""
+        """Whether the user may `verb` any of these subresources of the node. Raises StatusError or OSError if
+        the API server does not answer."""
         if MASTERS in groups:
             return True
         for subresource in subresources:
@@ -134,22 +136,22 @@ def _no_passphrase() -> str:
 HEADER_LIMIT = 1 << 20
 """An exec names its command in the URL."""
 SHUTDOWN_GRACE = 1.0
-"""Seconds streams have to take leave of their clients."""
+"""Seconds that streams have to end when the server stops."""
 ALONE = {"stats": "stats", "metrics": "metrics", "logs": "log"}
 FINE = {"pods": "pods", "runningpods": "pods", "healthz": "healthz", "configz": "configz"}
-"""What RBAC calls that which a path begins with."""
+"""The first element of a path → the subresource of nodes that RBAC checks. Those in FINE may also be allowed
+by `proxy` (KubeletFineGrainedAuthz)."""
 
 
 class Peer(NamedTuple):
-    """Who asks, as a certificate names its owner: the common name, and the organizations."""
+    """The client: user (CN) and groups (O) of its certificate."""
 
     user: str
     groups: tuple[str, ...]
 
 
 Allowed = Callable[[str, tuple[str, ...], str, Sequence[str]], Awaitable[bool]]
-"""Whether a user, with its groups, may do this (a verb) with any of these subresources of the node. Raises
-StatusError or OSError when nobody can say."""
+"""`NodeAccess.allows`: user, groups, verb, subresources."""
 
 log = logging.getLogger(__name__)
 
@@ -167,12 +169,12 @@ class KubeletServer:
         self._streams = StreamHandlers(host, self._directories, self._stops.wait)
 
     async def run(self) -> None:
-        """Wakes those who follow logs; runs as long as the server listens."""
+        """Wake followers of logs. To run as long as the server listens."""
         await self._directories.run()
 
     @asynccontextmanager
     async def listening(self, listener: socket.socket, tls: ssl.SSLContext) -> AsyncIterator[int]:
-        """Serve while the block runs, who connects to `listener`, which is closed then; gives its port."""
+        """Serve the connections of `listener` while the block runs, and close it then. Gives its port."""
         async with self._answering(_certified) as runner:
             keep_alive(listener)
             site = web.SockSite(runner, listener, ssl_context=tls)
@@ -181,7 +183,7 @@ class KubeletServer:
 
     @asynccontextmanager
     async def joined(self, peer: Peer) -> AsyncIterator[Connect]:
-        """Serve while the block runs, who is connected in this process, as `peer`."""
+        """Serve connections of this process as `peer` while the block runs. Gives the way to connect."""
         async with self._answering(lambda request: peer) as runner:
             assert runner.server is not None
             yield partial(connect_within, runner.server)
@@ -256,7 +258,7 @@ def _certified(request: web.Request) -> Peer | None:
 
 
 def subresources(path: str) -> tuple[str, ...]:
-    """Of the node, those that a path is about: who may use any of them may ask."""
+    """The subresources of nodes that a path belongs to: being allowed any of them is enough."""
     first = path.split("/")[1]
     if first in ALONE:
         return (ALONE[first],)
@@ -268,7 +270,7 @@ async def _healthz(request: web.Request) -> web.StreamResponse:
 
 
 async def _answered(request: web.Request, handler: Handler) -> web.StreamResponse:
-    """The answer, also when it is a no."""
+    """The handler's answer, or the response for its Refusal."""
     try:
         return await handler(request)
     except Refusal as refusal:

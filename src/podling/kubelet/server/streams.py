@@ -40,9 +40,8 @@ COMMAND_SPDY = {
 COMMAND_PROTOCOL = "v4.channel.k8s.io"
 PORT_PROTOCOL = "portforward.k8s.io"
 REFUSED_AFTER_UPGRADE = frozenset({"v5.channel.k8s.io"})
-"""Kubernetes answers these clients at its API server, before it has asked the kubelet: what is wrong they are
-told on the error stream. Others get an HTTP error.
-"""
+"""For these protocols Kubernetes' API server upgrades the connection before it asks the kubelet, so errors go
+to the error stream. Others get an HTTP error."""
 PORT_WEBSOCKET = (tunnel.SUBPROTOCOL, *ports.NAMES)
 
 
@@ -67,7 +66,7 @@ async def serve_command(
     stopping: Signal | None = None,
     replay: Replay | None = None,
 ) -> web.StreamResponse:
-    """Joins the client to an exec or attach; with `replay`, also to what was printed before."""
+    """Join the client to an exec or attach; with `replay`, first show what was printed before."""
     wire, dialect = _command_wire(accepted, wanted)
     client = Session(wire)
     try:
@@ -110,9 +109,8 @@ async def serve_ports(
     forwarded: Sequence[int],
     *ends: Signal,
 ) -> web.StreamResponse:
-    """Joins the client to a port-forward. `forwarded` matters only to clients that speak WebSocket
-    channels. It is over when one of `ends` has come.
-    """
+    """Join the client to a port-forward, until one of `ends` completes. `forwarded` are the ports of a client
+    that speaks WebSocket channels."""
     wire, streams = _port_wire(accepted, forwarded)
     client = Session(wire)
     try:
@@ -132,9 +130,8 @@ def _command_wire(accepted: Accepted, wanted: CommandStreams) -> tuple[Wire, Dia
 
 
 def _greeting(subprotocol: channels.Subprotocol, wanted: CommandStreams) -> str:
-    """Kubernetes greets every client. Those of v5 are Go's, which need no greeting and before 1.34 complain
-    of one that comes sooner than they have made their streams.
-    """
+    """The stream to send an empty message on first, as Kubernetes does; "" for v5. Clients of v5 (Go's) need
+    none, and before 1.34 log an error if it comes before they have made their streams."""
     if subprotocol.half_close:
         return ""
     outputs = [name for name in wanted.types(resize=False) if name in ("stdout", "stderr")]

@@ -41,11 +41,12 @@ CONFIG_SEEN = "kubernetes.io/config.seen"
 
 
 class ManifestError(ValueError):
-    """The file holds no pod that could run here; the message says why."""
+    """The file has no pod that can run as a static pod; the message says why."""
 
 
 def static_pod(text: bytes, file: Path, node_name: str, seen: str) -> Pod:
-    """`seen` is when the file was read, as annotated. Raises ManifestError."""
+    """The static pod of a manifest; `seen` (RFC 3339) goes to its annotation config.seen. Raises
+    ManifestError."""
     pod = _read(text)
     if not pod.metadata.name or not pod.spec.containers:
         raise ManifestError("a pod needs a name and containers")
@@ -89,14 +90,14 @@ def _uid(pod: Pod, file: Path, node_name: str) -> str:
 
 
 def _tolerate_faults_of_the_node(spec: PodSpec) -> None:
-    """It has nowhere else to go."""
+    """As Kubernetes does: a static pod belongs to its node and is not evicted from it by taints."""
     everything = Toleration(operator="Exists", effect=NO_EXECUTE)
     if everything not in spec.tolerations:
         spec.tolerations = [*spec.tolerations, everything]
 
 
 def _needs_a_server(spec: PodSpec) -> Iterator[str]:
-    """What only the API server could give it: it runs also when there is none."""
+    """The references that only an API server could resolve; static pods must run without one."""
     if spec.service_account_name or spec.service_account:
         yield "a service account"
     if spec.image_pull_secrets:
@@ -130,7 +131,7 @@ def _of_volume(volume: Volume) -> Iterator[str]:
 
 
 LOOK_AGAIN = 20.0
-"""Seconds until a directory that is not there, or was taken away, is looked for again."""
+"""Seconds until a missing directory is looked for again."""
 
 _CHANGES = (
     Mask.CLOSE_WRITE
@@ -151,7 +152,7 @@ log = logging.getLogger(__name__)
 
 
 class ManifestDirectory:
-    """`path` may also be one file."""
+    """The manifests below `path`, a directory or one file."""
 
     def __init__(self, path: Path, node_name: str, clock: Clock) -> None:
         self._path = path
@@ -159,7 +160,7 @@ class ManifestDirectory:
         self._clock = clock
 
     async def follow(self) -> AsyncIterator[list[Pod]]:
-        """All pods there are, now and after every change. Never ends by itself."""
+        """All static pods, now and after every change. Never ends by itself."""
         while True:
             directory = self._path.parent if self._path.is_file() else self._path
             with Inotify() as inotify:

@@ -44,12 +44,12 @@ def is_mirror(pod: Pod) -> bool:
 
 
 def mirrors(mirror: Pod, pod: Pod) -> bool:
-    """Whether it is of this pod as its file is now."""
+    """Whether the mirror was made from this pod, as its file is now."""
     return mirror.metadata.annotations.get(MIRROR) == pod.metadata.annotations.get(CONFIG_HASH)
 
 
 def next_step(pod: Pod | None, mirror: Pod | None) -> MirrorStep:
-    """`pod` is the static pod there should be, `mirror` what the server has in its name."""
+    """`pod` is the static pod of the file, `mirror` the server's pod of its name; None if there is none."""
     if mirror is None:
         return MirrorStep.CREATE if pod is not None else MirrorStep.NOTHING
     if pod is None or mirror.metadata.deletion_timestamp or not mirrors(mirror, pod):
@@ -58,7 +58,7 @@ def next_step(pod: Pod | None, mirror: Pod | None) -> MirrorStep:
 
 
 def mirror_of(pod: Pod, node: Node) -> Pod:
-    """What is sent to the server. The Node owns it, so that it goes with the node."""
+    """The mirror pod to be created. Its owner is the Node, so that it is collected with the Node."""
     meta = pod.metadata
     owner = OwnerReference(
         api_version="v1", kind="Node", name=node.metadata.name, uid=node.metadata.uid, controller=True
@@ -85,11 +85,14 @@ log = logging.getLogger(__name__)
 
 
 class _Kept(msgspec.Struct):
-    """`wanted` is the pod of the file, `running` the one that has a worker, `mirror` what the server has."""
+    """The state of one name."""
 
     wanted: Pod | None = None
+    """The pod of the file."""
     running: Pod | None = None
+    """The pod that has a worker."""
     mirror: Pod | None = None
+    """The server's mirror pod."""
     wake: asyncio.Event = msgspec.field(default_factory=asyncio.Event)
 
     @property
@@ -98,8 +101,8 @@ class _Kept(msgspec.Struct):
 
 
 class StaticPods:
-    """`run()` it. No worker is given before `begin`; without a directory there are only old mirrors to be
-    let go."""
+    """The static pods of the node. `run()` it. No worker is made before `begin`. Without a directory, only
+    mirrors that an earlier kubelet left are deleted."""
 
     def __init__(self, client: Client, node: NodeReporter, directory: ManifestDirectory | None) -> None:
         self._client = client
@@ -128,7 +131,7 @@ class StaticPods:
         return [kept.wanted for kept in self._kept.values() if kept.wanted is not None]
 
     def begin(self, workers: PodWorkers, begun: list[Pod]) -> None:
-        """`begun` are those of `first`: they have workers by now."""
+        """Start making workers and mirrors; the pods in `begun` have workers already."""
         self._workers = workers
         for pod in begun:
             self._of(_name(pod)).running = pod
@@ -136,7 +139,7 @@ class StaticPods:
             self._tasks.create_task(self._keep(name, kept, workers))
 
     def mirrors_known(self) -> None:
-        """The server has said which mirrors it has: until then none is made."""
+        """The informer has synced: from now on mirrors are created and deleted."""
         self._knows_mirrors = True
         for kept in self._kept.values():
             kept.wake.set()
@@ -225,7 +228,7 @@ class StaticPods:
             self._tell_worker(kept)
 
     async def _delete(self, kept: _Kept) -> None:
-        """Nothing of it runs that could need time: that is its pod's, whose grace is its own."""
+        """Without grace, as nothing runs for a mirror; its static pod has a grace period of its own."""
         if kept.mirror is None:
             return
         meta = kept.mirror.metadata
@@ -236,7 +239,7 @@ class StaticPods:
                 raise
 
     def _tell_worker(self, kept: _Kept) -> None:
-        """Its status goes to the mirror that is there, if it is its own."""
+        """Give the worker the mirror to write the status to, if that was made from its pod."""
         if self._workers is None or kept.running is None:
             return
         if worker := self._workers.get(kept.running.metadata.uid):

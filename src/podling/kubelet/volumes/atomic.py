@@ -24,8 +24,8 @@ _NEW_DATA = "..data_tmp"
 
 
 def write(volume: Path, payload: Payload, now: datetime, own: Callable[[Path], None] | None = None) -> bool:
-    """Make the volume hold exactly the payload; False when it already did. `own` sets owners and modes of a
-    finished directory before anyone can see it."""
+    """Make the volume hold exactly the payload; False if it already does. `own` sets owners and modes of the
+    new directory before it is visible. Raises OSError."""
     current = _current(volume)
     if current is not None and _read(current) == _wanted(payload):
         return False
@@ -85,8 +85,8 @@ def _swap(volume: Path, name: str) -> None:
 
 
 def _link(volume: Path, payload: Payload) -> None:
-    """One link for each first path element. New links come after the swap, and those of gone files are taken
-    away after it, so none ever points at nothing that was promised."""
+    """A link for the first element of each path. Links are made and removed after the swap, so that none is
+    dangling."""
     wanted = {PurePosixPath(path).parts[0] for path in payload}
     for name in wanted:
         with suppress(FileExistsError):

@@ -22,15 +22,15 @@ from podling.kubelet.files.way import LOOK, Way
 from podling.kubelet.volumes.files import VolumeError
 
 LONGEST_CHAIN = 40
-"""Links on the way, after which the kernel too says that they go in circles."""
+"""Symbolic links on the way; the kernel's own limit (ELOOP)."""
 _MADE = 0o750
 
 
 @contextmanager
 def opened(volume: Path, sub_path: str) -> Iterator[int]:
-    """A descriptor (O_PATH) of the file or directory at `sub_path`; directories are made where nothing is.
+    """A descriptor (O_PATH) of the file or directory at `sub_path`; missing directories are made.
 
-    Raises VolumeError when the path leads out of the volume, and OSError."""
+    Raises VolumeError if the path leads out of the volume, and OSError."""
     walk = _Walk(volume, sub_path)
     try:
         yield walk.to_its_end()
@@ -40,7 +40,8 @@ def opened(volume: Path, sub_path: str) -> Iterator[int]:
 
 @contextmanager
 def opened_file(volume: Path, path: str) -> Iterator[BinaryIO]:
-    """The regular file at `path`, to be read. Raises VolumeError and OSError."""
+    """The regular file at `path`, open for reading; the volume is taken as `/`. Raises VolumeError and
+    OSError."""
     walk = _WalkAsRoot(volume, path)
     try:
         with open(name_of(walk.to_its_end(), path), "rb") as file:
@@ -59,7 +60,7 @@ class _Walk:
         self._sub_path = sub_path
         self._names = list(reversed(PurePosixPath(sub_path).parts))
         self._links = 0
-        # The volume itself may be reached over links: they are the node's.
+        # Links on the way to the volume itself are the node's, and may be followed.
         top = os.open(volume, os.O_PATH | os.O_CLOEXEC)
         self._mode = stat.S_IMODE(os.fstat(top).st_mode)
         self._way = Way(top)
@@ -107,7 +108,7 @@ class _Walk:
         here = self._way.here
         os.mkdir(name, _MADE, dir_fd=here)
         made = os.open(name, LOOK | os.O_DIRECTORY, dir_fd=here)
-        # As open as the volume is: the pod may run as any user.
+        # With the volume's mode, as the pod may run as any user.
         os.chmod(f"/proc/self/fd/{made}", self._mode)
         return made
 
@@ -122,7 +123,8 @@ class _Walk:
 
 
 class _WalkAsRoot(_Walk):
-    """Nothing is above the volume, absolute links start in it, and what is missing stays missing."""
+    """As a process that has the volume as its root: `..` stays in it, absolute links begin in it. Nothing is
+    made."""
 
     def _to_root(self) -> None:
         while self._way.depth:

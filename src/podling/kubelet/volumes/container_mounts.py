@@ -35,7 +35,8 @@ def is_asked(mount: VolumeMount) -> bool:
 
 
 def is_recursive(mount: VolumeMount, *, possible: bool) -> bool:
-    """Raises ConfigError where it must be and cannot."""
+    """Whether the mount becomes recursively read-only; `possible`: the runtime supports it. Raises
+    ConfigError if it is `Enabled` and impossible."""
     if not is_asked(mount):
         return False
     asked = f'volume "{mount.name}" requested recursive read-only mode, but it is not'
@@ -49,7 +50,7 @@ def is_recursive(mount: VolumeMount, *, possible: bool) -> bool:
 
 
 def check_subpath(sub_path: str) -> None:
-    """What an expression may have become. Raises VolumeError."""
+    """Check a subPath again, after the expansion of subPathExpr. Raises VolumeError."""
     if sub_path.startswith("/"):
         raise VolumeError(f"error SubPath `{sub_path}` must not be an absolute path")
     if ".." in sub_path.split("/"):
@@ -57,9 +58,9 @@ def check_subpath(sub_path: str) -> None:
 
 
 def mount_subpath(volume: Path, sub_path: str, place: Path) -> Path:
-    """Bind what is at the path now at `place`; what an earlier instance had there stays if it is the same.
+    """Bind-mount what is at `sub_path` now to `place`, unless an earlier instance has it mounted there.
 
-    Raises VolumeError when the path leaves the volume, and OSError."""
+    Raises VolumeError if the path leaves the volume, and OSError."""
     with opened(volume, sub_path) as source:
         wanted = os.fstat(source)
         if _is_at(place, wanted):
@@ -70,7 +71,7 @@ def mount_subpath(volume: Path, sub_path: str, place: Path) -> Path:
             place.mkdir(mode=0o750)
         else:
             place.touch(mode=0o640)
-        # By its descriptor: by now its name may be another's.
+        # By descriptor, as a container may have replaced what has the name.
         bind_mount(f"/proc/self/fd/{source}", place, recursive=True)
     return place
 
@@ -84,7 +85,7 @@ def _is_at(place: Path, wanted: os.stat_result) -> bool:
 
 
 def _clear(place: Path) -> None:
-    """An empty file or directory, once nothing is mounted on it any more."""
+    """Unmount `place` and remove the empty file or directory."""
     unmount(place)
     if place.is_dir():
         place.rmdir()
@@ -105,20 +106,24 @@ _PROPAGATION = {
 
 
 class MountSources(msgspec.Struct, frozen=True):
-    """What the mounts of one container are made of. `images`: for the volumes the runtime mounts by itself,
-    the image. `recursive_read_only`: whether the runtime can make such mounts."""
+    """What the mounts of one container are made of."""
 
     directory: PodDirectory
     volumes: Mapping[str, MountedVolume]
+    """By name."""
     environment: Mapping[str, str]
+    """For subPathExpr."""
     images: Mapping[str, str] = msgspec.field(default_factory=dict)
+    """Volume name → image, for the image volumes that the runtime mounts itself."""
     recursive_read_only: bool = False
+    """The runtime can make recursively read-only mounts."""
 
 
 def container_mounts(
     container: EphemeralContainerCommon, start: StartContainer, sources: MountSources
 ) -> list[pb.Mount]:
-    """Makes the files and sub-paths it mounts. Raises ConfigError when a mount cannot be had."""
+    """The container's mounts; makes message file and subPath mounts. Raises ConfigError if one is
+    impossible."""
     for device in container.volume_devices:
         raise ConfigError(f'cannot find volume "{device.name}" to pass into container "{container.name}"')
     mounts = [
@@ -178,7 +183,7 @@ def _bound(
 def _own_files(
     container: EphemeralContainerCommon, start: StartContainer, directory: PodDirectory
 ) -> Iterator[pb.Mount]:
-    """What the pod mounts itself at these places goes before the kubelet's files."""
+    """/etc/hosts and the termination message file, unless the container mounts a volume there."""
     taken = {mount.mount_path for mount in container.volume_mounts}
     if ETC_HOSTS not in taken and directory.etc_hosts.exists():
         yield pb.Mount(container_path=ETC_HOSTS, host_path=str(directory.etc_hosts))

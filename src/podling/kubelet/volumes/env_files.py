@@ -19,7 +19,7 @@ log = logging.getLogger(__name__)
 def read_env_files(
     keys: Sequence[FileKey], volumes: Mapping[str, MountedVolume]
 ) -> dict[FileKey, FoundInFile]:
-    """What the files say of each key; nothing of those whose volume is not there. Blocks on the disk."""
+    """The value of each key whose volume exists. Blocking."""
     return {key: _read(key, volumes[key.volume]) for key in keys if key.volume in volumes}
 
 

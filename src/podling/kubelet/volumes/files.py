@@ -20,12 +20,11 @@ from podling.model.types.volume import (
 
 
 class VolumeError(Exception):
-    """A volume cannot be set up now. The message is what the FailedMount event says; trying again later may
-    help."""
+    """A volume cannot be set up now; a retry may help. The message is the FailedMount event's."""
 
 
 class File(msgspec.Struct, frozen=True):
-    """`owner` is the user it belongs to, where that is not root."""
+    """A file of a volume; `owner` is its uid, None for root."""
 
     data: bytes
     mode: int
@@ -33,13 +32,14 @@ class File(msgspec.Struct, frozen=True):
 
 
 Payload = dict[str, File]
+"""The files of a volume by relative path."""
 
 
 def select(
     data: Mapping[str, bytes], items: Sequence[KeyToPath], mode: int, *, optional: bool, missing: str
 ) -> Payload:
-    """Every key as a file of its name, or only `items` at their paths. `missing` is how a wrong key is spoken
-    of."""
+    """Every key as a file of its name, or only `items` at their paths. Raises VolumeError, whose message
+    begins with `missing`, for an item without a key, unless `optional`."""
     if not items:
         return {key: File(value, mode) for key, value in data.items()}
     payload: Payload = {}

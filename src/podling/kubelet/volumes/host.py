@@ -23,8 +23,8 @@ HUGE_PAGES = "HugePages"
 
 
 def set_up_empty_dir(source: EmptyDirVolumeSource, directory: Path, memory: int, group: int | None) -> None:
-    """`memory`: the bytes of it that one in memory may have at most; `group`: whose it is (`fsGroup`).
-    Raises VolumeError and OSError."""
+    """`memory` limits the bytes of an emptyDir in memory; `group` is the fsGroup. Raises VolumeError and
+    OSError."""
     if source.medium.startswith(HUGE_PAGES):
         raise VolumeError(f'storage medium "{source.medium}" is not supported by this kubelet')
     if source.medium not in ("", MEMORY):
@@ -36,10 +36,10 @@ def set_up_empty_dir(source: EmptyDirVolumeSource, directory: Path, memory: int,
 
 
 def make(directory: Path, group: int | None) -> None:
-    """On disk. Idempotent. Raises OSError."""
+    """Make a directory on disk. Idempotent. Raises OSError."""
     if directory.exists():
         return
-    # No volume has such a name, and one that a killed kubelet has left is made ready again.
+    # No volume's name begins with a dot. What a killed kubelet left under this name is used again.
     fresh = directory.with_name(f".{directory.name}")
     make_directories(fresh)
     if group is not None:
@@ -50,7 +50,7 @@ def make(directory: Path, group: int | None) -> None:
 
 
 def make_in_memory(directory: Path, group: int | None, size_bytes: int | None = None) -> None:
-    """Idempotent. Raises OSError."""
+    """Mount a tmpfs. Idempotent. Raises OSError."""
     make_directories(directory)
     if not os.path.ismount(directory):
         mount_tmpfs(directory, size_bytes, mode=_mode(group), gid=group or 0)
@@ -62,7 +62,8 @@ def empty_dir_size(source: EmptyDirVolumeSource, memory: int) -> int:
 
 
 def _mode(group: int | None) -> int:
-    """Whatever user the container runs as may write, and what is made in it belongs to the group, too."""
+    """Writable for every user the container may run as; with a group setgid, so that new files belong to
+    it."""
     return EMPTY_DIR_MODE if group is None else EMPTY_DIR_MODE | stat.S_ISGID
 
 
@@ -78,7 +79,8 @@ _KINDS: dict[str, tuple[Callable[[int], bool], str]] = {
 
 
 def set_up_host_path(source: HostPathVolumeSource) -> Path:
-    """The path to mount. With no type nothing is checked; the runtime makes a missing directory."""
+    """The path to mount. Without a type nothing is checked, and the runtime makes a missing directory. Raises
+    VolumeError and OSError."""
     path = Path(source.path)
     if source.type:
         _create(path, source.type)
@@ -92,7 +94,7 @@ def _create(path: Path, kind: str) -> None:
     if kind == "DirectoryOrCreate":
         make_directories(path)
     elif kind == "FileOrCreate":
-        # The parent is not made: a file in a directory nobody made is more likely a typing error.
+        # As in Kubernetes, FileOrCreate does not make the parent directory.
         try:
             path.touch(mode=0o644)
         except FileNotFoundError as error:

@@ -25,7 +25,7 @@ _PREFIX = "podling"
 
 
 def image_volumes(pod: Pod, container: EphemeralContainerCommon) -> Iterator[tuple[str, ImageVolumeSource]]:
-    """Those the container mounts, each once."""
+    """Name and source of the pod's image volumes that the container mounts."""
     mounted = {mount.name for mount in container.volume_mounts}
     return (
         (volume.name, volume.image)
@@ -35,12 +35,12 @@ def image_volumes(pod: Pod, container: EphemeralContainerCommon) -> Iterator[tup
 
 
 def as_container(source: ImageVolumeSource) -> Container:
-    """Images are pulled for containers, by a name and a policy."""
+    """A container with this image and pull policy, as pulling takes containers."""
     return Container(image=source.reference, image_pull_policy=source.pull_policy)
 
 
 class ImageVolumes:
-    """Those of one pod that are mounted here. Methods raise RuntimeFault and OSError."""
+    """The image volumes of one pod that the kubelet mounts. Methods raise RuntimeFault and OSError."""
 
     def __init__(self, directory: PodDirectory, runtime: Runtime) -> None:
         self._directory = directory
@@ -58,7 +58,7 @@ class ImageVolumes:
         return place
 
     async def release(self) -> None:
-        """Unmount and let go of all."""
+        """Unmount all, and release their images in the runtime."""
         places = list(self._directory.volume(IMAGE_PLUGIN, "").glob("*/*"))
         for place in places:
             await asyncio.to_thread(unmount_under, place)
@@ -69,7 +69,7 @@ class ImageVolumes:
 
 
 async def release_leftovers(runtime: Runtime, known: Collection[str]) -> None:
-    """Let go of what pods that are not `known` have held. Raises RuntimeFault."""
+    """Release the images held for pods that are not `known` (uids). Raises RuntimeFault."""
     for name in await runtime.held_images():
         if name.split("/")[1] not in known:
             await runtime.let_image_go(name)

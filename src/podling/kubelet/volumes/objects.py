@@ -26,14 +26,15 @@ DEFAULT_TOKEN_SECONDS = 3600
 
 
 class TokenKey(NamedTuple):
-    """Projections that ask for the same share a token. An empty audience is the API server's own."""
+    """What a token is requested for; projections with equal keys share one. "" is the API server's
+    audience."""
 
     audience: str
     seconds: int
 
 
 class Objects(msgspec.Struct, frozen=True):
-    """What was found, by name; a name that is not here does not exist."""
+    """The objects of one pod's volumes, by name; one that is missing here does not exist."""
 
     config_maps: dict[str, ConfigMap] = msgspec.field(default_factory=dict)
     secrets: dict[str, Secret] = msgspec.field(default_factory=dict)
@@ -62,7 +63,7 @@ def token_key(source: ServiceAccountTokenProjection) -> TokenKey:
 
 
 def tells_of_pod(volume: Volume) -> bool:
-    """Whether the volume holds facts about the pod itself."""
+    """Whether the volume shows fields of the pod (downwardAPI)."""
     joined = any(source.downward_api is not None for source in _projections(volume))
     return joined or volume.downward_api is not None
 
@@ -106,7 +107,7 @@ class _Watch(msgspec.Struct):
 
 
 class WatchedObjects:
-    """`tasks` owns the watches."""
+    """One watch for each followed ConfigMap and Secret. `tasks` owns the watches."""
 
     def __init__(self, client: Client, tasks: asyncio.TaskGroup) -> None:
         self._client = client
@@ -114,7 +115,7 @@ class WatchedObjects:
         self._watches: dict[ObjectKey, _Watch] = {}
 
     def follow(self, key: ObjectKey, changed: Changed) -> None:
-        """Who follows first is also told of the object that is there."""
+        """Call `changed` at each change; the first follower is also called with the present object."""
         if key not in self._watches:
             self._watches[key] = _Watch(self._begin(key.type, key))
         self._watches[key].followers.append(changed)
@@ -141,7 +142,7 @@ MISSING = ""
 
 
 class Sources:
-    """`changed` is called when one of them is another than what was last laid out."""
+    """Follows the objects of one pod's volumes; `changed` is called if one differs from what is on disk."""
 
     def __init__(self, watched: WatchedObjects, changed: Callable[[], None]) -> None:
         self._watched = watched
@@ -153,7 +154,7 @@ class Sources:
         return bool(self._versions)
 
     def follow(self, pod: Pod, found: Objects) -> None:
-        """From what was found on. An object that says it will never change is not followed."""
+        """Follow the pod's objects from the versions in `found` on; immutable ones are not followed."""
         wanted = _versions(pod, found)
         for key in self._versions.keys() - wanted.keys():
             self._watched.leave(key, self._heard)
@@ -174,7 +175,7 @@ class Sources:
 
 
 def _versions(pod: Pod, found: Objects) -> dict[ObjectKey, str]:
-    """Of each object that may change, the version it was found in."""
+    """The resourceVersion of each object that may change, MISSING if it does not exist."""
     namespace, volumes = pod.metadata.namespace, pod.spec.volumes
     versions: dict[ObjectKey, str] = {}
     kinds: tuple[tuple[type[ConfigMap] | type[Secret], set[str], Mapping[str, ConfigMap | Secret]], ...] = (

@@ -69,20 +69,20 @@ class VolumeNode(Protocol):
 
 
 class VolumeObjects(Protocol):
-    """Raises StatusError or OSError when the server cannot say."""
+    """Reads the ConfigMaps and Secrets of a pod's volumes. Raises StatusError or OSError."""
 
     async def for_volumes(self, pod: Pod) -> Objects: ...
 
 
 class VolumeRecord(Protocol):
-    """What the volumes of a pod tell its worker."""
+    """What the volumes of a pod report to its worker."""
 
     volumes_ready: bool
     volumes_error: str
 
 
 class PodVolumes:
-    """`mounted` says where each volume is; empty until all are set up."""
+    """The volumes of one pod. `mounted` has them by name once all are set up, and is empty before."""
 
     def __init__(self, directory: PodDirectory, node: VolumeNode, record: VolumeRecord) -> None:
         self._directory = directory
@@ -98,8 +98,8 @@ class PodVolumes:
         self.mounted: Mapping[str, MountedVolume] = {}
 
     def begin(self, pod: Pod, tasks: asyncio.TaskGroup, done: Callable[[], None]) -> None:
-        """Set up and kept from now on, as the newest `pod` says; `done` is called whenever the record says
-        something new."""
+        """Set the volumes up and keep them up to date with the newest `pod`; `done` is called after each
+        change of the record. To be called at each sync."""
         if self._pod is not None and self._pod is not pod and _facts(pod) != _facts(self._pod):
             self._stale.set()
         self._pod = pod
@@ -112,16 +112,15 @@ class PodVolumes:
         self._task = tasks.create_task(self._follow(done))
 
     def give_up(self) -> None:
-        """The pod is ending: what is not there will not be. What is there is kept up to date while it is
-        used."""
+        """The pod is ending: stop setting up. Volumes that are set up are still kept up to date."""
         if self._task is not None and not self._record.volumes_ready:
             self._task.cancel()
 
     async def mount_sources(
         self, container: EphemeralContainerCommon, images: Mapping[str, str], environment: Mapping[str, str]
     ) -> MountSources:
-        """What the container's mounts are made of; `images` are those of its image volumes. Raises
-        RuntimeFault, StatusError and OSError."""
+        """What the container's mounts are made of; `images` has the image of each of its image volumes, which
+        are mounted here if the runtime cannot do it. Raises RuntimeFault, StatusError and OSError."""
         recursive = any(is_asked(mount) for mount in container.volume_mounts) and await self._can_be_sealed()
         if not images or (await self._node.features.get()).mounts_images:
             return MountSources(self._directory, self.mounted, environment, images, recursive)
@@ -133,7 +132,7 @@ class PodVolumes:
         return MountSources(self._directory, mounted, environment, recursive_read_only=recursive)
 
     async def _can_be_sealed(self) -> bool:
-        """Whether the runtime can make mounts read-only all the way down for this pod."""
+        """Whether the runtime handler of this pod can make recursively read-only mounts."""
         assert self._pod is not None
         handler = await runtime_handler(self._node.client, self._pod)
         return handler in (await self._node.features.get()).recursive_read_only
@@ -143,7 +142,7 @@ class PodVolumes:
         if self._task is not None:
             self._task.cancel()
         if self._thread is not None:
-            # A thread cannot be cancelled; what it is still laying out must not be raced.
+            # A thread cannot be cancelled: wait, so that it makes nothing after the removal.
             await asyncio.wait((self._thread,))
         self.mounted = {}
         self._record.volumes_ready = False
@@ -178,7 +177,7 @@ class PodVolumes:
             await woken(self._stale, wait)
 
     def _failed(self, pod: Pod, why: str) -> None:
-        """A volume that was there stays as it is."""
+        """Report a failure. Volumes that are set up stay as they are."""
         if not self._record.volumes_ready:
             self._record.volumes_error = why
         self._node.events.warning(pod, "FailedMount", why)
@@ -226,13 +225,13 @@ class PodVolumes:
 
 
 def _facts(pod: Pod) -> object:
-    """What a volume can tell of its pod and may change."""
+    """The fields of a pod that a downwardAPI volume may show and that may change."""
     resources = [container.resources for container in (*pod.spec.init_containers, *pod.spec.containers)]
     return pod.metadata.labels, pod.metadata.annotations, resources
 
 
 def _is_quick(pod: Pod) -> bool:
-    """A few empty directories are made faster than a thread is asked to make them."""
+    """Only emptyDirs on disk: making these takes less time than handing them to a thread."""
     context = pod.spec.security_context
     if context is not None and context.fs_group is not None:
         return False

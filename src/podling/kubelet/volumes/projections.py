@@ -80,8 +80,8 @@ OWNERS_ONLY = 0o600
 
 
 def token_payload(source: ServiceAccountTokenProjection, objects: Objects, pod: Pod, mode: int) -> Payload:
-    """Where a user or a group is known to own it, nobody else may read it; the group's right comes with
-    fsGroup."""
+    """The token's file. Its mode is 0600 if all containers run as one user, who then owns it, or if fsGroup
+    is set, which adds the group's rights later; else `mode`."""
     owner = only_user(pod)
     context = pod.spec.security_context
     owned = owner is not None or (context is not None and context.fs_group is not None)
@@ -90,7 +90,7 @@ def token_payload(source: ServiceAccountTokenProjection, objects: Objects, pod: 
 
 
 def only_user(pod: Pod) -> int | None:
-    """The user that all containers say they run as; None when they differ or one does not say."""
+    """The runAsUser of all containers; None if they differ or one has none."""
     of_pod = pod.spec.security_context.run_as_user if pod.spec.security_context else None
     users = set()
     for _, container in all_containers(pod):
@@ -109,7 +109,8 @@ _REFUSED = {
 def projected_payload(
     sources: Iterable[VolumeProjection], objects: Objects, pod: Pod, resource_value: ResourceValue, mode: int
 ) -> Payload:
-    """A later source's file replaces an earlier one's of the same path."""
+    """The files of a projected volume; a later source replaces a file of an earlier one. Raises
+    VolumeError."""
     merged: Payload = {}
     for source in sources:
         merged |= _one(source, objects, pod, resource_value, mode)

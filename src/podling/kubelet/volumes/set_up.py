@@ -41,8 +41,8 @@ _DIRECTORY = stat.S_ISGID | 0o110
 
 
 def set_group(volume: Path, gid: int, *, read_only: bool = False) -> None:
-    """The whole tree; of links only the group, they have no mode. Directories also pass the group on to what
-    is made in them. Raises OSError."""
+    """Give the whole tree to the group, which may read and (unless `read_only`) write it. Directories get
+    setgid, so that new files belong to the group, too. Raises OSError."""
     mode = _READ_ONLY if read_only else _READ_WRITE
     top = os.open(volume, DIRECTORY)
     try:
@@ -79,12 +79,14 @@ _IN_MEMORY = frozenset(("secret", "downward-api", "projected"))
 
 
 class MountedVolume(msgspec.Struct, frozen=True):
-    """Where a volume is on the node. `read_only` volumes are mounted so whatever the container asks; one that
-    is `sealed` cannot be written in any way, and must not be mounted anew: it would lose what else it is."""
+    """A volume that is set up on the node."""
 
     path: Path
     read_only: bool = False
+    """Mounted read-only, whatever the container's volumeMount says."""
     sealed: bool = False
+    """The mount itself is read-only, nosuid, nodev and noexec. The container's mount is then not marked
+    read-only, as the runtime's remount would drop the other flags."""
 
 
 class SetUpError(VolumeError):
@@ -96,7 +98,7 @@ class SetUpError(VolumeError):
 
 
 class Layout(msgspec.Struct, frozen=True):
-    """What all volumes of one pod share while they are set up."""
+    """What setting up the volumes of one pod needs."""
 
     pod: Pod
     directory: PodDirectory
@@ -104,7 +106,7 @@ class Layout(msgspec.Struct, frozen=True):
     resource_value: ResourceValue
     now: datetime
     memory: int
-    """Bytes the node has for all pods."""
+    """The node's allocatable memory in bytes."""
 
     @property
     def pod_memory(self) -> int:
@@ -118,13 +120,14 @@ class Layout(msgspec.Struct, frozen=True):
 
 
 def set_up_volumes(layout: Layout) -> dict[str, MountedVolume]:
-    """Raises SetUpError for the first volume that cannot be set up; calling again goes on from there."""
+    """By name. Raises SetUpError for the first volume that cannot be set up; a second call goes on from
+    there."""
     return {volume.name: _set_up(volume, layout) for volume in layout.pod.spec.volumes}
 
 
 def update_volumes(layout: Layout) -> dict[str, MountedVolume]:
-    """Make those volumes that are made of files hold what they should now; what fails is left as it is and
-    keeps no other from its update. Raises SetUpError for the first that failed."""
+    """Update the files of configMap, secret, downwardAPI and projected volumes. A volume whose update fails
+    keeps its files, and the others are still updated. Raises SetUpError for the first that failed."""
     updated: dict[str, MountedVolume] = {}
     failures = []
     for volume in layout.pod.spec.volumes:
@@ -159,14 +162,14 @@ def _by_kind(volume: Volume, layout: Layout) -> MountedVolume:
     if volume.container is not None:
         return _empty_dir(volume.name, EmptyDirVolumeSource(), layout)
     if volume.image is not None:
-        # Its files are there once a container that mounts it has seen to the image.
+        # Mounted when a container that mounts it is created, after its image was pulled.
         return MountedVolume(layout.directory.volume(IMAGE_PLUGIN, volume.name), read_only=True)
     plugin, payload = _payload(volume, layout)
     return _files(layout.directory.volume(plugin, volume.name), payload, layout, plugin in _IN_MEMORY)
 
 
 def _payload(volume: Volume, layout: Layout) -> tuple[str, Payload]:
-    """The plugin a volume made of files belongs to, and its files."""
+    """The plugin's name and the files of a volume made of files. Raises VolumeError."""
     pod, found, resource = layout.pod, layout.objects, layout.resource_value
     if (named := volume.config_map) is not None:
         mode = _mode(named.default_mode)

@@ -45,11 +45,11 @@ class PodTokens:
 
     @property
     def renew_at(self) -> datetime | None:
-        """When the next `get` will ask for a new one; None when there is none to renew."""
+        """The earliest time at which a token is to be renewed; None without tokens."""
         return min((token.renew_at for token in self._tokens.values()), default=None)
 
     async def get(self, pod: Pod, key: TokenKey) -> str:
-        """A token that is good for a while. Raises StatusError or OSError when there is none."""
+        """A valid token, renewed if due. Raises StatusError or OSError if there is none."""
         known, now = self._tokens.get(key), self._clock.now()
         if known is not None and now < known.renew_at:
             return known.text
