@@ -1,1 +1,1 @@
-"""One file a controller, each a `reconcile(key)`."""
+"""The controllers, a file for each concern. A controller is a name, a queue and a `reconcile(key)`."""

@@ -1,5 +1,5 @@
-"""The lists of controllers: the API server's own, those the first pod waits for, and the rest, which start
-once podling is ready.
+"""Which controllers run, in three lists: those of the API server itself, those that the first pod needs, and
+the rest, which start once the node is ready (docs/decisions/013).
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from podling.model.types.service import Endpoints, Service
 
 
 def of_the_server(client: Client, informers: Informers, host: str, port: int) -> list[Controller[Any]]:
-    """Those that Kubernetes' API server runs itself. `host` and `port` are where pods reach it."""
+    """The controllers that kube-apiserver runs in itself. Pods reach the API server at `host` and `port`."""
     namespaces = informers.of(Namespace)
     return [
         SystemNamespaces(client, namespaces),
@@ -41,7 +41,7 @@ def of_the_server(client: Client, informers: Informers, host: str, port: int) ->
 
 
 def roles(client: Client, informers: Informers) -> list[Controller[Any]]:
-    """Whoever may do what by default; nobody waits for it."""
+    """The controllers of the default roles and bindings; no pod waits for them."""
     every = informers.of(ClusterRole)
     return [
         SystemRoles(client, every, informers.of(ClusterRoleBinding)),
@@ -51,7 +51,8 @@ def roles(client: Client, informers: Informers) -> list[Controller[Any]]:
 
 
 def first(client: Client, informers: Informers, ca: str) -> list[Controller[Any]]:
-    """`ca` is the certificate authority that pods are to trust, in PEM."""
+    """The controllers that the first pod needs. `ca` is the certificate authority, in PEM, that pods
+    trust."""
     namespaces = informers.of(Namespace)
     return [
         ServiceAccounts(client, namespaces, informers.of(ServiceAccount)),

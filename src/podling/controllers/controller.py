@@ -1,6 +1,6 @@
-"""What a controller is: a name, a queue of keys, and a `reconcile(key)` that makes one thing right.
+"""The interface of a controller, its loop, and its metrics under client-go's names for work queues.
 
-What the controllers have to do and how often it failed, under the names of client-go's work queues.
+`Created` keeps a controller from creating an object twice while its informer lags (Kubernetes' expectations).
 """
 
 from __future__ import annotations
@@ -22,16 +22,15 @@ K = TypeVar("K")
 T = TypeVar("T", bound=KubeObject)
 
 Key = tuple[str, str]
-"""(namespace, name) of the object a controller looks after."""
+"""(namespace, name) of the object that a controller reconciles."""
 
 LAG = 1.0
-"""Seconds after which a key that waits for its informer is looked at again, if no event brings it back."""
+"""Seconds after which a key that waits for its informer is reconciled again, if no event brings it back."""
 
 
 class Controller(Protocol[K]):
     """Its constructor subscribes to informers and only adds keys to `queue`; `reconcile` reads the current
-    state.
-    """
+    state and acts."""
 
     name: str
     queue: WorkQueue[K]
@@ -48,7 +47,7 @@ async def run(controller: Controller[K], workers: int = 1) -> None:
 
 @contextmanager
 def gone_is_done() -> Iterator[None]:
-    """For calls on an object that may vanish meanwhile: then there is nothing left to do to it."""
+    """Ignores StatusError 404: the object was deleted meanwhile, and nothing is left to do."""
     try:
         yield
     except StatusError as error:
@@ -57,10 +56,10 @@ def gone_is_done() -> Iterator[None]:
 
 
 class Created(Generic[T]):
-    """What a controller created for its keys and an informer may not show yet.
+    """Objects that a controller has created for its keys and that its informer may not show yet.
 
-    A key waits until the informer does: reconciled from objects that lag behind, it would be given the same
-    object again under another generated name. Kubernetes calls this expectations.
+    A key waits until the informer shows them. Reconciled earlier, it would get the same object again under
+    another generated name. Kubernetes calls this expectations.
     """
 
     def __init__(self, informer: Informer[T]) -> None:

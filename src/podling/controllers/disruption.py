@@ -1,11 +1,9 @@
-"""The status of disruption budgets: how many of their pods may be evicted now.
+"""The status of PodDisruptionBudgets, and the pod condition DisruptionTarget.
 
-An eviction takes a disruption by a write of the same status, so a write that was decided on older numbers is
-refused and decided anew. A pod that was to be evicted and is still there after two minutes counts again. What
-a percentage is of are the pods that are there: there are no workloads yet that would say how many there ought
-to be.
-
-The condition a pod gets before the system ends it: who did it, and why (DisruptionTarget).
+An eviction takes one of the allowed disruptions by a write of the same status, so a status computed from
+older numbers is refused as a conflict and computed again. A pod that was to be evicted and still exists after
+two minutes counts as healthy again. A percentage is of the pods that exist: there are no workloads yet that
+would give the expected number.
 """
 
 from __future__ import annotations
@@ -34,7 +32,8 @@ STRATEGIC = "application/strategic-merge-patch+json"
 async def disrupt(
     client: Client, pod: Pod, reason: str, message: str, now: datetime, *, phase: str = ""
 ) -> None:
-    """Raises StatusError."""
+    """Set the condition DisruptionTarget, which says why the system is about to end the pod. Raises
+    StatusError."""
     condition = PodCondition(
         type="DisruptionTarget",
         observed_generation=pod.metadata.generation,
@@ -121,7 +120,7 @@ def desired_healthy(spec: PodDisruptionBudgetSpec, expected: int) -> int:
 
 
 def _amount(value: int | str, of: int) -> int:
-    """A number, or a percentage, rounded up."""
+    """A number, or a percentage of `of` rounded up."""
     return value if isinstance(value, int) else -(-int(value.removesuffix("%")) * of // 100)
 
 
@@ -132,7 +131,7 @@ def _is_healthy(pod: Pod, disrupted: Collection[str]) -> bool:
 def _unconfirmed(
     disrupted: Mapping[str, str | None], pods: Sequence[Pod], now: datetime
 ) -> dict[str, str | None]:
-    """Pods that were to be evicted and have not begun to go, but still may: not those of no time."""
+    """The disrupted pods that are not being deleted yet, but still may be."""
     staying = {pod.metadata.name for pod in pods if not pod.metadata.deletion_timestamp}
     return {
         name: since

@@ -1,10 +1,8 @@
-"""EndpointSlices: the pods behind each service, a hundred to a slice, those that are ending included.
+"""EndpointSlices of services: one controller makes them from pods, another mirrors Endpoints written by hand.
 
-A slice holds pods with the same ports. Slices are changed rather than replaced, so that watchers hear of few.
-
-Endpoints that somebody writes by hand, for a service without a selector, are mirrored into EndpointSlices.
-
-Who looks for backends looks at slices only. A slice holds the addresses of one family behind the same ports.
+A slice holds up to a hundred pods with the same ports and address family, those that are terminating
+included. Slices are changed rather than replaced, so that watchers get few events. Endpoints of a service
+without a selector are mirrored, because kube-proxy and other consumers read slices only.
 """
 
 from __future__ import annotations
@@ -92,7 +90,7 @@ class EndpointSlices:
         group: Sequence[Endpoint] | None,
         old: EndpointSlice | None,
     ) -> None:
-        """Make one slice what it is to be; without a group it goes."""
+        """Make one slice hold `group`; without a group, delete it."""
         if group is None:
             if old is not None:
                 await self._delete(old)
@@ -112,19 +110,20 @@ class EndpointSlices:
 
 
 def belongs(one: EndpointSlice, key: Key, controller: str) -> bool:
-    """Whether it is one of those that `controller` looks after for the service `key`."""
+    """Whether a slice is one that `controller` manages for the service `key`."""
     meta, labels = one.metadata, one.metadata.labels
     return (meta.namespace, labels.get(SERVICE_LABEL)) == key and labels.get(MANAGED_BY) == controller
 
 
 def ports_in(one: EndpointSlice) -> tuple[Port, ...]:
+    """The ports of a slice, in a form that can be compared."""
     return tuple(
         Port(port.name or "", port.protocol or "TCP", port.port or 0, port.app_protocol) for port in one.ports
     )
 
 
 def endpoints(service: Service, pods: Iterable[Pod]) -> Wanted:
-    """What is to be in slices of the same ports, in order of address."""
+    """The wanted endpoints of a service by the slices' ports, in order of address."""
     found: Wanted = defaultdict(list)
     for pod in pods:
         same = pod.metadata.namespace == service.metadata.namespace
@@ -183,11 +182,11 @@ NOT_COPIED = frozenset(
     }
 )
 MOST_MIRRORED = 1000
-"""Addresses of a subset that are mirrored."""
+"""Addresses mirrored of each subset."""
 
 Ports = tuple[Port, ...]
 Group = tuple[str, Ports]
-"""What is the same in a slice: the address type and the ports."""
+"""What is equal in all endpoints of a slice: address type and ports."""
 
 
 class EndpointMirror:
@@ -236,7 +235,8 @@ class EndpointMirror:
 
 
 def is_mirrored(service: Service, endpoints: Endpoints) -> bool:
-    """Not where a controller makes slices itself, nor where they are not meant for traffic."""
+    """Whether Endpoints are mirrored: not when a controller makes the service's slices, nor when they are a
+    leader election lock or carry the skip label."""
     meta = endpoints.metadata
     skipped = meta.labels.get(SKIP_LABEL) == "true" or LEADER_ANNOTATION in meta.annotations
     return not service.spec.selector and not skipped

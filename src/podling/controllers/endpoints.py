@@ -1,12 +1,9 @@
-"""Endpoints: the addresses of the pods behind each service, those that are ready and those that are not.
+"""Endpoints of services, and what this controller shares with that of EndpointSlices.
 
-Which pods stand behind a service, and under which ports: what Endpoints and EndpointSlices share. Pure.
-
-Ports are looked up in app containers and sidecars. Init containers are over when a pod serves, so their ports
-are nobody's (R-INIT-8).
-
-Which service a change concerns: what the controllers of Endpoints and EndpointSlices subscribe with. Each
-gives a handler that adds the keys of those services to `queue`.
+The pure functions say which pods are behind a service and under which ports. Named ports are looked up in app
+containers and sidecars; other init containers have ended when a pod serves (R-INIT-8). `of_pods`, `of_slices`
+and `of_the_same_name` are informer handlers that add the keys of the services that a change concerns to a
+queue.
 """
 
 from __future__ import annotations
@@ -46,7 +43,7 @@ class Port(NamedTuple):
 
 
 def is_behind(service: Service, pod: Pod, *, terminating: bool) -> bool:
-    """Whether `pod` is an endpoint of `service`, ready or not; pods that are ending only if asked for."""
+    """Whether `pod` is an endpoint of `service`, ready or not. Terminating pods are only if asked for."""
     selector = service.spec.selector
     labels = pod.metadata.labels
     if not selector or any(labels.get(key) != value for key, value in selector.items()):
@@ -61,7 +58,7 @@ def is_ready(pod: Pod) -> bool:
 
 
 def ports_of(service: Service, pod: Pod) -> tuple[Port, ...]:
-    """The service's ports as `pod` has them; a named port that it does not have is left out."""
+    """The service's target ports in `pod`; a named port that the pod does not have is left out."""
     found = (_port(port, pod) for port in service.spec.ports)
     return tuple(port for port in found if port is not None)
 
@@ -85,7 +82,7 @@ def _container_ports(pod: Pod) -> Iterator[ContainerPort]:
 
 
 def hostname_of(service: Service, pod: Pod) -> str:
-    """The name a pod of a headless service has in DNS."""
+    """The pod's DNS name below a headless service, "" for none."""
     return pod.spec.hostname if pod.spec.subdomain == service.metadata.name else ""
 
 
@@ -107,7 +104,7 @@ def selected_by(services: Iterable[Service], pods: Iterable[Pod | None]) -> Iter
 
 
 def matters(old: Pod | None, new: Pod | None) -> bool:
-    """Whether a change of a pod may change what stands behind a service."""
+    """Whether a change of a pod may change the endpoints of a service."""
     return old is None or new is None or _seen(old) != _seen(new)
 
 
@@ -125,7 +122,7 @@ Handler = Callable[[T | None, T | None], None]
 
 
 def of_the_same_name(queue: WorkQueue[Key]) -> Handler[KubeObject]:
-    """For services themselves, and Endpoints, which are called like them."""
+    """Handler for services and for Endpoints, which have the service's name."""
 
     def changed(old: KubeObject | None, new: KubeObject | None) -> None:
         one = new or old
@@ -136,7 +133,7 @@ def of_the_same_name(queue: WorkQueue[Key]) -> Handler[KubeObject]:
 
 
 def of_slices(queue: WorkQueue[Key], controller: str) -> Handler[EndpointSlice]:
-    """For the slices that `controller` looks after."""
+    """Handler for the slices that `controller` manages."""
 
     def changed(old: EndpointSlice | None, new: EndpointSlice | None) -> None:
         one = new or old
@@ -147,7 +144,7 @@ def of_slices(queue: WorkQueue[Key], controller: str) -> Handler[EndpointSlice]:
 
 
 def of_pods(queue: WorkQueue[Key], services: Informer[Service]) -> Handler[Pod]:
-    """For pods: all services that select one."""
+    """Handler for pods: adds every service that selects the pod."""
 
     def changed(old: Pod | None, new: Pod | None) -> None:
         if matters(old, new):
@@ -213,7 +210,8 @@ def _labels(service: Service) -> dict[str, str]:
 
 
 def subsets(service: Service, pods: Iterable[Pod]) -> list[EndpointSubset]:
-    """Pods with the same ports share a subset. In an order that depends on nothing but what is in them."""
+    """The subsets of the Endpoints: pods with the same ports share one. The order depends only on their
+    content."""
     by_ports: dict[tuple[Port, ...], EndpointSubset] = defaultdict(EndpointSubset)
     for pod in pods:
         if pod.metadata.namespace != service.metadata.namespace:

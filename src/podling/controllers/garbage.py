@@ -1,19 +1,19 @@
-"""Garbage collection: what belongs to nothing any more goes too (ownerReferences, propagation policies).
+"""The garbage collector (ownerReferences, propagation policies) and the pod garbage collector.
 
-    background   the owner is gone: its dependents, which now belong to nobody, are deleted
+    background   the owner is gone: dependents without another owner are deleted
     foreground   the owner waits, held by a finalizer, until the dependents that block it are gone
     orphan       the owner waits, held by a finalizer, until no dependent names it any more
 
-Who belongs to whom is kept as an index over the shared informers. Before anything is deleted the owners are
-looked up on the server: an informer that lags must not cost an object.
+An index over the shared informers knows the dependents of each owner. Before a deletion the owners are looked
+up on the server, because an informer that lags must not cost an object.
 
-Only what informers saw puts a key into the queue, never `reconcile`: objects that own each other in a circle
-cannot keep it busy. Of such a circle in the foreground no one would go first, each held by the next, so the
-one whose dependent waits already stops holding its owners, as in Kubernetes. An object that holds itself
-stays, as it does there.
+Only informer events add keys to the queue, never `reconcile`, so objects that own each other in a circle
+cannot keep it busy. Of such a circle deleted in the foreground none would go first; therefore an object whose
+dependent already waits stops blocking its owners, as in Kubernetes. An object that owns itself stays, as it
+does there.
 
-Pods nobody else will remove: of a node that is gone, deleted before they had a node, or over long ago and
-too many.
+`PodGC` deletes pods that nobody else will: those of a deleted node, those deleted before they were scheduled,
+and the oldest terminated ones above a threshold.
 """
 
 from __future__ import annotations
@@ -39,11 +39,11 @@ from podling.model.types.node import Node
 from podling.model.types.pod import Pod
 
 THRESHOLD = 12_500
-"""Pods that are over and are kept."""
+"""Terminated pods that are kept."""
 QUARANTINE = timedelta(seconds=40)
-"""A node must be gone this long before its pods go."""
+"""Seconds a node must be gone before its pods are deleted."""
 SWEEP: Key = ("", "")
-"""The key of the look at all pods that are over."""
+"""The key for checking the number of terminated pods."""
 REASON, MESSAGE = "DeletionByPodGC", "PodGC: node no longer exists"
 
 
@@ -79,14 +79,14 @@ class PodGC:
             await self._remove(pod, orphaned=True)
 
     async def _sweep(self) -> None:
-        """Remove the oldest of the pods that are over, down to the threshold."""
+        """Delete the oldest terminated pods above the threshold."""
         over = [pod for key in self._over if (pod := self._pods.get(*key)) is not None]
         over.sort(key=lambda pod: (pod.metadata.creation_timestamp, pod.metadata.name))
         for pod in over[: max(len(over) - self._threshold, 0)]:
             await self._remove(pod)
 
     async def _is_gone(self, node: str) -> bool:
-        """An informer may be late: the server knows."""
+        """Asks the server, because the informer may lag."""
         try:
             await self._client.get(Node, node)
         except StatusError as error:
@@ -131,7 +131,7 @@ class PodGC:
 
 ORPHAN, FOREGROUND = "orphan", "foregroundDeletion"
 COLLECTED = tuple(resource for resource in RESOURCES if resource.stored and resource.plural != "events")
-"""Events own nothing, and what they are about does not own them."""
+"""Types that the collector looks after. Events are left out: they have no owners and own nothing."""
 
 
 class Item(NamedTuple):
@@ -282,7 +282,7 @@ class GarbageCollector:
             self.queue.add(item)
 
     def _unlink(self, item: Item, before: Sequence[OwnerReference], now: Sequence[OwnerReference]) -> None:
-        """An owner that waits for one dependent less is looked at again."""
+        """Remove `item` from the index of owners it no longer has; an owner that waits is reconciled."""
         named, held = {ref.uid for ref in now}, {ref.uid for ref in now if ref.block_owner_deletion}
         for ref in before:
             gone = ref.uid not in named and _drop(self._dependents, ref.uid, item)
@@ -292,7 +292,7 @@ class GarbageCollector:
 
 
 def _drop(index: dict[str, set[Item]], uid: str, item: Item) -> bool:
-    """Whether it was there."""
+    """Returns whether the item was in the index."""
     items = index.get(uid, set())
     found = item in items
     items.discard(item)
@@ -306,7 +306,7 @@ def item_of(obj: KubeObject) -> Item:
 
 
 def _waits(meta: ObjectMeta) -> bool:
-    """Whether an object being deleted waits for its dependents to go first."""
+    """Whether an object is being deleted in the foreground and waits for its dependents."""
     return bool(meta.deletion_timestamp) and FOREGROUND in meta.finalizers
 
 

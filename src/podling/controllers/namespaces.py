@@ -1,18 +1,17 @@
-"""The end of a namespace: everything in it is deleted, and when nothing is left its finalizer is taken away.
+"""Deleting a namespace's content, and what every namespace has: `kube-root-ca.crt` and the `default` service
+account.
 
-Pods go first, and nothing else before the last of them is gone: what they use while they end, such as secrets
-and config maps, stays until then (OrderedNamespaceDeletion). While pods are waited for, the conditions say
-that nothing remains, as they do in Kubernetes.
+`Namespaces` deletes everything in a terminating namespace and then removes its finalizer. Pods go first, and
+nothing else before the last of them is gone: secrets and config maps that they use while they end stay until
+then (OrderedNamespaceDeletion). While pods are waited for, the conditions report nothing else as remaining,
+as in Kubernetes.
 
-What there may be is asked of the server, so kinds that podling has no type for are found too. What is left is
-read from the server, not from caches: a namespace must not vanish while one object is still in it. Objects
-that take time to go (pods with a grace period) are waited for by looking again.
+Discovery says which resources there are, so kinds that podling has no type for are deleted too. What is left
+is read from the server and not from caches, because a namespace must not vanish while an object is in it.
+Objects that need time (pods with a grace period) are waited for by looking again.
 
-The ConfigMap `kube-root-ca.crt` in every namespace: what pods trust the API server by.
-
-What a namespace that is being emptied says about what is left in it. Pure.
-
-The `default` service account of every namespace: a pod cannot be created before it is there.
+Pods trust the API server by the ConfigMap `kube-root-ca.crt`. No pod can be created before the service
+account `default` exists.
 """
 
 from __future__ import annotations
@@ -93,7 +92,8 @@ def conditions(
     before: Sequence[NamespaceCondition],
     now: str,
 ) -> list[NamespaceCondition]:
-    """`left` counts objects by resource, `finalizers` objects by what holds them; `errors` of deleting."""
+    """The conditions of a terminating namespace. `left` counts objects by resource, `finalizers` by
+    finalizer; `errors` are those of deleting."""
     said = [
         _condition("NamespaceDeletionDiscoveryFailure", "ResourcesDiscovered", DISCOVERED),
         _condition("NamespaceDeletionGroupVersionParsingFailure", "ParsedGroupVersions", PARSED),
@@ -150,7 +150,7 @@ NEEDED = {"list", "deletecollection"}
 
 
 class _Found(msgspec.Struct):
-    """What was in a namespace after everything in it had been deleted."""
+    """What was left in a namespace after everything in it had been deleted."""
 
     left: Counter[str] = msgspec.field(default_factory=Counter)
     finalizers: Counter[str] = msgspec.field(default_factory=Counter)
@@ -186,7 +186,7 @@ class Namespaces:
         self.queue.add_after(key, LOOK_AGAIN)
 
     async def _empty(self, namespace: str) -> _Found:
-        """Delete what is there; what was left to wait for."""
+        """Delete what is in the namespace; returns what is left."""
         every = [r for r in await served(self._client) if r.namespaced and r.verbs >= NEEDED]
         found = _Found()
         for resource in filter(_is_pods, every):

@@ -1,14 +1,11 @@
-"""The life of nodes: one whose kubelet is silent for too long is Unknown, and taints say what its state is.
+"""The node lifecycle controller and taint eviction.
 
-A kubelet renews its lease every ten seconds. When a renewal was seen is noted here by this clock, so that the
-clocks of two machines are never compared. The taints keep new pods away, and make the taint eviction end
-those that are there.
+A node whose kubelet has not renewed its lease for the grace period becomes Unknown, and taints follow from
+its conditions: they keep new pods away, and taint eviction ends those that run there. The time of a renewal
+is when this process saw it, so clocks of two machines are never compared.
 
-Pods leave nodes whose NoExecute taints they do not tolerate, at once or when their toleration has run out.
-
-The time runs from when the taint was added, so a controller that starts anew neither hurries nor forgives.
-
-What is said of a node whose kubelet is silent, and the taints that follow from its conditions. Pure.
+`TaintEviction` deletes pods that do not tolerate a NoExecute taint, at once or when tolerationSeconds have
+passed. The time counts from the taint's timeAdded, so a restarted controller neither hurries nor forgets.
 """
 
 from __future__ import annotations
@@ -103,13 +100,13 @@ def _executing(node: Node) -> list[Taint]:
 def eviction_time(
     taints: Sequence[Taint], tolerations: Sequence[Toleration], now: datetime
 ) -> datetime | None:
-    """When a pod must go, which may be long ago; None when it may stay."""
+    """When the pod must be evicted, possibly in the past; None when it may stay."""
     times = [time for taint in taints if (time := _until(taint, tolerations, now)) is not None]
     return min(times, default=None)
 
 
 def _until(taint: Taint, tolerations: Sequence[Toleration], now: datetime) -> datetime | None:
-    """How long one taint is tolerated; None is for ever."""
+    """How long the pod tolerates one taint; None is for ever."""
     since = parse_optional(taint.time_added) or now
     tolerating = [one for one in tolerations if tolerates(one, taint)]
     if not tolerating:
@@ -131,7 +128,7 @@ MANAGED = frozenset((NOT_READY, UNREACHABLE, UNSCHEDULABLE, *OF_CONDITION.values
 
 
 def unknown(node: Node, now: str) -> list[NodeCondition]:
-    """The node's conditions once nothing has been heard of it for too long."""
+    """The node's conditions when its kubelet has been silent for too long."""
     standing = {condition.type: condition for condition in node.status.conditions}
     for type in CONDITIONS:
         before = standing.get(type)
@@ -154,12 +151,13 @@ def unknown(node: Node, now: str) -> list[NodeCondition]:
 
 
 def readiness(node: Node) -> str:
-    """`True`, `False` or `Unknown`; of a node that has said nothing yet, the empty string."""
+    """`True`, `False` or `Unknown`; the empty string for a node without the condition Ready."""
     return next((c.status for c in node.status.conditions if c.type == "Ready"), "")
 
 
 def taints(node: Node, now: str) -> list[Taint]:
-    """The taints the node should have: those that follow from its state, and all of other sorts."""
+    """The taints the node should have: those that follow from its state, and all it has that this controller
+    does not manage."""
     wanted = {(taint.key, taint.effect): taint for taint in _due(node, now)}
     kept = []
     for taint in node.spec.taints:
@@ -241,7 +239,7 @@ class NodeLifecycle:
             await self._client.patch(Node, node.metadata.name, "", {"metadata": version, "spec": spec})
 
     async def _mark_pods(self, node: Node) -> None:
-        """No pod is known to be ready on a node nobody hears of."""
+        """Set Ready to False on the pods of a node whose kubelet is silent."""
         for pod in tuple(self._pods.items()):
             ready = is_condition_true(pod.status.conditions, "Ready")
             if pod.spec.node_name == node.metadata.name and ready:
@@ -283,5 +281,5 @@ def _heartbeat(node: Node) -> str | None:
 
 
 def _is_kubelets(node: Node | None) -> bool:
-    """Whether what the status says is the kubelet's own word."""
+    """Whether the kubelet itself wrote the status."""
     return node is not None and readiness(node) != "Unknown"

@@ -1,8 +1,9 @@
-"""The status of quotas: what the namespace uses, counted anew.
+"""The status of ResourceQuotas: what the namespace uses, counted again.
 
-Admission adds what is created; here it is counted when a quota is new or changed, and when something goes.
-A write of the status is no reason to count at once: an informer may not have seen yet what admission has let
-pass. Once no more come it is counted, so that what somebody else wrote does not stand.
+Admission adds what is created. This controller counts when a quota is new or its spec changed, and when an
+object is deleted or uses less. After a status write it waits until no more come, because an informer may not
+have seen yet what admission has admitted; then it counts, so that a status that somebody else wrote does not
+stay.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from podling.model.types.pod import Pod
 COUNTED = tuple(r for r in RESOURCES if r.stored and r.namespaced and r.plural != "events")
 RECOUNT = 300.0
 QUIET = 1.0
-"""Seconds without a write of the status; after them informers have seen what admission wrote the last for."""
+"""Seconds without a status write after which informers have seen what admission wrote the last status for."""
 
 
 class ResourceQuotas:
@@ -89,7 +90,7 @@ class ResourceQuotas:
 
 
 def _frees(old: KubeObject, new: KubeObject) -> bool:
-    """Whether a change may make less of what is used."""
+    """Whether a change may lower the usage."""
     if isinstance(old, Pod) and isinstance(new, Pod):
         return not is_terminal(old) and is_terminal(new)
     return resource_of(type(old)).plural == "services"

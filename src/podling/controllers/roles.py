@@ -1,4 +1,4 @@
-"""The roles and bindings every cluster has, and those that are made of others."""
+"""Creates the default roles and bindings, and keeps aggregated cluster roles up to date."""
 
 from __future__ import annotations
 
@@ -21,7 +21,8 @@ from podling.model.types.rbac import ClusterRole, ClusterRoleBinding, PolicyRule
 
 
 class SystemRoles:
-    """Created once; what was changed stays, and one that is deleted comes back with the next start."""
+    """Creates the cluster roles and bindings that are missing, once. A changed one stays; a deleted one is
+    created again at the next start."""
 
     name = "system-roles"
 
@@ -49,7 +50,7 @@ class SystemRoles:
 
 
 class NamespaceRoles:
-    """Those of the system's namespaces, once the namespace is there; for the rest as `SystemRoles`."""
+    """As `SystemRoles`, for the system's namespaces, once each namespace exists."""
 
     name = "namespace-roles"
 
@@ -78,7 +79,7 @@ class NamespaceRoles:
 
 
 class ClusterRoleAggregation:
-    """Gives roles with an `aggregationRule` the rules of all roles it selects."""
+    """Gives each cluster role with an `aggregationRule` the rules of all roles it selects."""
 
     name = "clusterrole-aggregation"
 
@@ -97,14 +98,14 @@ class ClusterRoleAggregation:
                 await self._client.update(replace(role, rules=rules))
 
     def _changed(self, old: ClusterRole | None, new: ClusterRole | None) -> None:
-        """Any role may be part of any that is made of others."""
+        """Adds all aggregated roles, because any role may be part of any of them."""
         for role in self._roles.items():
             if role.aggregation_rule is not None:
                 self.queue.add(("", role.metadata.name))
 
 
 def aggregated(role: ClusterRole, roles: Iterable[ClusterRole]) -> list[PolicyRule]:
-    """The rules of those that `role` selects, by the order of its selectors and their names, each once."""
+    """The rules of the roles that `role` selects, in order of its selectors and then of names, each once."""
     if role.aggregation_rule is None:
         return role.rules
     others = sorted(roles, key=lambda one: one.metadata.name)

@@ -1,7 +1,5 @@
-"""The namespaces every cluster has, created when they are missing.
-
-What every cluster has beside its namespaces: the two system priority classes, and the service `kubernetes`
-by which pods find the API server, with its endpoints.
+"""Objects of the system: the system namespaces, the two system priority classes, and the service `kubernetes`
+with its endpoints, by which pods find the API server.
 """
 
 from __future__ import annotations
@@ -34,7 +32,7 @@ SKIP_MIRROR = "endpointslice.kubernetes.io/skip-mirror"
 
 
 class SystemPriorityClasses:
-    """Created once; one that is deleted comes back with the next start, as in Kubernetes."""
+    """Creates the two classes once; a deleted one is created again at the next start, as in Kubernetes."""
 
     name = "system-priority-classes"
 
@@ -51,8 +49,8 @@ class SystemPriorityClasses:
 
 
 class KubernetesService:
-    """The API server's own service, once its namespace is there. `host` and `port` are where the server can
-    be reached; what an earlier one, or anybody, has written there is put right."""
+    """The service `kubernetes` and its endpoints, once its namespace exists. The API server is reached at
+    `host` and `port`; anything else that is written there is corrected."""
 
     name = "kubernetes-service"
 

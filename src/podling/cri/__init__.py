@@ -1,1 +1,3 @@
-"""The container runtime: its promise, a client of any CRI v1 socket, a private containerd, one in memory."""
+"""The container runtime: its interface, a client of any CRI v1 socket, a private containerd, and a runtime in
+memory.
+"""

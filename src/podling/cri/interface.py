@@ -1,9 +1,8 @@
-"""The promise of a container runtime, as the kubelet uses it: CRI v1 calls plus a stream of what happened.
+"""The interface of a container runtime, as the kubelet uses it: CRI v1 calls and a stream of events.
 
-Messages are CRI's own (`grpc/cri.proto`), so any CRI v1 socket keeps the promise with no translation.
-`hollow.py` keeps it in memory. `tests/contract/cri` runs over both.
-
-What a CRI v1 runtime says it can, or what follows from its version. Pure.
+Messages are CRI's own (`grpc/cri.proto`), so a client of any CRI v1 socket needs no translation.
+`hollow/runtime.py` implements it in memory; `tests/contract/cri` runs over both. `told_features` says what a
+runtime can do, from its status and its version.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ CANCELLED = "CANCELLED"
 
 
 class RuntimeFault(Exception):
-    """The runtime refused or failed a call. `code` is gRPC's name of it: NOT_FOUND, UNAVAILABLE ..."""
+    """The runtime refused or failed a call. `code` is the name of gRPC's status: NOT_FOUND, UNAVAILABLE …"""
 
     def __init__(self, code: str, message: str) -> None:
         super().__init__(message)
@@ -41,9 +40,9 @@ class EventKind(Enum):
 class RuntimeEvent(msgspec.Struct, frozen=True):
     """Something happened to a container or sandbox.
 
-    EXITED carries `exit_code` and `finished_at` (ns since the epoch): the exit is a fact even while the
-    runtime still answers RUNNING for it. RELIST carries nothing: events may have been missed (the runtime
-    came back), look again.
+    EXITED carries `exit_code` and `finished_at` (ns since the epoch): the exit is certain even while the
+    runtime still reports RUNNING. RELIST carries nothing: events may have been missed (the runtime came
+    back), so everything must be listed again.
     """
 
     kind: EventKind
@@ -53,10 +52,13 @@ class RuntimeEvent(msgspec.Struct, frozen=True):
 
 
 class RuntimeFeatures(msgspec.Struct, frozen=True):
-    """What not every CRI v1 runtime can. `handlers` are those it tells of ("" is the default one), of which
-    `recursive_read_only` can make mounts read-only with all mounts below them, and `user_namespaces` can
-    give a pod users of its own; `mounts_images`: a mount may name an image; `groups_policy`: it keeps to
-    supplementalGroupsPolicy."""
+    """What only some CRI v1 runtimes can do.
+
+    `handlers` are the runtime handlers it reports ("" is the default one). Those in `recursive_read_only` can
+    make a mount read-only with all mounts below it, those in `user_namespaces` can give a pod a user
+    namespace. `mounts_images`: a mount may name an image. `groups_policy`: it applies
+    supplementalGroupsPolicy.
+    """
 
     handlers: frozenset[str] = frozenset()
     recursive_read_only: frozenset[str] = frozenset()
@@ -66,7 +68,7 @@ class RuntimeFeatures(msgspec.Struct, frozen=True):
 
 
 class ImageMount(msgspec.Struct, frozen=True):
-    """As mount(8) would be told: `options` are flags and data in one list."""
+    """The arguments of mount(8): `options` are flags and data in one list."""
 
     type: str
     source: str
@@ -74,7 +76,7 @@ class ImageMount(msgspec.Struct, frozen=True):
 
 
 PullProgress = frozenset[tuple[str, int]]
-"""What is being fetched, and how many bytes of each are there."""
+"""(name, bytes present) of each blob that is being fetched."""
 
 
 class Runtime(Protocol):
@@ -95,7 +97,7 @@ class Runtime(Protocol):
     ) -> str: ...
     async def start_container(self, container_id: str) -> None: ...
     async def stop_container(self, container_id: str, timeout: int, signal: str = "") -> None:
-        """`signal` is what it is first told with; the image's, or SIGTERM, when empty."""
+        """`signal` is the first signal; when empty, the image's or SIGTERM. `timeout` is in seconds."""
         ...
 
     async def remove_container(self, container_id: str) -> None: ...
@@ -121,40 +123,43 @@ class Runtime(Protocol):
     async def pull_image(
         self, image: str, auth: pb.AuthConfig | None = None, sandbox_config: pb.PodSandboxConfig | None = None
     ) -> str:
-        """The pulled image's reference. Whoever cancels it has the runtime stop."""
+        """Returns the reference of the pulled image. Cancelling the call stops the pull in the runtime."""
         ...
 
     async def pull_progress(self) -> PullProgress | None:
-        """Of all pulls together; None while something is unpacked, and from a runtime that does not tell."""
+        """The progress of all pulls together; None while something is unpacked, and from a runtime that does
+        not report it."""
         ...
 
     async def remove_image(self, image: str) -> None: ...
 
     async def hold_image(self, name: str, image: str) -> list[ImageMount]:
-        """How to mount an image's files where the runtime does not mount images itself. They stay until the
-        name is let go, whatever becomes of the image; a name that is held is answered again."""
+        """How to mount an image's files, for runtimes that do not mount images themselves. The files stay
+        until `let_image_go(name)`, whatever becomes of the image. A name that is held already is answered
+        again."""
         ...
 
     async def let_image_go(self, name: str) -> None: ...
     async def held_images(self) -> list[str]: ...
     async def image_fs_info(self) -> pb.ImageFsInfoResponse:
-        """The file systems images are on, and those of writable layers where they are others."""
+        """The file systems that images are on, and those of writable layers if they are others."""
         ...
 
     def events(self) -> AsyncIterator[RuntimeEvent]:
-        """What happens from now on. The first event is RELIST, said once the stream is established; it is
-        said again whenever the stream was broken and came back. Never ends by itself."""
+        """Events from now on. The first is RELIST, sent when the stream is established, and again whenever
+        the stream broke and came back. Never ends by itself."""
         ...
 
     async def close(self) -> None: ...
 
 
 FIRST_WITH_IMAGES = (2, 1)
-"""The containerd whose CRI mounts images."""
+"""The first containerd version whose CRI mounts images."""
 
 
 def told_features(version: pb.VersionResponse, status: pb.StatusResponse) -> RuntimeFeatures:
-    """A runtime from before CRI 1.30 (containerd before 2.0) tells of no handlers at all."""
+    """The features of a runtime. One from before CRI 1.30 (containerd before 2.0) reports no handlers at
+    all."""
     handlers = status.runtime_handlers
     return RuntimeFeatures(
         handlers=frozenset(handler.name for handler in handlers),
@@ -166,6 +171,6 @@ def told_features(version: pb.VersionResponse, status: pb.StatusResponse) -> Run
 
 
 def mounts_images(version: pb.VersionResponse) -> bool:
-    """Nothing in CRI says so; containerd is the one that learnt it last."""
+    """By version, because CRI does not report it; containerd was the last runtime to learn it."""
     numbers = tuple(int(number) for number in re.findall(r"\d+", version.runtime_version)[:2])
     return version.runtime_name != "containerd" or numbers >= FIRST_WITH_IMAGES

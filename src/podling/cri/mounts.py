@@ -1,4 +1,4 @@
-"""Mounts below a directory, and taking them away: through the C library, since Python has no call for it."""
+"""Finding and removing mounts below a directory, through the C library because Python has no call for it."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ def mounts_under(directory: Path, table: Path = MOUNTINFO) -> list[Path]:
 
 
 def unmount(point: Path) -> None:
-    """Take a mount away at once, in use or not. Raises OSError."""
+    """Detach a mount at once (MNT_DETACH), in use or not. Raises OSError."""
     _check(_libc.umount2(os.fsencode(point), _MNT_DETACH), point)
 
 
 def overlay_works(directory: Path) -> bool:
-    """Whether an overlay can be mounted with its layers in `directory`: not in every container, nor on every
-    filesystem."""
+    """Whether an overlay with its layers in `directory` can be mounted: some containers and file systems do
+    not allow it."""
     with tempfile.TemporaryDirectory(dir=directory) as name:
         base = Path(name)
         for part in ("lower", "upper", "work", "merged"):

@@ -1,5 +1,6 @@
-"""Processes known by pid, our children or not: told of by pidfd, so that their end is an event and never a
-guess."""
+"""Processes by pid, children or not, through pidfd: the end of a process is an event, and a reused pid is
+never signalled.
+"""
 
 from __future__ import annotations
 
@@ -27,11 +28,11 @@ class Process:
             os.close(self._pidfd)
 
     async def exited(self) -> None:
-        """Returns when it has ended; a child is reaped."""
+        """Returns when the process has ended; a child is reaped."""
         await self.exited_or_readable()
 
     async def exited_or_readable(self, other: int | None = None) -> bool:
-        """Whether it has ended, once it has or the descriptor `other` can be read."""
+        """Returns when the process has ended (True) or the descriptor `other` is readable (False)."""
         # A loop knows one reader for a descriptor, and several may wait for the same process.
         pidfd = os.dup(self._pidfd)
         try:
@@ -43,7 +44,7 @@ class Process:
         return ended
 
     def send(self, number: signal.Signals) -> None:
-        """Does nothing when it has ended: a pidfd never means another process."""
+        """Send a signal. Does nothing when the process has ended."""
         try:
             signal.pidfd_send_signal(self._pidfd, number)
         except ProcessLookupError:
@@ -70,7 +71,7 @@ class Process:
 
 
 def spawn(argv: Sequence[str], environment: Mapping[str, str], log: Path) -> Process:
-    """Start a program in a session of its own, outliving us, with its output appended to `log`."""
+    """Start a program in a session of its own that outlives podling, with its output appended to `log`."""
     flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND
     with limit_as_given():
         pid = os.posix_spawnp(
@@ -89,7 +90,8 @@ def spawn(argv: Sequence[str], environment: Mapping[str, str], log: Path) -> Pro
 
 
 def _handed_down() -> list[int]:
-    """What whoever started us has left open for us, and may wait for the end of: not for what outlives us."""
+    """Descriptors that podling's parent left open, and may wait for the end of; a process that outlives
+    podling must not hold them."""
     numbers = [int(name) for name in os.listdir("/proc/self/fd")]
     return [number for number in numbers if number > STANDARD_ERROR and _is_inherited(number)]
 

@@ -1,1 +1,3 @@
-"""What every part needs of the process it runs in: turns of the loop, its watchdog, descriptors, mounts."""
+"""What every part needs of its own process: turns of the event loop and its watchdog, waits and backoff,
+descriptors, the table of mounts, histograms and metrics.
+"""

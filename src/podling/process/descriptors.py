@@ -1,7 +1,7 @@
-"""How many files and sockets this process may have open: as many as the machine lets it.
+"""The limit of open files of this process: raised to the hard limit.
 
-What it starts gets the limit it was itself started with: containers inherit containerd's, and programs that
-walk through every number below the limit take minutes where it is a billion.
+Programs that this process starts get the original limit: containers inherit containerd's, and programs that
+close every number below the limit take minutes where it is a billion.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ _GIVEN = resource.getrlimit(resource.RLIMIT_NOFILE)
 
 
 def raise_limit() -> int:
-    """Raise the soft limit to the hard one; gives it."""
+    """Raise the soft limit to the hard one; returns it."""
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
     return hard
@@ -22,7 +22,7 @@ def raise_limit() -> int:
 
 @contextmanager
 def limit_as_given() -> Iterator[None]:
-    """Whatever is started inside of the block inherits the soft limit this process was started with."""
+    """Programs started inside the block inherit the soft limit this process was started with."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (min(_GIVEN[0], soft), hard))
     try:

@@ -1,6 +1,6 @@
-"""`/metrics` of whichever part serves it: Prometheus' text format, and the metrics that every part has of its
-process: what held its loop, which feature gates are on, and what the Prometheus client reads in /proc.
+"""`/metrics` of every part: Prometheus' text format, and the metrics that every part has of its process.
 
+Those are the stalls of its event loop, its feature gates, and what the Prometheus client reads in /proc.
 Parts count in plain numbers (`Counter`, `Histogram`) and give a `Source`, which names them at each scrape.
 """
 
@@ -63,7 +63,8 @@ def stall_metrics(stalls: Stalls = STALLS) -> Iterable[Metric]:
 
 
 def gate_metrics(gates: Gates) -> Iterable[Metric]:
-    """The stage of what is generally available is the empty string."""
+    """`kubernetes_feature_enabled`; the stage of a generally available gate is the empty string, as in
+    Kubernetes."""
     enabled = GaugeMetricFamily(
         "kubernetes_feature_enabled",
         "[BETA] This metric records the data about the stage and enablement of a k8s feature.",

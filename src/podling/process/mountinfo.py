@@ -1,7 +1,7 @@
-"""What is mounted, by /proc/self/mountinfo (proc(5)).
+"""The table of mounts, from /proc/self/mountinfo (proc(5)).
 
-Places are read as bytes and lines end at newlines alone: a mount may be named in any encoding or none, and
-the kernel escapes only space, tab, newline and backslash.
+Mount points are read as bytes and lines end only at newlines: a mount may be named in any encoding or none,
+and the kernel escapes only space, tab, newline and backslash.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _ESCAPE = re.compile(rb"\\([0-7]{3})")
 
 
 class Mounted(NamedTuple):
-    """`options` are those of the file system, not of the mount."""
+    """A mount. `options` are those of the file system, not of the mount."""
 
     place: Path
     kind: str
@@ -24,7 +24,7 @@ class Mounted(NamedTuple):
 
 
 def read_mounts(table: Path = MOUNTINFO) -> list[Mounted]:
-    """In the order they were mounted in. Raises OSError."""
+    """All mounts, in the order they were mounted. Raises OSError."""
     return [_mounted(line) for line in table.read_bytes().split(b"\n") if line]
 
 

@@ -1,7 +1,7 @@
-"""Long work on the loop in short turns, so that everybody else on it has theirs.
+"""`Turn` divides long work on the event loop, so that other tasks get their turns.
 
-Beside the rooms because whoever works through many things needs it: an `await` that finds nothing to wait for
-lets nobody else run.
+An `await` that finds nothing to wait for does not let other tasks run, so a loop over many things must yield
+by itself.
 """
 
 from __future__ import annotations
@@ -10,17 +10,17 @@ import asyncio
 import time
 
 LONGEST = 0.01
-"""Seconds."""
+"""Seconds of a turn."""
 
 
 class Turn:
-    """What goes on for as long as its owner does not call `share`."""
+    """The time since its owner last yielded."""
 
     def __init__(self) -> None:
         self._began = time.monotonic()
 
     async def share(self) -> None:
-        """Let the others run if this turn has been a long one. Call it between any two things."""
+        """Let other tasks run if this turn has lasted LONGEST. Call it between any two things."""
         if time.monotonic() - self._began >= LONGEST:
             await asyncio.sleep(0)
             self._began = time.monotonic()

@@ -1,14 +1,13 @@
-"""Tells what holds the event loop: whatever does lets nobody else run, no probe, no lease, no other client.
+"""The watchdog of the event loop: it logs and counts what keeps the loop from running other tasks.
 
 A thread looks at the loop's thread whenever the process has used `INTERVAL` of processor time, and now and
-then for what waits without using any; an idle podling has it sleep. While the loop's thread stands in the
-loop itself nothing runs, and a look is all it costs. If not, the loop is asked for a sign. When none comes
-within `LIMIT`, the stack is kept, and the stall is logged and counted once it is over, or has lasted `LONG`.
+then for work that waits without using any; while podling is idle the thread sleeps. When the loop's thread is
+inside the loop itself, nothing runs, and the look costs nothing more. Otherwise the loop is asked to run a
+callback. If it does not within `LIMIT`, the stack is kept, and the stall is logged and counted when it is
+over, or has lasted `LONG`.
 
-Beside the rooms, since every process of podling has one loop and one of these.
-
-A timer that runs by the processor time this process uses, not by the clock: while nothing happens it wakes
-nobody (timer_create(2), Linux).
+`ProcessorTimer` runs by the processor time of this process and not by the clock, so it wakes nobody while
+nothing happens (timer_create(2), Linux).
 """
 
 from __future__ import annotations
@@ -60,10 +59,10 @@ class _Times(ctypes.Structure):
 
 
 class ProcessorTimer:
-    """Of the thread that makes it, and for that thread only: no other has the signal blocked, or gets it."""
+    """Belongs to the thread that makes it: only that thread has the signal blocked and gets it."""
 
     def __init__(self, interval: float) -> None:
-        """`interval` is in seconds of processor time, below one. Raises OSError."""
+        """`interval` is in seconds of processor time, less than one. Raises OSError."""
         signal.pthread_sigmask(signal.SIG_BLOCK, {SIGNAL})
         event = _Event(None, SIGNAL, SIGEV_THREAD_ID, threading.get_native_id())
         self._timer = ctypes.c_void_p()
@@ -74,7 +73,7 @@ class ProcessorTimer:
         )
 
     def wait(self, longest: float) -> None:
-        """Returns when another `interval` has been used, or after `longest` seconds."""
+        """Returns when another `interval` of processor time was used, or after `longest` seconds."""
         signal.sigtimedwait({SIGNAL}, longest)
 
     def close(self) -> None:
@@ -90,15 +89,16 @@ def _checked(result: int) -> None:
 INTERVAL = 0.02
 """Seconds of processor time between two looks."""
 LONGEST_SLEEP = 1.0
-"""Seconds between two looks at a process that uses none. What holds the loop and computes nothing is seen for
-certain if it lasts as long."""
+"""Seconds between two looks at a process that uses no processor time. A task that blocks the loop without
+computing is found if it blocks that long.
+"""
 LIMIT = 0.1
 LONG = 1.0
 LINES_APART = 10.0
-"""Seconds between two lines of short stalls; those between are counted in the next."""
+"""Seconds between two log lines about short stalls; the next line counts those between."""
 LONGEST_PATH = 200
 FRAMES = 16
-"""The innermost that are told of."""
+"""Innermost frames of the stack that are logged."""
 
 log = logging.getLogger(__name__)
 

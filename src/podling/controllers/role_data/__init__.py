@@ -1,1 +1,1 @@
-"""The roles and bindings that every cluster has, as data."""
+"""The roles and bindings that every cluster has, as tables; `podling.controllers.roles` creates them."""

@@ -1,6 +1,6 @@
-"""What each of Kubernetes' controllers may do, and that its service account may: a table. Pure data.
+"""The cluster roles and bindings of Kubernetes' controllers (`system:controller:…`), as a table. Pure data.
 
-Clients look for these roles, and bind others to them, whether or not the controller is one that runs here.
+Clients look for these roles and bind to them, whether or not the controller runs here.
 """
 
 from __future__ import annotations
@@ -267,7 +267,7 @@ RULES: dict[str, tuple[PolicyRule, ...]] = {
         EVENTS,
     ),
 }
-"""Controller, which is also its service account in `kube-system` → its rules."""
+"""Controller, which is also the name of its service account in `kube-system` → its rules."""
 
 
 def controller_roles() -> list[ClusterRole]:

@@ -1,4 +1,4 @@
-"""The roles and bindings that the namespaces of the system have: a table. Pure data."""
+"""The roles and bindings in `kube-system` and `kube-public`, as a table. Pure data."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ RULES: dict[tuple[str, str], tuple[PolicyRule, ...]] = {
     (SYSTEM, f"{CONTROLLER}cloud-provider"): (may(f"{READ} create", CORE, "configmaps"),),
     (SYSTEM, f"{CONTROLLER}token-cleaner"): (may(f"{READ} delete", CORE, "secrets"), EVENTS),
 }
-"""Namespace and role → its rules."""
+"""(namespace, role) → its rules."""
 
 
 def _user(name: str) -> Subject:
@@ -57,7 +57,7 @@ SUBJECTS: dict[tuple[str, str], tuple[str, tuple[Subject, ...]]] = {
         for name in ("bootstrap-signer", "cloud-provider", "token-cleaner")
     },
 }
-"""Namespace and binding → its role, and whom it binds to it."""
+"""(namespace, binding) → its role and its subjects."""
 
 
 def namespace_roles() -> list[Role]:

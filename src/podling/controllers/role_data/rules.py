@@ -1,4 +1,4 @@
-"""The words that the tables of roles are written in: who may do what to which resources. Pure data."""
+"""Verbs, API groups and `may`, with which the tables of roles are written. Pure data."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ NETWORKING, STORAGE, DEVICES = "networking.k8s.io", "storage.k8s.io", "resource.
 
 
 def may(verbs: str, group: str | tuple[str, ...], resources: str, names: str = "") -> PolicyRule:
-    """Everything in order, as Kubernetes writes it."""
+    """A PolicyRule. Everything in it is sorted, as Kubernetes writes it."""
     return PolicyRule(
         verbs=sorted(verbs.split()),
         api_groups=[group] if isinstance(group, str) else sorted(group),

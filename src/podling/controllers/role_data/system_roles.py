@@ -1,8 +1,6 @@
-"""The cluster roles and bindings every cluster has, as Kubernetes' API server makes them when it starts: a
-table of who may do what. Pure data.
+"""The cluster roles and bindings that kube-apiserver creates when it starts, as a table. Pure data.
 
-`admin`, `edit` and `view` are made of the roles that carry their label: what other roles are to be part of
-them needs only the label.
+`admin`, `edit` and `view` are aggregated from the roles that carry their label.
 """
 
 from __future__ import annotations
@@ -49,7 +47,7 @@ _REVIEWS = (
 
 
 def _elected(component: str) -> tuple[PolicyRule, ...]:
-    """What a component needs of which one of several acts."""
+    """The rules of a component with leader election."""
     return (
         may("create", COORDINATION, "leases"),
         may("get update", COORDINATION, "leases", component),
@@ -280,7 +278,9 @@ SUBJECTS: dict[str, tuple[Subject, ...]] = {
     "system:node": (),
     "system:service-account-issuer-discovery": (_group("system:serviceaccounts"),),
 }
-"""Binding → whom it binds to the cluster role of its name. Nodes are judged by an authorizer of their own."""
+"""Binding → the subjects it binds to the cluster role of its name. There is none for nodes, which have an
+authorizer of their own.
+"""
 
 
 def system_roles() -> list[ClusterRole]:

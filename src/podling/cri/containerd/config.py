@@ -1,8 +1,8 @@
-"""What a private containerd is told: its configuration file and its registries', from a few settings. Pure.
+"""The configuration files of a private containerd and of its registries, from a few settings. Pure.
 
-Format version 2, which containerd 1.6 and 1.7 read and 2.x migrates by itself. Only settings that differ from
-the default are said. Plugins that a kubelet never needs are off, which keeps the start near ten milliseconds
-and keeps containerd from making directories outside its own (`opt`, `nri`).
+The format is version 2, which containerd 1.6 and 1.7 read and 2.x migrates by itself. Only settings that
+differ from the default are written. Plugins that a kubelet never needs are off, which keeps the start near
+ten milliseconds and keeps containerd from making directories outside its own (`opt`, `nri`).
 """
 
 from __future__ import annotations
@@ -34,7 +34,8 @@ _SOCKET_PATH_LIMIT = 107
 
 
 class HostFacts(msgspec.Struct, frozen=True):
-    """What this machine can do, as far as containerd must be told. `host_facts.detect` finds out."""
+    """What containerd's configuration must take into account of this machine. `detect` of `containerd.py`
+    finds it out."""
 
     restrict_oom_score_adj: bool = False
     disable_cgroup: bool = False
@@ -42,11 +43,13 @@ class HostFacts(msgspec.Struct, frozen=True):
 
 
 class ContainerdSettings(msgspec.Struct, frozen=True):
-    """`root` keeps images and container metadata, `state` what ends with the machine's uptime; both are
-    containerd's alone. `log` gets its output. `registries` maps a registry (`docker.io`, `127.0.0.1:5000`) to
-    the URLs asked in its place, in order; a pull without progress for `pull_deadline` is given up by a
-    containerd that can (1.7). Raises ValueError when a path is not absolute or too long for a
-    socket."""
+    """The settings of one containerd.
+
+    `root` keeps images and container metadata; `state` keeps what ends with a reboot. Both are containerd's
+    alone. Its output goes to `log`. `registries` maps a registry (`docker.io`, `127.0.0.1:5000`) to the URLs
+    asked in its place, in order. containerd 1.7 and newer cancels a pull without progress for
+    `pull_deadline`. Raises ValueError for a path that is not absolute or too long for a socket.
+    """
 
     root: Path
     state: Path

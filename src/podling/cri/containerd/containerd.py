@@ -1,19 +1,17 @@
-"""Runs a containerd of our own: its own root, state and socket, beside any other on the machine.
+"""Runs a private containerd: with its own root, state and socket, beside any other on the machine.
 
-It outlives us on purpose: containers go on while podling restarts, and the next podling adopts the containerd
-it finds running from the same directories, unless it would now be configured otherwise. What ends without
-being told to is started again; containers do not notice, their shims hold them.
+containerd outlives podling on purpose: containers go on while podling restarts, and the next podling adopts
+the containerd that runs from the same directories, unless its configuration would differ. A containerd that
+dies is started again; containers do not notice, because their shims hold them.
 
-    start ─▶ (adopt | spawn ─▶ serving ─▶ answering) ─▶ supervise ─▶ stop ─▶ leftovers.remove_leftovers
+    start ─▶ (adopt | spawn ─▶ serving ─▶ answering) ─▶ supervise ─▶ stop ─▶ remove_leftovers
                         ▲                                   │ died
                         └───────────── backoff ─────────────┘
 
-Finds out what containerd must be told about this machine.
-
-Removes what a stopped containerd left: containers, their shims, mounts, and its state directory.
-
-For `podling down` and for tests: normally every sandbox was stopped first and there is little to do, but a
-containerd that was killed leaves all of it. Images and container metadata (its root) stay.
+`detect` finds out what the configuration must take into account of this machine. `remove_leftovers` removes
+what a stopped containerd left (containers, shims, mounts, its state directory), for `podling down` and for
+tests: normally every sandbox was stopped first and little is left, but a containerd that was killed leaves
+all of it. Images and container metadata (its root) stay.
 """
 
 from __future__ import annotations
@@ -37,7 +35,7 @@ _CAP_SYS_RESOURCE = 24
 
 
 def detect(root: Path) -> HostFacts:
-    """`root` is where containerd will keep its snapshots, and exists."""
+    """`root` is the directory, which exists, where containerd will keep its snapshots."""
     return HostFacts(
         restrict_oom_score_adj=not has_capability(Path("/proc/self/status").read_text(), _CAP_SYS_RESOURCE),
         disable_cgroup=not cgroups_writable(Path("/sys/fs/cgroup")),
@@ -46,7 +44,8 @@ def detect(root: Path) -> HostFacts:
 
 
 def cgroups_writable(mount: Path) -> bool:
-    """In v1 and hybrid `mount` itself is often read-only, and the hierarchies mounted below it are not."""
+    """Whether cgroups can be made. In v1 and hybrid `mount` itself is often read-only, and the hierarchies
+    below it are not."""
     if not mount.is_dir():
         return False
     places = [mount, *(Path(entry.path) for entry in os.scandir(mount) if entry.is_dir())]
@@ -54,7 +53,7 @@ def cgroups_writable(mount: Path) -> bool:
 
 
 def has_capability(status: str, number: int) -> bool:
-    """Whether /proc/PID/status says that the effective set has capability `number`."""
+    """Whether the text of /proc/PID/status has capability `number` in the effective set."""
     effective = next(line for line in status.splitlines() if line.startswith("CapEff:"))
     return bool(int(effective.split()[1], 16) >> number & 1)
 
@@ -68,7 +67,7 @@ _NOT_YET = "server is not initialized yet"
 
 
 class ContainerdError(Exception):
-    """containerd cannot be had; the message says why, with its last words."""
+    """containerd cannot be started; the message has the reason and the end of its log."""
 
 
 class Containerd:
@@ -83,7 +82,7 @@ class Containerd:
         self._stopping = False
 
     async def start(self) -> None:
-        """Returns when CRI answers. Raises ContainerdError."""
+        """Adopt or start it; returns when CRI answers. Raises ContainerdError."""
         settings = self.settings
         for directory in (settings.root, settings.state, settings.cni_conf_dir, settings.log.parent):
             directory.mkdir(parents=True, exist_ok=True)
@@ -100,7 +99,7 @@ class Containerd:
         await self._launch()
 
     async def supervise(self, died: Callable[[str], None]) -> None:
-        """Start it again whenever it ends, telling `died` of its last words. Returns after `stop`."""
+        """Start it again whenever it dies, and call `died` with the end of its log. Returns after `stop`."""
         wait = _RESTART.begin()
         while True:
             if self._process is not None:
@@ -117,7 +116,7 @@ class Containerd:
                 await self._sleep(wait.next())
 
     async def stop(self) -> None:
-        """End it, ours or left by an earlier podling. Containers stay as they are."""
+        """End it, whichever podling started it. Containers stay as they are."""
         self._stopping = True
         process = self._process or running(self.settings)
         if process is not None:
@@ -154,7 +153,7 @@ class Containerd:
             raise
 
     async def _adopted(self) -> bool:
-        """Whether the one that runs is fit for use; one that hangs is not."""
+        """Whether the containerd that runs can be used; one that does not answer cannot."""
         try:
             await self._answering()
         except ContainerdError:
@@ -190,7 +189,8 @@ class Containerd:
 
 
 def running(settings: ContainerdSettings) -> Process | None:
-    """The containerd that runs from these directories, whoever started it."""
+    """The process of the containerd that runs from these directories, whoever started it; None when there is
+    none."""
     try:
         pid = int(settings.pid_file.read_text())
         process = Process(pid)
@@ -218,8 +218,8 @@ _NAMESPACE = "k8s.io"
 
 
 async def remove_leftovers(settings: ContainerdSettings) -> None:
-    """Call it when containerd has been stopped. Raises OSError when a mount cannot be taken away: nothing
-    below it is deleted then."""
+    """Call it when containerd has been stopped. Raises OSError when a mount cannot be removed; then nothing
+    below it is deleted."""
     await _delete_containers(settings.runc_root / _NAMESPACE)
     sockets = shim_sockets(settings.state)
     await _kill_shims(settings.socket)
@@ -267,6 +267,6 @@ def is_shim_of(argv: list[str], socket: Path) -> bool:
 
 
 def shim_sockets(state: Path) -> list[Path]:
-    """Sockets of shims, which lie in /run/containerd/s whatever the state directory."""
+    """Sockets of the shims; they are in /run/containerd/s whatever the state directory is."""
     addresses = state.glob(f"io.containerd.runtime.v2.task/{_NAMESPACE}/*/address")
     return [Path(address.read_text().strip().removeprefix("unix://")) for address in addresses]

@@ -1,4 +1,4 @@
-"""CRI over gRPC: the messages, the connection, the client, and the sources of events."""
+"""CRI over gRPC: messages, connection, client, and the sources of events."""
 
 import os
 

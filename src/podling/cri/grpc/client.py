@@ -1,11 +1,11 @@
-"""A CRI v1 runtime behind a socket: the runtime promise, one call of the protocol for each of its methods.
+"""`GrpcRuntime`, a CRI v1 runtime behind a socket: each method of the interface is one call of the protocol.
 
-Nothing is decided here. A call that changes something is given two minutes, as Kubernetes' kubelet gives it
-(a sandbox four: networks may be slow), a question half a minute; a call told how long to take gets that on
-top; pulling an image takes as long as it takes: whoever asked gives it up when it makes no progress.
+It decides nothing. A call that changes something has a deadline of two minutes, as in Kubernetes' kubelet (a
+sandbox has four, because networks may be slow), a query half a minute. A call with a timeout of its own gets
+that on top. Pulling an image has no deadline: the caller cancels a pull without progress.
 
-How far the pulls of a containerd have come, from its content and snapshots services: CRI is silent about a
-pull until it is over.
+`ContainerdPulls` reads the progress of pulls from containerd's content and snapshots services, because CRI
+reports nothing before a pull is over.
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ class ContainerdPulls:
         self._images = images
 
     async def progress(self) -> PullProgress | None:
-        """None while all is there and layers are unpacked, which shows nowhere, and from a runtime that is
-        not containerd. Raises RuntimeFault."""
+        """Bytes present of each blob. None while everything is there and layers are unpacked, which no
+        service shows, and from a runtime that is not containerd. Raises RuntimeFault."""
         try:
             answer = await self._connection.call(
                 _LIST, content_pb.ListStatusesRequest(), content_pb.ListStatusesResponse, _DEADLINE, _METADATA
@@ -213,5 +213,5 @@ class GrpcRuntime:
 
 
 def _method_of(request: Message) -> str:
-    """CRI names the request of a method after the method."""
+    """CRI names the request message of a method after the method."""
     return type(request).__name__.removesuffix("Request")

@@ -1,7 +1,7 @@
-"""The gRPC connection to a runtime's socket: messages in, messages out, and RuntimeFault for all that fails.
+"""The gRPC connection to a runtime's socket. Every failure is raised as RuntimeFault.
 
-Methods are called by their path, so no generated stub stands in between. Reconnecting is left to gRPC, with
-waits fit for a socket on the same machine instead of one across the world.
+Methods are called by their path, so no generated stubs are needed. gRPC reconnects by itself, with waits that
+suit a socket on the same machine.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class Connection:
         metadata: Metadata = (),
         wait_for_ready: bool = False,
     ) -> Answer:
-        """The answer of the method at `path`; `deadline` in seconds, None waits as long as it takes."""
+        """The answer of the method at `path`. `deadline` is in seconds; None waits without one."""
         method = self._methods.get(path)
         if method is None:
             method = self._channel.unary_unary(
@@ -68,7 +68,8 @@ class Connection:
     def stream(
         self, path: str, request: Message, answer: type[Answer], metadata: Metadata = ()
     ) -> Stream[Answer]:
-        """The answers of the streaming method at `path`: asked for now, or once the runtime is there."""
+        """The answers of the streaming method at `path`; the call is sent now, or once the runtime is
+        there."""
         method = self._channel.unary_stream(
             path, request_serializer=_serialize, response_deserializer=answer.FromString
         )
@@ -79,7 +80,7 @@ class Connection:
 
 
 class Stream(Generic[Answer]):
-    """Answers as they come; leaving it ends it."""
+    """The answers of a streaming call as they come. Leaving the block cancels the call."""
 
     def __init__(self, call: grpc.aio.UnaryStreamCall[Message, Answer]) -> None:
         self._call = call
@@ -107,7 +108,7 @@ def _serialize(message: Message) -> bytes:
 
 
 _NOT_YET = "server is not initialized yet"
-"""containerd's answer, with no code of its own, while it takes stock after its start."""
+"""containerd's answer (without a code of its own) while it loads its state after a start."""
 
 
 def _fault(error: grpc.aio.AioRpcError) -> RuntimeFault:

@@ -1,12 +1,13 @@
-"""Events from containerd's own service, on the socket CRI is served on. In every containerd from 1.0 on.
+"""Events from containerd's own events service, on the socket that CRI is served on. In every containerd since
+1.0.
 
-Whether a subscription stands cannot be seen: containerd answers nothing until something happens. So we
-publish an event of our own and wait for it to come back: whatever happens after that is delivered too.
+containerd does not confirm a subscription: it answers nothing until something happens. So podling publishes
+an event of its own and waits until it comes back; every later event is delivered too.
 
-As seen with containerd 1.6.20: an exit is told within a millisecond, while ContainerStatus says RUNNING for
-some 25 ms more, because CRI listens to the same events and first has the shim clean up. RemoveContainer in
-between waits for that and succeeds, or now and then is refused (`ttrpc: closed`, `container is still
-running`) and succeeds when asked again, so nobody has to look before acting on an exit.
+As seen with containerd 1.6.20: an exit is reported within a millisecond, while ContainerStatus says RUNNING
+for some 25 ms more, because CRI listens to the same events and first has the shim clean up. RemoveContainer
+in between waits for that and succeeds, or now and then is refused (`ttrpc: closed`, `container is still
+running`) and succeeds when called again, so nobody has to query before acting on an exit.
 (`tests/contract/cri/test_containerd.py`)
 """
 
@@ -55,8 +56,8 @@ async def _subscribed(connection: Connection, stream: Stream[pb.Envelope]) -> No
 
 
 async def _keep_publishing(connection: Connection, token: bytes) -> None:
-    """Again and again: containerd serves calls side by side, and what it publishes first no subscriber may
-    hear."""
+    """Publish again and again: containerd handles calls concurrently, and the first event may be published
+    before the subscription exists."""
     request = pb.PublishRequest(topic=_HERE, event=Any(type_url="podling.Subscribed", value=token))
     metadata = (("containerd-namespace", _NAMESPACE),)
     while True:
@@ -72,7 +73,7 @@ async def _hear(stream: Stream[pb.Envelope], token: bytes) -> None:
 
 
 def event_of(envelope: pb.Envelope) -> RuntimeEvent | None:
-    """What the kubelet needs of one of containerd's events; None for a process of exec, or another's
+    """The RuntimeEvent for one of containerd's events; None for an exec's process or an event of another
     topic."""
     data = envelope.event.value
     if envelope.topic == _START:

@@ -1,8 +1,7 @@
 """Files of images from containerd's own services, for a containerd whose CRI mounts no images (before 2.1).
 
-A view is a read-only snapshot of an image's layers, the same that the root filesystem of a container is made
-over. It is labelled as a root of containerd's garbage collection, so it outlives its image until it is let
-go.
+A view is a read-only snapshot of an image's layers, the same that the root filesystem of a container is based
+on. A label makes it a root of containerd's garbage collection, so it outlives its image until it is released.
 """
 
 from __future__ import annotations
@@ -23,18 +22,18 @@ _GC_ROOT = "containerd.io/gc.root"
 _OURS = "podling.dev/image-volume"
 _DEADLINE = 30.0
 DEFAULT_SNAPSHOTTER = "overlayfs"
-"""That of a containerd that does not say which it uses (2.0)."""
+"""The snapshotter of a containerd that does not report which it uses (2.0)."""
 
 
 class ContainerdImages:
-    """Every method raises RuntimeFault. Names are the caller's."""
+    """Every method raises RuntimeFault. The caller chooses the names of views."""
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
         self._snapshotter = ""
 
     async def hold(self, name: str, image: str) -> list[ImageMount]:
-        """How to mount the image's files. A view that is there already is given again."""
+        """How to mount the image's files. An existing view of that name is returned again."""
         snapshotter = await self._find_snapshotter()
         request = pb.ViewSnapshotRequest(
             snapshotter=snapshotter,
@@ -52,7 +51,7 @@ class ContainerdImages:
         return [ImageMount(mount.type, mount.source, tuple(mount.options)) for mount in answer.mounts]
 
     async def let_go(self, name: str) -> None:
-        """One that is not held is fine."""
+        """Release a view; one that does not exist is no error."""
         request = pb.RemoveSnapshotRequest(snapshotter=await self._find_snapshotter(), key=name)
         try:
             await self._call("Remove", request, pb.RemoveSnapshotResponse)
@@ -64,7 +63,7 @@ class ContainerdImages:
         return await self._named(f'labels."{_OURS}"==true')
 
     async def unpacking(self) -> bool:
-        """Whether a layer of an image is being unpacked, or is to be once it is there."""
+        """Whether a layer of an image is being unpacked, or will be once it is fetched."""
         return bool(await self._named("name~=/^extract-/"))
 
     async def _named(self, filter: str) -> list[str]:
@@ -74,7 +73,7 @@ class ContainerdImages:
             return [info.name async for answer in answers for info in answer.info]
 
     async def _chain(self, image: str) -> str:
-        """The name of the snapshot of all the image's layers."""
+        """The name of the snapshot that has all of the image's layers."""
         request = cri.ImageStatusRequest(image=cri.ImageSpec(image=image), verbose=True)
         path = "/runtime.v1.ImageService/ImageStatus"
         answer = await self._connection.call(path, request, cri.ImageStatusResponse, _DEADLINE)

@@ -1,4 +1,6 @@
-"""Stop signals that a pod chose, from containerd's tasks service: its CRI knows only those of images."""
+"""Stopping a container with a signal of the pod's choice, by containerd's tasks service: its CRI knows only
+the image's.
+"""
 
 from __future__ import annotations
 
@@ -23,8 +25,8 @@ class ContainerdTasks:
         self._connection = connection
 
     async def end(self, container_id: str, name: str, seconds: int) -> bool:
-        """Send the signal and wait for the end at most so long; False when this runtime has no such service,
-        or nothing that runs. Raises RuntimeFault."""
+        """Send the signal and wait at most `seconds` for the exit. False when the runtime has no such
+        service, or the container does not run. Raises RuntimeFault."""
         try:
             kill = pb.KillRequest(container_id=container_id, signal=signal_number(name))
             await self._call("Kill", kill, Empty, _DEADLINE)
@@ -41,7 +43,7 @@ class ContainerdTasks:
 
 
 def signal_number(name: str) -> int:
-    """Of a name as the API has it: SIGUSR1, SIGRTMIN+3, SIGRTMAX-2."""
+    """The number of an API name: SIGUSR1, SIGRTMIN+3, SIGRTMAX-2."""
     for first, sign, number in (("SIGRTMIN", "+", _FIRST_REAL_TIME), ("SIGRTMAX", "-", _LAST_REAL_TIME)):
         if name.startswith(first):
             return number + int(f"{sign}{name.removeprefix(first).lstrip(sign) or 0}")

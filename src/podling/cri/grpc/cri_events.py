@@ -1,7 +1,7 @@
 """Events from CRI GetContainerEvents, for runtimes that are not containerd.
 
-The method sends nothing until something happens, so a question asked after it tells that the runtime has read
-both: once that is answered, the stream is taken to stand.
+The method sends nothing until something happens, so a query is sent after it: once that is answered the
+runtime has read both, and the stream is taken to be established.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _RELIST = RuntimeEvent(EventKind.RELIST)
 
 
 async def cri_events(connection: Connection) -> AsyncGenerator[RuntimeEvent, None]:
-    """RELIST once asked, then every start and exit. Raises RuntimeFault when the stream breaks."""
+    """RELIST when established, then every start and exit. Raises RuntimeFault when the stream breaks."""
     stream = connection.stream(
         f"{_SERVICE}GetContainerEvents", pb.GetEventsRequest(), pb.ContainerEventResponse
     )
@@ -32,7 +32,7 @@ async def cri_events(connection: Connection) -> AsyncGenerator[RuntimeEvent, Non
 
 
 def event_of(answer: pb.ContainerEventResponse) -> RuntimeEvent | None:
-    """None for what does not change what runs. An exit whose code is not said is a reason to look again."""
+    """None for an event that does not change what runs. An exit without an exit code becomes RELIST."""
     if answer.container_event_type == pb.CONTAINER_STARTED_EVENT:
         return RuntimeEvent(EventKind.STARTED, answer.container_id)
     if answer.container_event_type != pb.CONTAINER_STOPPED_EVENT:

@@ -1,1 +1,3 @@
-"""The runtime in memory: a test double that is shipped, so that tests of others can use it."""
+"""The runtime in memory: a test double that ships with podling, so that tests of other projects can use
+it.
+"""

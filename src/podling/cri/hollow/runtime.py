@@ -1,9 +1,8 @@
-"""A container runtime in memory, keeping the runtime promise with outcomes told in advance
-(`hollow_script.py`).
+"""A container runtime in memory that implements the runtime interface, with scripted outcomes (`script.py`).
 
-For tests of the kubelet in virtual time and for clusters of many nodes: nothing runs, but the states, events,
-exit codes, faults and log files are those a runtime would give, and the contract suite holds it to what
-containerd does.
+It is for tests of the kubelet in virtual time and for clusters of many nodes. Nothing runs, but the states,
+events, exit codes, faults and log files are those a runtime would give; the contract suite compares it with
+containerd.
 """
 
 from __future__ import annotations
@@ -39,10 +38,10 @@ from podling.cri.interface import (
 
 
 class HollowRuntime:
-    """Keeps `podling.cri.interface.Runtime`.
+    """Implements `podling.cri.interface.Runtime`.
 
-    `images` are those a pull can find; what is not among them is not found. `calls` lists the calls that
-    changed something, as `start app#0` or `run default/web#1`, in the order they were made.
+    `images` are those a pull can find; any other is not found. `calls` lists the calls that changed
+    something, as `start app#0` or `run default/web#1`, in order.
     """
 
     def __init__(
@@ -65,7 +64,7 @@ class HollowRuntime:
     # What happens to it, by the hand of a test
 
     def exit(self, container_id: str, exit_code: int, *, reason: str = "") -> None:
-        """A container ends by itself, now. Nothing happens when it does not run."""
+        """The container exits by itself, now. Does nothing when it does not run."""
         container = self._containers.get(container_id)
         if container is not None and container.runs:
             container.end(exit_code, self._now(), reason)
@@ -73,7 +72,7 @@ class HollowRuntime:
             self._tell(RuntimeEvent(EventKind.EXITED, container_id, exit_code, finished_at))
 
     def lose_sandbox(self, sandbox_id: str) -> None:
-        """The sandbox's process dies, and with it all that ran in it."""
+        """The sandbox's process dies, and with it all its containers."""
         for container_id, container in self._containers.items():
             if container.sandbox_id == sandbox_id:
                 self.exit(container_id, KILLED)
@@ -84,7 +83,7 @@ class HollowRuntime:
             self._tell(RuntimeEvent(EventKind.EXITED, sandbox_id, KILLED, self._now()))
 
     def disconnect(self) -> None:
-        """The event stream breaks: what happens now is told to nobody."""
+        """The event stream breaks: events from now on are lost."""
         self._connected = False
 
     def reconnect(self) -> None:
@@ -293,7 +292,7 @@ class HollowRuntime:
             self._timers.call_later(timeout, lambda: self.exit(container_id, KILLED))
 
     async def _execute(self, container: HollowContainer, seconds: float, timeout: int) -> None:
-        """A command takes its time, unless it is allowed less or its container ends."""
+        """A command takes its time, unless its timeout is shorter or its container exits."""
         async with asyncio.TaskGroup() as tasks:
             ending = tasks.create_task(container.ended.wait())
 

@@ -1,13 +1,9 @@
-"""Log files as runtimes write them: CRI's format, `time stream F line`.
+"""What the runtime in memory works with: scripts of containers, images, time, and the records of sandboxes
+and containers.
 
-What containers of the in-memory runtime do: a script for each start of an image, told before it
-happens.
-
-The time of the in-memory runtime: real, or moved by hand so that a test of ten minutes takes none.
-
-The images of the in-memory runtime: those it has, and those a pull would find.
-
-What the in-memory runtime remembers of sandboxes and containers, and how CRI's messages say it.
+A `Script` says in advance what one start of a container does. `Timers` is real time, or virtual time that a
+test moves by hand, so that a test of ten minutes takes none. `write_log` writes CRI's log format, `time
+stream F line`.
 """
 
 from __future__ import annotations
@@ -33,7 +29,7 @@ KILLED = 137
 
 
 class ExecOutcome(msgspec.Struct, frozen=True):
-    """`seconds` is how long it takes."""
+    """`seconds` is how long the command takes."""
 
     exit_code: int = 0
     stdout: bytes = b""
@@ -64,9 +60,9 @@ class Script(msgspec.Struct, frozen=True):
 
 
 class HollowImage(msgspec.Struct):
-    """`runs[n]` is the script of attempt n, the last one of all that follow. `pull_faults` are raised by the
-    first pulls, one each; `present` says that it need not be pulled. A pull gets on for `pull_seconds`; of
-    one that is `stuck` nothing ever comes."""
+    """`runs[n]` is the script of attempt n, the last one that of all further attempts. The first pulls raise
+    `pull_faults`, one each; a `present` image needs no pull. A pull progresses for `pull_seconds`; a `stuck`
+    one makes no progress."""
 
     runs: Sequence[Script] = (Script(),)
     present: bool = False
@@ -83,8 +79,8 @@ _START = datetime(2026, 1, 1, tzinfo=UTC)
 
 
 class Timers(Protocol):
-    """A clock (`podling.model.time.Clock`) that can also be asked to call back. What is called cannot be
-    called off: it looks whether it still matters."""
+    """A clock (`podling.model.time.Clock`) that can also call back. A callback cannot be cancelled: it checks
+    whether it still matters."""
 
     def now(self) -> datetime: ...
     def call_later(self, seconds: float, what: Callable[[], None]) -> None: ...
@@ -98,7 +94,7 @@ class SystemTimers(SystemClock):
 
 
 class VirtualTimers:
-    """Time stands still until `advance`."""
+    """Time that stands still until `advance`."""
 
     def __init__(self, start: datetime = _START) -> None:
         self._now = start
@@ -119,8 +115,7 @@ class VirtualTimers:
         await done
 
     def advance(self, seconds: float) -> None:
-        """Let time pass: what falls due is called in its order, at its time, including what that asks for in
-        turn."""
+        """Let time pass. Callbacks run in order, each at its time, including those that callbacks add."""
         end = self._now + timedelta(seconds=seconds)
         while self._due and self._due[0][0] <= end:
             self._now, _, what = heapq.heappop(self._due)
@@ -146,7 +141,7 @@ class HollowImages:
         return [image for image in map(self.status, sorted(self._present)) if image]
 
     async def fetch(self, name: str) -> None:
-        """Takes the time a pull takes."""
+        """Takes the time of a pull."""
         image = self._known.get(name)
         if image is None or not (image.stuck or image.pull_seconds):
             return
@@ -162,7 +157,7 @@ class HollowImages:
             self._fetching.remove(name)
 
     def progress(self) -> PullProgress:
-        """A byte a second."""
+        """One byte a second of each pull."""
         here = int(self._timers.now().timestamp())
         return frozenset((name, 0 if self._known[name].stuck else here) for name in self._fetching)
 
@@ -179,7 +174,7 @@ class HollowImages:
         self._present = {known for known in self._present if name not in (known, image_id(known))}
 
     def script(self, name: str, attempt: int) -> Script:
-        """What the container started `attempt` times before does. Raises RuntimeFault when the image is
+        """The script of the container's start number `attempt`, from 0. Raises RuntimeFault when the image is
         absent."""
         found = next((known for known in self._present if name in (known, image_id(known))), None)
         if found is None:
@@ -252,7 +247,7 @@ class HollowContainer(msgspec.Struct):
         )
 
     def stats(self, now: int) -> pb.ContainerStats:
-        """It uses nothing but the room of what it wrote."""
+        """Zero usage, but for the bytes it wrote."""
         attributes = pb.ContainerAttributes(
             id=self.status.id, metadata=self.status.metadata, labels=self.status.labels
         )
@@ -265,7 +260,7 @@ class HollowContainer(msgspec.Struct):
 
 
 def new_sandbox(config: pb.PodSandboxConfig, runtime_handler: str, address: str, now: int) -> HollowSandbox:
-    """`address` is empty in the node's network."""
+    """`address` is empty for a pod in the host's network."""
     options = config.linux.security_context.namespace_options
     status = pb.PodSandboxStatus(
         id=_new_id(),
@@ -309,7 +304,7 @@ def _new_id() -> str:
 
 
 def write_log(file: str, at: datetime, script: Script) -> None:
-    """Append what a container prints, all of it at one time; full lines only."""
+    """Append lines of a container, all with one time stamp; whole lines only."""
     path = Path(file)
     path.parent.mkdir(parents=True, exist_ok=True)
     time = f"{at:%Y-%m-%dT%H:%M:%S.%f}000Z"

@@ -1,1 +1,1 @@
-"""Image archives: read, built, pushed."""
+"""Image archives: reading, building, loading and pushing them."""

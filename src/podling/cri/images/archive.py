@@ -1,10 +1,7 @@
-"""Fills a private containerd with images from archives, without a registry: `podling images load|list`.
+"""Reads image archives (OCI layouts and docker archives, as tar) and loads them into a private containerd.
 
-CRI cannot take an image from a file, so containerd's own tool puts it in, and CRI learns of it a moment later
-from an event; `load_images` returns when a pod can use what was loaded.
-
-Reads image archives: what images are in one, and what each is made of. OCI layouts and docker archives, as
-tar.
+CRI cannot take an image from a file, so containerd's own tool `ctr` imports it, and CRI learns of it a moment
+later from an event. `load_images` returns when a pod can use the images.
 """
 
 from __future__ import annotations
@@ -25,9 +22,9 @@ from podling.cri.grpc.client import GrpcRuntime
 T = TypeVar("T")
 
 LONGEST_DESCRIPTION = 4 * 1024 * 1024
-"""In bytes, of the file that says which images there are."""
+"""Bytes of the index or manifest file, at most."""
 _BROKEN = (tarfile.TarError, EOFError, zlib.error, lzma.LZMAError)
-"""What reading a broken archive raises, besides OSError."""
+"""Exceptions that reading a broken archive raises, besides OSError."""
 
 
 class ImageArchiveError(Exception):
@@ -57,7 +54,8 @@ class ImageArchive:
         self._members = {member.name.removeprefix("./"): member for member in tar.getmembers()}
 
     def names(self) -> list[str]:
-        """The full references of the images in it, in its order; what has none is left out."""
+        """The full references of the images in the archive, in its order. Images without a name are left
+        out."""
         if "manifest.json" in self._members:
             images = self._decoded("manifest.json", list[_DockerImage])
             return [name for image in images for name in image.repo_tags or ()]
@@ -113,13 +111,13 @@ _KNOWN_WITHIN = 10.0
 
 
 class ImageLoadError(Exception):
-    """The archive was not taken; says why."""
+    """containerd did not import the archive; the message has its reason."""
 
 
 async def load_images(
     socket: Path, archive: Path, *, sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
 ) -> list[str]:
-    """Load every image of `archive` into the containerd at `socket`; the references are returned.
+    """Load every image of `archive` into the containerd at `socket`; returns their references.
 
     Raises ImageLoadError, or ImageArchiveError when the file is no archive.
     """

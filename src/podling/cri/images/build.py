@@ -1,9 +1,8 @@
-"""Builds container images from files, with no tool and no registry: the pause image, and those of demos and
-tests.
+"""Builds container images from files, without a tool or a registry: the pause image, and the images of demos
+and tests.
 
-An image is one tar archive that is an OCI image layout (containerd, skopeo, umoci) and a docker archive
-(`docker load`) at once. The same files give the same bytes everywhere: no times, no owners, layers
-uncompressed.
+An image is one tar archive that is both an OCI image layout (containerd, skopeo, umoci) and a docker archive
+(`docker load`). The same files give the same bytes everywhere: no times, no owners, layers uncompressed.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Pushes an image archive to a registry (the OCI distribution protocol), so that an image built here can be
 pulled.
 
-For registries on loopback over plain HTTP without credentials; every blob is asked for first and sent only
-when absent.
+It is for registries on loopback, over plain HTTP and without credentials. A blob is sent only when the
+registry does not have it.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from podling.cri.images.archive import open_archive
 
 
 class PushError(Exception):
-    """The registry refused; says at which step and what it answered."""
+    """The registry refused; the message has the step and the answer."""
 
 
 async def push_image(archive: Path, reference: str) -> str:
