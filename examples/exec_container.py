@@ -8,24 +8,37 @@ program's. The kubeconfig is that of $KUBECONFIG.
 
 from __future__ import annotations
 
-import asyncio
 import base64
 import json
 import os
+import socket
 import ssl
 import sys
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlencode
+from urllib.parse import urlencode, urlsplit
 
-import aiohttp
 import yaml
+from wsproto import ConnectionType, WSConnection
+from wsproto.events import (
+    AcceptConnection,
+    BytesMessage,
+    Event,
+    Message,
+    Ping,
+    RejectConnection,
+    RejectData,
+    Request,
+)
 
-STDIN, STDOUT, STDERR, ERROR = 0, 1, 2, 3
+STDIN, STDOUT, ERROR = 0, 1, 3
+"""Channels of the subprotocol: the first byte of each message. The container has a terminal, and a terminal
+has one output."""
 
 
-async def main(pod: str, name: str, image: str, *command: str) -> int:
+def main(pod: str, name: str, image: str, *command: str) -> int:
     """The command's exit code; 1, with the reason on standard error, when it could not be run."""
     config = yaml.safe_load(Path(os.environ["KUBECONFIG"]).read_text())
     cluster, user = config["clusters"][0]["cluster"], config["users"][0]["user"]
@@ -35,30 +48,53 @@ async def main(pod: str, name: str, image: str, *command: str) -> int:
         "command": command,
         "stdin": "true",
         "stdout": "true",
-        "stderr": "true",
+        "tty": "true",
     }
     path = f"/api/v1/namespaces/default/pods/{pod}/exec?{urlencode(asked, doseq=True)}"
-    async with (
-        aiohttp.ClientSession() as session,
-        session.ws_connect(
-            cluster["server"] + path, ssl=tls(cluster, user), protocols=("v4.channel.k8s.io",)
-        ) as socket,
+    server = urlsplit(cluster["server"])
+    with (
+        socket.create_connection((server.hostname, server.port or 443)) as plain,
+        tls(cluster, user).wrap_socket(plain, server_hostname=server.hostname) as connection,
     ):
-        await socket.send_bytes(bytes([STDIN]) + sys.stdin.buffer.read())
-        async for message in socket:
-            channel, data = message.data[0], message.data[1:]
-            if channel in (STDOUT, STDERR):
-                output = sys.stdout if channel == STDOUT else sys.stderr
-                output.buffer.write(data)
-                output.flush()
-            elif channel == ERROR:
-                return exit_code(json.loads(data))
+        return converse(connection, Request(server.netloc, path, subprotocols=["v4.channel.k8s.io"]))
+
+
+def converse(connection: ssl.SSLSocket, request: Request) -> int:
+    protocol, refusal, message = WSConnection(ConnectionType.CLIENT), b"", b""
+    connection.sendall(protocol.send(request))
+    for event in received(connection, protocol):
+        if isinstance(event, AcceptConnection):
+            given = sys.stdin.buffer.read()
+            connection.sendall(protocol.send(Message(bytes([STDIN]) + given)))
+        elif isinstance(event, RejectConnection):
+            sys.stderr.write(f"refused: HTTP {event.status_code}\n")
+        elif isinstance(event, RejectData):
+            refusal += event.data
+            if event.body_finished:
+                return exit_code(json.loads(refusal))
+        elif isinstance(event, Ping):
+            connection.sendall(protocol.send(event.response()))
+        elif isinstance(event, BytesMessage):
+            message += event.data
+            if event.message_finished:
+                channel, data, message = message[0], message[1:], b""
+                if channel == ERROR:
+                    return exit_code(json.loads(data))
+                if channel == STDOUT:
+                    sys.stdout.buffer.write(data)
+                    sys.stdout.flush()
     sys.stderr.write("the connection ended before the command did\n")
     return 1
 
 
+def received(connection: ssl.SSLSocket, protocol: WSConnection) -> Iterator[Event]:
+    while data := connection.recv(65536):
+        protocol.receive_data(data)
+        yield from protocol.events()
+
+
 def exit_code(status: dict[str, Any]) -> int:
-    """Of the Status that tells how a command ended."""
+    """Of the Status that tells how a command ended, or why it was refused."""
     if status["status"] == "Success":
         return 0
     for cause in status.get("details", {}).get("causes", ()):
@@ -82,7 +118,4 @@ def decoded(section: dict[str, Any], field: str) -> str:
 
 
 if __name__ == "__main__":
-    try:
-        sys.exit(asyncio.run(main(*sys.argv[1:])))
-    except aiohttp.WSServerHandshakeError as refused:
-        sys.exit(f"refused: HTTP {refused.status}")
+    sys.exit(main(*sys.argv[1:]))

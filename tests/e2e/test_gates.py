@@ -125,6 +125,9 @@ def test_a_one_shot_in_a_new_container_is_shown_whole(gated: Any) -> None:
     assert printed == "first\nlast\n" * 5
     failing = "python3 examples/exec_container.py web failing busybox:1.36 sh -c 'exit 3'"
     assert shell(gated, f": | {failing} || echo $?") == "3\n"
+    unsaid = "python3 examples/exec_container.py web Bad busybox:1.36 sh 2>&1"
+    refused = shell(gated, f": | {unsaid} || echo $?")
+    assert re.search(r"^refused: HTTP 422\n.*Invalid value: \"Bad\".*\n1\n$", refused, re.DOTALL)
 
 
 def test_the_gate_off_and_on_again_and_only_images_that_are_allowed(gated: Any) -> None:

@@ -18,7 +18,7 @@ from podling.apiserver.connect.http import asked_of
 from podling.apiserver.kinds.kind import Connect, Part
 from podling.apiserver.kinds.pods.ephemeral import is_free, take_name
 from podling.apiserver.request.context import RequestContext
-from podling.apiserver.request.request import Query, flag
+from podling.apiserver.request.request import Query
 from podling.apiserver.request.response import Response
 from podling.apiserver.rules.field import required
 from podling.apiserver.verbs.members import put_in, until
@@ -29,7 +29,8 @@ from podling.model.types.pod import Pod
 
 NAME, IMAGE = "ephemeralContainerName", "ephemeralContainerImage"
 CAPABILITIES = ("SYS_PTRACE", "SYS_ADMIN")
-STREAMS = ("stdin", "stdout", "stderr", "tty")
+STREAMS = ("stdin", "stdout")
+"""Those a terminal has; `stderr` is one with `stdout`."""
 ON_ITS_WAY = frozenset({"", "ContainerCreating", "PodInitializing"})
 """Waiting reasons that mean no trouble."""
 NEVER_BEGAN = "StartError"
@@ -61,17 +62,17 @@ async def exec_container(
     started = await until(
         scope.store, scope.namespace(context), pod.metadata.name, lambda obj: has_begun(obj, name)
     )
-    return await scope.connector(_attach(context, name), started)
+    return await scope.connector(_attach(context, container), started)
 
 
 def attach_again(context: RequestContext, pod: Pod) -> RequestContext:
     """`attach?ephemeralContainerName=N` by whom the connection broke for. Raises StatusError 400 for a name
     that is no ephemeral container's."""
     name = _first(context.query, NAME)
-    if all(container.name != name for container in pod.spec.ephemeral_containers):
+    container = next((one for one in pod.spec.ephemeral_containers if one.name == name), None)
+    if container is None:
         raise bad_request(f"container {name} is not valid for pod {pod.metadata.name}")
-    query = {stream: context.query[stream] for stream in STREAMS if stream in context.query}
-    return msgspec.structs.replace(context, query={**query, "container": (name,)})
+    return msgspec.structs.replace(context, query=_streams(context.query, container))
 
 
 def asked_container(pod: Pod, query: Query) -> EphemeralContainer:
@@ -85,8 +86,9 @@ def asked_container(pod: Pod, query: Query) -> EphemeralContainer:
         command=list(query.get("command", ())),
         image_pull_policy="Always",
         security_context=SecurityContext(capabilities=Capabilities(add=list(CAPABILITIES))),
-        stdin=flag(query, "stdin"),
-        tty=flag(query, "tty"),
+        # Whatever is asked: what is made to be debugged with can be attached to again and typed into.
+        stdin=True,
+        tty=True,
         target_container_name=_target(pod, query),
     )
 
@@ -115,12 +117,19 @@ def has_begun(pod: Pod, name: str) -> bool:
     return state.running is not None or state.terminated is not None
 
 
-def _attach(context: RequestContext, name: str) -> RequestContext:
+def _attach(context: RequestContext, container: EphemeralContainer) -> RequestContext:
     """From the container's first word on, as it has run for a moment already, to its exit code."""
-    query: dict[str, Any] = {stream: context.query[stream] for stream in STREAMS if stream in context.query}
     info = context.info._replace(subresource="attach")
-    return msgspec.structs.replace(
-        context, info=info, query={**query, **FROM_FIRST_TO_LAST, "container": (name,)}
+    query = {**_streams(context.query, container), **FROM_FIRST_TO_LAST}
+    return msgspec.structs.replace(context, info=info, query=query)
+
+
+def _streams(asked: Query, container: EphemeralContainer) -> dict[str, Any]:
+    """Whether there is a terminal is the container's to say: it cannot be changed once that runs."""
+    names = STREAMS if container.tty else (*STREAMS, "stderr")
+    terminal = {"tty": ("true",)} if container.tty else {}
+    return (
+        {name: asked[name] for name in names if name in asked} | terminal | {"container": (container.name,)}
     )
 
 

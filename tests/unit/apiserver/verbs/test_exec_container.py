@@ -119,6 +119,34 @@ async def test_it_is_attached_to_again_by_its_name(api: Any) -> None:
     assert (refused.status, refused.body["message"]) == (400, "container app is not valid for pod p")
 
 
+async def test_it_has_standard_input_and_a_terminal_whatever_is_asked(api: Any) -> None:
+    """R-DBG-2. The streams are those of a terminal, so that nobody waits for the end of a standard error."""
+    await make_pod(api)
+    async with asyncio.TaskGroup() as tasks:
+        asking = tasks.create_task(ask(api, stdin="false", tty="false", stderr="true"))
+        container = await added(api)
+        await show(api, "shell", RUNNING)
+    assert (container["stdin"], container["tty"]) == (True, True)
+    asked = asking.result().body[1]
+    assert (asked["stdin"], asked["tty"], "stderr" in asked) == (["false"], ["true"], False)
+
+
+@pytest.mark.parametrize(
+    ("tty", "expected"),
+    [(True, {"tty": ["true"]}), (False, {"stderr": ["true"]})],
+)
+async def test_one_made_otherwise_is_attached_to_again_as_it_was_made(
+    api: Any, tty: bool, expected: dict[str, list[str]]
+) -> None:
+    await make_pod(api)
+    container = {"name": "e", "image": "i", "tty": tty, "terminationMessagePolicy": "File"}
+    patch = {"spec": {"ephemeralContainers": [container]}}
+    assert (await api.patch(f"{PODS}/p/ephemeralcontainers", patch)).status == 200
+    query = f"ephemeralContainerName=e&stdout=true&stderr=true&tty={str(not tty).lower()}"
+    answer = await api.say("POST", f"{PODS}/p/attach?{query}", **UPGRADE)
+    assert answer.body == ["attach", {"container": ["e"], "stdout": ["true"], **expected}]
+
+
 @pytest.mark.parametrize("missing", ["ephemeralContainerName", "ephemeralContainerImage"])
 async def test_both_parameters_or_neither(api: Any, missing: str) -> None:
     await make_pod(api)
