@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import re
+import shlex
 import signal
 import stat
 import subprocess
@@ -15,6 +17,7 @@ import pytest
 
 BUSYBOX = "podling.test/busybox:1"
 GATE = "--feature-gates=ContainerVolumes=true"
+GATES = Path(__file__).parents[2] / "docs/gates.md"
 SERVICE_ACCOUNT = "/var/run/secrets/kubernetes.io/serviceaccount"
 
 
@@ -180,9 +183,13 @@ def test_a_volume_container_fills_its_volume_first(fresh: Any) -> None:
     web = pod("web", "default", mounts=[mount], volumes=[{"name": "repo", "container": clone}])
     shell = start(fresh, "default", web)
     assert shell("cat /repo/readme") == "cloned"
-    # kubectl logs looks for the name in the lists it knows.
-    log = "/api/v1/namespaces/default/pods/web/log?container=clone"
-    assert fresh.kubectl("get", "--raw", log).stdout == "done\n"
+    # kubectl itself looks for the name in the lists it knows (decision 038).
+    refused = fresh.kubectl("logs", "web", "-c", "clone", check=False)
+    assert "container clone is not valid for pod web" in refused.stderr
+    documented = re.findall(
+        r"^`kubectl (get --raw .*log\?container=clone')`$", GATES.read_text(), re.MULTILINE
+    )
+    assert fresh.kubectl(*shlex.split(documented[0])).stdout == "done\n"
     [status] = fresh.get("pod", "web")["status"]["initContainerStatuses"]
     assert (status["name"], status["state"]["terminated"]["reason"]) == ("clone", "Completed")
     gone(fresh, "default", "web")
