@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import functools
-import gc
 import json
 import os
 import re
@@ -30,7 +29,7 @@ from podling.apiserver.http.server import listening, tls_context
 from podling.apiserver.kinds.kinds import KINDS
 from podling.apiserver.request.request import Request, User
 from podling.apiserver.request.response import Response
-from podling.assemble.process import COLLECT_AFTER
+from podling.assemble.process import tune
 from podling.machine.pki import Authority
 from podling.model.time import SystemClock
 from podling.storage.sqlite.store import open as open_sqlite
@@ -181,5 +180,5 @@ end
 
 
 if __name__ == "__main__":
-    gc.set_threshold(COLLECT_AFTER)
+    tune()
     uvloop.run({"podling": serve_podling, "floor": serve_floor}[sys.argv[1]](Path(sys.argv[2])))

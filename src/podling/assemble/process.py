@@ -7,6 +7,7 @@ import asyncio
 import gc
 import logging
 import signal
+import sys
 from collections.abc import Awaitable, Callable
 
 import uvloop
@@ -18,6 +19,9 @@ from podling.process.descriptors import raise_limit
 COLLECT_AFTER = 100_000
 """New objects between two looks for cycles of garbage. After Python's own 700 a busy API server looks all the
 time, now and then at all that it keeps, which made a write a tenth dearer."""
+SWITCH_AFTER = 0.0005
+"""Seconds a thread may compute while the loop waits for Python's lock. The loop gives the lock away whenever
+it looks for what has happened, so it waits this long several times a request while a thread computes."""
 
 Report = Callable[[str], None]
 Main = Callable[[asyncio.Event], Awaitable[None]]
@@ -27,9 +31,15 @@ Main = Callable[[asyncio.Event], Awaitable[None]]
 def run(main: Main) -> None:
     """Run `main` until SIGTERM or SIGINT tells it to end. Raises StartError."""
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
-    gc.set_threshold(COLLECT_AFTER)
+    tune()
     raise_limit()
     uvloop.run(_until_told(main))
+
+
+def tune() -> None:
+    """Set the interpreter up for one loop that is to answer soon."""
+    gc.set_threshold(COLLECT_AFTER)
+    sys.setswitchinterval(SWITCH_AFTER)
 
 
 async def _until_told(main: Main) -> None:

@@ -96,8 +96,8 @@ async def select(context: RequestContext, scope: Scope, wanted: ListOptions) -> 
     """Raises StatusError 410 for a state that is no longer known, 504 for one that does not come."""
     cache, prefix = scope.store.cache, scope.store.prefix(scope.namespace(context))
     await until_fresh(cache, revision(wanted.resource_version))
+    match = await matcher(scope, wanted)
     start = _start(wanted, cache.revision)
-    match = matcher(scope, wanted)
     after = prefix + start.after if start.after else ""
     try:
         found = cache.select(prefix, after, limit_of(wanted), match, start.revision)

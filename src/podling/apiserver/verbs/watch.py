@@ -59,11 +59,12 @@ async def _subscribe(context: RequestContext, scope: Scope, wanted: ListOptions)
     cache, start = scope.store.cache, revision(wanted.resource_version)
     if wanted.send_initial_events:
         await until_fresh(cache, start)
+    match = await matcher(scope, wanted)
     try:
         return cache.watch(
             scope.store.prefix(scope.namespace(context)),
             start,
-            match=matcher(scope, wanted),
+            match=match,
             bookmarks=wanted.allow_watch_bookmarks,
             initial=wanted.send_initial_events,
             frames=frames_of(context, scope),

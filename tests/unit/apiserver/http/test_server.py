@@ -17,7 +17,16 @@ import aiohttp
 import pytest
 from aiohttp import web
 
-from podling.apiserver.http.server import LARGE, LONGEST_REST, head_of, listening, rest_after, tls_context
+from podling.apiserver.http.server import (
+    LARGE,
+    LONGEST_REST,
+    PIECE,
+    _Whole,
+    head_of,
+    listening,
+    rest_after,
+    tls_context,
+)
 from podling.apiserver.request.request import Request
 from podling.apiserver.request.response import Response
 from podling.machine.pki import Authority
@@ -174,6 +183,40 @@ async def test_a_body_stays_as_it_was_sent(session: aiohttp.ClientSession) -> No
         headers = {"Content-Encoding": "gzip"}
         assert (await session.post(url, data=b"not gzip", headers=headers)).status == 200
     assert echo.requests[0].body == b"not gzip"
+
+
+async def test_a_long_answer_is_written_a_piece_a_turn() -> None:
+    """Encrypting takes the loop's time, and the kernel may take megabytes without anybody waiting."""
+    written: list[tuple[int, bytes]] = []
+    turns = 0
+
+    class Connection:
+        @property
+        def writer(self) -> Connection:
+            return self
+
+        transport = writer
+
+        def is_closing(self) -> bool:
+            return False
+
+        def write(self, data: bytes) -> None:
+            written.append((turns, bytes(data)))
+
+        async def drain(self) -> None:
+            """The kernel has taken it."""
+
+    def turn() -> None:
+        nonlocal turns
+        turns += 1
+        asyncio.get_running_loop().call_soon(turn)
+
+    turn()
+    body = bytes(range(256)) * (4 * PIECE // 256) + b"end"
+    await _Whole(b"head", body).prepare(Connection())  # type: ignore[arg-type]
+    assert b"".join(data for _, data in written) == b"head" + body
+    for each in range(turns + 1):
+        assert sum(len(data) for at, data in written if at == each) <= PIECE + len(b"head")
 
 
 async def test_the_head_of_an_answer_alone() -> None:
