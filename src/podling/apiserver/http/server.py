@@ -26,6 +26,7 @@ from aiohttp.abc import AbstractStreamWriter
 from podling.apiserver.http.connections import HEADER_LIMIT, LINGER, MOST_HEADERS, Connections
 from podling.apiserver.http.http_request import arrival, discarded, log, not_http, read_request
 from podling.apiserver.request.response import NO_CONTENT, Handle, Response
+from podling.process.tls import listening_context
 from podling.streaming.wire import Disconnected
 
 LARGE = 64 * 1024
@@ -41,13 +42,8 @@ SHUTDOWN_GRACE = 5.0
 
 def tls_context(certificate: Path, key: Path, client_ca: Path) -> ssl.SSLContext:
     """Clients may present a certificate of `client_ca`; one of another authority ends the handshake."""
-    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH, cafile=str(client_ca))
-    context.load_cert_chain(certificate, key)
-    context.verify_mode = ssl.CERT_OPTIONAL
-    context.set_alpn_protocols(["http/1.1"])
-    # Enough to resume with, as Go's server has it; OpenSSL's second one costs as much as the handshake.
-    context.num_tickets = 1
-    return context
+    # Enough to resume with, as Go's server has it.
+    return listening_context(certificate, key, client_ca, tickets=1)
 
 
 @asynccontextmanager

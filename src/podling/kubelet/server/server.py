@@ -32,6 +32,7 @@ from podling.model.codec.json import encode
 from podling.model.errors import StatusError
 from podling.model.time import Clock
 from podling.model.types.authorization import ResourceAttributes, SubjectAccessReview, SubjectAccessReviewSpec
+from podling.process.tls import listening_context
 from podling.streaming.negotiation import Unacceptable
 from podling.streaming.sockets import Connect, connect_within, keep_alive
 from podling.streaming.wire import Disconnected
@@ -100,7 +101,9 @@ def server_tls(certificate: Path, key: Path, client_ca: Path) -> ssl.SSLContext:
     401. Files that were replaced are used from the next handshake on. Raises OSError or ValueError when they
     cannot be; names them.
     """
-    current = Reread([certificate, key, client_ca], partial(_context, certificate, key, client_ca))
+    # No API server comes back with a ticket of its session.
+    made = partial(listening_context, certificate, key, client_ca, tickets=0)
+    current = Reread([certificate, key, client_ca], made)
     listening = current.get()
 
     def choose(connection: ssl.SSLObject, name: str | None, first: ssl.SSLContext) -> None:
@@ -109,28 +112,6 @@ def server_tls(certificate: Path, key: Path, client_ca: Path) -> ssl.SSLContext:
     # Called in each handshake, also for clients that name no server.
     listening.sni_callback = choose
     return listening
-
-
-def _context(certificate: Path, key: Path, client_ca: Path) -> ssl.SSLContext:
-    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
-    try:
-        context.load_verify_locations(client_ca)
-    except OSError as error:
-        raise OSError(f"{client_ca}: {error}") from error
-    try:
-        context.load_cert_chain(certificate, key, password=_no_passphrase)
-    except OSError as error:
-        raise OSError(f"{certificate} with {key}: {error}") from error
-    context.verify_mode = ssl.CERT_OPTIONAL
-    context.set_alpn_protocols(["http/1.1"])
-    # No API server comes back with a ticket, and those OpenSSL makes unasked cost as much as the handshake.
-    context.num_tickets = 0
-    return context
-
-
-def _no_passphrase() -> str:
-    """Without this, OpenSSL asks the terminal."""
-    raise ValueError("the key of the kubelet's certificate is encrypted")
 
 
 HEADER_LIMIT = 1 << 20
