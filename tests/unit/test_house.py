@@ -25,9 +25,9 @@ LAYERS = {
     for container in contract["containers"]
 }
 LONGEST_FILE = 550
-MOST_FILES_WALKED, MOST_CALLS_LEAVING = 150, 0.33
+MOST_FILES_WALKED, MOST_CALLS_LEAVING = 147, 0.33
 """Of a pod from its POST until it is Ready; the aims are 110 and 0.25."""
-PRIVATE_USED_ONCE = 0.27
+PRIVATE_USED_ONCE = 0.255
 """The part of all functions that are private and named in one place only; the aim is 0.12."""
 
 
