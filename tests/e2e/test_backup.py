@@ -9,6 +9,7 @@ import json
 import signal
 import threading
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -52,21 +53,25 @@ def test_all_that_was_acknowledged_before_it_began_is_in_it(
     enough, done = threading.Event(), threading.Event()
 
     def write() -> None:
-        while not done.is_set():
-            create(here, f"config-{len(acknowledged)}")
-            acknowledged.append(f"config-{len(acknowledged)}")
-            if len(acknowledged) == 3:
-                enough.set()
+        try:
+            while not done.is_set():
+                create(here, f"config-{len(acknowledged)}")
+                acknowledged.append(f"config-{len(acknowledged)}")
+                if len(acknowledged) == 3:
+                    enough.set()
+        finally:
+            enough.set()
 
-    writer = threading.Thread(target=write)
-    writer.start()
-    try:
-        assert enough.wait(60)
-        before = set(acknowledged)
-        said = here.command("backup", str(backup)).stdout
-    finally:
-        done.set()
-        writer.join()
+    with ThreadPoolExecutor(1) as threads:
+        writing = threads.submit(write)
+        try:
+            enough.wait()
+            before = set(acknowledged)
+            said = here.command("backup", str(backup)).stdout
+        finally:
+            done.set()
+        # Else a write that was refused would be told of as one that never came.
+        writing.result()
     assert said.startswith(f"{backup}: ")
     create(here, "since")
     newest = here.get("configmap", "since", "-n", "default")["metadata"]["resourceVersion"]
