@@ -1,4 +1,4 @@
-"""The way of a part that runs alone to its API server: what its kubeconfig says."""
+"""How a part that runs alone reaches its API server: by its kubeconfig."""
 
 from __future__ import annotations
 

@@ -32,7 +32,7 @@ from podling.storage.compactor import compact_forever
 
 
 class ServerOptions(msgspec.Struct, frozen=True):
-    """What the command line asks for. `address` is where pods and nodes reach the server, this machine's own
+    """The options of `podling apiserver`. Pods and nodes reach the server at `address`, this machine's own
     when empty; `kubelet_ca` is as in `ServerSettings`."""
 
     instance: Instance

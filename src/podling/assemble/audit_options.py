@@ -1,4 +1,4 @@
-"""What a command line says of the audit log: Kubernetes' options, in its units."""
+"""The options of the audit log: kube-apiserver's, in its units."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import msgspec
 
 
 class AuditOptions(msgspec.Struct, frozen=True):
-    """`path` is a file, `-` for standard output, `off` for nowhere, and the data directory's `audit.log` when
-    empty. A bound of 0 bounds nothing."""
+    """`path` is a file, `-` for standard output, `off` for no log, and `audit.log` of the data directory when
+    empty. 0 for any limit means none."""
 
     path: str = ""
     max_age_days: int = 366

@@ -1,7 +1,7 @@
-"""A backup: what of a data directory cannot be made again, in one file.
+"""A backup: the files of a data directory that cannot be made again, in one archive.
 
-That is the objects, the certificates and keys, and the port and subnet that were chosen. Images, containers,
-logs and the files of pods are a node's own and stay out of it.
+Those are the objects, the certificates and keys, and the chosen port and subnet. Images, containers, logs and
+the files of pods belong to a node and are not in it.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class Content(msgspec.Struct, frozen=True):
 
 
 class Manifest(msgspec.Struct, frozen=True):
-    """The first member of the archive. `files` are the others, by their path in the data directory."""
+    """The first member of the archive. `files` are the other members, by path in the data directory."""
 
     format: int
     podling: str

@@ -1,8 +1,7 @@
-"""The parts of one process, API server, scheduler, controllers and a node, from what was settled to the last
-pod stopped.
+"""API server, scheduler, controllers and a node in one process: from settled options to the last pod stopped.
 
-Ending goes the other way than starting: pods are stopped while the API server still takes what the kubelet
-has to say, then the API server and the store end.
+It ends in the reverse order of its start: pods are stopped while the API server still takes the kubelet's
+status, then the API server and the storage end.
 """
 
 from __future__ import annotations
@@ -64,8 +63,8 @@ async def live(
     told_to_stop: asyncio.Event,
     report: Report,
 ) -> None:
-    """Returns once `told_to_stop`; `ready` is called when pods can run, on what is `starting`. Raises
-    StartError."""
+    """Run until `told_to_stop`. `ready` is called when pods can run; `starting` is the containerd being
+    started. Raises StartError."""
     clock = SystemClock()
     with writing(settled.options.instance.data_dir):
         prepared = _prepare(settled, clock.now())
@@ -101,7 +100,7 @@ async def _live(
     told_to_stop: asyncio.Event,
     report: Report,
 ) -> None:
-    """Everything that acts on objects."""
+    """Run everything that acts on objects, until told to stop."""
     server, name = prepared.server, prepared.node.name
     report(f"API server on https://{LOOPBACK}:{server.port}")
     started = asyncio.Event()
@@ -146,7 +145,8 @@ async def _act(server: ServerSettings, plane: Plane, clock: Clock, started: asyn
 
 
 async def _say_ready(client: Client, name: str, kubelet: Kubelet, ready: Callable[[], None]) -> None:
-    """Once the node is Ready, and a pod can be created in the default namespace and find the API server."""
+    """Call `ready` once the node is Ready, a pod can be created in the default namespace, and the service
+    `kubernetes` leads to the API server."""
     # The status of a node that was here before is only true once this kubelet has looked.
     await kubelet.wait_ready()
     async with asyncio.TaskGroup() as tasks:

@@ -1,7 +1,5 @@
-"""Storage and API server: what answers. Everything else is its client.
-
-What an API server's start settles before it is built: its certificates, and the kubeconfigs by
-which users and the other parts reach it.
+"""Storage and API server: their settings and certificates, the kubeconfigs by which clients reach them, and
+running them. Everything else is a client of them.
 """
 
 from __future__ import annotations
@@ -50,14 +48,14 @@ from podling.storage.sqlite.whole import DamagedFileError, DataFileError
 LOOPBACK = "127.0.0.1"
 CLUSTER_NAME = "podling"
 KUBELET_CLIENT = "kube-apiserver-kubelet-client"
-"""Who the API server is to kubelets; one of the masters."""
+"""The user that the API server is to kubelets; it is in `system:masters`."""
 PARTS = {"scheduler": "system:kube-scheduler", "controller-manager": "system:kube-controller-manager"}
-"""The files, without `.conf`, in which parts that run alone find who they are."""
+"""The names, without `.conf`, of the kubeconfigs of parts that run alone, and their users."""
 
 
 class ServerSettings(msgspec.Struct, frozen=True):
-    """`hosts` are listened on, the first for users; pods and nodes reach the server at `address`. Kubelets
-    show certificates of `kubelet_ca`; without one they are believed, as Kubernetes does by default."""
+    """The server listens on `hosts`; users reach it at the first, pods and nodes at `address`. Kubelets must
+    show a certificate of `kubelet_ca`; without one any is accepted, which is kube-apiserver's default."""
 
     instance: Instance
     port: int
@@ -75,7 +73,7 @@ class ServerSettings(msgspec.Struct, frozen=True):
 def server_settings(
     instance: Instance, port: int, address: str, authority: Authority, gates: Gates, audit: AuditOptions
 ) -> ServerSettings:
-    """Makes what is missing of certificates and keys."""
+    """The settings, with certificates and keys that are missing made."""
     return ServerSettings(
         instance=instance,
         port=port,
@@ -110,7 +108,7 @@ def write_parts(instance: Instance, port: int, authority: Authority) -> None:
 
 
 def write_node(instance: Instance, server: str, node: str, file: Path, now: datetime) -> None:
-    """A kubeconfig for the kubelet of `node`, signed by the authority of this API server."""
+    """Write a kubeconfig for the kubelet of `node`, with a certificate of this API server's authority."""
     authority = Authority(instance.pki_dir, now)
     pair = authority.client(f"node-{node}", f"system:node:{node}", ["system:nodes"])
     _write(file, server, authority, pair)
@@ -135,7 +133,7 @@ NO_AUDIT = "off"
 
 
 class Plane(msgspec.Struct, frozen=True):
-    """A control plane that answers: what the other parts of its process reach it by."""
+    """A control plane that answers, as the other parts of its process use it."""
 
     server: ApiServer
     storage: Storage
@@ -151,7 +149,7 @@ class Plane(msgspec.Struct, frozen=True):
 
 @asynccontextmanager
 async def control_plane(settings: ServerSettings, clock: Clock) -> AsyncIterator[Plane]:
-    """Storage and API server, listening. Raises StartError."""
+    """Run storage and API server while the block runs. Raises StartError."""
     try:
         storage = await open_sqlite(settings.instance.database)
     except DamagedFileError as error:
@@ -189,7 +187,8 @@ async def control_plane(settings: ServerSettings, clock: Clock) -> AsyncIterator
 
 
 def kubelet_tls(client: KeyPair, ca: Path | None) -> ssl.SSLContext:
-    """How the API server speaks to kubelets: it shows its certificate, and believes those of `ca`, or all."""
+    """The TLS context for requests to kubelets: it shows the API server's client certificate, and trusts
+    `ca`, or any certificate without one."""
     context = ssl.create_default_context(cafile=str(ca)) if ca else unverified()
     context.load_cert_chain(client.certificate, client.key)
     return context

@@ -1,7 +1,4 @@
-"""The scheduler alone, and the controllers alone: clients of the API server their kubeconfig names.
-
-What acts on objects and is no node, the controllers and the scheduler: clients of any API server.
-"""
+"""Running controllers and scheduler: in the process of the API server, or alone with a kubeconfig."""
 
 from __future__ import annotations
 
@@ -27,10 +24,10 @@ from podling.process.wake import woken
 from podling.scheduler.loop import SCHEDULER_NAME, Scheduler
 
 SCHEDULER, CONTROLLERS = "system:kube-scheduler", "system:kube-controller-manager"
-"""The users they are."""
+"""The users of scheduler and controllers."""
 CONTROLLERS_NAME = "kube-controller-manager"
 LONGEST_START = 30.0
-"""Seconds after which nobody waits for the node to be ready any more."""
+"""Seconds after which the second wave of controllers starts even though the node is not ready."""
 
 Measured = Callable[[], Iterable[Metric]]
 
@@ -46,7 +43,7 @@ async def run_scheduler(client: Client, clock: Clock) -> None:
 
 
 async def run_controllers(client: Client, ca: str, clock: Clock) -> None:
-    """All but those the API server runs itself (`run_own`)."""
+    """All controllers but those that the API server runs itself (`run_own`)."""
     informers = Informers(client)
     events = EventRecorder(client, clock, CONTROLLERS_NAME)
     every = [*controllers.first(client, informers, ca), *controllers.rest(client, informers, events, clock)]
@@ -57,7 +54,7 @@ async def run_controllers(client: Client, ca: str, clock: Clock) -> None:
 
 
 async def run_own(client: Client, host: str, port: int) -> None:
-    """The controllers that Kubernetes' API server has in itself; it is reached at `host` and `port`."""
+    """The controllers that kube-apiserver runs in itself. Pods reach the API server at `host` and `port`."""
     informers = Informers(client)
     own = controllers.of_the_server(client, informers, host, port)
     every = [*own, *controllers.roles(client, informers)]
@@ -77,8 +74,8 @@ async def run_all(
     started: asyncio.Event,
     measure: Callable[[Measured], None],
 ) -> None:
-    """Everything, on one set of informers; `scheduling` is the scheduler's client. What no pod waits for
-    begins once the node has `started` (docs/decisions/013)."""
+    """All controllers and the scheduler, on one set of informers. `scheduling` is the scheduler's client.
+    Controllers that no pod waits for start once the node has `started` (docs/decisions/013)."""
     informers = Informers(client)
     events = EventRecorder(scheduling, clock, SCHEDULER_NAME)
     own = controllers.of_the_server(client, informers, host, port)
@@ -113,8 +110,8 @@ def schedule(kubeconfig: Path, report: Report) -> None:
 
 
 def control(kubeconfig: Path, root_ca: Path | None, report: Report) -> None:
-    """Run the controllers until told to stop. Pods are given `root_ca` to trust, in PEM; without one the
-    authority this client trusts. Raises StartError."""
+    """Run the controllers until told to stop. Pods trust `root_ca` (PEM); without one, the authority that
+    this client trusts. Raises StartError."""
     access = access_from(kubeconfig)
     ca = root_ca.read_text() if root_ca else access.certificate_authority.decode()
     report(f"Controlling for {access.server}")

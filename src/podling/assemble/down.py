@@ -1,4 +1,4 @@
-"""Ends a podling and everything it runs, also one that does not answer, and what one that was killed left."""
+"""Ends a podling and everything it runs. Also one that does not answer, and what a killed one left behind."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from podling.machine.instance import Instance
 from podling.machine.start import StartError
 
 ANSWER_WITHIN = 10.0
-"""Seconds in which a podling hears that it is to stop, unless something holds its loop."""
+"""Seconds in which a podling handles SIGTERM, unless something blocks its event loop."""
 STOP_WITHIN = 60.0
-"""Seconds in which it stops from then on; containers have ten of them."""
+"""Seconds in which it stops after that; containers have ten of them."""
 LOOK_EVERY = 0.05
 
 
@@ -40,7 +40,7 @@ async def _stop(instance: Instance, report: Report) -> None:
 
 
 async def _end(pid: int, instance: Instance, report: Report) -> None:
-    """TERM, and KILL when it does not answer or does not come to an end. Raises StartError."""
+    """SIGTERM, and SIGKILL when it does not answer or does not stop in time. Raises StartError."""
     try:
         process = Process(pid)
     except ProcessLookupError:
@@ -83,7 +83,7 @@ def _has_open(pid: int, file: Path) -> bool:
 
 
 def _has_heard(pid: int) -> bool:
-    """Whether it is stopping, and so ignores SIGTERM (`process.py`), or has ended."""
+    """Whether the process is stopping, and so ignores SIGTERM (see `process.py`), or has ended."""
     try:
         lines = Path(f"/proc/{pid}/status").read_text().splitlines()
     except OSError:

@@ -1,7 +1,7 @@
-"""The kubelet alone: a node of whatever API server its kubeconfig names.
+"""The kubelet alone: a node of the API server that its kubeconfig names.
 
-Told to stop, it leaves its pods and its runtime running, as Kubernetes' kubelet does, and the next one
-carries on with them; `podling down` ends them.
+When it is told to stop it leaves its pods and its runtime running, as Kubernetes' kubelet does, and the next
+one takes them over; `podling down` ends them.
 """
 
 from __future__ import annotations
@@ -96,11 +96,12 @@ def _settings(options: KubeletOptions, access: Access, clock: Clock) -> NodeSett
 
 
 def _own_serving(instance: Instance, name: str, ip: str, clock: Clock) -> KeyPair:
+    """A serving certificate of an authority of the kubelet's own."""
     return Authority(instance.pki_dir, clock.now()).server("kubelet", f"system:node:{name}", [name, ip])
 
 
 def _check_tls(serving: KeyPair, client_ca: Path) -> None:
-    """Raises StartError for files that its server cannot use."""
+    """Raises StartError for files that the kubelet's server cannot use."""
     try:
         server_tls(serving.certificate, serving.key, client_ca)
     except (OSError, ValueError) as error:
@@ -108,7 +109,7 @@ def _check_tls(serving: KeyPair, client_ca: Path) -> None:
 
 
 def _client_ca(instance: Instance, access: Access) -> Path:
-    """The kubeconfig's authority, in a file of its own. Raises StartError when it names none."""
+    """The kubeconfig's authority, written to a file. Raises StartError when the kubeconfig has none."""
     if not access.certificate_authority:
         raise StartError("the kubeconfig names no certificate authority: give one with --client-ca-file")
     file = instance.pki_dir / "client-ca.crt"

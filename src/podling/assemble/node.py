@@ -1,8 +1,7 @@
-"""A node: a runtime, the kubelet that drives it, and the kubelet's own server. All it knows of the API server
-is a client, and, of one in the same process, whom to tell that it serves.
+"""A node: its settings and serving certificate, its runtime, the kubelet, and the kubelet's server.
 
-What a node's start settles before its kubelet is built: its name, address and port, and the certificate
-its server shows.
+It knows the API server only by a client, and an API server of the same process also as a `Neighbour`, which
+is told when the kubelet's server listens.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ from podling.streaming.sockets import Connect
 
 
 class NodeSettings(msgspec.Struct, frozen=True):
-    """`serving` is what the kubelet's server, on `listener`, shows; it answers clients with a certificate of
+    """The kubelet's server, on `listener`, shows `serving` and accepts clients with a certificate of
     `client_ca`. `api_server` is as in `KubeletConfig`."""
 
     instance: Instance
@@ -74,15 +73,15 @@ log = logging.getLogger(__name__)
 
 
 class Neighbour(msgspec.Struct, frozen=True):
-    """An API server of the same process: who it is to the kubelet, and how it is told, for as long as a
-    kubelet serves there, how to connect to the one at an address and port."""
+    """An API server of the same process. `peer` is its user to the kubelet; `join` tells it, while a kubelet
+    serves, how to connect to the one at an address and port."""
 
     peer: Peer
     join: Callable[[str, int, Connect], AbstractContextManager[None]]
 
 
 class RunningNode:
-    """`run()` it; then `stop_pods()` or leave them running; then `close()`."""
+    """Call `run()`; then `stop_pods()`, or leave them running; then `close()`."""
 
     def __init__(
         self,

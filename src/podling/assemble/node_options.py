@@ -1,7 +1,4 @@
-"""What a command line may say of a node, whether its kubelet runs alone or with everything else.
-
-A node's runtime, as its options want it.
-"""
+"""The options of a node, whether its kubelet runs alone or in `podling up`, and the start of its runtime."""
 
 from __future__ import annotations
 
@@ -27,7 +24,7 @@ class NodeOptions(msgspec.Struct, frozen=True):
     registry_mirrors: Mapping[str, str] = msgspec.field(default_factory=dict)
     gates: Gates = DEFAULT_GATES
     settings: Mapping[str, Any] = msgspec.field(default_factory=dict)
-    """What the command line sets of `KubeletConfig`, by its attributes."""
+    """The attributes of `KubeletConfig` that the command line sets."""
 
     @property
     def name(self) -> str:
@@ -37,7 +34,7 @@ class NodeOptions(msgspec.Struct, frozen=True):
 async def start_runtime(
     instance: Instance, subnet: str, options: NodeOptions, report: Report
 ) -> Containerd | None:
-    """A private containerd that serves; None when another runtime is to be used. Raises StartError."""
+    """Start a private containerd; None when the options name another runtime. Raises StartError."""
     if options.cri_endpoint:
         return None
     report("Starting containerd")

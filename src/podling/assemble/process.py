@@ -1,5 +1,6 @@
-"""The process around the parts: log, garbage collector, event loop and its watchdog, and the signals that end
-it."""
+"""The process around the parts: log, garbage collector, event loop with its watchdog, and the signals that
+end it.
+"""
 
 from __future__ import annotations
 
@@ -17,11 +18,11 @@ from podling.process import watchdog
 from podling.process.descriptors import raise_limit
 
 COLLECT_AFTER = 100_000
-"""New objects between two looks for cycles of garbage. After Python's own 700 a busy API server looks all the
-time, now and then at all that it keeps, which made a write a tenth dearer."""
+"""New objects between two runs of Python's cyclic garbage collector. With the default of 700 it runs all the
+time in a busy API server, now and then over all objects, and a write took a tenth longer."""
 SWITCH_AFTER = 0.0005
-"""Seconds a thread may compute while the loop waits for Python's lock. The loop gives the lock away whenever
-it looks for what has happened, so it waits this long several times a request while a thread computes."""
+"""Seconds a thread may compute while the event loop waits for Python's interpreter lock. The loop releases the
+lock at each poll for events, so while a thread computes it waits this long several times a request."""
 
 Report = Callable[[str], None]
 Main = Callable[[asyncio.Event], Awaitable[None]]
@@ -64,6 +65,6 @@ async def _until_told(main: Main) -> None:
 
 
 def first(errors: BaseExceptionGroup[StartError]) -> StartError:
-    """The error to show of a group: its first, since the others followed from it."""
+    """The error of a group to show: its first, because the others followed from it."""
     error = errors.exceptions[0]
     return first(error) if isinstance(error, BaseExceptionGroup) else error

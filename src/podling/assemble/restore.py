@@ -1,10 +1,10 @@
-"""Going back to a backup, all of it or not at all.
+"""Restoring a backup, all of it or nothing.
 
-    unpacked and looked at, in `restoring` ─▶ renamed to `restored` ─▶ moved into place
-                                              from here on the next start finishes it
+    unpacked and checked, in `restoring` ─▶ renamed to `restored` ─▶ moved into place
+                                            from here on the next start finishes it
 
-Revisions go on far above those the backup had, and history begins anew: whoever watched, or has read what was
-written since, is told to list again.
+Revisions continue far above those of the backup, and the history is empty: clients that have read or watched
+later writes are told to list again.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _PIECE = 1 << 20
 
 
 def restore(instance: Instance, file: Path, *, force: bool) -> Copied:
-    """Raises StartError; what was in the data directory is as it was then."""
+    """Restore `file`. Raises StartError; then the data directory is as it was before."""
 
     def fill(staging: Path) -> Copied:
         (staging / "pki").mkdir(mode=0o700)
@@ -62,8 +62,8 @@ def restore(instance: Instance, file: Path, *, force: bool) -> Copied:
 
 
 def accept_loss(instance: Instance) -> Copied:
-    """Go on from the objects that are there, although later writes are lost. Raises StartError, DamagedError
-    when what is there was changed."""
+    """Continue from the objects that are there, although later writes are lost. Raises StartError;
+    DamagedError when an object that is there was changed."""
 
     def fill(staging: Path) -> Copied:
         try:
@@ -78,7 +78,7 @@ def accept_loss(instance: Instance) -> Copied:
 
 
 def _go_on(instance: Instance, fill: Callable[[Path], Copied]) -> Copied:
-    """From what `fill` puts into a directory; with all of it, or as before."""
+    """Continue from the files that `fill` puts into a directory: with all of them, or as before."""
     staging = instance.restoring_dir
     staging.mkdir()
     try:
@@ -97,7 +97,7 @@ def _go_on(instance: Instance, fill: Callable[[Path], Copied]) -> Copied:
 
 
 def _unpack(archive: tarfile.TarFile, staging: Path) -> None:
-    """Raises ValueError for what the manifest does not say, or says otherwise."""
+    """Raises ValueError for content that is not in the manifest, or differs from it."""
     described = archive.extractfile(MANIFEST)
     if described is None:
         raise ValueError(f"its {MANIFEST} is no file")

@@ -1,7 +1,7 @@
-"""What any start settles with the machine before anything is built: its ports, and the pods' subnet.
+"""What every start settles before parts are built: the port of the API server and the pods' subnet.
 
-Little of podling is needed for it, and all that containerd waits for is here: it starts while the rest is
-imported (`up.py`).
+It imports little of podling and has all that containerd's start needs, because containerd starts while the
+other parts are imported (`up.py`).
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ def check_port(port: int) -> None:
 
 
 def choose(instance: Instance, port: int, subnet: str = "") -> Choices:
-    """The pods' subnet, the one of the last start if it can be had, kept with `port` for the next. `subnet`
-    is one that must be had. Raises StartError."""
+    """The pods' subnet: that of the last start if it is free. It is kept with `port` for the next start.
+    `subnet`, if given, is the one to use. Raises StartError."""
     try:
         before = instance.choices()
         routes = Path("/proc/net/route").read_text()

@@ -1,12 +1,10 @@
-"""Everything in one process, from the first reconciliation to the last pod stopped.
+"""Everything in one process: settle what the options leave open, import the parts, run until told to stop.
 
     settle ─┬─▶ containerd starts ────────────────────▶ the node runs ─▶ told to stop ─▶ containerd ends
             └─▶ the parts are imported ─▶ API server ──▲
 
-What `run` starts is ended by `run`, however it ends, short of being killed; what was killed is found by the
-next start, or ended by `stop` (`down.py`).
-
-What the command line asks for of everything in one process, and what its start has settled.
+`run` ends what it has started, however it ends, unless it is killed. The next start takes over what a killed
+one left, or `down.py` ends it. This module imports little, because a start waits for its imports.
 """
 
 from __future__ import annotations
@@ -28,7 +26,7 @@ from podling.machine.start import StartError, check_machine, hold, writing
 
 
 class UpOptions(msgspec.Struct, frozen=True):
-    """`port` None is the port of the last start, or the default."""
+    """The options of `podling up`. `port` None is the port of the last start, or the default."""
 
     instance: Instance
     port: int | None = None
@@ -37,7 +35,7 @@ class UpOptions(msgspec.Struct, frozen=True):
 
 
 class Settled(msgspec.Struct, frozen=True):
-    """`options`, and what they leave open: the port of the API server and the pods' subnet."""
+    """`options` and what they leave open: the API server's port and the pods' subnet."""
 
     options: UpOptions
     port: int
@@ -86,8 +84,7 @@ def _settle(options: UpOptions) -> Settled:
 
 
 def _imported() -> Live:
-    """All the parts: two thirds of a start's time. containerd starts meanwhile, and what was imported before
-    is what that needs."""
+    """Import all the parts, which is two thirds of a start's time. containerd starts meanwhile."""
     from podling.assemble.cluster import live
 
     return live

@@ -1,1 +1,1 @@
-"""Arguments and printing."""
+"""The command line: a file for each command, which reads arguments and prints."""

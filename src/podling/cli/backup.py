@@ -1,4 +1,4 @@
-"""`podling backup`: what cannot be made again, in one file."""
+"""`podling backup`: write the data that cannot be made again to one file."""
 
 from __future__ import annotations
 

@@ -1,9 +1,11 @@
-"""Leaving podling running (`podling up --detach`): the process divides in two. The one that was started shows
-what the other reports, and ends when that is ready or has failed; the other goes on in a session of its own,
-its output in a file.
+"""`podling up --detach`: fork, so that podling runs on in the background.
 
-Divided, not started anew: Python and the command line are there already, which is a tenth of a cold start. So
-it is done before any part of podling is imported: a process that has threads cannot be divided.
+The parent shows what the child reports, and exits when the child is ready or has failed. The child continues
+in a session of its own with its output in the log file.
+
+It forks rather than starting a new process because Python and the command line are loaded already, which is a
+tenth of a cold start. It does so before any part of podling is imported, because a process with threads
+cannot be forked safely.
 """
 
 from __future__ import annotations
@@ -20,8 +22,8 @@ STANDARD_STREAMS = 3
 
 
 class Reports:
-    """What the one that goes on tells the one that waits, by the descriptor `pipe`; once nobody waits, lines
-    go to the log."""
+    """What the child reports to the parent by the descriptor `pipe`; when the parent is gone, lines go to the
+    log."""
 
     def __init__(self, pipe: int) -> None:
         self._pipe: int | None = pipe
@@ -46,9 +48,9 @@ class Reports:
             self._pipe = None
 
 
-def divide(log: Path) -> Reports:
-    """Returns in the one that goes on; the other exits, with the exit code of that when it was told of no
-    readiness."""
+def fork_into_background(log: Path) -> Reports:
+    """Return in the child. The parent waits until the child is ready and exits with 0, or with the child's
+    exit code if it ends before that."""
     output = _opened(log)
     reading, writing = os.pipe()
     sys.stdout.flush()
@@ -71,8 +73,8 @@ def _opened(log: Path) -> int:
 
 
 def _redirect(output: int, pipe: int) -> None:
-    """Nothing else stays open: whoever started this may wait for the end of any descriptor it handed down.
-    The pipe's end tells that podling has ended, whatever it has started meanwhile: that inherits no pipe."""
+    """Close every inherited descriptor: podling's parent may wait for the end of any of them. The end of the
+    pipe tells the parent that the child has ended; programs that the child starts do not inherit it."""
     nothing = os.open(os.devnull, os.O_RDONLY)
     for stream, descriptor in enumerate((nothing, output, output)):
         os.dup2(descriptor, stream)
@@ -90,7 +92,7 @@ def _wait(child: int, reading: int, log: Path) -> int:
 
 
 def _show(reports: IO[str]) -> bool:
-    """Whether it became ready."""
+    """Show the reports; returns whether the child became ready."""
     for line in reports:
         if line.rstrip("\n") == READY:
             return True

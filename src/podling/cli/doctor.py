@@ -1,4 +1,4 @@
-"""`podling doctor`: what this machine has and lacks."""
+"""`podling doctor`: check what this machine has and lacks."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def doctor(instance: Instance, port: int | None) -> None:
 
 
 def _runs(instance: Instance) -> bool:
-    """Who may not know is not told that its port is taken."""
+    """Whether podling runs here. A user who may not know is not told that its port is taken."""
     try:
         return instance.running() is not None
     except PermissionError:

@@ -1,6 +1,4 @@
-"""The `podling` command and its subcommands, each imported when it is asked for: most need few of the parts
-that `up` needs all of.
-"""
+"""The `podling` command. Each subcommand is imported when it is used, because most need few of the parts."""
 
 from __future__ import annotations
 
@@ -28,7 +26,7 @@ COMMANDS = (
 
 
 class Commands(click.Group):
-    """The command NAME is the object of that name in `podling.cli.NAME`, with `_` for `-`."""
+    """The command NAME is the object NAME of `podling.cli.NAME`, with `_` for `-`."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(COMMANDS)

@@ -97,7 +97,8 @@ AUDIT_NAMES = ("path", "max_age_days", "max_backups", "max_size_mib")
 
 
 def audit(command: Command) -> Command:
-    """All options of the audit log, given to the command together as `audit`: what `AuditOptions` takes."""
+    """All options of the audit log, passed to the command together as `audit`, the arguments of
+    `AuditOptions`."""
 
     @functools.wraps(command)
     def gathering(**given: Any) -> Any:
@@ -116,7 +117,8 @@ kubeconfig = click.option(
 
 
 def kubeconfig_in(file: str) -> Callable[[Command], Command]:
-    """`--kubeconfig` of a part; without it the `file` an API server has written into its data directory."""
+    """The option `--kubeconfig` of a part. Its default is the `file` that an API server has written into its
+    data directory."""
 
     def found(context: click.Context, parameter: click.Parameter, given: Path | None) -> Path:
         path: Path = given or context.params["instance"].data_dir / file

@@ -1,4 +1,4 @@
-"""`podling restore`: go back to what a backup holds."""
+"""`podling restore`: replace the data with that of a backup."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`podling status`: what runs here, in a few lines."""
+"""`podling status`: whether podling runs, and what it runs, in a few lines."""
 
 from __future__ import annotations
 

@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from podling.cli import node_options, options
-from podling.cli.detach import Reports, divide
+from podling.cli.detach import Reports, fork_into_background
 from podling.cli.ending import exit_on_start_error
 from podling.machine.instance import DEFAULT_PORT, Instance
 
@@ -21,7 +21,7 @@ from podling.machine.instance import DEFAULT_PORT, Instance
 @options.audit
 def up(instance: Instance, port: int | None, detach: bool, audit: dict[str, Any], **node: Any) -> None:
     """Start API server, scheduler, controllers and kubelet in one process, and a containerd beside it."""
-    reports = divide(instance.log_file) if detach else None
+    reports = fork_into_background(instance.log_file) if detach else None
     # Not before it is known who goes on: what is imported from here on is most of a start.
     from podling.assemble.audit_options import AuditOptions
     from podling.assemble.node_options import NodeOptions

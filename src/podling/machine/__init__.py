@@ -1,1 +1,3 @@
-"""One podling on one machine: its directories, certificates, containerd, network and checks."""
+"""One podling on one machine: its directories, certificates, containerd, network, and the checks of the
+machine.
+"""

@@ -1,8 +1,6 @@
-"""What a machine needs to run podling, checked one by one: `podling doctor`, and the first step of `podling
-up`.
+"""The checks of what podling needs of a machine: for `podling doctor`, and the first step of `podling up`.
 
-Each check looks at one thing and answers with what it found and, where that is not enough, what to do about
-it.
+Each check looks at one thing. Its finding says what it found and, if that is not enough, what to do about it.
 """
 
 from __future__ import annotations
@@ -47,7 +45,8 @@ class Verdict(Enum):
 
 
 class Finding(NamedTuple):
-    """`what` was looked at, `found` says how it stands, `remedy` what to do (empty when all is well)."""
+    """`what` was checked, `found` is its state, `remedy` says what to do (empty when nothing is wrong),
+    `package` is the distribution's package that would help."""
 
     what: str
     verdict: Verdict
@@ -57,7 +56,7 @@ class Finding(NamedTuple):
 
 
 def examine(ports: dict[str, int]) -> list[Finding]:
-    """Every check of this machine; `ports` are those that must be free, by what they are for."""
+    """Every check of this machine. `ports` are the ports that must be free, by what needs them."""
     findings = [
         user(os.geteuid()),
         kernel(platform.release()),
@@ -114,7 +113,7 @@ def capabilities(status: str) -> Iterator[Finding]:
 
 
 def cgroups(kinds: Set[str]) -> Finding:
-    """From the kinds of file systems that are mounted: version 1, 2, or both."""
+    """By the types of the mounted file systems: version 1, 2, or both."""
     match "cgroup" in kinds, "cgroup2" in kinds:
         case True, True:
             return Finding("cgroups", Verdict.OK, "v1 (hybrid)")

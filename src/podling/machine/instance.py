@@ -1,9 +1,9 @@
-"""Where one podling keeps its things, and what it calls them on the machine it shares.
+"""The paths and names of one podling on a machine that it may share with others.
 
-Everything follows from the data directory: two podlings with different data directories have different
-identities, and so different run directories, bridges, cgroups and runtime sockets. What cannot follow from a
-name, the pod subnet and the ports, is chosen once and kept in `instance.json`; a subnet is claimed under
-`/run` so that no two take one.
+All follow from the data directory: two podlings with different data directories have different identities,
+and so different run directories, bridges, cgroups and runtime sockets. The pod subnet and the ports do not
+follow from a name; they are chosen once and kept in `instance.json`. A subnet is claimed under `/run`, so
+that no two podlings use one.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ DEFAULT_NODE_DIR = Path("/var/lib/podling-kubelet")
 DEFAULT_PORT = 6443
 RUN_ROOT = Path("/run/podling")
 PASSABLE = 0o711
-"""The mode of a directory that only its owner may list."""
+"""The mode of a directory that only its owner may list, and others may pass through."""
 SUBNETS = [f"10.{64 + n // 256}.{n % 256}.0/24" for n in range(1024)]
 
 
@@ -34,7 +34,7 @@ class LayoutError(Exception):
 
 
 class Choices(msgspec.Struct):
-    """What was chosen on the first start and holds for every later one."""
+    """What the first start chose and every later one uses."""
 
     layout: int
     port: int
@@ -42,7 +42,7 @@ class Choices(msgspec.Struct):
 
 
 class Instance(msgspec.Struct, frozen=True):
-    """Paths and names of the podling whose objects live in `data_dir`."""
+    """Paths and names of the podling whose data directory is `data_dir`."""
 
     data_dir: Path
 
@@ -52,12 +52,13 @@ class Instance(msgspec.Struct, frozen=True):
 
     @property
     def identity(self) -> str:
-        """Eight hex digits that name this podling on the machine."""
+        """Eight hex digits that identify this podling on the machine."""
         return hashlib.sha256(str(self.data_dir).encode()).hexdigest()[:8]
 
     @property
     def run_dir(self) -> Path:
-        """Sockets and locks: gone after a reboot; short, because a socket's path has at most 107 bytes."""
+        """The directory of sockets and locks. It is gone after a reboot, and short, because a socket's path
+        has at most 107 bytes."""
         return RUN_ROOT / self.identity
 
     @property
@@ -70,9 +71,8 @@ class Instance(msgspec.Struct, frozen=True):
         return f"/podling-{self.identity}"
 
     def have_data_dir(self) -> None:
-        """Make the data directory, or see to it that others can reach what is in it only by name: containers'
-        users pass through it. One that everybody may write in (/tmp) is not podling's alone, and left alone.
-        """
+        """Make the data directory, or correct its mode: containers' users pass through it and must not list
+        it. One that everybody may write to (/tmp) is not podling's alone; its mode is left as it is."""
         self.data_dir.mkdir(parents=True, exist_ok=True, mode=PASSABLE)
         mode = stat.S_IMODE(self.data_dir.stat().st_mode)
         if mode != PASSABLE and not mode & stat.S_ISVTX:
@@ -84,12 +84,12 @@ class Instance(msgspec.Struct, frozen=True):
 
     @property
     def restoring_dir(self) -> Path:
-        """What a backup holds, while it is looked at: not to be used."""
+        """The content of a backup while it is checked; nothing uses it."""
         return self.data_dir / "restoring"
 
     @property
     def restored_dir(self) -> Path:
-        """What a backup held, whole, on its way into the data directory."""
+        """The checked content of a backup, to be moved into the data directory."""
         return self.data_dir / "restored"
 
     @property
@@ -126,7 +126,7 @@ class Instance(msgspec.Struct, frozen=True):
 
     @property
     def lock_file(self) -> Path:
-        """Held by the running podling, with its process id inside."""
+        """The running podling holds a lock on it; it contains the process id."""
         return self.run_dir / "lock"
 
     def running(self) -> int | None:
@@ -142,7 +142,8 @@ class Instance(msgspec.Struct, frozen=True):
         return None
 
     def lock(self) -> IO[str] | None:
-        """Hold this instance until the file is closed or the process ends; None when another process does."""
+        """Lock this instance until the returned file is closed or the process ends; None when another process
+        holds the lock."""
         self.run_dir.mkdir(parents=True, exist_ok=True)
         self.run_dir.chmod(PASSABLE)
         # Whoever can read a file can lock it, and would keep podling from starting.
@@ -164,7 +165,7 @@ class Instance(msgspec.Struct, frozen=True):
         return self.data_dir / "instance.json"
 
     def choices(self) -> Choices | None:
-        """What an earlier start chose, None before the first. Raises LayoutError."""
+        """The choices of an earlier start, None before the first. Raises LayoutError."""
         if not self.choices_file.exists():
             return None
         try:
@@ -189,10 +190,10 @@ class Instance(msgspec.Struct, frozen=True):
         partial.replace(self.choices_file)
 
     def claim_subnet(self, preferred: str | None, taken: Callable[[str], bool]) -> str:
-        """A pod subnet no other podling has and for which `taken` (the machine's own routes) says no.
+        """A pod subnet that no other podling has and for which `taken` (the machine's routes) is false.
 
         The claim lasts until `release_subnet` or a reboot, so containers that outlive their podling keep
-        theirs.
+        their subnet.
         """
         claims = RUN_ROOT / "subnets"
         claims.mkdir(parents=True, exist_ok=True)
@@ -223,9 +224,8 @@ class Instance(msgspec.Struct, frozen=True):
 
 
 def routed(subnet: str, route_table: str, own_interface: str) -> bool:
-    """Whether `route_table` (the text of /proc/net/route) sends any of `subnet` to an interface not
-    `own_interface`.
-    """
+    """Whether `route_table` (the text of /proc/net/route) routes any of `subnet` to an interface other than
+    `own_interface`."""
     wanted = ipaddress.ip_network(subnet)
     for line in route_table.splitlines()[1:]:
         interface, destination, _, _, _, _, _, mask, *_ = line.split()

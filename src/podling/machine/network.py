@@ -1,9 +1,8 @@
-"""The one rule that lets pods reach beyond their bridge, in an nftables table of this podling's own.
+"""The pods' network: the CNI configuration of their bridge, and the nftables rule by which they reach beyond
+it.
 
-The CNI configuration of the pods' bridge. Pure: text out of addresses.
-
-Masquerading is not asked of the bridge plugin: it would add and remove iptables rules for every pod, where
-one rule for the whole subnet (`masquerade.py`) does.
+The rule masquerades the whole subnet, in a table of this podling's own. The bridge plugin could do it, but
+would add and remove iptables rules for every pod.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ NETWORK_NAME = "podling"
 
 
 def cni_configuration(bridge: str, subnet: str, address_dir: Path) -> str:
-    """A CNI 1.0 list: a bridge with host-local addresses kept under `address_dir`, and host ports."""
+    """A CNI 1.0 list: the bridge with host-local addresses, kept under `address_dir`, and host ports."""
     plugins = [
         {
             "type": "bridge",
@@ -33,12 +32,12 @@ def cni_configuration(bridge: str, subnet: str, address_dir: Path) -> str:
 
 
 def gateway(subnet: str) -> str:
-    """The bridge's own address: the first host of the subnet."""
+    """The address of the bridge: the first host of the subnet."""
     return str(next(ipaddress.ip_network(subnet).hosts()))
 
 
 class NetworkError(Exception):
-    """The machine's network could not be set up; the message carries the tool's own words."""
+    """The network could not be set up; the message has the output of `nft` or `ip`."""
 
 
 def ruleset(table: str, subnet: str) -> str:
@@ -60,7 +59,7 @@ async def set_up_masquerade(table: str, subnet: str) -> None:
 
 
 async def tear_down_masquerade(table: str, bridge: str) -> None:
-    """Remove the table and the bridge; what is already gone is fine."""
+    """Remove the table and the bridge; either may be gone already."""
     await _run("nft", "-f", "-", script=f"table ip {table} {{}}\ndelete table ip {table}\n")
     try:
         await _run("ip", "link", "delete", bridge)

@@ -1,8 +1,7 @@
-"""The runtime of one podling's node: its private containerd, the pods' network, the pause image; and their
-end.
+"""The runtime of one podling's node: its private containerd, the pods' network and the pause image.
 
-Stands beside `assemble.py` because three commands need it without the rest: `up` starts it, `images` fills
-it, and `down` ends what a podling that was killed left behind.
+Three commands need it without the rest of podling: `up` starts it, `images` loads images into it, and `down`
+ends what a podling that was killed left behind.
 """
 
 from __future__ import annotations
@@ -39,7 +38,8 @@ log = logging.getLogger(__name__)
 def settings(
     instance: Instance, mirrors: Mapping[str, str] | None = None, pull_deadline: timedelta = NO_PROGRESS_FOR
 ) -> ContainerdSettings:
-    """What this podling's containerd is told; `mirrors` maps a registry to the URL asked in its place."""
+    """The settings of this podling's containerd. `mirrors` maps a registry to the URL that is asked in its
+    place."""
     plugins = next((d for d in CNI_BIN_DIRS if all((d / plugin).exists() for plugin in CNI_PLUGINS)), None)
     return ContainerdSettings(
         root=instance.containerd_dir,
@@ -56,7 +56,7 @@ def settings(
 async def start(
     instance: Instance, subnet: str, mirrors: Mapping[str, str], pull_deadline: timedelta = NO_PROGRESS_FOR
 ) -> Containerd:
-    """A containerd that serves, in a network that works, with the pause image. Raises StartError."""
+    """Start containerd, the network and the pause image; returns when they can be used. Raises StartError."""
     containerd = Containerd(settings(instance, mirrors, pull_deadline))
     try:
         with writing(instance.data_dir):
@@ -73,7 +73,7 @@ async def start(
 
 
 async def end(instance: Instance) -> bool:
-    """End everything that runs for this instance, whoever started it; whether there was anything."""
+    """End everything that runs for this instance, whoever started it. Returns whether anything did."""
     found = await _end_runtime(instance)
     for point in mounts_under(instance.kubelet_dir):
         unmount(point)
@@ -107,8 +107,8 @@ async def _end_runtime(instance: Instance) -> bool:
 
 
 async def _stop_sandboxes(runtime: Runtime) -> None:
-    """All at once; one that cannot be stopped is left to `remove_leftovers`. None is removed: what containerd
-    knows of their containers is what the next start knows of how they ended."""
+    """Stop all at once; one that cannot be stopped is left to `remove_leftovers`. None is removed: the next
+    start learns from containerd how their containers ended."""
 
     async def stop(sandbox_id: str) -> None:
         try:
@@ -149,7 +149,7 @@ class ImageStore:
         self._socket = socket
 
     async def pull(self, image: str) -> str:
-        """The reference of what was pulled. Raises StartError with the runtime's words."""
+        """Returns the reference of what was pulled. Raises StartError with the runtime's message."""
         try:
             return await self._runtime.pull_image(image)
         except RuntimeFault as fault:

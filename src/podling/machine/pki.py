@@ -1,12 +1,11 @@
 """The certificate authority of one podling: made on the first start, kept in the data directory.
 
-Everything that speaks TLS here is signed by it, so a stolen kubeconfig of one podling opens no other. Keys
-are EC P-256.
+It signs every certificate here, so a stolen kubeconfig of one podling opens no other. Keys are EC P-256.
 
-The authority and the key that signs tokens are trusted by others and cannot be had again: when one is missing
-or damaged, the start is refused. What follows from a key (its certificate, its public half) is made of it.
-Leaves are podling's own to make: they are made anew when they have less than a month left, when what they say
-has changed (a new address), and when they are missing, damaged, or of another authority.
+Others trust the authority's key and the key that signs tokens, and neither can be made again: when one is
+missing or damaged, the start is refused. What follows from a key (its certificate, its public half) is made
+from it. Leaf certificates are made again when less than a month of their time is left, when their content has
+changed (a new address), and when they are missing, damaged, or of another authority.
 """
 
 from __future__ import annotations
@@ -43,10 +42,11 @@ class KeyPair(msgspec.Struct, frozen=True):
 
 
 class Authority:
-    """Signs certificates into `directory`; `ca.crt` there is what clients trust."""
+    """Signs certificates and writes them into `directory`; clients trust `ca.crt` there."""
 
     def __init__(self, directory: Path, now: datetime) -> None:
-        """Raises DamagedError; StartError when the authority's time is over, or has not come."""
+        """Raises DamagedError; StartError when the authority's certificate has expired or is not valid
+        yet."""
         directory.mkdir(parents=True, exist_ok=True, mode=0o700)
         self._directory = directory
         self._now = now
@@ -57,17 +57,17 @@ class Authority:
         self._ca_certificate = self._load_ca()
 
     def server(self, name: str, common_name: str, hosts: Sequence[str]) -> KeyPair:
-        """A certificate `name`.crt for a server known as every one of `hosts` (DNS names or addresses)."""
+        """The certificate `name`.crt of a server at each of `hosts` (DNS names or addresses)."""
         sans = [_general_name(host) for host in hosts]
         return self._leaf(name, common_name, (), sans, ExtendedKeyUsageOID.SERVER_AUTH)
 
     def client(self, name: str, user: str, groups: Sequence[str] = ()) -> KeyPair:
-        """A certificate `name`.crt that authenticates as `user` in `groups`."""
+        """The certificate `name`.crt that authenticates as `user` in `groups`."""
         return self._leaf(name, user, groups, [], ExtendedKeyUsageOID.CLIENT_AUTH)
 
     def signing_key(self, name: str) -> Path:
-        """A private key `name`.key that signs service account tokens; its public half is `name`.pub. Raises
-        DamagedError."""
+        """The private key `name`.key that signs service account tokens, and its public half `name`.pub.
+        Raises DamagedError."""
         path, public = self._directory / f"{name}.key", self._directory / f"{name}.pub"
         pem = (
             _signer(path, public)
@@ -197,7 +197,7 @@ def _key_usage(*, sign_certificates: bool) -> x509.KeyUsage:
 
 
 def _signer(path: Path, public: Path) -> ec.EllipticCurvePrivateKey:
-    """The key others trust by its `public` part. Raises DamagedError."""
+    """The private key of the public key that others trust. Raises DamagedError."""
     if path.exists():
         try:
             return _load_key(path)
@@ -238,8 +238,8 @@ def _write_key(path: Path, key: ec.EllipticCurvePrivateKey, *, durable: bool = F
 
 
 def _write(path: Path, data: bytes, mode: int, *, durable: bool = False) -> None:
-    """Replace `path` whole or not at all; the mode holds from the first byte on. `durable` is for what could
-    not be made again after a power failure."""
+    """Replace `path` whole or not at all; the file has its mode from the first byte on. `durable` is for
+    content that could not be made again after a power failure."""
     partial = path.with_name(path.name + ".new")
     partial.unlink(missing_ok=True)
     with open(os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "wb") as file:

@@ -1,6 +1,5 @@
-"""What any start may ask of the machine, and how it says that it cannot go on.
-
-Beside the rooms because every command that starts something needs it and none of the parts does.
+"""What every start asks of the machine (checks, a listening socket, the lock), and the errors by which it is
+refused.
 """
 
 from __future__ import annotations
@@ -19,7 +18,8 @@ from podling.machine.instance import Instance
 
 
 class StartError(Exception):
-    """podling cannot start, or not go on; the message is for the user and says what to do."""
+    """podling cannot start or continue. The message is for the user and says what to do; `exit_code` is the
+    command's."""
 
     exit_code = 1
 
@@ -35,8 +35,7 @@ DISK_FAULTS = frozenset((errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EIO, err
 
 @contextmanager
 def writing(directory: Path) -> Iterator[None]:
-    """Around what writes in `directory`: what the disk refuses, full or read-only, is for the user to mend.
-    Raises StartError."""
+    """For code that writes in `directory`: raises StartError for a full or read-only disk."""
     try:
         yield
     except OSError as error:
@@ -47,7 +46,7 @@ def writing(directory: Path) -> Iterator[None]:
 
 
 def check_machine() -> None:
-    """Raises StartError with everything that is missing, and how to get it."""
+    """Raises StartError with everything that is missing, and how to install it."""
     findings = doctor.examine({})
     failed = [finding for finding in findings if finding.verdict is doctor.Verdict.FAILED]
     if not failed:
@@ -59,7 +58,7 @@ def check_machine() -> None:
 
 
 def machine_address() -> str:
-    """The address this machine would use to reach others; loopback where it has no network."""
+    """The address from which this machine would reach others; loopback when it has no network."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
         try:
             # Connecting a datagram socket only asks the routing table; nothing is sent.
@@ -71,8 +70,8 @@ def machine_address() -> str:
 
 
 def listener(address: str, *ports: int) -> socket.socket:
-    """A socket that listens on the first of `ports` that can be had; 0 is any. It listens from now on: a port
-    that was only seen to be free may be another's a moment later. Raises StartError."""
+    """A socket that listens on the first free one of `ports`; 0 is any. It listens at once, because a port
+    that was only seen to be free may be taken a moment later. Raises StartError."""
     for port in ports:
         listening = socket.socket(socket.AF_INET6 if ":" in address else socket.AF_INET)
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -88,8 +87,8 @@ def listener(address: str, *ports: int) -> socket.socket:
 
 
 def hold(instance: Instance) -> IO[str]:
-    """The lock of a data directory nobody else uses, and which no restore is left half done in. Raises
-    StartError."""
+    """Lock a data directory, and finish a restore that was interrupted. Raises StartError when another
+    process uses it."""
     with writing(instance.run_dir):
         lock = instance.lock()
     if lock is None:
@@ -107,7 +106,7 @@ def hold(instance: Instance) -> IO[str]:
 
 
 def finish_restore(instance: Instance) -> None:
-    """Put what a backup held in place of what is there; a kill leaves the rest to the next start."""
+    """Move the content of a backup into place. If it is killed, the next start does the rest."""
     restored = instance.restored_dir
     shutil.rmtree(instance.restoring_dir, ignore_errors=True)
     if not restored.exists():

@@ -25,8 +25,8 @@ class Division(NamedTuple):
     def of(self, code: str, *handed_down: int) -> Completed:
         """What the one that was started did; the other goes on with `code`, which has `reports`."""
         program = (
-            "import os, sys; from pathlib import Path; from podling.cli.detach import divide; "
-            f"reports = divide(Path({str(self.log)!r})); {code}; "
+            "import os, sys; from pathlib import Path; from podling.cli.detach import fork_into_background; "
+            f"reports = fork_into_background(Path({str(self.log)!r})); {code}; "
             f"sys.stdout.flush(); open({str(self.end)!r}, 'w').close()"
         )
         return subprocess.run(

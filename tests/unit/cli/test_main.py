@@ -100,7 +100,7 @@ def test_a_process_divides_before_it_has_any_part_or_thread() -> None:
         "import sys, threading; import podling.cli.up as up; from podling.cli.main import main; "
         "parts = {'aiohttp', 'asyncio', 'cryptography', 'grpc', 'podling.assemble', 'uvloop', 'yaml'}; "
         "said = lambda: f'{sorted(parts & sys.modules.keys())} {threading.active_count()}'; "
-        "up.divide = lambda log: sys.exit(said()); "
+        "up.fork_into_background = lambda log: sys.exit(said()); "
         "main(['up', '--detach', '--data-dir', '/nonexistent'])"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
