@@ -1,16 +1,20 @@
 from __future__ import annotations
 
+import os
 import subprocess
 
 import pytest
 
 from podling.machine.network import NetworkError, _run, set_up_masquerade, tear_down_masquerade
 
+needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="changing the network needs root")
+
 
 def listing(*what: str) -> str:
     return subprocess.run(["nft", "list", *what], capture_output=True, text=True, check=True).stdout
 
 
+@needs_root
 async def test_set_up_twice_leaves_one_rule_and_tear_down_none() -> None:
     table = "podling-unit-test"
     await set_up_masquerade(table, "10.127.0.0/24")
@@ -21,6 +25,7 @@ async def test_set_up_twice_leaves_one_rule_and_tear_down_none() -> None:
     await tear_down_masquerade(table, "podling-none")
 
 
+@needs_root
 async def test_what_the_tool_says_is_the_error() -> None:
     with pytest.raises(NetworkError, match="nft"):
         await set_up_masquerade("bad table name", "10.127.0.0/24")
