@@ -21,8 +21,8 @@ COLLECT_AFTER = 100_000
 """New objects between two runs of Python's cyclic garbage collector. With the default of 700 it runs all the
 time in a busy API server, now and then over all objects, and a write took a tenth longer."""
 SWITCH_AFTER = 0.0005
-"""Seconds a thread may compute while the event loop waits for Python's interpreter lock. The loop releases the
-lock at each poll for events, so while a thread computes it waits this long several times a request."""
+"""Seconds a thread may compute while the event loop waits for Python's interpreter lock. The loop releases
+the lock at each poll for events, so while a thread computes it waits this long several times a request."""
 
 Report = Callable[[str], None]
 Main = Callable[[asyncio.Event], Awaitable[None]]
