@@ -19,7 +19,7 @@ from podling.kubelet.options.table import ALONE, OPTIONS, Option
 _config = click.option(
     "--config",
     type=click.Path(path_type=Path),
-    help="File of a KubeletConfiguration with any of these limits; options win over it.",
+    help="File of a KubeletConfiguration with any of these settings. Command-line options override the file.",
 )
 
 
