@@ -1,4 +1,4 @@
-"""The API server: its parts put together, from storage to pipeline, and their beginning and end."""
+"""Builds the API server from its layers, from storage to pipeline, and starts and ends it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from podling.apiserver.authz.authorizers import (
     MastersAuthorizer,
     PublicPathsAuthorizer,
 )
-from podling.apiserver.authz.reviewer import Judges
+from podling.apiserver.authz.reviewer import AccessReviewer
 from podling.apiserver.kinds.kind import Kind, View, storage_key
 from podling.apiserver.kinds.reviews import Review
 from podling.apiserver.observe.audit import AuditLog, Sink
@@ -59,7 +59,7 @@ AUTHORIZERS: Sequence[Authorizer] = (
 
 
 class ServerState(msgspec.Struct):
-    """Where a server is between its beginning and its end, as its health tells."""
+    """Whether the server has started and whether it is ending, for its health checks."""
 
     loaded: bool = False
     ending: bool = False
@@ -72,8 +72,11 @@ class ServerState(msgspec.Struct):
 
 
 class ApiServer:
-    """Serves from `start()` to `close()`. `handle` is all that a listener or an in-process client needs;
-    `objects` are for parts of the server itself, which nobody has to allow anything."""
+    """Serves from `start()` to `close()`.
+
+    A listener or a client in the same process needs `handle` only. `objects` is for parts of the server
+    itself, whose access is not authorized.
+    """
 
     def __init__(
         self,
@@ -108,13 +111,17 @@ class ApiServer:
         mount_tokens: bool = False,
         history: int = WINDOW,
     ) -> ApiServer:
-        """`history`: changes of each resource that a watch may resume over."""
+        """Connect the layers; nothing is loaded before `start()`.
+
+        `history`: how many changes of each resource a watch can resume over. `mount_tokens`: whether to add
+        the `kube-api-access` volume to pods, which the kubelet must be able to set up.
+        """
         stores = [_store(storage, kind, clock, history) for kind in kinds]
         objects = Stores(stores)
         chain = built_in(objects, clock, mount_tokens=mount_tokens)
         tokens = ServiceAccountTokens(signing_key or SigningKey.made(), objects.find, clock)
         stored = [store for store in stores if not isinstance(store.kind, Review)]
-        scopes = list(_scopes(stores, chain, connector, Judges(authenticators, authorizers, tokens)))
+        scopes = list(_scopes(stores, chain, connector, AccessReviewer(authenticators, authorizers, tokens)))
         counts = RequestMetrics([endpoint(scope) for scope in scopes])
         state = ServerState()
         audited = AuditLog(audit, clock) if audit else None
@@ -134,18 +141,18 @@ class ApiServer:
         return cls(state, pipeline, objects, [store.cache for store in stored], metrics)
 
     async def start(self) -> None:
-        """Load all objects; requests may come once this has returned."""
+        """Load all objects into the watch caches. Requests may come once this has returned."""
         for cache in self._caches:
             await cache.start()
         self._state.loaded = True
         self._bookmark()
 
     def drain(self) -> None:
-        """Say by `/readyz` that this server is about to end; everything is still answered."""
+        """Make `/readyz` fail, since the server is about to end; all requests are still answered."""
         self._state.ending = True
 
     def close(self) -> None:
-        """End all watches. Requests in progress are answered."""
+        """End all watches. Requests in progress are still answered."""
         self.drain()
         if self._bookmarks is not None:
             self._bookmarks.cancel()
@@ -193,9 +200,9 @@ def _store(storage: Storage, kind: Kind[Any], clock: Clock, history: int) -> Sto
 
 
 def _scopes(
-    stores: Sequence[Store[Any]], chain: Chain, connector: Connector, judges: Judges
+    stores: Sequence[Store[Any]], chain: Chain, connector: Connector, reviewer: AccessReviewer
 ) -> Iterator[Scope]:
     for store in stores:
         tables = Tables(store.kind)
         for subresource in (None, *store.kind.subresources.values()):
-            yield Scope(store, tables, chain, connector, judges, subresource)
+            yield Scope(store, tables, chain, connector, reviewer, subresource)

@@ -1,6 +1,4 @@
-"""The last step of every answer: the headers all of them carry, YAML for those who asked, lines for those
-who read it themselves, compression.
-"""
+"""The last step of every answer: common headers, warnings, YAML or indented JSON, compression."""
 
 from __future__ import annotations
 
@@ -16,20 +14,21 @@ from podling.apiserver.request.negotiation import YAML
 from podling.apiserver.request.response import JSON, Response
 
 COMPRESS_ABOVE = 128 * 1024
+"""Bytes from which on a body is compressed, as in kube-apiserver."""
 COMPRESS_LEVEL = 1
 SHORT = 16 * 1024
-"""Bytes that are rewritten in less time than it takes to ask a thread."""
+"""Bytes that are rewritten faster than a thread could be asked to do it."""
 MOST_WARNED, LONGEST_WARNING = 4096, 256
-"""Characters of all warnings, and of one when they are more."""
+"""Characters of all warnings together, and of each one if they exceed that."""
 GZIP_FORMAT = 16 + zlib.MAX_WBITS
 
 SHOWING = ("curl", "Wget", "Mozilla/5.0")
-"""How programs that show what they get begin their `User-Agent`."""
+"""How the `User-Agent` of programs begins that show answers to people, who get indented JSON."""
 PARSED_AS_TRUE = frozenset({"1", "t", "T", "TRUE", "true", "True"})
 
 
 def finish(context: RequestContext, response: Response) -> bool:
-    """Whether the body is to be rewritten as well."""
+    """Set the headers. True if the body must be rewritten as well."""
     headers, body = response.headers, response.body
     headers["Audit-Id"] = context.audit_id
     if "Cache-Control" not in headers:
@@ -40,7 +39,8 @@ def finish(context: RequestContext, response: Response) -> bool:
 
 
 async def rewrite(context: RequestContext, response: Response) -> None:
-    """In a thread when it takes long: zlib lets others run, and the rest takes turns with them."""
+    """Write the body as YAML or indented, and compress it; a long one in a thread, so that the loop
+    goes on."""
     if isinstance(response.body, bytes):
         write = asyncio.to_thread if len(response.body) > SHORT else _at_once
         response.body = await write(_rewritten, context, response, response.body)
@@ -55,7 +55,7 @@ def is_compressed(context: RequestContext, body: bytes) -> bool:
 
 
 def is_pretty(context: RequestContext) -> bool:
-    """Whether someone reads this: they say so, or their program is one that shows what it gets."""
+    """Whether to indent JSON: if the query says `pretty`, or the program shows answers to people."""
     asked = context.query.get("pretty")
     if asked and asked[0]:
         return asked[0] in PARSED_AS_TRUE
@@ -92,8 +92,8 @@ def gzip(data: bytes) -> bytes:
 
 
 def bounded(texts: list[str]) -> list[str]:
-    """Each once. When they come to more than `MOST_WARNED` characters each is cut, and those that come after
-    that many are left out, as in Kubernetes."""
+    """Without duplicates. If they have more than MOST_WARNED characters together, each is cut to
+    LONGEST_WARNING, and those after that many characters are left out, as in Kubernetes."""
     known = list(dict.fromkeys(texts))
     if sum(map(len, known)) <= MOST_WARNED:
         return known

@@ -1,7 +1,7 @@
-"""The way of a request through the API server, step by step.
+"""The way of a request through the API server, step by step: authenticate, authorize, answer, record.
 
-Every request takes the same steps, wherever it comes from: `http.py` feeds it from sockets, `local.py`
-from inside the process. A step that refuses raises a StatusError, which becomes the answer here and
+Every request takes the same steps, whether `http/server.py` received it from a socket or `http/local.py` from
+a client in the same process. A step that refuses raises a StatusError, which becomes the answer here and
 nowhere else.
 """
 
@@ -34,22 +34,26 @@ from podling.model.errors import StatusError, internal, too_large
 from podling.model.time import Clock
 
 BODY_LIMIT = 3 * 1024 * 1024
+"""Bytes of a request's body, as in kube-apiserver."""
 LONGEST_AUDIT_ID = 64
+"""Characters kept of an `Audit-Id` that the client sends."""
 ESCAPES_DEARER = 4
 """How many bytes of a body take as long to read as one of a query."""
 CLIENT_LEFT = 499
-"""What a request is counted as whose client went away before it was answered."""
+"""The status recorded for a request whose client disconnected before the answer."""
 
 log = logging.getLogger(__name__)
 
 
 class Observer(Protocol):
-    """Is told of every request once its answer is known."""
+    """Called for every request once the status of its answer is known."""
 
     def completed(self, context: RequestContext, code: int) -> None: ...
 
 
 class Pipeline:
+    """Answers requests, wherever they come from."""
+
     def __init__(
         self,
         *,
@@ -73,7 +77,8 @@ class Pipeline:
         self._observers = (metrics, *audits, *observers)
 
     async def handle(self, request: Request) -> Response:
-        """The answer, whatever happens."""
+        """Answer and record a request. Never raises, except when its task is cancelled."""
+        # No audit event is dropped: requests wait while the disk is slower than they are.
         if self._audit is not None and self._audit.sink.full:
             await self._audit.sink.room()
         context = RequestContext(
@@ -109,7 +114,7 @@ class Pipeline:
         try:
             context.user = authenticate(self._authenticators, request)
         finally:
-            # Whoever is refused is told of in audit and metrics, too, with what he asked for.
+            # Also after a refusal: audit and metrics record what was asked for.
             await _read_target(context)
         if wanted := wanted_user(request.headers):
             context.impersonation = impersonate(self._authorizers, context.user, wanted, context.info)
@@ -132,7 +137,7 @@ class Pipeline:
 
 
 async def _read_target(context: RequestContext) -> None:
-    """What is asked for. Nothing is remembered of what nobody vouches for, and only its beginning read."""
+    """Read the path and query into `context`. Those of an anonymous request are cut, and not cached."""
     request = context.request
     if context.user is ANONYMOUS:
         context.query = parse_query(request.query[:LONGEST_OF_A_STRANGER])

@@ -1,8 +1,8 @@
-"""From a resource request to the verb that answers it: which endpoints exist, and what refuses the others.
+"""From a resource request to the verb that answers it: the endpoints, and the refusal of all others.
 
-The endpoints are those of the kinds: a kind's verbs on itself, and per subresource the verbs of its sort.
-Unknown resources are 404, known ones with a method they do not have 405, as in Kubernetes. `/watch/` in the
-path is the older way to ask for a watch; only there one is of a single object.
+The endpoints follow from the kinds: each kind has its verbs, and each subresource the verbs of its sort. As
+in Kubernetes, an unknown resource is 404 and a method that a known one does not have is 405. `/watch/` in the
+path is the deprecated way to ask for a watch; it is the only way to watch a single object by its path.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ ON_ANSWERS: Mapping[str, Verb] = {"create": answer}
 ON_MEMBERS: Mapping[str, Verb] = {"create": create_member, "get": get_member, "delete": delete_member}
 ON_NODES: Mapping[str, Verb] = dict.fromkeys(PROXY_VERBS, connect)
 NOT_TABLES = frozenset({review, answer, act})
-"""What is answered is no object of the resource, and so there are no columns for it."""
+"""Verbs that do not answer with an object of the resource, and so cannot answer with a Table."""
 METHODS = {
     "get": "GET",
     "list": "GET",
@@ -63,14 +63,15 @@ METHODS = {
     "deletecollection": "DELETE",
 }
 PASSED_ON = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
-"""The methods that reach what is behind a proxy."""
+"""The methods that `proxy` passes on."""
 REMEMBERED = 4096
+"""Requests whose `Way` is cached."""
 EVERYWHERE = frozenset({"list", "watch"})
-"""What a namespaced resource may be asked without naming a namespace."""
+"""The verbs of a namespaced resource that work across all namespaces."""
 
 
 class Route(NamedTuple):
-    """One endpoint: what it works on, and its verbs with a name in the path and without."""
+    """One endpoint: what it works on, and its verbs for a path with an object's name and for one without."""
 
     scope: Scope
     named: Mapping[str, Verb]
@@ -78,25 +79,27 @@ class Route(NamedTuple):
 
 
 class Way(NamedTuple):
-    """Where a request goes. The endpoints do not change, so neither does the way of the same request."""
+    """How to answer a request. The same for every request of one path and method, so it can be cached."""
 
     verb: Verb
     scope: Scope
     deprecation: str
     shapes: frozenset[tuple[str, str, str]]
-    """Those a client may ask its answer in."""
+    """The (kind, group, version) that a client may ask for in `Accept`."""
     is_shaped: bool
-    """Whether it matters what a client asks for; a node's answer comes as it is."""
+    """Whether `Accept` matters; the answer of a node is passed on as it is."""
 
 
 class Routes:
+    """Answers resource requests by the verbs of `scopes`."""
+
     def __init__(self, scopes: Sequence[Scope]) -> None:
         self._routes = {endpoint(scope): _route(scope) for scope in scopes}
         self._versions = {(group, version) for group, version, _, _ in self._routes}
         self._way = remembered(REMEMBERED)(self._found)
 
     async def serve(self, context: RequestContext) -> Response:
-        """Raises StatusError."""
+        """Answer a resource request. Raises StatusError."""
         way = self._way(context.info.path, context.info, context.request.method)
         if way is None:
             return no_such_page()
@@ -107,7 +110,7 @@ class Routes:
         return await way.verb(context, way.scope)
 
     def _found(self, path: str, info: RequestInfo, method: str) -> Way | None:
-        """None when there is nothing of this group and version. Raises StatusError."""
+        """None if the group and version are not served. Raises StatusError."""
         if path.startswith("//"):
             return None
         route = self._routes.get((info.api_group, info.api_version, info.resource, info.subresource))
@@ -123,7 +126,7 @@ class Routes:
             raise page_not_found()
         verbs = route.named if info.name else route.unnamed
         verb = connect if is_passed_on and method in PASSED_ON else verbs.get(info.verb)
-        # HEAD reads as get, and POST to /watch/ as watch, but neither is served.
+        # RequestInfo reads HEAD as get, and POST to /watch/ as watch, but neither is served.
         if verb is None or (METHODS.get(info.verb) != method and not is_passed_on):
             raise not_among(verbs)
         shapes = METADATA_SHAPES if verb in NOT_TABLES else OBJECT_SHAPES
@@ -161,7 +164,7 @@ def not_among(verbs: Iterable[str]) -> MethodNotSupported:
 
 
 def _check_name(info: RequestInfo) -> None:
-    """Refuse what is a part of a path and can be no name. Raises StatusError 400."""
+    """Refuse names that cannot be part of a path. Raises StatusError 400."""
     if info.subresource and not info.name:
         raise bad_request("name must be provided")
     if info.name in (".", ".."):
@@ -171,7 +174,7 @@ def _check_name(info: RequestInfo) -> None:
 
 
 def _check_place(info: RequestInfo, scope: Scope) -> None:
-    """Refuse a namespaced resource outside of one, and the other way round."""
+    """Refuse a namespaced resource without a namespace, and a cluster-scoped one with it."""
     if scope.resource.namespaced:
         if not info.namespace and info.verb not in EVERYWHERE:
             raise page_not_found() if info.name else not_among(EVERYWHERE)

@@ -1,4 +1,4 @@
-"""Those who say who someone is and what he may do, for reviews to ask."""
+"""Authenticators and authorizers as SubjectAccessReview and TokenReview use them."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from podling.apiserver.request.request import Request, RequestInfo, User
 from podling.model.errors import StatusError
 
 
-class Judges(msgspec.Struct, frozen=True):
-    """`tokens` are those this server issues itself, which may be for other audiences than the server."""
+class AccessReviewer(msgspec.Struct, frozen=True):
+    """Answers reviews; `tokens` also recognises tokens for other audiences than this server."""
 
     authenticators: Sequence[Authenticator]
     authorizers: Sequence[Authorizer]

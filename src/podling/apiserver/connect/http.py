@@ -36,7 +36,7 @@ AS_IT_IS = "$&+,/:;=@"
 DEFAULT_PORTS = {"http": 80, "https": 443}
 
 
-class Asked(NamedTuple):
+class ProxyName(NamedTuple):
     """A name taken apart: no scheme or port is "" when it has none."""
 
     scheme: str
@@ -53,15 +53,15 @@ class Target(NamedTuple):
     kubelet: bool = False
 
 
-def asked_of(name: str, what: str) -> Asked:
+def parse_proxy_name(name: str, what: str) -> ProxyName:
     """Raises StatusError 400."""
     parts = name.split(":")
     if len(parts) == 1 and parts[0]:
-        return Asked("", parts[0], "")
+        return ProxyName("", parts[0], "")
     if len(parts) == 2 and parts[0]:
-        return Asked("", parts[0], parts[1])
+        return ProxyName("", parts[0], parts[1])
     if len(parts) == 3 and parts[1] and parts[0] in ("", "http", "https"):
-        return Asked(*parts)
+        return ProxyName(*parts)
     raise bad_request(f'invalid {what} request "{name}"')
 
 
@@ -80,7 +80,7 @@ def path_below(path: str, info: RequestInfo) -> str:
     return quote(below, safe=AS_IT_IS)
 
 
-def node_target(asked: Asked, node: Node) -> Target:
+def node_target(asked: ProxyName, node: Node) -> Target:
     """The kubelet, unless another port is named. Raises StatusError."""
     host, port = kubelet_address(node)
     if asked.port in ("", str(port)):
@@ -88,7 +88,7 @@ def node_target(asked: Asked, node: Node) -> Target:
     return _reachable(asked.scheme, host, _number(asked.port))
 
 
-def pod_target(asked: Asked, pod: Pod) -> Target:
+def pod_target(asked: ProxyName, pod: Pod) -> Target:
     """Its first port that is declared, unless one is named. Raises StatusError."""
     declared = (port.container_port for container in pod.spec.containers for port in container.ports)
     scheme = asked.scheme or "http"
@@ -96,7 +96,7 @@ def pod_target(asked: Asked, pod: Pod) -> Target:
     return _reachable(scheme, pod.status.pod_ip, port)
 
 
-def service_target(asked: Asked, service: Service, endpoints: Endpoints) -> Target:
+def service_target(asked: ProxyName, service: Service, endpoints: Endpoints) -> Target:
     """One of its ready endpoints, whichever. Raises StatusError 503."""
     name = service.metadata.name
     port = _port_name(asked.port, service)
@@ -209,7 +209,7 @@ class HttpProxy:
 
     def _target(self, context: RequestContext, obj: Any) -> Target:
         info = context.info
-        asked = asked_of(info.name, info.resource.removesuffix("s"))
+        asked = parse_proxy_name(info.name, info.resource.removesuffix("s"))
         if info.resource == "nodes":
             return node_target(asked, obj)
         if info.resource == "pods":

@@ -1,10 +1,11 @@
-"""The connections of the API server: how many there may be, and how long each may wait for what.
+"""The connections of the API server: limits on their number, their idle time, and the heads of requests.
 
-A connection that says nothing costs its client nothing, so each has its time: for a whole head 32 s, between
-two requests 90 s, as Kubernetes has it. One address may have so many; it is refused before TLS, which is the
-dearest part. When all together are as many as there are descriptors for, the one that has been there longest
-without a request makes room: who waits for an answer, watches or has a shell is never the one. Clients on
-this machine have no limit of their own, and those inside the process no connection.
+An idle connection costs its client nothing, so each has a deadline: 32 s for a complete head and 90 s between
+two requests, as in kube-apiserver. The number of connections from one address is limited; one too many is
+closed before the TLS handshake, which is the most expensive part. When all connections together reach what
+the descriptors allow, the one that has been open longest and has no request in progress is closed. A client
+with a request, a watch or an exec is never closed. Clients on the same machine have no limit of their own,
+and clients in the same process have no connection.
 """
 
 from __future__ import annotations
@@ -30,54 +31,59 @@ from podling.apiserver.http.http_request import BODY_SECONDS, not_http, said_by_
 from podling.streaming.sockets import keep_alive
 
 HEADER_LIMIT = (1 << 20) + 4096
-"""All headers together, the request line among them: what Go's server takes."""
+"""Bytes of the request line and all headers together: what Go's server accepts."""
 MOST_HEADERS = 1000
 MOST_PIECES = 2048
-"""In which a head may come: the parser copies what it has with each."""
+"""Reads from the socket that one head may take: the parser copies what it has at each of them."""
 LONG = 64 * 1024
+"""Bytes of a head that may hold a long URL, after which the URL caches are emptied."""
 URL_CACHES = [
     held for module in (_parse, _url) for held in vars(module).values() if hasattr(held, "cache_clear")
 ]
-"""Where whole URLs are remembered that clients ask for, by count and not by size."""
+"""The caches in which yarl keeps whole URLs. They are bounded by number, not by size, so a client could fill
+them with long ones."""
 TOO_LARGE = HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE
 TOO_MANY = "Too many headers received"
-"""What aiohttp says of them."""
+"""aiohttp's message for a request with more than MOST_HEADERS."""
 LINGER = 0.5
-"""Seconds a client that is still sending has to read its answer before the connection ends, as with Go."""
+"""Seconds a client that is still sending has to read its answer before the connection is closed, as in Go."""
 RESERVED = 1024
-"""Descriptors no connection gets: the kubelet, the database and the logs need them."""
+"""Descriptors kept for the kubelet, the database and the logs."""
 EACH = 2
-"""Descriptors of a connection: one that is passed on has another one behind it."""
+"""Descriptors of one connection: a proxied connection has a second one, to its target."""
 PAUSE = 0.1
-"""Seconds until the next try when the machine itself has no descriptor left."""
+"""Seconds until the next `accept` after the machine ran out of descriptors or memory."""
 SCARCE = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
 
 log = logging.getLogger(__name__)
 
 
 class Limits(msgspec.Struct, frozen=True):
-    """Seconds, connections and bytes. `heads` is what all connections together may have sent of heads that
-    are not complete."""
+    """The limits of all connections of an API server."""
 
     head_seconds: float = 32.0
+    """From the first byte, or from the connection's start, to the end of a head."""
     idle_seconds: float = 90.0
+    """Between two requests."""
     body_seconds: float = BODY_SECONDS
     connections: int = 10_000
     per_address: int = 1_000
+    """Connections from one address that is not on this machine."""
     heads: int = 64 << 20
+    """Bytes of incomplete heads, over all connections."""
 
 
 LIMITS = Limits()
 
 
 def limits_for(descriptors: int) -> Limits:
-    """What a process can serve that may have so many descriptors."""
+    """The limits for a process that may have so many open descriptors."""
     spare = descriptors - min(RESERVED, descriptors // 4)
     return Limits(connections=min(LIMITS.connections, spare // EACH))
 
 
 class Connection(web.RequestHandler):
-    """One client. What aiohttp's handler does not bound, it bounds: the head, as a whole and in time."""
+    """The connection of one client. Unlike aiohttp's handler, it bounds the head as a whole, and in time."""
 
     __slots__ = ("_alarm", "_all", "_body", "_head", "_pieces", "address", "handshake")
 
@@ -85,7 +91,7 @@ class Connection(web.RequestHandler):
         super().__init__(server, loop=asyncio.get_running_loop(), **options)
         self._all = everyone
         self._head = 0
-        """Bytes of a head that is not complete."""
+        """Bytes received of an incomplete head."""
         self._pieces = 0
         self._body: Any = None
         self._alarm: asyncio.TimerHandle | None = None
@@ -128,14 +134,14 @@ class Connection(web.RequestHandler):
         exc: BaseException | None = None,
         message: str | None = None,
     ) -> web.StreamResponse:
-        """What is no HTTP is answered as Go does; the rest is a fault of ours."""
+        """Answer malformed HTTP in Go's words; any other error is podling's own fault."""
         answer = super().handle_error(request, status, exc, message)
         if isinstance(exc, LineTooLong) or message == TOO_MANY:
             return not_http(TOO_LARGE)
         return not_http() if isinstance(exc, HttpProcessingError) else answer
 
     def _arrived(self, size: int) -> None:
-        """A whole head is there, of at most `size` bytes."""
+        """A complete head of at most `size` bytes was received."""
         self._head_is(0)
         self._pieces = 0
         self._rest()
@@ -180,7 +186,7 @@ class Connection(web.RequestHandler):
             self._alarm = None
 
     def _refuse(self, status: HTTPStatus) -> None:
-        """Say why, unless an answer is under way, and end the connection when that can have been read."""
+        """Send `status`, unless an answer is in progress, and close the connection LINGER seconds later."""
         if self.transport is not None and not self._messages and self.idle:
             self.transport.write(said_by_go(status))
         self._close = True
@@ -194,7 +200,7 @@ def head_size(message: RawRequestMessage) -> int:
 
 
 class Connections:
-    """All of an API server, on whichever addresses it listens."""
+    """All connections of an API server, on all addresses it listens on."""
 
     def __init__(self, limits: Limits = LIMITS) -> None:
         self.limits = limits
@@ -207,7 +213,7 @@ class Connections:
     async def accept(
         self, listener: socket.socket, tls: ssl.SSLContext | None, server: web.Server, **options: Any
     ) -> None:
-        """Take connections until cancelled. Each is gone when it is closed: see `web.Server.shutdown`."""
+        """Accept connections until cancelled. Open ones stay open: `web.Server.shutdown` closes them."""
         loop = asyncio.get_running_loop()
         own = listener.getsockname()[0]
         async with asyncio.TaskGroup() as handshakes:
@@ -247,7 +253,7 @@ class Connections:
             await self._room.wait()
 
     async def _greet(self, connection: Connection, client: socket.socket, tls: ssl.SSLContext | None) -> None:
-        """Hand the socket to the connection, after a handshake with TLS."""
+        """Do the TLS handshake, then hand the socket to the connection."""
         loop, patience = asyncio.get_running_loop(), self.limits.head_seconds if tls else None
         client.setblocking(False)
         keep_alive(client)
@@ -265,5 +271,5 @@ class Connections:
 
 
 def is_here(address: str, own: str) -> bool:
-    """Whether a client is on this machine: it is at a loopback address, or at the one it asks."""
+    """Whether a client is on this machine: its address is a loopback address, or the one it connected to."""
     return address == own or address == "::1" or address.startswith("127.")

@@ -1,9 +1,8 @@
-"""What comes in over HTTP, before and after it is a `Request`: its body, which stays in the socket until
-somebody wants it, and what is counted against the client when it is not HTTP at all.
+"""HTTP requests as they come from a socket: how they become a `Request`, and the answers to malformed ones.
 
-A body is taken as it was sent, as Go does: nothing is decompressed, so that little cannot become much. One
-that nobody wanted is thrown away, or, when that is too much work, the connection with it: what follows a body
-must never be taken for a request.
+A body stays in the socket until the request is authorized. It is not decompressed, as in Go, so that a small
+body cannot become a large one. A body that nobody read is discarded, and if that is too much work, the
+connection is closed: the bytes of a body must never be taken for the next request.
 """
 
 from __future__ import annotations
@@ -25,19 +24,20 @@ from podling.apiserver.request.response import TEXT
 from podling.model.errors import StatusError, bad_request, too_large
 
 BODY_SECONDS = 60.0
-"""How long a body may take: what Kubernetes gives a whole request, `--request-timeout`."""
+"""How long a body may take: kube-apiserver's `--request-timeout`, which it gives a whole request."""
 UNWANTED_BYTES = 256 * 1024
-"""A body nobody wanted is thrown away up to here, as Go does."""
+"""Up to so many bytes of a body that nobody read are discarded, as in Go."""
 UNWANTED_SECONDS = 1.0
+"""How long discarding a body may take."""
 LONGEST_JUDGED = 8192
-"""A longer path is not looked through for broken escapes before it is known who sends it."""
+"""A longer path is not searched for broken escapes, since its sender is not yet authenticated."""
 
 log = logging.getLogger(__name__)
 
 
 def _is_ours(record: logging.LogRecord) -> bool:
-    """Whether a fault is the program's own. Of a client's it is the client who is told: a stranger must not
-    be able to fill the log."""
+    """Whether an error is podling's own. Malformed requests are answered and not logged: otherwise any client
+    could fill the log."""
     fault = record.exc_info[1] if record.exc_info else None
     return not isinstance(fault, HttpProcessingError)
 
@@ -45,31 +45,31 @@ def _is_ours(record: logging.LogRecord) -> bool:
 log.addFilter(_is_ours)
 
 
-class Arrival(web.BaseRequest):
-    """A request whose answers do not say what program gave them: Kubernetes' do not."""
+class HttpRequest(web.BaseRequest):
+    """A request whose answers have no `Server` header: those of Kubernetes have none."""
 
     async def _prepare_hook(self, response: web.StreamResponse) -> None:
         response.headers.pop(hdrs.SERVER, None)
 
 
-def arrival(
+def http_request(
     message: RawRequestMessage,
     payload: StreamReader,
     protocol: web.RequestHandler,
     writer: AbstractStreamWriter,
     task: asyncio.Task[None],
-) -> Arrival:
-    return Arrival(message, payload, protocol, writer, task, asyncio.get_running_loop())
+) -> HttpRequest:
+    return HttpRequest(message, payload, protocol, writer, task, asyncio.get_running_loop())
 
 
 _BROKEN_ESCAPE = re.compile("%(?![0-9A-Fa-f]{2})")
 
 
 def read_request(arrived: web.BaseRequest, body_seconds: float) -> Request | None:
-    """The request, with its body still to be read; None when its target is none."""
+    """The request, whose body is still to be read; None if its path has a broken percent escape."""
     target = arrived.raw_path
     if not target.startswith("/"):
-        # A proxy is asked with the whole URL.
+        # The absolute form (RFC 9112, 3.2.2), as clients send it to a proxy.
         target = re.sub("^https?://[^/?]*", "", target)
     path, _, query = target.partition("?")
     if len(path) <= LONGEST_JUDGED and "%" in path and _BROKEN_ESCAPE.search(path):
@@ -86,7 +86,7 @@ def read_request(arrived: web.BaseRequest, body_seconds: float) -> Request | Non
 
 
 def not_http(status: HTTPStatus = HTTPStatus.BAD_REQUEST) -> web.Response:
-    """What Go's server says to what is no request, before it ends the connection."""
+    """The answer of Go's server to a malformed request; the connection is closed after it."""
     text = f"{status.value} {status.phrase}"
     answer = web.Response(status=status, text=text, headers={"Content-Type": TEXT})
     answer.force_close()
@@ -94,7 +94,7 @@ def not_http(status: HTTPStatus = HTTPStatus.BAD_REQUEST) -> web.Response:
 
 
 def said_by_go(status: HTTPStatus) -> bytes:
-    """`not_http` for a connection on which no request has arrived."""
+    """`not_http` as bytes, for a connection without a request that aiohttp could answer."""
     text = f"{status.value} {status.phrase}"
     return f"HTTP/1.1 {text}\r\nContent-Type: {TEXT}\r\nConnection: close\r\n\r\n{text}".encode()
 
@@ -120,8 +120,8 @@ async def _body(arrived: web.BaseRequest, seconds: float) -> bytes:
 
 
 async def discarded(arrived: web.BaseRequest) -> bool:
-    """Throw away what nobody read of the body; False when there is more, or it does not come, and the
-    connection must end."""
+    """Discard what nobody read of the body. False if the connection must be closed, because the rest of the
+    body is too long or does not arrive in time."""
     if _waits_to_send(arrived) or (arrived.content_length or 0) > UNWANTED_BYTES:
         return False
     thrown = 0

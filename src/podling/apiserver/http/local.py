@@ -1,7 +1,6 @@
-"""The pipeline for callers in the same process: the client's transport without sockets.
+"""The pipeline for clients in the same process: the client's transport without sockets.
 
-Every step but authentication is taken, so what works here works over HTTPS. Who asks again and again need
-not wait here, as it would at a socket: so the others on the loop are given their turn.
+A request takes every step of the pipeline except authentication, so it behaves as it would over HTTPS.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ from podling.process.turns import Turn
 
 
 class LocalTransport:
-    """Keeps the promise of `podling.client.transport.Transport`, in the name of `user`."""
+    """Implements `podling.client.transport.Transport`; every request is from `user`."""
 
     def __init__(self, handle: Handle, user: User) -> None:
         self._handle = handle
@@ -29,6 +28,7 @@ class LocalTransport:
     async def request(
         self, method: str, path: str, query: Mapping[str, str], body: bytes | None, content_type: str = JSON
     ) -> tuple[int, Mapping[str, str], bytes]:
+        # Without a socket nothing here waits: a client that asks in a loop would starve all other tasks.
         await self._turn.share()
         headers = {"User-Agent": self._program}
         if body is not None:
@@ -54,7 +54,7 @@ class LocalTransport:
                 await self._turn.share()
 
     async def close(self) -> None:
-        """Nothing to close: the server outlives its callers."""
+        """Nothing to close: the server outlives its clients."""
 
 
 @lru_cache(maxsize=256)
@@ -63,6 +63,6 @@ def _encoded(query: tuple[tuple[str, str], ...]) -> str:
 
 
 def program_of(user: User) -> str:
-    """What Kubernetes calls the program that runs in this name: `kubelet` for a node's."""
+    """The program that runs as `user` in Kubernetes, as `User-Agent`: `kubelet` for the user of a node."""
     name = user.name.removeprefix("system:")
     return "kubelet" if name.startswith("node:") else name

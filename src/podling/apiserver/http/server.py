@@ -1,9 +1,8 @@
-"""HTTPS: requests from sockets to the pipeline, and its answers back.
+"""The HTTPS server: passes requests from sockets to the pipeline, and its answers back.
 
-The low-level server is used because the pipeline routes by itself and because a connection must be handed
-on whole when it is upgraded. A client that goes away cancels its handler, which closes the stream it was
-reading; a client that reads slowly is waited for here, and its stream's own queue decides when it has
-waited too long.
+It uses aiohttp's low-level server, since the pipeline routes requests itself and an upgrade takes over the
+whole connection. When a client disconnects, its handler is cancelled, which closes the stream it was sending.
+A slow client blocks only its own handler; the stream's queue decides when the client is too slow.
 """
 
 from __future__ import annotations
@@ -24,25 +23,25 @@ from aiohttp import HttpVersion11, web
 from aiohttp.abc import AbstractStreamWriter
 
 from podling.apiserver.http.connections import HEADER_LIMIT, LINGER, MOST_HEADERS, Connections
-from podling.apiserver.http.http_request import arrival, discarded, log, not_http, read_request
+from podling.apiserver.http.http_request import discarded, http_request, log, not_http, read_request
 from podling.apiserver.request.response import NO_CONTENT, Handle, Response
 from podling.process.tls import listening_context
 from podling.streaming.wire import Disconnected
 
 LARGE = 64 * 1024
-"""A body that is dearer to copy behind its headers than to write by itself."""
+"""Bytes from which on a body is written separately, since copying it behind its headers would cost more."""
 PIECE = 256 * 1024
 """Bytes that are encrypted in 0.2 ms."""
 SENDING = 40e-6
-"""Seconds it takes to wake one stream's task and write something small."""
+"""Seconds of CPU that it takes to wake one stream's task and write a small frame."""
 LONGEST_REST = 0.1
 SHUTDOWN_GRACE = 5.0
-"""Seconds answers in progress have to end before their connections are closed."""
+"""Seconds that answers in progress have to finish before their connections are closed."""
 
 
 def tls_context(certificate: Path, key: Path, client_ca: Path) -> ssl.SSLContext:
-    """Clients may present a certificate of `client_ca`; one of another authority ends the handshake."""
-    # Enough to resume with, as Go's server has it.
+    """Clients may present a certificate signed by `client_ca`; any other certificate fails the handshake."""
+    # One ticket is enough to resume a session, and all that Go sends.
     return listening_context(certificate, key, client_ca, tickets=1)
 
 
@@ -56,15 +55,15 @@ async def listening(
     end_streams: Callable[[], None],
     connections: Connections | None = None,
 ) -> AsyncIterator[int]:
-    """Serve while the block runs; gives the port. On the way out `end_streams` must end all open streams.
-    Servers on several addresses share their `connections`.
+    """Serve while the block runs; yields the port.
 
-    Raises OSError when the port cannot be had.
+    `end_streams` is called at the end and must end all open streams. Servers on several addresses share their
+    `connections`. Raises OSError if the address and port cannot be bound.
     """
     connections = connections or Connections()
     limits = connections.limits
     server = web.Server(
-        _Server(handle, limits.body_seconds).serve, handler_cancellation=True, request_factory=arrival
+        _Server(handle, limits.body_seconds).serve, handler_cancellation=True, request_factory=http_request
     )
     with _listener(host, port) as listener:
         async with asyncio.TaskGroup() as tasks:
@@ -135,10 +134,11 @@ class _Server:
                     if _has_left(arrived):
                         return answer
                     await answer.write(piece)
-                    await _rest(rest_after(piece, self._streams))
+                    await _rest(write_delay(piece, self._streams))
             await answer.write_eof()
         except Disconnected:
-            # Who has the rest of it is gone: the client must not take what it has for the whole.
+            # The source of the stream failed. Close the connection, so that the client cannot take what it
+            # has for the whole.
             if arrived.transport is not None:
                 arrived.transport.close()
         finally:
@@ -147,21 +147,21 @@ class _Server:
 
 
 def _has_left(arrived: web.BaseRequest) -> bool:
-    """Whether the client has gone, and the handler is about to be cancelled."""
+    """Whether the client has disconnected, so that the handler is about to be cancelled."""
     return arrived.transport is None or arrived.transport.is_closing()
 
 
-def rest_after(piece: bytes, streams: int) -> float:
-    """Seconds to leave a stream alone after a piece, so that what comes meanwhile goes out together.
+def write_delay(piece: bytes, streams: int) -> float:
+    """Delay, in seconds, before the next write of a watch stream, to batch frames when many streams are open.
 
-    To send little costs as much as to send anything. Few streams need no rest; many together take up no more
-    than a tenth of the loop's time, however fast things change.
+    A small write costs as much as a larger one. The delay grows with the number of streams, so that all of
+    them together use at most a tenth of the loop's time, however fast objects change.
     """
     return 0.0 if len(piece) > LARGE else min(streams * 10 * SENDING, LONGEST_REST)
 
 
 async def _rest(seconds: float) -> None:
-    # The loop counts in milliseconds.
+    # The loop's timers have a resolution of 1 ms.
     if seconds >= 0.001:
         await asyncio.sleep(seconds)
 
@@ -175,15 +175,15 @@ def _whole(arrived: web.BaseRequest, response: Response, body: bytes) -> web.Str
         if closing:
             answer.force_close()
         return answer
-    # aiohttp wants no more of an answer than this one has.
+    # aiohttp uses nothing of a StreamResponse that _Whole does not have.
     return cast(web.StreamResponse, _Whole(head_of(response, len(body)), body))
 
 
 class _Whole:
-    """What is all there, for a client that keeps its connection: nearly every answer.
+    """A complete answer on a connection that is kept open: nearly every answer is one.
 
-    It goes out past all that aiohttp considers for other sorts of answers, which costs half as much as the
-    whole pipeline does for a GET; in one write, unless that means to copy much.
+    It is written to the transport directly, without aiohttp's `StreamResponse`, whose general case costs half
+    as much as the whole pipeline does for a GET.
     """
 
     __slots__ = ("_body", "_head")
@@ -211,12 +211,12 @@ class _Whole:
         return writer
 
     async def write_eof(self) -> None:
-        """It has been written."""
+        """Nothing to do: `prepare` has written everything."""
 
 
 def head_of(response: Response, length: int) -> bytes:
-    """Status line and headers, with the empty line that ends them. Raises ValueError for a header that would
-    begin another line."""
+    """Status line, headers and the empty line after them. Raises ValueError for a header with a
+    line break."""
     lines = [f"{name}: {value}\r\n" for name, value in response.headers.items()]
     text = "".join(lines)
     if text.count("\n") != len(lines) or text.count("\r") != len(lines) or "\0" in text:
@@ -229,7 +229,7 @@ def head_of(response: Response, length: int) -> bytes:
 
 @lru_cache(maxsize=64)
 def _opening(status: int, content_type: str, second: int) -> str:
-    """What many answers of one second begin with."""
+    """The first lines, which many answers within one second have in common."""
     date = formatdate(second, usegmt=True)
     content = "" if status == NO_CONTENT else f"Content-Type: {content_type}\r\n"
     return f"HTTP/1.1 {status} {responses.get(status, '')}\r\n{content}Date: {date}\r\n"

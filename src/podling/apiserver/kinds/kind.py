@@ -18,7 +18,7 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
 
-from podling.apiserver.authz.reviewer import Judges
+from podling.apiserver.authz.reviewer import AccessReviewer
 from podling.model.errors import Cause
 from podling.model.scheme import Resource
 from podling.model.types.meta import DeleteOptions, KubeObject
@@ -83,7 +83,7 @@ class Answer(Posted[T], Generic[T]):
     def validate(self, body: Any) -> list[Cause]:
         return []
 
-    def answer(self, obj: T, body: Any, judges: Judges, now: datetime) -> None:
+    def answer(self, obj: T, body: Any, reviewer: AccessReviewer, now: datetime) -> None:
         """Fill in the status of `body`, which is valid. Raises StatusError."""
         raise NotImplementedError
 

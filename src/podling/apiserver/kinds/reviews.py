@@ -21,7 +21,7 @@ from typing import Any, Generic, TypeVar
 from msgspec import structs
 
 from podling.apiserver.authz.authorizers import Decision, Opinion
-from podling.apiserver.authz.reviewer import Judges
+from podling.apiserver.authz.reviewer import AccessReviewer
 from podling.apiserver.kinds.kind import Kind
 from podling.apiserver.request.request import RequestInfo, User
 from podling.apiserver.rules.field import all_invalid, invalid, required
@@ -64,7 +64,7 @@ class Review(Kind[T], Generic[T]):
         """Reviews are not shown in tables."""
         return []
 
-    def answer(self, obj: T, asker: User, judges: Judges, now: datetime) -> None:
+    def answer(self, obj: T, asker: User, reviewer: AccessReviewer, now: datetime) -> None:
         """Fill in the status of `obj`, which is valid. Raises StatusError."""
         raise NotImplementedError
 
@@ -84,8 +84,8 @@ class SubjectAccessReviews(Review[SubjectAccessReview]):
     def validate(self, obj: SubjectAccessReview) -> list[Cause]:
         return [*_validate_attributes(obj.spec), *_validate_subject(obj.spec), *_validate_empty(obj.metadata)]
 
-    def answer(self, obj: SubjectAccessReview, asker: User, judges: Judges, now: datetime) -> None:
-        obj.status = _status(judges.may(_subject(obj.spec), _info(obj.spec)))
+    def answer(self, obj: SubjectAccessReview, asker: User, reviewer: AccessReviewer, now: datetime) -> None:
+        obj.status = _status(reviewer.may(_subject(obj.spec), _info(obj.spec)))
 
 
 class LocalSubjectAccessReviews(Review[LocalSubjectAccessReview]):
@@ -94,8 +94,10 @@ class LocalSubjectAccessReviews(Review[LocalSubjectAccessReview]):
     def validate(self, obj: LocalSubjectAccessReview) -> list[Cause]:
         return [*_validate_attributes(obj.spec), *_validate_subject(obj.spec), *_validate_local(obj)]
 
-    def answer(self, obj: LocalSubjectAccessReview, asker: User, judges: Judges, now: datetime) -> None:
-        obj.status = _status(judges.may(_subject(obj.spec), _info(obj.spec)))
+    def answer(
+        self, obj: LocalSubjectAccessReview, asker: User, reviewer: AccessReviewer, now: datetime
+    ) -> None:
+        obj.status = _status(reviewer.may(_subject(obj.spec), _info(obj.spec)))
 
 
 class SelfSubjectAccessReviews(Review[SelfSubjectAccessReview]):
@@ -104,8 +106,10 @@ class SelfSubjectAccessReviews(Review[SelfSubjectAccessReview]):
     def validate(self, obj: SelfSubjectAccessReview) -> list[Cause]:
         return [*_validate_attributes(obj.spec), *_validate_empty(obj.metadata)]
 
-    def answer(self, obj: SelfSubjectAccessReview, asker: User, judges: Judges, now: datetime) -> None:
-        obj.status = _status(judges.may(asker, _info(obj.spec)))
+    def answer(
+        self, obj: SelfSubjectAccessReview, asker: User, reviewer: AccessReviewer, now: datetime
+    ) -> None:
+        obj.status = _status(reviewer.may(asker, _info(obj.spec)))
 
 
 def _status(opinion: Opinion) -> SubjectAccessReviewStatus:
@@ -209,7 +213,7 @@ def _validate_local(obj: LocalSubjectAccessReview) -> Iterator[Cause]:
 class SelfSubjectReviews(Review[SelfSubjectReview]):
     resource = resource_of(SelfSubjectReview)
 
-    def answer(self, obj: SelfSubjectReview, asker: User, judges: Judges, now: datetime) -> None:
+    def answer(self, obj: SelfSubjectReview, asker: User, reviewer: AccessReviewer, now: datetime) -> None:
         """Of the question nothing comes back."""
         obj.metadata = ObjectMeta(creation_timestamp=rfc3339(now))
         obj.status = SelfSubjectReviewStatus(user_info=info_of(asker))
@@ -235,23 +239,25 @@ UNKNOWN = SubjectRulesReviewStatus(incomplete=True, evaluation_error="no authori
 class SelfSubjectRulesReviews(Review[SelfSubjectRulesReview]):
     resource = resource_of(SelfSubjectRulesReview)
 
-    def answer(self, obj: SelfSubjectRulesReview, asker: User, judges: Judges, now: datetime) -> None:
+    def answer(
+        self, obj: SelfSubjectRulesReview, asker: User, reviewer: AccessReviewer, now: datetime
+    ) -> None:
         """Raises StatusError 400 when no namespace is named."""
         if not obj.spec.namespace:
             raise bad_request("no namespace on request")
         anything = RequestInfo(ANY, "", True, ANY, ANY, obj.spec.namespace, ANY)
-        allowed = judges.may(asker, anything).decision is Decision.ALLOW
+        allowed = reviewer.may(asker, anything).decision is Decision.ALLOW
         obj.status = ANYTHING if allowed else UNKNOWN
 
 
 class TokenReviews(Review[TokenReview]):
     resource = resource_of(TokenReview)
 
-    def answer(self, obj: TokenReview, asker: User, judges: Judges, now: datetime) -> None:
+    def answer(self, obj: TokenReview, asker: User, reviewer: AccessReviewer, now: datetime) -> None:
         """Raises StatusError 400 when there is nothing to look at."""
         if not obj.spec.token:
             raise bad_request("token is required for TokenReview in authentication")
-        owner = judges.owner_of(obj.spec.token, obj.spec.audiences)
+        owner = reviewer.owner_of(obj.spec.token, obj.spec.audiences)
         if owner is None:
             obj.status = TokenReviewStatus(error="invalid bearer token")
         else:

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from podling.apiserver.authn.tokens import Binding, Grant, Named, ServiceAccountTokens
-from podling.apiserver.authz.reviewer import Judges
+from podling.apiserver.authz.reviewer import AccessReviewer
 from podling.apiserver.kinds.columns import AGE, NAME, age
 from podling.apiserver.kinds.kind import Answer, Column, Kind
 from podling.apiserver.rules import metadata
@@ -55,8 +55,8 @@ class TokenRequests(Answer[ServiceAccount]):
             return [invalid(path, seconds, "may not specify a duration larger than 2^32 seconds")]
         return []
 
-    def answer(self, obj: ServiceAccount, body: Any, judges: Judges, now: datetime) -> None:
-        tokens, spec = judges.tokens, body.spec
+    def answer(self, obj: ServiceAccount, body: Any, reviewer: AccessReviewer, now: datetime) -> None:
+        tokens, spec = reviewer.tokens, body.spec
         spec.audiences = spec.audiences or list(tokens.audiences)
         if spec.expiration_seconds is None:
             spec.expiration_seconds = DEFAULT_SECONDS

@@ -1,7 +1,7 @@
-"""Long work, done aside: what would hold the loop for more than a few milliseconds runs in a thread.
+"""Runs CPU-bound work of a request in a thread when its input is large, so that it does not block the loop.
 
-Such work is pure: nobody waits for it when its request is cancelled, and once begun it goes on to its end all
-the same.
+The work must be pure: a thread cannot be cancelled, so work that has begun runs to its end even if its request
+is cancelled.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 SHORT = 64 * 1024
-"""Bytes that are read, checked and written within 20 ms, whatever they say."""
+"""Bytes of input; decoding, validating and encoding so many takes at most 20 ms, whatever their content."""
 
 _thread = ThreadPoolExecutor(1, "aside")
 # One, for all requests: threads share Python's lock, so more of them finish nothing earlier. But each that
@@ -24,7 +24,7 @@ _thread = ThreadPoolExecutor(1, "aside")
 
 
 async def aside(size: int, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-    """What `work`, on `size` bytes, returns; at once when these are few: a thread takes 0.1 ms to ask."""
+    """The result of `work`, in a thread if its input has more than SHORT bytes; a thread costs 0.1 ms."""
     if size <= SHORT:
         return work(*args, **kwargs)
     return await asyncio.get_running_loop().run_in_executor(_thread, partial(work, *args, **kwargs))

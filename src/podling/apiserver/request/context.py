@@ -1,4 +1,4 @@
-"""What the steps of the pipeline learn of one request and hand on to the verb, to audit and to metrics."""
+"""What the steps of the pipeline learn about a request, and pass to the verb, to audit and to metrics."""
 
 from __future__ import annotations
 
@@ -20,7 +20,11 @@ AS_IT_IS = Wanted()
 
 
 class Impersonation(NamedTuple):
-    """`constraint` is the verb that allowed it; empty of the old way, which constrains nothing."""
+    """`impersonator` acts as `user` (Kubernetes' constrained impersonation, KEP-5284).
+
+    `constraint` is the verb that allowed it, such as `impersonate:user-info`. It is empty if the plain verb
+    `impersonate` allowed it, which constrains nothing.
+    """
 
     user: User
     impersonator: User
@@ -28,7 +32,7 @@ class Impersonation(NamedTuple):
 
 
 class RequestContext(msgspec.Struct):
-    """What is not yet known, or never will be since the request is refused before, stays at its default."""
+    """A field keeps its default until its step has run; if an earlier step refuses the request, for good."""
 
     request: Request
     audit_id: str
@@ -36,23 +40,23 @@ class RequestContext(msgspec.Struct):
     query: Query = {}
     info: RequestInfo = UNREAD
     user: User = ANONYMOUS
-    """Whose rights count."""
+    """The user to authorize: the impersonated user if there is one."""
     impersonation: Impersonation | None = None
-    """Of a user who is somebody else's doing."""
+    """None if the user acts in their own name."""
     wanted: Wanted = AS_IT_IS
     warnings: list[str] = []
     began: float = 0.0
-    """When it arrived, by the clock that metrics measure durations with."""
+    """When the request arrived, in seconds of `time.perf_counter`; set by the metrics."""
 
 
 class PathHandler(Protocol):
-    """Serves paths that are no resources, such as discovery."""
+    """Serves paths that are not resources, such as discovery."""
 
     @property
     def paths(self) -> Collection[str]:
-        """Where it answers, for the index."""
+        """The paths it serves, for the index at `/`."""
         ...
 
     async def serve(self, context: RequestContext) -> Response | None:
-        """None when the path is not one of its own."""
+        """None if it does not serve the path of the request."""
         ...

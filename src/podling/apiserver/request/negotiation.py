@@ -1,9 +1,8 @@
-"""Which format a client sends and which it wants, from `Content-Type` and `Accept`.
+"""Content negotiation: the format of a body, from `Content-Type`, and of its answer, from `Accept`.
 
-Answers are JSON or YAML; bodies may be protobuf, too, which Go clients send to kinds they know. A clause may
-also ask for another shape of the same answer, as kubectl does for its columns:
-`application/json;as=Table;v=v1;g=meta.k8s.io`. Clients send the same few headers again and again, so the
-answers are remembered.
+Answers are JSON or YAML. Bodies may also be protobuf, which Go clients send for built-in kinds. A clause of
+`Accept` may ask for another representation of the answer, as kubectl does for its tables:
+`application/json;as=Table;v=v1;g=meta.k8s.io`. Results are cached, since clients repeat the same few headers.
 """
 
 from __future__ import annotations
@@ -23,7 +22,8 @@ META = "meta.k8s.io"
 
 
 class Wanted(NamedTuple):
-    """What to answer with: a media type, and the kind to show the answer as (none: as it is)."""
+    """The media type of the answer, and the kind to show it as, such as Table; empty for the object
+    itself."""
 
     media_type: str = JSON
     kind: str = ""
@@ -43,8 +43,10 @@ METADATA_SHAPES = frozenset(shape for shape in OBJECT_SHAPES if shape[0] != "Tab
 
 @remembered(1024)
 def negotiate(accept: str, shapes: frozenset[tuple[str, str, str]] = frozenset()) -> Wanted:
-    """The first clause of `accept` that can be served, highest quality first; `shapes` are the (kind, group,
-    version) the endpoint can show its answer as. Raises StatusError 406."""
+    """The first clause of `accept` that can be served, in descending order of quality (`q`).
+
+    `shapes`: the (kind, group, version) that the endpoint can show its answer as. Raises StatusError 406.
+    """
     if not accept:
         return Wanted()
     for media_range, parameters in _clauses(accept):
@@ -57,7 +59,7 @@ def negotiate(accept: str, shapes: frozenset[tuple[str, str, str]] = frozenset()
 
 @remembered(256)
 def body_format(content_type: str) -> str:
-    """One of READ; a body without a type is JSON. Raises StatusError 415."""
+    """One of READ; JSON if there is no `Content-Type`. Raises StatusError 415."""
     media_type = content_type.partition(";")[0].strip().lower() or JSON
     if media_type not in READ:
         raise unsupported_media_type(READ)

@@ -1,4 +1,4 @@
-"""How the rooms of the API server look up objects that are stored, without knowing the store."""
+"""How layers below the store look up stored objects: a protocol that the store implements."""
 
 from __future__ import annotations
 
@@ -10,6 +10,6 @@ T = TypeVar("T", bound=KubeObject)
 
 
 class Find(Protocol):
-    """Looks an object up as it stands."""
+    """Looks up the current state of an object; None if there is none."""
 
     def __call__(self, type: type[T], namespace: str, name: str) -> T | None: ...

@@ -1,10 +1,8 @@
-"""What arrives: a request without its socket, who sent it, and what its path and verb ask for.
+"""A request without its socket, the user who sent it, and what its path and verb ask for.
 
-`request_info` reads a path as Kubernetes' RequestInfoFactory does: decoded first and divided then, so that
-`a%2Fb` is two parts. Authorization, routing, audit, metrics and proxies look at its answer and never at the
-path again. Those with a name ask for the same paths again and again, so they are remembered; of what a
-stranger asks nothing is, and only its beginning is read. Pure: the server's HTTP library appears in `http.py`
-and `arrival.py` only.
+`request_info` reads a path as Kubernetes' RequestInfoFactory does. Authorization, routing, audit, metrics and
+proxies use its result and do not read the path again. Everything here is pure and free of the HTTP library,
+which only `http/`, `connect/` and upgrades use.
 """
 
 from __future__ import annotations
@@ -31,14 +29,14 @@ RESOURCE_VERBS = {
 VERBS_IN_PATH = frozenset({"proxy", "watch"})
 NAMESPACE_SUBRESOURCES = frozenset({"status", "finalize"})
 LONGEST_OF_A_STRANGER = 1024
-"""What is read of the path, and of the query, of a request that nobody vouches for: no path that is open to
-everyone comes near it."""
+"""Characters read of the path, and of the query, of an anonymous request. No path that is open to everyone is
+as long."""
 MOST_PARAMETERS = 10_000
-"""In one query."""
+"""Parameters in one query."""
 
 
 class User(NamedTuple):
-    """Who a request is from, as authentication found."""
+    """The user a request is from, as authentication found it (`userInfo` of authentication.k8s.io)."""
 
     name: str
     groups: tuple[str, ...] = ()
@@ -51,28 +49,29 @@ Subject = tuple[tuple[tuple[str, str], ...], ...]
 
 
 class Request(msgspec.Struct):
-    """One request. `path` is still percent-encoded; `headers` is looked up by names such as `Content-Type`.
-
-    `read` gives the body of a request from a socket, which is left there until somebody wants it; it raises
-    StatusError. Requests from inside the process bring theirs as `body`.
-    `user` is set only by callers inside the process, who need no authentication; `certificate` is the subject
-    of the TLS client certificate when one was presented and verified.
-    """
+    """One request, from a socket or from a client in the same process."""
 
     method: str
     path: str
+    """Still percent-encoded."""
     query: str = ""
     headers: Mapping[str, str] = {}
+    """Looked up by canonical names, such as `Content-Type`."""
     body: bytes = b""
+    """Empty until `read` was called, if the request has a `read`."""
     user: User | None = None
+    """Set only by clients in the same process, who need no authentication."""
     certificate: Subject | None = None
+    """The subject of the TLS client certificate, if one was presented and verified."""
     remote: str = ""
+    """The IP address of the client; empty for a client in the same process."""
     read: Callable[[], Awaitable[bytes]] | None = None
-    """The address it came from; none from inside the process."""
+    """Reads the body from the socket, where it stays until the request is authorized. Raises StatusError."""
 
 
 class RequestInfo(NamedTuple):
-    """What is asked for. A non-resource request has only `verb` (the method in lower case) and `path`."""
+    """Kubernetes' RequestInfo. A non-resource request has only `verb` (the method in lower case)
+    and `path`."""
 
     verb: str
     path: str
@@ -84,11 +83,11 @@ class RequestInfo(NamedTuple):
     subresource: str = ""
     name: str = ""
     rest: tuple[str, ...] = ()
-    """What follows the subresource."""
+    """The parts of the path that follow the subresource."""
 
 
 def parse_query(query: str) -> Query:
-    """Raises StatusError 400 for more parameters than anybody means."""
+    """Raises StatusError 400 for more than MOST_PARAMETERS."""
     try:
         return parse_qs(query, keep_blank_values=True, max_num_fields=MOST_PARAMETERS) if query else {}
     except ValueError as error:
@@ -100,22 +99,24 @@ def flag(query: Query, name: str) -> bool:
 
 
 def is_true(value: str) -> bool:
-    """A boolean parameter: being there means true, unless it says otherwise."""
+    """A boolean query parameter, as Kubernetes reads it: true unless its value is `0` or `false`."""
     return value.lower() not in ("0", "false")
 
 
 def decoded(path: str) -> bytes:
-    """As Go has a URL's path: every escape undone."""
+    """With every percent escape decoded, like Go's `URL.Path`."""
     return unquote_to_bytes(path)
 
 
 def request_info(method: str, path: str, query: Query) -> RequestInfo:
-    """Raises StatusError 400 for a path that names a verb without a resource."""
+    """What a request asks for. Raises StatusError 400 for a path such as `/api/v1/watch`, without a
+    resource."""
     return path_info(path, method, flag(query, "watch"))
 
 
 def path_info(path: str, method: str, watch: bool) -> RequestInfo:
-    """`request_info` of a query that asks to `watch` or does not."""
+    """`request_info` with the `watch` parameter of the query taken out, so that results can be cached."""
+    # Decoded before it is split, as in Kubernetes: `a%2Fb` is two parts.
     path = decoded(path).decode(errors="replace")
     parts = path.strip("/").split("/")
     if len(parts) < 3 or parts[0] not in ("api", "apis"):
@@ -134,19 +135,20 @@ def path_info(path: str, method: str, watch: bool) -> RequestInfo:
     namespace, rest = _namespace(rest)
     resource, name = rest[0], rest[1] if len(rest) > 1 else ""
     subresource = rest[2] if len(rest) > 2 and verb != "proxy" else ""
-    # Kept without a subresource, too: `pods/a//log` is no pod.
+    # Kept even if the subresource is empty: `pods/a//log` must not be taken for the pod.
     below = tuple(rest[3:])
     if not name:
         verb = _collection_verb(verb, watch)
     return RequestInfo(verb, path, True, group, version, namespace, resource, subresource, name, below)
 
 
+# For authenticated users only: they repeat the same paths, while strangers could fill the caches.
 recall_query = remembered(4096)(parse_query)
 recall_path = remembered(4096)(path_info)
 
 
 def _namespace(parts: list[str]) -> tuple[str, list[str]]:
-    """The namespace, and those parts that name a resource: a namespace itself, or something within it."""
+    """The namespace, and the parts that name the resource: the namespace itself, or a resource within it."""
     if parts[0] != "namespaces" or len(parts) == 1:
         return "", parts
     if len(parts) > 2 and parts[2] not in NAMESPACE_SUBRESOURCES:

@@ -1,6 +1,6 @@
-"""What is answered: bytes, a stream of bytes, or the connection itself handed on.
+"""An answer: bytes, a stream of bytes, or a function that takes over the connection.
 
-The one place where an error becomes an answer: a meta/v1 Status with the error's code.
+`failure` is the one place where an error becomes an answer, a meta/v1 Status with the error's code.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ TEXT = "text/plain; charset=utf-8"
 
 
 class Upgrade(Protocol):
-    """An answer that takes the connection over, such as exec. `run` returns when it is done with it."""
+    """An answer that takes over the connection, such as exec. `run` returns once it is done with it."""
 
     async def run(self, request: web.BaseRequest) -> web.StreamResponse: ...
 
@@ -31,7 +31,7 @@ Body = bytes | AsyncGenerator[bytes, None] | Upgrade
 
 
 class Response(msgspec.Struct):
-    """One answer. A generator's pieces are sent as they come; it is closed when the client goes away."""
+    """One answer. A generator's pieces are sent as they come; it is closed if the client disconnects."""
 
     status: int
     body: Body = b""
@@ -40,13 +40,14 @@ class Response(msgspec.Struct):
 
 
 Handle = Callable[[Request], Awaitable[Response]]
-"""The whole API server, to whoever brings it requests."""
+"""The API server as a function, for whatever delivers requests to it."""
 
 
 _encode = msgspec.json.Encoder().encode
 
 
 def failure(error: StatusError) -> Response:
+    """The Status of `error` as an answer, with the `Retry-After` or `Allow` header that it calls for."""
     response = Response(error.code, _encode(error.status()))
     if error.retry_after_seconds:
         response.headers["Retry-After"] = str(error.retry_after_seconds)
@@ -56,7 +57,7 @@ def failure(error: StatusError) -> Response:
 
 
 class MethodNotSupported(GenericError):
-    """405: the path exists, but not for this method. `allowed` is the header that says which it has."""
+    """405: the path exists, but not for this method. `allowed` is the value of the `Allow` header."""
 
     def __init__(self, methods: Iterable[str]) -> None:
         super().__init__(
@@ -66,5 +67,5 @@ class MethodNotSupported(GenericError):
 
 
 def no_such_page() -> Response:
-    """404 for a path that no part of the API is at: in plain text, for who asks may be no API client."""
+    """404 in plain text for a path that the API does not have, as in Kubernetes."""
     return Response(404, b"404 page not found\n", TEXT, {"X-Content-Type-Options": "nosniff"})

@@ -14,7 +14,7 @@ from typing import Any, cast
 
 import msgspec
 
-from podling.apiserver.connect.http import asked_of
+from podling.apiserver.connect.http import parse_proxy_name
 from podling.apiserver.kinds.kind import Connect, Part
 from podling.apiserver.kinds.pods.ephemeral import is_free, take_name
 from podling.apiserver.request.context import RequestContext
@@ -140,7 +140,7 @@ def _first(query: Query, name: str) -> str:
 async def connect(context: RequestContext, scope: Scope) -> Response:
     subresource, name = cast(Connect, scope.subresource), context.info.name
     if subresource.has_path:
-        name = asked_of(name, scope.resource.plural.removesuffix("s")).name
+        name = parse_proxy_name(name, scope.resource.plural.removesuffix("s")).name
     obj = scope.store.find(scope.namespace(context), name).object
     await scope.admission(context, "CONNECT").admit(obj, None)
     rules = subresource.container_rules

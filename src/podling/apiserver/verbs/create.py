@@ -45,7 +45,7 @@ async def answer(context: RequestContext, scope: Scope) -> Response:
         group = body.API_VERSION.rpartition("/")[0]
         raise invalid(body.KIND, "", faults, group)
     await scope.admission(context, "CREATE", dry_run=dry_run).admit(body, None)
-    subresource.answer(obj, body, scope.judges, context.now)
+    subresource.answer(obj, body, scope.reviewer, context.now)
     return show_answer(context, body)
 
 
@@ -86,7 +86,7 @@ async def review(context: RequestContext, scope: Scope) -> Response:
         raise invalid(resource.kind, obj.metadata.name, faults, resource.group)
     # Who manages which field is the server's to say, and it manages nothing of a question.
     obj.metadata.managed_fields = []
-    kind.answer(obj, context.user, scope.judges, context.now)
+    kind.answer(obj, context.user, scope.reviewer, context.now)
     return show_answer(context, obj)
 
 

@@ -9,7 +9,7 @@ import msgspec
 
 from podling.apiserver.admission.chain import Attributes, Chain, Operation
 from podling.apiserver.authz.authorizers import Decision, refusal
-from podling.apiserver.authz.reviewer import Judges
+from podling.apiserver.authz.reviewer import AccessReviewer
 from podling.apiserver.kinds.kind import Part, Subresource
 from podling.apiserver.request.context import RequestContext
 from podling.apiserver.request.request import User
@@ -27,7 +27,7 @@ class Scope(msgspec.Struct, frozen=True):
     tables: Tables
     chain: Chain
     connector: Connector
-    judges: Judges
+    reviewer: AccessReviewer
     subresource: Subresource | None = None
 
     @property
@@ -48,7 +48,7 @@ class Scope(msgspec.Struct, frozen=True):
         StatusError 403.
         """
         asked = context.info._replace(verb="create")
-        opinion = self.judges.may(context.user, asked)
+        opinion = self.reviewer.may(context.user, asked)
         if opinion.decision is not Decision.ALLOW:
             raise refusal(context.user, asked, opinion.reason)
 
@@ -56,12 +56,14 @@ class Scope(msgspec.Struct, frozen=True):
         """None of what a subresource was written with: its writers did not choose the rest."""
         return [] if self.part is not None else self.store.kind.update_warnings(obj)
 
-    def admission(self, context: RequestContext, operation: Operation, *, dry_run: bool = False) -> Asked:
+    def admission(
+        self, context: RequestContext, operation: Operation, *, dry_run: bool = False
+    ) -> RequestAdmission:
         """Admission of what `context` asks for, to be asked about each object it changes."""
-        return Asked(self, context.user, operation, dry_run)
+        return RequestAdmission(self, context.user, operation, dry_run)
 
 
-class Asked(msgspec.Struct, frozen=True):
+class RequestAdmission(msgspec.Struct, frozen=True):
     """The admission chain, asked on behalf of one request."""
 
     scope: Scope

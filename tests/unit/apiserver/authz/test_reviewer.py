@@ -7,7 +7,7 @@ from typing import Any
 from podling.apiserver.authn.authenticators import CertificateAuthenticator
 from podling.apiserver.authn.tokens import ISSUER, Owner, ServiceAccountTokens, SigningKey
 from podling.apiserver.authz.authorizers import ALLOW, Decision, Opinion
-from podling.apiserver.authz.reviewer import Judges
+from podling.apiserver.authz.reviewer import AccessReviewer
 from podling.apiserver.request.request import Request, RequestInfo, User
 from podling.model.errors import unauthorized
 from podling.model.time import SystemClock
@@ -35,15 +35,15 @@ TOKENS = ServiceAccountTokens(SigningKey.made(), nothing, SystemClock())
 
 
 def test_whose_token() -> None:
-    judges = Judges((CertificateAuthenticator(), KnowsOneToken()), (), TOKENS)
-    assert judges.owner_of("good") == Owner(ANN, [ISSUER])
-    assert judges.owner_of("bad") is None
-    assert judges.owner_of("good", ["elsewhere"]) is None
-    assert Judges((), (), TOKENS).owner_of("good") is None
+    reviewer = AccessReviewer((CertificateAuthenticator(), KnowsOneToken()), (), TOKENS)
+    assert reviewer.owner_of("good") == Owner(ANN, [ISSUER])
+    assert reviewer.owner_of("bad") is None
+    assert reviewer.owner_of("good", ["elsewhere"]) is None
+    assert AccessReviewer((), (), TOKENS).owner_of("good") is None
 
 
 def test_who_may() -> None:
-    judges = Judges((), (OnlyAnn(),), TOKENS)
+    reviewer = AccessReviewer((), (OnlyAnn(),), TOKENS)
     asked = RequestInfo("get", "/x")
-    assert judges.may(ANN, asked) == ALLOW
-    assert judges.may(User("bob"), asked) == Opinion(Decision.DENY, "not ann")
+    assert reviewer.may(ANN, asked) == ALLOW
+    assert reviewer.may(User("bob"), asked) == Opinion(Decision.DENY, "not ann")

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from podling.apiserver.connect.http import (
-    Asked,
+    ProxyName,
     Target,
-    asked_of,
     node_target,
+    parse_proxy_name,
     path_below,
     pod_target,
     service_target,
@@ -34,22 +34,22 @@ from podling.model.types.service import (
 @pytest.mark.parametrize(
     ("name", "asked"),
     [
-        ("web", Asked("", "web", "")),
-        ("web:80", Asked("", "web", "80")),
-        ("web:http", Asked("", "web", "http")),
-        ("https:web:8443", Asked("https", "web", "8443")),
-        ("https:web:", Asked("https", "web", "")),
-        (":web:80", Asked("", "web", "80")),
+        ("web", ProxyName("", "web", "")),
+        ("web:80", ProxyName("", "web", "80")),
+        ("web:http", ProxyName("", "web", "http")),
+        ("https:web:8443", ProxyName("https", "web", "8443")),
+        ("https:web:", ProxyName("https", "web", "")),
+        (":web:80", ProxyName("", "web", "80")),
     ],
 )
-def test_a_name_is_taken_apart(name: str, asked: Asked) -> None:
-    assert asked_of(name, "service") == asked
+def test_a_name_is_taken_apart(name: str, asked: ProxyName) -> None:
+    assert parse_proxy_name(name, "service") == asked
 
 
 @pytest.mark.parametrize("name", ["", ":80", "ftp:web:21", "a:b:c:d", "https::80"])
 def test_a_name_that_is_none(name: str) -> None:
     with pytest.raises(StatusError, match=f'invalid pod request "{name}"'):
-        asked_of(name, "pod")
+        parse_proxy_name(name, "pod")
 
 
 @pytest.mark.parametrize(
@@ -89,7 +89,7 @@ def node(address: str = "10.0.0.1") -> Node:
     ],
 )
 def test_a_node(name: str, target: Target) -> None:
-    assert node_target(asked_of(name, "node"), node()) == target
+    assert node_target(parse_proxy_name(name, "node"), node()) == target
 
 
 def pod(*ports: int, address: str = "10.88.0.5") -> Pod:
@@ -108,19 +108,19 @@ def pod(*ports: int, address: str = "10.88.0.5") -> Pod:
     ],
 )
 def test_a_pod(name: str, ports: tuple[int, ...], target: Target) -> None:
-    assert pod_target(asked_of(name, "pod"), pod(*ports)) == target
+    assert pod_target(parse_proxy_name(name, "pod"), pod(*ports)) == target
 
 
 @pytest.mark.parametrize("address", ["", "127.0.0.1", "169.254.169.254", "::1", "0.0.0.0"])
 def test_what_is_not_a_pods_own_address_is_not_asked(address: str) -> None:
     with pytest.raises(StatusError, match="address not allowed"):
-        pod_target(asked_of("p", "pod"), pod(80, address=address))
+        pod_target(parse_proxy_name("p", "pod"), pod(80, address=address))
 
 
 @pytest.mark.parametrize("port", ["0", "70000", "http"])
 def test_a_pods_port_is_a_number(port: str) -> None:
     with pytest.raises(StatusError, match="invalid port"):
-        pod_target(asked_of(f"p:{port}", "pod"), pod(80))
+        pod_target(parse_proxy_name(f"p:{port}", "pod"), pod(80))
 
 
 WEB = Service(
@@ -151,7 +151,7 @@ ONE = Endpoints(subsets=[EndpointSubset(addresses=ADDRESS, ports=[EndpointPort(n
     ],
 )
 def test_a_service_is_one_of_its_ready_endpoints(name: str, endpoints: Endpoints, target: Target) -> None:
-    assert service_target(asked_of(name, "service"), WEB, endpoints) == target
+    assert service_target(parse_proxy_name(name, "service"), WEB, endpoints) == target
 
 
 @pytest.mark.parametrize(
@@ -164,5 +164,5 @@ def test_a_service_is_one_of_its_ready_endpoints(name: str, endpoints: Endpoints
 )
 def test_a_service_that_has_none(name: str, endpoints: Endpoints, message: str) -> None:
     with pytest.raises(StatusError, match=message) as error:
-        service_target(asked_of(name, "service"), WEB, endpoints)
+        service_target(parse_proxy_name(name, "service"), WEB, endpoints)
     assert error.value.code == 503

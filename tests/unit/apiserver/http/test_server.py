@@ -24,8 +24,8 @@ from podling.apiserver.http.server import (
     _Whole,
     head_of,
     listening,
-    rest_after,
     tls_context,
+    write_delay,
 )
 from podling.apiserver.request.request import Request
 from podling.apiserver.request.response import Response
@@ -339,7 +339,7 @@ async def test_a_stream_is_sent_as_it_comes_and_ends_with_the_server(session: ai
     ],
 )
 def test_many_streams_rest_between_small_pieces(streams: int, size: int, seconds: float) -> None:
-    assert rest_after(bytes(size), streams) == pytest.approx(seconds)
+    assert write_delay(bytes(size), streams) == pytest.approx(seconds)
 
 
 async def test_what_comes_while_a_stream_rests_is_sent_in_order(session: aiohttp.ClientSession) -> None:
