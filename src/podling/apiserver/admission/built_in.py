@@ -1,4 +1,4 @@
-"""The plugins that are always on, in the order in which Kubernetes asks them."""
+"""The admission plugins, which are always on, in Kubernetes' order."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""The promise of admission: who asks for which change, and plugins that may alter or refuse it, in order."""
+"""What an admission plugin is, what it is told about a write, and the chain that asks all plugins
+in order.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,7 @@ Operation = Literal["CREATE", "UPDATE", "DELETE", "CONNECT"]
 
 
 class Attributes(msgspec.Struct, frozen=True):
-    """What is asked for. `subresource` is empty for the object itself."""
+    """The write to admit. `subresource` is empty for the object itself."""
 
     operation: Operation
     resource: Resource
@@ -29,14 +31,14 @@ class Attributes(msgspec.Struct, frozen=True):
     dry_run: bool = False
 
     def is_for(self, plural: str, *operations: Operation) -> bool:
-        """Whether it is one of `operations` on a core resource itself, not on a subresource."""
+        """Whether it is one of `operations` on the core/v1 resource itself, not on a subresource."""
         resource = self.resource
         return (resource.group, resource.plural, self.subresource) == ("", plural, "") and (
             self.operation in operations
         )
 
     def is_about(self, group: str, plural: str) -> bool:
-        """Whether it is a resource itself, not a subresource."""
+        """Whether it is about a resource itself, not a subresource."""
         return (self.resource.group, self.resource.plural, self.subresource) == (group, plural, "")
 
     def forbidden(self, why: str) -> StatusError:
@@ -44,30 +46,32 @@ class Attributes(msgspec.Struct, frozen=True):
 
 
 class Plugin(Protocol):
-    """`new` is None for a deletion, `old` for a creation. May change `new`; raises StatusError to refuse."""
+    """One plugin. `new` is None for a deletion, `old` for a creation. May change `new`; raises StatusError to
+    refuse."""
 
     async def admit(self, attributes: Attributes, new: Any, old: Any) -> None: ...
 
 
 class Objects(Protocol):
-    """All objects as they stand. They are read only."""
+    """The stored objects, for plugins. They must not be changed in place."""
 
     def find(self, type: type[T], namespace: str, name: str) -> T | None: ...
 
     def all(self, type: type[T], namespace: str = "") -> Iterable[T]:
-        """Those of one namespace, or of all."""
+        """The objects of one namespace, or of all."""
         ...
 
     async def change(
         self, type: type[T], namespace: str, name: str, change: Callable[[T], None], *, dry_run: bool
     ) -> None:
-        """Let `change` alter a copy, and store it. Raises StatusError, also that which `change` raises."""
+        """Store the object as `change` alters a copy of it. Raises StatusError, also one that `change`
+        raises."""
         ...
 
 
 class Chain:
-    """All plugins, asked in order: those that may change an object, and once that has been found valid those
-    that only say no, and those that take from what is limited."""
+    """All plugins: those that may change an object, asked before it is validated, and then those that only
+    refuse or that charge limited resources, so that an invalid object is never charged."""
 
     def __init__(self, changing: Sequence[Plugin], taking: Sequence[Plugin] = ()) -> None:
         self._changing = changing

@@ -1,7 +1,7 @@
-"""Evictions keep to the disruption budgets: each takes one of the disruptions its pod's budget allows.
+"""Evictions: each takes one of the disruptions that the PodDisruptionBudget of its pod still allows.
 
-The taking is a write of the budget's status, so two evictions never share one disruption; the disruption
-controller gives it back when the pod is gone, or has not gone in time.
+It is taken by a write of the budget's status, so two evictions cannot take the same one. The disruption
+controller gives it back once the pod is gone, or has not gone in time.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class DisruptionBudgets:
         )
 
     def _budget(self, pod: Pod) -> PodDisruptionBudget | None:
-        """Raises StatusError 500 for a pod of two budgets, as Kubernetes does."""
+        """The budget that selects the pod. Raises StatusError 500 if there are two, as in Kubernetes."""
         found = [
             budget
             for budget in self._objects.all(PodDisruptionBudget, pod.metadata.namespace)
@@ -61,12 +61,14 @@ class DisruptionBudgets:
 
 
 def _is_free_to_go(pod: Pod) -> bool:
-    """A pod that serves nobody is evicted whatever the budget."""
+    """Whether the pod is evicted without asking a budget: it is pending, has ended, or is being deleted
+    already."""
     return bool(pod.metadata.deletion_timestamp) or is_terminal(pod) or pod.status.phase == "Pending"
 
 
 def _unhealthy_may_go(budget: PodDisruptionBudget, pod: Pod) -> bool:
-    """Whether a pod that is not ready may go without being counted."""
+    """Whether a pod that is not ready may be evicted without taking a disruption
+    (`unhealthyPodEvictionPolicy`)."""
     if is_condition_true(pod.status.conditions, "Ready"):
         return False
     if budget.spec.unhealthy_pod_eviction_policy == "AlwaysAllow":

@@ -1,10 +1,9 @@
-"""LimitRanger: containers get the limits and requests of the namespace, and none may go past its bounds.
+"""LimitRanger, which gives containers the default limits and requests of the namespace and keeps them within
+its bounds, and ResourceQuota, which refuses objects that would exceed what is left of a namespace's quota.
 
-ResourceQuota: nothing is created that would use more of a namespace's quota than is left.
-
-What an object uses is written into the quota's status before the object is stored, so that objects created at
-once never pass together. The quota controller sets right what was written for an object that then was not
-stored.
+What an object uses is added to the quota's status before the object is stored, so that objects created at the
+same time cannot exceed it together. If the object is then not stored, the quota controller corrects the
+status.
 """
 
 from __future__ import annotations
@@ -59,7 +58,7 @@ class ResourceQuotas:
 
 
 def _refuse_if_unsaid(attributes: Attributes, quota: ResourceQuota, pod: Pod) -> None:
-    """Raises StatusError 403 for a pod that leaves open what the quota limits."""
+    """Raises StatusError 403 for a pod that does not set a request or limit that the quota counts."""
     missing = unsaid(pod, quota.status.hard)
     if missing:
         said = "; ".join(f"{resource} for: {','.join(names)}" for resource, names in missing.items())
@@ -67,7 +66,7 @@ def _refuse_if_unsaid(attributes: Attributes, quota: ResourceQuota, pod: Pod) ->
 
 
 def _more(now: Usage, before: Usage) -> Usage:
-    """What is used now and was not before."""
+    """What `new` uses more than `old`."""
     grown = {name: amount - before.get(name, ZERO) for name, amount in now.items()}
     return {name: amount for name, amount in grown.items() if amount > ZERO}
 
@@ -119,7 +118,7 @@ class LimitRanger:
 
 
 def _fill_in(pod: Pod, items: list[LimitRangeItem]) -> None:
-    """What containers leave open comes from the defaults; an annotation says what did."""
+    """Fill in unset requests and limits from the defaults, and record in an annotation which were."""
     requests: dict[str, Quantity] = {}
     limits: dict[str, Quantity] = {}
     for item in items:

@@ -1,4 +1,4 @@
-"""NamespaceLifecycle: nothing comes to be in a namespace that is not there, or that is going."""
+"""NamespaceLifecycle: no object is created in a namespace that does not exist or is terminating."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from podling.model.errors import Cause, StatusError, not_found
 from podling.model.types.core import Namespace
 
 KEPT = frozenset({"default", "kube-public", "kube-system"})
-"""Namespaces that cannot be deleted."""
+"""Namespaces that must not be deleted."""
 
 
 class NamespaceLifecycle:

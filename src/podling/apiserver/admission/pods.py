@@ -1,20 +1,10 @@
-"""DefaultTolerationSeconds: a pod stays five minutes on a node that is not ready or cannot be reached.
+"""The plugins that complete or refuse pods.
 
-NodeDeclaredFeatureValidator: a running pod is changed only in ways its node says it can follow.
-
-RuntimeClass: what a pod's runtime class costs and where it runs becomes part of the pod.
-
-Priority: a pod's number is that of its class, never one of its own choosing.
-
-A pod that names no class is of the default one, if there is one. The two system classes are known even before
-they are stored.
-
-The volume by which containers reach the API server: a token, the cluster's authority, the namespace.
-
-It is mounted where client libraries look, into every container that has nothing of its own there; it looks as
-Kubernetes' ServiceAccount admission makes it.
-
-ServiceAccount: every pod has an identity, one that exists, and is given its token where that is on.
+NodeDeclaredFeatureValidator lets a running pod change only in ways that its node declares to support.
+RuntimeClass copies overhead and scheduling of the pod's runtime class into the pod. Priority sets the number
+of the pod's priority class. ServiceAccount gives each pod an account, and its containers a volume with the
+account's token, the cluster's authority and the namespace. DefaultTolerationSeconds keeps a pod for five
+minutes on a node that is not ready or unreachable.
 """
 
 from __future__ import annotations
@@ -85,7 +75,7 @@ class RuntimeClasses:
             _set_scheduling(attributes, spec, of.scheduling)
 
     def _class(self, attributes: Attributes, name: str | None) -> RuntimeClass | None:
-        """Raises StatusError 403 when there is no class of that name."""
+        """The runtime class. Raises StatusError 403 if there is none of that name."""
         if not name:
             return None
         found = self._objects.find(RuntimeClass, "", name)
@@ -162,7 +152,8 @@ class Priority:
         spec.priority, spec.preemption_policy = priority, policy
 
     def _class(self, attributes: Attributes, name: str) -> PriorityClass | None:
-        """The named class, or the default one. Raises StatusError when there is no class of that name."""
+        """The named class, or the default one. The two system classes are known even before they are stored.
+        Raises StatusError 403 if there is no class of that name."""
         if not name:
             return self._default()
         found = self._objects.find(PriorityClass, "", name)
@@ -188,7 +179,7 @@ class Priority:
 
 
 def _keep(new: Pod, old: Pod) -> None:
-    """An update may leave out what admission added."""
+    """Put back what admission set on create, if an update leaves it out."""
     if new.spec.priority is None:
         new.spec.priority = old.spec.priority
     if new.spec.preemption_policy is None:
@@ -198,12 +189,12 @@ def _keep(new: Pod, old: Pod) -> None:
 PREFIX = "kube-api-access-"
 PLACE = "/var/run/secrets/kubernetes.io/serviceaccount"
 TOKEN_SECONDS = 3607
-"""An odd number, by which the API server tells tokens that were not asked for by hand."""
+"""As in Kubernetes, an odd number: it tells tokens of this volume from those that somebody asked for."""
 MODE = 0o644
 
 
 def is_wanted(spec: PodSpec, account: ServiceAccount) -> bool:
-    """What the pod says counts, then what its account says."""
+    """Whether to mount a token: `automountServiceAccountToken` of the pod, else of its account."""
     for said in (spec.automount_service_account_token, account.automount_service_account_token):
         if said is not None:
             return said
@@ -211,7 +202,7 @@ def is_wanted(spec: PodSpec, account: ServiceAccount) -> bool:
 
 
 def mount_token(spec: PodSpec) -> None:
-    """Give the volume to every container that has nothing mounted in its place."""
+    """Mount the volume in every container that has nothing mounted at that path."""
     without: list[Container] = [
         container
         for container in (*spec.init_containers, *spec.containers)
@@ -226,7 +217,7 @@ def mount_token(spec: PodSpec) -> None:
 
 
 def _volume(spec: PodSpec) -> Volume:
-    """The one that is there, else a new one."""
+    """The pod's token volume, or a new one."""
     for volume in spec.volumes:
         if volume.name.startswith(PREFIX):
             return volume
@@ -262,7 +253,7 @@ DEFAULT = "default"
 
 class ServiceAccountPlugin:
     def __init__(self, find: Find, *, mount_tokens: bool = False) -> None:
-        """`mount_tokens` wants kubelets that can make such a volume."""
+        """`mount_tokens`: only if kubelets can set up such a volume."""
         self._find = find
         self._mount_tokens = mount_tokens
 

@@ -1,9 +1,9 @@
-"""Gives services their address families, cluster addresses and ports of the nodes.
+"""Gives services their IP families, cluster IPs and node ports.
 
-What is taken is read from the services themselves, so nothing can be lost or leak. Between the choice and the
-moment the service is stored, a choice is only remembered here: the last ones given out are not given again.
-Addresses are chosen at random, as Kubernetes does, past those at the start that people choose themselves.
-A number of the nodes is one service's, whatever the protocol; within a service, protocols may share it.
+What is taken is read from the stored services, so nothing is lost or leaks. Between the choice and the moment
+when the service is stored, the choice is remembered here: the last ones given out are not given again. IPs
+are chosen at random, as in Kubernetes, above the lowest ones, which are left for people to choose. A node
+port belongs to one service, whatever the protocol; within a service, protocols may share it.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class ServiceAddresses:
         self._ports = _Given[int]("nodePort")
 
     async def admit(self, attributes: Attributes, new: Any, old: Any) -> None:
-        """Raises StatusError 422 for what cannot be given, 500 when there is nothing left to give."""
+        """Raises StatusError 422 for an address or port that cannot be given, 500 if none is left."""
         if not attributes.is_for("services", "CREATE", "UPDATE"):
             return
         if faults := settle_families(new.spec, None if old is None else old.spec):
@@ -57,7 +57,7 @@ class ServiceAddresses:
         self._give_health_port(new.spec, None if old is None else old.spec, taken)
 
     def _give_address(self, service: Service, others: Iterable[Service]) -> None:
-        """When the service begins to need one; from then on it is what it is."""
+        """Give cluster IPs to a service that now needs them; those it has do not change."""
         spec = service.spec
         if spec.type == EXTERNAL or is_headless(spec):
             return
@@ -78,7 +78,7 @@ class ServiceAddresses:
         return next((address for address in candidates if address not in taken), None)
 
     def _fault(self, text: str, taken: set[str]) -> str | None:
-        """Of an address that is well-formed."""
+        """Why a well-formed cluster IP cannot be given; None if it can."""
         if ipaddress.ip_address(text) not in self._network:
             return (
                 f"the provided IP ({text}) is not in the valid range. "
@@ -87,7 +87,8 @@ class ServiceAddresses:
         return "provided IP is already allocated" if text in taken else None
 
     def _give_ports(self, service: Service, old: Service | None, taken: set[int]) -> None:
-        """What is asked for is had even by a load balancer that wants none given."""
+        """Give node ports. One that is asked for by number is given even if `allocateLoadBalancerNodePorts`
+        is false."""
         spec, held = service.spec, set() if old is None else set(_node_ports(old.spec))
         chosen = _of_same_port(spec.ports) if old is None else {}
         given: set[tuple[str, int]] = set()
@@ -118,14 +119,14 @@ class ServiceAddresses:
 
 
 class _Given(Generic[A]):
-    """What was given out last, and may not be stored yet."""
+    """The last addresses or ports given out, whose services may not be stored yet."""
 
     def __init__(self, what: str) -> None:
         self._what = what
         self._last: deque[A] = deque(maxlen=REMEMBERED)
 
     def give(self, choose: Callable[[set[A]], A | None], taken: set[A]) -> A:
-        """Raises StatusError 500 when nothing is left to give."""
+        """One that is free. Raises StatusError 500 if none is left."""
         # When all that is left was just given out, giving one again is better than refusing.
         chosen = choose(taken | set(self._last)) or choose(taken)
         if chosen is None:
@@ -141,7 +142,7 @@ def _node_ports(spec: ServiceSpec) -> Iterator[int]:
 
 
 def _of_same_port(ports: Iterable[ServicePort]) -> dict[int, int]:
-    """A port of two protocols is reached by one number, which may be asked for at either."""
+    """Node ports by port number: ports of one number and different protocols share their node port."""
     return {port.port: port.node_port for port in reversed(list(ports)) if port.node_port}
 
 

@@ -1,19 +1,11 @@
-"""How a write keeps track of who manages what: called by the store once defaults are in and before admission.
+"""How a write changes `managedFields`, and what server-side apply makes of an object.
 
-A field that admission fills in is nobody's, as in Kubernetes. What the server itself decides, such as a
-binding, changes no record.
-
-Fields that a configuration would change although others manage them: refused unless forced.
-
-What an object becomes when a configuration is applied: merged in, less what its manager applies no longer.
-
-Plain data in, plain data out; nothing is changed in place. Parts that are one value are taken whole, structs
-and maps member by member, lists with keys and sets item by item.
-
-One configuration being applied: what the object becomes, and who manages it then. Pure.
-
-kubectl applied on the client's side before it did on the server's, keeping the configuration in an
-annotation. Where it still stands it counts: what it says is kubectl's own, and it is kept up to date.
+The store calls `Track` once defaults are set and before admission: fields that admission fills in have no
+manager, as in Kubernetes, and what the server itself decides, such as a binding, changes no record. Applying
+a configuration merges it into the object and removes the fields that its manager applied before and names no
+longer. Fields that others manage with another value are conflicts, unless forced. If kubectl applied on the
+client's side before, the annotation that it kept counts as its last configuration. Everything is pure and
+works on plain JSON data, which is not changed in place.
 """
 
 from __future__ import annotations
@@ -76,7 +68,8 @@ class Conflict(NamedTuple):
 
 
 def conflicts(entries: Entries, taken: Fields, writer: Writer) -> list[Conflict]:
-    """What of `taken` others than `writer` manage, in order of managers and paths."""
+    """The conflicts: fields of `taken` that managers other than `writer` own, in order of managers
+    and paths."""
     mine = applier(entries, writer)
     others = (entry for entry in entries if entry is not mine and entry.api_version == writer.api_version)
     return sorted(conflict for entry in others for conflict in _with(entry, taken))
@@ -95,7 +88,7 @@ def _told(entry: ManagedFieldsEntry) -> str:
 
 
 def refusal(found: list[Conflict]) -> StatusError:
-    """409 that says whom to ask about which field."""
+    """409 that names the managers and fields in conflict."""
     causes = [Cause("FieldManagerConflict", f"conflict with {manager}", path) for manager, path in found]
     return StatusError(409, "Conflict", f"Apply failed with {_listed(found)}", causes=causes)
 
@@ -111,7 +104,8 @@ def _listed(found: list[Conflict]) -> str:
 
 
 def merge(node: Node, live: Any, applied: Any) -> Any:
-    """`live` with `applied` in it. Both are of the shape, but `live` may have another type of value."""
+    """`live` with `applied` merged in. Both have the shape, but an atomic value of `live` may have another
+    type."""
     if isinstance(node, Struct | Map) and isinstance(live, dict) and isinstance(applied, dict):
         return _merge_members(node, live, applied)
     if isinstance(node, Keyed | Set) and isinstance(live, list) and isinstance(applied, list):
@@ -131,7 +125,7 @@ def _member(node: Struct | Map, name: str) -> Node:
 
 
 def _merge_items(node: Keyed | Set, live: list[Any], applied: list[Any]) -> Iterator[Any]:
-    """Applied items in their order; others stay before the shared item they stood before."""
+    """Applied items in their order; each other item stays before the shared item that it preceded."""
     standing = [(_element(node, item), item) for item in live]
     wanted = [(_element(node, item), item) for item in applied]
     known, named = dict(standing), {element for element, _ in wanted}
@@ -156,9 +150,10 @@ def _element(node: Keyed | Set, item: Any) -> str:
 
 
 def prune(node: Node, data: Any, last: Fields, managed: Fields) -> Any:
-    """`data` without the fields of `last`, what its manager applied before, that are in no set of `managed`.
+    """`data` without the fields of `last`, what its manager applied before, that no set of `managed` has.
 
-    A struct or map goes when nobody manages anything in it any more, an item when nobody manages the item.
+    A struct or map is removed if nobody manages anything in it any more, a list item if nobody manages the
+    item.
     """
     if isinstance(node, Struct | Map) and isinstance(data, dict):
         return dict(_pruned_members(node, data, last, managed))
@@ -198,7 +193,8 @@ LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 
 
 class Application(msgspec.Struct, frozen=True):
-    """`fields` is what `configuration` names of the part of the object that `writer` may write."""
+    """One configuration being applied. `fields`: those it names of the part of the object that `writer` may
+    write."""
 
     type: type[KubeObject]
     configuration: Mapping[str, Any]
@@ -208,14 +204,15 @@ class Application(msgspec.Struct, frozen=True):
     force: bool
 
     def known_entries(self, live: Any, entries: Entries, now: datetime) -> Entries:
-        """Of an object that was never tracked, all is managed by whoever wrote it before."""
+        """The entries of the object. If it was never tracked, everything is managed by whoever wrote it
+        before."""
         if entries:
             return entries
         before = Writer(BEFORE_FIRST_APPLY, self.writer.api_version)
         return updated((), self._belonging(changes_of_new(self.type, live)), before, now)
 
     def result(self, live: Any, entries: Entries) -> Any:
-        """The data of the object, applied to `live`."""
+        """The data of the object after the configuration was applied to `live`."""
         schema = schema_of(self.type)
         merged = merge(schema, live, self.configuration)
         mine = applier(entries, self.writer)
@@ -225,7 +222,7 @@ class Application(msgspec.Struct, frozen=True):
         return prune(schema, merged, fields_of(mine), union_all((self.fields, *others)))
 
     def entries_after(self, live: Any, new: Any, entries: Entries, now: datetime) -> list[ManagedFieldsEntry]:
-        """After `live` became `new`. Raises StatusError 409."""
+        """The entries after `live` became `new`. Raises StatusError 409 for conflicts."""
         made = self._belonging(changes(self.type, live, new))
         if not self.force and (found := self._conflicts(entries, made.taken, live)):
             raise refusal(found)
@@ -243,14 +240,14 @@ class Application(msgspec.Struct, frozen=True):
         return Changes(*(belonging(fields, subresource, self.has_status) for fields in made))
 
     def keep_annotation(self, new: KubeObject) -> None:
-        """What kubectl applies is also what it last applied."""
+        """Keep kubectl's last-applied annotation up to date, if the object has it."""
         if self.writer.manager == KUBECTL and LAST_APPLIED in new.metadata.annotations:
             text = msgspec.json.encode(self.configuration, order="sorted").decode()
             new.metadata.annotations[LAST_APPLIED] = f"{text}\n"
 
 
 def _last_applied(type_: type[KubeObject], live: Any) -> Fields:
-    """What kubectl applied last and still stands as it was applied."""
+    """The fields of kubectl's last-applied annotation that still have the values applied."""
     text = live.get("metadata", {}).get("annotations", {}).get(LAST_APPLIED, "")
     try:
         standing = json.to_data(json.decode(text.encode(), type_))
@@ -261,7 +258,7 @@ def _last_applied(type_: type[KubeObject], live: Any) -> Fields:
 
 
 Track = Callable[[Any, Entry | None], list[ManagedFieldsEntry]]
-"""The entries of a new object in place of what stands (None: of nothing). Raises StatusError 409."""
+"""From the new object and the current one (None on create) to the entries. Raises StatusError 409."""
 
 
 def unchanged(new: KubeObject, standing: Entry | None) -> list[ManagedFieldsEntry]:
@@ -304,6 +301,6 @@ def live_data(standing: Entry) -> Any:
 
 
 def _taken_apart(new: KubeObject) -> tuple[Entries, Any]:
-    """The entries an object brings, and its data without them."""
+    """The entries that an object has, and its data without them."""
     sent, new.metadata.managed_fields = new.metadata.managed_fields, []
     return sent, json.to_data(new)

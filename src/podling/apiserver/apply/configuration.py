@@ -1,9 +1,8 @@
-"""What a manager applies: a fully specified intent. Which fields it names, and whether it can be one at all.
+"""The fields that an applied configuration names, and its validation.
 
-Unlike other bodies, a configuration with a field the type does not have is refused whatever `fieldValidation`
-says: nobody could manage it.
-
-Plain data as Go writes it in errors: the type of a value (`%T`), and its syntax (`%#v`).
+Unlike other bodies, a configuration with an unknown field is refused whatever `fieldValidation` says: nobody
+could manage that field. Errors show plain data as Go does: the type of a value (`%T`), and its syntax
+(`%#v`).
 """
 
 from __future__ import annotations
@@ -59,7 +58,7 @@ SCALAR_TYPES = {"string": ("string",), "boolean": ("bool",), "numeric": ("int64"
 
 
 def configured_fields(schema: Struct, data: dict[str, Any], what: str) -> Fields:
-    """The fields `data` names; `what` tells the object in a refusal. Raises StatusError 400."""
+    """The set of fields that `data` names. `what`: the object's name in errors. Raises StatusError 400."""
     walk = _Walk()
     fields = walk.fields_of(schema, data, ())
     if walk.faults:
@@ -79,7 +78,7 @@ class _Walk:
         self.faults: list[str] = []
 
     def fields_of(self, node: Node, value: Any, path: Path) -> Fields:
-        """The node of a value: empty for one value, and for null or an empty map, which say something too."""
+        """The node of a value: empty for an atomic value, null or an empty map, which are named too."""
         if value is None or isinstance(node, Value):
             return {}
         if isinstance(node, Struct | Map):
@@ -134,7 +133,7 @@ class _Walk:
         return {**self.fields_of(node.of, item, path), SELF: {}} if isinstance(node, Keyed) else {}
 
     def _element(self, node: Keyed | Set, item: Any, index: int, path: Path) -> str:
-        """The path element of an item; empty when it has none."""
+        """The path element of an item; empty if it has no keys."""
         if isinstance(node, Set):
             if not isinstance(item, dict | list | None):
                 return set_element(item)

@@ -1,14 +1,12 @@
-"""Which fields belong to which endpoint of an object: to the object itself, or to a subresource of it.
-
-Fields that an endpoint does not write, nobody manages through it.
-
-Sets of fields, in the very form that `fieldsV1` has: a tree of path elements. Pure set algebra.
+"""Sets of fields, in the very form of `fieldsV1`: a tree of path elements. And which fields belong to which
+endpoint: to the object itself or to a subresource, since nobody manages a field through an endpoint that does
+not write it.
 
     {"f:metadata": {"f:labels": {".": {}, "f:app": {}}}, "f:spec": {"f:containers": {"k:{…}": {…}}}}
 
 A path element is `f:` and the name of a field, `k:` and the keys of a list item, `v:` and the value of an
-item of a set. A path is in the set when its node is empty or has a `.`; an empty root is the empty set. No
-operation changes its arguments, so a parsed set may be shared, and results share parts with them.
+item of a set. A path is in the set if its node is empty or has a `.`; an empty root is the empty set. All
+operations are pure: a parsed set may be shared, and results share parts with their arguments.
 """
 
 from __future__ import annotations
@@ -25,7 +23,7 @@ Fields = dict[str, Any]
 
 SELF = "."
 DEEPEST = 64
-"""No API type nests as deep; what does is not a set of its fields."""
+"""Levels of a set; no API type nests as deep."""
 
 _encode = msgspec.json.Encoder(order="sorted").encode
 _decode = msgspec.json.Decoder(Fields).decode
@@ -45,7 +43,7 @@ def encode(fields: Fields) -> bytes:
 
 @remembered(512, longest=8192)
 def parse(data: bytes) -> Fields:
-    """Many objects of one shape are managed alike, so sets are remembered. Raises FieldsError."""
+    """Parse `fieldsV1`. Cached, since many objects of one shape are managed alike. Raises FieldsError."""
     try:
         fields = _decode(data)
     except (msgspec.DecodeError, RecursionError, UnicodeError) as error:
@@ -84,7 +82,7 @@ def union(ours: Fields, theirs: Fields) -> Fields:
 
 
 def union_all(sets: Iterable[Fields]) -> Fields:
-    """Of many: none is copied again for each that is added."""
+    """The union of many sets, in time linear in their size."""
     merged: Fields = {}
     for fields in sets:
         _absorb(merged, fields)
@@ -112,7 +110,7 @@ def _joined(ours: Fields, theirs: Fields) -> Fields:
 
 
 def difference(ours: Fields, theirs: Fields) -> Fields:
-    """What is in `ours` and not in `theirs`. Losing a path loses nothing beneath it."""
+    """Paths in `ours` and not in `theirs`. Losing a path does not lose the paths below it."""
     if not theirs:
         return ours
     left = {}
@@ -149,14 +147,14 @@ def _below(node: Fields) -> Fields:
 
 
 def _node(below: Fields, member: bool) -> Fields | None:
-    """A node of these children; None when neither it nor anything beneath it is in the set."""
+    """A node with these children; None if neither it nor anything below it is in the set."""
     if member:
         return {**below, SELF: {}} if below else {}
     return below or None
 
 
 def paths(fields: Fields, above: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
-    """Every path in the set, those of a node before those beneath it."""
+    """Every path in the set, that of a node before those below it."""
     for element in sorted(fields):
         if element != SELF:
             path = (*above, element)

@@ -1,8 +1,8 @@
-"""`metadata.managedFields`: who manages which fields, as entries that follow from what was written. Pure.
+"""`metadata.managedFields`: who manages which fields, as pure functions from the entries and a write.
 
-Whoever updates a field manages it from then on, alone. Whoever applies a field manages it beside others who
-apply the same value. An entry is known by manager, operation, subresource and, for updates, version; paths
-are those of its version, so a write in one version leaves entries of another as they are.
+A writer that updates a field becomes its only manager. A writer that applies a field shares it with others
+who apply the same value. An entry is identified by manager, operation, subresource and, for updates, API
+version. Paths are those of the entry's version, so a write in one version does not change entries of another.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from podling.model.types.meta import ManagedFieldsEntry
 APPLY, UPDATE = "Apply", "Update"
 FIELDS_V1 = "FieldsV1"
 MOST_UPDATERS = 10
-"""Entries of updates kept apart; older ones are joined into one."""
+"""Entries of updates that are kept apart; older ones are merged, as in Kubernetes."""
 ANCIENT = "ancient-changes"
 BEFORE_FIRST_APPLY = "before-first-apply"
 
@@ -29,7 +29,7 @@ Entries = Sequence[ManagedFieldsEntry]
 
 
 class Writer(NamedTuple):
-    """Who writes, and through what."""
+    """Who writes, with which operation, and through which version and subresource."""
 
     manager: str
     api_version: str
@@ -37,13 +37,13 @@ class Writer(NamedTuple):
 
 
 def fields_of(entry: ManagedFieldsEntry) -> Fields:
-    """Raises FieldsError."""
+    """The set of fields of an entry. Raises FieldsError."""
     return parse(bytes(entry.fields_v1))
 
 
 def starting_point(sent: Entries, live: Entries, subresource: str = "") -> Entries:
-    """The entries a write goes by: those it brings, unless none can be read or only part of the object is
-    written. One entry that says nothing wishes all to be forgotten."""
+    """The entries that a write starts from: those in its body, or those stored if the body's are unreadable
+    or only a part of the object is written. A body with one empty entry asks to reset all."""
     if subresource or not sent or sent is live:
         return live
     if list(sent) == [ManagedFieldsEntry()]:
@@ -56,7 +56,7 @@ def starting_point(sent: Entries, live: Entries, subresource: str = "") -> Entri
 
 
 def _identity(entry: ManagedFieldsEntry) -> tuple[str | bytes, ...]:
-    """To find an entry among many."""
+    """What identifies an entry."""
     writer = entry.manager, entry.operation, entry.api_version, entry.subresource
     return *writer, entry.time, entry.fields_type, bytes(entry.fields_v1)
 
@@ -68,7 +68,7 @@ def _readable(entry: ManagedFieldsEntry) -> ManagedFieldsEntry:
 
 
 def updated(entries: Entries, changes: Changes, writer: Writer, now: datetime) -> list[ManagedFieldsEntry]:
-    """After an update that made `changes`."""
+    """The entries after an update that made `changes`."""
     taken, removed = changes
     if not taken and not removed:
         return list(entries)
@@ -85,7 +85,7 @@ def updated(entries: Entries, changes: Changes, writer: Writer, now: datetime) -
 def applied(
     entries: Entries, fields: Fields, changes: Changes, writer: Writer, now: datetime
 ) -> list[ManagedFieldsEntry]:
-    """After `fields` were applied, which made `changes`."""
+    """The entries after `fields` were applied, which made `changes`."""
     mine = applier(entries, writer)
     result = lose([entry for entry in entries if entry is not mine], writer, *changes)
     if fields:
@@ -108,7 +108,7 @@ def _is_updater(entry: ManagedFieldsEntry, writer: Writer) -> bool:
 
 
 def lose(entries: Entries, writer: Writer, taken: Fields, removed: Fields) -> list[ManagedFieldsEntry]:
-    """The entries of others, without what `writer` took from them; those that lose all are gone."""
+    """The entries of others without what `writer` took from them; empty ones are dropped."""
     left = []
     for entry in entries:
         if entry.api_version != writer.api_version:
@@ -138,7 +138,7 @@ def _with(entry: ManagedFieldsEntry, fields: Fields) -> ManagedFieldsEntry:
 
 
 def _capped(entries: list[ManagedFieldsEntry]) -> list[ManagedFieldsEntry]:
-    """Join the oldest updates of each version until there are no more than MOST_UPDATERS."""
+    """Merge the oldest updates of each version until at most MOST_UPDATERS are left."""
     updates = sorted((entry for entry in entries if entry.operation == UPDATE), key=_age)
     excess = len(updates) - MOST_UPDATERS
     oldest: dict[str, list[ManagedFieldsEntry]] = {}

@@ -1,12 +1,10 @@
-"""The shape of an API type as server-side apply sees it: what is one value, and what has parts of its own.
+"""The shape of an API type as server-side apply sees it, and the fields in which two objects of a type
+differ.
 
-Read once from the type and its merge metadata. A struct has named members, a map any; a keyed list has items
-that are told apart by their keys, a set items that are their own key. All else, and all that is declared
-atomic, is one value. What is walked by it is plain JSON data, which holds only the fields that are there.
-
-What a write changed: the fields it set, and those it took away. Every write asks, so this must be quick.
-
-Both sides are plain data of whole objects, as they are written: what is equal is not walked.
+The shape is derived once from the type and its merge metadata. A struct has named members and a map any; a
+keyed list has items told apart by their keys, and a set items that are their own key. Everything else, and
+what is declared atomic, is one value. `changes` runs at every write, so it skips what is equal. Data are
+plain JSON, which has only the fields that are set.
 """
 
 from __future__ import annotations
@@ -25,17 +23,18 @@ from podling.model.types.meta import KubeObject, ObjectMeta
 
 
 class Value(msgspec.Struct, frozen=True):
-    """One value: a scalar, or something that is replaced whole."""
+    """An atomic value: a scalar, or something that is replaced as a whole."""
 
 
 class Map(msgspec.Struct, frozen=True):
-    """Any names, each with one value; `scalar` is what it must be, if anything."""
+    """A map: any names, each with a value. `scalar`: the type of the values, if they are scalars."""
 
     scalar: str = ""
 
 
 class Keyed(msgspec.Struct, frozen=True):
-    """A list of structs. `always`: Go writes it even when it is empty, so an empty object has it."""
+    """A list of structs with keys. `always`: Go writes it even if empty, so it is present in an
+    empty object."""
 
     keys: tuple[str, ...]
     of: Struct
@@ -75,14 +74,14 @@ OF_THE_SERVER = frozenset(
         "resourceVersion",
     }
 )
-"""Metadata that is identity, or the server's alone."""
+"""Metadata that identifies the object or that only the server sets; nobody manages it."""
 SCALARS: Mapping[Any, str] = {str: "string", int: "numeric", bool: "boolean"}
 _WRITTEN_WHEN_EMPTY = frozenset({("PodSpec", "containers")})
 
 
 @functools.cache
 def schema_of(type_: type[KubeObject]) -> Struct:
-    """Of a whole object."""
+    """The shape of a whole object."""
     metadata = "f:metadata", _without(_struct(ObjectMeta), OF_THE_SERVER)
     whole = _without(_struct(type_), IDENTITY)
     return Struct({**whole.managed, "metadata": metadata}, whole.unmanaged, whole.scalars)
@@ -140,14 +139,14 @@ class Changes(NamedTuple):
 
 
 def changes(type_: type[KubeObject], old: Any, new: Any) -> Changes:
-    """From `old` to `new`, the data of two objects of `type_`."""
+    """The fields that differ from `old` to `new`, the data of two objects of `type_`."""
     found = Changes({}, {})
     _compare(schema_of(type_), old, new, found)
     return found
 
 
 def changes_of_new(type_: type[KubeObject], new: Any) -> Changes:
-    """Of an object that did not exist: what it has beyond an empty one."""
+    """The fields of a new object: what it has beyond an empty one."""
     return changes(type_, _empty(type_), new)
 
 
@@ -209,7 +208,7 @@ def _compare(node: Node, old: Any, new: Any, found: Changes) -> None:
 
 
 def _compare_members(node: Struct, old: Any, new: Any, found: Changes) -> None:
-    """Most members of most structs are the same, and need no path element."""
+    """Skips equal members first: most are, and need no path element."""
     for name, value in new.items():
         if name not in old:
             if name in node.managed:

@@ -1,15 +1,10 @@
-"""Client certificates: the common name is the user, each organization a group.
+"""Authentication by client certificate, the order in which authenticators are asked, and the `Impersonate-`
+headers of a request.
 
-TLS has verified the chain and the purpose before a request is seen here, so only the subject is read.
-
-Authentication: the ordered ways to learn who sent a request.
-
-Each looks at one kind of credential. The first that recognises one answers; a request that carries none is
-`system:anonymous`, one that carries only credentials nobody recognises is refused.
-
-Whom a request wants to be: its `Impersonate-` headers, read as a user and not yet believed.
-
-Whether the one who asks may be that user is a question of authorization: `authz/impersonation.py`.
+Each authenticator looks at one kind of credential, and the first that recognises one answers. A request
+without credentials is from `system:anonymous`; one whose credentials nobody recognises is refused. TLS has
+already verified the certificate's chain and purpose. Whether the user may impersonate is decided in
+`authz/impersonation.py`.
 """
 
 from __future__ import annotations
@@ -28,12 +23,13 @@ from podling.model.errors import bad_request, unauthorized
 
 class Authenticator(Protocol):
     def authenticate(self, request: Request) -> User | None:
-        """None when the request has no credential of this kind. Raises StatusError 401 for a bad one."""
+        """The user; None if the request has no credential of this kind. Raises StatusError 401 for an invalid
+        one."""
         ...
 
 
 def authenticate(authenticators: Sequence[Authenticator], request: Request) -> User:
-    """Raises StatusError 401."""
+    """The user of a request. Raises StatusError 401."""
     if request.user is not None:
         return request.user
     for authenticator in authenticators:
@@ -51,16 +47,14 @@ _BROKEN_ESCAPE = re.compile("%(?![0-9a-f]{2})")
 
 
 def is_about_impersonation(header: str) -> bool:
-    """Of a header that is for this server alone: who is behind it learns only who is asking."""
+    """Whether a header is about impersonation; such headers are not passed on by proxies."""
     return header[: len(PREFIX)].lower() == PREFIX
 
 
 def wanted_user(headers: Mapping[str, str]) -> User | None:
-    """Just what the headers say; None when they ask for nobody. Raises StatusError 400 when they say
-    something of a user without a name.
-
-    A mapping may have a header several times: all of its items are looked at.
-    """
+    """The user that the `Impersonate-` headers name; None if there are none. Raises StatusError 400 for
+    groups, uid or extra without a user. All items of `headers` are looked at, since a header may occur
+    several times."""
     asked = [(name.lower(), value) for name, value in headers.items() if is_about_impersonation(name)]
     if not asked:
         return None
@@ -90,7 +84,7 @@ def _extra(asked: Iterable[tuple[str, str]]) -> tuple[tuple[str, tuple[str, ...]
 
 
 def _unescaped(key: str) -> str:
-    """A key with an escape that is none is taken as it is written."""
+    """The key of an `Impersonate-Extra-` header, decoded; as it is if an escape is malformed."""
     return key if _BROKEN_ESCAPE.search(key) else unquote(key)
 
 
@@ -116,7 +110,7 @@ class CertificateAuthenticator:
 
 @lru_cache(maxsize=1024)
 def user_of(subject: Subject) -> User | None:
-    """None when the subject has no common name."""
+    """The user is the common name, its groups are the organizations. None if there is no common name."""
     names: list[str] = []
     groups: list[str] = []
     for relative_name in subject:

@@ -1,13 +1,9 @@
-"""Service account tokens: issued for one account and what it is bound to, good while all of that is there.
+"""Service account tokens: JSON Web Tokens signed with ES256, with Kubernetes' claims, issued and
+recognised.
 
-A token names uids, so that it does not come to life again with an object of the same name. What a signature
-has proven is remembered; whether account, pod, secret and node are still there is asked for every request.
-
-What a service account token says, and which user that makes: the claims Kubernetes puts in, pure.
-
-The key that service account tokens are signed with, and the JSON Web Tokens it makes and recognises.
-
-ES256: a signature takes microseconds and a key is made in no time, where RSA takes a thousand times as long.
+A token is bound to an account, and perhaps to a pod, secret or node, each with its uid, so that it does not
+become valid again with a new object of the same name. The verification of a signature is cached; whether the
+objects still exist is checked at every request.
 """
 
 from __future__ import annotations
@@ -40,16 +36,15 @@ _EXTRA = "authentication.kubernetes.io"
 
 
 class Named(msgspec.Struct, omit_defaults=True, frozen=True):
-    """An object the token is bound to: it is good for as long as that object is there."""
+    """An object that a token is bound to: the token is good only while it exists."""
 
     name: str = ""
     uid: str = ""
 
 
 class Binding(msgspec.Struct, omit_defaults=True, frozen=True):
-    """Whose the token is, and what it is bound to. `warnafter` is when it was asked to end, of one that was
-    given longer.
-    """
+    """The account of a token and the objects it is bound to. `warnafter`: seconds since 1970 when a token
+    with an extended lifetime should have been renewed."""
 
     namespace: str
     serviceaccount: Named
@@ -60,7 +55,7 @@ class Binding(msgspec.Struct, omit_defaults=True, frozen=True):
 
 
 class Claims(msgspec.Struct, frozen=True):
-    """Times are seconds since 1970."""
+    """The claims of a token. Times are seconds since 1970."""
 
     aud: list[str]
     exp: int
@@ -76,7 +71,7 @@ _decoder = msgspec.json.Decoder(Claims)
 
 
 def read_claims(payload: bytes) -> Claims | None:
-    """None when they are not those of a service account token."""
+    """The claims; None if they are not those of a service account token."""
     try:
         return _decoder.decode(payload)
     except (msgspec.DecodeError, UnicodeError):
@@ -120,7 +115,8 @@ _jws = PyJWS(algorithms=[ALGORITHM])
 
 
 class SigningKey:
-    """A private key on the curve P-256."""
+    """A private key on the curve P-256, with which tokens are signed. A signature takes microseconds and a
+    new key no time; RSA would take a thousand times as long."""
 
     def __init__(self, key: ec.EllipticCurvePrivateKey) -> None:
         self._private = key
@@ -141,14 +137,14 @@ class SigningKey:
 
     @classmethod
     def made(cls) -> SigningKey:
-        """A new one, for a server whose tokens need not outlive it."""
+        """A new key, for a server whose tokens need not outlive it."""
         return cls(ec.generate_private_key(ec.SECP256R1()))
 
     def sign(self, payload: bytes) -> str:
         return _jws.encode(payload, self._private, algorithm=ALGORITHM, headers={"kid": self.id})
 
     def verified(self, token: str) -> bytes | None:
-        """What `token` says; None when this key has not signed it."""
+        """The payload of `token`; None if this key has not signed it."""
         try:
             payload: bytes = _jws.decode(token, self._public, algorithms=[ALGORITHM])
         except (PyJWTError, ValueError):
@@ -156,7 +152,7 @@ class SigningKey:
         return payload
 
     def jwk(self) -> dict[str, Any]:
-        """The public half, as RFC 7517 has it."""
+        """The public key as a JSON Web Key (RFC 7517)."""
         point = self._public.public_numbers()
         return {
             "use": "sig",
@@ -176,19 +172,19 @@ def _text(data: bytes) -> str:
 ISSUER = "https://kubernetes.default.svc.cluster.local"
 SCHEME = "bearer "
 LEEWAY = timedelta(minutes=1)
-"""How far clocks may differ, and how long an object that is being deleted still counts."""
+"""Seconds that clocks may differ, and that an object being deleted still counts as existing."""
 REMEMBERED = 1024
 
 
 class Owner(NamedTuple):
-    """Whom a token is for, and for which of the audiences that were asked about."""
+    """The user of a token, and which of the requested audiences it is for."""
 
     user: User
     audiences: Sequence[str]
 
 
 class Grant(msgspec.Struct, frozen=True):
-    """What a token is to say."""
+    """What to issue a token for."""
 
     binding: Binding
     audiences: Sequence[str]
@@ -196,7 +192,7 @@ class Grant(msgspec.Struct, frozen=True):
 
 
 class ServiceAccountTokens:
-    """An authenticator, and the issuer of what it recognises."""
+    """Issues tokens, and is the authenticator that recognises them."""
 
     def __init__(self, key: SigningKey, find: Find, clock: Clock) -> None:
         self.key = key
@@ -221,7 +217,8 @@ class ServiceAccountTokens:
         return self.key.sign(write_claims(claims))
 
     def authenticate(self, request: Request) -> User | None:
-        """Raises StatusError 401 for a token that was good once."""
+        """The user of a bearer token of this server; None for other credentials. Raises StatusError 401 for a
+        token that is no longer good."""
         header = request.headers.get("Authorization", "")
         if header[: len(SCHEME)].lower() != SCHEME:
             return None
@@ -229,9 +226,8 @@ class ServiceAccountTokens:
         return owner.user if owner else None
 
     def owner_of(self, token: str, audiences: Collection[str]) -> Owner | None:
-        """None for a token that is none of these. Raises StatusError 401 for one that is not good here and
-        now.
-        """
+        """The owner of a token; None if this server did not issue it. Raises StatusError 401 for one that is
+        expired, for other audiences, or whose objects are gone."""
         claims = self._claims(token)
         if claims is None or claims.iss != ISSUER:
             return None
@@ -269,7 +265,7 @@ class ServiceAccountTokens:
 
 
 def _bound(binding: Binding) -> Iterator[tuple[type[KubeObject], str, Named]]:
-    """What must be there for a token to be good."""
+    """The objects that must exist for a token to be good."""
     namespace = binding.namespace
     yield ServiceAccount, namespace, binding.serviceaccount
     if binding.pod:

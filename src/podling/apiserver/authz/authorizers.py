@@ -1,16 +1,9 @@
-"""What everyone with an identity may do: find out what is served, who they are and what they may do.
+"""Authorization: authorizers asked in order, and the ones there are until RBAC is evaluated.
 
-These are Kubernetes' bindings `system:discovery`, `system:basic-user` and, for service accounts,
-`system:service-account-issuer-discovery`.
-
-Authorization: the ordered opinions on whether a user may do what a request asks.
-
-The first authorizer with an opinion decides; if none has one the request is refused, with Kubernetes' words.
-
-Who may do what until RBAC is served: those with a certificate everything, strangers ask for health only.
-
-`docs/decisions` says why this is safe for a podling on loopback, and that the node and RBAC authorizers
-take the place of `AuthenticatedAuthorizer`.
+The first authorizer with a decision decides; without one the request is refused in Kubernetes' words. Holders
+of a certificate may do everything, service accounts only what Kubernetes' bindings `system:discovery`,
+`system:basic-user` and `system:service-account-issuer-discovery` allow, and strangers read health and
+version. `docs/decisions` says why this is safe on loopback.
 """
 
 from __future__ import annotations
@@ -45,7 +38,7 @@ class Authorizer(Protocol):
 
 
 def opinion_of(authorizers: Sequence[Authorizer], user: User, info: RequestInfo) -> Opinion:
-    """What they decide together; without a decision, all that they said."""
+    """The first decision; without one, no opinion, with the reasons of all."""
     reasons = []
     for authorizer in authorizers:
         opinion = authorizer.authorize(user, info)
@@ -83,14 +76,14 @@ PUBLIC_PATHS = frozenset({"/healthz", "/livez", "/readyz", "/version", "/version
 
 
 class MastersAuthorizer:
-    """`system:masters` may do anything, whatever any other authorizer thinks."""
+    """`system:masters` may do anything, whatever any later authorizer thinks."""
 
     def authorize(self, user: User, info: RequestInfo) -> Opinion:
         return ALLOW if MASTERS in user.groups else NO_OPINION
 
 
 class PublicPathsAuthorizer:
-    """Health and version are for everyone to read."""
+    """Everyone may read health and version."""
 
     def authorize(self, user: User, info: RequestInfo) -> Opinion:
         public = not info.is_resource_request and info.verb in ("get", "head") and info.path in PUBLIC_PATHS
@@ -98,9 +91,9 @@ class PublicPathsAuthorizer:
 
 
 class AuthenticatedAuthorizer:
-    """Every identity this cluster's authority has signed for may do anything.
+    """Every user with a certificate signed by this cluster's authority may do anything.
 
-    Not so service accounts: their tokens are given away into pods.
+    Service accounts may not: their tokens are given to pods.
     """
 
     def authorize(self, user: User, info: RequestInfo) -> Opinion:

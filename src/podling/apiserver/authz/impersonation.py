@@ -1,10 +1,10 @@
-"""May somebody act as somebody else: Kubernetes' constrained impersonation (KEP 5284), and the older one.
+"""Whether a user may act as another: Kubernetes' constrained impersonation (KEP-5284) and the older one.
 
-There are several ways to be allowed, tried in this order; the first that allows it says what that user is.
-A constrained way asks two things: may the verb of this request be used so (`impersonate-on:user-info:list`
-pods), and may this user be impersonated (`impersonate:user-info` users/bob), with each group, uid and extra
-he is to have. The old way asks only the latter, by the plain verb `impersonate`, and lets everything be done.
-When none allows it, the refusal is that of the first.
+Several modes are tried in order, and the first that allows it decides who the user is. A constrained mode
+asks two things: may the request's verb be used while impersonating (`impersonate-on:user-info:list` pods),
+and may this user be impersonated (`impersonate:user-info` users/bob), with each group, uid and extra asked
+for. The older mode asks only the second, with the plain verb `impersonate`, and then allows everything. If no
+mode allows it, the refusal is that of the first.
 """
 
 from __future__ import annotations
@@ -49,8 +49,8 @@ def impersonate(
 
 
 class _Constrained(msgspec.Struct, frozen=True):
-    """A way for some users, by verbs of its own. Only where `is_for` lets more than a name be asked for does
-    the asker decide on groups, uid and extra; else they follow from the name."""
+    """A constrained mode, for the users of `is_for`, with verbs of its own. Only a mode for users by name
+    takes groups, uid and extra from the request; for others they follow from the name."""
 
     name: str
     is_for: Callable[[User, User], bool]
@@ -60,7 +60,7 @@ class _Constrained(msgspec.Struct, frozen=True):
         return f"impersonate:{self.name}"
 
     def asks(self, asker: User, wanted: User, info: RequestInfo) -> Iterator[RequestInfo]:
-        """What must be allowed. Raises StatusError 403 for what never is."""
+        """The checks that must be allowed. Raises StatusError 403 for what is never allowed."""
         yield info._replace(verb=f"impersonate-on:{self.name}:{info.verb}")
         if (node := node_of(wanted.name)) is None:
             yield _named(self.constraint, wanted.name, GROUP, VERSION)
@@ -77,7 +77,7 @@ class _Constrained(msgspec.Struct, frozen=True):
 
 
 class _Legacy:
-    """By the verb `impersonate`, for whatever may be asked for."""
+    """The older mode: by the verb `impersonate`, for any user."""
 
     constraint = ""
 
@@ -93,13 +93,13 @@ class _Legacy:
 
 
 def node_of(user: str) -> str | None:
-    """The node whose user that is."""
+    """The name of the node whose user this is; None for others."""
     name = user.removeprefix(NODE_PREFIX)
     return name if name != user and not names.dns1123_subdomain(name) else None
 
 
 def account_of(user: str) -> tuple[str, str] | None:
-    """Namespace and name of the service account whose user that is."""
+    """Namespace and name of the service account whose user this is; None for others."""
     parts = user.removeprefix(ACCOUNT_PREFIX).split(":")
     if not user.startswith(ACCOUNT_PREFIX) or len(parts) != 2:
         return None
@@ -112,7 +112,8 @@ def _only_named(wanted: User) -> bool:
 
 
 def _is_own_node(wanted: User, asker: User) -> bool:
-    """A service account's, of whose token the API server has itself said on which node its pod is."""
+    """Whether a service account asks for the node that its token, by the API server's own claim, was bound
+    to."""
     node = node_of(wanted.name)
     on = dict(asker.extra).get(NODE_NAME, ())
     return _only_named(wanted) and account_of(asker.name) is not None and node is not None and on == (node,)
@@ -140,7 +141,7 @@ MODES = (
 
 
 def _named(verb: str, user: str, group: str, version: str) -> RequestInfo:
-    """What one who is no node is asked for by: a service account as the object it is."""
+    """The resource to ask about: a service account is asked about as the object it is."""
     if (account := account_of(user)) is None:
         return _asked(verb, "users", user, group=group, version=version)
     namespace, name = account
@@ -148,7 +149,7 @@ def _named(verb: str, user: str, group: str, version: str) -> RequestInfo:
 
 
 def _attributes(verb: str, wanted: User, group: str) -> Iterator[RequestInfo]:
-    """All that is asked for beside the name."""
+    """The checks of groups, uid and extra."""
     if wanted.uid:
         yield _asked(verb, "uids", wanted.uid)
     for one in wanted.groups:
@@ -159,7 +160,7 @@ def _attributes(verb: str, wanted: User, group: str) -> Iterator[RequestInfo]:
 
 
 def _never_allowed(verb: str, wanted: User) -> Iterator[tuple[RequestInfo, str]]:
-    """What no constrained way allows anybody, each with the reason."""
+    """What no constrained mode allows, with reasons."""
     if "" in wanted.groups:
         yield _asked(verb, "groups", ""), "impersonating the empty string group is not allowed"
     if MASTERS in wanted.groups:
@@ -198,7 +199,7 @@ def _fault_of_extra(key: str, values: Sequence[str]) -> str:
 
 
 def _completed(user: User) -> User:
-    """With the groups that go without saying."""
+    """The user with the groups that follow from its name."""
     groups, account = user.groups, account_of(user.name)
     if account is not None and not groups:
         groups = (SERVICE_ACCOUNTS, f"{SERVICE_ACCOUNTS}:{account[0]}")

@@ -1,9 +1,9 @@
-"""`proxy`: a request passed on to a node, a pod or a service, and its answer passed back as it comes.
+"""The `proxy` subresource of nodes, pods and services: passes a request on to the target, and the answer
+back.
 
-Whom `proxy` of a node, a pod or a service means: from the name in the path and the object to an address.
-Pure.
-
-The name may carry a scheme and a port, `https:web:8443`; what it leaves open, the object says.
+The target follows, purely, from the name in the path and the object. The name may have a scheme and a port
+(`https:web:8443`); otherwise they come from the object. Targets with loopback, link-local or multicast
+addresses are refused, as in Kubernetes.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ from podling.streaming.upgrade import Address
 from podling.streaming.wire import Disconnected
 
 AS_IT_IS = "$&+,/:;=@"
-"""What Go leaves in a path, beside letters, digits and `-_.~`; the rest is escaped."""
+"""Characters that Go does not escape in a path, beside letters, digits and `-_.~`."""
 DEFAULT_PORTS = {"http": 80, "https": 443}
 
 
 class ProxyName(NamedTuple):
-    """A name taken apart: no scheme or port is "" when it has none."""
+    """A name of a `proxy` path, split. Scheme and port are empty if it has none."""
 
     scheme: str
     name: str
@@ -45,7 +45,8 @@ class ProxyName(NamedTuple):
 
 
 class Target(NamedTuple):
-    """`kubelet`: it is known by its certificate, and knows us by ours."""
+    """The address to connect to. `kubelet`: whether it is the node's kubelet, which is reached with mutual
+    TLS."""
 
     scheme: str
     host: str
@@ -54,7 +55,7 @@ class Target(NamedTuple):
 
 
 def parse_proxy_name(name: str, what: str) -> ProxyName:
-    """Raises StatusError 400."""
+    """Split `[scheme:]name[:port]`. `what` names the resource in errors. Raises StatusError 400."""
     parts = name.split(":")
     if len(parts) == 1 and parts[0]:
         return ProxyName("", parts[0], "")
@@ -66,9 +67,10 @@ def parse_proxy_name(name: str, what: str) -> ProxyName:
 
 
 def path_below(path: str, info: RequestInfo) -> str:
-    """What follows `proxy`, as Kubernetes passes it on; "" when not even a slash does.
+    """The part of the path after `proxy`, as Kubernetes passes it on; empty if not even a slash follows.
 
-    It is decoded, cleaned of `//`, `.` and `..`, and encoded again, so that nobody reads it another way.
+    It is decoded, cleaned of `//`, `.` and `..`, and encoded again, so that the target cannot read it
+    differently.
     """
     whole = decoded(path)
     if not info.rest:
@@ -81,7 +83,7 @@ def path_below(path: str, info: RequestInfo) -> str:
 
 
 def node_target(asked: ProxyName, node: Node) -> Target:
-    """The kubelet, unless another port is named. Raises StatusError."""
+    """The node's kubelet, unless another port is named. Raises StatusError."""
     host, port = kubelet_address(node)
     if asked.port in ("", str(port)):
         return Target("https", host, port, kubelet=True)
@@ -89,7 +91,7 @@ def node_target(asked: ProxyName, node: Node) -> Target:
 
 
 def pod_target(asked: ProxyName, pod: Pod) -> Target:
-    """Its first port that is declared, unless one is named. Raises StatusError."""
+    """The pod's first declared port, unless one is named. Raises StatusError."""
     declared = (port.container_port for container in pod.spec.containers for port in container.ports)
     scheme = asked.scheme or "http"
     port = _number(asked.port) if asked.port else next(declared, DEFAULT_PORTS[scheme])
@@ -97,7 +99,7 @@ def pod_target(asked: ProxyName, pod: Pod) -> Target:
 
 
 def service_target(asked: ProxyName, service: Service, endpoints: Endpoints) -> Target:
-    """One of its ready endpoints, whichever. Raises StatusError 503."""
+    """A random ready endpoint of the service. Raises StatusError 503 if there is none."""
     name = service.metadata.name
     port = _port_name(asked.port, service)
     choices = list(_ready(endpoints, port, any_port=not asked.port))
@@ -108,7 +110,7 @@ def service_target(asked: ProxyName, service: Service, endpoints: Endpoints) -> 
 
 
 def _port_name(asked: str, service: Service) -> str:
-    """A port may be named by its number, too."""
+    """The name of the service's port; the path may give its number instead. Raises StatusError 503."""
     if asked.isdigit():
         for port in service.spec.ports:
             if port.port == int(asked):
@@ -130,7 +132,8 @@ def _ready(endpoints: Endpoints, port: str, *, any_port: bool) -> Iterator[tuple
 
 
 def _reachable(scheme: str, host: str, port: int) -> Target:
-    """Raises StatusError 400 for an address that is this machine's own business."""
+    """The target, if its address may be proxied to. Raises StatusError 400 for an address of this machine
+    only."""
     try:
         address = ipaddress.ip_address(host)
     except ValueError:
@@ -147,7 +150,7 @@ def _number(port: str) -> int:
 
 
 FindEndpoints = Callable[[str, str], Endpoints]
-"""Those of the service of that namespace and name. Raises StatusError."""
+"""The endpoints of the service of that namespace and name. Raises StatusError."""
 
 OF_CONNECTION = frozenset(
     {
@@ -165,7 +168,7 @@ OF_CONNECTION = frozenset(
     }
 )
 OURS = (OF_CONNECTION - {"content-type"}) | {"authorization", "expect", "x-forwarded-for", "x-forwarded-uri"}
-"""What a request carries for us and nobody else."""
+"""Headers of a request that are for the API server and not passed on."""
 NOT_ADDED = ("User-Agent", "Accept", "Accept-Encoding", "Content-Type")
 
 
@@ -176,7 +179,8 @@ class _Head(msgspec.Struct):
 
 
 class HttpProxy:
-    """Whoever is behind https and no kubelet shows a certificate nobody can judge."""
+    """Proxies requests. The certificates of pods and services behind https are not verified, as in
+    Kubernetes, since there is no authority to verify them with."""
 
     def __init__(self, find_endpoints: FindEndpoints, kubelets: Kubelets) -> None:
         self._find_endpoints = find_endpoints
@@ -184,7 +188,7 @@ class HttpProxy:
         self._unverified = unverified()
 
     def target(self, context: RequestContext, obj: Any) -> tuple[Address, str]:
-        """Whom, and what of it, with the query. Raises StatusError."""
+        """The address to connect to, and the path and query to request there. Raises StatusError."""
         found = self._target(context, obj)
         below = path_below(context.request.path, context.info) or "/"
         query = context.request.query
@@ -217,7 +221,8 @@ class HttpProxy:
         return service_target(asked, obj, self._endpoints(info.namespace, asked.name))
 
     def _endpoints(self, namespace: str, name: str) -> Endpoints:
-        """None, of a service that selects nothing."""
+        """The endpoints of the service; empty if there is no Endpoints object, as for a service without
+        selector."""
         try:
             return self._find_endpoints(namespace, name)
         except StatusError as error:
@@ -227,13 +232,14 @@ class HttpProxy:
 
 
 def _moved(path: str, query: str) -> Response:
-    """Relative links of a page only work below a directory."""
+    """Redirect to the path with a slash, without which relative links of a page would not work."""
     location = f"{path}/?{query}" if query else f"{path}/"
     return Response(301, b"", TEXT, {"Location": location})
 
 
 def _whence(context: RequestContext) -> dict[str, str]:
-    """Who asked, for whom, and by which path."""
+    """The `Host`, `X-Forwarded-For` and `X-Forwarded-Uri` headers that tell the target of the original
+    request."""
     request, info = context.request, context.info
     place = f"namespaces/{info.namespace}/" if info.resource != "nodes" else ""
     front = f"/api/{info.api_version}/{place}{info.resource}/{info.name}/proxy"

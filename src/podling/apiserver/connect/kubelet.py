@@ -1,9 +1,9 @@
-"""Logs and streams of pods: the request, once allowed, is carried to the kubelet of the pod's node. What asks
-for a proxy is passed on by `http_proxy.py`.
+"""Logs and streams of pods: passes an authorized request on to the kubelet of the pod's node. `proxy`
+requests go to `http.py`.
 
-Logs are one plain GET whose body is passed on as it comes. Exec, attach and port-forward are upgrades: the
-handshake is repeated to the kubelet, and from its 101 on bytes are copied both ways unread; what the kubelet
-answers instead of 101 is the client's answer, as in Kubernetes.
+Logs are one plain GET, whose body is passed on as it arrives. For exec, attach and port-forward the handshake
+is repeated to the kubelet, and after its 101 bytes are copied both ways without being parsed. If the kubelet
+answers with anything but 101, that is the client's answer, as in Kubernetes.
 """
 
 from __future__ import annotations
@@ -122,7 +122,7 @@ def log_refusal(status: int, body: bytes, pod: str) -> StatusError:
 
 
 class KubeletUpgrade:
-    """An answer that takes the client's connection over and joins it with one to the kubelet."""
+    """An answer that takes over the client's connection and joins it with one to the kubelet."""
 
     def __init__(self, address: Address, target: str) -> None:
         self._address = address

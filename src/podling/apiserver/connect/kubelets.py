@@ -1,11 +1,8 @@
-"""How kubelets are reached: over TLS, or, one that serves in this process, directly (docs/decisions/024).
+"""How to reach kubelets: the address of one, the path of a request to it, and the connection.
 
-A Node says where its kubelet is, and that alone decides: a kubelet of this process is one that listens there.
-
-Where on its node a request for a pod's subresource goes: from the pod and the options to the kubelet's
-path. Pure.
-
-Refusals and their messages are those of Kubernetes' pod strategy.
+A Node says where its kubelet listens. A kubelet of the same process is connected to directly, any other over
+TLS (docs/decisions/024). The path and query to ask the kubelet for follow, purely, from the pod and the
+options of the request; refusals have the messages of Kubernetes' pod strategy.
 """
 
 from __future__ import annotations
@@ -33,8 +30,8 @@ from podling.streaming.upgrade import Address
 
 
 def unverified() -> ssl.SSLContext:
-    """For those whose certificate nobody here can judge. The machine's own authorities are not read for it,
-    which would take 30 ms of every start."""
+    """A TLS context without verification, for targets whose certificates have no known authority. The
+    system's authorities are not loaded, which would add 30 ms to every start."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname = False
     context.verify_mode = ssl.CERT_NONE
@@ -42,7 +39,7 @@ def unverified() -> ssl.SSLContext:
 
 
 class Kubelets:
-    """`tls` carries the certificate that kubelets know the API server by."""
+    """Connects to kubelets. `tls` has the client certificate by which kubelets know the API server."""
 
     def __init__(self, tls: ssl.SSLContext) -> None:
         self._tls = tls
@@ -50,7 +47,7 @@ class Kubelets:
 
     @contextmanager
     def join(self, host: str, port: int, connect: Connect) -> Iterator[None]:
-        """While the block runs, whoever is at this address is reached by `connect`."""
+        """While the block runs, use `connect` for the kubelet at this address."""
         self._within[host, port] = connect
         try:
             yield
@@ -77,7 +74,8 @@ def _kept_alive(address: tuple[Any, ...]) -> socket.socket:
 
 
 class _WithinConnector(aiohttp.BaseConnector):
-    """What aiohttp's connectors to sockets of other sorts are, too: another way to make the connection."""
+    """An aiohttp connector that gets its connection from a function; aiohttp's own for other kinds of sockets
+    override the same method."""
 
     def __init__(self, connect: Connect) -> None:
         super().__init__(force_close=True)
@@ -97,12 +95,13 @@ _ADDRESS_TYPES = ("InternalIP", "Hostname", "InternalDNS", "ExternalDNS", "Exter
 _KUBELET_STREAMS = {"stdin": "input", "stdout": "output", "stderr": "error", "tty": "tty"}
 _LOG_FLAGS = ("follow", "previous", "timestamps")
 _LOG_NUMBERS = {"sinceSeconds": 1, "tailLines": 0, "limitBytes": 1}
-"""The least value of each."""
+"""The smallest value allowed for each."""
 _LOG_STREAMS = ("All", "Stderr", "Stdout")
 
 
 def kubelet_address(node: Node) -> tuple[str, int]:
-    """Raises StatusError for a node that has not said where it is."""
+    """Host and port of the kubelet. Raises StatusError for a node that has no address or port in
+    its status."""
     port = node.status.daemon_endpoints.kubelet_endpoint.port
     by_type = {address.type: address.address for address in reversed(node.status.addresses)}
     for kind in _ADDRESS_TYPES:
@@ -112,7 +111,7 @@ def kubelet_address(node: Node) -> tuple[str, int]:
 
 
 def kubelet_target(pod: Pod, subresource: str, query: Query) -> str:
-    """The path and query to ask the kubelet for. Raises StatusError."""
+    """The path and query to request from the kubelet. Raises StatusError."""
     parameters = {
         "log": log_parameters,
         "exec": exec_parameters,
@@ -128,7 +127,7 @@ def kubelet_target(pod: Pod, subresource: str, query: Query) -> str:
 
 
 def chosen_container(pod: Pod, name: str) -> str:
-    """The container meant; a pod's only one need not be named. Raises StatusError 400."""
+    """The container named; may be empty if the pod has only one. Raises StatusError 400."""
     spec = pod.spec
     if name:
         lists: Sequence[Sequence[EphemeralContainerCommon]] = (
@@ -159,8 +158,8 @@ def stream_parameters(pod: str, query: Query) -> Parameters:
 
 
 def attach_parameters(pod: str, query: Query) -> Parameters:
-    """Podling's own are `replay=true`: first what was printed before; and `exitCode=true`: at the end how the
-    container ended, also of one that has ended already."""
+    """The query of an attach. podling's own parameters are `replay=true` (first all earlier output) and
+    `exitCode=true` (at the end the container's exit code, also if it has ended already)."""
     own = [(name, "1") for name in ("replay", "exitCode") if flag(query, name)]
     return [*stream_parameters(pod, query), *own]
 
@@ -174,7 +173,7 @@ def port_parameters(pod: str, query: Query) -> Parameters:
 
 
 def log_parameters(pod: str, query: Query) -> Parameters:
-    """Raises StatusError 400 for what is no number, 422 for options that cannot be."""
+    """The query of a log. Raises StatusError 400 for a malformed number, 422 for contradictory options."""
     numbers = {name: _integer(query[name][0]) for name in _LOG_NUMBERS if query.get(name, ("",))[0]}
     since, stream = query.get("sinceTime", ("",))[0], query.get("stream", ("All",))[0]
     if causes := _log_faults(numbers, since, stream):

@@ -1,8 +1,8 @@
-"""Logs and watches over a WebSocket, for browsers: what would be the body goes out in messages.
+"""Logs and watches over a WebSocket, for browsers: the pieces of the body become messages.
 
-A log says at once, with an empty message, that it is there; its pieces are binary messages, or text of base64
-where that was asked for. A watch sends each event as a message of text, and takes any one
-subprotocol.
+A log starts with an empty message, to say that it is there. Its pieces are binary messages, or base64 in text
+messages if the client's subprotocol asks for that. A watch sends each event as one text message, and accepts
+any one subprotocol.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ PROTOCOL = "Sec-WebSocket-Protocol"
 
 
 class Framing(msgspec.Struct, frozen=True):
-    """How a piece becomes messages, of text or binary."""
+    """How a piece of the body becomes messages, text or binary."""
 
     messages: Callable[[bytes], Iterable[bytes]]
     text: bool
@@ -50,7 +50,7 @@ def wants_web_socket(headers: Mapping[str, str]) -> bool:
 
 
 class LogSocket:
-    """The subprotocol is the client's first that is known."""
+    """A log. The subprotocol is the first of the client's that is supported."""
 
     def __init__(self, pieces: AsyncGenerator[bytes, None]) -> None:
         self._pieces = pieces
@@ -88,7 +88,7 @@ async def _sent(
     pieces: AsyncGenerator[bytes, None],
     framing: Framing,
 ) -> web.StreamResponse:
-    """Until there is no more to send, or the client leaves."""
+    """Send all pieces, until the body ends or the client disconnects."""
     key = request.headers.get("Sec-WebSocket-Key", "").strip()
     if request.headers.get("Sec-WebSocket-Version", "").strip() != "13" or not key:
         return web.Response(status=400)
@@ -109,7 +109,7 @@ async def _sent(
 
 
 class _Messages(Driver):
-    """The server's end of a WebSocket that only sends: what it is sent is passed over."""
+    """The server's end of a WebSocket that only sends; what the client sends is ignored."""
 
     def __init__(self) -> None:
         super().__init__()

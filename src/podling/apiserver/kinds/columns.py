@@ -1,6 +1,5 @@
-"""Columns that most tables share, and cells that say there is nothing to show.
-
-How long ago, as kubectl's columns say it: `45s`, `3m20s`, `5h`, `2d4h`.
+"""Columns and cells that many tables share, and durations as kubectl shows them: `45s`, `3m20s`, `5h`,
+`2d4h`.
 """
 
 from __future__ import annotations
@@ -38,7 +37,8 @@ _YEAR = 365 * _DAY
 
 
 def human_duration(seconds: float) -> str:
-    """Two units while the second still says something. Clock skew up to a second counts as now."""
+    """A duration in at most two units, as `HumanDuration` of apimachinery. Clock skew up to a second counts
+    as 0."""
     whole = int(seconds)
     if whole < -1:
         return "<invalid>"
@@ -65,5 +65,5 @@ def _two(seconds: int, big: int, big_name: str, small: int, small_name: str) -> 
 
 
 def age(since: str | None, now: datetime) -> str:
-    """The age of a timestamp of the API; of none it is unknown."""
+    """The age of an API timestamp; `<unknown>` if it is empty."""
     return human_duration((now - parse_time(since)).total_seconds()) if since else UNKNOWN

@@ -1,9 +1,4 @@
-"""Secrets: what each type must contain, and text written in `stringData` kept as data.
-
-Why Go cannot read something as a JSON object, in Go's words.
-
-ConfigMaps.
-"""
+"""ConfigMaps and Secrets: their size limit, their immutability, and what each type of Secret must contain."""
 
 from __future__ import annotations
 
@@ -31,7 +26,8 @@ _TYPES = {list: "array", str: "string", bool: "bool", float: "number"}
 
 
 def fault_of_json_object(data: bytes) -> str:
-    """Empty when it is an object, or null, which Go reads as one that is empty."""
+    """Go's words for why a text is not a JSON object; empty if it is one, or null, which Go reads as an empty
+    one."""
     text = data.decode(errors="replace")
     try:
         # A number is read as one that fits, however long it is.
@@ -49,7 +45,7 @@ def fault_of_json_object(data: bytes) -> str:
 
 SIZE_LIMIT = 1024 * 1024
 EVERYTHING = "[]"
-"""How Kubernetes writes the path of nothing in particular."""
+"""The path that Kubernetes gives to faults of the object as a whole."""
 SEALED = "field is immutable when `immutable` is set"
 
 

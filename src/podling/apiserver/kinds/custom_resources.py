@@ -1,6 +1,6 @@
-"""CustomResourceDefinitions: there are none, and that can be asked.
+"""CustomResourceDefinitions can be listed, and there are none.
 
-kubectl asks before it says that a kind is unknown; without an answer it speaks of a broken server instead.
+kubectl lists them before it says that a kind is unknown; without an answer it would report a broken server.
 """
 
 from __future__ import annotations

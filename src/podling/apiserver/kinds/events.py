@@ -1,9 +1,7 @@
-"""Events, in both versions that read the same stored objects: core/v1 and events.k8s.io/v1.
+"""Events in both versions, core/v1 and events.k8s.io/v1, which show the same stored objects.
 
-What is wrong with an event.
-
-Of the older version little is asked; whoever writes by events.k8s.io/v1 makes a new-style event, which only
-goes on as a series. Paths are of the older version throughout, as they are in Kubernetes.
+core/v1 checks little. A writer through events.k8s.io/v1 makes a new-style event, whose fields are checked and
+of which an update may change only the series. Faults have the paths of core/v1 in both, as in Kubernetes.
 """
 
 from __future__ import annotations
@@ -26,7 +24,7 @@ from podling.model.types.core import Event, EventSeries, EventsEvent, EventSourc
 LONGEST, LONGEST_MESSAGE = 128, 1024
 FEWEST_OF_SERIES = 2
 OF_THE_CLUSTER = ("default", "kube-system")
-"""Namespaces that events about objects without one are in."""
+"""The namespaces for events about cluster-scoped objects."""
 _FROZEN = (
     ("involved_object", "involvedObject"),
     ("reason", "reason"),
@@ -51,7 +49,7 @@ _OLDER = (
 
 
 def validate_event(event: Event, *, reporter: str) -> Iterator[Cause]:
-    """`reporter` is what this version calls the field of who reports."""
+    """`reporter`: what this version calls the field `reportingController`."""
     # An event may be named after any object, whose name need not be one of the DNS.
     yield from metadata.validate(event.metadata, name_rule=names.path_segment)
     namespace, of_object = event.metadata.namespace, event.involved_object.namespace
@@ -173,7 +171,7 @@ def _source(event: Event) -> str:
 
 
 class EventsEvents(View[EventsEvent, Event]):
-    """The version recorders write: stricter, and with other names for the same fields."""
+    """events.k8s.io/v1, which event recorders use: stricter, and with other names for the same fields."""
 
     resource = resource_of(EventsEvent)
     stored = Events()

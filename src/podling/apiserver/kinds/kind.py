@@ -1,15 +1,15 @@
-"""What the API server knows of one resource beyond its type: the promise every file of this room keeps.
+"""What the API server knows about one resource beyond its type: the interface that every file of this room
+implements.
 
-A `Kind` is a strategy in Kubernetes' sense: it fills in defaults, says what a writer may not decide, finds
-faults, and shows the object as a table row. It is pure: no storage, no request; `now` is an argument. The
-store beside it calls it in this order:
+A `Kind` is a strategy in Kubernetes' sense: it sets defaults, resets what a writer may not decide, validates,
+and shows the object as a table row. It is pure: no storage, no request, and `now` is an argument. The store
+calls it in this order:
 
     create    default > prepare_create > (admission) > validate_create > store
     update    default > prepare_update > (admission) > validate + validate_update > store
     delete    graceful_delete > store or remove
 
-Objects are changed in place; `old` objects are read only. A kind is one subclass in one file, listed in
-`kinds.py`.
+Objects are changed in place; `old` objects must not be. A kind is one subclass, listed in `kinds.py`.
 """
 
 from __future__ import annotations
@@ -40,21 +40,21 @@ class Column(NamedTuple):
 class Part(Generic[T]):
     """A subresource that is the same object, of which only a part may be written, such as `status`.
 
-    Read, replaced and patched like the object itself, with these rules in place of the kind's.
+    It is read, replaced and patched like the object itself, with these rules in place of the kind's.
     """
 
     name: ClassVar[str]
     verbs: ClassVar[tuple[str, ...]] = ("get", "patch", "update")
 
     def prepare_update(self, new: T, old: T) -> None:
-        """Put back in `new` everything of `old` that this subresource may not change."""
+        """Put back into `new` everything of `old` that this subresource may not change."""
 
     def validate_update(self, new: T, old: T) -> list[Cause]:
         return []
 
 
 class Posted(Generic[T]):
-    """A subresource that is posted a body of another type to."""
+    """A subresource to which a body of another type is posted."""
 
     name: ClassVar[str]
     verbs: ClassVar[tuple[str, ...]] = ("create",)
@@ -63,22 +63,22 @@ class Posted(Generic[T]):
 
 
 class Deletion(NamedTuple):
-    """How to delete an object, and what to say of it while it goes."""
+    """A deletion that an action asks for, and what to change of the object while it lasts."""
 
     options: DeleteOptions
     mark: Callable[[Any], None]
 
 
 class Action(Posted[T], Generic[T]):
-    """A body that changes the object: `binding`, `eviction`."""
+    """A posted body that changes or deletes the object: `binding`, `eviction`."""
 
     def effect(self, obj: T, body: Any, now: datetime) -> T | Deletion:
-        """What becomes of `obj`: what to store in its place, or how to delete it. Raises StatusError."""
+        """What to store in place of `obj`, or how to delete it. Raises StatusError."""
         raise NotImplementedError
 
 
 class Answer(Posted[T], Generic[T]):
-    """A body that comes back with an answer in it, and changes nothing: `token`."""
+    """A posted body that is answered with its status filled in, and changes nothing: `token`."""
 
     def validate(self, body: Any) -> list[Cause]:
         return []
@@ -89,14 +89,13 @@ class Answer(Posted[T], Generic[T]):
 
 
 class Members(Posted[T], Generic[T]):
-    """Entries of a list in the object that are posted, read and deleted one at a time, by the name that
-    follows in the path: `debug/NAME`.
-    """
+    """Entries of a list in the object that are posted, read and deleted one at a time; the path has the
+    entry's name: `debug/NAME`."""
 
     verbs = ("create", "delete", "get")
 
     def rules(self, name: str) -> Part[T]:
-        """The rules to write the list by, on behalf of a request about the entry `name`."""
+        """The rules for a write of the list in a request about the entry `name`."""
         raise NotImplementedError
 
     def read(self, obj: T, name: str) -> KubeObject:
@@ -104,11 +103,12 @@ class Members(Posted[T], Generic[T]):
         raise NotImplementedError
 
     def add(self, obj: T, name: str, body: Any) -> bool:
-        """Put the entry into `obj`; False when its name had to be let go of first. Raises StatusError 409."""
+        """Put the entry into `obj`. False if it removed an ended entry of that name instead, whose name is
+        not free yet. Raises StatusError 409."""
         raise NotImplementedError
 
     def is_free(self, obj: T, name: str) -> bool:
-        """Whether a name that was let go of may be used again."""
+        """Whether the name of a removed entry may be used again."""
         raise NotImplementedError
 
     def remove(self, obj: T, name: str) -> None:
@@ -117,7 +117,7 @@ class Members(Posted[T], Generic[T]):
 
 
 class Connect(NamedTuple):
-    """A subresource that is a connection to the node of the object, such as `log` and `exec`."""
+    """A subresource that is a connection to the object's node, such as `log` and `exec`."""
 
     name: str
     options: str
@@ -135,7 +135,7 @@ Subresource = Part[Any] | Action[Any] | Answer[Any] | Members[Any] | Connect
 
 
 class Kind(Generic[T]):
-    """The rules of one resource. The defaults here are those of a kind that has no rules of its own."""
+    """The rules of one resource. The methods here are those of a kind without rules of its own."""
 
     resource: ClassVar[Resource]
     verbs: ClassVar[tuple[str, ...]] = (
@@ -164,56 +164,55 @@ class Kind(Generic[T]):
     """What a field selector may name, besides metadata.name and metadata.namespace, and how it reads."""
 
     def default(self, obj: T) -> None:
-        """Fill in what the writer left open."""
+        """Set the defaults of fields that the writer left out."""
 
     def prepare_create(self, obj: T, now: datetime) -> None:
-        """Clear or set what the writer of a new object may not decide, such as status."""
+        """Reset fields that the writer of a new object may not decide, such as status."""
 
     def prepare_update(self, new: T, old: T) -> None:
-        """Put back what a writer of the object (not of a subresource) may not change, such as status."""
+        """Put back fields that a writer of the object (not of a subresource) may not change, such
+        as status."""
 
     def validate(self, obj: T) -> list[Cause]:
-        """Everything wrong with `obj` alone, metadata included."""
+        """All faults of `obj` by itself, metadata included."""
         return []
 
     def validate_create(self, obj: T) -> list[Cause]:
-        """Everything wrong with a new object."""
+        """All faults of a new object."""
         return self.validate(obj)
 
     def validate_changed(self, new: T, old: T) -> list[Cause]:
-        """As `validate`, of what an update has made of `old`: what stood before need not be judged again."""
+        """As `validate`, for an updated object; may skip parts that are the same in `old`."""
         return self.validate(new)
 
     def validate_update(self, new: T, old: T) -> list[Cause]:
-        """Everything about `new` that may not follow `old`, metadata included."""
+        """All changes from `old` to `new` that are not allowed, metadata included."""
         return []
 
     def warnings(self, obj: T) -> list[str]:
-        """What is accepted but better not written: Warning headers."""
+        """Warning headers for a created object."""
         return []
 
     def update_warnings(self, obj: T) -> list[str]:
-        """Of what an update made of it: the same, unless a kind is updated by others than write it."""
+        """Warning headers for an updated object: by default the same as for a created one."""
         return self.warnings(obj)
 
     def row(self, obj: T, now: datetime) -> list[Any]:
-        """The cells of `obj` under `columns`, JSON-ready."""
+        """The table cells of `obj`, one for each of `columns`, as JSON values."""
         return [obj.metadata.name, obj.metadata.creation_timestamp]
 
     def graceful_delete(self, obj: T, options: DeleteOptions, now: datetime) -> bool:
-        """Begin the deletion of `obj`: True when it is marked and stays for now, False to remove it at once.
-
-        Finalizers are not looked at here: they hold every kind alike.
-        """
+        """Begin the deletion of `obj`: True if it was marked and stays for now, False if it can be removed at
+        once. Finalizers are not considered here: the store handles them for all kinds."""
         return False
 
     def may_vanish(self, new: T, old: T) -> bool:
-        """After an update of an object being deleted: nothing holds it any more, remove it."""
+        """Whether an object being deleted, just updated, can be removed because nothing holds it any more."""
         return not new.metadata.finalizers and old.metadata.deletion_grace_period_seconds == 0
 
 
 class View(Kind[T], Generic[T, S]):
-    """Another version of a kind that is kept in storage, such as events.k8s.io/v1 of core Event."""
+    """Another version of a stored kind, such as events.k8s.io/v1 of core/v1 Event."""
 
     stored: ClassVar[Kind[Any]]
 
@@ -225,7 +224,8 @@ class View(Kind[T], Generic[T, S]):
 
 
 def storage_key(resource: Resource, namespace: str = "", name: str = "") -> str:
-    """Where an object is kept; without name the prefix of its namespace, without both of the resource."""
+    """The storage key of an object; without `name` the prefix of its namespace, without both that of the
+    resource."""
     group = f"{resource.group}/" if resource.group else ""
     place = f"/registry/{group}{resource.plural}/"
     if namespace:

@@ -1,6 +1,4 @@
-"""All resources an API server serves, under the feature gates it is given. Adding one is adding its file, and
-its name here.
-"""
+"""All kinds that an API server serves with the given feature gates. A new kind is added here by its name."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Namespaces. A deleted one is Terminating until a controller has emptied it and cleared its finalizer."""
+"""Namespaces. A deleted namespace stays, as Terminating, until the namespace controller has emptied it and
+removed its finalizer.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +34,7 @@ class _Status(Part[Namespace]):
 
 
 class _Finalize(Part[Namespace]):
-    """Where the namespace controller says that nothing is left in it."""
+    """The subresource `finalize`, through which the namespace controller removes its finalizer."""
 
     name = "finalize"
     verbs = ("update",)
@@ -101,7 +103,7 @@ def _validate_left(finalizers: list[str]) -> Iterator[Cause]:
 
 
 def _validate_phase(namespace: Namespace) -> Iterator[Cause]:
-    """Here, and only here, Kubernetes writes the field with a capital."""
+    """The path has `Phase` with a capital, as in Kubernetes, for this fault only."""
     phase, path = namespace.status.phase, "status.Phase"
     if not namespace.metadata.deletion_timestamp:
         if phase != "Active":

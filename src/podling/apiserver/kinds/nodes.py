@@ -1,10 +1,5 @@
-"""Nodes: registered by their kubelets, which also keep their status.
-
-Leases: who leads, and that a node is alive.
-
-What is wrong with a node: its taints, the subnets of its pods, and what it says it has.
-
-RuntimeClasses: names for handlers of the container runtime, and what their pods cost beyond containers.
+"""What belongs to nodes: Nodes, the Leases by which their kubelets and leader elections show that they are
+alive, and RuntimeClasses, which name handlers of the container runtime.
 """
 
 from __future__ import annotations
@@ -75,7 +70,7 @@ def _validate_spec(spec: LeaseSpec) -> list[Cause]:
 
 
 def _validate_strategy(strategy: str) -> list[Cause]:
-    """Kubernetes' own, or one whose domain says whose it is. (The path is as Kubernetes shows it.)"""
+    """A strategy of Kubernetes, or one with a domain. The path is as Kubernetes shows it."""
     path = "spec.strategy.strategy"
     if "/" in strategy:
         return all_invalid(path, strategy, names.qualified_name(strategy))
@@ -86,7 +81,7 @@ EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
 
 
 def validate_taints(taints: list[Taint]) -> Iterator[Cause]:
-    """Kubernetes looks for them in the metadata."""
+    """Faults of taints. Their paths begin with `metadata`, as in Kubernetes."""
     seen: set[tuple[str, str]] = set()
     for i, taint in enumerate(taints):
         path = f"metadata.taints[{i}]"
@@ -103,7 +98,8 @@ def validate_taints(taints: list[Taint]) -> Iterator[Cause]:
 
 
 def validate_has(node: Node) -> Iterator[Cause]:
-    """What the node has of each resource. Kubernetes writes these paths with points only."""
+    """Faults of capacity and allocatable. The paths have dots where others have brackets, as in
+    Kubernetes."""
     for wire, amounts in (("capacity", node.status.capacity), ("allocatable", node.status.allocatable)):
         for name, amount in amounts.items():
             yield from validate_quantity(name, amount, f"status.{wire}.{name}")
@@ -135,7 +131,7 @@ def validate_node_update(new: Node, old: Node) -> Iterator[Cause]:
 
 
 def _validate_given(new: NodeSpec, old: NodeSpec) -> Iterator[Cause]:
-    """What a node was given once is its own."""
+    """Faults of changes of podCIDRs and providerID, which can be set once only."""
     why = 'node updates may not change {} except from "" to valid'
     if old.pod_cidrs and new.pod_cidrs != old.pod_cidrs:
         yield forbidden("spec.podCIDRs", why.format("podCIDR"))
@@ -180,7 +176,7 @@ class Nodes(Kind[Node]):
     selectable_fields = {"spec.unschedulable": lambda node: str(node.spec.unschedulable).lower()}
 
     def default(self, obj: Node) -> None:
-        """The older field names the first of the newer."""
+        """`podCIDR` is the first of `podCIDRs`."""
         spec = obj.spec
         if spec.pod_cidr and spec.pod_cidrs[:1] != [spec.pod_cidr]:
             spec.pod_cidrs = [spec.pod_cidr]

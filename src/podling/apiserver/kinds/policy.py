@@ -1,8 +1,5 @@
-"""PodDisruptionBudgets: how many of some pods an eviction must leave.
-
-PriorityClasses: names for how important a pod is. Two are the system's own.
-
-Faults of conditions of meta/v1: one of each type, each with a status and a reason for programs.
+"""PriorityClasses, which name how important a pod is, and PodDisruptionBudgets, which limit how many of a set
+of pods evictions may take away.
 """
 
 from __future__ import annotations

@@ -1,6 +1,5 @@
-"""LimitRanges: what containers and pods of a namespace may ask for, and what they get without asking.
-
-ResourceQuotas: how much all objects of a namespace may use together. What they use is in the status.
+"""ResourceQuotas, which limit what all objects of a namespace use together, and LimitRanges, which bound
+single containers, pods and claims of a namespace and give them defaults.
 """
 
 from __future__ import annotations
@@ -66,7 +65,7 @@ APPLICABLE = {
     "BestEffort": {"pods"},
     "VolumeAttributesClass": {"persistentvolumeclaims", "requests.storage"},
 }
-"""What can be counted of a scope only."""
+"""The resources that a quota with this scope can count."""
 MISAPPLIED = "unsupported scope applied to resource"
 
 
@@ -153,7 +152,7 @@ def _validate_scopes(spec: ResourceQuotaSpec) -> Iterator[Cause]:
 
 
 def _validate_scope_selector(spec: ResourceQuotaSpec) -> Iterator[Cause]:
-    """Kubernetes does not say which requirement it means."""
+    """The path has no index of the requirement, as in Kubernetes."""
     if spec.scope_selector is None:
         return
     path, requirements = "spec.scopeSelector.matchExpressions", spec.scope_selector.match_expressions
@@ -198,7 +197,7 @@ def _conflict(scopes: list[str]) -> bool:
 
 
 def _misapplied(scope: str, hard: Iterable[str]) -> list[str]:
-    """Resources a quota counts, and cannot count of `scope` only."""
+    """Resources in `hard` that a quota with `scope` cannot count."""
     applicable = APPLICABLE.get(scope)
     return (
         [] if applicable is None else [name for name in hard if _is_counted(name) and name not in applicable]
@@ -271,7 +270,7 @@ def _validate_item(item: LimitRangeItem, path: str) -> Iterator[Cause]:
 
 
 def _validate_name(name: str, path: str, type: str) -> Iterator[Cause]:
-    """What is bounded: of pods and containers, what they can request."""
+    """Faults of a resource's name: for pods and containers, a resource that they can request."""
     if type in ("Container", "Pod"):
         yield from validate_name(name, path)
     else:
@@ -279,7 +278,7 @@ def _validate_name(name: str, path: str, type: str) -> Iterator[Cause]:
 
 
 def _validate_amounts(item: LimitRangeItem, name: str, path: str) -> Iterator[Cause]:
-    """Smallest, default request, default and largest must be in that order."""
+    """Faults of the order min ≤ defaultRequest ≤ default ≤ max."""
     least, most = item.min.get(name), item.max.get(name)
     default, request = item.default.get(name), item.default_request.get(name)
     for small, what, large, than, blamed, value in (

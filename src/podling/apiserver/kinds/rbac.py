@@ -1,13 +1,4 @@
-"""Roles: what may be done in one namespace. Kept; not yet asked by an authorizer.
-
-What roles and bindings have in common: faults of rules and subjects, and how subjects are shown.
-
-RoleBindings: who may do what a role allows, in one namespace.
-
-ClusterRoles: what may be done everywhere. Kept; not yet asked by an authorizer.
-
-ClusterRoleBindings: who may do what a cluster role allows, everywhere.
-"""
+"""Roles, ClusterRoles and their bindings. They are stored and validated, but no authorizer reads them yet."""
 
 from __future__ import annotations
 
@@ -76,7 +67,7 @@ def validate_subjects(subjects: list[Subject], *, namespaced: bool) -> Iterator[
 
 
 def _validate_subject(subject: Subject, path: str, *, namespaced: bool) -> Iterator[Cause]:
-    """An account of a binding in a namespace may be one of that namespace without saying so."""
+    """A service account in a RoleBinding may leave out its namespace."""
     if not subject.name:
         yield required(f"{path}.name")
     match subject.kind:
@@ -97,7 +88,7 @@ def _validate_subject(subject: Subject, path: str, *, namespaced: bool) -> Itera
 
 
 def default_binding(ref: RoleRef, subjects: list[Subject]) -> None:
-    """Groups that can only be one are filled in."""
+    """Fill in the API groups of subjects and role, which follow from their kinds."""
     ref.api_group = ref.api_group or GROUP
     for subject in subjects:
         if subject.kind in (USER, GROUP_OF_USERS):

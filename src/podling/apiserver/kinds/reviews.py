@@ -1,15 +1,8 @@
-"""TokenReviews: whose token this is.
+"""Reviews: kinds that are posted as a question, answered, and never stored.
 
-A kind that is never stored: a question is posted, and the same object comes back with the answer.
-
-Access reviews: may he, may he in this namespace, may I. One question in three kinds.
-
-SelfSubjectReviews: who am I.
-
-SelfSubjectRulesReviews: all that I may do in a namespace.
-
-Who may do anything is told so. Rules can be listed once an authorizer has some: until then the answer to
-anybody else is incomplete.
+A TokenReview asks whose token it is; the three kinds of SubjectAccessReview ask whether a user may do
+something; a SelfSubjectReview asks who one is; a SelfSubjectRulesReview asks for all that one may do in a
+namespace, and its answer is incomplete, since the authorizers have no rules to list.
 """
 
 from __future__ import annotations
@@ -65,7 +58,8 @@ class Review(Kind[T], Generic[T]):
         return []
 
     def answer(self, obj: T, asker: User, reviewer: AccessReviewer, now: datetime) -> None:
-        """Fill in the status of `obj`, which is valid. Raises StatusError."""
+        """Fill in the status of `obj`, which is valid. `asker`: the user of the request. Raises
+        StatusError."""
         raise NotImplementedError
 
 
@@ -125,7 +119,7 @@ def _subject(spec: SubjectAccessReviewSpec) -> User:
 
 
 def _info(spec: Spec) -> RequestInfo:
-    """The request that is asked about."""
+    """The request that the review asks about."""
     asked = spec.resource_attributes
     if asked is None:
         path = spec.non_resource_attributes
@@ -165,7 +159,7 @@ def _validate_attributes(spec: Spec) -> Iterator[Cause]:
 def _validate_selector(
     selector: FieldSelectorAttributes | LabelSelectorAttributes, path: str, rule: RequirementRule
 ) -> Iterator[Cause]:
-    """Operators this server does not know are those of a newer client, and let pass."""
+    """Unknown operators pass: they come from a newer client."""
     if selector.raw_selector and selector.requirements:
         why = "may not specified at the same time as requirements"
         yield invalid(f"{path}.rawSelector", selector.raw_selector, why)
@@ -214,7 +208,7 @@ class SelfSubjectReviews(Review[SelfSubjectReview]):
     resource = resource_of(SelfSubjectReview)
 
     def answer(self, obj: SelfSubjectReview, asker: User, reviewer: AccessReviewer, now: datetime) -> None:
-        """Of the question nothing comes back."""
+        """The metadata of the question is not part of the answer."""
         obj.metadata = ObjectMeta(creation_timestamp=rfc3339(now))
         obj.status = SelfSubjectReviewStatus(user_info=info_of(asker))
 
@@ -242,7 +236,7 @@ class SelfSubjectRulesReviews(Review[SelfSubjectRulesReview]):
     def answer(
         self, obj: SelfSubjectRulesReview, asker: User, reviewer: AccessReviewer, now: datetime
     ) -> None:
-        """Raises StatusError 400 when no namespace is named."""
+        """Raises StatusError 400 if no namespace is named."""
         if not obj.spec.namespace:
             raise bad_request("no namespace on request")
         anything = RequestInfo(ANY, "", True, ANY, ANY, obj.spec.namespace, ANY)
@@ -254,7 +248,7 @@ class TokenReviews(Review[TokenReview]):
     resource = resource_of(TokenReview)
 
     def answer(self, obj: TokenReview, asker: User, reviewer: AccessReviewer, now: datetime) -> None:
-        """Raises StatusError 400 when there is nothing to look at."""
+        """Raises StatusError 400 if the token is empty."""
         if not obj.spec.token:
             raise bad_request("token is required for TokenReview in authentication")
         owner = reviewer.owner_of(obj.spec.token, obj.spec.audiences)

@@ -1,6 +1,6 @@
-"""ServiceAccounts.
+"""ServiceAccounts, and their subresource `token`, which issues a token for a limited time.
 
-serviceaccounts/token: a token of an account, for as long as is asked and what it is bound to is there.
+A token may be bound to a pod, secret or node; it is good only while that object exists.
 """
 
 from __future__ import annotations
@@ -33,7 +33,8 @@ from podling.model.types.pod import Pod
 DEFAULT_SECONDS = 3600
 SHORTEST, LONGEST = 600, 1 << 32
 EXTENDED_SECONDS = 3607
-"""What the volumes of pods ask for. Programs that read their token once and never again are given longer."""
+"""The lifetime that volumes of pods ask for. Such a token gets EXTENSION in fact, for programs that read it
+once and never again."""
 EXTENSION = timedelta(days=365)
 REPLACED = (
     "the UID in the bound object reference ({}) does not match the UID in record. "
@@ -69,7 +70,8 @@ class TokenRequests(Answer[ServiceAccount]):
 
 
 def _extended(grant: Grant, ends: datetime, tokens: ServiceAccountTokens) -> Grant:
-    """A token of a pod for the API server lives on when it should have been renewed, and says so."""
+    """Whether a token gets a longer life than asked for: one for a pod and this API server, with the lifetime
+    of volumes. Its claims say when it should have been renewed."""
     asked = grant.lifetime == timedelta(seconds=EXTENDED_SECONDS)
     if grant.binding.pod is None or not asked or not set(grant.audiences) <= set(tokens.audiences):
         return grant
@@ -80,7 +82,7 @@ def _extended(grant: Grant, ends: datetime, tokens: ServiceAccountTokens) -> Gra
 def _binding(
     account: ServiceAccount, reference: BoundObjectReference | None, tokens: ServiceAccountTokens
 ) -> Binding:
-    """Raises StatusError 404, 400, 409."""
+    """The account and the object that the token is bound to. Raises StatusError 404, 400, 409."""
     namespace = account.metadata.namespace
     plain = Binding(namespace, _named(account))
     if reference is None:

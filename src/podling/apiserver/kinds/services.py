@@ -1,8 +1,7 @@
-"""Services. Their addresses and node ports are given out by admission; here they only stay what they are.
+"""Services, and the two kinds that list the addresses behind them: EndpointSlices, each of one address type,
+and the older Endpoints.
 
-EndpointSlices: some of the addresses behind a service, of one address family.
-
-Endpoints: the addresses behind a service.
+Cluster IPs and node ports of services are given out by admission; the rules here only keep them as they are.
 """
 
 from __future__ import annotations
@@ -215,7 +214,7 @@ def _first(items: list[str]) -> str:
 
 
 def _drop_topology(slice: EndpointSlice) -> None:
-    """A field of the version before, which this one shows and does not take."""
+    """Clear `deprecatedTopology`, which v1 shows but does not accept."""
     for endpoint in slice.endpoints:
         endpoint.deprecated_topology = {}
 
@@ -255,7 +254,7 @@ def _validate_endpoint(endpoint: Endpoint, family: str, path: str) -> Iterator[C
 
 
 def _validate_domain(domain: str, path: str) -> Iterator[Cause]:
-    """The first fault of a name in the DNS."""
+    """The first fault of a DNS name."""
     if not domain:
         yield required(path)
         return
@@ -271,7 +270,7 @@ def _validate_domain(domain: str, path: str) -> Iterator[Cause]:
 
 
 def _validate_hints(hints: EndpointHints, path: str) -> Iterator[Cause]:
-    """Of zones and nodes an endpoint is for; not of the latter when there are too many of the former."""
+    """Faults of hints. Those of nodes are not checked if there are too many zones, as in Kubernetes."""
     for wire, listed, rule in (
         ("forZones", [one.name for one in hints.for_zones], names.label_value),
         ("forNodes", [one.name for one in hints.for_nodes], names.dns1123_subdomain),

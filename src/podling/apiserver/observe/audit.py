@@ -1,8 +1,8 @@
 """The audit log: one line of JSON for every request that changed something or was refused.
 
 An event is what audit.k8s.io/v1 calls level Metadata at stage ResponseComplete: who, what, when and the
-answer's code, never a body. What goes on, such as an exec, is told of when it starts. Whatever a client
-chose is shortened, so that nobody fills the log with one line.
+status code, never a body. A long-running request, such as an exec, is logged when it starts. Everything that
+a client chose is truncated, so that no client can fill the log with one line.
 """
 
 from __future__ import annotations
@@ -22,22 +22,22 @@ from podling.model.time import Clock, micro_time
 READING = frozenset({"get", "list", "watch", "head", "options"})
 SWITCHING, FORBIDDEN = 101, 403
 LONGEST = 1024
-"""Characters kept of what a client says, such as its `User-Agent`, as Kubernetes does."""
+"""Characters kept of a string that a client sends, such as `User-Agent`, as in Kubernetes."""
 LONGEST_URI = 8192
 
 _encode = msgspec.json.Encoder().encode
 
 
 class Sink(Protocol):
-    """Where lines go."""
+    """Where the lines of the audit log go."""
 
     @property
     def full(self) -> bool:
-        """More is taken even so, but whoever can wait should."""
+        """Whether callers should wait for `room()`; `write` still accepts lines."""
         ...
 
     async def room(self) -> None:
-        """Returns when it is not full."""
+        """Wait until it is no longer full."""
         ...
 
     def write(self, line: bytes) -> None:
@@ -75,7 +75,7 @@ _count = count()
 
 
 def new_audit_id() -> str:
-    """A UUID like no other: random for this process, counted within it, since every request needs one."""
+    """A UUID: a random prefix for this process and a counter, since every request needs one."""
     return f"{_OURS}{next(_count):012x}"
 
 
@@ -110,16 +110,14 @@ def _request_uri(request: Request) -> str:
 
 
 def shortened(text: str, most: int = LONGEST) -> str:
-    """As Kubernetes marks it."""
+    """Truncated, with Kubernetes' mark of a truncated value."""
     return text if len(text) <= most else f"{text[:most]}...TRUNCATED"
 
 
 def source_ips(request: Request) -> list[str]:
-    """Where a request says it came from through proxies, and the address that handed it in, which alone is
-    certain. Empty for one from inside the process.
-
-    Of many addresses the last are kept: each proxy adds its own at the end.
-    """
+    """`sourceIPs`: the addresses in the request's proxy headers, then the address of the connection, which
+    alone is certain. Empty for a client in the same process. If there are too many, the last are kept: each
+    proxy appends its own."""
     forwarded = request.headers.get("X-Forwarded-For", "")[-LONGEST:].split(",")
     ips = [ip for ip in map(_address, forwarded) if ip]
     real = _address(request.headers.get("X-Real-Ip", "")[:LONGEST])
@@ -140,7 +138,7 @@ def _address(text: str) -> str:
 
 
 def _who(context: RequestContext) -> dict[str, Any]:
-    """Who asked, and whom he was for the time being."""
+    """`user` and, for impersonation, `impersonatedUser`."""
     acting = context.impersonation
     if acting is None:
         return {"user": _user(context.user)}

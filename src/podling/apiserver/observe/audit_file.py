@@ -1,9 +1,9 @@
-"""Where the audit log goes: a file that is rotated by size, written by a thread, a batch at a time.
+"""The file of the audit log, written by a thread, one batch at a time, and rotated by size.
 
     completed ─▶ waiting (at most about FULL_BYTES) ─▶ thread ─▶ audit.log ─▶ audit-TIME.log
 
-Nothing is left out to keep up: when the lines waiting are too many, requests wait until there is room. A
-batch the disk refuses is lost, which is counted, logged and fails the health check `log`; the next is tried.
+Nothing is dropped to keep up: when too many bytes wait, requests wait until there is room. A batch that the
+disk refuses is lost, which is counted, logged, and fails the health check `log`; the next batch is tried.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from podling.process.wake import woken
 KUBERNETES = Rotation()
 FULL_BYTES = 4 * 1024 * 1024
 GATHER_SECONDS = 0.05
-"""How long a batch waits for company: to hand one to the thread costs more than most lines do."""
+"""How long to collect lines for a batch: handing one to the thread costs more than most lines do."""
 
 log = logging.getLogger(__name__)
 
@@ -63,7 +63,7 @@ class AuditFile:
             self._hurry.set()
 
     async def run(self) -> None:
-        """Write until closed, and then what is left."""
+        """Write batches until closed, and then what is left."""
         try:
             while not (self._closed and not self._waiting):
                 await self._news.wait()
@@ -80,7 +80,7 @@ class AuditFile:
         self._news.set()
 
     async def _gather(self) -> None:
-        """Until there is a batch, or no time for one."""
+        """Wait until enough lines for a batch have been collected, or GATHER_SECONDS have passed."""
         await woken(self._hurry, GATHER_SECONDS)
         if not self._closed:
             self._hurry.clear()

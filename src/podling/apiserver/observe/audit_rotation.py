@@ -1,5 +1,5 @@
-"""When the audit log's file becomes an old one, and when an old one goes: Kubernetes' `--audit-log-maxsize`,
-`-maxbackup` and `-maxage`, with its names for old files, `audit-2026-01-02T03-04-05.678.log`, in UTC.
+"""Rotation of the audit log's file: kube-apiserver's `--audit-log-maxsize`, `-maxbackup` and `-maxage`, with
+its names for old files, `audit-2026-01-02T03-04-05.678.log`, in UTC.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ _FORMAT = "%Y-%m-%dT%H-%M-%S.%f"
 
 
 class Rotation(NamedTuple):
-    """No file is rotated or removed for a bound that is 0."""
+    """The bounds; 0 means no bound."""
 
     max_bytes: int = 100 << 20
     backups: int = 100
     age: timedelta = timedelta(days=366)
 
     def is_due(self, size: int, more: int) -> bool:
-        """Whether a file of `size` bytes makes room for another before `more` are written."""
+        """Whether a file of `size` bytes must be rotated before `more` bytes are written."""
         return bool(self.max_bytes and size and size + more > self.max_bytes)
 
 
@@ -30,8 +30,8 @@ class Backup(NamedTuple):
 
 
 def rotate(path: Path, rotation: Rotation, now: datetime) -> None:
-    """Keep the file at `path` under the name of an old one, and remove those that are too many or too old.
-    Raises OSError."""
+    """Rename the file at `path` to that of a backup, and remove backups that are too many or too old. Raises
+    OSError."""
     # Two within a millisecond must not become one.
     while (old := _backup_path(path, now)).exists():
         now += timedelta(milliseconds=1)
@@ -44,7 +44,7 @@ def rotate(path: Path, rotation: Rotation, now: datetime) -> None:
 
 
 def backups(path: Path) -> Iterator[Backup]:
-    """The old files of the log at `path`; what else lies beside it has another name."""
+    """The backups of the log at `path`; other files beside it do not match their names."""
     prefix = f"{path.stem}-"
     for file in path.parent.iterdir():
         if file.name.startswith(prefix) and file.suffix == path.suffix:

@@ -1,12 +1,8 @@
-"""What was asked, answered and is open: counted in plain numbers as it happens, named as Kubernetes' metrics
-are only when somebody reads `/metrics`.
+"""The metrics of the API server: requests are counted in plain numbers, and `/metrics` writes these, and
+those of caches, storage and audit, in Prometheus' text format under Kubernetes' names.
 
-A request costs one look-up of its series and three additions: the same few things are asked again and again,
-so where they count is remembered. The label sets are bounded: a resource that is not served has no label.
-
-`/metrics`: the numbers of this process in Prometheus' text format, under the names Kubernetes gives them.
-
-Numbers are kept where they come about; here they are read, once for each scrape.
+Counting a request costs one look-up of its series and three additions; the look-up is cached, since requests
+repeat. The label sets are bounded: a resource that is not served has no label of its own.
 """
 
 from __future__ import annotations
@@ -35,7 +31,7 @@ if TYPE_CHECKING:
 BUCKETS = (
     (0.005, 0.025, 0.05, 0.1, 0.2, 0.4, 0.6, 0.8, 1.0, 1.25, 1.5, 2, 3, 4, 5, 6, 8, 10, 15, 20, 30, 45, 60)
 )  # fmt: skip
-"""Upper bounds in seconds, those of Kubernetes."""
+"""Upper bounds of the latency histogram, in seconds, as in Kubernetes."""
 
 READ_ONLY = frozenset({"get", "list", "watch"})
 CONNECTED = frozenset({"log", "exec", "attach", "portforward", "proxy"})
@@ -59,7 +55,7 @@ Served = Collection[tuple[str, str, str, str]]
 
 
 class Labels(NamedTuple):
-    """Whose requests one series counts."""
+    """The label set of one series."""
 
     verb: str
     group: str
@@ -118,7 +114,8 @@ class RequestMetrics:
             series.seconds.observe(self._timer() - context.began)
 
     def following(self, context: RequestContext, body: Body) -> Body:
-        """The same body, counted as open while it is. Watches are counted by those who serve them."""
+        """`body`, counted as an open request until it ends. Watches are counted by their subscriptions
+        instead."""
         if isinstance(body, bytes) or context.info.verb == "watch":
             return body
         labels = self._labels(context)
@@ -164,7 +161,7 @@ class RequestMetrics:
 
 
 class _Joined(NamedTuple):
-    """A connection that is handed on, and who counts it."""
+    """An upgrade that is counted while it is open."""
 
     upgrade: Upgrade
     counted: Callable[[], AbstractContextManager[None]]
@@ -175,7 +172,7 @@ class _Joined(NamedTuple):
 
 
 def verb_of(context: RequestContext) -> str:
-    """The verb as metrics have it: that of HTTP, with APPLY and CONNECT told apart."""
+    """The label `verb`: the HTTP method, or APPLY, CONNECT, LIST or WATCH."""
     info = context.info
     if info.subresource in CONNECTED:
         return "CONNECT"
@@ -185,7 +182,7 @@ def verb_of(context: RequestContext) -> str:
 
 
 def scope_of(context: RequestContext) -> str:
-    """How much of a resource a request is about."""
+    """The label `scope`: resource, namespace or cluster."""
     info = context.info
     if info.name or info.verb == "create":
         return "resource"
@@ -197,7 +194,7 @@ COMPONENT = "apiserver"
 
 
 class Cached(Protocol):
-    """What the watch cache of a resource tells."""
+    """The figures of the watch cache of a resource."""
 
     @property
     def size(self) -> int: ...

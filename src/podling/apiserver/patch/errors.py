@@ -1,4 +1,4 @@
-"""What is answered to a patch that cannot be applied."""
+"""The answer to a patch that is well-formed but cannot be applied."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """JSON Patch (RFC 6902): a list of operations, applied in order, all or none.
 
-The caller's document is never changed: a container is copied the first time an operation changes it, and once
-only, so that many operations on a large document cost what the document and the operations cost.
+The document is not changed. A container is copied the first time that an operation changes it, and only then,
+so many operations on a large document cost no more than the document and the operations.
 """
 
 from __future__ import annotations

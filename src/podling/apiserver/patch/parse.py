@@ -1,8 +1,5 @@
-"""From a PATCH request to a function: read once, applied as often as a conflict makes it necessary.
-
-How the fields of an API type are patched, read from the merge metadata of the types.
-
-JSON Merge Patch (RFC 7386): null removes, objects merge, anything else replaces.
+"""Parses a PATCH body into a function from object to object, which is parsed once and applied again after
+each conflict. JSON Merge Patch (RFC 7386) is here too: null removes, objects merge, anything else replaces.
 """
 
 from __future__ import annotations

@@ -1,11 +1,10 @@
 """Strategic merge patch: a merge patch that knows which lists are sets of named items.
 
-What a list is comes from the types (patch strategy and merge key); what to do with it beyond merging comes
-from directives in the patch:
+Patch strategy and merge key of a list come from the types. Directives in the patch add to that:
 
     $patch: replace | delete               of the map, or the list item, that holds it
-    $retainKeys: [...]                     keys of this map that stay; all others go
-    $deleteFromPrimitiveList/FIELD: [...]  items to take out of a list of scalars
+    $retainKeys: [...]                     keys of this map that stay; all others are removed
+    $deleteFromPrimitiveList/FIELD: [...]  items to remove from a list of scalars
     $setElementOrder/FIELD: [...]          the order of the listed items; others keep theirs between them
 
 Neither document nor patch is changed; a null removes a field.

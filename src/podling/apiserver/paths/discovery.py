@@ -1,12 +1,8 @@
-"""What is served here, for clients to find out: versions, groups, resources, in both forms Kubernetes has.
+"""Discovery: versions, groups and resources, in both of Kubernetes' forms.
 
-The older form is a tree of documents (`/api`, `/api/v1`, `/apis`, `/apis/GROUP`, `/apis/GROUP/VERSION`); the
-newer, aggregated one gives all of a tree in one answer, to clients that accept it. All of it follows from the
-kinds and is made once; an ETag saves sending again what a client already has.
-
-Discovery in its older form: a document for the roots, each group, and each version of a group.
-
-Discovery in its newer form (apidiscovery.k8s.io): everything under `/api` or `/apis` in one document.
+The legacy form is a tree of documents (`/api`, `/api/v1`, `/apis`, `/apis/GROUP`, `/apis/GROUP/VERSION`). The
+aggregated form (apidiscovery.k8s.io) has everything below `/api` or `/apis` in one document. All follow from
+the kinds and are made once; with an ETag, a client need not download again what it already has.
 """
 
 from __future__ import annotations
@@ -90,7 +86,7 @@ def _resources(kind: Kind[Any]) -> Iterable[dict[str, Any]]:
 
 
 def answered_kind(kind: Kind[Any], subresource: Subresource) -> tuple[str, str, str]:
-    """Group, version and kind of what a subresource is read or written as."""
+    """Group, version and kind of the object that a subresource is read or written as."""
     resource = kind.resource
     if isinstance(subresource, Posted):
         group, _, version = subresource.body.API_VERSION.rpartition("/")
@@ -167,7 +163,7 @@ AGGREGATED_SHAPES = frozenset(("APIGroupDiscoveryList", GROUP, version) for vers
 
 
 class Document(NamedTuple):
-    """One answer, and the name by which a client may say that it has it."""
+    """One answer, with its ETag."""
 
     body: bytes
     etag: str

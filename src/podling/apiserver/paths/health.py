@@ -1,9 +1,7 @@
-"""`/healthz`, `/livez` and `/readyz`: what is checked, and Kubernetes' way of saying it.
+"""`/healthz`, `/livez` and `/readyz`, with the checks and the answers of kube-apiserver.
 
-A check that fails raises; why goes to the log only, for the paths are open to strangers. One check alone is
-at `/readyz/NAME`; `?exclude=NAME` leaves one out, `?verbose` tells of each.
-
-What the health of this API server rests on, as checks under Kubernetes' names for them.
+A check that fails raises Unhealthy. The reason goes to the log only, since everyone may read these paths.
+`/readyz/NAME` runs one check, `?exclude=NAME` leaves one out, and `?verbose` lists all.
 """
 
 from __future__ import annotations
@@ -20,7 +18,7 @@ Check = Callable[[], Awaitable[None]]
 Checks = Mapping[str, Check]
 
 LONGEST_CHECK = 2.0
-"""Seconds a check may take before it has failed."""
+"""Seconds after which a check counts as failed."""
 
 log = logging.getLogger(__name__)
 
@@ -30,11 +28,12 @@ class Unhealthy(Exception):
 
 
 async def ping() -> None:
-    """That an answer came is the answer."""
+    """Always healthy; responding is the check."""
 
 
 class HealthPaths:
-    """`live` fails when only a restart helps; `ready` also fails while requests should go elsewhere."""
+    """Serves the health paths. `live` checks fail if only a restart helps; `ready` checks also fail while
+    requests should go to another server."""
 
     def __init__(self, live: Checks, ready: Checks) -> None:
         self._checks = {"healthz": live, "livez": live, "readyz": {**live, **ready}}
@@ -56,7 +55,7 @@ class HealthPaths:
 
 
 async def report(name: str, checks: Checks, *, verbose: bool, exclude: Iterable[str] = ()) -> Response:
-    """All of `checks`; `exclude` names some to leave out, each value one or several with commas."""
+    """The outcome of all `checks`. Each value of `exclude` has one or several names, separated by commas."""
     excluded = dict.fromkeys(part for value in exclude for part in value.split(","))
     lines, failures = [], []
     for check, passes in checks.items():
@@ -83,7 +82,7 @@ async def report_one(check: Check) -> Response:
 
 
 async def _failure(check: Check) -> str:
-    """Why `check` fails, empty when it passes."""
+    """Why `check` fails; empty if it passes."""
     try:
         async with asyncio.timeout(LONGEST_CHECK):
             await check()
@@ -103,11 +102,12 @@ def _text(status: int, body: str) -> Response:
 
 
 Fault = Callable[[], str]
-"""What is wrong, empty when nothing is."""
+"""Returns what is wrong; empty if nothing is."""
 
 
 def health_paths(storage: Storage, *, log: Fault, loading: Fault, shutdown: Fault) -> HealthPaths:
-    """`log` is that of audit; `loading` of the watch caches; `shutdown` that podling is about to end."""
+    """The checks of an API server. `log`: fault of the audit log; `loading`: of loading the watch caches;
+    `shutdown`: non-empty once podling is ending."""
 
     async def stores() -> None:
         try:

@@ -1,6 +1,5 @@
-"""`/`: the paths there are, for who looks around.
-
-What others need to check service account tokens by themselves: OpenID discovery and the public key.
+"""`/`, the index of all paths, and OpenID discovery with the public key, by which others can verify service
+account tokens without asking this server.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ _HEADERS = {"Cache-Control": "public, max-age=3600"}
 
 
 class OpenID:
-    """`address` is the host and port by which this server is reached."""
+    """`address`: the host and port by which clients reach this server."""
 
     def __init__(self, key: SigningKey, address: str) -> None:
         configuration = {
@@ -49,7 +48,7 @@ class Index:
 
     @property
     def paths(self) -> Collection[str]:
-        """It does not name itself."""
+        """Empty: the index does not list itself."""
         return ()
 
     async def serve(self, context: RequestContext) -> Response | None:

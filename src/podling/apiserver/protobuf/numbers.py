@@ -1,9 +1,8 @@
-"""The field numbers of the API types in protobuf, which Go clients send request bodies in.
+"""The protobuf field numbers of the API types, for request bodies from Go clients.
 
-One line a type, its fields by their JSON names in order of number, counting from one; a number says where
-the count goes on. Parentheses are a message whose fields stand in the type itself: Go embeds the struct, JSON
-does not show it. The numbers are facts of the API, fixed for ever once released; the test beside this file
-fails for a type that has none.
+One line for each type: its fields by JSON name in order of number, counting from one; a number in the line
+sets where the count goes on. Parentheses are a message whose fields are part of the type itself: Go embeds
+the struct, and JSON does not show it. Released numbers never change. A test fails for a type without numbers.
 """
 
 from __future__ import annotations

@@ -1,11 +1,9 @@
-"""Reading the wire format of protobuf: the fields of a message as pairs of a number and a value.
+"""Protobuf's wire format: from a body to the plain data that its JSON would be, by types and field numbers,
+and the few functions to write messages.
 
-From a protobuf body to the plain data its JSON would be, by the types and their field numbers.
-
-What Go writes even when it is zero (an empty string, a zero time) comes out as such or is left out: the JSON
-decoder takes both alike. Unknown numbers are fields of a later version, dropped like unknown JSON fields.
-
-Writing the wire format of protobuf: a message is its fields, joined.
+Zero values that Go always writes (an empty string, a zero time) are decoded as such or left out: the JSON
+decoder treats both alike. Unknown numbers are fields of a later version and dropped, like unknown JSON
+fields.
 """
 
 from __future__ import annotations

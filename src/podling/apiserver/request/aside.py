@@ -1,7 +1,7 @@
-"""Runs CPU-bound work of a request in a thread when its input is large, so that it does not block the loop.
+"""Runs CPU-bound work of a request in a thread if its input is large, so that it does not block the loop.
 
-The work must be pure: a thread cannot be cancelled, so work that has begun runs to its end even if its request
-is cancelled.
+The work must be pure: a thread cannot be cancelled, so work that has begun runs to its end even if its
+request is cancelled.
 """
 
 from __future__ import annotations

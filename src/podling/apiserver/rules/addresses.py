@@ -1,9 +1,8 @@
-"""IP addresses and subnets as fields have them: what is wrong with one, and what is said of one that is taken
-for what it means and not written as it should be.
+"""Validation of IP addresses and subnets, and warnings about valid ones with an unusual spelling.
 
-Programs disagree on `010.0.0.1` (octal or not) and on `::ffff:10.0.0.1` (which family), so neither is taken;
-Kubernetes' name for that is StrictIPCIDRValidation. What an object has from before it may keep; who
-updates it is warned.
+Programs disagree on `010.0.0.1` (octal or not) and `::ffff:10.0.0.1` (which family), so both are refused;
+that is Kubernetes' StrictIPCIDRValidation. An object that has such an address already keeps it, with a
+warning at each update.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ _NUMBERS = re.compile(r"(?<![0-9a-fA-F.])\d++(?=\.)|(?<=\.)\d++")
 
 
 def validate_ip(address: str, path: str, standing: AbstractSet[str] = frozenset()) -> Iterator[Cause]:
-    """`standing` is what the object had in this field, wherever in a list: none of it is judged again."""
+    """`standing`: what the object had in this field, anywhere in a list; none of it is validated again."""
     if address in standing:
         return
     for why in ip_faults(address):
@@ -42,7 +41,7 @@ def ip_faults(address: str) -> list[str]:
 
 
 def validate_cidr(cidr: str, path: str, standing: AbstractSet[str] = frozenset()) -> Iterator[Cause]:
-    """As `validate_ip`, of a subnet."""
+    """As `validate_ip`, for a subnet."""
     if cidr not in standing:
         for why in _cidr_faults(cidr):
             yield invalid(path, cidr, why)
@@ -69,7 +68,7 @@ def _bits(address: str) -> int:
 
 
 def parsed(address: str) -> IPv4Address | IPv6Address | None:
-    """None for what is no address that means the same everywhere, such as `fe80::1%eth0`."""
+    """The address; None for a text that is ambiguous or none, such as `fe80::1%eth0`."""
     try:
         return None if "%" in address else ip_address(address)
     except ValueError:
@@ -77,14 +76,14 @@ def parsed(address: str) -> IPv4Address | IPv6Address | None:
 
 
 def parsed_loosely(address: str) -> IPv4Address | IPv6Address | None:
-    """As Kubernetes read addresses before it was strict: zeros in front mean nothing, and what is mapped into
-    IPv6 is IPv4."""
+    """As Kubernetes read addresses before it was strict: leading zeros are ignored, and an IPv4-mapped IPv6
+    address is IPv4."""
     meant = parsed(_NUMBERS.sub(lambda number: number[0].lstrip("0") or "0", address))
     return meant.ipv4_mapped or meant if isinstance(meant, IPv6Address) else meant
 
 
 def unsuitable(address: IPv4Address | IPv6Address) -> list[str]:
-    """Why an address can be no endpoint's."""
+    """Why an address cannot be that of an endpoint."""
     found = []
     if address.is_unspecified:
         found.append(f"may not be unspecified ({address})")
@@ -98,7 +97,7 @@ def unsuitable(address: IPv4Address | IPv6Address) -> list[str]:
 
 
 def warn_of_ip(address: str, path: str) -> Iterator[str]:
-    """Nothing of what is no address: that is refused elsewhere."""
+    """Warnings; none for a malformed address, which validation refuses."""
     meant = parsed_loosely(address)
     if meant is None:
         return
@@ -130,7 +129,7 @@ def warn_of_ips(addresses: Iterable[str], path: str) -> Iterator[str]:
 
 
 def warn_of_pod_ips(spec: PodSpec, path: str) -> Iterator[str]:
-    """Of those a pod resolves names by."""
+    """Warnings for the addresses in a pod's DNS configuration and host aliases."""
     if spec.dns_config is not None:
         yield from warn_of_ips(spec.dns_config.nameservers, f"{path}.dnsConfig.nameservers")
     for i, alias in enumerate(spec.host_aliases):

@@ -1,4 +1,4 @@
-"""All containers of a pod, of whatever list, in the order in which Kubernetes goes through them."""
+"""All containers of a pod, of all three lists, in Kubernetes' order."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from podling.model.types.pod import PodSpec
 
 
 def containers_with_paths(spec: PodSpec, path: str) -> Iterator[tuple[EphemeralContainerCommon, str]]:
-    """Each with its field, such as `spec.containers[0]`."""
+    """Each container with its path, such as `spec.containers[0]`."""
     for i, volume in enumerate(spec.volumes):
         if volume.container is not None:
             yield volume.container, f"{path}.volumes[{i}].container"

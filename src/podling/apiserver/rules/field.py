@@ -1,8 +1,7 @@
-"""The ways a field can be wrong, in Kubernetes' words: what validation returns.
+"""The faults of a field in Kubernetes' words, which all validation returns, and the difference of two
+objects.
 
 A path is written as Kubernetes shows it: `spec.containers[0].name`, `metadata.labels`.
-
-What differs between two objects, in lines to read: `- spec.nodeName: "a"`, `+ spec.nodeName: "b"`.
 """
 
 from __future__ import annotations

@@ -1,8 +1,6 @@
-"""What is wrong with an object's metadata: the same rules for every kind, in Kubernetes' words.
+"""Validation of an object's metadata and of label selectors, for every kind alike, in Kubernetes' words.
 
-Only the name has a rule that differs: most kinds want a DNS subdomain, some a DNS label.
-
-Faults of label selectors: what they ask of a label, and how.
+Only the rule for the name differs: most kinds want a DNS subdomain, some a DNS label.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Faults of paths: relative ones stay below the directory they begin in, none steps back."""
+"""Validation of relative paths, which must stay below the directory they start from."""
 
 from __future__ import annotations
 

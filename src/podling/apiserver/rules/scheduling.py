@@ -1,10 +1,8 @@
-"""Faults of what a pod asks of the scheduler beside affinity: tolerations, spread, gates.
+"""Validation of what a pod asks of the scheduler: affinity, tolerations, topology spread constraints,
+scheduling gates.
 
-`matchLabelKeys` and `mismatchLabelKeys`: labels of the pod itself that a selector is completed with.
-
-Completed once, when the pod is made (`complete_selectors`), so that who schedules it reads selectors only.
-
-Faults of affinity: which nodes a pod wants or needs, and which pods near or far.
+`matchLabelKeys` and `mismatchLabelKeys` name labels of the pod itself. `complete_selectors` adds them to the
+selectors once, when the pod is created, so that the scheduler reads selectors only.
 """
 
 from __future__ import annotations

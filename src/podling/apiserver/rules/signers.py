@@ -1,4 +1,4 @@
-"""Faults of the name of a signer of certificates: a domain, and a path below it (`example.com/signer`)."""
+"""Validation of a certificate signer's name: a domain and a path (`example.com/signer`)."""
 
 from __future__ import annotations
 

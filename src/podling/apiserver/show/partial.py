@@ -1,4 +1,4 @@
-"""Answers as meta/v1 PartialObjectMetadata: of each object its metadata and nothing else."""
+"""Answers as meta/v1 PartialObjectMetadata: the metadata of each object and nothing else."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def metadata_of(obj: KubeObject) -> bytes:
 
 
 def partial_metadata(entry: Entry, revision: int) -> bytes:
-    """`revision` is that of the event, which of a deletion is not the object's own."""
+    """`revision`: that of the event. For a deletion it differs from the object's own."""
     metadata = json.encode(entry.object.metadata)
     if revision != entry.revision:
         own, shown = b'"resourceVersion":"%d"' % entry.revision, b'"resourceVersion":"%d"' % revision
@@ -32,7 +32,7 @@ def partial_metadata_list(entries: Sequence[Entry], metadata: ListMeta) -> bytes
 
 
 class MetadataFrames:
-    """Events of a watch, each with metadata only."""
+    """The events of a watch, with metadata only."""
 
     def event(self, event: SelectedEvent) -> bytes:
         shown = partial_metadata(event.entry, event.revision)

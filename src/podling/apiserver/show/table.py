@@ -1,7 +1,7 @@
-"""Answers as meta/v1 Table: what `kubectl get` prints. A row is the kind's cells and, with it, the object.
+"""Answers as meta/v1 Table, which `kubectl get` prints. A row has the kind's cells and the object itself.
 
-How much of the object comes with a row is the query parameter `includeObject`: its metadata unless asked
-otherwise. The columns of a kind never change, so they are encoded once.
+The query parameter `includeObject` says how much of the object: by default its metadata. The columns of a
+kind never change, so they are encoded once.
 """
 
 from __future__ import annotations
@@ -58,7 +58,8 @@ class Tables:
         return _HEAD + metadata + self._columns + self._row(entry, revision, now, include) + b"]}"
 
     def of_none(self, revision: int, now: datetime, include: str, annotations: dict[str, str]) -> bytes:
-        """What a bookmark is in: as in Kubernetes, the row of an object that has nothing else."""
+        """The Table of a bookmark: as in Kubernetes, one row for an object that has only a
+        resourceVersion."""
         obj = self._kind.resource.type()
         obj.metadata.annotations = annotations
         value = with_nulls(json.encode(obj), self._kind.resource.type)
@@ -66,7 +67,7 @@ class Tables:
         return self.of_one(nothing, revision, now, include)
 
     async def columns_once(self, batches: AsyncGenerator[bytes, None]) -> AsyncGenerator[bytes, None]:
-        """The frames of a watch, of which only the first says what the columns are, as Kubernetes' do."""
+        """The frames of a watch. Only the first one has the column definitions, as in Kubernetes."""
         async with aclosing(batches):
             async for first in batches:
                 frame, end, others = first.partition(b"\n")
@@ -87,7 +88,7 @@ class Tables:
 
 
 class TableFrames:
-    """Events of a watch, each with a table of one row."""
+    """The events of a watch, each with a Table of one row."""
 
     def __init__(self, tables: Tables, include: str, clock: Clock) -> None:
         self._tables = tables

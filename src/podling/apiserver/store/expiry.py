@@ -1,7 +1,8 @@
-"""Events are forgotten an hour after they were last written, as Kubernetes' `--event-ttl` has it.
+"""Deletes Events an hour after they were last written, as kube-apiserver's `--event-ttl` does.
 
-All live equally long, so they expire in the order in which they were written: one queue and one timer do. The
-queue follows the store; nothing is ever searched. Watchers see the deletion like any other.
+All Events live equally long, so they expire in the order in which they were written: one queue and one timer
+suffice, and nothing is searched. The queue is kept up to date by a watch of the cache. Watchers see the
+expiry as an ordinary deletion.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from podling.storage.interface import ConflictError, Storage, StorageClosedError
 LIFETIME = timedelta(hours=1)
 LONG_AGO = datetime.fromtimestamp(0, UTC)
 PAUSE = 60.0
-"""Seconds until a store that refused a deletion is asked again."""
+"""Seconds until a deletion that the store refused is tried again."""
 
 log = logging.getLogger(__name__)
 
@@ -35,14 +36,14 @@ class Written(NamedTuple):
 
 
 class Expiry:
-    """Which events there are, oldest first."""
+    """The stored events, the one that expires first at the front."""
 
     def __init__(self, lifetime: timedelta) -> None:
         self._lifetime = lifetime
         self._written: dict[str, Written] = {}
 
     def note(self, written: Written) -> None:
-        """The newest of all, whatever was known of its key before."""
+        """Record that the event of this key was written now, which makes it the last to expire."""
         self._written.pop(written.key, None)
         self._written[written.key] = written
 
@@ -53,13 +54,13 @@ class Expiry:
         return next(iter(self._written.values()), None)
 
     def wait(self, now: datetime) -> float | None:
-        """Seconds until the oldest expires, 0 or less when it has; None when there is none."""
+        """Seconds until the oldest event expires, 0 or less if it has; None if there is no event."""
         oldest = self.oldest()
         return None if oldest is None else (oldest.at + self._lifetime - now).total_seconds()
 
 
 async def expire_events(storage: Storage, clock: Clock, lifetime: timedelta = LIFETIME) -> None:
-    """Runs until cancelled."""
+    """Delete expired events until cancelled."""
     prefix = storage_key(resource_of(Event))
     expiry, news = Expiry(lifetime), asyncio.Event()
 
@@ -101,7 +102,7 @@ async def _delete_oldest(storage: Storage, expiry: Expiry) -> None:
 
 
 async def _wait(news: asyncio.Event, seconds: float | None) -> None:
-    """For the oldest event to expire. Only a first event is news to wait for: later ones expire later."""
+    """Wait until the oldest event expires. New events expire later, so only a first one must wake this."""
     news.clear()
     if seconds is None:
         await news.wait()
@@ -110,14 +111,14 @@ async def _wait(news: asyncio.Event, seconds: float | None) -> None:
 
 
 def _standing(listing: interface.Listing, now: datetime) -> Iterator[Written]:
-    """Those written before this server started; when is only known as far as they say."""
+    """The events written before this server started, ordered by the times in them."""
     for record in listing.records:
         event = json.decoder_of(Event).decode(record.value)
         yield Written(record.key, record.revision, min(last_time(event), now))
 
 
 def last_time(event: Event) -> datetime:
-    """When it last happened, as far as it says; an event that says nothing is as old as can be."""
+    """When the event last happened, by its fields; the distant past if it has none."""
     series = event.series.last_observed_time if event.series else ""
     told = (event.metadata.creation_timestamp, event.last_timestamp, event.event_time, series)
     return max(map(parse_time, filter(None, told)), default=LONG_AGO)

@@ -1,6 +1,7 @@
-"""What the API server decides about an object's metadata, the same for every kind. Pure.
+"""What the API server decides about an object's metadata, for every kind alike: identity, times,
+generation.
 
-A writer proposes; identity, times and generation are the server's. Objects are changed in place.
+Everything here is pure, and changes objects in place.
 """
 
 from __future__ import annotations
@@ -17,14 +18,15 @@ from podling.model.time import rfc3339
 from podling.model.types.meta import DeleteOptions, KubeObject, ObjectMeta, Preconditions
 
 NAME_ALPHABET = "bcdfghjklmnpqrstvwxz2456789"
-"""No vowels and no look-alikes: generated names spell nothing."""
+"""Without vowels and similar characters, as in Kubernetes, so that generated names form no words."""
 SUFFIX_LENGTH = 5
 NAME_LIMIT = 63
 NAME_ATTEMPTS = 8
 
 
 def begin(obj: KubeObject, namespace: str, now: datetime, *, has_generation: bool) -> None:
-    """Give a new object its identity. Raises StatusError 400 for what only the server may set."""
+    """Set uid, creation time and generation of a new object. Raises StatusError 400 for fields that only the
+    server may set."""
     meta = obj.metadata
     if meta.resource_version:
         raise bad_request("resourceVersion should not be set on objects to be created")
@@ -37,12 +39,12 @@ def begin(obj: KubeObject, namespace: str, now: datetime, *, has_generation: boo
 
 
 def _new_uid() -> str:
-    """Random, but no secret: nobody need ask the system for it."""
+    """Random but not secret, so the operating system's generator, which is slower, is not needed."""
     return str(uuid.UUID(int=random.getrandbits(128), version=4))
 
 
 def place(meta: ObjectMeta, namespace: str) -> None:
-    """Put the object into the namespace of the request. Raises StatusError 400 when it names another."""
+    """Set the namespace from the path. Raises StatusError 400 if the object names another."""
     if namespace and meta.namespace not in ("", namespace):
         raise bad_request(
             "the namespace of the provided object does not match the namespace sent on the request"
@@ -51,7 +53,7 @@ def place(meta: ObjectMeta, namespace: str) -> None:
 
 
 def names(meta: ObjectMeta) -> Iterator[str]:
-    """The names to try for a new object: its own, or several made from generateName."""
+    """The names to try for a new object: its own name, or NAME_ATTEMPTS made from generateName."""
     if meta.name or not meta.generate_name:
         yield meta.name
         return
@@ -61,7 +63,7 @@ def names(meta: ObjectMeta) -> Iterator[str]:
 
 
 def carry_over(new: KubeObject, old: KubeObject) -> None:
-    """Fill in what a writer may leave out of an update, and put back what he may not decide."""
+    """Fill in the metadata that an update may leave out, and put back what its writer may not change."""
     ours, theirs = new.metadata, old.metadata
     ours.uid = ours.uid or theirs.uid
     ours.creation_timestamp = ours.creation_timestamp or theirs.creation_timestamp
@@ -73,7 +75,7 @@ def carry_over(new: KubeObject, old: KubeObject) -> None:
 
 
 def differs_in_spec(new: KubeObject, old: KubeObject) -> bool:
-    """Whether anything but metadata and status changed: what generation counts."""
+    """Whether anything but metadata and status differs; each such update increments the generation."""
     return any(
         getattr(new, name) != getattr(old, name)
         for name in new.__struct_fields__
@@ -111,7 +113,7 @@ def _failed(resource: Resource, name: str, what: str, wanted: str, found: str, s
 
 
 def propagate(meta: ObjectMeta, options: DeleteOptions) -> None:
-    """Keep the deletion's propagation policy as finalizers, for the garbage collector to act on."""
+    """Record the deletion's `propagationPolicy` as finalizers, which the garbage collector acts on."""
     policy = options.propagation_policy
     if policy is None and options.orphan_dependents is not None:
         policy = "Orphan" if options.orphan_dependents else "Background"
@@ -123,7 +125,7 @@ def propagate(meta: ObjectMeta, options: DeleteOptions) -> None:
 
 
 def mark_deleted(meta: ObjectMeta, now: datetime) -> None:
-    """The mark of an object that only its finalizers still hold."""
+    """Mark an object as deleted that only finalizers still hold."""
     meta.deletion_timestamp = meta.deletion_timestamp or rfc3339(now)
     meta.deletion_grace_period_seconds = 0
 

@@ -1,9 +1,9 @@
-"""Reads and writes the objects of one kind: the kind's rules around the promise of storage.
+"""Reads and writes the objects of one kind: the kind's rules on top of the storage.
 
-Reads come from the watch cache and decode nothing. A write goes to storage against the revision it was
-decided on: writers of one object take turns here, and when another server's write came first, the decision is
-taken again on what stands now. A write that changes nothing is not written: the answer is the object as it
-stands, at its old revision.
+Reads come from the watch cache and decode nothing. A write is decided on the current object and stored on the
+condition that its revision has not changed. Writers of one object within this server take turns; if another
+server's write came first, the decision is made again on the new state. An update that changes nothing is not
+written: the answer is the current object at its current revision, as in Kubernetes.
 """
 
 from __future__ import annotations
@@ -33,20 +33,21 @@ T = TypeVar("T", bound=KubeObject)
 R = TypeVar("R")
 
 OBJECT_LIMIT = 1_572_864
-"""Bytes of an object: what etcd takes, unless it is told otherwise."""
+"""Bytes of an encoded object: etcd's default limit."""
 ATTEMPTS = 5
-"""How often a write is decided anew because another server's came first, before the client hears of it."""
+"""How often a write is decided again after another server's write, before it fails with 409."""
 
 
 class Deleted(NamedTuple):
-    """The object after a deletion: `gone`, or marked and waiting for what holds it."""
+    """The object after a deletion. `gone`: removed; otherwise it is marked, and waits for finalizers or its
+    grace period."""
 
     entry: Entry
     gone: bool
 
 
 class Rules(Protocol):
-    """What an update may do: the kind's own rules, or those of a subresource."""
+    """The rules of an update: those of the kind, or those of a subresource."""
 
     def prepare_update(self, new: Any, old: Any) -> None: ...
 
@@ -54,21 +55,22 @@ class Rules(Protocol):
 
 
 Change = Callable[[Entry], T]
-"""From what stands to what is wanted; called again after a conflict, each time for a fresh object."""
+"""From the current entry to the wanted object. Called again after a conflict; must return a fresh object each
+time."""
 
 
 class Admission(Protocol):
-    """What is asked about (new, old); new is None for a deletion. Raises StatusError."""
+    """Admission of one request. `new` is None for a deletion. Raises StatusError."""
 
     async def admit(self, new: Any, old: Any) -> None:
-        """Before `new` is validated: may change it."""
+        """Called before `new` is validated; may change it."""
 
     async def validate(self, new: Any, old: Any) -> None:
-        """Once it is valid: may take what it uses from what is limited."""
+        """Called once `new` is valid; may charge it to limited resources, such as quotas."""
 
 
 UNRULED: Part[Any] = Part()
-"""For changes the server itself decides, such as a binding."""
+"""No rules: for changes that the server itself decides, such as a binding."""
 
 MUST_NAME_VERSION = Cause(
     "FieldValueInvalid", "Invalid value: 0x0: must be specified for an update", "metadata.resourceVersion"
@@ -88,7 +90,7 @@ class Store(Generic[T]):
         self._turns: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
     def prefix(self, namespace: str = "") -> str:
-        """Of the keys of all objects, or of those in one namespace."""
+        """The prefix of the keys of all objects, or of those in one namespace."""
         return f"{self._prefix}{namespace}/" if namespace else self._prefix
 
     def has(self, namespace: str, name: str) -> bool:
@@ -102,7 +104,7 @@ class Store(Generic[T]):
         return entry
 
     def copy(self, entry: Entry) -> T:
-        """The object of an entry, to be changed."""
+        """A copy of the object of an entry, which the caller may change."""
         return json.decode(entry.data, self.type)
 
     async def create(
@@ -115,8 +117,8 @@ class Store(Generic[T]):
         dry_run: bool = False,
         size: int = 0,
     ) -> Entry:
-        """`size`, in bytes, is what the object was read from. Raises StatusError: 409 when the name is taken,
-        422 for what is wrong with it."""
+        """Store a new object. `size`: bytes of the body; a large one is validated in a thread. Raises
+        StatusError: 409 if the name is taken, 422 for validation faults."""
         kind, now = self.kind, self.clock.now()
         object_meta.begin(obj, namespace, now, has_generation=kind.has_generation)
         for name in object_meta.names(obj.metadata):
@@ -149,8 +151,8 @@ class Store(Generic[T]):
         dry_run: bool = False,
         size: int = 0,
     ) -> Entry:
-        """`size`, in bytes, is what the change was read from. Raises StatusError 404 when there is nothing to
-        update, 409 when others keep coming first."""
+        """Store the object that `change` makes of the current one. `size`: bytes of the body. Raises
+        StatusError 404 if there is no object, 409 after ATTEMPTS conflicts, 422 for validation faults."""
 
         async def write(current: Entry) -> Entry:
             longer = max(size, len(current.value))
@@ -170,10 +172,8 @@ class Store(Generic[T]):
         mark: Callable[[T], None] | None = None,
         dry_run: bool = False,
     ) -> Deleted:
-        """`mark` changes what stays for now.
-
-        Raises StatusError 404, 409 for a precondition that does not hold.
-        """
+        """Delete an object, or mark it as deleted if something still holds it. `mark` changes the object that
+        stays. Raises StatusError 404, 409 for a precondition that does not hold."""
 
         async def write(current: Entry) -> Deleted:
             object_meta.check_preconditions(
@@ -186,7 +186,7 @@ class Store(Generic[T]):
         return await self._write(namespace, name, write)
 
     async def _write(self, namespace: str, name: str, write: Callable[[Entry], Awaitable[R]]) -> R:
-        """Do `write` to what stands, and again when another server's write came first."""
+        """Call `write` with the current entry, and again if another server's write came first."""
         key = self.prefix(namespace) + name
         async with self._turns.setdefault(key, asyncio.Lock()):
             current = self.find(namespace, name)
@@ -200,7 +200,7 @@ class Store(Generic[T]):
     async def _decide(
         self, new: T, current: Entry, rules: Rules | None, admission: Admission, track: Track, size: int
     ) -> None:
-        """Make `new` what may be stored in place of `current`. Raises StatusError."""
+        """Prepare, admit and validate `new` as an update of `current`. Raises StatusError."""
         await aside(size, self._settle, new, current, rules, track)
         await admission.admit(new, current.object)
         self._refuse_if(await aside(size, self._faults, new, current, rules), new)
@@ -229,7 +229,8 @@ class Store(Generic[T]):
         return with_nulls(json.encode(obj), self.type)
 
     def _to_store(self, data: bytes) -> bytes:
-        """Raises StatusError 500 for what etcd would not take, in the words of Kubernetes."""
+        """The bytes to store. Raises StatusError 500, in Kubernetes' words, for an object that is too large
+        for etcd."""
         if len(data) > OBJECT_LIMIT:
             raise StatusError(500, "", "etcdserver: request is too large")
         return data
@@ -287,7 +288,7 @@ class Store(Generic[T]):
         return Entry(current.key, revision, current.value, self._decoder)
 
     def _written(self, key: str, data: bytes, revision: int, obj: T) -> Entry:
-        """What was written, as the cache has it unless it already has a newer one."""
+        """The entry that was written; from the cache if it has it, unless that is newer already."""
         entry = self.cache.get(key)
         if entry is None or entry.revision != revision:
             entry = Entry(key, revision, data, self._decoder)
@@ -296,7 +297,7 @@ class Store(Generic[T]):
         return entry
 
     def _standing(self, name: str, error: ConflictError) -> Entry:
-        """What came first. Raises StatusError 404 when that was a deletion."""
+        """The entry of the write that came first. Raises StatusError 404 if that was a deletion."""
         if error.record is None:
             raise self._not_found(name) from error
         return Entry(error.record.key, error.record.revision, error.record.value, self._decoder)
@@ -310,12 +311,12 @@ class Store(Generic[T]):
 
 
 def kept_as(kind: Kind[Any]) -> Resource:
-    """The resource whose keys the objects of `kind` have in storage."""
+    """The resource under whose keys the objects of `kind` are stored; another one for a View."""
     return kind.stored.resource if isinstance(kind, View) else kind.resource
 
 
 class Draft(Entry):
-    """What a dry run would have created: no revision is its."""
+    """The entry that a dry run would have created; it has no revision."""
 
     __slots__ = ()
 

@@ -1,9 +1,7 @@
-"""All stores together, as admission looks at them.
+"""All stores of the server by type, as admission and reviews look at them, and storage as a View sees it.
 
-Storage seen through a View: the objects of one stored kind in another version.
-
-Keys and revisions are the stored kind's, values are converted on the way. Whoever reads and writes here never
-learns that the objects are kept as something else.
+A View is a second version of a stored kind, such as events.k8s.io/v1 of core/v1 Event. `ViewStorage` uses the
+keys and revisions of the stored kind and converts values on the way, so a Store need not know of it.
 """
 
 from __future__ import annotations
@@ -20,7 +18,7 @@ from podling.watch.entry import Entry
 
 
 class ViewStorage:
-    """Keeps the promise of `podling.storage.interface.Storage`; closing is left to the storage behind it."""
+    """Implements `podling.storage.interface.Storage` on the storage of the stored kind."""
 
     def __init__(self, storage: Storage, view: View[Any, Any]) -> None:
         self._storage = storage
@@ -77,7 +75,7 @@ class ViewStorage:
         await self._storage.probe()
 
     async def close(self) -> None:
-        """The storage behind this view has other users."""
+        """Nothing to close: the storage behind this view has other users."""
 
     def _event(self, event: Event) -> Event:
         value = None if event.value is None else self._from_stored(event.value)
@@ -100,7 +98,7 @@ T = TypeVar("T", bound=KubeObject)
 
 
 class Stores:
-    """Keeps the promise of `podling.apiserver.admission.chain.Objects`."""
+    """Implements `podling.apiserver.admission.chain.Objects`."""
 
     def __init__(self, stores: Sequence[Store[Any]]) -> None:
         self._by_type = {store.type: store for store in stores}
@@ -133,7 +131,7 @@ class Stores:
 
 
 class _Unasked:
-    """What admission itself writes is not admitted again."""
+    """Admission for writes of admission plugins, which are not admitted again."""
 
     async def admit(self, new: Any, old: Any) -> None: ...
 

@@ -1,7 +1,9 @@
-"""Server-side apply: PATCH with what a manager wants the object to be. Creates what is not there.
+"""Server-side apply: PATCH with the configuration that a field manager wants. Creates the object if
+needed.
 
-The fields it names are its manager's; those it named before and names no more go; those that others manage
-with another value are conflicts, unless it is forced.
+The manager comes to own the fields that its configuration names, and loses, with their values, those that it
+named before and names no longer. A field that another manager owns with another value is a conflict, unless
+the request is forced.
 """
 
 from __future__ import annotations

@@ -1,4 +1,6 @@
-"""Reading an object from a body: in any format, of the kind the path says, with known fields only."""
+"""Reads an object from a request's body: JSON, YAML or protobuf, of the kind that the path says, with field
+validation.
+"""
 
 from __future__ import annotations
 

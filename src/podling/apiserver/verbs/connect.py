@@ -1,10 +1,8 @@
-"""A connection to the node of an object, or to what runs there: log, exec, attach, portforward, proxy.
+"""Connections to the node of an object, or to what runs there: log, exec, attach, portforward, proxy.
 
-Exec that first makes the container to be connected to (R-DBG-2), behind the gate ExecEphemeralContainer:
-`exec?ephemeralContainerName=N&ephemeralContainerImage=I&command=...`.
-
-A front on the ephemeral containers of the pod, as the second of the designs had it: one is added, started by
-the kubelet like any other, and the connection that asked for it becomes an attach to it.
+Behind the gate ExecEphemeralContainer (R-DBG-2), exec can first create the container that it connects to:
+`exec?ephemeralContainerName=N&ephemeralContainerImage=I&command=...`. The API server adds an ephemeral
+container to the pod, waits until the kubelet has started it, and turns the request into an attach to it.
 """
 
 from __future__ import annotations
@@ -32,9 +30,9 @@ CAPABILITIES = ("SYS_PTRACE", "SYS_ADMIN")
 STREAMS = ("stdin", "stdout")
 """Those a terminal has; `stderr` is one with `stdout`."""
 ON_ITS_WAY = frozenset({"", "ContainerCreating", "PodInitializing"})
-"""Waiting reasons that mean no trouble."""
+"""Waiting reasons of a container that is about to start."""
 NEVER_BEGAN = "StartError"
-"""The reason of a container that is called terminated though it did not run."""
+"""The reason of a terminated container that never ran."""
 FROM_FIRST_TO_LAST = {"replay": ("true",), "exitCode": ("true",)}
 
 
@@ -66,8 +64,8 @@ async def exec_container(
 
 
 def attach_again(context: RequestContext, pod: Pod) -> RequestContext:
-    """`attach?ephemeralContainerName=N` by whom the connection broke for. Raises StatusError 400 for a name
-    that is no ephemeral container's."""
+    """A request whose connection broke and that attaches again, `attach?ephemeralContainerName=N`, as a plain
+    attach. Raises StatusError 400 if N is not an ephemeral container of the pod."""
     name = _first(context.query, NAME)
     container = next((one for one in pod.spec.ephemeral_containers if one.name == name), None)
     if container is None:
@@ -76,7 +74,8 @@ def attach_again(context: RequestContext, pod: Pod) -> RequestContext:
 
 
 def asked_container(pod: Pod, query: Query) -> EphemeralContainer:
-    """Raises StatusError 422 when one of name and image is missing."""
+    """The ephemeral container that the query describes. Raises StatusError 422 if name or image is
+    missing."""
     for missing in (one for one in (NAME, IMAGE) if not _first(query, one)):
         cause = required(missing, f"{NAME} and {IMAGE} must be given together")
         raise invalid("PodExecOptions", pod.metadata.name, [cause])
@@ -94,7 +93,8 @@ def asked_container(pod: Pod, query: Query) -> EphemeralContainer:
 
 
 def _target(pod: Pod, query: Query) -> str:
-    """Whose processes it sees: all of the pod's, else those of the container named, or of the only one."""
+    """The container whose processes the new one sees: the one named, or the only one of the pod. Empty if the
+    containers of the pod share their processes anyway."""
     spec = pod.spec
     if spec.share_process_namespace or spec.host_pid:
         return ""
@@ -102,8 +102,8 @@ def _target(pod: Pod, query: Query) -> str:
 
 
 def has_begun(pod: Pod, name: str) -> bool:
-    """It may have ended already, too: its log has all it printed, and the kubelet its exit code. Raises
-    StatusError 400 for a container that will not begin by itself."""
+    """Whether the container runs or has ended; an ended one can be attached to, since its log and exit code
+    are kept. Raises StatusError 400 for a container that cannot start by itself."""
     statuses = pod.status.ephemeral_container_statuses
     state = next((status.state for status in statuses if status.name == name), None)
     subject = f"container {name} in pod {pod.metadata.name}"
@@ -118,7 +118,8 @@ def has_begun(pod: Pod, name: str) -> bool:
 
 
 def _attach(context: RequestContext, container: EphemeralContainer) -> RequestContext:
-    """From the container's first word on, as it has run for a moment already, to its exit code."""
+    """The attach that an exec becomes: output from the container's start, which is a moment ago, and its exit
+    code at the end."""
     info = context.info._replace(subresource="attach")
     query = {**_streams(context.query, container), **FROM_FIRST_TO_LAST}
     return msgspec.structs.replace(context, info=info, query=query)

@@ -1,10 +1,8 @@
-"""POST of a new object.
+"""POST in its four shapes, by what the resource or subresource is.
 
-POST to a subresource that answers, such as a service account's `token`: nothing is stored.
-
-POST to a subresource that acts on its object, such as `binding` and `eviction`.
-
-POST of a question that is answered and not stored.
+`create` stores a new object. `review` answers a review, such as a SubjectAccessReview, and stores nothing.
+`act` does what the body of a subresource asks of the object, such as `binding` and `eviction`. `answer` fills
+in the body of a subresource, such as a service account's `token`, and stores nothing.
 """
 
 from __future__ import annotations
@@ -32,6 +30,7 @@ OPTIONS = "CreateOptions"
 
 
 async def answer(context: RequestContext, scope: Scope) -> Response:
+    """POST to a subresource that answers with its body filled in."""
     subresource = cast(Answer[Any], scope.subresource)
     dry_run = is_dry_run(context.query.get("dryRun", ()), OPTIONS)
     namespace, name = scope.namespace(context), context.info.name
@@ -55,6 +54,7 @@ CREATED = msgspec.json.encode(
 
 
 async def act(context: RequestContext, scope: Scope) -> Response:
+    """POST to a subresource that changes or deletes its object."""
     action = cast(Action[Any], scope.subresource)
     dry_run = is_dry_run(context.query.get("dryRun", ()), OPTIONS)
     namespace, name = scope.namespace(context), context.info.name
@@ -79,6 +79,7 @@ async def act(context: RequestContext, scope: Scope) -> Response:
 
 
 async def review(context: RequestContext, scope: Scope) -> Response:
+    """POST of a review."""
     kind, resource = cast(Review[Any], scope.store.kind), scope.resource
     obj = await read_object(context, resource.type, OPTIONS)
     object_meta.place(obj.metadata, scope.namespace(context))
@@ -91,6 +92,7 @@ async def review(context: RequestContext, scope: Scope) -> Response:
 
 
 async def create(context: RequestContext, scope: Scope) -> Response:
+    """POST of a new object."""
     dry_run = is_dry_run(context.query.get("dryRun", ()), OPTIONS)
     obj = await read_object(context, scope.resource.type, OPTIONS)
     drop_repeated_owners(context, obj)

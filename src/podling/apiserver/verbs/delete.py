@@ -1,6 +1,8 @@
-"""DELETE of one object: with grace, held by finalizers, or at once; answered as Kubernetes does each.
+"""DELETE of one object, and of all objects of a list.
 
-DELETE of all objects of a list: each as if alone; the answer is the list as it was.
+One object is deleted with a grace period, kept while finalizers hold it, or removed at once, and the answer
+tells which, as in Kubernetes. Of a list, each object is deleted like a single one; the answer is the list as
+it was before.
 """
 
 from __future__ import annotations
@@ -38,7 +40,7 @@ async def delete(context: RequestContext, scope: Scope) -> Response:
 
 
 async def delete_options(context: RequestContext) -> DeleteOptions:
-    """From the body, or from query parameters when there is none. Raises StatusError 400, 422."""
+    """The DeleteOptions of the body, or of the query if there is no body. Raises StatusError 400, 422."""
     if context.request.body:
         wanted = await read_object(context, DeleteOptions, OPTIONS)
     else:
@@ -65,7 +67,7 @@ def _check(wanted: DeleteOptions) -> None:
 
 
 def success(resource: Resource, entry: Entry) -> bytes:
-    """The Status that says what is gone."""
+    """The Status that answers the removal of an object."""
     meta = entry.object.metadata
     details = {"name": meta.name, "group": resource.group, "kind": resource.plural, "uid": meta.uid}
     return msgspec.json.encode(

@@ -1,8 +1,7 @@
-"""In whose name a write is recorded: the query's `fieldManager`, else the program that asks.
+"""The field manager a write is recorded for: the query's `fieldManager`, or else the program that sent it.
 
-What the record says is decided in `apply/`; here it is only told who writes, and what of the object.
-
-Owners that are named twice are kept once, and whoever sent them is told.
+`apply/` decides what is recorded. This file only tells it who writes and which part of the object. Duplicate
+owner references are removed here too, with a warning, since every write needs that after its body was read.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ REPEATED = (
     "and may reject such requests as early as 1.24; please fix your requests; duplicate UID(s) observed: "
 )
 REPEATED_AFTER_ADMISSION = REPEATED.replace("entries;", "entries after mutating admission happens;")
-"""Kubernetes looks at what a patch makes of an object only then, and says so."""
+"""The warning to a patch: Kubernetes checks a patched object only after admission, and says so."""
 
 
 def drop_repeated_owners(context: RequestContext, obj: Any, complaint: str = REPEATED) -> None:
@@ -46,13 +45,13 @@ LONGEST_MANAGER = 128
 
 
 def tracked(context: RequestContext, scope: Scope, options_kind: str) -> Track:
-    """The record of an update or a creation. Raises StatusError 422."""
+    """How an update or creation is recorded in `managedFields`. Raises StatusError 422."""
     by = writer(context, scope, options_kind)
     return by_update(by, has_status=has_status(scope), now=context.now)
 
 
 def has_status(scope: Scope) -> bool:
-    """Whether the status is written through a subresource of its own."""
+    """Whether the kind has a `status` subresource, through which alone its status is written."""
     return "status" in scope.store.kind.subresources
 
 
@@ -80,6 +79,6 @@ def field_manager(context: RequestContext, options_kind: str) -> str:
 
 @remembered(1024)
 def program(user_agent: str) -> str:
-    """`kubectl` of `kubectl/v1.32.0 (linux/amd64)`."""
+    """`kubectl` for the `User-Agent` `kubectl/v1.32.0 (linux/amd64)`."""
     name = "".join(letter for letter in user_agent.partition("/")[0] if letter.isprintable())
     return name.encode()[:LONGEST_MANAGER].decode(errors="ignore")

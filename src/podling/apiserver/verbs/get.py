@@ -1,4 +1,4 @@
-"""GET of one object: the bytes of the watch cache, which has all there is to have."""
+"""GET of one object: the encoded bytes of the watch cache."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from podling.apiserver.verbs.show import show
 
 
 async def get(context: RequestContext, scope: Scope) -> Response:
-    """Raises StatusError 504 for a state that does not come."""
+    """Raises StatusError 404, and 504 if the cache does not reach the `resourceVersion` asked for in time."""
     if "resourceVersion" in context.query:
         await until_fresh(scope.store.cache, revision(context.query["resourceVersion"][0]))
     return show(context, scope, scope.store.find(scope.namespace(context), context.info.name))

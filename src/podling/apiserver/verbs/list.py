@@ -1,10 +1,8 @@
-"""GET of a collection: the bytes of the watch cache, joined.
+"""GET of a collection, from the encoded bytes of the watch cache, in pages if the client asks for a limit.
 
-The `continue` token of a list: where the next page starts, in the form Kubernetes' own tokens have.
-
-Base64 of `{"v": "meta.k8s.io/v1", "rv": N, "start": "namespace/name\0"}`: the revision the first page
-was read at (-1: whatever stands now), and the key, relative to the listed prefix, before which everything
-has been sent.
+The `continue` token says where the next page starts, in the form that Kubernetes' own tokens have: base64 of
+`{"v": "meta.k8s.io/v1", "rv": N, "start": "namespace/name\0"}`. N is the revision that the first page was
+read at (-1: the current one), and `start` the key, relative to the listed prefix, of the last object sent.
 """
 
 from __future__ import annotations
@@ -40,7 +38,7 @@ class _Token(msgspec.Struct):
 
 class Continuation(NamedTuple):
     revision: int | None
-    """The state to list; None for the one there is."""
+    """The revision to list at; None for the current one."""
     after: str
     """The last key sent, relative to the listed prefix."""
 
@@ -93,7 +91,8 @@ def list_options(context: RequestContext) -> ListOptions:
 
 
 async def select(context: RequestContext, scope: Scope, wanted: ListOptions) -> Page:
-    """Raises StatusError 410 for a state that is no longer known, 504 for one that does not come."""
+    """The page of the list that `wanted` asks for. Raises StatusError 410 for a revision that is no longer
+    known, 504 for one that the cache does not reach in time."""
     cache, prefix = scope.store.cache, scope.store.prefix(scope.namespace(context))
     await until_fresh(cache, revision(wanted.resource_version))
     match = await matcher(scope, wanted)
@@ -113,7 +112,7 @@ async def select(context: RequestContext, scope: Scope, wanted: ListOptions) -> 
 
 
 def _start(wanted: ListOptions, current: int) -> Continuation:
-    """Which state to list, and from where on. Raises StatusError 400."""
+    """The revision to list at, and the key after which to start. Raises StatusError 400."""
     if wanted.continue_:
         start = decode_continue(wanted.continue_)
         return start._replace(revision=min(start.revision, current)) if start.revision else start
@@ -122,7 +121,7 @@ def _start(wanted: ListOptions, current: int) -> Continuation:
 
 
 def _too_old(start: Continuation) -> StatusError:
-    """410. A list that was begun may be ended at what is there now, if the client so wishes."""
+    """410. For a list that was begun, the error has a token to continue it at the current revision."""
     if not start.after:
         return gone("The resourceVersion for the provided list is too old.")
     error = gone(

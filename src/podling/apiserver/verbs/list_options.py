@@ -1,7 +1,9 @@
-"""What a list or watch may be asked for: Kubernetes' rules on options that contradict each other. Pure.
+"""The rules on the options of a list or watch, as Kubernetes has them: which contradict each other, and which
+revision they ask for.
 
-Waiting for a revision that is yet to come: the client may have it from another server, or read ahead of a
-write that is on its way. As in Kubernetes, who has waited in vain is told to try again.
+A client may ask for a revision that this server has not reached, because it had it from another server. The
+request then waits for it (`until_fresh`), and if it does not come in time the client is told to try again, as
+in Kubernetes.
 """
 
 from __future__ import annotations
@@ -40,13 +42,15 @@ def check_watch(wanted: ListOptions) -> None:
 
 
 def is_exact(wanted: ListOptions) -> bool:
-    """Whether the list is to be as it stood at its resourceVersion: pages are, unless they say otherwise."""
+    """Whether to list exactly at `resourceVersion`: a list in pages is, unless `resourceVersionMatch`
+    differs."""
     match = wanted.resource_version_match
     return match == EXACT or bool(not match and wanted.limit)
 
 
 def limit_of(wanted: ListOptions) -> int:
-    """How many to list at most, 0 for all: Kubernetes lists what it has at hand (`0`) in one piece."""
+    """How many objects to list at most; 0 for all. `limit` is ignored for `resourceVersion=0`, as in
+    Kubernetes, which answers such a list from its cache."""
     in_one = wanted.resource_version == "0" and not wanted.continue_
     return 0 if in_one else wanted.limit
 
@@ -98,7 +102,7 @@ LONGEST_WAIT = 3.0
 
 
 async def until_fresh(cache: ResourceCache, revision: int) -> None:
-    """Returns as soon as `cache` is as new as `revision`. Raises StatusError 504."""
+    """Wait until `cache` has reached `revision`. Raises StatusError 504 after LONGEST_WAIT."""
     if revision <= cache.revision:
         return
     try:

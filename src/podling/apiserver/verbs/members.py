@@ -1,12 +1,10 @@
 """POST, GET and DELETE of one entry of a list within an object, such as the debug container
 `pods/POD/debug/NAME`.
 
-Each write is an update of the object, decided on what stands: of many that take one name at the same time
-exactly one does. Admission is asked about the subresource the list is written through, so that nobody goes
-around it.
-
-Waiting, within a request, for an object to become what the request needs: woken by its changes, never by
-time.
+Each write is an update of the object, decided on its current state: of several requests that take one name at
+the same time exactly one succeeds. Admission sees the subresource through which the list is written (such as
+`ephemeralcontainers`), so its rules hold here too. `until` waits for a state of an object; it is woken by the
+object's changes, not by a timer.
 """
 
 from __future__ import annotations
@@ -35,9 +33,8 @@ from podling.watch.entry import Entry
 
 
 async def until(store: Store[Any], namespace: str, name: str, holds: Callable[[Any], bool]) -> Any:
-    """The object, as soon as it is so. Raises StatusError: 404 when it is gone, 503 when this server ends,
-    and whatever `holds` raises.
-    """
+    """The object, as soon as `holds` is true of it. Raises StatusError: 404 if it is deleted, 503 if this
+    server ends, and whatever `holds` raises."""
     with closing(store.cache.watch(store.prefix(namespace) + name, store.cache.revision)) as changes:
         while not holds(obj := store.find(namespace, name).object):
             if await anext(changes, None) is None:
@@ -47,10 +44,11 @@ async def until(store: Store[Any], namespace: str, name: str, holds: Callable[[A
 
 OPTIONS = "UpdateOptions"
 LONGEST_WAIT = 30.0
-"""Seconds a name that has been let go may still be in use."""
+"""Seconds to wait until the name of a removed entry is free again."""
 
 Take = Callable[[Any], bool]
-"""Puts the entry into the object it is given; False when its name had to be let go of first."""
+"""Puts the entry into the object. False if the name was taken by an entry that it removed instead: the caller
+waits until the name is free, and tries again."""
 
 
 async def create_member(context: RequestContext, scope: Scope) -> Response:
@@ -99,8 +97,8 @@ async def put_in(
     *,
     dry_run: bool,
 ) -> Entry:
-    """The object with the entry in it. Raises StatusError: 409 when its name is in use, 504 when it
-    stays so although it was let go."""
+    """The object with the entry in it. Raises StatusError: 409 if its name is in use, 504 if the name of a
+    removed entry does not become free in time."""
     try:
         async with asyncio.timeout(LONGEST_WAIT):
             while True:
@@ -116,7 +114,7 @@ async def put_in(
 async def _change(
     context: RequestContext, scope: Scope, rules: Part[Any], change: Take, *, dry_run: bool
 ) -> tuple[Entry, bool]:
-    """The object as it was stored, and what `change` said last."""
+    """The stored object, and the last result of `change`."""
     through = replace(scope, subresource=rules)
     said = False
 

@@ -1,4 +1,6 @@
-"""Options from query parameters: the first value counts, unknown names are ignored, as in Kubernetes."""
+"""Options from query parameters. As in Kubernetes, the first value of each counts and unknown names are
+ignored.
+"""
 
 from __future__ import annotations
 
@@ -15,11 +17,11 @@ from podling.model.errors import Cause, StatusError, bad_request, invalid
 T = TypeVar("T", bound=msgspec.Struct)
 
 LONGEST = 20
-"""Digits of a number of 64 bits."""
+"""Characters of the longest number of 64 bits."""
 
 
 def options(query: Query, type_: type[T]) -> T:
-    """Raises StatusError 400 for a number that is none."""
+    """The options `type` from the query. Raises StatusError 400 for a malformed number."""
     fields = fields_of(type_)
     return type_(
         **{
@@ -63,7 +65,8 @@ FIELD_VALIDATION = ("Ignore", "Strict", "Warn")
 
 
 def field_validation(query: Query, options_kind: str) -> str:
-    """What to do about unknown and duplicate fields; Warn unless the client says otherwise."""
+    """What to do about unknown and duplicate fields: Ignore, Warn (the default) or Strict. Raises StatusError
+    422."""
     value = query.get("fieldValidation", ("Warn",))[0] or "Warn"
     if value not in FIELD_VALIDATION:
         raise _unsupported(options_kind, "fieldValidation", value, *FIELD_VALIDATION)

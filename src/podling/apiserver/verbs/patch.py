@@ -1,4 +1,4 @@
-"""PATCH of an object, or of the part of it that a subresource is: an update to what stands, patched."""
+"""PATCH of an object or of one of its subresources: an update whose new state is the patched current one."""
 
 from __future__ import annotations
 
@@ -72,7 +72,8 @@ async def patch(context: RequestContext, scope: Scope) -> Response:
 
 
 def _document(standing: Entry, patch: bytes) -> Any:
-    """What is patched. The record of managers is long, and left out, so left alone, unless it is meant."""
+    """The JSON to patch. `managedFields` is long, so it is left out, and thereby unchanged, unless the patch
+    names it."""
     document = json.decode_data(standing.data)
     if b"managedFields" not in patch:
         document["metadata"].pop("managedFields", None)
@@ -80,7 +81,7 @@ def _document(standing: Entry, patch: bytes) -> Any:
 
 
 def _object(patched: bytes, type_: type[Any]) -> Any:
-    """Raises StatusError 422: a patch that spoils an object is at fault, not the object."""
+    """The patched object. Raises StatusError 422, naming the patch, if the result is not of the type."""
     try:
         return json.decode_sent(patched, type_)
     except StatusError as error:

@@ -1,4 +1,6 @@
-"""What a verb works on: a resource's store, the subresource meant, and whom to ask on the way."""
+"""What a verb works on: the store of a resource, the subresource, and the parts to ask on the way to the
+store.
+"""
 
 from __future__ import annotations
 
@@ -19,10 +21,12 @@ from podling.apiserver.store.store import Store
 from podling.model.scheme import Resource
 
 Connector = Callable[[RequestContext, Any], Awaitable[Response]]
-"""Hands a request on to the node of its object. Raises StatusError."""
+"""Passes a request on to the node of its object. Raises StatusError."""
 
 
 class Scope(msgspec.Struct, frozen=True):
+    """One endpoint."""
+
     store: Store[Any]
     tables: Tables
     chain: Chain
@@ -36,35 +40,35 @@ class Scope(msgspec.Struct, frozen=True):
 
     @property
     def part(self) -> Part[Any] | None:
-        """The rules to write by, where they are not the kind's own."""
+        """The rules for writes through this subresource; None for those of the kind itself."""
         return self.subresource if isinstance(self.subresource, Part) else None
 
     def namespace(self, context: RequestContext) -> str:
-        """The namespace objects are in; the path of a Namespace names itself as one, too."""
+        """The namespace of the objects; empty for a cluster-scoped resource, also for a Namespace, whose path
+        names itself as one."""
         return context.info.namespace if self.resource.namespaced else ""
 
     def check_may_create(self, context: RequestContext) -> None:
-        """For a write by name that turns out to create: who may do only that may not do this. Raises
-        StatusError 403.
-        """
+        """For PUT and apply that turn out to create: authorize `create` as well. Raises StatusError 403."""
         asked = context.info._replace(verb="create")
         opinion = self.reviewer.may(context.user, asked)
         if opinion.decision is not Decision.ALLOW:
             raise refusal(context.user, asked, opinion.reason)
 
     def update_warnings(self, obj: Any) -> list[str]:
-        """None of what a subresource was written with: its writers did not choose the rest."""
+        """The Warning headers for an updated object; none for a subresource, whose writer did not choose the
+        rest of the object."""
         return [] if self.part is not None else self.store.kind.update_warnings(obj)
 
     def admission(
         self, context: RequestContext, operation: Operation, *, dry_run: bool = False
     ) -> RequestAdmission:
-        """Admission of what `context` asks for, to be asked about each object it changes."""
+        """Admission for the request, to be asked about each object that the request changes."""
         return RequestAdmission(self, context.user, operation, dry_run)
 
 
 class RequestAdmission(msgspec.Struct, frozen=True):
-    """The admission chain, asked on behalf of one request."""
+    """The admission chain with the user, operation and resource of one request."""
 
     scope: Scope
     user: User

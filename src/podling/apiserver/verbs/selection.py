@@ -1,4 +1,4 @@
-"""Label and field selectors of a list or watch, as one question to ask of each entry of the cache."""
+"""The label and field selectors of a list or watch, as one predicate on entries of the watch cache."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ DEARER = 8
 
 
 async def matcher(scope: Scope, wanted: ListOptions) -> Match | None:
-    """None when everything is wanted. Raises StatusError 400 for a selector that cannot be read, or names a
-    field this kind cannot be selected by."""
+    """The predicate; None if everything is selected. Raises StatusError 400 for a malformed selector, or a
+    field that the kind cannot be selected by."""
     size = DEARER * (len(wanted.field_selector) + len(wanted.label_selector))
     return await aside(size, _matcher, scope, wanted)
 

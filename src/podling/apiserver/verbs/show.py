@@ -1,4 +1,6 @@
-"""The answer in the shape the client asked for: the object itself, a Table, or its metadata only."""
+"""The answer in the representation that the client asked for: the object itself, a Table, or its metadata
+only.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +35,7 @@ def show(context: RequestContext, scope: Scope, entry: Entry, status: int = 200)
 
 
 def show_answer(context: RequestContext, obj: KubeObject) -> Response:
-    """What was made to answer and is stored nowhere: it has no columns."""
+    """Answer with an object that is not stored and so has no Table."""
     return Response(201, metadata_of(obj) if context.wanted.kind else json.encode(obj))
 
 
@@ -50,7 +52,8 @@ def show_list(
 
 
 def frames(context: RequestContext, scope: Scope) -> Frames | None:
-    """How to show the events of a watch; None for the objects themselves, whose frames all watchers share."""
+    """How to encode the events of a watch; None for the objects themselves, whose encoded frames all watchers
+    share."""
     match context.wanted.kind:
         case "":
             return None
@@ -61,7 +64,7 @@ def frames(context: RequestContext, scope: Scope) -> Frames | None:
 
 
 def object_list(resource: Resource, entries: Sequence[Entry], metadata: ListMeta) -> bytes:
-    """A PodList of Pods, by joining the bytes that are there."""
+    """The list object (a PodList of Pods), joined from the encoded objects."""
     head = f'{{"kind":"{resource.kind}List","apiVersion":"{resource.api_version}","metadata":'
     return b"".join((head.encode(), json.encode(metadata), b',"items":[', *items(entries), b"]}"))
 

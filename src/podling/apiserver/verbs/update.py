@@ -1,4 +1,4 @@
-"""PUT of an object, or of the part of it that a subresource is."""
+"""PUT of an object or of one of its subresources."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def _read(context: RequestContext, scope: Scope, body: Body) -> Any:
 
 
 def check_place(meta: ObjectMeta, namespace: str, name: str) -> None:
-    """Refuse, with 400, a body that is about another object than the path."""
+    """Refuse, with 400, a body whose name or namespace differs from the path's."""
     if meta.name != name:
         raise bad_request(f"the name of the object ({meta.name}) does not match the name on the URL ({name})")
     if namespace and meta.namespace not in ("", namespace):
@@ -74,7 +74,7 @@ def check_place(meta: ObjectMeta, namespace: str, name: str) -> None:
 
 
 def check_uid(wanted: KubeObject, standing: KubeObject) -> None:
-    """Refuse, with 422, a patch that makes another object of what stands."""
+    """Refuse, with 422, a patch that changes the object's uid."""
     uid = wanted.metadata.uid
     if uid and uid != standing.metadata.uid:
         cause = field.invalid("metadata.uid", uid, "field is immutable")

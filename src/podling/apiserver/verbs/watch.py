@@ -1,5 +1,5 @@
-"""GET with `watch`, or of a path with `/watch/`: the frames of the watch cache, encoded once for everyone who
-watches the same.
+"""GET with `watch`, or of a path with `/watch/`: the frames of the watch cache, which are encoded once and
+shared by all watchers of a resource.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ from podling.watch.subscription import Subscription
 
 NAME = "metadata.name"
 SHORTEST_TIMEOUT = 1800
-"""Seconds; without a timeout of its own a watch ends after this and up to twice this, so that the watches
-of many clients do not all begin again at once."""
+"""Seconds. A watch without `timeoutSeconds` ends after this long up to twice this long, at random, so that
+the watches of many clients do not all restart at once."""
 
 
 async def watch(context: RequestContext, scope: Scope) -> Response:
@@ -53,9 +53,9 @@ async def watch(context: RequestContext, scope: Scope) -> Response:
 
 
 async def _subscribe(context: RequestContext, scope: Scope, wanted: ListOptions) -> Subscription:
-    """From a revision that is yet to come nothing is sent until it is past, unless the objects there are were
-    asked for. Raises StatusError 410 when the revision is too old, 504 when it does not come.
-    """
+    """Subscribe at the revision asked for. If the cache has not reached it, nothing is sent until it has;
+    only a watch that first lists the current objects waits for it here. Raises StatusError 410 if the
+    revision is too old, 504 if it does not come in time."""
     cache, start = scope.store.cache, revision(wanted.resource_version)
     if wanted.send_initial_events:
         await until_fresh(cache, start)
@@ -74,7 +74,8 @@ async def _subscribe(context: RequestContext, scope: Scope, wanted: ListOptions)
 
 
 def one_name(selector: str, name: str) -> str:
-    """The field selector of a watch of one object. Raises StatusError 400 when it selects another."""
+    """The field selector `metadata.name=NAME` of a watch by path. Raises StatusError 400 if the query selects
+    another name."""
     asked = parse_field_selector(selector)
     if not asked:
         return f"{NAME}={escaped(name)}"

@@ -1,7 +1,7 @@
-"""YAML bodies, read as Kubernetes reads them: a date stays the text it is, and all becomes JSON at once.
+"""YAML bodies, read as Kubernetes reads them: converted to JSON at once, with dates kept as text.
 
-The events of the parser are looked at before anything is built of them: what libyaml builds recursively may
-not nest deeply, and aliases are refused, since a few lines of them can unfold to any size.
+The parser's events are checked before anything is built from them. Deep nesting is refused, because libyaml's
+binding builds a document recursively, and so are aliases, because a few lines of them can unfold to any size.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
-"""Long YAML is read by a process of its own: libyaml's binding builds a document without ever letting go of
-Python's lock, at 2 to 4 µs a byte, so in a thread it would hold the loop as well.
+"""Reads long YAML in a process of its own.
 
-The process reads one body and ends. One runs at a time: who sends much waits for who did before.
+libyaml's binding holds Python's global lock while it builds a document, for 2 to 4 µs a byte, so a thread
+would block the event loop as well. The process reads one body and exits. One runs at a time; other long
+bodies wait their turn.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from podling.model.codec.json import may_repeat_keys
 from podling.model.errors import StatusError, bad_request, internal
 
 SHORT = 8 * 1024
-"""Bytes that are read at once: 20 ms at the worst."""
+"""Bytes that are read in this process: at most 20 ms."""
 PROGRAM = "from podling.apiserver.verbs.yaml_process import main; main()"
 
 _turn = asyncio.Semaphore(1)
@@ -31,7 +32,7 @@ class _Answer(msgspec.Struct):
 
 
 async def read_any_yaml(body: bytes) -> YamlBody:
-    """As `read_yaml`. Most who send much send the JSON that is YAML, too. Raises StatusError 400."""
+    """As `read_yaml`. Plain JSON, which most long bodies are, needs no process. Raises StatusError 400."""
     if len(body) <= SHORT:
         return read_yaml(body)
     if _is_plain_json(body):
@@ -41,7 +42,8 @@ async def read_any_yaml(body: bytes) -> YamlBody:
 
 
 def _is_plain_json(body: bytes) -> bool:
-    """JSON without a key that is given twice, of which is told as YAML tells it."""
+    """Whether the body is JSON without duplicate keys. With them it is read as YAML, whose reader reports
+    them."""
     try:
         return body.lstrip()[:1] == b"{" and not may_repeat_keys(body)
     except (StatusError, RecursionError):
@@ -66,7 +68,7 @@ async def _read_elsewhere(body: bytes) -> YamlBody:
 
 
 def main() -> None:
-    """Of that process. It is nobody's turn to wait for it."""
+    """The main function of that process."""
     os.nice(5)
     try:
         read = read_yaml(sys.stdin.buffer.read())

@@ -1,4 +1,6 @@
-"""What is posted to a pod: a binding, which gives it to a node, and an eviction, which asks it to leave."""
+"""Actions on a pod: `binding`, which assigns it to a node, and `eviction`, which deletes it if its budget
+allows.
+"""
 
 from __future__ import annotations
 
@@ -64,7 +66,7 @@ def _check_bindable(pod: Pod, binding: Binding) -> None:
 
 
 class EvictionAction(Action[Pod]):
-    """Disruption budgets are asked by admission."""
+    """Disruption budgets are checked by admission."""
 
     name = "eviction"
     body = Eviction

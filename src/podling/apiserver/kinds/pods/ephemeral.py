@@ -1,11 +1,9 @@
-"""The ephemeralcontainers subresource of a pod (R-EPH-1, R-EPH-2): entries are added, never changed, and
-removed only where a gate allows it (R-EPH-11).
+"""The subresources of a pod that write its ephemeral containers.
 
-The debug subresource of a pod (R-DBG-1): `pods/POD/debug/NAME`, behind the gate DebugSubresource.
-
-A front on the ephemeral containers of the pod, as the first of the designs had it: a container is posted,
-read and deleted by its own name. The list in the pod's spec is all there is, so whatever is made here is an
-ephemeral container like any other, and every other one can be read and deleted here.
+Through `ephemeralcontainers` (R-EPH-1, R-EPH-2) entries are added and never changed, and removed only if a
+gate allows it (R-EPH-11). `debug` (R-DBG-1), behind the gate DebugSubresource, has a path for each container,
+`pods/POD/debug/NAME`, which is posted, read and deleted by its name. It keeps nothing of its own: it writes
+the same list in the pod's spec, so containers made through either subresource are the same.
 """
 
 from __future__ import annotations
@@ -35,13 +33,13 @@ class EphemeralContainers(Part[Pod]):
         self._removal = removal
 
     def prepare_update(self, new: Pod, old: Pod) -> None:
-        """All but the ephemeral containers is discarded."""
+        """Everything but the ephemeral containers is discarded."""
         new.metadata = subresource_meta(new.metadata, old.metadata)
         new.spec = msgspec.structs.replace(old.spec, ephemeral_containers=new.spec.ephemeral_containers)
         new.status = old.status
 
     def validate_update(self, new: Pod, old: Pod) -> list[Cause]:
-        """The whole pod must be valid, not only what is added."""
+        """Faults of the whole pod, not only of what is added."""
         if MIRROR in old.metadata.annotations:
             return [forbidden("", "static pods do not support ephemeral containers")]
         causes = metadata.validate_update(new.metadata, old.metadata)
@@ -52,12 +50,13 @@ class EphemeralContainers(Part[Pod]):
 
 
 def subresource_meta(new: ObjectMeta, old: ObjectMeta) -> ObjectMeta:
-    """Of a write that changes nothing of the metadata, but says which state it is meant for."""
+    """The old metadata, with the uid and resourceVersion that the writer expects."""
     return msgspec.structs.replace(old, uid=new.uid, resource_version=new.resource_version)
 
 
 def drop_new_ephemeral(new: Pod, old: Pod | None) -> None:
-    """With the gate off (R-EPH-8) a pod that has none gets none; what is stored survives every update."""
+    """With the gate off (R-EPH-8), a pod without ephemeral containers gets none; stored ones survive every
+    update."""
     if old is None or not old.spec.ephemeral_containers:
         new.spec.ephemeral_containers = []
 
@@ -79,7 +78,7 @@ def _validate_kept(new: Pod, old: Pod, *, removal: bool) -> Iterator[Cause]:
 
 
 def _validate_names(new: Pod, old: Pod) -> Iterator[Cause]:
-    """The name of one that was removed is taken for as long as its kubelet shows it."""
+    """A removed container's name stays taken as long as the kubelet reports it."""
     known = {container.name for container in old.spec.ephemeral_containers}
     shown = {status.name for status in old.status.ephemeral_container_statuses}
     for i, container in enumerate(new.spec.ephemeral_containers):
@@ -122,9 +121,8 @@ class DebugContainers(Members[Pod]):
 
 
 class OneEphemeralContainer(EphemeralContainers):
-    """The rules of the whole list for a request about one entry: what is wrong with that entry is told by the
-    paths of the request. `path` is that of the container in it.
-    """
+    """The rules of the list, for a request about one entry: faults of that entry have the paths of the
+    request's body. `path`: that of the container in the body."""
 
     def __init__(self, container: str, path: str, gates: Gates = DEFAULT_GATES) -> None:
         super().__init__(gates, removal=True)
@@ -144,9 +142,8 @@ class OneEphemeralContainer(EphemeralContainers):
 
 
 def take_name(pod: Pod, container: EphemeralContainer) -> bool:
-    """Add `container`; or, when one of its name has ended, take that away first, and say False: the name is
-    free as soon as the kubelet shows it no more. Raises StatusError 409 for a name that is in use.
-    """
+    """Add `container`. If one of its name has ended, remove that instead and return False: the name is free
+    once the kubelet no longer reports it. Raises StatusError 409 for a name in use."""
     name = container.name
     if not is_free(pod, name):
         _refuse_alive(pod, name)
@@ -175,7 +172,7 @@ def _taken(name: str, why: str) -> StatusError:
 
 
 def is_free(pod: Pod, name: str) -> bool:
-    """Whether the kubelet shows no container of that name any more."""
+    """Whether the kubelet no longer reports a container of that name."""
     return not any(status.name == name for status in pod.status.ephemeral_container_statuses)
 
 
@@ -187,6 +184,6 @@ def _entry(pod: Pod, name: str) -> EphemeralContainer:
 
 
 def _as(type_: type[_C], container: EphemeralContainerCommon) -> _C:
-    """The fields both sorts of container have."""
+    """The container as another type, with the fields that both have."""
     common = {name: getattr(container, name) for name in EphemeralContainerCommon.__struct_fields__}
     return type_(**common)

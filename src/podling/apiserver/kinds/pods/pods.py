@@ -1,6 +1,5 @@
-"""Pods. What a pod must be is in the files beside this one whose names begin with its own; here they meet.
-
-PodTemplates: a pod to be, without a controller of its own.
+"""The kinds Pod and PodTemplate, from the rules of a pod: update, status, resize, ephemeral containers,
+warnings and table are in the files beside this one.
 """
 
 from __future__ import annotations
@@ -133,7 +132,7 @@ class Pods(Kind[Pod]):
         self._drop_disabled(new, old)
 
     def _drop_disabled(self, new: Pod, old: Pod | None) -> None:
-        """What a gate that is off does not let in: it is not refused, it is as if it had not been said."""
+        """Fields behind a disabled gate are dropped silently, as kube-apiserver does."""
         if not self._takes_ephemeral:
             drop_new_ephemeral(new, old)
         drop_alpha_fields(new.spec, old.spec if old else None, self._gates)
@@ -145,8 +144,8 @@ class Pods(Kind[Pod]):
         return validate_pod(obj, self._gates) + validate_new_pod(obj, self._gates)
 
     def validate_changed(self, new: Pod, old: Pod) -> list[Cause]:
-        """A spec that stands was judged when it came, by the rules and gates of its time: it need not pass
-        those of today for a label to be changed."""
+        """An unchanged spec is not validated again: it was valid under the rules and gates of its time, and
+        must not keep a label from being changed."""
         return validate_around_spec(new) if new.spec == old.spec else self.validate(new)
 
     def validate_update(self, new: Pod, old: Pod) -> list[Cause]:
@@ -156,14 +155,14 @@ class Pods(Kind[Pod]):
         return pod_warnings(obj)
 
     def update_warnings(self, obj: Pod) -> list[str]:
-        """None: those who update pods are not those who wrote them, and many."""
+        """None: pods are updated often, and by others than their authors."""
         return []
 
     def row(self, obj: Pod, now: datetime) -> list[Any]:
         return pod_row(obj, now)
 
     def graceful_delete(self, obj: Pod, options: DeleteOptions, now: datetime) -> bool:
-        """A pod on a node gets its grace period; a later deletion may only shorten it."""
+        """A pod on a node gets its grace period, which a later deletion may only shorten."""
         asked = options.grace_period_seconds
         if obj.metadata.deletion_timestamp:
             return _hasten(obj.metadata, asked)
@@ -194,7 +193,7 @@ def _subresources(gates: Gates) -> Iterator[Subresource]:
 
 
 def _hasten(meta: ObjectMeta, asked: int | None) -> bool:
-    """A deletion of what is being deleted: True when it is still to wait for."""
+    """Shorten the grace period of a pod being deleted. True if it still has to be waited for."""
     standing = meta.deletion_grace_period_seconds
     if standing is None or asked is None or asked >= standing:
         return standing is not None
@@ -205,7 +204,7 @@ def _hasten(meta: ObjectMeta, asked: int | None) -> bool:
 
 
 def _grace(pod: Pod, asked: int | None) -> int:
-    """Seconds to end in: none for a pod that runs nowhere."""
+    """The grace period in seconds: 0 for a pod that runs nowhere."""
     if not pod.spec.node_name or is_terminal(pod):
         return 0
     grace = asked if asked is not None else pod.spec.termination_grace_period_seconds

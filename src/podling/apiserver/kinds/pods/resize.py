@@ -1,7 +1,7 @@
-"""The resize subresource of a pod: cpu and memory of what runs, or may, is changed; nothing else is.
+"""The subresource `resize` of a pod: changes CPU and memory of its containers, and nothing else.
 
-The kubelet acts on it. A pod that runs on a node whose kubelet does not say what its containers were given
-cannot be resized.
+The kubelet carries the change out. A pod on a node whose kubelet does not report the resources of running
+containers cannot be resized.
 """
 
 from __future__ import annotations
@@ -35,7 +35,8 @@ class Resize(Part[Pod]):
         self._gates = gates
 
     def prepare_update(self, new: Pod, old: Pod) -> None:
-        """All but resources and resize policies is discarded; other containers are left for validation."""
+        """Everything but resources and resize policies is discarded; other changes of containers are kept for
+        validation to refuse."""
         wanted = new.spec
         if not _are_same(wanted.containers, old.spec.containers):
             return
@@ -88,7 +89,7 @@ def _never_resized(pod: Pod) -> str:
 
 
 def _is_supported(pod: Pod) -> bool:
-    """As far as a container that runs can tell."""
+    """Whether the kubelet supports resizing, judging by the status of the running containers."""
     running = (status for status in pod.status.container_statuses if status.state.running is not None)
     first = next(running, None)
     return first is None or first.resources is not None
@@ -109,7 +110,7 @@ def _validate_order(new: PodSpec, old: PodSpec) -> Iterator[Cause]:
 
 
 def _validate_whole(new: ResourceRequirements | None, old: ResourceRequirements | None) -> Iterator[Cause]:
-    """What the pod asks for as a whole."""
+    """Faults of changes of the pod-level resources."""
     if new is None:
         if old is not None:
             yield forbidden("spec.resources", "pod-level resources cannot be removed")
@@ -161,7 +162,7 @@ def _apart_from_resizable(new: Container, old: Container) -> Container:
 
 
 def _without_resizable(new: ResourceRequirements, old: ResourceRequirements) -> ResourceRequirements:
-    """`new`, had it not changed what it may: equal to `old` when it changed nothing else."""
+    """`new` with the resizable fields of `old`: equal to `old` if nothing else was changed."""
     return msgspec.structs.replace(
         new,
         limits=_as_before(new.limits, old.limits),

@@ -1,4 +1,6 @@
-"""The status subresource of a pod: what it may say, and what it cannot take back."""
+"""The subresource `status` of a pod: what may be written, and what cannot be taken back, such as an exit
+code.
+"""
 
 from __future__ import annotations
 
@@ -61,7 +63,7 @@ class PodStatusPart(Part[Pod]):
 
 
 def _keep_observed_generations(new: PodStatus, old: PodStatus) -> None:
-    """Writers that do not know of them do not clear them. Changed in place."""
+    """Writers that do not know `observedGeneration` do not clear it. Changed in place."""
     new.observed_generation = new.observed_generation or old.observed_generation
     seen: defaultdict[str, list[int]] = defaultdict(list)
     for condition in reversed(old.conditions):
@@ -87,7 +89,8 @@ def _validate_fixed(new: PodStatus, old: PodStatus) -> Iterator[Cause]:
 
 
 def _validate_transitions(new: PodStatus, old: PodStatus, spec: PodSpec) -> Iterator[Cause]:
-    """A container that ended for good does not come back. An ephemeral one always ends for good."""
+    """A container that will not be restarted must stay terminated. An ephemeral container is never
+    restarted."""
     for attribute, wire in _LISTS:
         states = {status.name: status.state for status in getattr(new, attribute)}
         ephemeral = attribute.startswith("ephemeral")
@@ -115,7 +118,7 @@ def _validate_claims(status: PodStatus, spec: PodSpec) -> Iterator[Cause]:
 def _validate_addresses(
     addresses: Sequence[PodIP | HostIP], old: Sequence[PodIP | HostIP], path: str
 ) -> Iterator[Cause]:
-    """At most one of each family."""
+    """Faults of `podIPs`: at most one of each family."""
     faulty = False
     standing = {address.ip for address in old}
     for i, address in enumerate(addresses):

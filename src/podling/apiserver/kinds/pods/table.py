@@ -1,9 +1,8 @@
-"""A pod as a row of `kubectl get pods`.
+"""A pod as a row of `kubectl get pods`, with the columns STATUS, READY and RESTARTS derived from its
+containers.
 
-The STATUS, READY and RESTARTS columns of a pod: what all its containers come to, in a word.
-
-Init containers are read in order up to the first that is not done; only a pod past them is described by its
-containers. Sidecars that have started count like containers.
+Init containers are read in order up to the first that is not done; only if all are done do the other
+containers count. Sidecars that have started count like containers.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ NODE_LOST = "NodeLost"
 
 
 class Tally(NamedTuple):
-    """Restarts of a set of containers, and when the last of them ended."""
+    """The number of restarts of a set of containers, and when the last of them ended."""
 
     restarts: int = 0
     last: str = ""
@@ -47,7 +46,8 @@ class Summary(NamedTuple):
 
 
 class _Init(NamedTuple):
-    """What the init containers come to: `phrase` is empty once none of them holds the pod up."""
+    """The init containers in sum. `phrase`: the STATUS that they cause; empty if none of them holds the pod
+    up."""
 
     phrase: str
     ready: int
@@ -108,7 +108,7 @@ def _ended(state: ContainerState) -> str:
 
 
 def _containers(pod: Pod, phrase: str, tally: Tally) -> tuple[str, int, Tally]:
-    """The first container that waits or has ended speaks for the pod."""
+    """The STATUS that the containers cause: that of the first that waits or has terminated."""
     ready = 0
     for status in reversed(pod.status.container_statuses):
         tally = tally.plus(status)

@@ -1,14 +1,9 @@
-"""What of a pod may change once it exists, by an update of the pod itself.
+"""What an update of a pod itself may change.
 
-Almost nothing of a spec may: images (R-INIT-5), a shorter deadline, more tolerations, fewer scheduling gates,
-and while there are any of those, a narrower choice of nodes.
-
-Fields that are alpha in Kubernetes v1.36: everybody knows them, and a pod gets none where their gate is
-off. What a pod has already it keeps.
-
-AppArmor profiles of a new pod that are said by annotation, as they once were, become fields.
-
-How the choice of nodes may change while scheduling gates hold a pod: it is narrowed, never moved.
+Of the spec almost nothing: images (R-INIT-5), a shorter deadline, more tolerations, fewer scheduling gates,
+and while there are gates, a narrower choice of nodes. Fields that are alpha in Kubernetes 1.36 are dropped if
+their gate is off, unless the pod already has them. On create, AppArmor profiles given by annotation, as they
+once were, become fields.
 """
 
 from __future__ import annotations
@@ -32,7 +27,8 @@ from podling.model.types.pod_status import PodStatus, VolumeMountStatus
 
 
 def drop_alpha_fields(new: PodSpec, old: PodSpec | None, gates: Gates) -> None:
-    """Changes `new`. Nothing schedules groups of pods here: their gate, `GenericWorkload`, is always off."""
+    """Drop alpha fields from `new`. The gate `GenericWorkload` is always off, since nothing here schedules
+    groups of pods."""
     if old is None or old.scheduling_group is None:
         new.scheduling_group = None
     if not gates.enabled("ContainerStopSignals") and (old is None or not _has_stop_signal(old)):
@@ -40,9 +36,9 @@ def drop_alpha_fields(new: PodSpec, old: PodSpec | None, gates: Gates) -> None:
 
 
 def drop_alpha_status(new: PodStatus, old: PodStatus) -> None:
-    """Changes `new`. Nothing here tells which image a volume is, or of claims to a node's resources: their
-    gates, `ImageVolumeWithDigest` and `DRANodeAllocatableResources`, are always off. The stop signal in the
-    status of a container Kubernetes leaves to who writes it."""
+    """Drop alpha fields from the status of `new`. The gates `ImageVolumeWithDigest` and
+    `DRANodeAllocatableResources` are always off, since podling has neither. The stop signal of a container
+    stays, as in Kubernetes."""
     if all(mount.volume_status is None for mount in _mounts(old)):
         for mount in _mounts(new):
             mount.volume_status = None
@@ -77,7 +73,7 @@ _TYPES = {"runtime/default": "RuntimeDefault", "unconfined": "Unconfined"}
 
 
 def adopt_app_armor_annotations(pod: Pod) -> None:
-    """A field that is set stands; an annotation that means no valid profile is left to validation."""
+    """A field that is set wins; an annotation without a valid profile is left to validation."""
     if all(not key.startswith(APP_ARMOR) for key in pod.metadata.annotations):
         return
     if pod.spec.os is not None and pod.spec.os.name == "windows":
@@ -115,14 +111,15 @@ def validate_narrowing(new: PodSpec, old: PodSpec) -> Iterator[Cause]:
 
 
 def _needed(affinity: Affinity | None) -> list[NodeSelectorTerm]:
-    """Any of which suffices: a further one would let the pod go to further nodes."""
+    """The required node selector terms. One suffices, so an additional term would widen the choice."""
     node = affinity.node_affinity if affinity is not None else None
     needed = node.required_during_scheduling_ignored_during_execution if node is not None else None
     return needed.node_selector_terms if needed is not None else []
 
 
 def _only_adds(new: NodeSelectorTerm, old: NodeSelectorTerm) -> bool:
-    """A term without requirements selects nothing; with one it would select something."""
+    """Whether a term only gained requirements. A term without any selects nothing, so adding to it would
+    widen the choice."""
     if not old.match_expressions and not old.match_fields:
         return not new.match_expressions and not new.match_fields
     return (
@@ -132,7 +129,7 @@ def _only_adds(new: NodeSelectorTerm, old: NodeSelectorTerm) -> bool:
 
 
 def with_node_affinity(new: Affinity | None, old: Affinity | None) -> Affinity | None:
-    """The old affinity with the new choice of nodes; None where that says nothing and neither does `new`."""
+    """The old affinity with the new node affinity; None if both are empty."""
     node = new.node_affinity if new is not None else None
     changed = msgspec.structs.replace(old or Affinity(), node_affinity=node)
     return None if new is None and changed == Affinity() else changed
@@ -150,7 +147,8 @@ CHANGEABLE = (
 
 
 def validate_pod_update(new: Pod, old: Pod) -> list[Cause]:
-    """Where a list of containers or the deadline is wrong, nothing after it is looked at."""
+    """All faults of an update. If a list of containers or the deadline is at fault, nothing after it is
+    checked, as in Kubernetes."""
     ours, theirs = new.metadata, old.metadata
     causes = metadata.validate_update(ours, theirs)
     causes += validate_annotation_updates(ours.annotations, theirs.annotations, "metadata.annotations")
@@ -208,7 +206,7 @@ def _validate_gates(new: PodSpec, old: PodSpec) -> Iterator[Cause]:
 
 
 def _validate_rest(new: PodSpec, old: PodSpec) -> Iterator[Cause]:
-    """Compares with what `new` would be had it changed only what it may."""
+    """Refuse all other changes: compare `new` with `old` plus the changes that are allowed."""
     if new == old:
         return
     if old.scheduling_gates:

@@ -1,10 +1,6 @@
-"""What a new pod may say but had better not: the Warning headers its creation is answered with.
-
-Warnings of what a pod asks of the scheduler: labels that have new names, selectors that select nothing.
-
-Warnings of ports that name the same place twice, or that name an address of the host but no port of it.
-
-Warnings of volumes: plugins that are no more, and files hidden by a token.
+"""The Warning headers that the creation of a pod, or of an object with a pod template, is answered with:
+deprecated labels and annotations, selectors that select nothing, duplicate or pointless ports, removed volume
+plugins.
 """
 
 from __future__ import annotations
@@ -95,11 +91,12 @@ def warn_of_ports(spec: PodSpec, root: str) -> Iterator[str]:
 
 
 _Known = tuple[int, ContainerPort, str]
-"""When it came, the port, and where it is."""
+"""The position, the port, and its path."""
 
 
 class _Same:
-    """The ports of one number and protocol, by what they may conflict in: no others are looked at."""
+    """Ports of one number and protocol, indexed by what they may conflict in, so that the check
+    stays linear."""
 
     def __init__(self) -> None:
         self._all: list[_Known] = []
@@ -127,7 +124,7 @@ class _Same:
 
 
 def _conflict(port: ContainerPort, other: ContainerPort) -> str:
-    """Of two that do."""
+    """The warning about two ports that conflict."""
     if (port.host_ip, port.host_port) == (other.host_ip, other.host_port):
         return "duplicate"
     if not port.host_port or not other.host_port:
@@ -136,7 +133,7 @@ def _conflict(port: ContainerPort, other: ContainerPort) -> str:
 
 
 def _shown(port: ContainerPort) -> str:
-    """As Go prints the struct."""
+    """A port as Go prints the struct."""
     return (
         f"{{Name:{port.name} HostPort:{port.host_port} ContainerPort:{port.container_port} "
         f"Protocol:{port.protocol} HostIP:{port.host_ip}}}"
@@ -198,7 +195,8 @@ _BYTES = ("memory", "ephemeral-storage")
 
 
 MOST = 4096
-"""Warnings an answer has room for, however short they are. Ports may have as many as their number squared."""
+"""The most warnings that fit into an answer. Pairs of ports could otherwise give as many as their number
+squared."""
 
 
 def pod_warnings(pod: Pod) -> list[str]:
@@ -207,7 +205,7 @@ def pod_warnings(pod: Pod) -> list[str]:
 
 
 def template_warnings(template: PodTemplateSpec, path: str) -> list[str]:
-    """Of pods to be, which have no name yet."""
+    """The warnings of a pod template, whose pods have no name yet."""
     return [*islice(_warn_of_spec(template.spec, template.metadata.annotations, f"{path}."), MOST)]
 
 
@@ -221,7 +219,7 @@ def _warn_of_name(name: str) -> Iterator[str]:
 
 
 def _warn_of_spec(spec: PodSpec, annotations: Mapping[str, str], root: str) -> Iterator[str]:
-    """`root`: what comes before `spec` and `metadata` in a path."""
+    """`root`: the path before `spec` and `metadata`."""
     path = f"{root}spec"
     yield from warn_of_scheduling(spec, path)
     if annotations:
@@ -260,7 +258,7 @@ def _warn_of_container(container: EphemeralContainerCommon, path: str) -> Iterat
 
 
 def _hides(variable: EnvVar) -> bool:
-    """Whether nothing of the variable's earlier value is in its new one."""
+    """Whether the later value of a variable does not refer to the earlier one."""
     reference = f"$({variable.name})"
     return variable.value_from is not None or variable.value == reference or reference not in variable.value
 

@@ -1,10 +1,9 @@
-"""The paths under `/openapi`: one v3 document a group version, an index of them, and one v2 document of all.
+"""The paths below `/openapi`: a v3 document for each group version, their index, and one v2
+document of all.
 
-Made when they are first asked for, then kept: most clusters never hear of some of them.
-
-Operations of the kinds, as OpenAPI v3 has them: enough for a client to know what may be sent where.
-
-kubectl reads from here whether the server validates fields (`fieldValidation`) and knows dry-run.
+A document has the operations of the kinds and the schemas of their types. kubectl reads from it whether the
+server supports `fieldValidation` and dry-run. Documents are made at the first request and then kept, since
+most clusters are never asked for some of them.
 """
 
 from __future__ import annotations
@@ -42,7 +41,7 @@ METHODS = {
     "deletecollection": "delete",
 }
 ACTIONS = {"create": "post", "update": "put"}
-"""What an operation is called in x-kubernetes-action, where that is not the verb."""
+"""The `x-kubernetes-action` of a verb, where it is not the verb itself."""
 COLLECTION_VERBS = ("list", "create", "deletecollection")
 
 _LIST_PARAMETERS = {
@@ -74,7 +73,7 @@ PARAMETERS: dict[str, dict[str, str]] = {
     "deletecollection": {**_LIST_PARAMETERS, **_DELETE_PARAMETERS},
 }
 CODES = {"create": ("201",), "update": ("200", "201"), "patch": ("200", "201")}
-"""Of what succeeded, where that is not only 200. A client's faults are many, and not listed."""
+"""The status codes of a successful operation, where there are others than 200. Errors are not listed."""
 ANY = ("*/*",)
 STATUS = "io.k8s.apimachinery.pkg.apis.meta.v1.Status"
 DELETE_OPTIONS = "io.k8s.apimachinery.pkg.apis.meta.v1.DeleteOptions"
@@ -141,7 +140,7 @@ def _operation(kind: Kind[Any], verb: str, body: type[KubeObject]) -> Operation:
 
 
 def _answer(kind: Kind[Any], verb: str, name: str) -> str:
-    """The schema of the answer of a verb to a body of the schema `name`."""
+    """The schema of the answer to a verb whose body has the schema `name`."""
     match verb:
         case "list":
             return f"{name}List"
@@ -194,7 +193,8 @@ class OpenAPI:
         return self._answer(self._document(path), context)
 
     def _answer_for_good(self, group: str, digest: str, context: RequestContext) -> Response:
-        """What is asked for by its hash never changes; who asks by another hash is sent to today's."""
+        """Answer with the document. A URL with its current hash is immutable; one with another hash is
+        redirected to the current URL."""
         today = self._url(group)
         if not today.endswith(f"?hash={digest}"):
             return Response(301, b"", JSON, {"Location": today})
@@ -223,7 +223,7 @@ class OpenAPI:
         return self._describe(self._by_path[path.removeprefix(PREFIX)])
 
     def _url(self, group: str) -> str:
-        """Where a group's document is, with a hash of it, so that clients may keep it."""
+        """The URL of a group's document, with a hash of its content, so that clients may cache it."""
         digest = hashlib.sha256(self._document(PREFIX + group)).hexdigest().upper()
         return f"{PREFIX}{group}?hash={digest}"
 
@@ -257,7 +257,7 @@ def _stored(kinds: Sequence[Kind[Any]]) -> list[type[KubeObject]]:
 
 
 def _bodies(kinds: Sequence[Kind[Any]]) -> list[type[KubeObject]]:
-    """What is posted and never listed."""
+    """The types of bodies that are posted and never listed."""
     reviews = [kind.resource.type for kind in kinds if isinstance(kind, Review)]
     subresources = [subresource for kind in kinds for subresource in kind.subresources.values()]
     return reviews + [subresource.body for subresource in subresources if isinstance(subresource, Posted)]

@@ -1,6 +1,7 @@
-"""What Kubernetes publishes of fields that does not follow from their types: by type and name on the wire.
+"""What Kubernetes publishes about fields that does not follow from their types, by type and JSON name.
 
-`tests/peer/test_openapi.py` holds it, with all that does follow, to what Kubernetes' own server publishes.
+`tests/peer/test_openapi.py` compares it, and everything that does follow, with kube-apiserver's own
+documents.
 """
 
 from __future__ import annotations
@@ -46,7 +47,7 @@ REQUIRED = frozenset(
         ("WeightedPodAffinityTerm", "podAffinityTerm"),
     }
 )
-"""Although they are no scalars that are always written."""
+"""Required, although they are not scalars that are always written."""
 
 OPTIONAL = frozenset(
     {
@@ -65,7 +66,7 @@ OPTIONAL = frozenset(
         ("TokenRequestStatus", "token"),
     }
 )
-"""Although they are scalars that are always written."""
+"""Optional, although they are scalars that are always written."""
 
 DEFAULTS: Mapping[tuple[str, str], Any] = {
     ("AzureDiskVolumeSource", "cachingMode"): "ReadWrite",
@@ -91,7 +92,7 @@ DEFAULTS: Mapping[tuple[str, str], Any] = {
     ("SecretProjection", "name"): "",
     ("ServicePort", "protocol"): "TCP",
 }
-"""What a field has that is not sent, where the type does not say."""
+"""Defaults of fields, where the type does not have them."""
 
 NO_DEFAULT = frozenset(
     {
@@ -101,7 +102,7 @@ NO_DEFAULT = frozenset(
         ("ListMeta", "resourceVersion"),
     }
 )
-"""Scalars that are always written and yet published without the empty value as their default."""
+"""Scalars that are always written, and published without the empty value as their default."""
 
 UNIONS: Mapping[str, Mapping[str, Any]] = {
     "AppArmorProfile": {
@@ -114,4 +115,4 @@ UNIONS: Mapping[str, Mapping[str, Any]] = {
         "fields-to-discriminateBy": {"localhostProfile": "LocalhostProfile"},
     },
 }
-"""Types of whose fields one is set, by what `x-kubernetes-unions` says of them."""
+"""`x-kubernetes-unions` of types of whose fields at most one is set."""

@@ -1,4 +1,4 @@
-"""OpenAPI v2 in protobuf, as messages of gnostic's `openapi.v2`: the only form of it that kubectl reads.
+"""OpenAPI v2 in protobuf, as gnostic's `openapi.v2` messages: the only v2 form that kubectl reads.
 
 Each function writes one message; the numbers are those of its fields.
 """

@@ -1,4 +1,4 @@
-"""Schemas of the API types, as OpenAPI v3 has them, read from the types and their merge metadata.
+"""OpenAPI v3 schemas of the API types, derived from the types and their merge metadata.
 
 Names are those of Kubernetes' Go packages, which clients know (`io.k8s.api.core.v1.Pod`).
 """
@@ -107,7 +107,7 @@ def reference(name: str) -> Schema:
 
 
 def schemas_of(stored: list[type[KubeObject]], bodies: list[type[KubeObject]]) -> dict[str, Schema]:
-    """The schemas of what is stored, of its lists, of what is posted, and of all they refer to, by name."""
+    """The schemas, by name, of stored objects, their lists, posted bodies, and all types they refer to."""
     found = dict(SCALARS)
     waiting: list[type[msgspec.Struct]] = [
         *stored,
@@ -197,7 +197,7 @@ def _property(owner: type[msgspec.Struct], info: FieldInfo) -> Schema:
 
 
 def _values(owner: type[msgspec.Struct], info: FieldInfo) -> list[str]:
-    """Those a field may have, or that what is in it may have."""
+    """The enum values of a field, or of its items."""
     if info.wire == "stopSignal":
         return sorted(STOP_SIGNALS["linux"])
     return list(ENUMS.get((owner.__name__, info.wire), ()))
@@ -251,7 +251,7 @@ def _scalar(annotation: Any, form: str) -> Schema:
 
 
 def _required(type_: type[msgspec.Struct]) -> Iterator[str]:
-    """Scalars that are always written have no meaning when they are missing, but for a few."""
+    """The required fields: scalars that are always written, with the exceptions of `facts.py`."""
     for field in msgspec.structs.fields(type_):
         name = (type_.__name__, field.encode_name)
         if name in REQUIRED or (field.default_factory in _EMPTY and name not in OPTIONAL):
@@ -259,7 +259,7 @@ def _required(type_: type[msgspec.Struct]) -> Iterator[str]:
 
 
 def _defaults(type_: type[msgspec.Struct]) -> dict[str, Schema]:
-    """What fields have that are not sent: an object that is always there is empty, so is a scalar."""
+    """The published defaults: empty for structs that are always written and for scalars."""
     infos = fields_of(type_)
     found: dict[str, Schema] = {}
     for field in msgspec.structs.fields(type_):

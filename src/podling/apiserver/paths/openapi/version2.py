@@ -1,4 +1,4 @@
-"""OpenAPI v2 from v3: the same description for clients that know only the older form."""
+"""Converts OpenAPI v3 to v2, for clients that know only the older version."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def _item(item: dict[str, Any]) -> dict[str, Any]:
 
 
 def _operation(operation: dict[str, Any]) -> dict[str, Any]:
-    """What a body may be typed as is `consumes`, and the body itself a parameter."""
+    """In v2 the media types of a body are `consumes`, and the body itself is a parameter."""
     converted = {
         **operation,
         "parameters": [_parameter(parameter) for parameter in operation.get("parameters", ())],
@@ -55,7 +55,7 @@ def _parameter(parameter: dict[str, Any]) -> dict[str, Any]:
 
 
 def _schema(schema: Any) -> Any:
-    """A single `allOf` is the reference in it, and a choice of types is a string."""
+    """In v2 an `allOf` of one reference is that reference, and a `oneOf` is a string."""
     if isinstance(schema, list):
         return [_schema(item) for item in schema]
     if not isinstance(schema, dict):

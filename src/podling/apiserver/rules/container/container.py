@@ -1,11 +1,8 @@
-"""Faults of the containers of a pod, list by list: what a container may be, and what its list adds to that.
+"""Validation of the containers of a pod: what any container may have, and what its list adds to that.
 
-Every container name is unique over all three lists (R-INIT-8). An init container that is no sidecar has no
-hooks and probes (R-INIT-6); an ephemeral one has nothing that promises resources or health (R-EPH-2).
-
-Faults of a container's own restart policy, and of its rules for exit codes.
-
-Faults of a container's resizePolicy: what a change of a resource means to it when it runs.
+Names are unique over all three lists (R-INIT-8). An init container that is not a sidecar has no hooks and
+probes (R-INIT-6); an ephemeral container has nothing that guarantees resources or health (R-EPH-2). Restart
+policies, restart rules and resize policies are here too.
 """
 
 from __future__ import annotations

@@ -1,6 +1,5 @@
-"""Faults of a container's environment variables and of where their values come from.
-
-Faults of what the downward API is asked for: a field of the pod, or an amount of a resource.
+"""Validation of a container's environment variables and of their sources: objects, files, and the downward
+API, which gives fields of the pod and amounts of resources, also to volumes.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""Faults of probes and lifecycle hooks: what they run or ask, how often, and for how long.
-
-The signals a container may ask to be stopped with: those of its pod's operating system.
-"""
+"""Validation of probes, lifecycle hooks and stop signals."""
 
 from __future__ import annotations
 

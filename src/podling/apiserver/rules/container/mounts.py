@@ -1,8 +1,7 @@
-"""Faults of the mounts by which a container uses the volumes of its pod.
+"""Validation of a container's ports, volume mounts and block devices.
 
-Of a path within the volume and of how the mount propagates, Kubernetes names the list, not the item.
-
-Faults of the ports containers listen on, and of those they take on their host.
+For a path within a volume and for mount propagation, the fault's path names the list, not the item, as in
+Kubernetes.
 """
 
 from __future__ import annotations

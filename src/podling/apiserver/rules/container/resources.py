@@ -1,7 +1,4 @@
-"""Faults of what a container or pod requests of each resource, and of its limits.
-
-Faults of the resource claims of a pod, and of what its containers use of them.
-"""
+"""Validation of requests and limits of containers and pods, and of resource claims and their use."""
 
 from __future__ import annotations
 

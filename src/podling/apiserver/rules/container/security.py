@@ -1,8 +1,5 @@
-"""Faults of the security contexts of a pod and of its containers.
-
-Faults of the security options of Windows containers.
-
-Faults of seccomp and AppArmor profiles: of the fields, and of the annotations they once were.
+"""Validation of the security contexts of pods and containers, with seccomp and AppArmor profiles and the
+options of Windows containers.
 """
 
 from __future__ import annotations

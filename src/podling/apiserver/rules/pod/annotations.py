@@ -1,6 +1,7 @@
-"""Faults of the annotations that mean something to a pod, and of their agreement with the fields they became.
+"""Validation of the annotations that mean something to a pod, and of their agreement with the fields that
+replaced them.
 
-Keys appear in paths as Kubernetes writes them: some in brackets, some behind a dot.
+Keys appear in paths as Kubernetes writes them: some in brackets, some after a dot.
 """
 
 from __future__ import annotations

@@ -1,8 +1,5 @@
-"""Faults of a pod's operating system: that it is one, and is asked for nothing it does not have.
-
-Faults of the resources of a pod as a whole, beside those of its containers.
-
-Faults of how a pod is named and how it resolves names: hostname, DNS, hosts file.
+"""Validation of three parts of a pod's spec: the resources of the pod as a whole, its hostname, DNS and hosts
+file, and its operating system, with the fields that Linux or Windows do not have.
 """
 
 from __future__ import annotations

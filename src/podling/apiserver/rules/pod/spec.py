@@ -1,6 +1,6 @@
-"""Faults of a pod's spec, all of them at once, in the order in which Kubernetes reports them.
+"""Validation of a pod's spec: all faults at once, in Kubernetes' order.
 
-Paths and sentences are Kubernetes', slips included: clients and people search for them.
+Paths and messages are Kubernetes', mistakes included, since clients and people search for them.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ MAX_SECONDS = (1 << 31) - 1
 
 
 def validate_pod(pod: Pod, gates: Gates = DEFAULT_GATES) -> list[Cause]:
-    """Everything but what only creation or only an update forbids."""
+    """All faults of a pod by itself; those of create and update only are not among them."""
     return [
         *validate_around_spec(pod),
         *validate_pod_spec(pod.spec, "spec", pod=pod.metadata.name, gates=gates),
@@ -61,7 +61,7 @@ def validate_around_spec(pod: Pod) -> list[Cause]:
 
 
 def validate_new_pod(pod: Pod, gates: Gates = DEFAULT_GATES) -> list[Cause]:
-    """What may come later but not with the creation."""
+    """Faults that apply only on create (e.g. ephemeralContainers, nodeName with scheduling gates)."""
     causes = []
     if pod.spec.ephemeral_containers:
         causes.append(forbidden("spec.ephemeralContainers", "cannot be set on create"))
@@ -73,7 +73,7 @@ def validate_new_pod(pod: Pod, gates: Gates = DEFAULT_GATES) -> list[Cause]:
 
 
 def _validate_gated_sources(spec: PodSpec, gates: Gates) -> Iterator[Cause]:
-    """A pod that has one keeps it when the gate is turned off."""
+    """Volume sources behind a disabled gate; a pod that has one already keeps it."""
     for i, volume in enumerate(spec.volumes):
         for source, gate in GATED_SOURCES.items():
             if getattr(volume, source) is not None and not gates.enabled(gate):
@@ -92,7 +92,7 @@ def _validate_tokens(spec: PodSpec) -> Iterator[Cause]:
 
 
 def validate_pod_template(template: PodTemplateSpec, path: str, gates: Gates = DEFAULT_GATES) -> list[Cause]:
-    """Of pods to be: names and what only a pod has are left out of it."""
+    """Faults of a pod template, which has no name, and not the fields that only a pod has."""
     meta, spec = template.metadata, template.spec
     causes = [
         *metadata.validate_labels(meta.labels, f"{path}.labels"),
@@ -110,7 +110,7 @@ def validate_pod_template(template: PodTemplateSpec, path: str, gates: Gates = D
 def validate_pod_spec(
     spec: PodSpec, path: str, *, pod: str = "", template: bool = False, gates: Gates = DEFAULT_GATES
 ) -> list[Cause]:
-    """`pod`: the name of the pod, when it is one."""
+    """`pod`: the name of the pod; empty for a template."""
     volumes, causes = validate_volumes(spec.volumes, f"{path}.volumes", pod)
     around = surroundings(spec, volumes, template=template, gates=gates)
     if spec.resource_claims:
@@ -138,7 +138,7 @@ def _validate_policies(spec: PodSpec, path: str) -> Iterator[Cause]:
 
 
 def _validate_placement(spec: PodSpec, path: str) -> Iterator[Cause]:
-    """When the pod is ready and may be scheduled, and what it shares with its host then."""
+    """Faults of readiness gates, scheduling, and namespaces shared with the host."""
     for i, readiness in enumerate(spec.readiness_gates):
         where = f"{path}.readinessGates[{i}].conditionType"
         yield from metadata.validate_label_key(readiness.condition_type, where)
@@ -167,7 +167,8 @@ def _validate_user_namespace(spec: PodSpec, path: str) -> Iterator[Cause]:
 
 
 def _validate_names(spec: PodSpec, path: str) -> Iterator[Cause]:
-    """Of what the pod refers to and of the pod itself. An empty name is none, but for that of the runtime."""
+    """Faults of names: of what the pod refers to, and of the pod itself. An empty name is unset, except for
+    the runtime class."""
     if spec.service_account_name:
         yield from _validate_subdomain(spec.service_account_name, f"{path}.serviceAccountName")
     if spec.node_name:
@@ -193,7 +194,7 @@ def _validate_subdomain(name: str, path: str) -> list[Cause]:
 
 
 def _validate_means(spec: PodSpec, path: str) -> Iterator[Cause]:
-    """What running the pod takes, beside its containers' own needs."""
+    """Faults of the pod's resources, security and volumes, beside those of its containers."""
     if spec.preemption_policy is not None:
         yield from one_of(f"{path}.preemptionPolicy", spec.preemption_policy, PREEMPTION_POLICIES)
     if spec.overhead:

@@ -1,11 +1,8 @@
-"""Faults of a service's cluster addresses and their families, and of how an update changes them.
+"""The cluster IPs and IP families of a service: what its type needs, which families it gets, and
+validation.
 
-What the type of a service calls for: addresses, ports of the nodes, a port to ask after its health at.
-
-The address families of a service: which it gets, and why it cannot have those it asks for.
-
-The cluster has addresses of one family; `PreferDualStack` is content with that, and a headless service
-without a selector, whose endpoints somebody else writes, may have both.
+The cluster has addresses of one family. `PreferDualStack` is content with that, and a headless service
+without selector, whose endpoints somebody else writes, may have both.
 """
 
 from __future__ import annotations

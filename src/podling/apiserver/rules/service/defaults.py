@@ -1,12 +1,8 @@
-"""What a service gets without asking, but for its addresses, which admission gives out.
+"""Defaults and warnings of services, and what an update of a service takes over from the old one.
 
-What is said of a service that is taken, and has what is ignored, goes out of use or is oddly written.
-
-What an update takes over from the service before, and what it lets go of.
-
-The fields of a service depend on each other, and writers know only some of them: one leaves out what was
-given out, another changes the type and sends everything else back as it was. What is plainly meant is done;
-what a writer did change himself is left as he wrote it, for validation to judge.
+The fields of a service depend on each other, and clients know only some of them: one leaves out the IPs that
+were given out, another changes the type and sends everything else back unchanged. The evident intent is
+carried out; a field that the client did change is left as it is, for validation to judge.
 """
 
 from __future__ import annotations

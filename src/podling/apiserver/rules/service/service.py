@@ -1,8 +1,5 @@
-"""What is wrong with a service.
-
-Faults of where a service leads its traffic: to the same pod, to pods of the same node, to near ones.
-
-Faults of what only a load balancer's service has: who may reach it, its class, where it is reached.
+"""Validation of services: type and ports, session affinity and traffic policies, and the fields of load
+balancers.
 """
 
 from __future__ import annotations

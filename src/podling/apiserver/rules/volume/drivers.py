@@ -1,6 +1,5 @@
-"""Faults of volume sources served by a storage system: what must be named, and the little that is checked.
-
-Faults of an iSCSI volume: its target, and the names it and the initiator go by.
+"""Validation of volume sources that a storage system serves: required fields and a few formats, as in
+Kubernetes.
 """
 
 from __future__ import annotations

@@ -1,6 +1,5 @@
-"""Faults of a projected volume: several sources in one directory, whose files may not hide one another.
-
-Faults of the files a volume is made of: keys of objects or fields of the pod, and their modes.
+"""Validation of volumes made of files: Secrets, ConfigMaps, the downward API, and projected volumes, which
+join several such sources, whose files must not hide one another.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
-"""Faults of a pod's volumes: their names, and that each has one source, which its own rules then judge.
+"""Validation of a pod's volumes: their names, that each has exactly one source, and the rules of
+that source.
 
-Paths are written as Kubernetes writes them, where its own spelling of a source differs as well.
-
-Faults of the template of the claim that an ephemeral volume makes.
+Paths are written as Kubernetes writes them, also where its spelling of a source differs from the field's.
 """
 
 from __future__ import annotations
