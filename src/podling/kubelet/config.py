@@ -20,7 +20,7 @@ EVICTION_HARD = {
 }
 
 NO_PROGRESS_FOR = timedelta(minutes=5)
-"""How long a pull may stand still: as long as containerd has patience by itself."""
+"""How long an image pull may make no progress; containerd has the same default."""
 
 
 class KubeletConfig(msgspec.Struct, frozen=True):
@@ -36,8 +36,10 @@ class KubeletConfig(msgspec.Struct, frozen=True):
     node_ip: str = "127.0.0.1"
     kubelet_port: int = 10250
     cgroup_root: str = "/kubepods"
+    """The cgroup below which all pods of this kubelet are."""
     cgroup_mount: Path = Path("/sys/fs/cgroup")
     api_server: tuple[str, int] | None = None
+    """Where pods reach the API server, if nothing answers at the cluster IP of its service."""
     cluster_dns: tuple[str, ...] = ()
     cluster_domain: str = "cluster.local"
     resolv_conf: Path = Path("/etc/resolv.conf")
@@ -52,6 +54,7 @@ class KubeletConfig(msgspec.Struct, frozen=True):
     pod_cidr: str = ""
     node_labels: Mapping[str, str] = msgspec.field(default_factory=dict)
     register_node: bool = True
+    """False: wait until somebody creates the Node."""
     version: str = "v1.36.0"
     lease_duration: timedelta = timedelta(seconds=40)
     lease_renewal: timedelta = timedelta(seconds=10)
@@ -77,7 +80,7 @@ class KubeletConfig(msgspec.Struct, frozen=True):
 
     @property
     def minor_version(self) -> str:
-        """As user agents give it: `1.36`."""
+        """`1.36`, for the user agents of probes and hooks."""
         return self.version.removeprefix("v").rpartition(".")[0]
 
     @property

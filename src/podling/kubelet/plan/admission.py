@@ -36,12 +36,12 @@ _PORTS_TAKEN = "node(s) didn't have free ports for the requested pod ports"
 
 
 Amounts = Mapping[str, int]
-"""Resource → how much, cpu in thousandths."""
+"""Resource → amount: milli-CPUs, bytes or numbers."""
 
 
 class Refusal(msgspec.Struct, frozen=True):
-    """Why a pod is not taken. `by_labels`: by what stands on the node's object, which may be newer than
-    known here."""
+    """Why a pod is refused. `by_labels`: because of labels or taints of the Node, of which the API may have
+    newer ones than the kubelet."""
 
     reason: str
     message: str
@@ -49,7 +49,7 @@ class Refusal(msgspec.Struct, frozen=True):
 
 
 class Shortage(msgspec.Struct, frozen=True):
-    """Of a resource there is less left than the pod asks for; cpu in thousandths."""
+    """A resource of which less is left than the pod requests; CPU in milli-CPUs."""
 
     resource: str
     requested: int
@@ -70,7 +70,7 @@ class Shortage(msgspec.Struct, frozen=True):
 
 
 def unfit(pod: Pod) -> Refusal | None:
-    """What no room on the node would help against."""
+    """Refuse a pod for another operating system."""
     if pod.metadata.labels.get(OS_LABEL, "linux") != "linux":
         message = "Failed to admit pod as the `kubernetes.io/os` label doesn't match node label"
         return Refusal("PodOSSelectorNodeLabelDoesNotMatch", message)
@@ -80,7 +80,8 @@ def unfit(pod: Pod) -> Refusal | None:
 
 
 def misplaced(pod: Pod, node: Node, others: Iterable[Pod], *, again: bool) -> Iterator[Refusal]:
-    """`again`: the pod was taken before, and what has changed on the node's object since does not end it."""
+    """Check node affinity, node name, host ports and NoExecute taints. `again`: an earlier kubelet admitted
+    the pod, so labels and taints that changed since do not count."""
     if not again and not selects(pod, node):
         yield _predicate("NodeAffinity", _NOT_SELECTED, by_labels=True)
     if pod.spec.node_name != node.metadata.name:
@@ -92,7 +93,8 @@ def misplaced(pod: Pod, node: Node, others: Iterable[Pod], *, again: bool) -> It
 
 
 def shortages(wanted: Amounts, used: Amounts, allocatable: ResourceList) -> Iterator[Shortage]:
-    """Extended resources the node does not have are other nodes', or the cluster's, business."""
+    """The resources of which too little is left. Extended resources that the node does not have are ignored,
+    as in Kubernetes."""
     for resource in sorted(wanted, key=_order):
         if not wanted[resource] or ("/" in resource and resource not in allocatable):
             continue
@@ -103,7 +105,7 @@ def shortages(wanted: Amounts, used: Amounts, allocatable: ResourceList) -> Iter
 
 
 def amounts(pod: Pod) -> Amounts:
-    """What a pod takes of the node, itself included."""
+    """What a pod takes of the node: its requests, and 1 of `pods`."""
     return {PODS: 1, **amounts_of(pod_requests(pod))}
 
 
@@ -112,12 +114,12 @@ def amounts_of(resources: ResourceList) -> Amounts:
 
 
 def amount(resource: str, quantity: Quantity) -> int:
-    """In the unit Kubernetes counts it in."""
+    """Milli-CPUs for CPU, else the value."""
     return quantity.milli_value() if resource == "cpu" else quantity.value()
 
 
 def is_static(pod: Pod) -> bool:
-    """It came from a file of the node's, not from the API."""
+    """The pod comes from a manifest file of the node, not from the API."""
     return pod.metadata.annotations.get(CONFIG_SOURCE, API_SOURCE) != API_SOURCE
 
 
@@ -143,7 +145,8 @@ def _predicate(name: str, why: str, *, by_labels: bool = False) -> Refusal:
 
 
 class Enforcers(msgspec.Struct, frozen=True):
-    """`app_armor`: the kernel has it; `groups_policy`: the runtime keeps to supplementalGroupsPolicy."""
+    """`app_armor`: the kernel has AppArmor; `groups_policy`: the runtime supports
+    supplementalGroupsPolicy."""
 
     app_armor: bool
     groups_policy: bool
@@ -169,7 +172,7 @@ PREEMPTION_MESSAGE = "Preempted in order to admit critical pod"
 
 
 def victims(pod: Pod, others: Iterable[Pod], missing: Amounts) -> list[Pod] | None:
-    """None when even all that may go would not be enough."""
+    """The pods to preempt for `pod`; None if even all candidates would not free `missing`."""
     classes: dict[str, list[Pod]] = {BEST_EFFORT: [], BURSTABLE: [], GUARANTEED: []}
     for other in others:
         if preemptable(pod, other):
@@ -191,7 +194,7 @@ def preemptable(pod: Pod, other: Pod) -> bool:
 
 
 def _fewest(pods: Iterable[Pod], missing: Amounts) -> list[Pod]:
-    """Each time the pod that gives most of what is still missing; of equal ones the smaller."""
+    """Choose repeatedly the pod that frees most of what is still missing; of equal ones the smaller."""
     left, chosen = list(pods), []
     while missing:
         best = min(left, key=lambda pod: (_distance(pod, missing), _size(pod)))
@@ -238,7 +241,8 @@ _NETWORK = "net."
 
 
 def forbidden_sysctl(pod: Pod, allowed: Sequence[str]) -> Refusal | None:
-    """The first one that is. `allowed` are the node's own exceptions."""
+    """Refuse a pod with an unsafe sysctl. Safe ones are namespaced and affect only the pod; `allowed` are the
+    names and prefixes (`kernel.shm*`) of allowedUnsafeSysctls."""
     if pod.spec.security_context is None:
         return None
     for sysctl in pod.spec.security_context.sysctls:

@@ -34,14 +34,14 @@ from podling.model.types.pod_status import ContainerStatus, PodStatus
 
 
 def keep(draft: Draft, pod: Pod, kind: ContainerType, container: Container) -> None:
-    """What this container needs now, if anything."""
+    """Plan what this container needs now, if anything: a start, a removal, a stop."""
     if draft.starting(container.name):
         return
     newest = draft.observed.newest(container.name)
     if newest is None or newest.exited:
         _start_again(draft, pod, kind, container, newest)
     elif newest.state is ContainerState.CREATED:
-        # A start that a crash cut short: nothing of it has run. It is made again, with the same attempt.
+        # The kubelet died between create and start. Nothing ran: create it again, with the same attempt.
         draft.add(RemoveContainer(newest.id, newest.name))
     elif newest.lost:
         draft.add(
@@ -83,7 +83,8 @@ def _start_again(
 def _begins_afresh(
     observed: ObservedPod, kind: ContainerType, container: Container, ended: ObservedContainer
 ) -> bool:
-    """Whether its end says nothing of the next instance: of a round's, only its ender's does."""
+    """Whether the next instance starts without back-off: the end was not its own failure. In a round, only
+    the container that triggered the restart has failed by itself."""
     taken_along = observed.outdated(ended) and ended.id != observed.round
     done = kind is ContainerType.INIT and ended.succeeded
     return changed(container, ended) or taken_along or done or from_before(ended, observed)
@@ -119,7 +120,7 @@ def _replace_if_needed(
 
 
 def stop_after_failed_hook(pod: Pod, name: str, container_id: str) -> StopContainer:
-    """What a failed postStart hook costs."""
+    """The stop of a container whose postStart hook has failed."""
     grace = pod.spec.termination_grace_period_seconds
     seconds = DEFAULT_GRACE if grace is None else grace
     reason = "FailedPostStartHook"
@@ -161,13 +162,14 @@ def next_attempt(status: PodStatus, observed: ObservedPod, name: str) -> int:
 
 
 def recorded(status: PodStatus, name: str) -> ContainerStatus | None:
-    """What the pod's status says of a container."""
+    """The container's status in the pod's status."""
     lists = (status.container_statuses, status.init_container_statuses, status.ephemeral_container_statuses)
     return next((c for statuses in lists for c in statuses if c.name == name), None)
 
 
 def counts_next(status: ContainerStatus) -> bool:
-    """Whether the restart count is that of the instance to come: so it is once a running one was lost."""
+    """Whether the status already has the restart count of the next instance, as it has after a running
+    instance was lost."""
     last = status.last_state.terminated
     return not status.container_id and last is not None and last.reason == STATUS_UNKNOWN
 

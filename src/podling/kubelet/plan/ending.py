@@ -28,16 +28,18 @@ DEADLINE_MESSAGE = "Pod was active on the node longer than the specified deadlin
 
 
 class Ending(msgspec.Struct, frozen=True):
-    """`deleted`: nothing of the pod may be left on the node. `phase`, with `reason` and `message`, is what
-    the pod ends as, "" when its containers decide. `grace_seconds` is the whole pod's, `due` the time it is
-    used up, when known."""
+    """How a pod ends."""
 
     deleted: bool = False
+    """Nothing of the pod may be left on the node."""
     phase: str = ""
+    """The final phase; "" if its containers decide it."""
     reason: str = ""
     message: str = ""
     grace_seconds: int = DEFAULT_GRACE
+    """Of the whole pod."""
     due: datetime | None = None
+    """When the grace period is over, if known."""
 
 
 def ending(pod: Pod, observed: ObservedPod, now: datetime) -> Ending | None:
@@ -54,7 +56,7 @@ def ending(pod: Pod, observed: ObservedPod, now: datetime) -> Ending | None:
     if limit and now >= limit and not (phase and _ended_before(pod, observed, limit)):
         return _overdue(pod, limit)
     if phase or observed.state is not PodState.SYNCING:
-        # No way leads back: a pod that has begun to end does, whatever is known of why by now.
+        # A pod that has begun to end does end, even if the cause does not apply any more.
         return Ending(phase=phase, grace_seconds=_grace(pod))
     return None
 
@@ -85,15 +87,16 @@ def _initialization_failed(pod: Pod, observed: ObservedPod) -> bool:
 
 
 def _stranded(pod: Pod, observed: ObservedPod, instances: list[ObservedContainer]) -> bool:
-    """A pod that may not restart lost its sandbox when its app containers had begun to be made: those that
-    never started have nowhere to start in, and the others are dead."""
+    """A pod with restartPolicy Never has lost its sandbox after some app containers were created: the others
+    cannot be started any more."""
     lost = observed.sandbox is not None and not observed.sandbox.usable
     dead = all(not c.running for c in instances)
     return lost and dead and bool(instances) and pod.spec.restart_policy == NEVER
 
 
 def deadline(pod: Pod, observed: ObservedPod) -> datetime | None:
-    """When activeDeadlineSeconds are over; they count from the pod's start on the node (R-INIT-7)."""
+    """When activeDeadlineSeconds, counted from the pod's start on the node (R-INIT-7), are over; None without
+    them."""
     started = parse_time(pod.status.start_time) if pod.status.start_time else observed.started_at
     seconds = pod.spec.active_deadline_seconds
     return started + timedelta(seconds=seconds) if started and seconds is not None else None

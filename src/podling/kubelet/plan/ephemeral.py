@@ -20,7 +20,7 @@ from podling.model.types.container import EphemeralContainer
 from podling.model.types.pod import Pod
 
 REMOVING = ("DebugSubresource", "EphemeralContainerRemoval", "ExecEphemeralContainer")
-"""The gates under which the API server lets an entry go."""
+"""The gates with any of which the API server allows to remove an entry."""
 
 
 def plan_ephemeral(draft: Draft, pod: Pod, gates: Gates) -> None:
@@ -92,7 +92,7 @@ def _end_removed(draft: Draft, pod: Pod) -> None:
 
 
 def _end(draft: Draft, pod: Pod, instance: ObservedContainer) -> None:
-    """A start under way is waited for: what it makes is ended next."""
+    """Stop or remove an instance without an entry. A start in flight is waited for; its instance is next."""
     if draft.starting(instance.name):
         return
     if not instance.alive:

@@ -22,6 +22,7 @@ _UNKNOWN = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def with_past(pod: Pod, observed: ObservedPod) -> ObservedPod:
+    """`observed` with `past` filled from the pod's status."""
     there = {container.name for container in observed.containers}
     shown = pod.status
     lists = (shown.container_statuses, shown.init_container_statuses, shown.ephemeral_container_statuses)

@@ -41,14 +41,16 @@ _ZERO = Quantity("0")
 
 
 class Allocation(msgspec.Struct, frozen=True):
-    """`containers` by name; `whole` is what the pod says of all of them together."""
+    """The allocated resources of a pod."""
 
     containers: Mapping[str, ResourceRequirements]
+    """By container name."""
     whole: ResourceRequirements | None = None
+    """Those of `spec.resources`."""
 
 
 class ResizeAnswer(msgspec.Struct, frozen=True):
-    """`reason` is "" when the pod may have what it asks for."""
+    """The node's answer to a resize. `reason` is Deferred or Infeasible, "" if it is accepted."""
 
     pod: Pod
     reason: str = ""
@@ -60,12 +62,12 @@ class ResizeAnswer(msgspec.Struct, frozen=True):
 
     @property
     def may_change(self) -> bool:
-        """Whether others have to give something back first."""
+        """Deferred: it may be accepted when other pods release resources."""
         return self.reason == DEFERRED
 
 
 def judge(pod: Pod, allocatable: ResourceList, short_of: Sequence[Shortage]) -> ResizeAnswer:
-    """`short_of` is what is missing beside all other pods."""
+    """Whether the pod can have the resources it requests. `short_of` is what is missing beside all others."""
     if is_static(pod):
         return ResizeAnswer(pod, INFEASIBLE, "In-place resize of static-pods is not supported")
     wanted, whole = amounts(pod), amounts_of(allocatable)
@@ -80,7 +82,7 @@ def judge(pod: Pod, allocatable: ResourceList, short_of: Sequence[Shortage]) -> 
 
 
 def first_to_be_resized(pod: Pod, wanted: Amounts, has: Amounts) -> tuple[bool, int, bool]:
-    """A key to sort by: those that give back, then the more important, then the Guaranteed."""
+    """A sort key: resizes that release resources first, then higher priority, then Guaranteed."""
     increases = any(wanted.get(name, 0) > has.get(name, 0) for name in RESIZABLE)
     return increases, -(pod.spec.priority or 0), qos_class(pod) != GUARANTEED
 
@@ -96,8 +98,8 @@ def _resizable(pod: Pod) -> Iterator[Container]:
 
 
 def with_allocation(pod: Pod, allocation: Allocation) -> Pod:
-    """The pod with the resources it was given in place of those it asks for; itself when they are the
-    same."""
+    """The pod with its allocated resources in place of those in its spec; the same object if they are
+    equal."""
 
     def given(container: Container) -> Container:
         resources = allocation.containers.get(container.name, container.resources)
@@ -115,7 +117,7 @@ def with_allocation(pod: Pod, allocation: Allocation) -> Pod:
 
 
 def unactuated(pod: Pod, observed: ObservedPod) -> Iterator[tuple[Container, ObservedContainer]]:
-    """Running containers that do not have yet what the pod was given for them."""
+    """Running containers whose actuated resources differ from the allocated ones."""
     for container in _resizable(pod):
         running = observed.current(container.name)
         if running is not None and running.running and _changes(pod, container, running):
@@ -128,24 +130,25 @@ def is_in_progress(pod: Pod, observed: ObservedPod) -> bool:
 
 
 def whole(pod: Pod) -> ResourceRequirements:
-    """What the pod asks for, all in all: what it says itself, else what its containers do."""
+    """The pod's resources as a whole: `spec.resources`, else the sums of its containers."""
     claims = pod.spec.resources.claims if pod.spec.resources else []
     return ResourceRequirements(requests=pod_requests(pod), limits=pod_limits(pod), claims=claims)
 
 
 def actuated_whole(asked: ResourceRequirements, observed: ObservedPod) -> ResourceRequirements:
-    """What a pod has of what it asks for, all in all."""
+    """The actuated resources of the pod as a whole; `asked` are the allocated ones."""
     had = observed.actuated if _is_unsettled(observed) else None
     return had or asked
 
 
 def _is_unsettled(observed: ObservedPod) -> bool:
-    """What a pod asks for as a whole only its cgroup is told, so that no container differs for it."""
+    """Whether the pod's cgroup is still to be written. A resize of `spec.resources` alone changes no
+    container."""
     return observed.resized_generation > 0 and not observed.limits_settled
 
 
 def restart_required(pod: Pod, container: Container, running: ObservedContainer) -> bool:
-    """Whether what is to change may only change with a restart of the container."""
+    """Whether the container's resizePolicy demands a restart for what changes."""
     restarting = {p.resource_name for p in container.resize_policy if p.restart_policy == RESTART_CONTAINER}
     return bool(restarting & _changes(pod, container, running))
 
@@ -171,7 +174,8 @@ def _changes(pod: Pod, container: Container, running: ObservedContainer) -> set[
 
 
 def actuated(container: Container, running: ObservedContainer) -> ResourceRequirements:
-    """What a running container has: what can be resized as the runtime was last told, all else as given."""
+    """The resources that a running container has: CPU and memory as the runtime was last given, the others as
+    allocated."""
 
     def has(given: ResourceList, told: ResourceList) -> ResourceList:
         kept = {name: amount for name, amount in given.items() if name not in RESIZABLE}
@@ -185,7 +189,7 @@ def actuated(container: Container, running: ObservedContainer) -> ResourceRequir
 
 
 def limits_meanwhile(pod: Pod, observed: ObservedPod) -> CgroupLimits:
-    """What the pod's cgroup allows now: enough for what its containers have and for what they will have."""
+    """The limits of the pod's cgroup during a resize: enough for old and new resources of its containers."""
     after = limits_of_pod(pod)
     has = {c.name: actuated(c, running) for c, running in unactuated(pod, observed)}
     if not has:
@@ -195,7 +199,7 @@ def limits_meanwhile(pod: Pod, observed: ObservedPod) -> CgroupLimits:
 
 
 def highest(one: CgroupLimits, other: CgroupLimits) -> CgroupLimits:
-    """On the way from one to the other: what rises has risen before, what falls falls after."""
+    """The higher of each limit, None (no limit) being the highest."""
     return replace(
         other,
         cpu_shares=max(one.cpu_shares, other.cpu_shares),

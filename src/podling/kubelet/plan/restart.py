@@ -52,7 +52,7 @@ def restart_at(ended: ObservedContainer) -> datetime:
 
 
 def retry_at(failure: StartFailure) -> datetime:
-    """Failures that do not count are no reason to wait longer, only not to be tried at once."""
+    """Failures that do not count do not lengthen the delay, which is at least SOON."""
     return failure.at + max(delay(failure.count), SOON)
 
 
@@ -63,23 +63,23 @@ STATUS_UNKNOWN = "ContainerStatusUnknown"
 
 
 def definition_hash(container: EphemeralContainerCommon) -> str:
-    """What an instance must be replaced for: only its image may be changed in place (R-INIT-5). Of an
-    ephemeral container nothing may be, so all of it tells one from another of its name (R-EPH-11).
-    """
+    """A hash that changes when an instance must be replaced. Of a container only the image may be changed
+    (R-INIT-5). An ephemeral container cannot be changed, so the hash of all its fields tells it from an
+    earlier one of its name (R-EPH-11)."""
     if isinstance(container, EphemeralContainer):
         return f"{crc32(encode(container)):x}"
     return f"{crc32(f'{container.name}/{container.image}'.encode()):x}"
 
 
 def changed(container: EphemeralContainerCommon, instance: ObservedContainer) -> bool:
-    """Whether the instance was made from another definition. One without a hash was not made by a kubelet of
-    ours."""
+    """Whether the instance was made from another definition. One without a hash was made by another kubelet,
+    and counts as unchanged."""
     return instance.hash not in ("", definition_hash(container))
 
 
 def from_before(ended: ObservedContainer, observed: ObservedPod) -> bool:
-    """Whether it went with its sandbox when this kubelet was not there: the node was stopped, which says
-    nothing about the container."""
+    """Whether it ended with its sandbox before this kubelet started. The node was stopped, so the end does
+    not count as a failure of the container."""
     began = observed.started_at
     unseen = ended in observed.past or (began is not None and ended.finished_at < began)
     return unseen and not observed.in_sandbox(ended)
@@ -90,8 +90,8 @@ def exit_code(ended: ObservedContainer) -> int:
 
 
 def policy_restarts(pod: Pod, container: Container, kind: ContainerType, code: int) -> bool:
-    """The answer of the policies alone for an exit with `code`. A rule of the container comes before its
-    policy, its policy before the pod's; an init container that succeeded has done its work."""
+    """Whether the policies restart the container after an exit with `code`. restartPolicyRules come first,
+    then the container's restartPolicy, then the pod's. An init container that succeeded is not restarted."""
     if kind is ContainerType.SIDECAR:
         return True
     if any(rule_matches(rule, code) for rule in container.restart_policy_rules):

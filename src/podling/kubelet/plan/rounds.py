@@ -23,22 +23,22 @@ from podling.model.types.pod import Pod
 
 
 def in_round(pod: Pod, observed: ObservedPod) -> ObservedPod:
-    """`observed` with the name of the round that is to be. Costs nothing where no rule asks for rounds."""
+    """`observed` with the id of the current round. Returns at once for a pod without such rules."""
     rules = {container.name: container for container in _with_rule(pod)}
     if not rules:
         return observed
     made = list(_of_sandbox(observed))
     if not made:
         return observed
-    # An end counts once: not after a container was made in the round it began.
+    # An exit triggers one restart: exits of earlier rounds do not count.
     now = made[0].round
     ends = [c for c in made if c.round == now and c.exited and _ends_round(rules.get(c.name), c)]
     return replace(observed, round=max(ends, key=_finished).id if ends else now)
 
 
 def end_earlier_round(draft: Draft, pod: Pod) -> bool:
-    """Whether something of an earlier round is left that has to go first; that is planned. Nobody is given
-    time: what is restarted at once need not clean up."""
+    """Plan the stop of containers of an earlier round, without grace, as KEP-5532 has it. True while any is
+    left or being started."""
     observed = draft.observed
     left = [c for c in _of_sandbox(observed) if c.alive and observed.outdated(c)]
     for container in left:
@@ -52,14 +52,14 @@ def end_earlier_round(draft: Draft, pod: Pod) -> bool:
                 restart=True,
             )
         )
-    # What is being started was asked for in an earlier round as long as nothing is there of this one.
+    # While no instance of this round exists, a start in flight was planned in an earlier round.
     begun = any(not observed.outdated(c) for c in _of_sandbox(observed))
     starting = any(draft.starting(c.name) for c in (*pod.spec.init_containers, *pod.spec.containers))
     return bool(left) or (bool(observed.round) and not begun and starting)
 
 
 def ender(observed: ObservedPod) -> ObservedContainer | None:
-    """The instance whose end began this round, while anything of the earlier one is still to go."""
+    """The instance whose exit triggered this round, while containers of the earlier one still run."""
     if not any(c.alive and observed.outdated(c) for c in _of_sandbox(observed)):
         return None
     return next((c for c in observed.containers if c.id == observed.round), None)

@@ -17,8 +17,8 @@ class CreateSandbox(msgspec.Struct, frozen=True):
 
 
 class StopSandbox(msgspec.Struct, frozen=True):
-    """Stop a sandbox and tear its network down. Also asked of a sandbox that is already dead, once per
-    kubelet life."""
+    """Stop a sandbox and tear its network down. A sandbox that is already dead is stopped once, too, by each
+    kubelet that finds it."""
 
     id: str
 
@@ -28,34 +28,39 @@ class RemoveSandbox(msgspec.Struct, frozen=True):
 
 
 class StartContainer(msgspec.Struct, frozen=True):
-    """Bring up a new instance: ensure the image, create, start (and postStart). `attempt` is the restart
-    count, `crashes` the failures in a row before it; `target_id` the instance whose process namespace it
-    joins, or ""; `round` the one it is made in (`rounds.py`)."""
+    """Start a new instance: ensure the image, create, start, run postStart."""
 
     name: str
     type: ContainerType
     attempt: int = 0
+    """The restart count."""
     crashes: int = 0
+    """Consecutive failures before it (`plan/restart.py`)."""
     target_id: str = ""
+    """Id of the container whose process namespace it joins, or ""."""
     round: str = ""
+    """The restart generation it is made in (`plan/rounds.py`)."""
 
 
 class StopContainer(msgspec.Struct, frozen=True):
-    """Stop an instance. `message` is the Killing event's; `restart` means a new instance must follow
-    whatever its restart policy says: the worker keeps the id in `ObservedPod.restarting`. `pod_grace` is the
-    pod's grace when this was decided: a deletion repeated with a shorter grace is a new action."""
+    """Stop an instance."""
 
     id: str
     name: str
     grace_seconds: int
     reason: str
     message: str
+    """Of the Killing event."""
     restart: bool = False
+    """A new instance must follow, whatever the restart policy says: the id goes to
+    `ObservedPod.restarting`."""
     pod_grace: int = 0
+    """The pod's grace period when this was decided: a deletion repeated with a shorter one is a new
+    action."""
 
 
 class PreStop(msgspec.Struct, frozen=True):
-    """Run the preStop hook of an instance whose turn to be stopped has not come."""
+    """Run the preStop hook of an instance that will be stopped later (a sidecar)."""
 
     id: str
     name: str
@@ -70,20 +75,19 @@ class RemoveContainer(msgspec.Struct, frozen=True):
 
 
 class RecordInitialized(msgspec.Struct, frozen=True):
-    """Write down durably that every init container has done its work in this sandbox, or round of it
-    (R-INIT-4). `sandbox_id` is `ObservedPod.beginning`."""
+    """Record in the pod's directory that initialization is complete (R-INIT-4)."""
 
     sandbox_id: str
+    """`ObservedPod.beginning`."""
 
 
 class ResizePod(msgspec.Struct, frozen=True):
-    """Tell the pod's cgroup and its running containers what they may take now, as far as no container has to
-    restart for it."""
+    """Actuate the allocated resources: write the pod's cgroup and update those running containers that need
+    no restart for it."""
 
 
 class Finish(msgspec.Struct, frozen=True):
-    """Nothing of a deleted pod is left in the runtime: give back the rest of the node and let the object
-    go."""
+    """Nothing of a deleted pod is left in the runtime: remove its files and cgroup, and end its worker."""
 
 
 Action = (
@@ -121,11 +125,12 @@ def covers(in_flight: Action, wanted: Action) -> bool:
 
 
 class Plan(msgspec.Struct, frozen=True):
-    """`actions` may all be started at once. `wake_at` is the earliest time at which the plan
-    would change by time alone. `state` is the part of its life the pod is in; in TERMINATING, starts still
-    in flight should be given up; in TERMINATED nothing runs any more and volumes and cgroup can be given
-    back."""
+    """What the worker does next."""
 
     state: PodState
+    """The pod's state. In TERMINATING, starts in flight are given up. In TERMINATED nothing runs any more,
+    and volumes and cgroup can be removed."""
     actions: tuple[Action, ...] = ()
+    """To be started at once, in any order."""
     wake_at: datetime | None = None
+    """The earliest time at which the plan changes though nothing else happens."""

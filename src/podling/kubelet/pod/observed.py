@@ -45,8 +45,7 @@ class ContainerState(Enum):
 
 
 class ObservedSandbox(msgspec.Struct, frozen=True):
-    """One sandbox of the pod. `stopped`: its stop has succeeded since this kubelet started, so its network
-    is torn down (a sandbox that is only not `ready` may still hold an address)."""
+    """One sandbox of the pod."""
 
     id: str
     attempt: int
@@ -54,6 +53,8 @@ class ObservedSandbox(msgspec.Struct, frozen=True):
     ready: bool
     ips: tuple[str, ...] = ()
     stopped: bool = False
+    """Its stop has succeeded since this kubelet started, so its network is torn down. A sandbox that is only
+    not `ready` may still hold an address."""
 
     @property
     def usable(self) -> bool:
@@ -61,19 +62,15 @@ class ObservedSandbox(msgspec.Struct, frozen=True):
 
 
 class ObservedContainer(msgspec.Struct, frozen=True):
-    """One instance of a container. `attempt`, `hash`, `crashes` and `type` come from the labels and
-    annotations that `container_config.py` wrote; `crashes` counts the failures in a row that came before
-    this instance (`backoff.py`), `round` names the one it was made in (`rounds.py`). `reason` and
-    `message` are the runtime's, or the termination message once it has exited. `user` is (uid, gid,
-    supplemental groups) of the first process. `resources` is what the runtime was last told to give it;
-    nobody may change it. `sealed_mounts` are the paths of its mounts that are read-only with all mounts
-    below them."""
+    """One instance of a container. `type`, `hash`, `crashes`, `round` and `resources` come from the labels
+    and annotations that `cri_config/container.py` wrote."""
 
     id: str
     name: str
     type: ContainerType
     sandbox_id: str
     attempt: int
+    """The restart count."""
     state: ContainerState
     created_at: datetime
     started_at: datetime = _EPOCH
@@ -81,14 +78,21 @@ class ObservedContainer(msgspec.Struct, frozen=True):
     exit_code: int = 0
     reason: str = ""
     message: str = ""
+    """The runtime's, or after an exit the termination message."""
     image: str = ""
     image_id: str = ""
     hash: str = ""
+    """Of the definition it was made from (`plan/restart.py`); "" if no kubelet of ours made it."""
     crashes: int = 0
+    """Consecutive failures before this instance (`plan/restart.py`)."""
     round: str = ""
+    """The restart generation it was made in (`plan/rounds.py`)."""
     user: tuple[int, int, tuple[int, ...]] | None = None
+    """uid, gid and supplemental groups of the first process."""
     resources: ResourceRequirements = msgspec.field(default_factory=ResourceRequirements)
+    """The actuated resources: those the runtime was last given. Shared, never to be changed."""
     sealed_mounts: frozenset[str] = frozenset()
+    """Container paths of the mounts that are recursively read-only."""
 
     @property
     def running(self) -> bool:
@@ -100,7 +104,7 @@ class ObservedContainer(msgspec.Struct, frozen=True):
 
     @property
     def lost(self) -> bool:
-        """The runtime does not know what became of it."""
+        """The runtime does not know its state (CONTAINER_UNKNOWN)."""
         return self.state is ContainerState.UNKNOWN
 
     @property
@@ -119,52 +123,57 @@ class ObservedContainer(msgspec.Struct, frozen=True):
 
 
 class StartFailure(msgspec.Struct, frozen=True):
-    """The last of some failures in a row to bring a container (or the sandbox) to life, of which `count`
-    count against it (`faults.py`). `reason` is the waiting reason Kubernetes shows: ErrImagePull,
-    InvalidImageName, ErrImageNeverPull, CreateContainerConfigError, CreateContainerError,
-    RunContainerError ... Forgotten as soon as the thing starts. `instance` is the container that was made
-    and could not be started: its end counts as any other does (CrashLoopBackOff)."""
+    """The last of some consecutive failures to start a container, to create the sandbox, or to actuate a
+    resize. Forgotten as soon as it succeeds."""
 
     reason: str
+    """The waiting reason in the status: ErrImagePull, InvalidImageName, ErrImageNeverPull,
+    CreateContainerConfigError, CreateContainerError, RunContainerError ..."""
     message: str
     count: int
+    """How many of the failures count for the back-off (`StartError.counts`)."""
     at: datetime
     instance: str = ""
+    """Id of the container that was created and could not be started. Its end counts as any other
+    (CrashLoopBackOff)."""
 
 
 class ProbeResult(msgspec.Struct, frozen=True):
-    """What the probes say of one instance. No entry for an instance: nothing is probed.
-
-    `started`: the startup probe has passed. `alive` is False once the liveness or
-    startup probe failed for good; `message` then says which, `grace_seconds` is the probe's own
-    terminationGracePeriodSeconds."""
+    """The results of the probes of one instance. An instance without probes has no entry."""
 
     started: bool = True
+    """The startup probe has passed."""
     ready: bool = True
     alive: bool = True
+    """False once the liveness or startup probe has reached its failureThreshold."""
     message: str = ""
+    """Which probe failed, unless `alive`."""
     grace_seconds: int | None = None
+    """The failed probe's own terminationGracePeriodSeconds."""
 
 
 UNPROBED = ProbeResult()
 
 
 class Termination(msgspec.Struct, frozen=True):
-    """Why the pod as a whole must end although neither its object nor its containers say so: it was removed
-    from the API (`phase` ""), evicted, refused by the node (`phase` "Failed" with reason and
-    message). `is_disruption`: it would have run on, had others not needed its room."""
+    """Why the pod as a whole must end, although neither its object nor its containers say so: removed from
+    the API, evicted, preempted, or refused by the node."""
 
     reason: str = ""
     message: str = ""
     phase: str = ""
+    """Failed, or "" for a pod that was removed from the API."""
     grace_seconds: int | None = None
+    """None for the pod's own terminationGracePeriodSeconds."""
     is_disruption: bool = False
+    """The kubelet ends it for the sake of others: condition DisruptionTarget."""
 
 
 class PendingResize(msgspec.Struct, frozen=True):
-    """The pod asks for resources the node cannot give now (Deferred) or ever (Infeasible)."""
+    """The pod asks for resources that the node cannot give now or ever."""
 
     reason: str
+    """Deferred or Infeasible."""
     message: str
 
 
@@ -195,18 +204,31 @@ class ObservedPod(msgspec.Struct, frozen=True, dict=True):
     volumes_error: str = ""
     in_flight: frozenset[Action] = frozenset()
     restarting: frozenset[str] = frozenset()
+    """Ids of containers that this kubelet stopped to start them again (changed definition, failed probe), or
+    to free their name (a removed ephemeral container)."""
     pre_stopped: frozenset[str] = frozenset()
+    """Ids of containers whose preStop hook has begun, or was skipped for want of time."""
     termination: Termination | None = None
     started_at: datetime | None = None
+    """When this kubelet first saw the pod. A startTime in the pod's status takes precedence."""
     cleared: bool = False
+    """The node is short of disk: no dead container is kept once the pod is over."""
     state: PodState = PodState.SYNCING
+    """The furthest state that the pod has reached on this node."""
     pending_resize: PendingResize | None = None
+    """The spec asks for resources that are not allocated."""
     resize_failure: StartFailure | None = None
+    """The last consecutive failure to actuate allocated resources."""
     resized_generation: int = 0
+    """The pod's metadata.generation that was allocated last; 0 if unknown."""
     pod_limits: CgroupLimits | None = None
+    """What was last written to the pod's cgroup."""
     limits_settled: bool = True
+    """`pod_limits` are final: they are those of the allocated resources."""
     actuated: ResourceRequirements | None = None
+    """The pod's resources as a whole, when `limits_settled` was last true."""
     round: str = ""
+    """The current restart generation (`plan/rounds.py`)."""
 
     @property
     def sandbox(self) -> ObservedSandbox | None:
@@ -218,10 +240,11 @@ class ObservedPod(msgspec.Struct, frozen=True, dict=True):
         return tuple(c for c in self.containers if c.name == name)
 
     def newest(self, name: str) -> ObservedContainer | None:
+        """The newest instance, `past` ones included, of whichever sandbox."""
         return next((c for c in (*self.containers, *self.past) if c.name == name), None)
 
     def current(self, name: str) -> ObservedContainer | None:
-        """The newest instance that lives in the newest sandbox and its newest round."""
+        """The newest instance, if it belongs to the newest sandbox and the current round."""
         newest = self.newest(name)
         return newest if newest and self.in_sandbox(newest) and not self.outdated(newest) else None
 
@@ -229,12 +252,13 @@ class ObservedPod(msgspec.Struct, frozen=True, dict=True):
         return bool(self.sandboxes) and container.sandbox_id == self.sandboxes[0].id
 
     def outdated(self, container: ObservedContainer) -> bool:
-        """It is of the newest sandbox, but of an earlier round."""
+        """It belongs to the newest sandbox, but to an earlier round."""
         return self.in_sandbox(container) and container.round != self.round
 
     @property
     def beginning(self) -> str:
-        """What initialization is recorded for: this sandbox, or this round of it."""
+        """What initialization is recorded for: `<sandbox id>`, or `<sandbox id>@<round>` after the first
+        round."""
         sandbox = self.sandboxes[0].id if self.sandboxes else ""
         return f"{sandbox}@{self.round}" if self.round else sandbox
 

@@ -63,17 +63,18 @@ class Judgement(NamedTuple):
 
 
 class Facts(NamedTuple):
-    """`statuses` by container name; `begun`: app containers have been made in this sandbox, which is only
-    possible after initialization; `debugged`: an ephemeral container has been started. `disruption` says why
-    the kubelet ends the pod for the sake of others.
-    """
+    """What the conditions follow from."""
 
     phase: str
     statuses: Mapping[str, ContainerStatus]
+    """By container name."""
     sandbox_ready: bool
     begun: bool
+    """App containers were created in this sandbox, which proves that it is initialized."""
     debugged: bool
+    """An ephemeral container has been started."""
     disruption: str = ""
+    """Why the kubelet ends the pod for the sake of others (DisruptionTarget)."""
 
 
 def pod_conditions(pod: Pod, facts: Facts, now: datetime) -> list[PodCondition]:

@@ -73,7 +73,8 @@ def waiting_for(
     container: EphemeralContainerCommon,
     newest: ObservedContainer | None,
 ) -> ContainerStateWaiting | None:
-    """None when there is nothing to say beyond what the newest instance, or its absence, says itself."""
+    """The waiting state, if any. None leaves the state that follows from the newest instance, or from there
+    being none."""
     failure = at.observed.failures.get(container.name)
     if failure and not _is_past(at, container, failure, newest):
         return failure_state(container, failure, at.now)
@@ -152,7 +153,7 @@ def crash_loops(
 
 
 def status_changes_at(pod: Pod, observed: ObservedPod, now: datetime) -> datetime | None:
-    """The next time a waiting reason changes though nothing happens."""
+    """The next time at which a waiting reason changes though nothing else happens."""
     times = []
     for kind, container in all_containers(pod):
         failure = observed.failures.get(container.name)
@@ -314,7 +315,7 @@ def _ended_unseen(old: ContainerStatus) -> ContainerStatus:
 
 
 def _hold_back(status: ContainerStatus, waiting: ContainerStateWaiting | None) -> None:
-    """A container that is to be started but is not yet waits; what it ended with moves to its last state."""
+    """Show a container that will be started as waiting; its terminated state moves to lastState."""
     if waiting is None or status.state.running:
         return
     if status.state.terminated:
@@ -325,7 +326,7 @@ def _hold_back(status: ContainerStatus, waiting: ContainerStateWaiting | None) -
 def _judge(
     at: StatusInputs, kind: ContainerType, status: ContainerStatus, newest: ObservedContainer | None
 ) -> None:
-    """`started` and `ready`. Ephemeral containers are never either."""
+    """Set `started` and `ready`, which ephemeral containers never are."""
     if kind is ContainerType.EPHEMERAL:
         return
     status.started = bool(newest and status.state.running and at.observed.started(newest))
@@ -337,7 +338,7 @@ def _judge(
 
 
 def lose(status: ContainerStatus) -> None:
-    """The pod is over and nobody knows how this container ended: that is no success."""
+    """The pod has ended and the container's exit code is unknown: it counts as a failure."""
     status.state = _unknown(LOST)
     status.ready, status.started = False, False
 

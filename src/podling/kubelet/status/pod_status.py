@@ -34,9 +34,8 @@ RUNNING = "Running"
 
 
 def pod_phase(pod: Pod, statuses: Mapping[str, ContainerStatus], *, over: bool, initialized: bool) -> str:
-    """`statuses` by container name. `over`: nothing is started again; `initialized`: app containers have been
-    made.
-    """
+    """The phase. `statuses` by container name; `over`: no container is restarted; `initialized`: app
+    containers have been created."""
     init = list(_init_states(pod, statuses))
     if "failed for good" in init:
         return FAILED
@@ -170,9 +169,7 @@ def _ephemeral(pod: Pod, observed: ObservedPod) -> list[EphemeralContainer]:
 
 
 def _never_begun(pod: Pod, observed: ObservedPod) -> bool:
-    """Whether the node would not have the pod: nothing was made of it and nothing was said of its
-    containers.
-    """
+    """Whether the node refused the pod: nothing was created, and no container has a status."""
     return observed.termination is not None and not observed.sandboxes and not pod.status.container_statuses
 
 
@@ -230,7 +227,7 @@ def _sandbox_ready(observed: ObservedPod) -> bool:
 def _phase(
     pod: Pod, statuses: dict[str, ContainerStatus], end: Ending | None, *, over: bool, begun: bool
 ) -> str:
-    """A terminal phase is for ever, and never comes before the last container, of any kind, has stopped."""
+    """A terminal phase never changes, and comes only after the last container of any type has stopped."""
     if pod.status.phase in TERMINAL:
         return pod.status.phase
     phase = pod_phase(pod, statuses, over=over, initialized=begun)
@@ -249,7 +246,7 @@ def _why(old: PodStatus, end: Ending | None, phase: str, *, over: bool) -> tuple
 
 
 def _lose_the_unaccounted(pod: Pod, init: list[ContainerStatus], apps: list[ContainerStatus]) -> None:
-    """At the end, a container that was begun and of which no end is known counts as failed."""
+    """When the pod is over, a container that was started and has no known exit counts as failed."""
     if _was_initialized(pod, init, apps):
         lost = [status for status in apps if not status.state.terminated]
     else:

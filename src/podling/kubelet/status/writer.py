@@ -140,7 +140,7 @@ class StatusWriter:
         self._patience: asyncio.TimerHandle | None = None
 
     def publish(self, status: PodStatus, *, may_wait: bool = False) -> None:
-        """What may wait is sent with the next status that may not."""
+        """A status that `may_wait` is sent with the next one that may not, or after LONGEST_WAIT."""
         self._wanted = status
         self._idle.clear()
         if not may_wait:
@@ -149,8 +149,8 @@ class StatusWriter:
             self._patience = asyncio.get_running_loop().call_later(LONGEST_WAIT, self._wake.set)
 
     def learn(self, pod: Pod) -> None:
-        """What the server has now. An answer to a later write of ours is newer than what a watch still
-        brings."""
+        """The server has this object. An older one is ignored: a watch may lag behind the answers to
+        writes."""
         known = self._known
         if known is None or known.metadata.uid != pod.metadata.uid:
             self._known = pod
@@ -159,7 +159,7 @@ class StatusWriter:
             self._known = pod
 
     def lose(self) -> None:
-        """The server has no object any more; what is published waits for another."""
+        """The server has no object any more; a published status waits for a new one."""
         self._known = None
 
     async def flushed(self) -> None:

@@ -55,8 +55,8 @@ log = logging.getLogger(__name__)
 
 
 class PodActions:
-    """The actions of one pod. `claim` is told every new runtime id before anything can happen to it,
-    `stop_begins` whenever a container's stop has begun."""
+    """Applies the actions of one pod. `claim` is called with every new runtime id before events of it can
+    come, `stop_begins` whenever a container's stop begins."""
 
     def __init__(
         self,
@@ -209,7 +209,7 @@ class PodActions:
             await self._stop_container(pod, stop_after_failed_hook(pod, name, id_))
 
     async def _learn_container(self, pod: Pod, id_: str, sandbox_id: str) -> None:
-        """Only the runtime knows what a call it did not answer came to."""
+        """Record the container's state from the runtime, also when the call before has failed."""
         try:
             status = await self._node.runtime.container_status(id_)
         except RuntimeFault as fault:
@@ -223,7 +223,7 @@ class PodActions:
             self._record.restarting.add(action.id)
         self._record.stopping.add(action.id)
         self._stop_begins()
-        # By what it was made as: one that was removed is in the spec no more.
+        # By its recorded type, as a removed ephemeral container is not in the spec any more.
         known = self._record.container(action.id)
         path = field_path(known.type, action.name) if known else field_paths(pod).get(action.name, "")
         self._node.events.normal(pod, "Killing", action.message, field_path=path)
@@ -237,7 +237,7 @@ class PodActions:
             await self._learn_container(pod, action.id, container.sandbox_id)
 
     async def _until_done(self, call: Callable[[], Awaitable[None]]) -> None:
-        """What is gone already is done."""
+        """Retry until the call succeeds; NOT_FOUND counts as success."""
         wait = RETRY.begin()
         while True:
             try:

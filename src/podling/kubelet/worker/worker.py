@@ -106,8 +106,8 @@ REMOVED_GRACE = 1
 
 
 class PodWorker:
-    """`run()` it in a task of the kubelet's; it returns when nothing of the pod is left here. The other
-    methods only note what happened and wake it. `claim` is told every runtime id that belongs to the pod."""
+    """The worker of one pod. `run()` returns when nothing of the pod is left on the node. The other methods
+    only record what happened and wake it. `claim` is called with every runtime id that belongs to the pod."""
 
     def __init__(self, node: NodeContext, pod: Pod, claim: Callable[[str], None]) -> None:
         pod = with_volume_containers(pod)
@@ -175,7 +175,8 @@ class PodWorker:
         self._wake.set()
 
     async def clear(self) -> None:
-        """Nothing is to be kept of the pod, if it is over; returns when nothing is."""
+        """Remove all dead containers and sandboxes of the pod, if its phase is terminal; returns when they
+        are gone."""
         if self._status.phase in TERMINAL:
             self.record.cleared = True
             self._wake.set()
@@ -267,7 +268,7 @@ class PodWorker:
         self._node.pod_counts.forget(self.pod.metadata.uid)
 
     def _sync(self, tasks: asyncio.TaskGroup) -> datetime | None:
-        """Observe, plan, begin what is to be done, publish. Returns when to look again at the latest."""
+        """Observe, plan, start the actions, publish the status. Returns when to sync again at the latest."""
         now = self._node.clock.now()
         self._changed.set()
         pod = self.pod_with_status
