@@ -24,15 +24,14 @@ NO_PROGRESS_FOR = timedelta(minutes=5)
 
 
 class KubeletConfig(msgspec.Struct, frozen=True):
-    """`root_dir` holds pod directories, `log_dir` the pods' container logs; `cgroup_root` is the one cgroup
-    below which every pod of this kubelet lives, so several kubelets can share a machine. Patterns of
-    `debug_image_allowlist` match the images an ephemeral container may have; none for any. Without
-    `register_node` the Node is waited for until somebody creates it. `api_server` is where pods reach the API
-    server while nothing answers at the cluster address of its service; None when something does."""
+    """The configuration of one kubelet. Several can share a machine, each with its own directories and
+    cgroup."""
 
     node_name: str
     root_dir: Path
+    """Has the pods' directories."""
     log_dir: Path
+    """Has the pods' container logs."""
     node_ip: str = "127.0.0.1"
     kubelet_port: int = 10250
     cgroup_root: str = "/kubepods"
@@ -77,6 +76,7 @@ class KubeletConfig(msgspec.Struct, frozen=True):
     log_rotation_interval: timedelta = timedelta(seconds=10)
     gates: Gates = DEFAULT_GATES
     debug_image_allowlist: tuple[str, ...] = ()
+    """Patterns of the images that ephemeral containers may have; empty for all."""
 
     @property
     def minor_version(self) -> str:

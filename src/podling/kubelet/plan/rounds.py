@@ -37,7 +37,7 @@ def in_round(pod: Pod, observed: ObservedPod) -> ObservedPod:
 
 
 def end_earlier_round(draft: Draft, pod: Pod) -> bool:
-    """Plan the stop of containers of an earlier round, without grace, as KEP-5532 has it. True while any is
+    """Plan the stop of containers of an earlier round, without grace. True while any is
     left or being started."""
     observed = draft.observed
     left = [c for c in _of_sandbox(observed) if c.alive and observed.outdated(c)]

@@ -178,31 +178,28 @@ class PendingResize(msgspec.Struct, frozen=True):
 
 
 class ObservedPod(msgspec.Struct, frozen=True, dict=True):
-    """`sandboxes` and `containers` are newest first. `past`: the newest instance of each container of
-    which the runtime has none, as the pod's status remembers it (`past.py`). `initialized_sandboxes`: the
-    sandboxes, or rounds of one, in which initialization is recorded as completed (R-INIT-4). `failures`
-    by container name; `probes` by container id. `in_flight`: the actions being applied now.
-    `restarting`: ids this kubelet stopped in order to start them anew (changed definition, failed probe),
-    or to free their name (an ephemeral one that was removed). `pre_stopped`: ids whose preStop hook was
-    begun, if there was time. `volumes_ready`: containers may be created; `volumes_error` says why not,
-    when it is known. `started_at`: when this kubelet first saw the pod, unless the pod's status already
-    has a startTime. `cleared`: nothing is to be kept of it once it is over. `state`: how far in its life
-    the pod has come here. `pending_resize`: what the spec asks for and the pod does not get;
-    `resize_failure`: the last of the failures in a row to actuate what it got, in generation
-    `resized_generation` of its object (0: not known). `pod_limits` is what was last written to the pod's
-    cgroup, `limits_settled` that nothing else is to be, `actuated` what the pod asked for all in all when
-    that was last so. `round` is the one that is to be (`rounds.py`)."""
+    """What is known of one pod at one moment."""
 
     sandboxes: tuple[ObservedSandbox, ...] = ()
+    """Newest first."""
     containers: tuple[ObservedContainer, ...] = ()
+    """Newest first."""
     past: tuple[ObservedContainer, ...] = ()
+    """Containers that the runtime has no instance of: the newest one according to the pod's status
+    (`plan/past.py`)."""
     initialized_sandboxes: frozenset[str] = frozenset()
+    """The `beginning`s for which initialization is recorded as complete (R-INIT-4)."""
     failures: Mapping[str, StartFailure] = msgspec.field(default_factory=nothing)
+    """By container name."""
     sandbox_failure: StartFailure | None = None
     probes: Mapping[str, ProbeResult] = msgspec.field(default_factory=nothing)
+    """By container id."""
     volumes_ready: bool = True
+    """The volumes are set up: containers may be created."""
     volumes_error: str = ""
+    """Why they are not set up, if known."""
     in_flight: frozenset[Action] = frozenset()
+    """The actions being applied now."""
     restarting: frozenset[str] = frozenset()
     """Ids of containers that this kubelet stopped to start them again (changed definition, failed probe), or
     to free their name (a removed ephemeral container)."""

@@ -103,7 +103,7 @@ def _with_standing(
     return [item for item in kept if item is not None]
 
 
-def is_about_to_change(told: PodStatus, status: PodStatus, in_flight: Set[Action]) -> bool:
+def may_coalesce(told: PodStatus, status: PodStatus, in_flight: Set[Action]) -> bool:
     """Whether `status`, which follows `told`, may wait for the outcome of what is in flight.
 
     The first word on a pod's containers is for those who wait for the kubelet to take the pod, and a new

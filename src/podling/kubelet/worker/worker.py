@@ -37,7 +37,7 @@ from podling.kubelet.status.conditions import EPHEMERAL_STARTED, OWNED, SCHEDULE
 from podling.kubelet.status.container_status import status_changes_at
 from podling.kubelet.status.events import status_events
 from podling.kubelet.status.pod_status import pod_status
-from podling.kubelet.status.writer import StatusWriter, is_about_to_change
+from podling.kubelet.status.writer import StatusWriter, may_coalesce
 from podling.kubelet.volumes.pod_volumes import PodVolumes
 from podling.kubelet.worker.context import NodeContext
 from podling.kubelet.worker.ending import PodEnding
@@ -326,7 +326,7 @@ class PodWorker:
         if status.phase == RUNNING and self._status.phase != RUNNING and self.record.started_at:
             took = self._node.clock.now() - self.record.started_at
             self._node.pod_counts.start_seconds.observe(took.total_seconds())
-        may_wait = is_about_to_change(self._status, status, self.record.in_flight)
+        may_wait = may_coalesce(self._status, status, self.record.in_flight)
         self._status = status
         self._writer.publish(status, may_wait=may_wait)
 

@@ -14,7 +14,7 @@ from podling.kubelet.pod.actions import (
     StopContainer,
 )
 from podling.kubelet.pod.containers import ContainerType
-from podling.kubelet.status.writer import is_about_to_change
+from podling.kubelet.status.writer import may_coalesce
 from podling.model.types.pod_status import ContainerStatus, PodStatus
 
 UNKNOWN = PodStatus(phase="Pending")
@@ -33,7 +33,7 @@ OTHERS = {
 
 @pytest.mark.parametrize("action", [CreateSandbox(0), START_APP])
 def test_what_comes_up_tells_the_outcome_of_a_step(action: Action) -> None:
-    assert is_about_to_change(COMING_UP, COMING_UP, {action})
+    assert may_coalesce(COMING_UP, COMING_UP, {action})
 
 
 @pytest.mark.parametrize(
@@ -48,4 +48,4 @@ def test_what_comes_up_tells_the_outcome_of_a_step(action: Action) -> None:
     ],
 )
 def test_everything_else_is_told_at_once(told: PodStatus, status: PodStatus, in_flight: set[Action]) -> None:
-    assert not is_about_to_change(told, status, in_flight)
+    assert not may_coalesce(told, status, in_flight)
