@@ -24,7 +24,7 @@ from podling.apiserver.kinds.kinds import KINDS
 from podling.apiserver.request.request import User
 from podling.client.client import Client
 from podling.client.events import EventRecorder
-from podling.client.informer import Informer
+from podling.client.informer import until
 from podling.cri.hollow.runtime import HollowRuntime
 from podling.cri.hollow.script import HollowImage, Script
 from podling.kubelet.config import KubeletConfig
@@ -75,16 +75,6 @@ class Walk:
         return f"{len(rooms)} | {len(files)} | {len(self.functions)} | {self.calls:,} | {share:.0f} %"
 
 
-async def until(client: Client, holds: Callable[[Pod], bool]) -> None:
-    found = asyncio.Event()
-    informer = Informer(client, Pod, "default")
-    informer.subscribe(lambda old, new: found.set() if new is not None and holds(new) else None)
-    async with asyncio.TaskGroup() as tasks:
-        following = tasks.create_task(informer.run())
-        await found.wait()
-        following.cancel()
-
-
 def is_ready(pod: Pod) -> bool:
     return any(c.type == "Ready" and c.status == "True" for c in pod.status.conditions)
 
@@ -96,7 +86,7 @@ def is_debugged(pod: Pod) -> bool:
 async def walked(client: Client, act: Any, holds: Callable[[Pod], bool]) -> Walk:
     with Walk() as walk:
         async with asyncio.TaskGroup() as tasks:
-            tasks.create_task(until(client, holds))
+            tasks.create_task(until(client, Pod, "default", "walker", holds))
             tasks.create_task(act)
     return walk
 

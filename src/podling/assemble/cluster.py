@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from datetime import datetime
-from typing import TypeVar
 
 import msgspec
 from msgspec.structs import replace
@@ -31,7 +30,7 @@ from podling.assemble.process import Report
 from podling.assemble.settle import KUBELET_PORT
 from podling.assemble.up import Settled
 from podling.client.client import Client
-from podling.client.informer import Informer
+from podling.client.informer import until
 from podling.controllers.namespaces import DEFAULT as DEFAULT_ACCOUNT
 from podling.controllers.system import NAME as API_SERVICE
 from podling.controllers.system import NAMESPACE as API_NAMESPACE
@@ -43,12 +42,9 @@ from podling.machine.start import listener, machine_address, writing
 from podling.model.rules.status import is_condition_true
 from podling.model.time import Clock, SystemClock
 from podling.model.types.core import ServiceAccount
-from podling.model.types.meta import KubeObject
 from podling.model.types.node import Node
 from podling.model.types.service import Service
 from podling.storage.compactor import compact_forever
-
-T = TypeVar("T", bound=KubeObject)
 
 
 class _Prepared(msgspec.Struct, frozen=True):
@@ -150,28 +146,10 @@ async def _say_ready(client: Client, name: str, kubelet: Kubelet, ready: Callabl
     # The status of a node that was here before is only true once this kubelet has looked.
     await kubelet.wait_ready()
     async with asyncio.TaskGroup() as tasks:
-        tasks.create_task(_until(client, Node, name, "", _is_ready))
-        tasks.create_task(_until(client, ServiceAccount, DEFAULT_ACCOUNT, API_NAMESPACE))
-        tasks.create_task(_until(client, Service, API_SERVICE, API_NAMESPACE))
+        tasks.create_task(until(client, Node, "", name, _is_ready))
+        tasks.create_task(until(client, ServiceAccount, API_NAMESPACE, DEFAULT_ACCOUNT))
+        tasks.create_task(until(client, Service, API_NAMESPACE, API_SERVICE))
     ready()
-
-
-async def _until(
-    client: Client, type_: type[T], name: str, namespace: str, holds: Callable[[T], bool] = lambda obj: True
-) -> None:
-    """Returns when there is such an object and it is so."""
-    found = asyncio.Event()
-
-    def seen(old: T | None, new: T | None) -> None:
-        if new is not None and new.metadata.name == name and holds(new):
-            found.set()
-
-    informer = Informer(client, type_, namespace)
-    informer.subscribe(seen)
-    async with asyncio.TaskGroup() as tasks:
-        following = tasks.create_task(informer.run())
-        await found.wait()
-        following.cancel()
 
 
 def _is_ready(node: Node) -> bool:

@@ -164,3 +164,21 @@ class Informers:
                 tasks.create_task(informer.run())
         for informer in tuple(self._by_type.values()):
             await informer.wait_synced()
+
+
+async def until(
+    client: Client, type_: type[T], namespace: str, name: str, holds: Callable[[T], bool] = lambda obj: True
+) -> None:
+    """Returns when the object is there and `holds`. An API server that fails is asked again."""
+    found = asyncio.Event()
+
+    def seen(old: T | None, new: T | None) -> None:
+        if new is not None and new.metadata.name == name and holds(new):
+            found.set()
+
+    informer = Informer(client, type_, namespace)
+    informer.subscribe(seen)
+    async with asyncio.TaskGroup() as tasks:
+        following = tasks.create_task(informer.run())
+        await found.wait()
+        following.cancel()

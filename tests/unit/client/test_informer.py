@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from podling.client.client import Client
-from podling.client.informer import Informer
+from podling.client.informer import Informer, until
 from podling.model.errors import StatusError
 from podling.model.types.core import ConfigMap
 
@@ -148,3 +148,20 @@ async def test_a_late_subscriber_sees_what_is_there(scripted: ScriptedServerType
     seen: list[str] = []
     informer.subscribe(lambda old, new: seen.append(new.metadata.name if new else "-"))
     assert seen == ["a"]
+
+
+async def test_who_waits_for_an_object_goes_on_when_it_is_so(scripted: ScriptedServerType) -> None:
+    frames = [
+        frame("MODIFIED", config_map("other", 6, "yes")),
+        frame("MODIFIED", config_map("own", 7, "no")),
+        frame("MODIFIED", config_map("own", 8, "yes")),
+    ]
+    held: list[str] = []
+
+    def holds(seen: ConfigMap) -> bool:
+        held.append(seen.metadata.resource_version)
+        return seen.data["value"] == "yes"
+
+    server = scripted([listing(5, config_map("own", 5)), frames], lambda: None)
+    await until(Client(server), ConfigMap, "ns", "own", holds)
+    assert held == ["5", "7", "8"]
