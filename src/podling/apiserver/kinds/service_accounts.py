@@ -70,8 +70,8 @@ class TokenRequests(Answer[ServiceAccount]):
 
 
 def _extended(grant: Grant, ends: datetime, tokens: ServiceAccountTokens) -> Grant:
-    """Whether a token gets a longer life than asked for: one for a pod and this API server, with the lifetime
-    of volumes. Its claims say when it should have been renewed."""
+    """The grant, with a longer life than asked for if it is for a pod and this API server, and has the
+    lifetime of volumes. Its claims say when the token should have been renewed."""
     asked = grant.lifetime == timedelta(seconds=EXTENDED_SECONDS)
     if grant.binding.pod is None or not asked or not set(grant.audiences) <= set(tokens.audiences):
         return grant
