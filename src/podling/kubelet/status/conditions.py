@@ -55,6 +55,14 @@ OWNED = (
     RESIZE_IN_PROGRESS,
 )
 
+TERMINATED_BY_KUBELET = "TerminationByKubelet"
+"""The reason of a DisruptionTarget that the kubelet sets; others set that condition, too."""
+
+
+def is_own(condition: PodCondition) -> bool:
+    """Whether the kubelet is who writes this condition."""
+    return condition.type in OWNED or condition.reason == TERMINATED_BY_KUBELET
+
 
 class Judgement(NamedTuple):
     status: bool
@@ -91,7 +99,7 @@ def pod_conditions(pod: Pod, facts: Facts, now: datetime) -> list[PodCondition]:
         judgements[EPHEMERAL_STARTED] = Judgement(True)
     if facts.disruption:
         kept = [condition for condition in kept if condition.type != DISRUPTION_TARGET]
-        judgements[DISRUPTION_TARGET] = Judgement(True, "TerminationByKubelet", facts.disruption)
+        judgements[DISRUPTION_TARGET] = Judgement(True, TERMINATED_BY_KUBELET, facts.disruption)
     make = condition_maker(pod, now)
     return [*map(msgspec.structs.replace, kept), *(make(kind, j) for kind, j in judgements.items())]
 
