@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import itertools
+import re
+from pathlib import Path
 
 import pytest
 
@@ -25,3 +27,12 @@ def test_no_way_leads_back():
     order = list(PodState)
     assert all(order.index(to) > order.index(start) for start, moves in MOVES.items() for to in moves)
     assert furthest(PodState.TERMINATED, PodState.TERMINATING) is PodState.TERMINATED
+
+
+def test_the_diagram_in_the_docs_is_the_table():
+    flow = (Path(__file__).parents[4] / "docs/flow.md").read_text()
+    (diagram,) = re.findall(r"```mermaid\nstateDiagram-v2\n(.*?)```", flow, re.DOTALL)
+    drawn = re.findall(r"^ +(\S+) --> (\S+?)(?::.*)?$", diagram, re.MULTILINE)
+    table = {(start.value, to.value) for start, moves in MOVES.items() for to in moves}
+    ends = {("[*]", PodLife().state.value)} | {(s.value, "[*]") for s, moves in MOVES.items() if not moves}
+    assert sorted(drawn) == sorted(table | ends)
