@@ -15,6 +15,13 @@ import msgspec
 from podling.model.codec.fields import Int32, Object, Part, always
 from podling.model.types.meta import ListMeta
 
+LONGEST_TOLD = 128 * 1024
+"""Longest message, and longest list of causes, in characters. Kubernetes has no such bound: it answers a 1 MB
+object with 9 MB of faults.
+"""
+
+STALE = "the object has been modified; please apply your changes to the latest version and try again"
+
 
 class StatusCause(Part):
     reason: str = ""
@@ -53,11 +60,6 @@ class Cause(NamedTuple):
     message: str
     field: str = ""
 
-
-LONGEST_TOLD = 128 * 1024
-"""Longest message, and longest list of causes, in characters. Kubernetes has no such bound: it answers a 1 MB
-object with 9 MB of faults.
-"""
 
 _statuses = msgspec.json.Decoder(Status)
 
@@ -170,9 +172,6 @@ def conflict(resource: str, name: str, why: str, group: str = "") -> StatusError
     return StatusError(409, "Conflict", message, name=name, group=group, kind=resource)
 
 
-STALE = "the object has been modified; please apply your changes to the latest version and try again"
-
-
 def forbidden(resource: str, name: str, why: str, group: str = "") -> StatusError:
     subject = _qualified(resource, group)
     message = f'{subject} "{name}" is forbidden: {why}' if name else f"{subject} is forbidden: {why}"
@@ -215,6 +214,12 @@ def bad_request(message: str) -> StatusError:
     return StatusError(400, "BadRequest", message)
 
 
+def unfit_patch(why: str) -> StatusError:
+    """422: a well-formed patch does not fit the object. The message is Kubernetes', the cause says why."""
+    message = "the server rejected our request due to an error in our request"
+    return StatusError(422, "Invalid", message, causes=[Cause("FieldValueInvalid", why, "patch")])
+
+
 def unauthorized() -> StatusError:
     return StatusError(401, "Unauthorized", "Unauthorized")
 
@@ -224,10 +229,10 @@ def gone(message: str) -> StatusError:
     return StatusError(410, "Expired", message)
 
 
-def unsupported_media_type(accepted: Sequence[str]) -> StatusError:
+def unsupported_media_type(accepted: Sequence[str], of: type[StatusError] = StatusError) -> StatusError:
     listed = ", ".join(accepted)
     message = f"the body of the request was in an unknown format - accepted media types include: {listed}"
-    return StatusError(415, "UnsupportedMediaType", message)
+    return of(415, "UnsupportedMediaType", message)
 
 
 def not_acceptable(accepted: Sequence[str]) -> StatusError:

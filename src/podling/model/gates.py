@@ -14,6 +14,12 @@ import msgspec
 STAGES = ("ALPHA", "BETA", "GA")
 
 
+_BOOLEANS = {
+    **dict.fromkeys(("1", "t", "T", "TRUE", "true", "True"), True),
+    **dict.fromkeys(("0", "f", "F", "FALSE", "false", "False"), False),
+}
+
+
 class Gate(msgspec.Struct, frozen=True):
     """A feature gate. `requirement` is the number in docs/requirements.md, `summary` says what the gate
     switches on."""
@@ -81,8 +87,4 @@ class Gates(msgspec.Struct, frozen=True):
         return cls(changed)
 
 
-_BOOLEANS = {
-    **dict.fromkeys(("1", "t", "T", "TRUE", "true", "True"), True),
-    **dict.fromkeys(("0", "f", "F", "FALSE", "false", "False"), False),
-}
 DEFAULT_GATES = Gates()

@@ -22,6 +22,9 @@ _EDGES = "must start and end with an alphanumeric character"
 _LABEL_KEY_RULE = f"must consist of alphanumeric characters, '-', '_' or '.', and {_EDGES}"
 
 
+EMPTY = "must be non-empty"
+
+
 class _Rule:
     """A pattern with the sentence that explains it. `fullmatch` keeps `$` from allowing a final newline."""
 
@@ -56,6 +59,12 @@ _DNS1123_SUBDOMAIN_UNDERSCORE = _Rule(
     rf"{_UNDERSCORE_LABEL}(\.{_UNDERSCORE_LABEL})*",
     "example.com",
 )
+_WILDCARD_SUBDOMAIN = _Rule(
+    "a wildcard DNS-1123 subdomain must start with '*.', followed by a valid DNS subdomain, which must "
+    "consist of lower case alphanumeric characters, '-' or '.' and end with an alphanumeric character",
+    rf"\*\.{_SUBDOMAIN}",
+    "*.example.com",
+)
 _DNS1035_LABEL = _Rule(
     "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an alphabetic "
     "character, and end with an alphanumeric character",
@@ -82,15 +91,6 @@ _CONFIG_KEY = _Rule(
 _HTTP_HEADER = _Rule(
     "a valid HTTP header must consist of alphanumeric characters or '-'", "[-A-Za-z0-9]+", "X-Header-Name"
 )
-_C_IDENTIFIER = _Rule(
-    "a valid C identifier must start with alphabetic character or '_', followed by a string of alphanumeric "
-    "characters or '_'",
-    "[A-Za-z_][A-Za-z0-9_]*",
-    "my_name",
-    "MY_NAME",
-    "MyName",
-)
-EMPTY = "must be non-empty"
 
 
 def _too_long(value: str, most: int, unit: str = "bytes") -> list[str]:
@@ -111,7 +111,7 @@ def _remembered(check: Check) -> Check:
 @_remembered
 def dns1123_label(value: str) -> list[str]:
     """Names of containers, namespaces, volumes."""
-    faults = _too_long(value, 63)
+    faults = _too_long(value, 63, "characters")
     if not _DNS1123_LABEL.allows(value):
         dotted = _DNS1123_SUBDOMAIN.allows(value)
         faults.append("must not contain dots" if dotted else _DNS1123_LABEL.message)
@@ -120,17 +120,22 @@ def dns1123_label(value: str) -> list[str]:
 
 def dns1123_subdomain(value: str) -> list[str]:
     """Names of pods and of most kinds."""
-    return _too_long(value, 253) + _DNS1123_SUBDOMAIN.faults(value)
+    return _too_long(value, 253, "characters") + _DNS1123_SUBDOMAIN.faults(value)
 
 
 def dns1123_subdomain_with_underscore(value: str) -> list[str]:
     """DNS search domains of a pod."""
-    return _too_long(value, 253) + _DNS1123_SUBDOMAIN_UNDERSCORE.faults(value)
+    return _too_long(value, 253, "characters") + _DNS1123_SUBDOMAIN_UNDERSCORE.faults(value)
+
+
+def wildcard_subdomain(value: str) -> list[str]:
+    """Hosts of an ingress that stand for many: `*.example.com`."""
+    return _too_long(value, 253, "characters") + _WILDCARD_SUBDOMAIN.faults(value)
 
 
 def dns1035_label(value: str) -> list[str]:
     """Names of services."""
-    return _too_long(value, 63) + _DNS1035_LABEL.faults(value)
+    return _too_long(value, 63, "characters") + _DNS1035_LABEL.faults(value)
 
 
 @_remembered
@@ -140,7 +145,8 @@ def label_key(value: str) -> list[str]:
     if "/" in prefix:
         example = "with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')"
         return [f"a valid label key {_LABEL_NAME.message} {example}"]
-    prefix_faults = (dns1123_subdomain(prefix) if prefix else [EMPTY]) if slash else []
+    domain_faults = _too_long(prefix, 253) + _DNS1123_SUBDOMAIN.faults(prefix)
+    prefix_faults = (domain_faults if prefix else [EMPTY]) if slash else []
     name_faults = _LABEL_NAME.faults(name)
     length_faults = _too_long(name, 63) if name else [EMPTY]
     return [f"prefix part {fault}" for fault in prefix_faults] + [
@@ -175,13 +181,10 @@ def port_number(value: int) -> list[str]:
 
 def config_key(value: str) -> list[str]:
     """Keys of config maps and secrets: they become file names."""
-    return _too_long(value, 253, "characters") + _CONFIG_KEY.faults(value) + _leads_out(value)
-
-
-def _leads_out(value: str) -> list[str]:
+    leads_out = ["must not start with '..'"] if value.startswith("..") else []
     if value in (".", ".."):
-        return [f"must not be '{value}'"]
-    return ["must not start with '..'"] if value.startswith("..") else []
+        leads_out = [f"must not be '{value}'"]
+    return _too_long(value, 253, "characters") + _CONFIG_KEY.faults(value) + leads_out
 
 
 def environment_name(value: str) -> list[str]:
@@ -197,10 +200,6 @@ def environment_name(value: str) -> list[str]:
 
 def http_header(value: str) -> list[str]:
     return _HTTP_HEADER.faults(value)
-
-
-def c_identifier(value: str) -> list[str]:
-    return _C_IDENTIFIER.faults(value)
 
 
 def path_segment(value: str) -> list[str]:

@@ -1,7 +1,8 @@
-"""A bounded cache for pure functions of what a client sent: bounded in entries and in the length of each key.
+"""A cache for pure functions of what clients send, bounded in entries and in the length of each key.
 
-The keys come from clients, so a cache that bounds only its entries can be made to hold any amount of memory.
-`tests/unit/test_caches.py` refuses every other cache in the project that is not known to be bounded.
+Clients choose the keys, so a cache that bounded only its entries could be made to hold any amount of memory.
+`tests/unit/test_caches.py` holds every other cache of the project against a list of those known to be
+bounded.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from functools import lru_cache, wraps
 from typing import ParamSpec, TypeVar, cast
 
 LONGEST = 1024
-"""Longest key that is cached, as `len` counts it. What clients ask again and again is shorter."""
+"""Length of the longest key that is cached. What clients ask again and again is shorter."""
 
 P = ParamSpec("P")
 T = TypeVar("T")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
+from podling.model.types.apps import ControllerRevision, DaemonSet, Deployment, ReplicaSet, StatefulSet
 from podling.model.types.authentication import SelfSubjectReview, TokenReview
 from podling.model.types.authorization import (
     LocalSubjectAccessReview,
@@ -11,6 +12,8 @@ from podling.model.types.authorization import (
     SelfSubjectRulesReview,
     SubjectAccessReview,
 )
+from podling.model.types.batch import CronJob, Job
+from podling.model.types.certificates import CertificateSigningRequest
 from podling.model.types.coordination import Lease
 from podling.model.types.core import (
     ConfigMap,
@@ -24,13 +27,21 @@ from podling.model.types.core import (
 )
 from podling.model.types.discovery import EndpointSlice
 from podling.model.types.meta import KubeObject
+from podling.model.types.networking import Ingress, IngressClass, NetworkPolicy
 from podling.model.types.node import Node
+from podling.model.types.node_k8s_io import RuntimeClass
 from podling.model.types.pod import Pod, PodTemplate
 from podling.model.types.policy import PodDisruptionBudget
-from podling.model.types.priority_class import PriorityClass
 from podling.model.types.rbac import ClusterRole, ClusterRoleBinding, Role, RoleBinding
-from podling.model.types.runtime_class import RuntimeClass
+from podling.model.types.replication_controller import ReplicationController
+from podling.model.types.scheduling import PriorityClass
 from podling.model.types.service import Endpoints, Service
+from podling.model.types.storage import (
+    CSIDriver,
+    CSINode,
+    CSIStorageCapacity,
+    StorageClass,
+)
 
 
 class Resource(msgspec.Struct, frozen=True):
@@ -82,13 +93,25 @@ RESOURCES: tuple[Resource, ...] = (
     _resource(Node, "nodes", "no", namespaced=False),
     _resource(Pod, "pods", "po", categories=("all",)),
     _resource(PodTemplate, "podtemplates"),
+    _resource(ReplicationController, "replicationcontrollers", "rc", categories=("all",)),
     _resource(ResourceQuota, "resourcequotas", "quota"),
     _resource(Secret, "secrets"),
     _resource(ServiceAccount, "serviceaccounts", "sa"),
     _resource(Service, "services", "svc", categories=("all",)),
+    _resource(ControllerRevision, "controllerrevisions"),
+    _resource(DaemonSet, "daemonsets", "ds", categories=("all",)),
+    _resource(Deployment, "deployments", "deploy", categories=("all",)),
+    _resource(ReplicaSet, "replicasets", "rs", categories=("all",)),
+    _resource(StatefulSet, "statefulsets", "sts", categories=("all",)),
+    _resource(CronJob, "cronjobs", "cj", categories=("all",)),
+    _resource(Job, "jobs", categories=("all",)),
+    _resource(CertificateSigningRequest, "certificatesigningrequests", "csr", namespaced=False),
     _resource(Lease, "leases"),
     _resource(EventsEvent, "events", "ev"),
     _resource(EndpointSlice, "endpointslices"),
+    _resource(Ingress, "ingresses", "ing"),
+    _resource(IngressClass, "ingressclasses", namespaced=False),
+    _resource(NetworkPolicy, "networkpolicies", "netpol"),
     _resource(PriorityClass, "priorityclasses", "pc", namespaced=False),
     _resource(RuntimeClass, "runtimeclasses", namespaced=False),
     _resource(PodDisruptionBudget, "poddisruptionbudgets", "pdb"),
@@ -96,6 +119,10 @@ RESOURCES: tuple[Resource, ...] = (
     _resource(RoleBinding, "rolebindings"),
     _resource(ClusterRole, "clusterroles", namespaced=False),
     _resource(ClusterRoleBinding, "clusterrolebindings", namespaced=False),
+    _resource(CSIDriver, "csidrivers", namespaced=False),
+    _resource(CSINode, "csinodes", namespaced=False),
+    _resource(CSIStorageCapacity, "csistoragecapacities"),
+    _resource(StorageClass, "storageclasses", "sc", namespaced=False),
     _resource(TokenReview, "tokenreviews", namespaced=False, stored=False),
     _resource(SelfSubjectReview, "selfsubjectreviews", namespaced=False, stored=False),
     _resource(SubjectAccessReview, "subjectaccessreviews", namespaced=False, stored=False),
@@ -105,17 +132,12 @@ RESOURCES: tuple[Resource, ...] = (
 )
 
 _BY_TYPE = {r.type: r for r in RESOURCES}
-_BY_PLURAL = {(r.group, r.version, r.plural): r for r in RESOURCES}
 _BY_KIND = {(r.api_version, r.kind): r for r in RESOURCES}
 
 
 def resource_of(type: type[KubeObject]) -> Resource:
     """Raises KeyError for a type that is not a stored resource."""
     return _BY_TYPE[type]
-
-
-def by_plural(group: str, version: str, plural: str) -> Resource | None:
-    return _BY_PLURAL.get((group, version, plural))
 
 
 def by_kind(api_version: str, kind: str) -> Resource | None:

@@ -24,6 +24,10 @@ _OF_SYMBOL = {"in": IN, "notin": NOT_IN, "=": IN, "==": IN, "!=": NOT_IN, ">": G
 _SYNTAX = re.compile(r"\s*(==|!=|[=!(),><]|[^\s=!(),><]+)")
 _INTEGER = re.compile(r"[+-]?[0-9]+")
 _SYMBOLS = frozenset(("=", "==", "!=", "!", "(", ")", ",", ">", "<"))
+_PARTS = re.compile(r"(?:[^\\,]++|\\.?)*+", re.DOTALL)
+_OPERATOR = re.compile("!=|==?")
+_ESCAPED = re.compile(r"\\(.?)", re.DOTALL)
+_MISPLACED = re.compile(r"\\(?P<escape>[^\\,=]|$)|\\.|(?P<bare>=)", re.DOTALL)
 
 
 class Requirement(msgspec.Struct, frozen=True):
@@ -228,12 +232,6 @@ class _Parser:
     def _expect(self, token: str, listed: str) -> None:
         if not self._accept(token):
             raise ValueError(f"found '{self._next()}', expected: {listed}")
-
-
-_PARTS = re.compile(r"(?:[^\\,]++|\\.?)*+", re.DOTALL)
-_OPERATOR = re.compile("!=|==?")
-_ESCAPED = re.compile(r"\\(.?)", re.DOTALL)
-_MISPLACED = re.compile(r"\\(?P<escape>[^\\,=]|$)|\\.|(?P<bare>=)", re.DOTALL)
 
 
 class FieldTerm(msgspec.Struct, frozen=True):

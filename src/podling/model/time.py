@@ -1,9 +1,27 @@
-"""Times as the API writes them, and `Clock`, which code that depends on the time is given."""
+"""Times as the API writes them and as clients may, and `Clock` for code that depends on the time."""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import Protocol
+
+from podling.model.remembered import remembered
+
+LAYOUTS = {"date-time": "2006-01-02T15:04:05Z07:00", "micro-time": "2006-01-02T15:04:05.000000Z07:00"}
+"""The formats of times, and how Go writes each layout."""
+_ELEMENTS = (
+    *(("2006", r"\d{4}"), ("-", "-"), ("01", r"\d\d"), ("-", "-"), ("02", r"\d\d"), ("T", "T")),
+    *(("15", r"\d\d"), (":", ":"), ("04", r"\d\d"), (":", ":"), ("05", r"\d\d")),
+)
+"""The elements of both layouts up to the fraction, and what each matches."""
+_FRACTIONS = {"date-time": r"(\.\d+)?", "micro-time": r"\.\d{6}"}
+_OFFSET = ("Z07:00", r"Z|[+-]\d\d:\d\d")
+
+
+class TimeError(ValueError):
+    """A string that is not a time; the message is that of Go's parser."""
 
 
 class Clock(Protocol):
@@ -41,6 +59,32 @@ def parse_time(text: str) -> datetime:
     if moment.tzinfo is None or "T" not in text:
         raise ValueError(f"{text!r} is not an RFC 3339 time")
     return moment.astimezone(UTC)
+
+
+_WRITERS: dict[str, Callable[[datetime], str]] = {"date-time": rfc3339, "micro-time": micro_time}
+
+
+@remembered(4096)
+def settled(text: str, form: str) -> str:
+    """`text` in the spelling of `form` (`date-time` or `micro-time`). Raises TimeError."""
+    try:
+        # Most times have it already: their client read them here.
+        if _WRITERS[form](datetime.fromisoformat(text)) == text:
+            return text
+    except (ValueError, OverflowError):
+        pass
+    rest = text
+    for element, pattern in (*_ELEMENTS, (".000000", _FRACTIONS[form]), _OFFSET, ("", r"\Z")):
+        match = re.match(pattern, rest, re.ASCII)
+        if match is None:
+            raise TimeError(
+                f'parsing time "{text}" as "{LAYOUTS[form]}": cannot parse "{rest}" as "{element}"'
+            )
+        rest = rest[match.end() :]
+    try:
+        return _WRITERS[form](parse_time(text))
+    except (ValueError, OverflowError) as error:
+        raise TimeError(f'parsing time "{text}": {error}') from error
 
 
 def parse_optional(text: str) -> datetime | None:

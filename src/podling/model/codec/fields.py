@@ -15,67 +15,45 @@ from __future__ import annotations
 
 import functools
 import operator
-import types
 import typing
 from collections.abc import Callable, Iterator
-from types import NoneType
+from types import NoneType, UnionType
 from typing import Annotated, Any, ClassVar, TypeVar
 
 import msgspec
 
 T = TypeVar("T")
 
-ACRONYMS = frozenset(
-    [
-        "api",
-        "cidr",
-        "cidrs",
-        "fqdn",
-        "id",
-        "ids",
-        "io",
-        "ip",
-        "ipc",
-        "ips",
-        "pid",
-        "uri",
-        "url",
-        "urls",
-        "uuid",
-        "wwns",
-    ]
-)
+_ACRONYMS = "api cidr cpu fqdn id io ip ipc pid tls uri url uuid wwn"
+ACRONYMS = frozenset(_ACRONYMS.split())
 """Words that Kubernetes writes in capitals unless they begin the name. A plural s stays small (`hostIPs`)."""
+INTEGER_BITS = {"int32": 32, "int64": 64}
 
 
 def wire_name(attribute: str) -> str:
     """`host_ips` → `hostIPs`; a trailing underscore only avoids a Python keyword (`from_` → `from`)."""
-    first, *rest = attribute.rstrip("_").split("_")
-    return first + "".join(_capitalized(word) for word in rest)
-
-
-def _capitalized(word: str) -> str:
-    if word not in ACRONYMS:
-        return word[:1].upper() + word[1:]
-    return word[:-1].upper() + "s" if word.endswith("s") else word.upper()
+    name, *rest = attribute.rstrip("_").split("_")
+    for word in rest:
+        if word in ACRONYMS:
+            name += word.upper()
+        else:
+            name += word[:-1].upper() + "s" if word[:-1] in ACRONYMS else word[:1].upper() + word[1:]
+    return name
 
 
 def always(zero: Callable[[], T]) -> T:
     """A field that is written even when it is zero or empty: `ready: bool = always(bool)`. `zero` makes the
     default."""
     # A list made by `list` itself msgspec knows to be empty by default, and leaves out.
-    made: T = msgspec.field(default_factory=_empty_list if zero is list else zero)
+    make: Callable[[], Any] = functools.partial(list) if zero is list else zero
+    made: T = msgspec.field(default_factory=make)
     return made
 
 
-def _empty_list() -> Any:
-    return []
-
-
-def null() -> str | None:
-    """A time that is written as `null` until it is set, as Go writes it: `time: Time | None = null()`."""
-    made: str | None = msgspec.field(default_factory=NoneType)
-    return made
+def null() -> Any:
+    """A field that is written as `null` until it is set, as Go writes a zero time, and a pointer without
+    `omitempty`: `time: Time | None = null()`."""
+    return msgspec.field(default_factory=NoneType)
 
 
 class Part(msgspec.Struct, rename=wire_name, omit_defaults=True):
@@ -139,6 +117,10 @@ MERGED_SET = Merge(("merge",), "", "set")
 SET = Merge((), "", "set")
 ATOMIC_MAP = Merge(map_type="atomic")
 """A map or struct replaced whole by server-side apply."""
+GRANULAR_MAP = Merge(map_type="granular")
+"""A map or struct merged by key, which is said although it goes without saying."""
+ATOMIC_LIST = Merge((), "", "atomic")
+"""Said of what is no list to JSON, such as bytes."""
 UNDECLARED = Merge()
 
 
@@ -148,17 +130,31 @@ class Format(msgspec.Struct, frozen=True):
     name: str
 
 
-INTEGER_BITS = {"int32": 32, "int64": 64}
 Int32 = Annotated[int, Format("int32"), msgspec.Meta(ge=-(1 << 31), le=(1 << 31) - 1)]
 Int64 = Annotated[int, Format("int64"), msgspec.Meta(ge=-(1 << 63), le=(1 << 63) - 1)]
 IntOrString = Int32 | str
 """A port's number or name. In `FieldInfo.type` it equals `int | str`."""
-_NOT_EMPTY = msgspec.Meta(min_length=1)
 # Go refuses `""` for a time. So does podling, which holds what podling itself sends to it.
-Time = Annotated[str, Format("date-time"), _NOT_EMPTY]
+Time = Annotated[str, Format("date-time"), msgspec.Meta(min_length=1)]
 """RFC 3339, whole seconds, UTC. Unset it is left out (`Time = ""`) or null (`Time | None = null()`)."""
-MicroTime = Annotated[str, Format("micro-time"), _NOT_EMPTY]
+MicroTime = Annotated[str, Format("micro-time"), msgspec.Meta(min_length=1)]
 """RFC 3339 with microseconds; OpenAPI calls it date-time too."""
+
+
+class Shape(msgspec.Struct, frozen=True):
+    """What a type is made of, worked out once for whoever walks an object by its type."""
+
+    type: Any
+    """Without `None` and without `Annotated`."""
+    holds: type[list[Any]] | type[dict[str, Any]] | None = None
+    """`list`, or `dict` for a map; its items or values have the shape `item`."""
+    item: Shape | None = None
+    struct: type[msgspec.Struct] | None = None
+    """`type`, if it is a struct."""
+    part: type[msgspec.Struct] | None = None
+    """The struct that `type` is, or that its lists and maps hold in the end."""
+    may_be_null: bool = False
+    """The type includes None. A map keeps such values (`dict[str, Time | None]`: Go's zero time)."""
 
 
 class FieldInfo(msgspec.Struct, frozen=True):
@@ -167,8 +163,48 @@ class FieldInfo(msgspec.Struct, frozen=True):
     attribute: str
     wire: str
     type: Any
+    shape: Shape
     merge: Merge
     format: str
+    always: bool
+    """It is written even if it is zero or empty."""
+
+
+@functools.cache
+def shape_of(type_: Any) -> Shape:
+    """The shape of a type, which may be a struct, a scalar, or lists and maps of such."""
+    origin, arguments = typing.get_origin(type_), typing.get_args(type_)
+    if origin in (UnionType, typing.Union):
+        members = [member for member in arguments if member is not NoneType]
+        alone = shape_of(functools.reduce(operator.or_, members)) if NoneType in arguments else Shape(type_)
+        return msgspec.structs.replace(alone, may_be_null=NoneType in arguments)
+    if origin in (list, dict):
+        item = shape_of(arguments[-1])
+        return Shape(type_, origin, item, part=item.part)
+    if isinstance(type_, type) and issubclass(type_, msgspec.Struct):
+        return Shape(type_, struct=type_, part=type_)
+    return Shape(type_)
+
+
+@functools.cache
+def fields_of(owner: type[msgspec.Struct]) -> dict[str, FieldInfo]:
+    """The fields of an API type by wire name, in wire order."""
+    types = typing.get_type_hints(owner)
+    annotations = typing.get_type_hints(owner, include_extras=True)
+    found = {}
+    for field in msgspec.structs.fields(owner):
+        said, shape = list(_said_of(annotations[field.name])), shape_of(types[field.name])
+        found[field.encode_name] = FieldInfo(
+            field.name,
+            field.encode_name,
+            shape.type,
+            shape,
+            merge=next((each for each in said if isinstance(each, Merge)), UNDECLARED),
+            format=next((each.name for each in said if isinstance(each, Format)), ""),
+            # A default that is `list` itself is left out when it is empty.
+            always=field.default_factory not in (msgspec.NODEFAULT, list),
+        )
+    return found
 
 
 def _said_of(annotation: Any) -> Iterator[Any]:
@@ -177,42 +213,3 @@ def _said_of(annotation: Any) -> Iterator[Any]:
     for argument in typing.get_args(annotation):
         if isinstance(argument, type) or hasattr(argument, "__args__"):
             yield from _said_of(argument)
-
-
-def _without_none(type_: Any) -> Any:
-    if typing.get_origin(type_) not in (types.UnionType, typing.Union):
-        return type_
-    members = [member for member in typing.get_args(type_) if member is not type(None)]
-    return functools.reduce(operator.or_, members)
-
-
-def _field(attribute: str, wire: str, type_: Any, annotation: Any) -> FieldInfo:
-    said = list(_said_of(annotation))
-    merge = next((m for m in said if isinstance(m, Merge)), UNDECLARED)
-    form = next((m.name for m in said if isinstance(m, Format)), "")
-    return FieldInfo(attribute, wire, _without_none(type_), merge, form)
-
-
-@functools.cache
-def fields_of(owner: type[msgspec.Struct]) -> dict[str, FieldInfo]:
-    """The fields of an API type by wire name, in wire order."""
-    types = typing.get_type_hints(owner)
-    annotations = typing.get_type_hints(owner, include_extras=True)
-    return {
-        wire: _field(name, wire, types[name], annotations[name])
-        for name, wire in zip(owner.__struct_fields__, owner.__struct_encode_fields__, strict=True)
-    }
-
-
-def item_type(annotation: Any) -> Any:
-    """The type of the items of a list or of the values of a map: `Container` of `list[Container]`."""
-    return _without_none(typing.get_args(annotation)[-1])
-
-
-def may_hold_null(annotation: Any) -> bool:
-    """Whether null is kept in a map: `dict[str, Time | None]`, as Go's zero time is written."""
-    return type(None) in typing.get_args(typing.get_args(annotation)[-1])
-
-
-def is_struct(annotation: Any) -> bool:
-    return isinstance(annotation, type) and issubclass(annotation, msgspec.Struct)

@@ -9,40 +9,59 @@ from __future__ import annotations
 
 from podling.model.rules.resources import container_requests, is_supported_at_pod_level, volume_containers
 from podling.model.types.container import (
-    Container,
-    EnvVar,
     EphemeralContainerCommon,
     HTTPGetAction,
-    LifecycleHandler,
     Probe,
+    ResourceList,
     ResourceRequirements,
 )
 from podling.model.types.pod import Pod, PodSecurityContext, PodSpec
 from podling.model.types.volume import (
     DownwardAPIVolumeFile,
     EmptyDirVolumeSource,
-    ProjectedVolumeSource,
     Volume,
 )
 
 TERMINATION_MESSAGE_PATH = "/dev/termination-log"
 TERMINATION_MESSAGE_POLICY = "File"
+RESTART_POLICY = "Always"
+DNS_POLICY = "ClusterFirst"
+GRACE_PERIOD_SECONDS = 30
+SCHEDULER = "default-scheduler"
+SHARED = ("cpu", "memory")
+"""Resources that all containers of a pod share when `spec.resources` limits them; huge pages are not shared.
+"""
+FILE_MODE = 0o644
+TOKEN_SECONDS = 3600
+SOURCES = tuple(field for field in Volume.__struct_fields__ if field != "name")
+"""The attributes of `Volume` that are volume sources: a volume has exactly one of them."""
+
+
+def default_amounts(*lists: ResourceList) -> None:
+    """Round up to thousandths (`SetDefaults_ResourceList`)."""
+    for amounts in lists:
+        for name, amount in amounts.items():
+            amounts[name] = amount.in_milli()
 
 
 def default_container(container: EphemeralContainerCommon) -> None:
     container.image_pull_policy = container.image_pull_policy or pull_policy(container.image)
     container.termination_message_path = container.termination_message_path or TERMINATION_MESSAGE_PATH
     container.termination_message_policy = container.termination_message_policy or TERMINATION_MESSAGE_POLICY
+    default_amounts(container.resources.limits, container.resources.requests)
     for port in container.ports:
         port.protocol = port.protocol or "TCP"
-    for variable in container.env:
-        _default_variable(variable)
+    for source in filter(None, (variable.value_from for variable in container.env)):
+        if source.field_ref is not None:
+            source.field_ref.api_version = source.field_ref.api_version or "v1"
+        if source.file_key_ref is not None and source.file_key_ref.optional is None:
+            source.file_key_ref.optional = False
     for probe in (container.liveness_probe, container.readiness_probe, container.startup_probe):
         if probe is not None:
             default_probe(probe)
-    if container.lifecycle is not None:
-        _default_handler(container.lifecycle.post_start)
-        _default_handler(container.lifecycle.pre_stop)
+    hooks = (container.lifecycle.post_start, container.lifecycle.pre_stop) if container.lifecycle else ()
+    for hook in filter(None, hooks):
+        _default_http_get(hook.http_get)
 
 
 def pull_policy(image: str) -> str:
@@ -64,32 +83,10 @@ def default_probe(probe: Probe) -> None:
         probe.grpc.service = ""
 
 
-def _default_handler(handler: LifecycleHandler | None) -> None:
-    if handler is not None:
-        _default_http_get(handler.http_get)
-
-
 def _default_http_get(action: HTTPGetAction | None) -> None:
     if action is not None:
         action.path = action.path or "/"
         action.scheme = action.scheme or "HTTP"
-
-
-def _default_variable(variable: EnvVar) -> None:
-    source = variable.value_from
-    if source is None:
-        return
-    if source.field_ref is not None:
-        source.field_ref.api_version = source.field_ref.api_version or "v1"
-    if source.file_key_ref is not None and source.file_key_ref.optional is None:
-        source.file_key_ref.optional = False
-
-
-FILE_MODE = 0o644
-TOKEN_SECONDS = 3600
-
-SOURCES = tuple(field for field in Volume.__struct_fields__ if field != "name")
-"""The attributes of `Volume` that are volume sources: a volume has exactly one of them."""
 
 
 def default_volume(volume: Volume) -> None:
@@ -104,23 +101,19 @@ def default_volume(volume: Volume) -> None:
             source.default_mode = FILE_MODE
     if volume.downward_api is not None:
         _default_files(volume.downward_api.items)
-    if volume.projected is not None:
-        _default_projected(volume.projected)
+    for part in volume.projected.sources if volume.projected else ():
+        if part.downward_api is not None:
+            _default_files(part.downward_api.items)
+        token = part.service_account_token
+        if token is not None and token.expiration_seconds is None:
+            token.expiration_seconds = TOKEN_SECONDS
     if volume.ephemeral is not None and volume.ephemeral.volume_claim_template is not None:
         claim = volume.ephemeral.volume_claim_template.spec
         claim.volume_mode = claim.volume_mode or "Filesystem"
+        default_amounts(claim.resources.limits, claim.resources.requests)
     if volume.container is not None:
         default_container(volume.container)
     _default_drivers(volume)
-
-
-def _default_projected(projected: ProjectedVolumeSource) -> None:
-    for source in projected.sources:
-        if source.downward_api is not None:
-            _default_files(source.downward_api.items)
-        token = source.service_account_token
-        if token is not None and token.expiration_seconds is None:
-            token.expiration_seconds = TOKEN_SECONDS
 
 
 def _default_files(files: list[DownwardAPIVolumeFile]) -> None:
@@ -147,22 +140,16 @@ def _default_drivers(volume: Volume) -> None:
         volume.scale_io.fs_type = volume.scale_io.fs_type or "xfs"
 
 
-RESTART_POLICY = "Always"
-DNS_POLICY = "ClusterFirst"
-GRACE_PERIOD_SECONDS = 30
-SCHEDULER = "default-scheduler"
-SHARED = ("cpu", "memory")
-"""Resources that all containers of a pod share when `spec.resources` limits them; huge pages are not shared.
-"""
-
-
 def default_pod(pod: Pod) -> None:
     spec = pod.spec
     default_pod_spec(spec)
     for container in (*volume_containers(spec), *spec.init_containers, *spec.containers):
-        _request_what_is_limited(container)
-        if spec.host_network:
-            _publish_on_host(container)
+        resources = container.resources
+        missing = {name: limit for name, limit in resources.limits.items() if name not in resources.requests}
+        if missing:
+            resources.requests = {**resources.requests, **missing}
+        for port in container.ports if spec.host_network else ():
+            port.host_port = port.host_port or port.container_port
     if spec.resources is not None and spec.resources.limits:
         _request_for_the_whole(spec, spec.resources)
     if spec.enable_service_links is None:
@@ -179,24 +166,16 @@ def default_pod_spec(spec: PodSpec) -> None:
         spec.termination_grace_period_seconds = 1
     if spec.security_context is None:
         spec.security_context = PodSecurityContext()
-    _mirror_service_account(spec)
+    # `serviceAccount` is the deprecated name of `serviceAccountName`, which wins.
+    spec.service_account_name = spec.service_account_name or spec.service_account
+    spec.service_account = spec.service_account_name
+    default_amounts(spec.overhead)
+    if spec.resources is not None:
+        default_amounts(spec.resources.limits, spec.resources.requests)
     for container in (*spec.init_containers, *spec.containers, *spec.ephemeral_containers):
         default_container(container)
     for volume in spec.volumes:
         default_volume(volume)
-
-
-def _mirror_service_account(spec: PodSpec) -> None:
-    """`serviceAccount` is the deprecated name of `serviceAccountName`, which wins."""
-    spec.service_account_name = spec.service_account_name or spec.service_account
-    spec.service_account = spec.service_account_name
-
-
-def _request_what_is_limited(container: Container) -> None:
-    resources = container.resources
-    missing = {name: limit for name, limit in resources.limits.items() if name not in resources.requests}
-    if missing:
-        resources.requests = {**resources.requests, **missing}
 
 
 def _request_for_the_whole(spec: PodSpec, whole: ResourceRequirements) -> None:
@@ -209,8 +188,3 @@ def _request_for_the_whole(spec: PodSpec, whole: ResourceRequirements) -> None:
     }
     missing |= {name: amount for name, amount in together.items() if name in SHARED}
     whole.requests = missing | whole.requests
-
-
-def _publish_on_host(container: Container) -> None:
-    for port in container.ports:
-        port.host_port = port.host_port or port.container_port

@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Set
 
 from podling.model.rules.resources import is_sidecar
-from podling.model.types.container import Container
 from podling.model.types.node import Node, Taint
 from podling.model.types.pod import NodeSelectorRequirement, NodeSelectorTerm, Pod, PodSpec, Toleration
 
@@ -19,6 +18,12 @@ NOT_READY = "node.kubernetes.io/not-ready"
 UNREACHABLE = "node.kubernetes.io/unreachable"
 UNSCHEDULABLE = "node.kubernetes.io/unschedulable"
 NO_EXECUTE, NO_SCHEDULE = "NoExecute", "NoSchedule"
+
+RESTART_ALL = "RestartAllContainersOnContainerExits"
+RESIZE_POD = "InPlacePodLevelResourcesVerticalScaling"
+RESIZE_INIT = "InPlacePodVerticalScalingInitContainers"
+HostPort = tuple[str, str, int]
+"""(protocol, address, port); an empty address is every address."""
 
 
 def tolerates(toleration: Toleration, taint: Taint) -> bool:
@@ -29,10 +34,6 @@ def tolerates(toleration: Toleration, taint: Taint) -> bool:
     if toleration.operator == "Exists":
         return True
     return bool(toleration.key) and toleration.value == taint.value
-
-
-HostPort = tuple[str, str, int]
-"""(protocol, address, port); an empty address is every address."""
 
 
 def ports_collide(pod: Pod, others: Iterable[Pod]) -> bool:
@@ -88,26 +89,18 @@ def _holds(requirement: NodeSelectorRequirement, labels: dict[str, str]) -> bool
         case "DoesNotExist":
             return value is None
         case "Gt" | "Lt":
-            return _compares(requirement, value)
+            try:
+                left, right = int(value or ""), int(requirement.values[0])
+            except (ValueError, IndexError):
+                return False
+            return left > right if requirement.operator == "Gt" else left < right
     return False
-
-
-def _compares(requirement: NodeSelectorRequirement, value: str | None) -> bool:
-    try:
-        left, right = int(value or ""), int(requirement.values[0])
-    except (ValueError, IndexError):
-        return False
-    return left > right if requirement.operator == "Gt" else left < right
-
-
-RESTART_ALL = "RestartAllContainersOnContainerExits"
-RESIZE_POD = "InPlacePodLevelResourcesVerticalScaling"
-RESIZE_INIT = "InPlacePodVerticalScalingInitContainers"
 
 
 def needed_to_run(spec: PodSpec) -> frozenset[str]:
     """Names of the features that a node must declare to run a pod of this spec."""
-    return frozenset({RESTART_ALL} if any(map(_restarts_all, _containers(spec))) else ())
+    rules = (rule for one in (*spec.containers, *spec.init_containers) for rule in one.restart_policy_rules)
+    return frozenset({RESTART_ALL} if any(rule.action == "RestartAllContainers" for rule in rules) else ())
 
 
 def needed_to_change(new: PodSpec, old: PodSpec) -> frozenset[str]:
@@ -115,18 +108,7 @@ def needed_to_change(new: PodSpec, old: PodSpec) -> frozenset[str]:
     needed = set()
     if new.resources != old.resources:
         needed.add(RESIZE_POD)
-    if any(map(_is_resized, new.init_containers, old.init_containers)):
-        needed.add(RESIZE_INIT)
+    for after, before in zip(new.init_containers, old.init_containers, strict=False):
+        if after.resources != before.resources and not is_sidecar(before):
+            needed.add(RESIZE_INIT)
     return frozenset(needed)
-
-
-def _containers(spec: PodSpec) -> list[Container]:
-    return [*spec.containers, *spec.init_containers]
-
-
-def _restarts_all(container: Container) -> bool:
-    return any(rule.action == "RestartAllContainers" for rule in container.restart_policy_rules)
-
-
-def _is_resized(new: Container, old: Container) -> bool:
-    return new.resources != old.resources and not is_sidecar(old)

@@ -5,7 +5,7 @@ Admission refuses what exceeds a quota, and the quota controller counts what exi
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 
 from podling.model.quantity import Quantity
 from podling.model.rules.resources import BEST_EFFORT, pod_limits, pod_requests, qos_class
@@ -51,17 +51,14 @@ def counted(resource: Resource) -> str:
     return f"count/{resource.qualified}"
 
 
-def usable(resource: Resource, hard: Iterable[str]) -> bool:
+def usable(resource: Resource, hard: Collection[str]) -> bool:
     """Whether an object of `resource` can use anything that a quota with these `hard` limits limits."""
     if resource.qualified == "pods":
-        return any(name == "count/pods" or not _is_of_objects(name) for name in hard)
+        # Everything but what counts objects is what pods use.
+        of_objects = [name for name in hard if name.startswith("count/") or name.split(".")[0] in OBJECTS]
+        return "count/pods" in of_objects or len(of_objects) < len(hard)
     names = {counted(resource), resource.qualified}
     return any(name in names or name.split(".")[0] == resource.qualified for name in hard)
-
-
-def _is_of_objects(name: str) -> bool:
-    """Whether a resource counts objects rather than what pods use."""
-    return name.startswith("count/") or name.split(".")[0] in OBJECTS
 
 
 def total(usages: Iterable[Usage], names: Iterable[str]) -> Usage:
@@ -134,21 +131,16 @@ def _matches(requirement: ScopedResourceSelectorRequirement, pod: Pod) -> bool:
         case "NotBestEffort":
             return qos_class(pod) != BEST_EFFORT
         case "PriorityClass":
-            return _class_matches(requirement, pod.spec.priority_class_name)
+            name = pod.spec.priority_class_name
+            match requirement.operator:
+                case "In":
+                    return name in requirement.values
+                case "NotIn":
+                    return name not in requirement.values
+            return bool(name) == (requirement.operator == "Exists")
         case "CrossNamespacePodAffinity":
             return _looks_abroad(pod)
     return False
-
-
-def _class_matches(requirement: ScopedResourceSelectorRequirement, name: str) -> bool:
-    match requirement.operator:
-        case "In":
-            return name in requirement.values
-        case "NotIn":
-            return name not in requirement.values
-        case "Exists":
-            return bool(name)
-    return not name
 
 
 def _looks_abroad(pod: Pod) -> bool:

@@ -16,8 +16,14 @@ from collections.abc import Callable, Mapping
 import msgspec
 
 from podling.model.quantity import Quantity
-from podling.model.types.container import Container, ResourceRequirements
+from podling.model.types.container import Container
 from podling.model.types.pod import Pod, PodSpec
+
+Amounts = Mapping[str, Quantity]
+"""Resource name → amount. A resource absent from requests is not requested; absent from limits is unlimited.
+"""
+BEST_EFFORT, BURSTABLE, GUARANTEED = "BestEffort", "Burstable", "Guaranteed"
+_QOS_RESOURCES = ("cpu", "memory")
 
 
 def volume_containers(spec: PodSpec) -> list[Container]:
@@ -38,14 +44,6 @@ def with_volume_containers(pod: Pod) -> Pod:
     heads = [container for container in first if container.name not in known]
     spec = msgspec.structs.replace(pod.spec, init_containers=[*heads, *pod.spec.init_containers])
     return msgspec.structs.replace(pod, spec=spec)
-
-
-Amounts = Mapping[str, Quantity]
-"""Resource name → amount. A resource absent from requests is not requested; absent from limits is unlimited.
-"""
-
-BEST_EFFORT, BURSTABLE, GUARANTEED = "BestEffort", "Burstable", "Guaranteed"
-_QOS_RESOURCES = ("cpu", "memory")
 
 
 def is_sidecar(container: Container) -> bool:
@@ -79,7 +77,21 @@ def container_limits(spec: PodSpec) -> dict[str, Quantity]:
 
 
 def qos_class(pod: Pod) -> str:
-    requests, limits, complete = _qos_amounts(pod.spec)
+    """By the requests and limits of cpu and memory. Guaranteed: every container, or the pod, limits both and
+    requests as much."""
+    spec = pod.spec
+    containers = (*volume_containers(spec), *spec.init_containers, *spec.containers)
+    # By name: a node has the volume containers among its init containers.
+    askers = list({container.name: container.resources for container in containers}.values())
+    if spec.resources is not None and (_pod_level(spec, "requests") or _pod_level(spec, "limits")):
+        askers = [spec.resources]
+    requests: dict[str, Quantity] = {}
+    limits: dict[str, Quantity] = {}
+    complete = True
+    for resources in askers:
+        limited = _counted(resources.limits)
+        requests, limits = _sum(requests, _counted(resources.requests)), _sum(limits, limited)
+        complete = complete and len(limited) == len(_QOS_RESOURCES)
     if not requests and not limits:
         return BEST_EFFORT
     return GUARANTEED if complete and requests == limits else BURSTABLE
@@ -127,24 +139,5 @@ def _max(one: Amounts, other: Amounts) -> dict[str, Quantity]:
     return larger
 
 
-def _qos_amounts(spec: PodSpec) -> tuple[Amounts, Amounts, bool]:
-    """Requests and limits of cpu and memory, and whether every container (or the pod) limits both."""
-    containers = (*volume_containers(spec), *spec.init_containers, *spec.containers)
-    # By name: a node has the volume containers among its init containers.
-    askers = list({container.name: container.resources for container in containers}.values())
-    if spec.resources is not None and (_pod_level(spec, "requests") or _pod_level(spec, "limits")):
-        askers = [spec.resources]
-    requests: dict[str, Quantity] = {}
-    limits: dict[str, Quantity] = {}
-    for resources in askers:
-        requests = _sum(requests, _counted(resources.requests))
-        limits = _sum(limits, _counted(resources.limits))
-    return requests, limits, all(_limits_both(resources) for resources in askers)
-
-
 def _counted(amounts: Amounts) -> Amounts:
     return {name: amounts[name] for name in _QOS_RESOURCES if amounts.get(name)}
-
-
-def _limits_both(resources: ResourceRequirements) -> bool:
-    return len(_counted(resources.limits)) == len(_QOS_RESOURCES)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from podling.model.codec.fields import SET, Int32, Int64, IntOrString, Part, always, by, keyed
+from podling.model.codec.fields import SET, Int32, Int64, IntOrString, Part, always, by, keyed, null
 from podling.model.quantity import Quantity
 from podling.model.types.references import (
     ConfigMapKeySelector,
@@ -130,7 +130,7 @@ class TCPSocketAction(Part):
 
 class GRPCAction(Part):
     port: Int32 = always(int)
-    service: str | None = None
+    service: str | None = null()
 
 
 class SleepAction(Part):

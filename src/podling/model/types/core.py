@@ -140,8 +140,8 @@ class BoundObjectReference(Part):
 
 class TokenRequestSpec(Part):
     audiences: list[str] = always(list)
-    expiration_seconds: Int64 | None = None
-    bound_object_ref: BoundObjectReference | None = None
+    expiration_seconds: Int64 | None = null()
+    bound_object_ref: BoundObjectReference | None = null()
 
 
 class TokenRequestStatus(Part):

@@ -11,6 +11,8 @@ import msgspec
 
 from podling.model.codec.fields import MERGED_SET, Int32, Int64, Object, Part, Time, always, by, null
 
+NO_FIELDS = msgspec.Raw()
+
 
 class OwnerReference(Part):
     ATOMIC: ClassVar[bool] = True
@@ -21,9 +23,6 @@ class OwnerReference(Part):
     uid: str = always(str)
     controller: bool | None = None
     block_owner_deletion: bool | None = None
-
-
-NO_FIELDS = msgspec.Raw()
 
 
 class ManagedFieldsEntry(Part):

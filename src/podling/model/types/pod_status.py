@@ -36,7 +36,7 @@ class ContainerState(Part):
 
 
 class ImageVolumeStatus(Part):
-    image_ref: str = always(str)
+    image_ref: str = ""
 
 
 class VolumeStatus(Part):
@@ -127,7 +127,7 @@ class ContainerExtendedResourceRequest(Part):
 class NodeAllocatableResourceClaimStatus(Part):
     resource_claim_name: str = always(str)
     containers: Annotated[list[str], SET] = []
-    resources: ResourceList = {}
+    resources: ResourceList | None = null()
 
 
 class PodStatus(Part):

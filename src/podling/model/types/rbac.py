@@ -8,6 +8,8 @@ from podling.model.codec.fields import Part, always
 from podling.model.types.meta import KubeObject, LabelSelector
 
 GROUP = "rbac.authorization.k8s.io"
+MASTERS = "system:masters"
+"""The group that may do anything, whatever roles say."""
 
 
 class PolicyRule(Part):

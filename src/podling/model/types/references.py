@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from podling.model.codec.fields import Part, always
+from podling.model.codec.fields import Part, always, null
 from podling.model.quantity import Quantity
 
 
@@ -17,13 +17,13 @@ class LocalObjectReference(Part):
 class TypedLocalObjectReference(Part):
     ATOMIC: ClassVar[bool] = True
 
-    api_group: str | None = None
+    api_group: str | None = null()
     kind: str = always(str)
     name: str = always(str)
 
 
 class TypedObjectReference(Part):
-    api_group: str | None = None
+    api_group: str | None = null()
     kind: str = always(str)
     name: str = always(str)
     namespace: str | None = None

@@ -5,7 +5,7 @@ podling mounts none of them; they are here so that objects that name them surviv
 
 from __future__ import annotations
 
-from podling.model.codec.fields import Int32, Part, always
+from podling.model.codec.fields import Int32, Part, always, null
 from podling.model.types.references import LocalObjectReference
 
 
@@ -148,7 +148,7 @@ class PortworxVolumeSource(Part):
 class ScaleIOVolumeSource(Part):
     gateway: str = always(str)
     system: str = always(str)
-    secret_ref: LocalObjectReference | None = None
+    secret_ref: LocalObjectReference | None = null()
     ssl_enabled: bool = False
     protection_domain: str = ""
     storage_pool: str = ""
