@@ -19,6 +19,10 @@ from podling.cri.grpc import cri_pb2 as pb
 NOT_FOUND = "NOT_FOUND"
 UNAVAILABLE = "UNAVAILABLE"
 CANCELLED = "CANCELLED"
+PullProgress = frozenset[tuple[str, int]]
+"""(name, bytes present) of each blob that is being fetched."""
+FIRST_WITH_IMAGES = (2, 1)
+"""The first containerd version whose CRI mounts images."""
 
 
 class RuntimeFault(Exception):
@@ -31,6 +35,8 @@ class RuntimeFault(Exception):
 
 
 class EventKind(Enum):
+    """What may have happened; `RuntimeEvent` has what each carries."""
+
     STARTED = "started"
     EXITED = "exited"
     OOM = "oom"
@@ -73,10 +79,6 @@ class ImageMount(msgspec.Struct, frozen=True):
     type: str
     source: str
     options: tuple[str, ...]
-
-
-PullProgress = frozenset[tuple[str, int]]
-"""(name, bytes present) of each blob that is being fetched."""
 
 
 class Runtime(Protocol):
@@ -151,10 +153,6 @@ class Runtime(Protocol):
         ...
 
     async def close(self) -> None: ...
-
-
-FIRST_WITH_IMAGES = (2, 1)
-"""The first containerd version whose CRI mounts images."""
 
 
 def told_features(version: pb.VersionResponse, status: pb.StatusResponse) -> RuntimeFeatures:

@@ -11,6 +11,7 @@ import msgspec
 from podling.model.gates import DEFAULT_GATES, Gates
 from podling.model.quantity import Quantity
 
+CGROUP_MOUNT = Path("/sys/fs/cgroup")
 EVICTION_HARD = {
     "memory.available": "100Mi",
     "nodefs.available": "10%",
@@ -36,7 +37,7 @@ class KubeletConfig(msgspec.Struct, frozen=True):
     kubelet_port: int = 10250
     cgroup_root: str = "/kubepods"
     """The cgroup below which all pods of this kubelet are."""
-    cgroup_mount: Path = Path("/sys/fs/cgroup")
+    cgroup_mount: Path = CGROUP_MOUNT
     api_server: tuple[str, int] | None = None
     """Where pods reach the API server, if nothing answers at the cluster IP of its service."""
     cluster_dns: tuple[str, ...] = ()

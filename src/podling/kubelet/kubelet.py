@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Sequence
 from typing import NoReturn
 
 from podling.client.client import Client
@@ -17,11 +17,10 @@ from podling.client.events import EventRecorder
 from podling.client.informer import Informer
 from podling.cri.interface import EventKind, Runtime, RuntimeFault
 from podling.kubelet.config import KubeletConfig
-from podling.kubelet.cri_config.dns import parse_resolv_conf
+from podling.kubelet.cri_config.sandbox import parse_resolv_conf
 from podling.kubelet.eviction.manager import EvictionManager, NodePods
 from podling.kubelet.eviction.thresholds import NodeReadings
-from podling.kubelet.host.cgroup_limits import limits_of_node
-from podling.kubelet.host.cgroups import Cgroups
+from podling.kubelet.host.cgroups import Cgroups, limits_of_node
 from podling.kubelet.host.machine import Machine, this_machine
 from podling.kubelet.host.usage import CgroupReader
 from podling.kubelet.images.garbage import ImageCollector, Marks
@@ -29,26 +28,23 @@ from podling.kubelet.images.images import Images, PulledImages
 from podling.kubelet.images.pulls import Pulls
 from podling.kubelet.logs.rotation import LogRotator
 from podling.kubelet.metrics.counters import ContainerCounts, OperationCounts, PodCounts, counted
-from podling.kubelet.node.allocations import Allocations
-from podling.kubelet.node.features import KnownFeatures
-from podling.kubelet.node.pressure import NodePressure
 from podling.kubelet.node.reporter import LeaseKeeper, NodeReporter
-from podling.kubelet.node.services import NodeServices
+from podling.kubelet.node.shared import Allocations, KnownFeatures, NodePressure, NodeServices
 from podling.kubelet.node.status import allocatable, capacity, reserved
 from podling.kubelet.pod.host import Pages
-from podling.kubelet.pod.node_facts import NodeFacts, Resolver
+from podling.kubelet.pod.sandbox import NodeFacts, Resolver
 from podling.kubelet.server.pages import NodePages
 from podling.kubelet.static_pods.files import ManifestDirectory
-from podling.kubelet.static_pods.static_pods import StaticPods, is_mirror, is_of_static_pod
+from podling.kubelet.static_pods.static_pods import StaticPods
 from podling.kubelet.stats.collector import StatsCollector
-from podling.kubelet.volumes.images import release_leftovers
 from podling.kubelet.volumes.objects import WatchedObjects
-from podling.kubelet.worker.context import NodeContext
-from podling.kubelet.worker.objects import ObjectSource
-from podling.kubelet.worker.observe import RuntimePod, observe_until_answered
+from podling.kubelet.volumes.pod_volumes import release_leftovers
+from podling.kubelet.worker.context import NodeContext, ObjectSource
+from podling.kubelet.worker.observe import observe_until_answered
 from podling.kubelet.worker.orphans import remove_leftovers
 from podling.kubelet.worker.worker import PodWorker
 from podling.kubelet.worker.workers import PodWorkers, stop_everything, unmount_volumes
+from podling.model.rules.status import is_mirror
 from podling.model.time import Clock
 from podling.model.types.pod import Pod
 
@@ -92,10 +88,23 @@ class Kubelet:
         pages = NodePages(self, config, self._machine, self._stats, self.counts, self._pod_counts, operations)
         self.pages: Pages = pages.by_path
         self.workers: PodWorkers | None = None
-        self._static = StaticPods(client, self._reporter, _manifests(config, clock))
+        path = config.pod_manifest_path
+        manifests = ManifestDirectory(path, config.node_name, clock) if path else None
+        self._static = StaticPods(client, self._reporter, manifests)
 
     async def run(self) -> None:
-        self._set_up_cgroups()
+        """Register the node, give every pod its worker, and go on until cancelled."""
+        config = self._config
+        try:
+            whole = capacity(config, self._machine)
+            self._cgroups.set_up(limits_of_node(whole, reserved(config)))
+        except OSError as error:
+            log.warning("the cgroups of all pods are not limited: %s", error)
+
+        async def keep_lease() -> NoReturn:
+            await self._reporter.wait_registered()
+            await LeaseKeeper(self._client, self._clock, config).run(self._reporter.node)
+
         async with asyncio.TaskGroup() as tasks:
             node = self._node_context(tasks)
             workers = self.workers = PodWorkers(node, tasks)
@@ -105,12 +114,22 @@ class Kubelet:
             tasks.create_task(self._informer.run())
             tasks.create_task(self._reporter.run())
             pods = NodePods(workers, self._reporter, node.allocations)
-            images = self._image_collector(node, pods)
+            images = ImageCollector(
+                node.runtime,
+                node.clock,
+                node.events,
+                node.pod_counts,
+                lambda: self._reporter.node,
+                node.images.forget,
+                pods.running,
+                (config.sandbox_image,),
+                Marks(config.image_gc_high, config.image_gc_low),
+            )
             tasks.create_task(images.run())
             tasks.create_task(self._evict(node, pods, images))
-            logs = LogRotator(self._config, self._runtime, self._clock, workers.written_logs)
+            logs = LogRotator(config, self._runtime, self._clock, workers.written_logs)
             tasks.create_task(logs.run())
-            tasks.create_task(self._keep_lease())
+            tasks.create_task(keep_lease())
             tasks.create_task(self._follow_runtime(workers, tasks))
 
     async def wait_ready(self) -> None:
@@ -121,7 +140,7 @@ class Kubelet:
     async def stop_all(self) -> None:
         """Once `run()` has ended: stop everything the node runs and give back its mounts and cgroups. API
         objects stay. Raises RuntimeFault when the runtime does not answer."""
-        await stop_everything(self._runtime)
+        await stop_everything(self._runtime, self.workers)
         await asyncio.to_thread(unmount_volumes, self._config)
         self._cgroups.remove_root()
 
@@ -140,12 +159,12 @@ class Kubelet:
 
     def running_container(self, pod: Pod, name: str) -> str | None:
         worker = self._worker(pod)
-        container = worker.observed.newest(name) if worker else None
+        container = worker.observed.newest.get(name) if worker else None
         return container.id if container is not None and container.running else None
 
     def newest_container(self, pod: Pod, name: str) -> str | None:
         worker = self._worker(pod)
-        container = worker.observed.newest(name) if worker else None
+        container = worker.observed.newest.get(name) if worker else None
         return container.id if container is not None else None
 
     def ready_sandbox(self, pod: Pod) -> str | None:
@@ -178,7 +197,7 @@ class Kubelet:
         return [pod for pod in self._informer.items() if not is_mirror(pod)]
 
     def _pod_changed(self, old: Pod | None, new: Pod | None) -> None:
-        if is_of_static_pod(old, new):
+        if any(pod is not None and is_mirror(pod) for pod in (old, new)):
             self._static.mirror_changed(old, new)
         elif self.workers is not None:
             self.workers.pod_changed(old, new)
@@ -190,13 +209,15 @@ class Kubelet:
         worker = self._worker(pod)
         return worker.pod_with_status if worker else pod
 
-    async def _keep_lease(self) -> NoReturn:
-        await self._reporter.wait_registered()
-        await LeaseKeeper(self._client, self._clock, self._config).run(self._reporter.node)
-
     async def _follow_runtime(self, workers: PodWorkers, tasks: asyncio.TaskGroup) -> None:
         """Events wait in their stream while the runtime is being asked, so none is overtaken by the
         answer."""
+
+        async def settle() -> None:
+            for seconds in SETTLING:
+                await asyncio.sleep(seconds)
+                await workers.look_again()
+
         settling: asyncio.Task[None] | None = None
         async for event in self._runtime.events():
             if event.kind is not EventKind.RELIST:
@@ -204,17 +225,23 @@ class Kubelet:
                 continue
             if settling is not None:
                 settling.cancel()
-            await (self._runtime_is_back(workers) if self._ready.is_set() else self._begin(workers))
-            settling = tasks.create_task(self._settle(workers))
-
-    async def _settle(self, workers: PodWorkers) -> None:
-        for seconds in SETTLING:
-            await asyncio.sleep(seconds)
-            await workers.look_again()
+            if self._ready.is_set():
+                # The runtime is back, and may be another.
+                self._features.forget()
+                await workers.look_again()
+                self._reporter.refresh()
+            else:
+                await self._begin(workers)
+            settling = tasks.create_task(settle())
 
     async def _begin(self, workers: PodWorkers) -> None:
+        """Give a worker to every pod that was found at the runtime, in the files, or at the API server."""
         found = await observe_until_answered(self._runtime)
-        static = await self._begin_static(workers, found)
+        # Static pods start without waiting for the API server.
+        static = await self._static.first()
+        for pod in static:
+            workers.employ(pod, found.get(pod.metadata.uid))
+        self._static.begin(workers, static)
         await self._informer.wait_synced()
         known = {pod.metadata.uid for pod in (*self._objects(), *static)} | found.keys()
         await asyncio.to_thread(remove_leftovers, self._config, self._cgroups, known)
@@ -222,54 +249,11 @@ class Kubelet:
         workers.begin(self._objects(), others)
         self._static.mirrors_known()
         self._ready.set()
-        await self._let_images_go(known)
-
-    async def _begin_static(self, workers: PodWorkers, found: Mapping[str, RuntimePod]) -> Sequence[Pod]:
-        """Start static pods, without waiting for the API server."""
-        pods = await self._static.first()
-        for pod in pods:
-            workers.employ(pod, found.get(pod.metadata.uid))
-        self._static.begin(workers, pods)
-        return pods
-
-    async def _let_images_go(self, known: Collection[str]) -> None:
         try:
             if not (await self._features.get()).mounts_images:
                 await release_leftovers(self._runtime, known)
         except RuntimeFault as fault:
             log.warning("images that volumes have left are still held: %s", fault)
-
-    def _set_up_cgroups(self) -> None:
-        try:
-            whole = capacity(self._config, self._machine)
-            self._cgroups.set_up(limits_of_node(whole, reserved(self._config)))
-        except OSError as error:
-            log.warning("the cgroups of all pods are not limited: %s", error)
-
-    async def _runtime_is_back(self, workers: PodWorkers) -> None:
-        self._features.forget()
-        await workers.look_again()
-        self._reporter.refresh()
-
-    def _images(self, tasks: asyncio.TaskGroup) -> Images:
-        config = self._config
-        verified = config.gates.enabled("KubeletEnsureSecretPulledImages")
-        pulled = PulledImages(config.root_dir / "image_manager" / "pulled.json") if verified else None
-        pulls = Pulls(self._runtime, self._clock, tasks, config.parallel_pulls, config.pull_deadline)
-        return Images(self._runtime, self._events, self._clock, pulls, pulled)
-
-    def _image_collector(self, node: NodeContext, pods: NodePods) -> ImageCollector:
-        return ImageCollector(
-            node.runtime,
-            node.clock,
-            node.events,
-            node.pod_counts,
-            lambda: self._reporter.node,
-            node.images.forget,
-            pods.running,
-            (node.config.sandbox_image,),
-            Marks(node.config.image_gc_high, node.config.image_gc_low),
-        )
 
     async def _evict(self, node: NodeContext, pods: NodePods, images: ImageCollector) -> NoReturn:
         """Run the eviction manager, once all pods have workers."""
@@ -279,19 +263,23 @@ class Kubelet:
         await EvictionManager(node, readings, self._stats, images, pods).run()
 
     def _node_context(self, tasks: asyncio.TaskGroup) -> NodeContext:
+        config = self._config
+        verified = config.gates.enabled("KubeletEnsureSecretPulledImages")
+        pulled = PulledImages(config.root_dir / "image_manager" / "pulled.json") if verified else None
+        pulls = Pulls(self._runtime, self._clock, tasks, config.parallel_pulls, config.pull_deadline)
         return NodeContext(
-            config=self._config,
-            facts=node_facts(self._config, self._machine, self._cgroups),
+            config=config,
+            facts=node_facts(config, self._machine, self._cgroups),
             client=self._client,
             runtime=self._runtime,
             features=self._features,
-            images=self._images(tasks),
+            images=Images(self._runtime, self._events, self._clock, pulls, pulled),
             objects=ObjectSource(self._client),
             services=self._services,
             watched=WatchedObjects(self._client, tasks),
             events=self._events,
             cgroups=self._cgroups,
-            allocations=Allocations(allocatable(self._config, self._machine)),
+            allocations=Allocations(allocatable(config, self._machine)),
             own_object=self._reporter,
             counts=self.counts,
             pod_counts=self._pod_counts,
@@ -300,12 +288,8 @@ class Kubelet:
         )
 
 
-def _manifests(config: KubeletConfig, clock: Clock) -> ManifestDirectory | None:
-    path = config.pod_manifest_path
-    return ManifestDirectory(path, config.node_name, clock) if path else None
-
-
 def node_facts(config: KubeletConfig, machine: Machine, cgroups: Cgroups) -> NodeFacts:
+    """What pods' configurations need to know of their node."""
     try:
         resolver = parse_resolv_conf(config.resolv_conf.read_text())
     except OSError as error:
@@ -323,4 +307,5 @@ def node_facts(config: KubeletConfig, machine: Machine, cgroups: Cgroups) -> Nod
         page_sizes=tuple(size for size, total in machine.huge_pages.items() if total),
         swap_is_limited=cgroups.limits_swap,
         cgroup2_settings=cgroups.container_settings(one_by_one=config.single_process_oom_kill),
+        app_armor=machine.app_armor,
     )

@@ -14,10 +14,9 @@ from typing import NamedTuple, Protocol
 import msgspec
 
 from podling.scheduler.cluster import Cluster
-from podling.scheduler.filter import refuse
+from podling.scheduler.filter import Refusal, refuse
 from podling.scheduler.info import NodeInfo, PodInfo
 from podling.scheduler.pod_affinity import affinity_state
-from podling.scheduler.refusal import Refusal
 from podling.scheduler.score import Rating, best, rate
 from podling.scheduler.topology_spread import spread_state
 
@@ -39,7 +38,11 @@ class Evaluations:
 
     def of(self, pod: PodInfo, nodes: Mapping[str, NodeInfo]) -> Iterator[tuple[NodeInfo, Evaluation]]:
         """The evaluations of `pod` by all `nodes`, in order."""
-        known = self._remembered(pod.shape())
+        shape = pod.shape()
+        known = self._shapes.setdefault(shape, {})
+        self._shapes.move_to_end(shape)
+        if len(self._shapes) > SHAPES:
+            self._shapes.popitem(last=False)
         if len(known) > len(nodes):
             for gone in known.keys() - nodes.keys():
                 del known[gone]
@@ -48,16 +51,6 @@ class Evaluations:
             if evaluation is None or evaluation.generation != node.generation:
                 evaluation = known[name] = evaluate(pod, node)
             yield node, evaluation
-
-    def _remembered(self, shape: Hashable) -> dict[str, Evaluation]:
-        known = self._shapes.get(shape)
-        if known is None:
-            known = self._shapes[shape] = {}
-            if len(self._shapes) > SHAPES:
-                self._shapes.popitem(last=False)
-        else:
-            self._shapes.move_to_end(shape)
-        return known
 
 
 def evaluate(pod: PodInfo, node: NodeInfo) -> Evaluation:

@@ -7,25 +7,37 @@ whole cluster come after them: `topology_spread.py` and `pod_affinity.py`.
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import NamedTuple
 
 from podling.model.rules.placement import NO_SCHEDULE, UNSCHEDULABLE, collide, selects
 from podling.model.types.node import Taint
 from podling.scheduler.info import PODS, NodeInfo, PodInfo
 from podling.scheduler.node_match import named_nodes, tolerated, untolerated
-from podling.scheduler.refusal import (
-    DECLARED_FEATURES,
-    NODE_AFFINITY,
-    NODE_NAME,
-    NODE_PORTS,
-    NODE_RESOURCES,
-    NODE_UNSCHEDULABLE,
-    TAINT_TOLERATION,
-    Refusal,
-)
 
-Filter = Callable[[PodInfo, NodeInfo], Refusal | None]
+NODE_UNSCHEDULABLE = "NodeUnschedulable"
+NODE_NAME = "NodeName"
+TAINT_TOLERATION = "TaintToleration"
+NODE_AFFINITY = "NodeAffinity"
+NODE_PORTS = "NodePorts"
+NODE_RESOURCES = "NodeResourcesFit"
+TOPOLOGY_SPREAD = "PodTopologySpread"
+POD_AFFINITY = "InterPodAffinity"
+DECLARED_FEATURES = "NodeDeclaredFeatures"
+"""kube-scheduler's names of the plugins."""
 
 _CORDON = Taint(key=UNSCHEDULABLE, effect=NO_SCHEDULE)
+
+
+class Refusal(NamedTuple):
+    """Why a node does not take a pod, in Kubernetes' words. `filter` is the plugin's name; `final` says that
+    preemption cannot help."""
+
+    filter: str
+    reasons: tuple[str, ...]
+    final: bool = False
+
+
+Filter = Callable[[PodInfo, NodeInfo], Refusal | None]
 
 
 def refuse(pod: PodInfo, node: NodeInfo) -> Refusal | None:

@@ -21,8 +21,7 @@ from podling.model.selectors import IN, NOT_IN, NOTHING, Requirement, Selector, 
 from podling.model.types.container import Container, ResourceList
 from podling.model.types.meta import LabelSelector
 from podling.model.types.node import Node
-from podling.model.types.pod import Pod, PodAffinityTerm, TopologySpreadConstraint, WeightedPodAffinityTerm
-from podling.model.types.pod_status import ContainerStatus
+from podling.model.types.pod import Pod, PodAffinityTerm, WeightedPodAffinityTerm
 from podling.scheduler.node_match import node_affinity
 
 Labels = Mapping[str, str]
@@ -33,6 +32,21 @@ HARD_AFFINITY_WEIGHT = 1
 """The score that a running pod's required affinity gives to a node for a pod that it selects
 (hardPodAffinityWeight).
 """
+
+Key = tuple[str, str]
+"""(namespace, name)"""
+
+NANO = 10**9
+ZERO = Quantity("0")
+DEFAULT_CPU = NANO // 10
+DEFAULT_MEMORY = 200 * 1024 * 1024 * NANO
+"""What a container without requests counts for when nodes are scored, never when they are filtered."""
+
+PODS = "pods"
+"""The resource that a node has its number of pods as."""
+
+_shapes = msgspec.json.Encoder()
+_generations = itertools.count(1)
 
 
 class PodSet(msgspec.Struct, frozen=True):
@@ -119,20 +133,22 @@ def pod_terms(pod: Pod) -> PodTerms:
 
 
 def spreads(pod: Pod) -> tuple[Spread, ...]:
-    return tuple(_spread(pod, constraint) for constraint in pod.spec.topology_spread_constraints)
-
-
-def _spread(pod: Pod, constraint: TopologySpreadConstraint) -> Spread:
-    selector = _with_keys(_selector(constraint.label_selector), pod, constraint.match_label_keys)
-    return Spread(
-        constraint.topology_key,
-        constraint.max_skew,
-        constraint.when_unsatisfiable != "ScheduleAnyway",
-        PodSet(frozenset((pod.metadata.namespace,)), selector, staying=True),
-        constraint.min_domains or 1,
-        constraint.node_affinity_policy != "Ignore",
-        constraint.node_taints_policy == "Honor",
-    )
+    namespace = frozenset((pod.metadata.namespace,))
+    found = []
+    for constraint in pod.spec.topology_spread_constraints:
+        selector = _with_keys(_selector(constraint.label_selector), pod, constraint.match_label_keys)
+        found.append(
+            Spread(
+                constraint.topology_key,
+                constraint.max_skew,
+                constraint.when_unsatisfiable != "ScheduleAnyway",
+                PodSet(namespace, selector, staying=True),
+                constraint.min_domains or 1,
+                constraint.node_affinity_policy != "Ignore",
+                constraint.node_taints_policy == "Honor",
+            )
+        )
+    return tuple(found)
 
 
 def _terms(pod: Pod, terms: Iterable[PodAffinityTerm]) -> tuple[PodTerm, ...]:
@@ -169,18 +185,6 @@ def _selector(selector: LabelSelector | None) -> Selector:
     except ValueError:
         # Validation refuses it; should one have been stored all the same, the scheduler must live on.
         return NOTHING
-
-
-Key = tuple[str, str]
-"""(namespace, name)"""
-
-NANO = 10**9
-ZERO = Quantity("0")
-DEFAULT_CPU = NANO // 10
-DEFAULT_MEMORY = 200 * 1024 * 1024 * NANO
-"""What a container without requests counts for when nodes are scored, never when they are filtered."""
-
-_shapes = msgspec.json.Encoder()
 
 
 class PodInfo(msgspec.Struct, eq=False):
@@ -225,6 +229,7 @@ class PodInfo(msgspec.Struct, eq=False):
 
 def pod_info(pod: Pod) -> PodInfo:
     requests = {name: amount.nanos for name, amount in pod_requests(_held(pod)).items() if amount.nanos}
+    names = (one.image for one in (*pod.spec.init_containers, *pod.spec.containers))
     return PodInfo(
         pod,
         requests,
@@ -233,14 +238,10 @@ def pod_info(pod: Pod) -> PodInfo:
         frozenset(host_ports(pod)),
         pod_terms(pod),
         spreads(pod),
-        tuple(_tagged(one.image) for one in (*pod.spec.init_containers, *pod.spec.containers)),
+        # With a tag, as node status lists images.
+        tuple(name if ":" in name.rpartition("/")[2] else f"{name}:latest" for name in names),
         needed_to_run(pod.spec),
     )
-
-
-def _tagged(image: str) -> str:
-    """The image with tag, as node status lists images."""
-    return image if ":" in image.rpartition("/")[2] else f"{image}:latest"
 
 
 class Given(msgspec.Struct, frozen=True):
@@ -253,18 +254,15 @@ class Given(msgspec.Struct, frozen=True):
 
 def given(pod: Pod) -> Given:
     statuses = (*pod.status.init_container_statuses, *pod.status.container_statuses)
-    containers = {status.name: _given(status) for status in statuses}
-    return Given({name: amounts for name, amounts in containers.items() if amounts}, _is_infeasible(pod))
-
-
-def _given(status: ContainerStatus) -> ResourceList:
-    """The larger of a container's allocated and actual resources."""
-    has = status.resources.requests if status.resources is not None else {}
-    return _most(status.allocated_resources, has)
-
-
-def _is_infeasible(pod: Pod) -> bool:
-    return any(c.type == "PodResizePending" and c.reason == "Infeasible" for c in pod.status.conditions)
+    containers = {}
+    for status in statuses:
+        # The larger of what the container was allocated and what it has.
+        has = status.resources.requests if status.resources is not None else {}
+        if amounts := _most(status.allocated_resources, has):
+            containers[status.name] = amounts
+    conditions = pod.status.conditions
+    refused = any(c.type == "PodResizePending" and c.reason == "Infeasible" for c in conditions)
+    return Given(containers, refused)
 
 
 def _held(pod: Pod) -> Pod:
@@ -300,11 +298,6 @@ def _without(pod: Pod, resource: str) -> int:
     if pod.spec.resources is not None and resource in pod.spec.resources.requests:
         return 0
     return sum(1 for container in pod.spec.containers if resource not in container.resources.requests)
-
-
-PODS = "pods"
-
-_generations = itertools.count(1)
 
 
 class NodeInfo:

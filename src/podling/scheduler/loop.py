@@ -5,14 +5,15 @@ is *assumed*), so that the next decision counts it, and its binding is written w
 pod that fits nowhere is parked until a change that may help it; its PodScheduled condition and a
 FailedScheduling event say what it waits for. If pods of lower priority are in its way, they are preempted.
 
-`SchedulerApi` makes the writes: bindings, status patches (strategic merge), evictions. An object that no
-longer exists needs no write.
+`explain` words the event and the condition as kube-scheduler does. `SchedulerApi` makes the writes: bindings,
+status patches (strategic merge), evictions. An object that no longer exists needs no write.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from datetime import datetime
@@ -33,20 +34,49 @@ from podling.model.types.pod import Binding, Pod
 from podling.model.types.pod_status import PodCondition
 from podling.model.types.policy import PodDisruptionBudget
 from podling.model.types.references import ObjectReference
-from podling.process.wake import woken
+from podling.process.waits import woken
 from podling.scheduler.cluster import Cluster
 from podling.scheduler.decision import Evaluations, decide
-from podling.scheduler.explanation import explain, explain_preemption
+from podling.scheduler.filter import Refusal
 from podling.scheduler.info import PodInfo
 from podling.scheduler.metrics import BOUND, FAILED, REFUSED, Attempts, scheduler_metrics
-from podling.scheduler.preemption import PREEMPTED, Candidate, candidates, choose, ineligible
+from podling.scheduler.preemption import NOT_HELPFUL, PREEMPTED, Candidate, candidates, choose, ineligible
 from podling.scheduler.queue import SchedulingQueue, Waiting
-from podling.scheduler.refusal import Refusal
 from podling.scheduler.tracker import Tracker
 
 Patch = dict[str, Any]
 
 UNSCHEDULABLE, SCHEDULER_ERROR = "Unschedulable", "SchedulerError"
+NO_NODES = "no nodes available to schedule pods"
+STRATEGIC_PATCH = "application/strategic-merge-patch+json"
+SCHEDULER_NAME = "default-scheduler"
+BINDERS = 16
+"""Bindings written at a time: enough that they share fsyncs."""
+
+log = logging.getLogger(__name__)
+
+
+def explain(nodes: int, refusals: Iterable[Refusal], preemption: str = "") -> str:
+    """`0/N nodes are available: …`: each reason with its number of nodes, in order of the text."""
+    if not nodes:
+        return NO_NODES
+    told = _counted(nodes, Counter(reason for refusal in refusals for reason in refusal.reasons))
+    return f"{told} preemption: {preemption}" if preemption else told
+
+
+def explain_preemption(nodes: int, refusals: Iterable[Refusal]) -> str:
+    """The part of the message about preemption. `refusals` are of the nodes that were tried; on all other
+    nodes preemption cannot help."""
+    looked_at = list(refusals)
+    reasons = Counter(reason for refusal in looked_at for reason in refusal.reasons)
+    if nodes > len(looked_at):
+        reasons[NOT_HELPFUL] += nodes - len(looked_at)
+    return _counted(nodes, reasons)
+
+
+def _counted(nodes: int, reasons: Counter[str]) -> str:
+    listed = ", ".join(sorted(f"{count} {reason}" for reason, count in reasons.items()))
+    return f"0/{nodes} nodes are available: {listed}."
 
 
 def not_scheduled(pod: Pod, reason: str, message: str, nominated: str, now: datetime) -> Patch | None:
@@ -89,9 +119,6 @@ def _condition(pod: Pod, type_: str, status: str, reason: str, message: str, now
 
 def _patch(pod: Pod, status: Patch) -> Patch:
     return {"metadata": {"uid": pod.metadata.uid}, "status": status}
-
-
-STRATEGIC_PATCH = "application/strategic-merge-patch+json"
 
 
 class SchedulerApi:
@@ -150,13 +177,6 @@ class SchedulerApi:
                 raise
 
 
-SCHEDULER_NAME = "default-scheduler"
-BINDERS = 16
-"""Bindings written at a time: enough that they share fsyncs."""
-
-log = logging.getLogger(__name__)
-
-
 class _Binding(NamedTuple):
     waiting: Waiting
     node: str
@@ -190,11 +210,9 @@ class Scheduler:
         self._pods.subscribe(self._tracker.pod_changed)
 
     def metrics(self) -> Iterable[Metric]:
-        gated = sum(1 for pod in self._pods.items() if self._is_gated(pod))
+        ours = (pod for pod in self._pods.items() if pod.spec.scheduler_name == self._name)
+        gated = sum(1 for pod in ours if pod.spec.scheduling_gates)
         return scheduler_metrics(self._name, self._attempts, self._queue.places(), gated)
-
-    def _is_gated(self, pod: Pod) -> bool:
-        return bool(pod.spec.scheduling_gates) and pod.spec.scheduler_name == self._name
 
     async def run(self) -> None:
         """Schedule for ever; run it after the informers have synced."""
@@ -204,16 +222,13 @@ class Scheduler:
             while True:
                 waiting = self._queue.pop(_now())
                 if waiting is None:
-                    await self._something_to_do()
+                    due = self._queue.due()
+                    self._wakeup.clear()
+                    await woken(self._wakeup, None if due is None else due - _now())
                 else:
                     await self._schedule(waiting)
                     # Informers and bindings have their turn between two decisions.
                     await asyncio.sleep(0)
-
-    async def _something_to_do(self) -> None:
-        due = self._queue.due()
-        self._wakeup.clear()
-        await woken(self._wakeup, None if due is None else due - _now())
 
     async def _schedule(self, waiting: Waiting) -> None:
         began = _now()
@@ -222,18 +237,15 @@ class Scheduler:
             if decision.node is None:
                 await self._cannot(waiting, decision.refusals, began)
             else:
-                self._assume(waiting.pod, decision.node.name)
+                # The pod moves from nominated to assumed on the node, so that its requests count once.
+                self._cluster.nominate(waiting.pod, "")
+                self._cluster.put_pod(waiting.pod, decision.node.name)
                 await self._bindings.put(_Binding(waiting, decision.node.name, began))
         except Exception:
             # An error of the program itself must not end scheduling for every other pod.
             log.exception("scheduling %s", "/".join(waiting.pod.key))
             self._ended(FAILED, began)
             self._queue.fail(waiting, _now())
-
-    def _assume(self, pod: PodInfo, node: str) -> None:
-        """Move the pod from nominated to assumed on the node, so that its requests are counted once."""
-        self._cluster.nominate(pod, "")
-        self._cluster.put_pod(pod, node)
 
     def _ended(self, result: str, began: float) -> None:
         self._attempts.ended(result, _now() - began)
@@ -299,25 +311,19 @@ class Scheduler:
         waiting, pod = binding.waiting, binding.waiting.pod
         self._cluster.drop_pod(pod.uid)
         self._tracker.left(pod)
-        if self._queue.get(pod.uid) is not waiting or _is_gone(error):
+        is_gone = isinstance(error, StatusError) and error.code == 404
+        if self._queue.get(pod.uid) is not waiting or is_gone:
             return
         self._ended(FAILED, binding.began)
-        log.warning("binding %s: %s", "/".join(pod.key), error, exc_info=not _is_answer(error))
+        # What neither the API server nor the network answered is a bug, and where it is stands in the log.
+        is_answer = isinstance(error, StatusError | OSError)
+        log.warning("binding %s: %s", "/".join(pod.key), error, exc_info=not is_answer)
         message = f'binding rejected: running Bind plugin "DefaultBinder": {error}'
         with suppress(StatusError, OSError):
             await self._api.say_not_scheduled(pod.pod, SCHEDULER_ERROR, message, "")
         if self._queue.get(pod.uid) is waiting:
             self._queue.fail(waiting, _now())
             self._wakeup.set()
-
-
-def _is_gone(error: Exception) -> bool:
-    return isinstance(error, StatusError) and error.code == 404
-
-
-def _is_answer(error: Exception) -> bool:
-    """Whether `error` came from the API server or the network, as opposed to a bug."""
-    return isinstance(error, StatusError | OSError)
 
 
 def _now() -> float:

@@ -7,11 +7,11 @@ node. `moved` changes it as if a pod of the cluster came to a node or left it.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from podling.scheduler.cluster import ByNode, Cluster, about, domains, in_all
+from podling.scheduler.filter import POD_AFFINITY, Refusal
 from podling.scheduler.info import NamespaceLabels, NodeInfo, PodInfo, PodTerm
-from podling.scheduler.refusal import POD_AFFINITY, Refusal
 
 Domain = tuple[str, str]
 """(topology key, value)"""
@@ -86,7 +86,13 @@ def affinity_scores(pod: PodInfo, cluster: Cluster, nodes: Sequence[NodeInfo]) -
     """0 to 100 for each of `nodes`, by the preferred terms of the pod and of the running pods; None when
     there are none."""
     scores: defaultdict[str, dict[str, int]] = defaultdict(dict)
-    for term, weight, counts in _preferences(pod, cluster):
+    liked = ((term, weight, cluster.count(term.pods(cluster.namespaces))) for term, weight in pod.terms.liked)
+    liking = (
+        (term, weight, nodes)
+        for (term, weight), nodes in cluster.attraction.items()
+        if term.means(pod.pod, cluster.namespaces)
+    )
+    for term, weight, counts in (*liked, *liking):
         for value, count in domains(counts, cluster.nodes, term.topology_key).items():
             values = scores[term.topology_key]
             values[value] = values.get(value, 0) + weight * count
@@ -98,14 +104,6 @@ def affinity_scores(pod: PodInfo, cluster: Cluster, nodes: Sequence[NodeInfo]) -
             raw[index] += values.get(node.labels.get(key, ""), 0)
     least, most = min(raw, default=0), max(raw, default=0)
     return [100 * (score - least) // (most - least) if most > least else 0 for score in raw]
-
-
-def _preferences(pod: PodInfo, cluster: Cluster) -> Iterator[tuple[PodTerm, int, ByNode]]:
-    for term, weight in pod.terms.liked:
-        yield term, weight, cluster.count(term.pods(cluster.namespaces))
-    for (term, weight), nodes in cluster.attraction.items():
-        if term.means(pod.pod, cluster.namespaces):
-            yield term, weight, nodes
 
 
 def _summed(found: Iterable[tuple[PodTerm, ByNode]], cluster: Cluster) -> Counts:

@@ -14,8 +14,8 @@ from podling.model.selectors import from_label_selector
 from podling.model.types.policy import PodDisruptionBudget
 from podling.scheduler.cluster import Cluster
 from podling.scheduler.decision import Cycle, WhatIf, cycle_of, promised_before
+from podling.scheduler.filter import Refusal
 from podling.scheduler.info import NodeInfo, PodInfo
-from podling.scheduler.refusal import Refusal
 
 NOT_HELPFUL = "Preemption is not helpful for scheduling"
 NO_VICTIMS = Refusal("", ("No preemption victims found for incoming pod",), final=True)

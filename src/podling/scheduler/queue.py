@@ -23,10 +23,15 @@ from typing import Protocol
 import msgspec
 
 from podling.model.rules.placement import collide
-from podling.process.backoff import Backoff
-from podling.scheduler.filter import refuse
+from podling.process.waits import Backoff
+from podling.scheduler.filter import NODE_PORTS, NODE_RESOURCES, POD_AFFINITY, TOPOLOGY_SPREAD, refuse
 from podling.scheduler.info import NamespaceLabels, NodeInfo, PodInfo
-from podling.scheduler.refusal import NODE_PORTS, NODE_RESOURCES, POD_AFFINITY, TOPOLOGY_SPREAD
+
+BACKOFF = Backoff(1.0, 10.0)
+LONGEST_PARKING = 300.0
+"""Seconds after which a parked pod is tried again even if nothing has happened."""
+
+ACTIVE, BACKING_OFF, PARKED, TAKEN = "active", "backing off", "parked", "taken"
 
 
 class Change(Protocol):
@@ -75,16 +80,16 @@ class PodLeft(msgspec.Struct, frozen=True):
     namespaces: NamespaceLabels
 
     def may_help(self, pod: PodInfo, refused_by: Set[str]) -> bool:
-        return (
-            NODE_RESOURCES in refused_by
-            or (NODE_PORTS in refused_by and collide(pod.ports, self.other.ports))
-            or (TOPOLOGY_SPREAD in refused_by and _is_spread_with(pod, self.other))
-            or (POD_AFFINITY in refused_by and self._was_apart(pod))
-        )
-
-    def _was_apart(self, pod: PodInfo) -> bool:
-        return any(term.means(self.other.pod, self.namespaces) for term in pod.terms.apart) or any(
-            term.means(pod.pod, self.namespaces) for term in self.other.terms.apart
+        other = self.other
+        if NODE_RESOURCES in refused_by:
+            return True
+        if NODE_PORTS in refused_by and collide(pod.ports, other.ports):
+            return True
+        if TOPOLOGY_SPREAD in refused_by and _is_spread_with(pod, other):
+            return True
+        return POD_AFFINITY in refused_by and (
+            any(term.means(other.pod, self.namespaces) for term in pod.terms.apart)
+            or any(term.means(pod.pod, self.namespaces) for term in other.terms.apart)
         )
 
 
@@ -109,13 +114,6 @@ def _hopeful(pod: PodInfo, node: NodeInfo) -> bool:
 
 def _is_spread_with(pod: PodInfo, other: PodInfo) -> bool:
     return any(spread.pods.has(other.pod) for spread in pod.spreads)
-
-
-BACKOFF = Backoff(1.0, 10.0)
-LONGEST_PARKING = 300.0
-"""Seconds after which a parked pod is tried again even if nothing has happened."""
-
-ACTIVE, BACKING_OFF, PARKED, TAKEN = "active", "backing off", "parked", "taken"
 
 
 class Waiting(msgspec.Struct, eq=False):
@@ -166,8 +164,16 @@ class SchedulingQueue:
 
     def pop(self, now: float) -> Waiting | None:
         """The next pod to try. It is in no place until `park`, `fail` or `drop`."""
-        self._end_backoffs(now)
-        taken = _first(self._active) or self._first_not_failed()
+        while self._backoffs and self._backoffs[0][0] <= now:
+            entry = heapq.heappop(self._backoffs)
+            if _is_valid(entry):
+                self._activate(entry[2])
+        stale = itertools.takewhile(lambda w: w.since + LONGEST_PARKING <= now, self._parked.values())
+        for waiting in list(stale):
+            self._wake(waiting, now)
+        while self._active and not _is_valid(self._active[0]):
+            heapq.heappop(self._active)
+        taken = heapq.heappop(self._active)[2] if self._active else self._first_not_failed()
         if taken is not None:
             taken.place, taken.ticket = TAKEN, 0
         return taken
@@ -228,14 +234,6 @@ class SchedulingQueue:
         waiting.place, waiting.ticket = BACKING_OFF, next(self._tickets)
         heapq.heappush(self._backoffs, (waiting.backoff_until(), waiting.ticket, waiting))
 
-    def _end_backoffs(self, now: float) -> None:
-        while self._backoffs and self._backoffs[0][0] <= now:
-            entry = heapq.heappop(self._backoffs)
-            if _is_valid(entry):
-                self._activate(entry[2])
-        for waiting in list(itertools.takewhile(lambda w: _is_stale(w, now), self._parked.values())):
-            self._wake(waiting, now)
-
     def _first_not_failed(self) -> Waiting | None:
         failed = []
         found = None
@@ -251,17 +249,5 @@ class SchedulingQueue:
         return found
 
 
-def _first(heap: list[tuple[int, int, Waiting]]) -> Waiting | None:
-    while heap:
-        entry = heapq.heappop(heap)
-        if _is_valid(entry):
-            return entry[2]
-    return None
-
-
 def _is_valid(entry: tuple[float, int, Waiting]) -> bool:
     return entry[1] == entry[2].ticket
-
-
-def _is_stale(waiting: Waiting, now: float) -> bool:
-    return waiting.since + LONGEST_PARKING <= now

@@ -21,6 +21,8 @@ MOST = 100
 MIB = 1024 * 1024
 TOO_LITTLE, PLENTY = 23 * MIB, 1000 * MIB
 """Bytes for each container: images below the first count as nothing, above the second no higher."""
+TAINTS, NODE_AFFINITY, SPREAD, POD_AFFINITY, IMAGES = 3, 2, 2, 2, 1
+"""Weights; least-allocated and balanced weigh 1 each."""
 
 
 def locality_scores(pod: PodInfo, cluster: Cluster, nodes: Sequence[NodeInfo]) -> list[int] | None:
@@ -33,17 +35,12 @@ def locality_scores(pod: PodInfo, cluster: Cluster, nodes: Sequence[NodeInfo]) -
     if max(sizes) <= TOO_LITTLE:
         return None
     # Nodes have the same images in the same sizes, mostly.
-    scores = {size: _score(size, len(pod.images)) for size in set(sizes)}
+    most = PLENTY * len(pod.images)
+    scores = {
+        size: MOST * (min(max(size, TOO_LITTLE), most) - TOO_LITTLE) // (most - TOO_LITTLE)
+        for size in set(sizes)
+    }
     return [scores[size] for size in sizes]
-
-
-def _score(size: int, containers: int) -> int:
-    most = PLENTY * containers
-    return MOST * (min(max(size, TOO_LITTLE), most) - TOO_LITTLE) // (most - TOO_LITTLE)
-
-
-TAINTS, NODE_AFFINITY, SPREAD, POD_AFFINITY, IMAGES = 3, 2, 2, 2, 1
-"""Weights; least-allocated and balanced weigh 1 each."""
 
 
 class Rating(NamedTuple):

@@ -13,9 +13,9 @@ import msgspec
 
 from podling.model.rules.placement import selects
 from podling.scheduler.cluster import Cluster
+from podling.scheduler.filter import TOPOLOGY_SPREAD, Refusal
 from podling.scheduler.info import NodeInfo, PodInfo, Spread
 from podling.scheduler.node_match import asks_for_nodes, untolerated
-from podling.scheduler.refusal import TOPOLOGY_SPREAD, Refusal
 
 HOSTNAME = "kubernetes.io/hostname"
 

@@ -76,20 +76,13 @@ class Tracker:
             old = None
         if new is None:
             return
+        ours = new.spec.scheduler_name == self._name and not new.spec.scheduling_gates
         if new.spec.node_name:
             self._placed(new)
-        elif self._is_ours(new):
+        elif ours and not new.metadata.deletion_timestamp and not is_terminal(new):
             self._pending(old, new)
         else:
             self._gone(new)
-
-    def _is_ours(self, pod: Pod) -> bool:
-        return (
-            pod.spec.scheduler_name == self._name
-            and not pod.spec.scheduling_gates
-            and not pod.metadata.deletion_timestamp
-            and not is_terminal(pod)
-        )
 
     def _pending(self, old: Pod | None, new: Pod) -> None:
         uid = new.metadata.uid
@@ -99,12 +92,8 @@ class Tracker:
         else:
             self._queue.put(pod_info(new), self._now())
             self._changed()
-        self._nominate(old, new)
-
-    def _nominate(self, old: Pod | None, new: Pod) -> None:
-        """Apply the status' nomination. One that the scheduler made meanwhile stands until the status names
-        another."""
-        waiting = self._queue.get(new.metadata.uid)
+        # A nomination that the scheduler made meanwhile stands until the status names another.
+        waiting = self._queue.get(uid)
         promised = new.status.nominated_node_name
         if waiting is not None and (old is None or old.status.nominated_node_name != promised):
             self._cluster.nominate(waiting.pod, promised)
@@ -120,15 +109,17 @@ class Tracker:
             return
         known = self._cluster.pod(uid)
         here = self._cluster.node_of(uid) == pod.spec.node_name
-        if known is not None and here and _holds_the_same(known, pod):
+        if (
+            known is not None
+            and here
+            and _asks_the_same(known.pod, pod)
+            and (given(known.pod) == given(pod) or pod_info(pod).requests == known.requests)
+        ):
             first_seen = not known.pod.spec.node_name
             known.pod = pod
             if first_seen:
                 self.wake(PodCame(known, self._cluster.namespaces))
             return
-        self._placed_anew(known, pod)
-
-    def _placed_anew(self, known: PodInfo | None, pod: Pod) -> None:
         info = pod_info(pod)
         self._cluster.put_pod(info, pod.spec.node_name)
         if known is None:
@@ -160,12 +151,6 @@ def _matters(old: Node, new: Node) -> bool:
         or old.metadata.labels != new.metadata.labels
         or old.status.allocatable != new.status.allocatable
         or old.status.images != new.status.images
-    )
-
-
-def _holds_the_same(known: PodInfo, pod: Pod) -> bool:
-    return _asks_the_same(known.pod, pod) and (
-        given(known.pod) == given(pod) or pod_info(pod).requests == known.requests
     )
 
 

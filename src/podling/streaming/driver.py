@@ -1,4 +1,5 @@
-"""`Driver`, the base of every protocol here that owns a socket, and `HangUpWatch`.
+"""Sockets: `Driver`, the base of every protocol here that owns one, `HangUpWatch`, TCP keepalive, and socket
+pairs within this process.
 
 A driver waits for room to write, pauses reading while the peer must wait, ends the connection in order, and
 forwards the loss of the connection to the protocol (aiohttp's) it took the transport from.
@@ -6,6 +7,11 @@ forwards the loss of the connection to the protocol (aiohttp's) it took the tran
 A transport that does not read is not told of the end of its connection, so a client that flooded a
 container's input and left would be kept for ever. `HangUpWatch` asks the kernel with epoll, which reports the
 end whatever lies unread before it.
+
+Keepalive finds a peer that vanished without closing. It asks as often as Go's servers and clients do (the
+kernel's default is after two hours), because a shell or a follower of a quiet log may be silent for hours.
+Both ends of a pair are driven as those of a TCP connection, so what works here works over the network, with
+back-pressure and sudden ends.
 """
 
 from __future__ import annotations
@@ -13,17 +19,32 @@ from __future__ import annotations
 import asyncio
 import fcntl
 import select
+import socket
 import sys
 import termios
-from collections.abc import Callable, Iterable
+from asyncio.trsock import TransportSocket
+from collections.abc import Awaitable, Callable, Iterable
 from contextlib import suppress
 
 from podling.streaming.wire import Disconnected
+
+Factory = Callable[[], asyncio.BaseProtocol]
+Connect = Callable[[Factory], Awaitable[asyncio.Transport]]
+"""Connects a client's protocol to a server of this process."""
 
 HELD = 1.0
 """Seconds a peer is paused before `HangUpWatch` begins: most are resumed at once."""
 GRACE = 5.0
 """Seconds after a hang-up in which data the peer had sent may still be read."""
+WRITE_HIGH = 256 * 1024
+"""Bytes the transport may hold unsent before writers wait."""
+FLUSH_SECONDS = 60.0
+LINGER_SECONDS = 5.0
+IDLE = 15
+"""Seconds of silence before the first keepalive probe."""
+INTERVAL = 15
+QUESTIONS = 9
+"""Unanswered probes after which the peer counts as lost."""
 
 
 class HangUpWatch:
@@ -58,12 +79,6 @@ class HangUpWatch:
     def _hung_up(self) -> None:
         self._unwatch()
         self._timer = self._loop.call_later(GRACE, self._gone)
-
-
-WRITE_HIGH = 256 * 1024
-"""Bytes the transport may hold unsent before writers wait."""
-FLUSH_SECONDS = 60.0
-LINGER_SECONDS = 5.0
 
 
 class Driver(asyncio.Protocol):
@@ -198,3 +213,27 @@ class Driver(asyncio.Protocol):
                 await event.wait()
         except TimeoutError:
             self.drop()
+
+
+def keep_alive(connection: socket.socket | TransportSocket) -> None:
+    """Enable keepalive. On a listener it holds for every connection it accepts."""
+    if connection.family not in (socket.AF_INET, socket.AF_INET6):
+        return
+    connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, IDLE)
+    connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPINTVL, INTERVAL)
+    connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPCNT, QUESTIONS)
+
+
+async def connect_within(server: Factory, client: Factory) -> asyncio.Transport:
+    """Connect the two protocols by a socket pair; returns the client's transport."""
+    loop = asyncio.get_running_loop()
+    ours, theirs = socket.socketpair()
+    try:
+        await loop.connect_accepted_socket(server, theirs)
+    except BaseException:
+        ours.close()
+        theirs.close()
+        raise
+    transport, _ = await loop.create_unix_connection(client, sock=ours)
+    return transport

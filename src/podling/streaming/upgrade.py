@@ -16,7 +16,7 @@ from email.message import Message
 
 import msgspec
 
-from podling.streaming.sockets import Connect, Factory, keep_alive
+from podling.streaming.driver import Connect, Factory, keep_alive
 from podling.streaming.wire import Disconnected, ProtocolError
 
 MAX_HEAD = 64 * 1024
@@ -63,6 +63,7 @@ class Upgraded:
         self._rest = rest
 
     def hand_to(self, protocol: asyncio.Protocol) -> None:
+        """The protocol owns the connection from now on, with what was already read of it."""
         self._transport.set_protocol(protocol)
         protocol.connection_made(self._transport)
         if self._rest:
@@ -143,6 +144,7 @@ class _Answer(asyncio.Protocol):
 
 
 def parse_head(head: bytes) -> tuple[int, Message]:
+    """Status and headers. Raises ProtocolError."""
     line, _, lines = head.partition(b"\r\n")
     words = line.split(b" ", 2)
     if len(words) < 2 or not words[0].startswith(b"HTTP/1.") or not words[1].isdigit():

@@ -10,6 +10,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple, Protocol
 
+Chunks = tuple[bytes, ...]
+"""Bytes to write one after the other. They are not joined, so that a payload is not copied to get its
+header.
+"""
+
 
 class ProtocolError(Exception):
     """The peer violated its protocol. The only error that a parser raises, whatever the bytes are."""
@@ -17,12 +22,6 @@ class ProtocolError(Exception):
 
 class Disconnected(ConnectionError):
     """The connection is lost: nothing more can be sent."""
-
-
-Chunks = tuple[bytes, ...]
-"""Bytes to write one after the other. They are not joined, so that a payload is not copied to get its
-header.
-"""
 
 
 class Opened(NamedTuple):

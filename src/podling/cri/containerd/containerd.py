@@ -27,11 +27,18 @@ from pathlib import Path
 from podling.cri.containerd.config import ContainerdSettings, HostFacts, render_config, render_hosts
 from podling.cri.grpc.client import GrpcRuntime
 from podling.cri.interface import RuntimeFault
-from podling.cri.mounts import mounts_under, overlay_works, unmount
-from podling.cri.process import Process, command_line, processes, spawn
-from podling.process.backoff import Backoff
+from podling.process.mounts import overlay_works, unmount_under
+from podling.process.programs import Process, command_line, processes, spawn
+from podling.process.waits import Backoff
 
 _CAP_SYS_RESOURCE = 24
+_START_WITHIN = 30.0
+_STOP_GRACE = 10.0
+_RESTART = Backoff(0.1, 10.0)
+_LAST_WORDS = 5
+_LOG_TAIL = 8192
+_NOT_YET = "server is not initialized yet"
+_NAMESPACE = "k8s.io"
 
 
 def detect(root: Path) -> HostFacts:
@@ -56,14 +63,6 @@ def has_capability(status: str, number: int) -> bool:
     """Whether the text of /proc/PID/status has capability `number` in the effective set."""
     effective = next(line for line in status.splitlines() if line.startswith("CapEff:"))
     return bool(int(effective.split()[1], 16) >> number & 1)
-
-
-_START_WITHIN = 30.0
-_STOP_GRACE = 10.0
-_RESTART = Backoff(0.1, 10.0)
-_LAST_WORDS = 5
-_LOG_TAIL = 8192
-_NOT_YET = "server is not initialized yet"
 
 
 class ContainerdError(Exception):
@@ -214,9 +213,6 @@ def _differs(file: Path, text: str) -> bool:
     return not file.exists() or file.read_text() != text
 
 
-_NAMESPACE = "k8s.io"
-
-
 async def remove_leftovers(settings: ContainerdSettings) -> None:
     """Call it when containerd has been stopped. Raises OSError when a mount cannot be removed; then nothing
     below it is deleted."""
@@ -227,8 +223,8 @@ async def remove_leftovers(settings: ContainerdSettings) -> None:
         path.unlink(missing_ok=True)
     # Sandboxes' shared memory, containers' root filesystems, network namespaces. A mount that stayed would
     # have its contents deleted with the directory, and it may be the host's.
-    for point in [*mounts_under(settings.state), *mounts_under(settings.root)]:
-        unmount(point)
+    unmount_under(settings.state)
+    unmount_under(settings.root)
     shutil.rmtree(settings.state, ignore_errors=True)
 
 

@@ -33,9 +33,14 @@ from podling.cri.interface import (
 _LIST = "/containerd.services.content.v1.Content/ListStatuses"
 _METADATA = (("containerd-namespace", "k8s.io"),)
 _DEADLINE = 30.0
+_CHANGE = 120.0
+_SANDBOX = 240.0
+_QUESTION = 30.0
 
 
 class ContainerdPulls:
+    """What containerd's content service knows of the pulls under way."""
+
     def __init__(self, connection: Connection, images: ContainerdImages) -> None:
         self._connection = connection
         self._images = images
@@ -54,11 +59,6 @@ class ContainerdPulls:
             if fault.code == "UNIMPLEMENTED":
                 return None
             raise
-
-
-_CHANGE = 120.0
-_SANDBOX = 240.0
-_QUESTION = 30.0
 
 
 class GrpcRuntime:

@@ -30,6 +30,8 @@ _OPTIONS = (
     # one's.
     ("grpc.use_local_subchannel_pool", 1),
 )
+_NOT_YET = "server is not initialized yet"
+"""containerd's answer (without a code of its own) while it loads its state after a start."""
 
 
 class Connection:
@@ -105,10 +107,6 @@ class Stream(Generic[Answer]):
 
 def _serialize(message: Message) -> bytes:
     return message.SerializeToString()
-
-
-_NOT_YET = "server is not initialized yet"
-"""containerd's answer (without a code of its own) while it loads its state after a start."""
 
 
 def _fault(error: grpc.aio.AioRpcError) -> RuntimeFault:

@@ -21,6 +21,8 @@ _FIRST_REAL_TIME, _LAST_REAL_TIME = 34, 64
 
 
 class ContainerdTasks:
+    """containerd's tasks service, as far as the kubelet needs it."""
+
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
 

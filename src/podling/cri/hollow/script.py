@@ -26,6 +26,7 @@ from podling.model.time import SystemClock
 
 TERMINATED = 143
 KILLED = 137
+_START = datetime(2026, 1, 1, tzinfo=UTC)
 
 
 class ExecOutcome(msgspec.Struct, frozen=True):
@@ -75,9 +76,6 @@ class HollowImage(msgspec.Struct):
         return self.runs[min(attempt, len(self.runs) - 1)]
 
 
-_START = datetime(2026, 1, 1, tzinfo=UTC)
-
-
 class Timers(Protocol):
     """A clock (`podling.model.time.Clock`) that can also call back. A callback cannot be cancelled: it checks
     whether it still matters."""
@@ -124,6 +122,8 @@ class VirtualTimers:
 
 
 class HollowImages:
+    """The images of the runtime in memory: those it may pull, and those it has."""
+
     def __init__(self, images: Mapping[str, HollowImage], timers: Timers) -> None:
         self._known = images
         self._timers = timers
@@ -187,6 +187,8 @@ def image_id(name: str) -> str:
 
 
 class HollowSandbox(msgspec.Struct):
+    """A sandbox; `status` is what the runtime answers."""
+
     status: pb.PodSandboxStatus
 
     @property
@@ -208,6 +210,8 @@ class HollowSandbox(msgspec.Struct):
 
 
 class HollowContainer(msgspec.Struct):
+    """A container that acts as its script says; `status` is what the runtime answers."""
+
     sandbox_id: str
     script: Script
     status: pb.ContainerStatus

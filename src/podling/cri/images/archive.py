@@ -25,6 +25,8 @@ LONGEST_DESCRIPTION = 4 * 1024 * 1024
 """Bytes of the index or manifest file, at most."""
 _BROKEN = (tarfile.TarError, EOFError, zlib.error, lzma.LZMAError)
 """Exceptions that reading a broken archive raises, besides OSError."""
+_NAMESPACE = "k8s.io"
+_KNOWN_WITHIN = 10.0
 
 
 class ImageArchiveError(Exception):
@@ -104,10 +106,6 @@ def open_archive(path: Path) -> Iterator[ImageArchive]:
         raise ImageArchiveError(f"{path} is no image archive: it is no tar, compressed or not") from error
     except _BROKEN as error:
         raise ImageArchiveError(f"{path} is damaged or cut short: {error}") from error
-
-
-_NAMESPACE = "k8s.io"
-_KNOWN_WITHIN = 10.0
 
 
 class ImageLoadError(Exception):

@@ -46,6 +46,7 @@ class ImageConfig(msgspec.Struct, frozen=True):
     stop_signal: str = ""
 
     def as_oci(self) -> dict[str, Any]:
+        """The `config` of an OCI image configuration; fields that are empty are left out."""
         fields = {
             "User": self.user,
             "Env": list(self.env),

@@ -4,28 +4,28 @@ Pure.
 A kubelet that restarts recognizes sandboxes and containers by their labels and annotations (R-INIT-11,
 R-DBG-3). Their names are Kubernetes', except for five of podling's own: the container type (a label), the
 number of consecutive failures before the instance (`plan/restart.py`), its restart generation
-(`plan/rounds.py`), the resources it was created with, and its stop signal, which not every runtime keeps.
+(`plan/restart.py`), the resources it was created with, and its stop signal, which not every runtime keeps.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TypeVar
 
 import msgspec
+from msgspec.structs import replace
 
 from podling.cri.grpc import cri_pb2 as pb
 from podling.kubelet.cri_config.environment import expand
 from podling.kubelet.cri_config.security import NODES_USERS, UNSPECIFIED, ImageUser, container_security
-from podling.kubelet.host.cgroup_limits import CPU_PERIOD, cpu_quota, cpu_shares, huge_pages
-from podling.kubelet.host.cgroups import page_size
+from podling.kubelet.host.cgroups import CPU_PERIOD, cpu_quota, cpu_shares, huge_pages, page_size
 from podling.kubelet.plan.admission import SYSTEM_CRITICAL_PRIORITY
 from podling.kubelet.plan.resize import resources_to_actuate
 from podling.kubelet.plan.restart import definition_hash
 from podling.kubelet.pod.actions import StartContainer
 from podling.kubelet.pod.containers import ContainerType
 from podling.kubelet.pod.directories import log_path
-from podling.kubelet.pod.node_facts import NodeFacts
+from podling.kubelet.pod.sandbox import NodeFacts
 from podling.model.codec.json import decode, encode
 from podling.model.quantity import Quantity
 from podling.model.rules.resources import BEST_EFFORT, GUARANTEED, pod_limits, pod_requests, qos_class
@@ -59,6 +59,10 @@ CRASHES = "podling.io/container.crashes"
 RESOURCES = "podling.io/container.resources"
 ROUND = "podling.io/container.round"
 STOP_SIGNAL = "podling.io/container.stopSignal"
+NODE_CRITICAL_CLASS = "system-node-critical"
+PROTECTED = -997
+FIRST_TO_GO = 1000
+_ZERO = Quantity("0")
 
 
 def pod_labels(pod: Pod) -> dict[str, str]:
@@ -67,6 +71,7 @@ def pod_labels(pod: Pod) -> dict[str, str]:
 
 
 def container_labels(pod: Pod, name: str, kind: ContainerType) -> dict[str, str]:
+    """By these a kubelet that restarts finds the container's pod, name and type."""
     meta = pod.metadata
     return {
         POD_NAME: meta.name,
@@ -130,18 +135,14 @@ def number(values: dict[str, str], key: str) -> int:
     return int(text) if text.isdecimal() else 0
 
 
-NODE_CRITICAL_CLASS = "system-node-critical"
-PROTECTED = -997
-FIRST_TO_GO = 1000
-_ZERO = Quantity("0")
-
-
 def linux_resources(
     pod: Pod, container: EphemeralContainerCommon, kind: ContainerType, node: NodeFacts
 ) -> pb.LinuxContainerResources:
     """The CRI's resources of one container. A limit that it does not set is the pod's, if that has one."""
     requests, limits = container.resources.requests, container.resources.limits
     memory = _limit(pod, limits, "memory").value()
+    # 0 for the node's page sizes that the container does not request.
+    allowed = dict.fromkeys(node.page_sizes, 0) | huge_pages(limits)
     return pb.LinuxContainerResources(
         cpu_shares=cpu_shares((requests.get("cpu") or limits.get("cpu") or _ZERO).milli_value()),
         cpu_period=CPU_PERIOD,
@@ -149,7 +150,9 @@ def linux_resources(
         memory_limit_in_bytes=memory,
         # The limit of memory and swap together; equal to the memory limit, it leaves no swap.
         memory_swap_limit_in_bytes=memory if node.swap_is_limited else 0,
-        hugepage_limits=_huge_pages(limits, node.page_sizes),
+        hugepage_limits=[
+            pb.HugepageLimit(page_size=page_size(size), limit=limit) for size, limit in allowed.items()
+        ],
         oom_score_adj=oom_score_adj(pod, container, kind, node.memory_bytes),
         unified=node.cgroup2_settings,
     )
@@ -178,12 +181,6 @@ def _limit(pod: Pod, limits: ResourceList, resource: str) -> Quantity:
     return limits.get(resource) or of_pod.get(resource) or _ZERO
 
 
-def _huge_pages(limits: ResourceList, sizes: Iterable[int]) -> Iterable[pb.HugepageLimit]:
-    """0 for the node's page sizes that the container does not request."""
-    allowed = dict.fromkeys(sizes, 0) | huge_pages(limits)
-    return [pb.HugepageLimit(page_size=page_size(size), limit=limit) for size, limit in allowed.items()]
-
-
 def oom_score_adj(
     pod: Pod, container: EphemeralContainerCommon, kind: ContainerType, node_memory: int
 ) -> int:
@@ -194,7 +191,12 @@ def oom_score_adj(
         return PROTECTED
     if quality == BEST_EFFORT or not node_memory:
         return FIRST_TO_GO
-    share = _share_of_the_rest(pod)
+    share = 0
+    if asked := pod.spec.resources and pod.spec.resources.requests.get("memory"):
+        # What the pod requests beyond its containers' requests counts as shared evenly among these.
+        of_containers = replace(pod, spec=replace(pod.spec, resources=None, overhead={}))
+        rest = asked.value() - pod_requests(of_containers).get("memory", _ZERO).value()
+        share = rest // len(pod.spec.containers)
     score = _score(_memory(container) + share, node_memory)
     if kind is ContainerType.SIDECAR:
         # A sidecar must not be killed before the app container it serves.
@@ -215,22 +217,10 @@ def _memory(container: EphemeralContainerCommon) -> int:
     return (container.resources.requests.get("memory") or _ZERO).value()
 
 
-def _share_of_the_rest(pod: Pod) -> int:
-    """A container's even share of the memory that the pod requests beyond its containers' requests."""
-    asked = pod.spec.resources.requests.get("memory") if pod.spec.resources else None
-    if not asked:
-        return 0
-    of_containers = msgspec.structs.replace(
-        pod, spec=msgspec.structs.replace(pod.spec, resources=None, overhead={})
-    )
-    rest = asked.value() - pod_requests(of_containers).get("memory", _ZERO).value()
-    return rest // len(pod.spec.containers)
-
-
 def _without_overhead(pod: Pod) -> Pod:
     if not pod.spec.overhead:
         return pod
-    return msgspec.structs.replace(pod, spec=msgspec.structs.replace(pod.spec, overhead={}))
+    return replace(pod, spec=replace(pod.spec, overhead={}))
 
 
 class ContainerInputs(msgspec.Struct, frozen=True):
@@ -254,7 +244,14 @@ def container_config(
     node: NodeFacts,
 ) -> pb.ContainerConfig:
     """Raises ConfigError for a container that must not run as root and would."""
-    values = inputs.environment
+    values, mounts = inputs.environment, list(inputs.mounts)
+    if inputs.users.uids:
+        # Idmapped: files have the same owners inside the pod as on the node.
+        mounts = []
+        for mount in inputs.mounts:
+            mapped = pb.Mount(uidMappings=inputs.users.uids, gidMappings=inputs.users.gids)
+            mapped.MergeFrom(mount)
+            mounts.append(mapped)
     return pb.ContainerConfig(
         metadata=pb.ContainerMetadata(name=container.name, attempt=start.attempt),
         image=pb.ImageSpec(image=inputs.image, user_specified_image=container.image),
@@ -262,7 +259,7 @@ def container_config(
         args=[expand(word, values) for word in container.args],
         working_dir=container.working_dir,
         envs=[pb.KeyValue(key=name, value=value) for name, value in values.items()],
-        mounts=[_mapped(mount, inputs.users) for mount in inputs.mounts],
+        mounts=mounts,
         labels=container_labels(pod, container.name, start.type),
         annotations=container_annotations(pod, container, start),
         log_path=log_path(container.name, start.attempt),
@@ -277,15 +274,6 @@ def container_config(
             ),
         ),
     )
-
-
-def _mapped(mount: pb.Mount, users: pb.UserNamespace) -> pb.Mount:
-    """An idmapped mount: files have the same owners inside the pod as on the node."""
-    if not users.uids:
-        return mount
-    made = pb.Mount(uidMappings=users.uids, gidMappings=users.gids)
-    made.MergeFrom(mount)
-    return made
 
 
 def stop_signal(container: EphemeralContainerCommon) -> str:

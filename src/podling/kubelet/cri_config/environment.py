@@ -8,19 +8,16 @@ The sources of valueFrom (fieldRef, resourceFieldRef) are resolved here as well.
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 import msgspec
 
-from podling.kubelet.pod.containers import ContainerType, all_containers
-from podling.kubelet.pod.faults import ConfigError
-from podling.kubelet.pod.node_facts import NodeFacts
+from podling.kubelet.pod.containers import ConfigError, ContainerType, all_containers
+from podling.kubelet.pod.sandbox import NodeFacts
 from podling.model.quantity import Quantity
 from podling.model.types.container import (
-    EnvFromSource,
     EnvVarSource,
     EphemeralContainerCommon,
     FileKeySelector,
@@ -30,35 +27,33 @@ from podling.model.types.pod import Pod
 from podling.model.types.references import ResourceFieldSelector
 from podling.model.types.service import Service, ServicePort
 
+_NAME = re.compile(r"[ -<>-~]+")
+"""Printable ASCII without an equals sign."""
 _DOLLAR = re.compile(r"\$(?:\$|\(([^)]*)\))")
-
-
-def expand(text: str, values: Mapping[str, str]) -> str:
-    """Replace `$(NAME)` by its value. An undefined name stays as it is; `$$` becomes `$` and escapes it."""
-    if "$" not in text:
-        return text
-    return _DOLLAR.sub(lambda match: _replacement(match, values), text)
-
-
-def _replacement(match: re.Match[str], values: Mapping[str, str]) -> str:
-    name: str | None = match[1]
-    if name is None:
-        return "$"
-    return values.get(name, match[0])
-
-
-def undefined(text: str, values: Mapping[str, str]) -> list[str]:
-    """The names in `$(NAME)` references that have no value."""
-    names = (match[1] for match in _DOLLAR.finditer(text))
-    return [name for name in names if name is not None and name not in values]
-
-
 _LISTS = {
     ContainerType.REGULAR: "containers",
     ContainerType.INIT: "initContainers",
     ContainerType.SIDECAR: "initContainers",
     ContainerType.EPHEMERAL: "ephemeralContainers",
 }
+API_SERVICE = ("default", "kubernetes")
+NO_ADDRESS = ("", "None")
+"""`clusterIP` of ExternalName services and of headless ones."""
+_SUBSCRIPT = re.compile(r"metadata\.(labels|annotations)\['(.+)'\]")
+_ONE = Quantity("1")
+
+
+def expand(text: str, values: Mapping[str, str]) -> str:
+    """Replace `$(NAME)` by its value. An undefined name stays as it is; `$$` becomes `$` and escapes it."""
+    if "$" not in text:
+        return text
+    return _DOLLAR.sub(lambda found: "$" if found[1] is None else values.get(found[1], found[0]), text)
+
+
+def undefined(text: str, values: Mapping[str, str]) -> list[str]:
+    """The names in `$(NAME)` references that have no value."""
+    names = (match[1] for match in _DOLLAR.finditer(text))
+    return [name for name in names if name is not None and name not in values]
 
 
 def field_path(kind: ContainerType, name: str) -> str:
@@ -71,33 +66,20 @@ def field_paths(pod: Pod) -> dict[str, str]:
     return {container.name: field_path(kind, container.name) for kind, container in all_containers(pod)}
 
 
-API_SERVICE = ("default", "kubernetes")
-NO_ADDRESS = ("", "None")
-"""`clusterIP` of ExternalName services and of headless ones."""
-
-
-class Place(NamedTuple):
+class ServiceAddress(NamedTuple):
     """Where a service is reached."""
 
     host: str
     port: int
 
 
-def service_variables(pod: Pod, services: Iterable[Service], api_server: Place | None) -> dict[str, str]:
+def service_variables(
+    pod: Pod, services: Iterable[Service], api_server: ServiceAddress | None
+) -> dict[str, str]:
     """The variables of enableServiceLinks: for each service with a cluster IP `NAME_SERVICE_HOST`,
     `NAME_SERVICE_PORT` (of its first port), `NAME_SERVICE_PORT_PORTNAME`, and those of Docker links
     (`NAME_PORT_80_TCP_ADDR` …). The API server's own service is always included, as clients in pods rely on
     it. `api_server` replaces its address, if nothing answers at its cluster IP."""
-    return {
-        name: value
-        for service in _told_of(pod, services)
-        for name, value in _variables(service, api_server if _name_of(service) == API_SERVICE else None)
-    }
-
-
-def _told_of(pod: Pod, services: Iterable[Service]) -> list[Service]:
-    """The services to make variables of, sorted by name. A service `kubernetes` of the pod's own namespace
-    wins over the API server's."""
     chosen: dict[str, Service] = {}
     for service in services:
         if service.spec.cluster_ip in NO_ADDRESS:
@@ -106,13 +88,18 @@ def _told_of(pod: Pod, services: Iterable[Service]) -> list[Service]:
         if namespace == pod.metadata.namespace and pod.spec.enable_service_links is not False:
             chosen[name] = service
         elif (namespace, name) == API_SERVICE:
+            # A service `kubernetes` of the pod's own namespace wins over the API server's.
             chosen.setdefault(name, service)
-    return [chosen[name] for name in sorted(chosen)]
+    return {
+        name: value
+        for _, service in sorted(chosen.items())
+        for name, value in _variables(service, api_server if _name_of(service) == API_SERVICE else None)
+    }
 
 
-def _variables(service: Service, instead: Place | None) -> Iterator[tuple[str, str]]:
+def _variables(service: Service, instead: ServiceAddress | None) -> Iterator[tuple[str, str]]:
     prefix, ports = _name(service.metadata.name), service.spec.ports
-    places = [instead or Place(service.spec.cluster_ip, port.port) for port in ports]
+    places = [instead or ServiceAddress(service.spec.cluster_ip, port.port) for port in ports]
     if not ports:
         return
     yield f"{prefix}_SERVICE_HOST", places[0].host
@@ -137,7 +124,7 @@ def _protocol(port: ServicePort) -> str:
     return port.protocol.upper() or "TCP"
 
 
-def _url(port: ServicePort, place: Place) -> str:
+def _url(port: ServicePort, place: ServiceAddress) -> str:
     host = f"[{place.host}]" if ":" in place.host else place.host
     return f"{_protocol(port).lower()}://{host}:{place.port}"
 
@@ -146,12 +133,9 @@ def _name_of(service: Service) -> tuple[str, str]:
     return service.metadata.namespace, service.metadata.name
 
 
-_SUBSCRIPT = re.compile(r"metadata\.(labels|annotations)\['(.+)'\]")
-_ONE = Quantity("1")
-
-
-def field_value(pod: Pod, path: str, pod_ips: Sequence[str], host_ips: Sequence[str]) -> str:
-    """The value of a fieldRef. Raises ValueError for a path that environment variables do not support."""
+def field_value(pod: Pod, path: str, others: Mapping[str, Callable[[], str]]) -> str:
+    """The value of a fieldRef: of the pod's metadata, or one of `others`, by path. Raises ValueError for any
+    other path."""
     if match := _SUBSCRIPT.fullmatch(path):
         values = pod.metadata.labels if match[1] == "labels" else pod.metadata.annotations
         return values.get(match[2], "")
@@ -159,16 +143,29 @@ def field_value(pod: Pod, path: str, pod_ips: Sequence[str], host_ips: Sequence[
         "metadata.name": lambda: pod.metadata.name,
         "metadata.namespace": lambda: pod.metadata.namespace,
         "metadata.uid": lambda: pod.metadata.uid,
-        "spec.nodeName": lambda: pod.spec.node_name,
-        "spec.serviceAccountName": lambda: pod.spec.service_account_name,
-        "status.hostIP": lambda: next(iter(host_ips), ""),
-        "status.hostIPs": lambda: ",".join(host_ips),
-        "status.podIP": lambda: next(iter(pod_ips), ""),
-        "status.podIPs": lambda: ",".join(pod_ips),
+        **others,
     }
     if path not in plain:
         raise ValueError(f"unsupported fieldPath: {path}")
     return plain[path]()
+
+
+def quoted(text: str) -> str:
+    """As Go's strconv.Quote writes a string."""
+    named = {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\t": "\\t", "\r": "\\r", "\a": "\\a", "\b": "\\b"}
+    named |= {"\f": "\\f", "\v": "\\v"}
+    made = []
+    for char in text:
+        code = ord(char)
+        if char in named:
+            made.append(named[char])
+        elif char.isprintable():
+            made.append(char)
+        elif code < 0x80:
+            made.append(f"\\x{code:02x}")
+        else:
+            made.append(f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}")
+    return f'"{"".join(made)}"'
 
 
 def resource_value(
@@ -176,7 +173,10 @@ def resource_value(
 ) -> str:
     """The value of a resourceFieldRef: a request or limit in units of the divisor, rounded up. A limit that
     is not set is the node's allocatable. Raises ValueError for an unknown container or resource."""
-    container = _named(pod, selector.container_name or own_name)
+    wanted = selector.container_name or own_name
+    container = next((container for _, container in all_containers(pod) if container.name == wanted), None)
+    if container is None:
+        raise ValueError(f"container {wanted} not found")
     side, _, resource = selector.resource.partition(".")
     if side not in ("limits", "requests") or not resource:
         raise ValueError(f"unsupported container resource : {selector.resource}")
@@ -186,19 +186,16 @@ def resource_value(
     return str(-(-value.nanos // divisor.nanos))
 
 
-def _named(pod: Pod, name: str) -> EphemeralContainerCommon:
-    for _, container in all_containers(pod):
-        if container.name == name:
-            return container
-    raise ValueError(f"container {name} not found")
-
-
 class FileKey(msgspec.Struct, frozen=True):
     """A fileKeyRef: the variable `name` in the file at `path` of a volume."""
 
     volume: str
     path: str
     name: str
+
+    @classmethod
+    def of(cls, ref: FileKeySelector) -> FileKey:
+        return cls(ref.volume_name, ref.path, ref.key)
 
 
 class FoundInFile(msgspec.Struct, frozen=True):
@@ -240,14 +237,23 @@ def referenced_objects(container: EphemeralContainerCommon) -> tuple[set[str], s
 def referenced_files(container: EphemeralContainerCommon) -> list[FileKey]:
     """The keys of files a container's environment needs."""
     sources = (variable.value_from for variable in container.env if variable.value_from)
-    return [_file_key(source.file_key_ref) for source in sources if source.file_key_ref]
+    return [FileKey.of(source.file_key_ref) for source in sources if source.file_key_ref]
 
 
 def environment(pod: Pod, container: EphemeralContainerCommon, sources: EnvSources) -> dict[str, str]:
     """Raises ConfigError when a reference that is not optional leads nowhere."""
     made: dict[str, str] = {}
     for origin in container.env_from:
-        made.update(_from(origin, pod, sources))
+        data: Mapping[str, str] = {}
+        if maps := origin.config_map_ref:
+            config_map = _config_map(maps.name, maps.optional, sources)
+            data = config_map.data if config_map else {}
+        elif secrets := origin.secret_ref:
+            secret = _secret(secrets.name, secrets.optional, sources)
+            data = {key: _text(value) for key, value in secret.data.items()} if secret else {}
+        # Keys that cannot be names are skipped.
+        named = {f"{origin.prefix}{key}": text for key, text in data.items()}
+        made |= {name: text for name, text in named.items() if _NAME.fullmatch(name)}
     for variable in container.env:
         if variable.value_from:
             value = _value(variable.value_from, pod, container, sources)
@@ -258,25 +264,6 @@ def environment(pod: Pod, container: EphemeralContainerCommon, sources: EnvSourc
     return {**made, **{name: value for name, value in sources.services.items() if name not in made}}
 
 
-def _from(origin: EnvFromSource, pod: Pod, sources: EnvSources) -> Iterator[tuple[str, str]]:
-    data: Mapping[str, str] = {}
-    if origin.config_map_ref:
-        config_map = _config_map(origin.config_map_ref.name, origin.config_map_ref.optional, sources)
-        data = config_map.data if config_map else {}
-    elif origin.secret_ref:
-        secret = _secret(origin.secret_ref.name, origin.secret_ref.optional, sources)
-        data = {key: _text(value) for key, value in secret.data.items()} if secret else {}
-    for key, value in data.items():
-        name = f"{origin.prefix}{key}"
-        if _can_be_a_name(name):
-            yield name, value
-
-
-def _can_be_a_name(name: str) -> bool:
-    """Printable ASCII without an equals sign. envFrom skips other keys."""
-    return bool(name) and name.isascii() and name.isprintable() and "=" not in name
-
-
 def _value(
     source: EnvVarSource, pod: Pod, container: EphemeralContainerCommon, sources: EnvSources
 ) -> str | None:
@@ -284,8 +271,17 @@ def _value(
     try:
         if source.field_ref:
             # With hostNetwork the runtime reports no addresses; they are the node's.
-            pod_ips = sources.node.ips if pod.spec.host_network else sources.pod_ips
-            return field_value(pod, source.field_ref.field_path, pod_ips, sources.node.ips)
+            host_ips = sources.node.ips
+            pod_ips = host_ips if pod.spec.host_network else sources.pod_ips
+            others = {
+                "spec.nodeName": lambda: pod.spec.node_name,
+                "spec.serviceAccountName": lambda: pod.spec.service_account_name,
+                "status.hostIP": lambda: next(iter(host_ips), ""),
+                "status.hostIPs": lambda: ",".join(host_ips),
+                "status.podIP": lambda: next(iter(pod_ips), ""),
+                "status.podIPs": lambda: ",".join(pod_ips),
+            }
+            return field_value(pod, source.field_ref.field_path, others)
         if source.resource_field_ref:
             return resource_value(pod, source.resource_field_ref, container.name, sources.node.allocatable)
     except ValueError as error:
@@ -301,30 +297,19 @@ def _value(
         secret = _secret(wanted.name, wanted.optional, sources)
         data = {key: _text(value) for key, value in secret.data.items()} if secret else None
         return _key("Secret", pod, wanted.name, wanted.key, wanted.optional, data)
-    if source.file_key_ref:
-        return _in_file(source.file_key_ref, sources)
-    return ""
-
-
-def _file_key(ref: FileKeySelector) -> FileKey:
-    return FileKey(ref.volume_name, ref.path, ref.key)
-
-
-def _in_file(ref: FileKeySelector, sources: EnvSources) -> str | None:
-    """As in Kubernetes' kubelet, `optional` covers the key but not the file, and an empty value counts as a
-    missing key."""
-    found = sources.files.get(_file_key(ref))
-    if found is None:
-        raise ConfigError(f'cannot find the volume "{ref.volume_name}" referenced by FileKeyRef')
-    if found.value is None:
-        raise ConfigError("couldn't parse env file")
-    if found.value or ref.optional:
+    if found_at := source.file_key_ref:
+        # As in Kubernetes' kubelet, `optional` covers the key but not the file, and an empty value counts as
+        # a missing key.
+        found = sources.files.get(FileKey.of(found_at))
+        if found is None:
+            raise ConfigError(f'cannot find the volume "{found_at.volume_name}" referenced by FileKeyRef')
+        if found.value is None:
+            raise ConfigError("couldn't parse env file")
+        if not found.value and not found_at.optional:
+            where = f"environment variable key {quoted(found_at.key)}"
+            raise ConfigError(f"{where} not found in file {quoted(found.path)}")
         return found.value or None
-    raise ConfigError(f"environment variable key {_quoted(ref.key)} not found in file {_quoted(found.path)}")
-
-
-def _quoted(text: str) -> str:
-    return json.dumps(text, ensure_ascii=False)
+    return ""
 
 
 def _key(

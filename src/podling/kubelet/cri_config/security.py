@@ -11,7 +11,7 @@ from typing import TypeVar
 import msgspec
 
 from podling.cri.grpc import cri_pb2 as pb
-from podling.kubelet.pod.faults import ConfigError
+from podling.kubelet.pod.containers import ConfigError
 from podling.model.types.container import (
     AppArmorProfile,
     EphemeralContainerCommon,
@@ -43,6 +43,7 @@ _PROFILE_TYPES = {
     "Unconfined": pb.SecurityProfile.Unconfined,
     "Localhost": pb.SecurityProfile.Localhost,
 }
+NODES_USERS = pb.UserNamespace(mode=pb.NODE)
 
 
 class ImageUser(msgspec.Struct, frozen=True):
@@ -53,7 +54,6 @@ class ImageUser(msgspec.Struct, frozen=True):
 
 
 UNSPECIFIED = ImageUser()
-NODES_USERS = pb.UserNamespace(mode=pb.NODE)
 
 
 def namespace_options(pod: Pod, users: pb.UserNamespace, target_id: str = "") -> pb.NamespaceOption:
@@ -84,6 +84,8 @@ def container_security(
     user = _first(own.run_as_user, of_pod.run_as_user)
     if _first(own.run_as_non_root, of_pod.run_as_non_root):
         _verify_non_root(pod, container.name, user, image_user)
+    seccomp = _first(own.seccomp_profile, of_pod.seccomp_profile)
+    apparmor = _first(own.app_armor_profile, of_pod.app_armor_profile)
     made = pb.LinuxContainerSecurityContext(
         privileged=bool(own.privileged),
         namespace_options=namespace_options(pod, users, target_id),
@@ -95,8 +97,9 @@ def container_security(
         no_new_privs=own.allow_privilege_escalation is False,
         supplemental_groups=supplemental_groups(pod),
         supplemental_groups_policy=_groups_policy(of_pod),
-        seccomp=_seccomp(_first(own.seccomp_profile, of_pod.seccomp_profile), seccomp_dir),
-        apparmor=_apparmor(_first(own.app_armor_profile, of_pod.app_armor_profile)),
+        seccomp=_profile(seccomp or SeccompProfile(type="Unconfined"), f"{seccomp_dir}/"),
+        # None leaves it to the runtime.
+        apparmor=_profile(apparmor, "") if apparmor else None,
     )
     if own.capabilities:
         made.capabilities.add_capabilities.extend(own.capabilities.add)
@@ -108,6 +111,7 @@ def container_security(
 
 
 def sandbox_security(pod: Pod, users: pb.UserNamespace) -> pb.LinuxSandboxSecurityContext:
+    """Of the sandbox: the pod's own fields, and privileged if one of its containers is."""
     of_pod = _pod_context(pod)
     # Runtimes refuse a privileged container in a sandbox that is not privileged.
     containers = (*pod.spec.init_containers, *pod.spec.containers, *pod.spec.ephemeral_containers)
@@ -168,17 +172,9 @@ def _selinux(options: SELinuxOptions | None) -> pb.SELinuxOption | None:
     return pb.SELinuxOption(user=options.user, role=options.role, type=options.type, level=options.level)
 
 
-def _seccomp(profile: SeccompProfile | None, directory: str) -> pb.SecurityProfile:
-    kind = profile.type if profile else "Unconfined"
-    local = profile.localhost_profile if profile and kind == "Localhost" else None
-    ref = f"{directory}/{local}" if local else ""
-    return pb.SecurityProfile(profile_type=_PROFILE_TYPES[kind], localhost_ref=ref)
-
-
-def _apparmor(profile: AppArmorProfile | None) -> pb.SecurityProfile | None:
-    """None leaves it to the runtime."""
-    if profile is None:
-        return None
+def _profile(profile: SeccompProfile | AppArmorProfile, prefix: str) -> pb.SecurityProfile:
+    """`prefix` is put before the name of a Localhost profile."""
+    local = profile.localhost_profile if profile.type == "Localhost" else None
     return pb.SecurityProfile(
-        profile_type=_PROFILE_TYPES[profile.type], localhost_ref=profile.localhost_profile or ""
+        profile_type=_PROFILE_TYPES[profile.type], localhost_ref=f"{prefix}{local}" if local else ""
     )

@@ -30,9 +30,8 @@ from podling.kubelet.eviction.thresholds import (
     thresholds,
 )
 from podling.kubelet.images.garbage import ImageCollector
-from podling.kubelet.node.allocations import Allocations
-from podling.kubelet.node.pressure import DISK_PRESSURE, EVICTED
 from podling.kubelet.node.reporter import NodeReporter
+from podling.kubelet.node.shared import DISK_PRESSURE, EVICTED, Allocations
 from podling.kubelet.options.signals import NODEFS, NODEFS_INODES
 from podling.kubelet.plan.ending import FAILED
 from podling.kubelet.pod.observed import Termination
@@ -92,6 +91,7 @@ class EvictionManager:
         self._pressure = Pressure()
 
     async def run(self) -> NoReturn:
+        """Look every `eviction_period`, and at once again after an eviction."""
         while True:
             try:
                 evicted = await self.look()
@@ -105,25 +105,19 @@ class EvictionManager:
     async def look(self) -> bool:
         """Check once; True if a pod was evicted."""
         if self._readings.images is None:
-            await self._find_images()
+            with suppress(RuntimeFault):
+                for found in (await self._node.runtime.image_fs_info()).image_filesystems[:1]:
+                    self._readings.images = Path(found.fs_id.mountpoint)
         readings = self._readings.read()
-        self._learn(readings)
-        if await self._evict_the_excessive():
-            return True
-        due = self._pressure.due(self._node.clock.now())
-        return bool(due) and await self._relieve(due[0], readings)
-
-    def _learn(self, readings: Readings) -> None:
         before, stays = self._pressure, self._node.config.eviction_pressure_transition
         now = self._pressure = before.next(self._thresholds, readings, self._node.clock.now(), stays)
         self._node.pressure.conditions = now.conditions
         if now.conditions != before.conditions:
             self._pods.pressed(now.conditions)
-
-    async def _find_images(self) -> None:
-        with suppress(RuntimeFault):
-            for found in (await self._node.runtime.image_fs_info()).image_filesystems[:1]:
-                self._readings.images = Path(found.fs_id.mountpoint)
+        if await self._evict_the_excessive():
+            return True
+        due = now.due(self._node.clock.now())
+        return bool(due) and await self._relieve(due[0], readings)
 
     async def _evict_the_excessive(self) -> bool:
         limited = {pod.metadata.uid: pod for pod in self._pods.running() if is_limited(pod)}
@@ -141,12 +135,16 @@ class EvictionManager:
         return bool(told)
 
     async def _relieve(self, threshold: Threshold, readings: Readings) -> bool:
-        resource = RESOURCES[threshold.signal]
-        log.warning("the node is low on %s (%s)", resource, threshold.signal)
+        """Reclaim what can be or else evict one pod; True if a pod was evicted."""
+        signal, resource = threshold.signal, RESOURCES[threshold.signal]
+        log.warning("the node is low on %s (%s)", resource, signal)
         self._node.events.warning(
             self._pods.node(), "EvictionThresholdMet", f"Attempting to reclaim {resource}"
         )
-        if self._can_reclaim(threshold) and await self._reclaimed(threshold):
+        # Dead containers and images are on the images' file system.
+        elsewhere = signal in (NODEFS, NODEFS_INODES) and self._readings.images_apart
+        can_reclaim = CONDITIONS[signal] == DISK_PRESSURE and not elsewhere
+        if can_reclaim and await self._reclaimed(threshold):
             return False
         summary = await self._stats.summary()
         known = {stats.pod_ref.uid: stats for stats in summary.pods}
@@ -155,18 +153,16 @@ class EvictionManager:
             for pod in self._pods.running()
             if pod.metadata.uid in known
         ]
-        for first in ranked(resource, candidates)[:1]:
-            reading = readings.get(threshold.signal)
-            message = node_is_low(threshold, reading, first.pod, first.stats)
-            await self._evict(first.pod, message, self._grace(first.pod, threshold), threshold.signal)
+        for pod, stats in ((first.pod, first.stats) for first in ranked(resource, candidates)[:1]):
+            message = node_is_low(threshold, readings.get(signal), pod, stats)
+            grace = GRACE
+            if not threshold.is_hard:
+                most = self._node.config.eviction_max_pod_grace
+                own = pod.spec.termination_grace_period_seconds
+                grace = most if own is None else min(own, most)
+            await self._evict(pod, message, grace, signal)
             return True
         return False
-
-    def _can_reclaim(self, threshold: Threshold) -> bool:
-        """Whether removing dead containers and images can help: they are on the images' file system."""
-        if threshold.signal in (NODEFS, NODEFS_INODES) and self._readings.images_apart:
-            return False
-        return CONDITIONS[threshold.signal] == DISK_PRESSURE
 
     async def _reclaimed(self, threshold: Threshold) -> bool:
         """Whether it was enough to remove dead containers of pods that are over, then the images nobody uses
@@ -179,13 +175,6 @@ class EvictionManager:
         except RuntimeFault as fault:
             log.warning("images are not removed: %s", fault)
         return not is_crossed(threshold, self._readings.read(), again=True)
-
-    def _grace(self, pod: Pod, threshold: Threshold) -> int:
-        if threshold.is_hard:
-            return GRACE
-        own = pod.spec.termination_grace_period_seconds
-        most = self._node.config.eviction_max_pod_grace
-        return most if own is None else min(own, most)
 
     async def _evict(self, pod: Pod, message: str, grace_seconds: int, signal: str) -> None:
         self._node.events.warning(pod, EVICTED, message)

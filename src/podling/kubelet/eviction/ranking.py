@@ -27,21 +27,16 @@ def node_is_low(threshold: Threshold, reading: Reading | None, pod: Pod, stats: 
     if reading is not None:
         least, left = threshold.amount.of(reading.capacity), reading.available
         text += f"Threshold quantity: {_shown(least, resource)}, available: {_shown(left, resource)}. "
-    return text + "".join(_blame(resource, pod, container) for container in stats.containers)
-
-
-def _blame(resource: str, pod: Pod, stats: ContainerStats) -> str:
-    container = next((c for c in pod.spec.containers if c.name == stats.name), None)
-    used = container_usage(resource, stats)
-    if container is None or used is None:
-        return ""
-    request = container.resources.requests.get(resource, _ZERO)
-    if used <= request.value():
-        return ""
-    return (
-        f"Container {container.name} was using {_shown(used, resource)}, request is {request}, "
-        f"has larger consumption of {resource}. "
-    )
+    requests = {container.name: container.resources.requests for container in pod.spec.containers}
+    for container in stats.containers:
+        used = container_usage(resource, container)
+        request = requests.get(container.name, {}).get(resource, _ZERO)
+        if used is not None and container.name in requests and used > request.value():
+            text += (
+                f"Container {container.name} was using {_shown(used, resource)}, request is {request}, "
+                f"has larger consumption of {resource}. "
+            )
+    return text
 
 
 def container_usage(resource: str, stats: ContainerStats) -> int | None:
@@ -70,23 +65,22 @@ def container_is_full(name: str, limit: Quantity) -> str:
 
 
 class Candidate(msgspec.Struct, frozen=True):
+    """A pod that may be evicted, and what it uses."""
+
     pod: Pod
     stats: PodStats
 
 
 def ranked(resource: str, candidates: Iterable[Candidate]) -> list[Candidate]:
     """In the order of eviction, without critical pods."""
-    return sorted(
-        (candidate for candidate in candidates if not is_critical(candidate.pod)),
-        key=lambda candidate: _key(resource, candidate),
-    )
 
+    def order(candidate: Candidate) -> tuple[bool, int, int]:
+        used = usage(resource, candidate.stats)
+        above = used - pod_requests(candidate.pod).get(resource, _ZERO).value()
+        within = above <= 0 and resource != "pids"
+        return within, candidate.pod.spec.priority or 0, -above
 
-def _key(resource: str, candidate: Candidate) -> tuple[bool, int, int]:
-    used = usage(resource, candidate.stats)
-    above = used - pod_requests(candidate.pod).get(resource, _ZERO).value()
-    within = above <= 0 and resource != "pids"
-    return within, candidate.pod.spec.priority or 0, -above
+    return sorted((one for one in candidates if not is_critical(one.pod)), key=order)
 
 
 def usage(resource: str, stats: PodStats) -> int:

@@ -18,7 +18,7 @@ from podling.kubelet.config import KubeletConfig
 from podling.kubelet.host import usage
 from podling.kubelet.host.disk import file_system
 from podling.kubelet.host.usage import PROC, CgroupReader, process_ids
-from podling.kubelet.node.pressure import DISK_PRESSURE, MEMORY_PRESSURE, PID_PRESSURE
+from podling.kubelet.node.shared import DISK_PRESSURE, MEMORY_PRESSURE, PID_PRESSURE
 from podling.kubelet.options.signals import (
     ALLOCATABLE_MEMORY,
     IMAGEFS,
@@ -60,6 +60,9 @@ NOTHING = Amount()
 
 
 class Threshold(msgspec.Struct, frozen=True):
+    """Crossed when less than `amount` is available; evicts after `grace`, and ends when `reclaim` is
+    available in addition."""
+
     signal: str
     amount: Amount
     grace: timedelta = AT_ONCE
@@ -163,7 +166,11 @@ class NodeReadings:
 
     def read(self) -> Readings:
         """All signals that can be read."""
-        found = dict(self._memory())
+        meminfo = (self._proc / "meminfo").read_text()
+        found = {MEMORY: _left(usage.node_memory(meminfo, ""))}
+        pods = usage.memory(self._reader.read(self._pods_cgroup))
+        if pods is not None and pods.limit is not None:
+            found[ALLOCATABLE_MEMORY] = _left(pods)
         found.update(_disk(self._root_dir, NODEFS, NODEFS_INODES))
         if self.images is not None:
             found.update(_disk(self.images, IMAGEFS, IMAGEFS_INODES))
@@ -171,13 +178,6 @@ class NodeReadings:
             running, most = process_ids(self._proc)
             found[PIDS] = Reading(most - running, most)
         return found
-
-    def _memory(self) -> Iterator[tuple[str, Reading]]:
-        meminfo = (self._proc / "meminfo").read_text()
-        yield MEMORY, _left(usage.node_memory(meminfo, ""))
-        pods = usage.memory(self._reader.read(self._pods_cgroup))
-        if pods is not None and pods.limit is not None:
-            yield ALLOCATABLE_MEMORY, _left(pods)
 
 
 def _left(memory: usage.Memory) -> Reading:

@@ -10,11 +10,11 @@ import errno
 import os
 import stat
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import NamedTuple
 
-from podling.kubelet.files.way import DIRECTORY, Way
+from podling.kubelet.files.descriptors import DIRECTORY, Way
 
 LONGEST_PATH = 4096
 """PATH_MAX: bytes, including the terminating zero."""
@@ -57,15 +57,25 @@ class _Walk:
     def entries(self) -> Iterator[Entry]:
         yield from self._files()
         while self._left[-1] or self._way.depth:
-            if not self._left[-1]:
-                self._left.pop()
-                if not self._go_up():
-                    return
-                yield from self._entry(self._left[-1].pop())
-            elif self._enter(self._left[-1][-1]):
-                yield from self._files()
-            else:
-                self._left[-1].pop()
+            if self._left[-1]:
+                try:
+                    self._way.down(_opened(self._way.here, self._left[-1][-1], self._mount))
+                except OSError:
+                    if not self._forgiving:
+                        raise
+                    self._left[-1].pop()
+                else:
+                    yield from self._files()
+                continue
+            self._left.pop()
+            try:
+                self._way.up()
+            except OSError:
+                # The directory above was moved: the walk cannot go on.
+                if not self._forgiving:
+                    raise
+                return
+            yield from self._entry(self._left[-1].pop())
 
     def _files(self) -> Iterator[Entry]:
         """Yield files while the directory is read, as it may have more names than fit in memory."""
@@ -88,48 +98,21 @@ class _Walk:
         else:
             yield Entry(here, name, state)
 
-    def _enter(self, name: str) -> bool:
-        try:
-            self._way.down(_opened(self._way.here, name, self._mount))
-        except OSError:
-            if not self._forgiving:
-                raise
-            return False
-        return True
-
-    def _go_up(self) -> bool:
-        try:
-            self._way.up()
-        except OSError:
-            # The directory above was moved: the walk cannot go on.
-            if not self._forgiving:
-                raise
-            return False
-        return True
-
 
 def remove(path: Path) -> None:
     """Remove the directory `path` with its content; fine if it does not exist. Raises OSError, with EBUSY at
     a mount point, behind which nothing is removed."""
-    with suppress(FileNotFoundError):
+    with suppress(FileNotFoundError), ExitStack() as held:
         above = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-        try:
-            _remove_in(above, path.name)
-        finally:
-            os.close(above)
-
-
-def _remove_in(above: int, name: str) -> None:
-    top = _opened(above, name, mount_of(above))
-    try:
+        held.callback(os.close, above)
+        top = _opened(above, path.name, mount_of(above))
+        held.callback(os.close, top)
         for entry in walk(top):
             if stat.S_ISDIR(entry.state.st_mode):
                 os.rmdir(entry.name, dir_fd=entry.directory)
             else:
                 os.unlink(entry.name, dir_fd=entry.directory)
-    finally:
-        os.close(top)
-    os.rmdir(name, dir_fd=above)
+        os.rmdir(path.name, dir_fd=above)
 
 
 def _opened(above: int, name: str, mount: int) -> int:

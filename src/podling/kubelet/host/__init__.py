@@ -1,1 +1,1 @@
-"""The machine below the kubelet: cgroups, mounts, disk and usage."""
+"""The machine below the kubelet: cgroups, disk and usage."""

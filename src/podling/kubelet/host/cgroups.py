@@ -1,5 +1,9 @@
-"""The cgroups of pods: where each is, which files limit it, and how it is removed, on cgroup v1, hybrid and
-v2.
+"""The cgroups of pods, on cgroup v1, hybrid and v2: what limits each, where it is, and how it is made and
+removed.
+
+A pod's cgroup has the pod's effective resources (R-INIT-9). Everything in the pod runs below it, ephemeral
+containers included, so no container can take more than the pod asked for (R-EPH-12). The limits are pure;
+`Cgroups` writes them.
 
 The layout is that of Kubernetes' cgroupfs driver: a pod's cgroup is `<root>/pod<uid>` when its QoS class is
 Guaranteed, else `<root>/burstable/pod<uid>` or `<root>/besteffort/pod<uid>`. Before it creates a pod's
@@ -15,26 +19,33 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
 
 import msgspec
+from msgspec.structs import replace
 
-from podling.kubelet.host.cgroup_limits import (
-    CPU_PERIOD,
-    MAXIMUM_SHARES,
-    MINIMUM_SHARES,
-    CgroupLimits,
-    limits_of_classes,
-)
 from podling.model.quantity import Quantity
-from podling.model.rules.resources import BURSTABLE, pod_requests, qos_class
+from podling.model.rules.resources import (
+    BEST_EFFORT,
+    BURSTABLE,
+    GUARANTEED,
+    pod_limits,
+    pod_requests,
+    qos_class,
+)
 from podling.model.types.pod import Pod
-from podling.process.mountinfo import MOUNTINFO, read_mounts
+from podling.process.mounts import MOUNTINFO, read_mounts
 
 log = logging.getLogger(__name__)
 
+CPU_PERIOD = 100_000
+"""Microseconds."""
+MINIMUM_QUOTA = 1_000
+MINIMUM_SHARES = 2
+MAXIMUM_SHARES = 262_144
+HUGE_PAGES = "hugepages-"
 LIMITED_BY = frozenset({"cpu", "memory", "pids", "hugetlb"})
 COUNTED_BY = frozenset({"cpuacct"})
 """In v1 the controller that counts CPU time is not the one that limits it."""
@@ -44,6 +55,86 @@ _ZERO = Quantity("0")
 V1_UNLIMITED, V2_UNLIMITED = "-1", "max"
 UNLIMITED = (V1_UNLIMITED, V2_UNLIMITED, f"{V2_UNLIMITED} {CPU_PERIOD}")
 _PAGE_UNITS = (("GB", 1 << 30), ("MB", 1 << 20), ("KB", 1 << 10))
+
+
+class CgroupLimits(msgspec.Struct, frozen=True):
+    """The limits of one cgroup; None is no limit."""
+
+    cpu_shares: int = MINIMUM_SHARES
+    cpu_quota: int | None = None
+    """Microseconds in each CPU_PERIOD."""
+    memory: int | None = None
+    """Bytes."""
+    pids: int | None = None
+    """A number of tasks."""
+    huge_pages: Mapping[int, int] = msgspec.field(default_factory=dict)
+    """Page size → bytes in pages of this size; a size that is absent is not limited."""
+
+
+def limits_of_pod(pod: Pod) -> CgroupLimits:
+    """As Kubernetes' ResourceConfigForPod."""
+    quality = qos_class(pod)
+    requests, limits = pod_requests(pod), pod_limits(pod)
+    memory, cpu = _bound(pod, quality, "memory"), _bound(pod, quality, "cpu")
+    return CgroupLimits(
+        cpu_shares=cpu_shares(requests.get("cpu", _ZERO).milli_value()),
+        cpu_quota=cpu_quota(limits["cpu"].milli_value()) if cpu else None,
+        memory=limits["memory"].value() if memory else None,
+        huge_pages=huge_pages(requests),
+    )
+
+
+def on_node(limits: CgroupLimits, pids: int | None, page_sizes: Iterable[int]) -> CgroupLimits:
+    """A pod's limits with those of the node: podPidsLimit, and 0 for the node's huge page sizes that the pod
+    does not request."""
+    return replace(limits, pids=pids, huge_pages=dict.fromkeys(page_sizes, 0) | dict(limits.huge_pages))
+
+
+def limits_of_node(capacity: Mapping[str, Quantity], reserved: Mapping[str, Quantity]) -> CgroupLimits:
+    """Of all pods together: capacity less the reserved resources. The eviction thresholds are not subtracted,
+    else the OOM killer would come before the kubelet can evict."""
+    left = {name: amount - reserved.get(name, _ZERO) for name, amount in capacity.items()}
+    return CgroupLimits(
+        cpu_shares=cpu_shares(left["cpu"].milli_value()),
+        memory=max(left["memory"].value(), 0),
+        huge_pages=huge_pages(left),
+    )
+
+
+def limits_of_classes(burstable_milli: int) -> dict[str, CgroupLimits]:
+    """By QoS class, for the two that have a cgroup of their own. Burstable has the shares of all its pods'
+    requests, BestEffort the minimum."""
+    return {BURSTABLE: CgroupLimits(cpu_shares(burstable_milli)), BEST_EFFORT: CgroupLimits()}
+
+
+def cpu_shares(milli: int) -> int:
+    """v1's shares for a request in milli-CPUs, as Kubernetes' MilliCPUToShares."""
+    return min(max(milli * 1024 // 1000, MINIMUM_SHARES), MAXIMUM_SHARES)
+
+
+def cpu_quota(milli: int) -> int:
+    """Microseconds in each CPU_PERIOD for a limit in milli-CPUs; 0 means no limit."""
+    return max(milli * CPU_PERIOD // 1000, MINIMUM_QUOTA) if milli else 0
+
+
+def huge_pages(amounts: Mapping[str, Quantity]) -> dict[int, int]:
+    """Page size → bytes, from resources named `hugepages-<size>`."""
+    return {
+        Quantity(name.removeprefix(HUGE_PAGES)).value(): amount.value()
+        for name, amount in amounts.items()
+        if name.startswith(HUGE_PAGES)
+    }
+
+
+def _bound(pod: Pod, quality: str, resource: str) -> bool:
+    """Whether the pod's cgroup gets a limit. Without a limit of the pod's own, it gets none if any container
+    has none."""
+    if quality != BURSTABLE:
+        return quality == GUARANTEED
+    if pod.spec.resources is not None and pod.spec.resources.limits.get(resource):
+        return True
+    containers = (*pod.spec.init_containers, *pod.spec.containers)
+    return all(container.resources.limits.get(resource) for container in containers)
 
 
 class Hierarchy(msgspec.Struct, frozen=True):
@@ -89,7 +180,10 @@ class Cgroups:
         if memory is None:
             return 0
         name = "memory.usage_in_bytes" if memory.version == 1 else "memory.current"
-        return _number(_below(memory, self.path(pod)) / container_id / name)
+        try:
+            return int((_below(memory, self.path(pod)) / container_id / name).read_text())
+        except FileNotFoundError:
+            return 0
 
     def oom_kills(self, pod: Pod, container_id: str) -> int | None:
         """How many processes of the container the OOM killer has killed; None if the cgroup is gone."""
@@ -97,7 +191,11 @@ class Cgroups:
         if memory is None:
             return None
         name = "memory.oom_control" if memory.version == 1 else "memory.events"
-        return _counted(_below(memory, self.path(pod)) / container_id / name, "oom_kill")
+        try:
+            text = (_below(memory, self.path(pod)) / container_id / name).read_text()
+        except OSError:
+            return None
+        return keyed(text).get("oom_kill")
 
     @property
     def limits_swap(self) -> bool:
@@ -123,7 +221,12 @@ class Cgroups:
         found: set[str] = set()
         for hierarchy in self.hierarchies:
             for part in _CLASS_PART.values():
-                found.update(_pod_uids(_below(hierarchy, f"{self.root}{part}")))
+                with (
+                    suppress(FileNotFoundError),
+                    os.scandir(_below(hierarchy, f"{self.root}{part}")) as entries,
+                ):
+                    names = [entry.name for entry in entries if entry.is_dir()]
+                    found.update(name.removeprefix("pod") for name in names if name.startswith("pod"))
         return found
 
     def remove(self, uid: str) -> bool:
@@ -168,7 +271,12 @@ class Cgroups:
                 continue
             directory = _below(hierarchy, path)
             if hierarchy.version == 2:
-                _enable(hierarchy, directory)
+                # A cgroup has the controllers that all of its ancestors pass on.
+                for ancestor in reversed([p for p in directory.parents if p.is_relative_to(hierarchy.path)]):
+                    ancestor.mkdir(exist_ok=True)
+                    enabled = set((ancestor / _CGROUP2_ENABLED).read_text().split())
+                    if missing := sorted(hierarchy.controllers - enabled):
+                        _set(ancestor / _CGROUP2_ENABLED, " ".join(f"+{name}" for name in missing))
             directory.mkdir(parents=True, exist_ok=True)
             for name, value in writes.items():
                 _set(directory / name, value)
@@ -176,27 +284,27 @@ class Cgroups:
 
 def files(hierarchy: Hierarchy, limits: CgroupLimits) -> dict[str, str]:
     """File → content, in the order to write them, for the controllers of this hierarchy."""
-    writes = _v1(limits) if hierarchy.version == 1 else _v2(limits)
-    return {name: value for controller, name, value in writes if controller in hierarchy.controllers}
-
-
-def _v1(limits: CgroupLimits) -> Iterator[tuple[str, str, str]]:
-    yield "cpu", "cpu.shares", str(limits.cpu_shares)
-    yield "cpu", "cpu.cfs_period_us", str(CPU_PERIOD)
-    yield "cpu", "cpu.cfs_quota_us", str(limits.cpu_quota or V1_UNLIMITED)
-    yield "memory", "memory.limit_in_bytes", str(limits.memory or V1_UNLIMITED)
-    yield "pids", "pids.max", str(limits.pids or V2_UNLIMITED)
+    pids, quota = str(limits.pids or V2_UNLIMITED), limits.cpu_quota
+    writes: list[tuple[str, str, object]]
+    if hierarchy.version == 1:
+        writes = [
+            ("cpu", "cpu.shares", limits.cpu_shares),
+            ("cpu", "cpu.cfs_period_us", CPU_PERIOD),
+            ("cpu", "cpu.cfs_quota_us", quota or V1_UNLIMITED),
+            ("memory", "memory.limit_in_bytes", limits.memory or V1_UNLIMITED),
+            ("pids", "pids.max", pids),
+        ]
+    else:
+        writes = [
+            ("cpu", "cpu.weight", cpu_weight(limits.cpu_shares)),
+            ("cpu", "cpu.max", f"{quota or V2_UNLIMITED} {CPU_PERIOD}"),
+            ("memory", "memory.max", limits.memory or V2_UNLIMITED),
+            ("pids", "pids.max", pids),
+        ]
+    limit = "limit_in_bytes" if hierarchy.version == 1 else "max"
     for size, allowed in limits.huge_pages.items():
-        yield "hugetlb", f"hugetlb.{page_size(size)}.limit_in_bytes", str(allowed)
-
-
-def _v2(limits: CgroupLimits) -> Iterator[tuple[str, str, str]]:
-    yield "cpu", "cpu.weight", str(cpu_weight(limits.cpu_shares))
-    yield "cpu", "cpu.max", f"{limits.cpu_quota or V2_UNLIMITED} {CPU_PERIOD}"
-    yield "memory", "memory.max", str(limits.memory or V2_UNLIMITED)
-    yield "pids", "pids.max", str(limits.pids or V2_UNLIMITED)
-    for size, allowed in limits.huge_pages.items():
-        yield "hugetlb", f"hugetlb.{page_size(size)}.max", str(allowed)
+        writes.append(("hugetlb", f"hugetlb.{page_size(size)}.{limit}", allowed))
+    return {name: str(value) for controller, name, value in writes if controller in hierarchy.controllers}
 
 
 def cpu_weight(shares: int) -> int:
@@ -232,61 +340,25 @@ def _set(file: Path, value: str) -> None:
         os.close(descriptor)
 
 
-def _counted(file: Path, key: str) -> int | None:
-    """The number of `key` in a file with a key and a number in each line; None without it."""
-    try:
-        lines = file.read_text().splitlines()
-    except OSError:
-        return None
-    return next((int(line.split()[1]) for line in lines if line.split()[:1] == [key]), None)
-
-
-def _number(file: Path) -> int:
-    try:
-        return int(file.read_text())
-    except FileNotFoundError:
-        return 0
-
-
-def _enable(hierarchy: Hierarchy, directory: Path) -> None:
-    """In v2 a cgroup has the controllers that all of its ancestors pass on."""
-    for ancestor in reversed([parent for parent in directory.parents if _within(parent, hierarchy.path)]):
-        ancestor.mkdir(exist_ok=True)
-        enabled = set((ancestor / _CGROUP2_ENABLED).read_text().split())
-        missing = sorted(hierarchy.controllers - enabled)
-        if missing:
-            _set(ancestor / _CGROUP2_ENABLED, " ".join(f"+{name}" for name in missing))
-
-
-def _within(path: Path, other: Path) -> bool:
-    return path == other or other in path.parents
+def keyed(text: str) -> dict[str, int]:
+    """Parse a file with a name and a number in each line."""
+    rows = (line.split() for line in text.splitlines())
+    return {row[0]: int(row[1]) for row in rows if len(row) == 2 and row[1].isdigit()}
 
 
 def hierarchies(mount: Path, table: Path = MOUNTINFO) -> tuple[Hierarchy, ...]:
     """The cgroup hierarchies mounted at or below `mount`; `table` is a mountinfo file."""
     found: dict[Path, Hierarchy] = {}
     for place, kind, options in read_mounts(table):
-        if kind not in ("cgroup", "cgroup2") or not _within(place, mount):
+        if kind not in ("cgroup", "cgroup2") or not place.is_relative_to(mount):
             continue
+        controllers: Iterable[str] = options
+        if kind == "cgroup2":
+            file = place / _CGROUP2_CONTROLLERS
+            controllers = file.read_text().split() if file.exists() else ()
         version = 1 if kind == "cgroup" else 2
-        controllers = options if version == 1 else _cgroup2_controllers(place)
         found[place] = Hierarchy(place, version, frozenset(controllers) & (LIMITED_BY | COUNTED_BY))
     return tuple(found.values())
-
-
-def _cgroup2_controllers(place: Path) -> list[str]:
-    try:
-        return (place / _CGROUP2_CONTROLLERS).read_text().split()
-    except FileNotFoundError:
-        return []
-
-
-def _pod_uids(parent: Path) -> Iterator[str]:
-    try:
-        entries = list(os.scandir(parent))
-    except FileNotFoundError:
-        return
-    yield from (e.name.removeprefix("pod") for e in entries if e.name.startswith("pod") and e.is_dir())
 
 
 def remove_tree(cgroup: Path) -> bool:

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import os
 from collections import deque
-from collections.abc import Callable, Generator, Iterator
-from contextlib import closing, suppress
+from collections.abc import Callable, Generator
+from contextlib import ExitStack, closing, suppress
 from pathlib import Path
 from stat import S_ISDIR
 from threading import Lock, Thread
@@ -18,8 +18,8 @@ from typing import NamedTuple
 
 import msgspec
 
+from podling.kubelet.files.descriptors import DIRECTORY
 from podling.kubelet.files.tree import walk
-from podling.kubelet.files.way import DIRECTORY
 
 BLOCK = 512
 REMEMBERED_SECONDS = 60.0
@@ -64,27 +64,21 @@ def used(directory: Path) -> Used:
 def measuring(directory: Path) -> Generator[Used]:
     """What is used, as found so far: a growing value for each file."""
     # OSError: the directory does not exist, or no descriptor is left to open it.
-    with suppress(OSError):
+    with suppress(OSError), ExitStack() as held:
         top = os.open(directory, DIRECTORY)
-        try:
-            yield from _measuring(top)
-        finally:
-            os.close(top)
-
-
-def _measuring(top: int) -> Iterator[Used]:
-    state = os.fstat(top)
-    blocks, inodes = state.st_blocks, 1
-    yield Used(blocks * BLOCK, inodes)
-    seen: set[int] = set()
-    for _, _, found in walk(top, forgiving=True):
-        if found.st_dev != state.st_dev or found.st_ino in seen:
-            continue
-        if found.st_nlink > 1 and not S_ISDIR(found.st_mode):
-            seen.add(found.st_ino)
-        blocks += found.st_blocks
-        inodes += 1
+        held.callback(os.close, top)
+        state = os.fstat(top)
+        blocks, inodes = state.st_blocks, 1
         yield Used(blocks * BLOCK, inodes)
+        seen: set[int] = set()
+        for _, _, found in walk(top, forgiving=True):
+            if found.st_dev != state.st_dev or found.st_ino in seen:
+                continue
+            if found.st_nlink > 1 and not S_ISDIR(found.st_mode):
+                seen.add(found.st_ino)
+            blocks += found.st_blocks
+            inodes += 1
+            yield Used(blocks * BLOCK, inodes)
 
 
 class _Known(msgspec.Struct):
@@ -117,6 +111,7 @@ class Measured:
         self._thread: Thread | None = None
 
     def used(self, directory: Path) -> Used:
+        """What the directory takes, at most `seconds` old; waits no longer than `patience`."""
         now = self._timer()
         with self._lock:
             known = self._known.get(directory)
@@ -125,30 +120,26 @@ class Measured:
             # Directories that nobody has asked for in a while may be gone.
             self._known = {path: kept for path, kept in self._known.items() if not self._is_old(kept, now)}
             known = self._known[directory] = _Known(known.used if known else NOTHING)
-        self._measure(directory, known)
-        return known.used
-
-    def _is_old(self, known: _Known, now: float) -> bool:
-        return known.at is not None and now - known.at >= self._seconds
-
-    def _measure(self, directory: Path, known: _Known) -> None:
         until, whole = monotonic() + self._patience, NOTHING
         with closing(measuring(directory)) as found:
             for so_far in found:
                 whole = so_far
                 if monotonic() > until:
                     known.used = max(known.used, whole)
-                    self._hand_over(directory, known)
-                    return
-        known.used, known.at = whole, self._timer()
-
-    def _hand_over(self, directory: Path, known: _Known) -> None:
-        """The background thread walks it from the beginning, as a waiting walk would hold descriptors."""
+                    break
+            else:
+                known.used, known.at = whole, self._timer()
+                return known.used
+        # The background thread walks it from the beginning, as a waiting walk would hold descriptors.
         with self._lock:
             self._slow.append((directory, known))
             if self._thread is None:
                 self._thread = Thread(target=self._walk_slow, name="disk-usage", daemon=True)
                 self._thread.start()
+        return known.used
+
+    def _is_old(self, known: _Known, now: float) -> bool:
+        return known.at is not None and now - known.at >= self._seconds
 
     def _walk_slow(self) -> None:
         while True:

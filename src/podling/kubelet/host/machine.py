@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import functools
 import os
 import platform
 from collections.abc import Mapping
 from pathlib import Path
 
 import msgspec
+
+from podling.kubelet.host.usage import meminfo_bytes
 
 _ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64", "armv7l": "arm", "i686": "386"}
 _HUGE_PAGES = Path("/sys/kernel/mm/hugepages")
@@ -31,12 +32,20 @@ class Machine(msgspec.Struct, frozen=True):
     architecture: str
     huge_pages: Mapping[int, int] = msgspec.field(default_factory=dict)
     """Page size → bytes reserved in pages of this size."""
+    app_armor: bool = False
+    """The kernel enforces AppArmor."""
 
 
 def this_machine(root_dir: Path) -> Machine:
-    memory = _meminfo(_read("/proc/meminfo"))
+    """Read now; a fact whose file is missing is empty or 0. Raises OSError without `root_dir`."""
+    memory = meminfo_bytes(_read("/proc/meminfo"))
     disk = os.statvfs(root_dir)
     machine_id = _read("/etc/machine-id") or _read("/var/lib/dbus/machine-id")
+    release = dict(line.partition("=")[::2] for line in _read("/etc/os-release").splitlines())
+    huge_pages = {}
+    for entry in sorted(_HUGE_PAGES.glob("hugepages-*kB")):
+        size = int(entry.name.removeprefix("hugepages-").removesuffix("kB")) * 1024
+        huge_pages[size] = size * int((entry / "nr_hugepages").read_text())
     return Machine(
         hostname=platform.node().lower(),
         cpus=os.cpu_count() or 1,
@@ -47,19 +56,11 @@ def this_machine(root_dir: Path) -> Machine:
         system_uuid=_read("/sys/class/dmi/id/product_uuid") or machine_id,
         boot_id=_read("/proc/sys/kernel/random/boot_id"),
         kernel_version=platform.release(),
-        os_image=_os_image(_read("/etc/os-release")),
+        os_image=release.get("PRETTY_NAME", "Linux").strip('"'),
         architecture=_ARCHITECTURES.get(platform.machine(), platform.machine()),
-        huge_pages=_huge_pages(_HUGE_PAGES),
+        huge_pages=huge_pages,
+        app_armor=_read("/sys/module/apparmor/parameters/enabled").startswith("Y"),
     )
-
-
-def _huge_pages(directory: Path) -> dict[int, int]:
-    """From directories named `hugepages-2048kB`."""
-    found = {}
-    for entry in sorted(directory.glob("hugepages-*kB")):
-        size = int(entry.name.removeprefix("hugepages-").removesuffix("kB")) * 1024
-        found[size] = size * int((entry / "nr_hugepages").read_text())
-    return found
 
 
 def _read(path: str) -> str:
@@ -67,25 +68,3 @@ def _read(path: str) -> str:
         return Path(path).read_text().strip()
     except OSError:
         return ""
-
-
-def _meminfo(text: str) -> dict[str, int]:
-    """/proc/meminfo in bytes."""
-    rows = (line.split() for line in text.splitlines())
-    return {row[0].rstrip(":"): int(row[1]) * 1024 for row in rows if len(row) == 3}
-
-
-def _os_image(release: str) -> str:
-    for line in release.splitlines():
-        name, _, value = line.partition("=")
-        if name == "PRETTY_NAME":
-            return value.strip('"')
-    return "Linux"
-
-
-@functools.cache
-def app_armor_enabled() -> bool:
-    try:
-        return Path("/sys/module/apparmor/parameters/enabled").read_text().startswith("Y")
-    except OSError:
-        return False

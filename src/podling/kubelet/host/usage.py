@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from podling.kubelet.host.cgroups import Hierarchy
+from podling.kubelet.host.cgroups import Hierarchy, keyed
 
 Files = Mapping[str, str]
 """The content of a cgroup's files by file name."""
@@ -30,6 +30,8 @@ NO_LIMIT = 1 << 62
 """Without a limit, v1 shows a number near 2**63."""
 TICKS = 100
 """The kernel's USER_HZ, the same on every machine Linux runs on today."""
+PROC = Path("/proc")
+PRESSURES = ("cpu", "memory", "io")
 
 
 class Memory(NamedTuple):
@@ -45,6 +47,8 @@ class Memory(NamedTuple):
 
 
 class Interface(NamedTuple):
+    """The counters of a network interface since it was made."""
+
     name: str
     rx_bytes: int
     rx_errors: int
@@ -61,24 +65,24 @@ class Stall(NamedTuple):
     avg300: float
 
 
-class Pressure(NamedTuple):
+class PressureStall(NamedTuple):
     """Pressure stall information of a resource: time in which some, or all, tasks waited for it."""
 
     some: Stall
     full: Stall
 
 
-def pressure(text: str) -> Pressure | None:
+def pressure(text: str) -> PressureStall | None:
     """Parse a pressure file of a cgroup v2 or of /proc/pressure; None if it has not both lines."""
     rows = (line.split() for line in text.splitlines())
-    stalls = {row[0]: _stall(dict(pair.split("=") for pair in row[1:])) for row in rows if row}
+    told = {row[0]: dict(pair.split("=") for pair in row[1:]) for row in rows if row}
+    stalls = {
+        name: Stall(int(row["total"]), float(row["avg10"]), float(row["avg60"]), float(row["avg300"]))
+        for name, row in told.items()
+    }
     if stalls.keys() != {"some", "full"}:
         return None
-    return Pressure(stalls["some"], stalls["full"])
-
-
-def _stall(told: Mapping[str, str]) -> Stall:
-    return Stall(int(told["total"]), float(told["avg10"]), float(told["avg60"]), float(told["avg300"]))
+    return PressureStall(stalls["some"], stalls["full"])
 
 
 def cpu_nanoseconds(files: Files) -> int | None:
@@ -103,13 +107,14 @@ def memory(files: Files) -> Memory | None:
         rss, swap = stat.get("anon", 0), int(swapped) if swapped else None
     else:
         return None
+    bound = int(limit) if limit.strip().isdigit() else NO_LIMIT
     return Memory(
         usage=usage,
         working_set=max(usage - stat.get(f"{total}inactive_file", 0), 0),
         rss=rss,
         page_faults=stat.get(f"{total}pgfault", 0),
         major_page_faults=stat.get(f"{total}pgmajfault", 0),
-        limit=_limit(limit),
+        limit=bound if bound < NO_LIMIT else None,
         swap=swap,
     )
 
@@ -118,21 +123,15 @@ def processes(files: Files) -> int | None:
     return int(files["pids.current"]) if "pids.current" in files else None
 
 
-def _limit(text: str) -> int | None:
-    number = int(text) if text.strip().isdigit() else NO_LIMIT
-    return number if number < NO_LIMIT else None
-
-
-def keyed(text: str) -> dict[str, int]:
-    """Parse a file with a name and a number in each line."""
+def meminfo_bytes(text: str) -> dict[str, int]:
+    """The sizes in /proc/meminfo, in bytes; what it counts in pages is left out."""
     rows = (line.split() for line in text.splitlines())
-    return {row[0]: int(row[1]) for row in rows if len(row) == 2 and row[1].isdigit()}
+    return {row[0].rstrip(":"): int(row[1]) * 1024 for row in rows if len(row) == 3}
 
 
 def node_memory(meminfo: str, vmstat: str) -> Memory:
     """Memory of the machine, from /proc, so that it is the same for both cgroup versions."""
-    rows = (line.split() for line in meminfo.splitlines())
-    sizes = {row[0].rstrip(":"): int(row[1]) * 1024 for row in rows if len(row) > 1}
+    sizes = meminfo_bytes(meminfo)
     faults = keyed(vmstat)
     usage = sizes["MemTotal"] - sizes["MemFree"]
     return Memory(
@@ -162,10 +161,6 @@ def interfaces(dev: str) -> list[Interface]:
         if name.strip() != "lo" and len(fields) >= 11:
             found.append(Interface(name.strip(), fields[0], fields[2], fields[8], fields[10]))
     return found
-
-
-PROC = Path("/proc")
-PRESSURES = ("cpu", "memory", "io")
 
 
 class CgroupReader:

@@ -29,6 +29,10 @@ from podling.model.types.pod import Pod
 
 MINIMUM_AGE = timedelta(minutes=2)
 
+log = logging.getLogger(__name__)
+
+PERIOD = 300.0
+
 
 class Marks(msgspec.Struct, frozen=True):
     """imageGCHighThresholdPercent and imageGCLowThresholdPercent; a high of 100 disables garbage
@@ -104,11 +108,6 @@ def candidates(
     return sorted(idle, key=lambda image: (image.used, image.first_seen))
 
 
-PERIOD = 300.0
-
-log = logging.getLogger(__name__)
-
-
 class ImageCollector:
     """Collects image garbage. `run()` it. `pods` are asked for image volumes; `kept` are references that are
     never removed, such as the sandbox image's; `forget` is called with the id of each removed image; `node`
@@ -141,6 +140,7 @@ class ImageCollector:
         self._failed = False
 
     async def run(self) -> NoReturn:
+        """One collection every PERIOD seconds."""
         with suppress(RuntimeFault):
             # The age of the images present counts from now.
             await self._look()
@@ -151,21 +151,23 @@ class ImageCollector:
     async def collect(self) -> None:
         """Run one collection; failures are logged and become events."""
         try:
-            await self._collect()
+            in_use = await self._look()
+            told = await self._runtime.image_fs_info()
+            for usage in told.image_filesystems[:1]:
+                system = await asyncio.to_thread(self._measure, Path(usage.fs_id.mountpoint))
+                wanted = excess(system.capacity, system.available, self._marks)
+                freed = await self._remove(in_use, wanted, "space") if wanted else 0
+                if freed < wanted:
+                    raise _NotEnough(wanted, freed)
             self._failed = False
         except (RuntimeFault, OSError, _NotEnough) as error:
-            self._say(error)
-
-    async def _collect(self) -> None:
-        """Raises RuntimeFault, OSError, and _NotEnough when there is nothing left to remove."""
-        in_use = await self._look()
-        told = await self._runtime.image_fs_info()
-        for usage in told.image_filesystems[:1]:
-            system = await asyncio.to_thread(self._measure, Path(usage.fs_id.mountpoint))
-            wanted = excess(system.capacity, system.available, self._marks)
-            freed = await self._remove(in_use, wanted, "space") if wanted else 0
-            if freed < wanted:
-                raise _NotEnough(wanted, freed)
+            log.warning("images are not collected: %s", error)
+            if isinstance(error, _NotEnough):
+                self._events.warning(self._node(), "FreeDiskSpaceFailed", str(error))
+            if self._failed:
+                # The second failure in a row is an event, as in Kubernetes' kubelet.
+                self._events.warning(self._node(), "ImageGCFailed", str(error))
+            self._failed = True
 
     async def remove_unused(self) -> None:
         """Remove all unused images older than MINIMUM_AGE, for eviction. Raises RuntimeFault."""
@@ -183,18 +185,15 @@ class ImageCollector:
         used = {
             named.get(name, name) for c in containers for name in (c.image_ref, c.image_id, c.image.image)
         }
-        used |= await self._mounted()
+        # Of images that are volumes no container tells, and not every runtime holds them.
+        mounted = [await self._runtime.image_status(name) for name in volume_images(self._pods())]
+        used |= {image.id for image in mounted if image is not None}
         found = [
             Found(image.id, image.size, image.pinned or not set(self._kept).isdisjoint(image.repo_tags))
             for image in images
         ]
         self._known = known_images(self._known, found, used, self._clock.now())
         return used
-
-    async def _mounted(self) -> set[str]:
-        """The ids of images that are volumes: no container shows them, and not every runtime holds them."""
-        found = [await self._runtime.image_status(name) for name in volume_images(self._pods())]
-        return {image.id for image in found if image is not None}
 
     async def _remove(self, in_use: set[str], wanted: int | None, reason: str) -> int:
         """Bytes freed."""
@@ -213,15 +212,6 @@ class ImageCollector:
             self._counts.images_collected[reason] += 1
             freed += image.size
         return freed
-
-    def _say(self, error: Exception) -> None:
-        """Log a failure. The second one in a row is an event, as in Kubernetes' kubelet."""
-        log.warning("images are not collected: %s", error)
-        if isinstance(error, _NotEnough):
-            self._events.warning(self._node(), "FreeDiskSpaceFailed", str(error))
-        if self._failed:
-            self._events.warning(self._node(), "ImageGCFailed", str(error))
-        self._failed = True
 
 
 class _NotEnough(Exception):

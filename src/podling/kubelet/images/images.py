@@ -24,7 +24,7 @@ from podling.cri.interface import Runtime, RuntimeFault
 from podling.kubelet.cri_config.security import ImageUser
 from podling.kubelet.images.pulls import Pulls, pull_error, pull_text
 from podling.kubelet.images.reference import InvalidReference, credentials_for, with_default_tag
-from podling.kubelet.pod.faults import StartError, refused, rpc_text
+from podling.kubelet.pod.containers import StartError, refused, rpc_text
 from podling.model.codec.fields import Part
 from podling.model.codec.json import decode, encode
 from podling.model.errors import StatusError
@@ -33,6 +33,10 @@ from podling.model.types.container import EphemeralContainerCommon
 from podling.model.types.pod import Pod
 
 log = logging.getLogger(__name__)
+
+_NOBODY_NAMED = ImageUser()
+ALWAYS = "Always"
+NEVER = "Never"
 
 
 class PulledImage(Part):
@@ -53,7 +57,13 @@ class PulledImages:
 
     def __init__(self, file: Path) -> None:
         self._file = file
-        self._images = _read(file)
+        self._images: dict[str, PulledImage] = {}
+        try:
+            self._images = dict(decode(file.read_bytes(), _Written).images)
+        except FileNotFoundError:
+            pass
+        except (OSError, StatusError) as error:
+            log.warning("%s cannot be read: %s", file, error)
 
     def usable(self, image_id: str, credentials: Iterable[pb.AuthConfig]) -> bool:
         known = self._images.get(image_id)
@@ -66,43 +76,22 @@ class PulledImages:
         known = self._images.get(image_id) or PulledImage()
         taken = [] if credential is None else [_hash(credential)]
         credentials = [*known.credentials, *(hash for hash in taken if hash not in known.credentials)]
-        self._keep(image_id, PulledImage(anyone=known.anyone or credential is None, credentials=credentials))
-
-    def _keep(self, image_id: str, image: PulledImage) -> None:
+        image = PulledImage(anyone=known.anyone or credential is None, credentials=credentials)
         if self._images.get(image_id) == image:
             return
         self._images[image_id] = image
+        fresh = self._file.with_suffix(".new")
         try:
-            _write(self._file, self._images)
+            fresh.parent.mkdir(mode=0o750, parents=True, exist_ok=True)
+            fresh.write_bytes(encode(_Written(images=self._images)))
+            fresh.chmod(0o600)
+            fresh.rename(self._file)
         except OSError as error:
             log.warning("%s cannot be written: %s", self._file, error)
 
 
 def _hash(credential: pb.AuthConfig) -> str:
     return hashlib.sha256(credential.SerializeToString(deterministic=True)).hexdigest()
-
-
-def _read(file: Path) -> dict[str, PulledImage]:
-    try:
-        return dict(decode(file.read_bytes(), _Written).images)
-    except FileNotFoundError:
-        return {}
-    except (OSError, StatusError) as error:
-        log.warning("%s cannot be read: %s", file, error)
-        return {}
-
-
-def _write(file: Path, images: dict[str, PulledImage]) -> None:
-    file.parent.mkdir(mode=0o750, parents=True, exist_ok=True)
-    fresh = file.with_suffix(".new")
-    fresh.write_bytes(encode(_Written(images=images)))
-    fresh.chmod(0o600)
-    fresh.rename(file)
-
-
-_NOBODY_NAMED = ImageUser()
-ALWAYS = "Always"
-NEVER = "Never"
 
 
 class PresentImage(msgspec.Struct, frozen=True):
@@ -154,8 +143,18 @@ class Images:
         except InvalidReference as error:
             self._warn(request, "InspectFailed", str(error))
             raise StartError("InvalidImageName", str(error)) from error
-        image = await self._find(request, reference)
-        if image is not None and container.image_pull_policy != ALWAYS and self._usable(request, image):
+        image = self._present.get(reference)
+        if image is None:
+            try:
+                found = await self._runtime.image_status(reference)
+            except RuntimeFault as fault:
+                text = f'Failed to inspect image "{container.image}": {rpc_text(fault)}'
+                self._warn(request, "InspectFailed", text)
+                raise refused("ImageInspectError", text, fault) from fault
+            image = self._remember(reference, found) if found else None
+        credentials = credentials_for(container.image, request.secrets)
+        usable = image and (self._pulled is None or self._pulled.usable(image.id, credentials))
+        if image is not None and usable and container.image_pull_policy != ALWAYS:
             present = "already present on machine and can be accessed by the pod"
             self._say(request, "Pulled", f'Container image "{container.image}" {present}')
             return image
@@ -171,29 +170,12 @@ class Images:
             name: found for name, found in self._present.items() if image not in (name, found.id)
         }
 
-    async def _find(self, request: ImageRequest, reference: str) -> PresentImage | None:
-        if found := self._present.get(reference):
-            return found
-        try:
-            image = await self._runtime.image_status(reference)
-        except RuntimeFault as fault:
-            text = f'Failed to inspect image "{request.container.image}": {rpc_text(fault)}'
-            self._warn(request, "InspectFailed", text)
-            raise refused("ImageInspectError", text, fault) from fault
-        if image is None:
-            return None
-        return self._remember(reference, image)
-
     def _remember(self, reference: str, image: pb.Image) -> PresentImage:
         user = ImageUser(image.uid.value if image.HasField("uid") else None, image.username)
         present = self._present[reference] = PresentImage(
             image.id, next(iter(image.repo_digests), image.id), user
         )
         return present
-
-    def _usable(self, request: ImageRequest, image: PresentImage) -> bool:
-        credentials = credentials_for(request.container.image, request.secrets)
-        return self._pulled is None or self._pulled.usable(image.id, credentials)
 
     async def _pull(self, request: ImageRequest, reference: str) -> PresentImage:
         name = request.container.image

@@ -23,16 +23,19 @@ from podling.cri.grpc import cri_pb2 as pb
 from podling.cri.interface import CANCELLED, Runtime, RuntimeFault
 from podling.kubelet.config import NO_PROGRESS_FOR
 from podling.kubelet.images.reference import place_of
-from podling.kubelet.pod.faults import StartError, rpc_text
+from podling.kubelet.pod.containers import StartError, rpc_text
 from podling.model.time import Clock, go_duration
 
 NAMED = {
     "RegistryUnavailable": "the registry is unavailable",
     "SignatureValidationFailed": "the signature validation failed",
 }
+LOOKS = 4
+"""How often progress is checked within the deadline; without change at all of them the pull is given up."""
 
 
 def pull_error(image: str, fault: RuntimeFault) -> StartError:
+    """The waiting reason and message of a failed pull, as Kubernetes' evalCRIPullErr."""
     text = pull_text(fault)
     for reason, cause in NAMED.items():
         if text.startswith(reason):
@@ -64,15 +67,26 @@ def _silent(image: str) -> str:
     return f"{registry}; see whether this node can reach it"
 
 
-LOOKS = 4
-"""How often progress is checked within the deadline; without change at all of them the pull is given up."""
-
-
 async def until_stuck(runtime: Runtime, image: str, pull: Awaitable[str], deadline: timedelta) -> str:
     """The result of the pull. Raises RuntimeFault: the pull's own, or `stuck`."""
+
+    async def watch(patience: asyncio.Timeout) -> NoReturn:
+        seen, quiet = None, 0
+        while True:
+            await asyncio.sleep(deadline.total_seconds() / LOOKS)
+            try:
+                now = await runtime.pull_progress()
+            except RuntimeFault:
+                # If the runtime is away, the pull itself will fail.
+                now = None
+            quiet = quiet + 1 if now is not None and now == seen else 0
+            seen = now
+            if quiet >= LOOKS:
+                patience.reschedule(asyncio.get_running_loop().time())
+
     try:
         async with asyncio.timeout(None) as patience, asyncio.TaskGroup() as tasks:
-            watching = tasks.create_task(_watch(runtime, deadline, patience))
+            watching = tasks.create_task(watch(patience))
             try:
                 return await pull
             except RuntimeFault as fault:
@@ -82,21 +96,6 @@ async def until_stuck(runtime: Runtime, image: str, pull: Awaitable[str], deadli
     except TimeoutError:
         raise stuck(image, deadline) from None
     raise given_up_by_runtime(image) if failed.code == CANCELLED else failed
-
-
-async def _watch(runtime: Runtime, deadline: timedelta, patience: asyncio.Timeout) -> NoReturn:
-    seen, quiet = None, 0
-    while True:
-        await asyncio.sleep(deadline.total_seconds() / LOOKS)
-        try:
-            now = await runtime.pull_progress()
-        except RuntimeFault:
-            # If the runtime is away, the pull itself will fail.
-            now = None
-        quiet = quiet + 1 if now is not None and now == seen else 0
-        seen = now
-        if quiet >= LOOKS:
-            patience.reschedule(asyncio.get_running_loop().time())
 
 
 class Pulled(NamedTuple):
@@ -166,7 +165,7 @@ class Pulls:
     ) -> None:
         try:
             async with self._turns:
-                pulled = await self._try_credentials(reference, credentials, sandbox)
+                pulled = await self._pull(reference, credentials, sandbox)
         except RuntimeFault as fault:
             outcome.set_exception(fault)
             # Retrieved here, as asyncio complains of an exception that nobody retrieves.
@@ -177,22 +176,19 @@ class Pulls:
         else:
             outcome.set_result(pulled)
 
-    async def _try_credentials(
+    async def _pull(
         self, reference: str, credentials: Sequence[pb.AuthConfig], sandbox: pb.PodSandboxConfig | None
     ) -> Pulled:
+        """With each credential until one works. Raises RuntimeFault: that of the last."""
         began = self._clock.now()
-        for auth in credentials[:-1]:
+        left: list[pb.AuthConfig | None] = [*credentials] or [None]
+        while True:
+            auth = left.pop(0)
+            pull = self._runtime.pull_image(reference, auth, sandbox)
             try:
-                image = await self._pull(reference, auth, sandbox)
+                image = await until_stuck(self._runtime, reference, pull, self._deadline)
             except RuntimeFault:
-                continue
-            return Pulled(image, auth, self._clock.now() - began)
-        last = credentials[-1] if credentials else None
-        image = await self._pull(reference, last, sandbox)
-        return Pulled(image, last, self._clock.now() - began)
-
-    async def _pull(
-        self, reference: str, auth: pb.AuthConfig | None, sandbox: pb.PodSandboxConfig | None
-    ) -> str:
-        pull = self._runtime.pull_image(reference, auth, sandbox)
-        return await until_stuck(self._runtime, reference, pull, self._deadline)
+                if not left:
+                    raise
+            else:
+                return Pulled(image, auth, self._clock.now() - began)

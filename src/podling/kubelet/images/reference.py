@@ -11,7 +11,8 @@ from __future__ import annotations
 import base64
 import binascii
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from fnmatch import fnmatchcase
 from typing import Any, NamedTuple
 
@@ -31,13 +32,15 @@ _REFERENCE = re.compile(
     re.ASCII,
 )
 _ALIASES = {"index.docker.io": DEFAULT_REGISTRY, "registry-1.docker.io": DEFAULT_REGISTRY}
+_JSON_KEY = ".dockerconfigjson"
+_CFG_KEY = ".dockercfg"
 
 
 class InvalidReference(ValueError):
     """The image name is invalid. The message is that of the container's status."""
 
 
-class Place(NamedTuple):
+class Repository(NamedTuple):
     """A registry host (with its port) and a path in it."""
 
     registry: str
@@ -57,44 +60,35 @@ def with_default_tag(image: str) -> str:
     return image if match["tag"] or match["digest"] else f"{image}:latest"
 
 
-def place_of(image: str) -> Place:
+def place_of(image: str) -> Repository:
+    """Registry and path, with Docker Hub's defaults (`docker.io`, `library/`); any text has them."""
     match = _REFERENCE.fullmatch(image)
     name = match["name"] if match else image
     first, slash, rest = name.partition("/")
     if slash and ("." in first or ":" in first or first == "localhost"):
-        return Place(_ALIASES.get(first, first), rest)
-    return Place(DEFAULT_REGISTRY, name if slash else f"library/{name}")
+        return Repository(_ALIASES.get(first, first), rest)
+    return Repository(DEFAULT_REGISTRY, name if slash else f"library/{name}")
 
 
-def covers(pattern: str, place: Place) -> bool:
+def covers(pattern: str, place: Repository) -> bool:
     """Whether a key of a Docker configuration, such as `https://*.example.com:5000/team`, is for that image.
 
     Host parts match one by one, `*` within a part; ports must be equal; a path must be a prefix."""
     host, path = registry_of_key(pattern)
-    return _host_matches(host, place.registry) and (not path or _below(path, place.path))
-
-
-def registry_of_key(key: str) -> Place:
-    """The registry and path of a key, without its scheme and the path of an API version (`/v1`, `/v2`)."""
-    host, _, path = key.split("://", 1)[-1].rstrip("/").partition("/")
-    return Place(_ALIASES.get(host, host), "" if path in ("v1", "v2") else path)
-
-
-def _host_matches(pattern: str, host: str) -> bool:
-    name, _, port = pattern.partition(":")
-    real_name, _, real_port = host.partition(":")
+    name, _, port = host.partition(":")
+    real_name, _, real_port = place.registry.partition(":")
     parts, real_parts = name.split("."), real_name.split(".")
     if port != real_port or len(parts) != len(real_parts):
         return False
-    return all(fnmatchcase(real, part) for part, real in zip(parts, real_parts, strict=True))
+    if not all(fnmatchcase(real, part) for part, real in zip(parts, real_parts, strict=True)):
+        return False
+    return path in ("", place.path) or place.path.startswith(f"{path}/")
 
 
-def _below(prefix: str, path: str) -> bool:
-    return path == prefix or path.startswith(f"{prefix}/")
-
-
-_JSON_KEY = ".dockerconfigjson"
-_CFG_KEY = ".dockercfg"
+def registry_of_key(key: str) -> Repository:
+    """The registry and path of a key, without its scheme and the path of an API version (`/v1`, `/v2`)."""
+    host, _, path = key.split("://", 1)[-1].rstrip("/").partition("/")
+    return Repository(_ALIASES.get(host, host), "" if path in ("v1", "v2") else path)
 
 
 def credentials_for(image: str, secrets: Iterable[Mapping[str, bytes]]) -> list[pb.AuthConfig]:
@@ -102,7 +96,16 @@ def credentials_for(image: str, secrets: Iterable[Mapping[str, bytes]]) -> list[
     place = place_of(image)
     found: list[tuple[str, pb.AuthConfig]] = []
     for data in secrets:
-        found.extend((key, auth) for key, auth in _entries(data) if covers(key, place))
+        # A secret that cannot be parsed counts as far as it can be.
+        with suppress(msgspec.DecodeError, AttributeError, TypeError):
+            if _JSON_KEY in data:
+                registries = msgspec.json.decode(data[_JSON_KEY]).get("auths") or {}
+            else:
+                registries = msgspec.json.decode(data.get(_CFG_KEY, b"{}"))
+            for key, entry in registries.items():
+                auth = _auth(entry)
+                if covers(key, place):
+                    found.append((key, auth))
     found.sort(key=lambda entry: sum(map(len, registry_of_key(entry[0]))), reverse=True)
     unique: list[pb.AuthConfig] = []
     for _, auth in found:
@@ -111,33 +114,16 @@ def credentials_for(image: str, secrets: Iterable[Mapping[str, bytes]]) -> list[
     return unique
 
 
-def _entries(data: Mapping[str, bytes]) -> Iterator[tuple[str, pb.AuthConfig]]:
-    try:
-        if _JSON_KEY in data:
-            registries = msgspec.json.decode(data[_JSON_KEY]).get("auths") or {}
-        else:
-            registries = msgspec.json.decode(data.get(_CFG_KEY, b"{}"))
-        for registry, entry in registries.items():
-            yield registry, _auth(entry)
-    except (msgspec.DecodeError, AttributeError, TypeError):
-        return
-
-
 def _auth(entry: Mapping[str, Any]) -> pb.AuthConfig:
     user, password = entry.get("username", ""), entry.get("password", "")
     if not user and entry.get("auth"):
-        user, password = _split(entry["auth"])
+        try:
+            user, _, password = base64.b64decode(entry["auth"]).decode().partition(":")
+        except (binascii.Error, UnicodeDecodeError):
+            user = password = ""
     return pb.AuthConfig(
         username=user,
         password=password,
         identity_token=entry.get("identitytoken", ""),
         registry_token=entry.get("registrytoken", ""),
     )
-
-
-def _split(auth: str) -> tuple[str, str]:
-    try:
-        user, _, password = base64.b64decode(auth).decode().partition(":")
-    except (binascii.Error, UnicodeDecodeError):
-        return "", ""
-    return user, password

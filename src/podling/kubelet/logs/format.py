@@ -29,6 +29,8 @@ class LogOptions(msgspec.Struct, frozen=True):
 
 
 class LogLine(NamedTuple):
+    """A line as the runtime writes it; `partial` (P) without the end of the container's line."""
+
     timestamp: bytes
     stream: bytes
     partial: bool

@@ -21,18 +21,29 @@ from pathlib import Path
 from typing import BinaryIO, ParamSpec, TypeVar, cast
 
 import msgspec
-from asyncinotify import Event, Inotify, Mask, Watch
+from asyncinotify import Inotify, Mask, Watch
 
 from podling.cri.grpc import cri_pb2 as pb
 from podling.cri.interface import RuntimeFault
-from podling.kubelet.files.regular import looked_at, open_regular
+from podling.kubelet.files.descriptors import looked_at, open_regular
 from podling.kubelet.logs.format import LogFormatter, LogOptions, tail_offset
 from podling.kubelet.logs.rotation import COMPRESSED, moment_of, parts
 from podling.kubelet.pod.host import PodHost
-from podling.process.wake import woken
+from podling.process.waits import woken
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+Write = Callable[[bytes], Awaitable[None]]
+Ended = Callable[[], Awaitable[bool]]
+"""Returns when the container has ended: True if its log is complete, False if its last bytes may be on their
+way.
+"""
 
 READ = 256 * 1024
 NANO = 1_000_000_000
+ASK_AGAIN_SECONDS = 0.1
+_MASK = Mask.MODIFY | Mask.CREATE | Mask.MOVED_TO | Mask.CLOSE_WRITE | Mask.ONLYDIR
 
 
 class LogFile:
@@ -70,18 +81,15 @@ class LogFile:
         while self._older:
             if data := self._older[0].read(READ):
                 return data
-            self._leave(self._older.popleft())
+            # The part that was read last stays open: a runtime opens the next file before it closes this one,
+            # and may still write a line to it.
+            self._before.close()
+            self._before = self._older.popleft()
         late = self._before.read(READ)
         if late:
             return late
         data = self._file.read(READ) or b""
         return self._before.read() + data if data else data
-
-    def _leave(self, part: BinaryIO) -> None:
-        """Keep the part that was read last open: a runtime opens the next file before it closes this one, and
-        may still write a line to it."""
-        self._before.close()
-        self._before = part
 
     def close(self) -> None:
         for part in (*self._older, self._before, self._file):
@@ -167,9 +175,6 @@ def _ended(part: Path) -> float:
     return 0.0
 
 
-_MASK = Mask.MODIFY | Mask.CREATE | Mask.MOVED_TO | Mask.CLOSE_WRITE | Mask.ONLYDIR
-
-
 class LogChanges:
     """Events for one follower of a log: `changed` is set by any event in its directory, `closed` when the
     writer has closed the log."""
@@ -197,7 +202,16 @@ class LogDirectories:
         """Never ends by itself."""
         with self._inotify:
             async for event in self._inotify:
-                self._tell(event)
+                watch = event.watch
+                if watch is None:
+                    # Events were lost: all are woken.
+                    told = [changes for followers in self._followers.values() for changes in followers]
+                else:
+                    told = list(self._followers.get(watch.path, ()))
+                    if event.mask & Mask.IGNORED and self._watches.get(watch.path) is watch:
+                        del self._watches[watch.path]
+                for changes in told:
+                    changes.tell(event.mask, event.name.name if event.name else "")
 
     @contextmanager
     def changes(self, log: Path) -> Iterator[LogChanges]:
@@ -209,29 +223,12 @@ class LogDirectories:
         try:
             yield changes
         finally:
-            self._forget(directory, changes)
-
-    def _forget(self, directory: Path, changes: LogChanges) -> None:
-        followers = self._followers[directory]
-        followers.discard(changes)
-        if followers:
-            return
-        del self._followers[directory]
-        watch = self._watches.pop(directory, None)
-        if watch is not None:
-            self._inotify.rm_watch(watch)
-
-    def _tell(self, event: Event) -> None:
-        """Wake the followers of the directory, or all if the event has no watch: then events were lost."""
-        watch = event.watch
-        if watch is None:
-            told = [changes for followers in self._followers.values() for changes in followers]
-        else:
-            told = list(self._followers.get(watch.path, ()))
-            if event.mask & Mask.IGNORED and self._watches.get(watch.path) is watch:
-                del self._watches[watch.path]
-        for changes in told:
-            changes.tell(event.mask, event.name.name if event.name else "")
+            followers = self._followers[directory]
+            followers.discard(changes)
+            if not followers:
+                del self._followers[directory]
+                if watch := self._watches.pop(directory, None):
+                    self._inotify.rm_watch(watch)
 
 
 class ContainerLog(msgspec.Struct, frozen=True):
@@ -270,18 +267,6 @@ async def container_log(host: PodHost, container_id: str) -> ContainerLog:
     path = Path((await host.runtime.container_status(container_id)).log_path)
     path.stat()
     return ContainerLog(path, host, container_id)
-
-
-P = ParamSpec("P")
-T = TypeVar("T")
-
-ASK_AGAIN_SECONDS = 0.1
-
-Write = Callable[[bytes], Awaitable[None]]
-Ended = Callable[[], Awaitable[bool]]
-"""Returns when the container has ended: True if its log is complete, False if its last bytes may be on their
-way.
-"""
 
 
 async def send_log(path: Path, options: LogOptions, write: Write, *, tail_lines: int | None = None) -> None:
@@ -342,15 +327,14 @@ async def wait_complete(ended: Ended, changes: LogChanges, over: asyncio.Event) 
 
 
 async def _send_rest(log: LogFile, formatter: LogFormatter, write: Write) -> None:
-    while not formatter.full and (shown := await _in_thread(_next, log, formatter)) is not None:
-        if shown:
-            await write(shown)
+    def shown() -> bytes | None:
+        """What the next of the log comes to; None at its end."""
+        data = log.read()
+        return formatter.feed(data) if data else None
 
-
-def _next(log: LogFile, formatter: LogFormatter) -> bytes | None:
-    """What the next of it comes to; None at its end."""
-    data = log.read()
-    return formatter.feed(data) if data else None
+    while not formatter.full and (part := await _in_thread(shown)) is not None:
+        if part:
+            await write(part)
 
 
 @asynccontextmanager

@@ -28,11 +28,13 @@ import msgspec
 
 from podling.cri.interface import Runtime, RuntimeFault
 from podling.kubelet.config import KubeletConfig
-from podling.kubelet.files.regular import open_regular
+from podling.kubelet.files.descriptors import open_regular
 from podling.model.time import Clock
 
 COMPRESSED, UNFINISHED = ".gz", ".tmp"
 _PART = re.compile(r"\.(\d{8}-\d{6})(\.gz|\.tmp)?")
+
+log = logging.getLogger(__name__)
 
 
 def part_name(log: str, now: datetime) -> str:
@@ -72,9 +74,6 @@ def chores(log: str, names: Iterable[str], max_files: int) -> Chores:
         remove=tuple(sorted(set(known) - set(kept))),
         compress=tuple(name for name in kept if not name.endswith(COMPRESSED)),
     )
-
-
-log = logging.getLogger(__name__)
 
 
 class WrittenLog(NamedTuple):

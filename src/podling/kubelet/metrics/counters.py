@@ -6,7 +6,7 @@ Counters are plain numbers while the kubelet runs. `exposition.py` gives them th
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Iterable
 from time import perf_counter
 from typing import Any, NamedTuple, cast
 
@@ -22,6 +22,39 @@ LABELS = {
     ContainerType.EPHEMERAL: "ephemeral_container",
 }
 """The label `container_type`."""
+START_BOUNDS = (
+    *(0.5, 1, 2, 3, 4, 5, 6, 8, 10, 20, 30, 45, 60, 120, 180, 240, 300),
+    *(360, 480, 600, 900, 1200, 1800, 2700, 3600),
+)
+BOUNDS = tuple(0.005 * 2.5**n for n in range(14))
+OPERATIONS = {
+    "version": "version",
+    "status": "status",
+    "run_pod_sandbox": "run_podsandbox",
+    "stop_pod_sandbox": "stop_podsandbox",
+    "remove_pod_sandbox": "remove_podsandbox",
+    "pod_sandbox_status": "podsandbox_status",
+    "list_pod_sandbox": "list_podsandbox",
+    "create_container": "create_container",
+    "start_container": "start_container",
+    "stop_container": "stop_container",
+    "remove_container": "remove_container",
+    "list_containers": "list_containers",
+    "container_status": "container_status",
+    "update_container_resources": "update_container",
+    "reopen_container_log": "reopen_container_log",
+    "exec_sync": "exec_sync",
+    "exec": "exec",
+    "attach": "attach",
+    "port_forward": "port_forward",
+    "list_container_stats": "list_container_stats",
+    "image_status": "image_status",
+    "list_images": "list_images",
+    "pull_image": "pull_image",
+    "remove_image": "remove_image",
+    "image_fs_info": "image_fs_info",
+}
+"""The calls that are counted, and what Kubernetes names them."""
 
 
 class ContainerCounts:
@@ -44,12 +77,6 @@ class ContainerCounts:
 def managed_ephemeral_containers(pods: Iterable[Pod]) -> int:
     """kubelet_managed_ephemeral_containers."""
     return sum(len(pod.spec.ephemeral_containers) for pod in pods)
-
-
-START_BOUNDS = (
-    *(0.5, 1, 2, 3, 4, 5, 6, 8, 10, 20, 30, 45, 60, 120, 180, 240, 300),
-    *(360, 480, 600, 900, 1200, 1800, 2700, 3600),
-)
 
 
 class ProbeLabels(NamedTuple):
@@ -86,37 +113,6 @@ class PodCounts:
             del self.probes[labels]
 
 
-BOUNDS = tuple(0.005 * 2.5**n for n in range(14))
-OPERATIONS = {
-    "version": "version",
-    "status": "status",
-    "run_pod_sandbox": "run_podsandbox",
-    "stop_pod_sandbox": "stop_podsandbox",
-    "remove_pod_sandbox": "remove_podsandbox",
-    "pod_sandbox_status": "podsandbox_status",
-    "list_pod_sandbox": "list_podsandbox",
-    "create_container": "create_container",
-    "start_container": "start_container",
-    "stop_container": "stop_container",
-    "remove_container": "remove_container",
-    "list_containers": "list_containers",
-    "container_status": "container_status",
-    "update_container_resources": "update_container",
-    "reopen_container_log": "reopen_container_log",
-    "exec_sync": "exec_sync",
-    "exec": "exec",
-    "attach": "attach",
-    "port_forward": "port_forward",
-    "list_container_stats": "list_container_stats",
-    "image_status": "image_status",
-    "list_images": "list_images",
-    "pull_image": "pull_image",
-    "remove_image": "remove_image",
-    "image_fs_info": "image_fs_info",
-}
-"""The calls that are counted, and what Kubernetes names them."""
-
-
 class OperationCounts:
     """kubelet_runtime_operations_*: calls, errors and durations by operation_type."""
 
@@ -142,27 +138,22 @@ class _Counted:
         self._counts = counts
 
     def __getattr__(self, name: str) -> Any:
-        operation = OPERATIONS.get(name)
-        if operation is None:
-            return getattr(self._runtime, name)
-        call = _timed(self._runtime, name, operation, self._counts)
+        runtime, counts = self._runtime, self._counts
+        if name not in OPERATIONS:
+            return getattr(runtime, name)
+        operation = OPERATIONS[name]
+
+        async def timed(*arguments: Any, **named: Any) -> Any:
+            counts.calls[operation] += 1
+            began = perf_counter()
+            try:
+                return await getattr(runtime, name)(*arguments, **named)
+            except RuntimeFault:
+                counts.errors[operation] += 1
+                raise
+            finally:
+                counts.took(operation, perf_counter() - began)
+
         # Python calls __getattr__ only for missing attributes: each method is wrapped once.
-        setattr(self, name, call)
-        return call
-
-
-def _timed(
-    runtime: Runtime, name: str, operation: str, counts: OperationCounts
-) -> Callable[..., Awaitable[Any]]:
-    async def timed(*arguments: Any, **named: Any) -> Any:
-        counts.calls[operation] += 1
-        began = perf_counter()
-        try:
-            return await getattr(runtime, name)(*arguments, **named)
-        except RuntimeFault:
-            counts.errors[operation] += 1
-            raise
-        finally:
-            counts.took(operation, perf_counter() - began)
-
-    return timed
+        setattr(self, name, timed)
+        return timed

@@ -22,7 +22,7 @@ from podling.kubelet.metrics.counters import (
     managed_ephemeral_containers,
 )
 from podling.kubelet.stats.summary import ContainerStats, CPUStats, MemoryStats, PodStats, Summary, SwapStats
-from podling.model.rules.status import MIRROR, is_terminal
+from podling.model.rules.status import is_mirror, is_terminal
 from podling.model.time import parse_time
 from podling.model.types.pod import Pod
 
@@ -59,6 +59,7 @@ class _Families:
 
 
 def resource_metrics(summary: Summary) -> Iterable[Metric]:
+    """/metrics/resource, as the metrics server reads it."""
     node, pods = _Families("node", []), _Families("pod", ["namespace", "pod"])
     containers = _Families("container", ["container", "namespace", "pod"])
     begun = GaugeMetricFamily(
@@ -171,7 +172,7 @@ def node_metrics(config: KubeletConfig, pods: Sequence[Pod], running: Iterable[s
         ("kubelet_active_pods", [pod for pod in pods if not is_terminal(pod)]),
     ):
         family = GaugeMetricFamily(metric, "Number of pods the kubelet is to run.", labels=["static"])
-        static = sum(MIRROR in pod.metadata.annotations for pod in chosen)
+        static = sum(is_mirror(pod) for pod in chosen)
         family.add_metric([""], len(chosen) - static)
         family.add_metric(["true"], static)
         yield family
@@ -194,6 +195,7 @@ def _containers_by_state(pods: Iterable[Pod]) -> dict[str, int]:
 
 
 def container_metrics(counts: ContainerCounts) -> Iterable[Metric]:
+    """Starts of containers and their failures, by type (R-EPH-9)."""
     started = CounterMetricFamily(
         "kubelet_started_containers_total", "Containers that were started.", labels=["container_type"]
     )
@@ -211,6 +213,7 @@ def container_metrics(counts: ContainerCounts) -> Iterable[Metric]:
 
 
 def pod_metrics(counts: PodCounts) -> Iterable[Metric]:
+    """What is counted of pods, images and evictions."""
     yield CounterMetricFamily("kubelet_started_pods_total", "Pods that were started.", counts.sandboxes)
     yield _by_label(
         "kubelet_started_pods_errors_total", "Pods that failed to start.", "code", counts.sandbox_errors
@@ -243,6 +246,7 @@ def _by_label(name: str, what: str, label: str, counts: dict[str, int]) -> Metri
 
 
 def operation_metrics(counts: OperationCounts) -> Iterable[Metric]:
+    """Calls to the runtime, by Kubernetes' names for them."""
     label, name = "operation_type", "kubelet_runtime_operations"
     yield _by_label(f"{name}_total", "What the runtime was asked.", label, counts.calls)
     yield _by_label(f"{name}_errors_total", "What the runtime refused or failed.", label, counts.errors)
@@ -255,6 +259,7 @@ def operation_metrics(counts: OperationCounts) -> Iterable[Metric]:
 
 
 def probe_metrics(counts: PodCounts) -> Iterable[Metric]:
+    """/metrics/probes."""
     probes = CounterMetricFamily(
         "prober_probe_total", "Probes of containers, by their result.", labels=ProbeLabels._fields
     )

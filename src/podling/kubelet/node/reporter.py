@@ -15,19 +15,31 @@ from podling.client.client import Client
 from podling.cri.interface import Runtime, RuntimeFault
 from podling.kubelet.config import KubeletConfig
 from podling.kubelet.host.machine import Machine
-from podling.kubelet.node.status import RuntimeReport, differs, new_node, node_status, status_patch
+from podling.kubelet.node.status import (
+    RuntimeReport,
+    differs,
+    new_node,
+    node_status,
+    status_patch,
+    with_transitions_of,
+)
 from podling.kubelet.status.writer import STRATEGIC_MERGE
 from podling.model.errors import StatusError
 from podling.model.time import Clock, micro_time
 from podling.model.types.coordination import Lease, LeaseSpec
 from podling.model.types.meta import ObjectMeta, OwnerReference
 from podling.model.types.node import Node, NodeStatus
-from podling.process.backoff import Backoff
-from podling.process.wake import woken
+from podling.process.waits import Backoff, woken
 
 RETRY = Backoff(0.1, 7.0)
 
 log = logging.getLogger(__name__)
+
+NAMESPACE = "kube-node-lease"
+FIRST_LEASE_RETRY = 0.2
+LATE = 3.0
+"""Seconds between two tries. The server of a new cluster makes the namespace a moment after it lets nodes in:
+that it is missing is only worth a word once the waits have grown to this."""
 
 
 class NodeReporter:
@@ -55,21 +67,37 @@ class NodeReporter:
         await self._registered.wait()
 
     async def run(self) -> None:
+        """Register, then look every nodeStatusUpdateFrequency, and write what has changed or is due."""
         written = self._clock.now()
         while True:
+            if self._registered.is_set():
+                await self.look()
             status = await self._status()
             overdue = self._clock.now() - written >= self._config.status_interval
             if not self._registered.is_set() or overdue or differs(self.node.status, status):
-                await self._write(status)
+                write, retry = self._patch if self._registered.is_set() else self._register, RETRY.begin()
+                while True:
+                    try:
+                        self.node = await write(status)
+                        break
+                    except (StatusError, OSError) as error:
+                        # The server may only be starting.
+                        log.warning("node %s not written: %s", self._config.node_name, error)
+                        await asyncio.sleep(retry.next())
                 written = self._clock.now()
                 self._registered.set()
             self._refresh.clear()
             await woken(self._refresh, self._config.status_check.total_seconds())
 
     async def _status(self) -> NodeStatus:
-        if self._registered.is_set():
-            await self.look()
-        report = await _ask(self._runtime)
+        report = RuntimeReport()
+        try:
+            version, status, images = await asyncio.gather(
+                self._runtime.version(), self._runtime.status(), self._runtime.list_images()
+            )
+            report = RuntimeReport(version.runtime_name, version.runtime_version, status, images)
+        except RuntimeFault as fault:
+            log.warning("the container runtime does not answer: %s", fault)
         now, old = self._clock.now(), self.node.status
         return node_status(self._config, self._machine, report, old, now, self.pressures)
 
@@ -78,19 +106,6 @@ class NodeReporter:
         with suppress(StatusError, OSError):
             self.node = await self._client.get(Node, self._config.node_name)
 
-    async def _write(self, status: NodeStatus) -> None:
-        """Retry until it is written, as the server may only be starting."""
-        wait = RETRY.begin()
-        while True:
-            try:
-                self.node = await (
-                    self._patch(status) if self._registered.is_set() else self._register(status)
-                )
-                return
-            except (StatusError, OSError) as error:
-                log.warning("node %s not written: %s", self._config.node_name, error)
-            await asyncio.sleep(wait.next())
-
     async def _register(self, status: NodeStatus) -> Node:
         """Create the Node. One that exists already is this node's from before: its labels and status are
         updated."""
@@ -98,14 +113,14 @@ class NodeReporter:
         try:
             if not self._config.register_node:
                 self.node = await self._client.get(Node, self._config.node_name)
-                return await self._patch(node_status_kept(self.node.status, status))
+                return await self._patch(with_transitions_of(self.node.status, status))
             self.node = await self._client.create(fresh)
         except StatusError as error:
             if error.reason != "AlreadyExists":
                 raise
             labels = {"metadata": {"labels": fresh.metadata.labels}}
             self.node = await self._client.patch(Node, self._config.node_name, "", labels)
-            status = node_status_kept(self.node.status, status)
+            status = with_transitions_of(self.node.status, status)
         return await self._patch(status) if differs(self.node.status, status) else self.node
 
     async def _patch(self, status: NodeStatus) -> Node:
@@ -113,35 +128,6 @@ class NodeReporter:
         return await self._client.patch(
             Node, name, "", body, subresource="status", patch_type=STRATEGIC_MERGE
         )
-
-
-def node_status_kept(old: NodeStatus, new: NodeStatus) -> NodeStatus:
-    """`new` with the transition times of what has not changed since the kubelet before this one wrote
-    `old`."""
-    before = {condition.type: condition for condition in old.conditions}
-    for condition in new.conditions:
-        known = before.get(condition.type)
-        if known is not None and known.status == condition.status:
-            condition.last_transition_time = known.last_transition_time
-    return new
-
-
-async def _ask(runtime: Runtime) -> RuntimeReport:
-    try:
-        version, status, images = await asyncio.gather(
-            runtime.version(), runtime.status(), runtime.list_images()
-        )
-    except RuntimeFault as fault:
-        log.warning("the container runtime does not answer: %s", fault)
-        return RuntimeReport()
-    return RuntimeReport(version.runtime_name, version.runtime_version, status, images)
-
-
-NAMESPACE = "kube-node-lease"
-FIRST_LEASE_RETRY = 0.2
-LATE = 3.0
-"""Seconds between two tries. The server of a new cluster makes the namespace a moment after it lets nodes in:
-that it is missing is only worth a word once the waits have grown to this."""
 
 
 class LeaseKeeper:
@@ -154,6 +140,7 @@ class LeaseKeeper:
         self._lease: Lease | None = None
 
     async def run(self, node: Node) -> NoReturn:
+        """Renew until cancelled; a failure is tried again, at the latest after the usual interval."""
         renewal = self._config.lease_renewal.total_seconds()
         retry = Backoff(FIRST_LEASE_RETRY, renewal).begin()
         while True:
@@ -161,7 +148,9 @@ class LeaseKeeper:
                 self._lease = await self._renew(node)
             except (StatusError, OSError) as error:
                 wait = retry.next()
-                if wait >= LATE or not _has_no_namespace(error):
+                # A missing Lease is created, so 404 means that the namespace is missing.
+                is_early = isinstance(error, StatusError) and error.code == 404 and wait < LATE
+                if not is_early:
                     log.warning("lease of node %s not renewed: %s", self._config.node_name, error)
                 # Someone else may have written or deleted it: begin from what is there.
                 self._lease = None
@@ -171,33 +160,23 @@ class LeaseKeeper:
                 await asyncio.sleep(renewal)
 
     async def _renew(self, node: Node) -> Lease:
+        """The Lease as it was written. Raises StatusError or OSError."""
+        name, now = self._config.node_name, micro_time(self._clock.now())
         if self._lease is None:
-            self._lease = await self._find()
-        if self._lease is None:
-            return await self._client.create(self._new(node))
-        self._lease.spec.renew_time = micro_time(self._clock.now())
+            try:
+                self._lease = await self._client.get(Lease, name, NAMESPACE)
+            except StatusError as error:
+                if error.code != 404:
+                    raise
+                owner = OwnerReference(
+                    api_version="v1", kind="Node", name=node.metadata.name, uid=node.metadata.uid
+                )
+                seconds = int(self._config.lease_duration.total_seconds())
+                return await self._client.create(
+                    Lease(
+                        metadata=ObjectMeta(name=name, namespace=NAMESPACE, owner_references=[owner]),
+                        spec=LeaseSpec(holder_identity=name, lease_duration_seconds=seconds, renew_time=now),
+                    )
+                )
+        self._lease.spec.renew_time = now
         return await self._client.update(self._lease)
-
-    async def _find(self) -> Lease | None:
-        try:
-            return await self._client.get(Lease, self._config.node_name, NAMESPACE)
-        except StatusError as error:
-            if error.code == 404:
-                return None
-            raise
-
-    def _new(self, node: Node) -> Lease:
-        owner = OwnerReference(api_version="v1", kind="Node", name=node.metadata.name, uid=node.metadata.uid)
-        return Lease(
-            metadata=ObjectMeta(name=self._config.node_name, namespace=NAMESPACE, owner_references=[owner]),
-            spec=LeaseSpec(
-                holder_identity=self._config.node_name,
-                lease_duration_seconds=int(self._config.lease_duration.total_seconds()),
-                renew_time=micro_time(self._clock.now()),
-            ),
-        )
-
-
-def _has_no_namespace(error: Exception) -> bool:
-    """A missing Lease is created, so 404 means that the namespace is missing."""
-    return isinstance(error, StatusError) and error.code == 404

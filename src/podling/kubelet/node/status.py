@@ -5,17 +5,17 @@ Reasons and messages of the conditions are Kubernetes' own, as clients match on 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Sequence
 from datetime import datetime
 
 import msgspec
 
 from podling.cri.grpc import cri_pb2 as pb
 from podling.kubelet.config import KubeletConfig
-from podling.kubelet.host.cgroup_limits import HUGE_PAGES
+from podling.kubelet.host.cgroups import HUGE_PAGES
 from podling.kubelet.host.machine import Machine
-from podling.kubelet.node.features import declared_features
 from podling.model.codec.json import to_data
+from podling.model.gates import Gates
 from podling.model.quantity import Quantity
 from podling.model.time import rfc3339
 from podling.model.types.container import ResourceList
@@ -53,6 +53,11 @@ PRESSURES = {
 }
 """Reason and message of each condition, while there is enough and while there is not."""
 IMAGES_REPORTED = 50
+IN_PLACE_RESIZE = "InPlacePodVerticalScaling"
+_DECLARED = ("ExtendWebSocketsToKubelet", "RestartAllContainersOnContainerExits")
+_DECLARED_WITH_RESIZE = ("InPlacePodLevelResourcesVerticalScaling", "InPlacePodVerticalScalingInitContainers")
+"""`status.declaredFeatures` has only what is new in Kubernetes v1.36: a feature that all supported versions
+have leaves the list."""
 _MAY_GO = ("images", "runtimeHandlers", "features", "declaredFeatures")
 """The kubelet's fields that are left out when they are empty."""
 _EVICTION_MEMORY = 100 * 1024 * 1024
@@ -70,6 +75,7 @@ class RuntimeReport(msgspec.Struct, frozen=True):
 
 
 def new_node(config: KubeletConfig, machine: Machine, status: NodeStatus) -> Node:
+    """The Node to register, as Kubernetes' initialNode makes it."""
     return Node(
         metadata=ObjectMeta(
             name=config.node_name,
@@ -82,6 +88,7 @@ def new_node(config: KubeletConfig, machine: Machine, status: NodeStatus) -> Nod
 
 
 def node_labels(config: KubeletConfig, machine: Machine) -> dict[str, str]:
+    """The labels that a kubelet sets, and --node-labels."""
     return {
         "beta.kubernetes.io/arch": machine.architecture,
         "beta.kubernetes.io/os": "linux",
@@ -100,23 +107,99 @@ def node_status(
     now: datetime,
     pressures: Collection[str] = (),
 ) -> NodeStatus:
-    """`old` gives the transition times of unchanged conditions; `pressures` are the conditions that are
-    True."""
-    return NodeStatus(
+    """`old` gives the transition times of unchanged conditions, and what a runtime that does not answer said
+    before; `pressures` are the conditions that are True."""
+    told = runtime.status
+    runtime_name = runtime.name or old.node_info.container_runtime_version.partition("://")[0]
+    handlers, features = old.runtime_handlers, old.features
+    if runtime.name:
+        handlers = [
+            NodeRuntimeHandler(
+                name=handler.name,
+                features=NodeRuntimeHandlerFeatures(
+                    recursive_read_only_mounts=handler.features.recursive_read_only_mounts,
+                    user_namespaces=handler.features.user_namespaces,
+                ),
+            )
+            for handler in told.runtime_handlers
+        ]
+        groups_policy = told.features.supplemental_groups_policy
+        # None of a runtime that does not say.
+        features = NodeFeatures(groups_policy) if told.HasField("features") else None
+    images = sorted(runtime.images, key=lambda image: (-image.size, image.id))[:IMAGES_REPORTED]
+    made = NodeStatus(
         capacity=capacity(config, machine),
         allocatable=allocatable(config, machine),
-        conditions=[_since(c, old, now) for c in _conditions(runtime.status.status, pressures)],
+        conditions=_conditions(told.status, pressures, rfc3339(now)),
         addresses=[
             NodeAddress(type="InternalIP", address=config.node_ip),
             NodeAddress(type="Hostname", address=machine.hostname),
         ],
         daemon_endpoints=NodeDaemonEndpoints(kubelet_endpoint=DaemonEndpoint(port=config.kubelet_port)),
-        node_info=_node_info(config, machine, _runtime_version(runtime, old)),
-        images=_images(runtime.images),
-        runtime_handlers=_handlers(runtime.status) if runtime.name else old.runtime_handlers,
-        features=_features(runtime.status) if runtime.name else old.features,
+        node_info=_node_info(config, machine, f"{runtime_name}://{runtime.version or 'Unknown'}"),
+        images=[
+            ContainerImage(names=[*image.repo_digests, *image.repo_tags], size_bytes=image.size)
+            for image in images
+        ],
+        runtime_handlers=handlers,
+        features=features,
         declared_features=declared_features(config.gates),
     )
+    return with_transitions_of(old, made)
+
+
+def _node_info(config: KubeletConfig, machine: Machine, runtime_version: str) -> NodeSystemInfo:
+    return NodeSystemInfo(
+        machine_id=machine.machine_id,
+        system_uuid=machine.system_uuid,
+        boot_id=machine.boot_id,
+        kernel_version=machine.kernel_version,
+        os_image=machine.os_image,
+        container_runtime_version=runtime_version,
+        kubelet_version=config.version,
+        operating_system="linux",
+        architecture=machine.architecture,
+        swap=NodeSwapStatus(capacity=machine.swap) if machine.swap else None,
+    )
+
+
+def _conditions(runtime: pb.RuntimeStatus, pressures: Collection[str], now: str) -> list[NodeCondition]:
+    found = []
+    for kind, (well, ill) in PRESSURES.items():
+        reason, message = ill if kind in pressures else well
+        found.append(NodeCondition(type=kind, status=str(kind in pressures), reason=reason, message=message))
+    subjects = {"RuntimeReady": "container runtime", "NetworkReady": "container runtime network"}
+    faults = [
+        f"{subjects[told.type]} not ready: {told.type}=false reason:{told.reason} message:{told.message}"
+        for told in runtime.conditions
+        if told.type in subjects and not told.status
+    ]
+    if not runtime.conditions:
+        faults = [RUNTIME_DOWN]
+    if faults:
+        message = faults[0] if len(faults) == 1 else f"[{', '.join(faults)}]"
+        found.append(NodeCondition(type="Ready", status="False", reason="KubeletNotReady", message=message))
+    else:
+        message = "kubelet is posting ready status"
+        found.append(NodeCondition(type="Ready", status="True", reason="KubeletReady", message=message))
+    for condition in found:
+        condition.last_heartbeat_time = condition.last_transition_time = now
+    return found
+
+
+def declared_features(gates: Gates) -> list[str]:
+    """Sorted, as control planes want them."""
+    return sorted((*_DECLARED, *(_DECLARED_WITH_RESIZE if gates.enabled(IN_PLACE_RESIZE) else ())))
+
+
+def with_transitions_of(old: NodeStatus, new: NodeStatus) -> NodeStatus:
+    """`new` with the transition times of the conditions in `old` that have not changed."""
+    before = {condition.type: condition for condition in old.conditions}
+    for condition in new.conditions:
+        known = before.get(condition.type)
+        if known is not None and known.status == condition.status:
+            condition.last_transition_time = known.last_transition_time
+    return new
 
 
 def status_patch(status: NodeStatus) -> dict[str, object]:
@@ -139,6 +222,7 @@ def _timeless(status: NodeStatus) -> tuple[object, ...]:
 
 
 def capacity(config: KubeletConfig, machine: Machine) -> ResourceList:
+    """What the machine has, by resource; huge pages of 2Mi and 1Gi also where there are none."""
     pages = {2 << 20: 0, 1 << 30: 0, **machine.huge_pages}
     return {
         "cpu": Quantity(machine.cpus),
@@ -176,91 +260,3 @@ def reserved(config: KubeletConfig) -> ResourceList:
 
 def _kibibytes(size: int) -> Quantity:
     return Quantity(f"{size // 1024}Ki")
-
-
-def _conditions(runtime: pb.RuntimeStatus, pressures: Collection[str]) -> Iterable[NodeCondition]:
-    for kind, ((well, all_is_well), (ill, what_is_ill)) in PRESSURES.items():
-        if kind in pressures:
-            yield NodeCondition(type=kind, status="True", reason=ill, message=what_is_ill)
-        else:
-            yield NodeCondition(type=kind, status="False", reason=well, message=all_is_well)
-    yield _ready(runtime)
-
-
-def _ready(runtime: pb.RuntimeStatus) -> NodeCondition:
-    faults = list(_faults(runtime))
-    if faults:
-        message = faults[0] if len(faults) == 1 else f"[{', '.join(faults)}]"
-        return NodeCondition(type="Ready", status="False", reason="KubeletNotReady", message=message)
-    return NodeCondition(
-        type="Ready", status="True", reason="KubeletReady", message="kubelet is posting ready status"
-    )
-
-
-def _faults(runtime: pb.RuntimeStatus) -> Iterable[str]:
-    if not runtime.conditions:
-        yield RUNTIME_DOWN
-    subjects = {"RuntimeReady": "container runtime", "NetworkReady": "container runtime network"}
-    for condition in runtime.conditions:
-        if condition.type in subjects and not condition.status:
-            yield (
-                f"{subjects[condition.type]} not ready: {condition.type}=false "
-                f"reason:{condition.reason} message:{condition.message}"
-            )
-
-
-def _since(condition: NodeCondition, old: NodeStatus, now: datetime) -> NodeCondition:
-    before = next((c for c in old.conditions if c.type == condition.type), None)
-    stays = before is not None and before.status == condition.status
-    condition.last_transition_time = before.last_transition_time if before and stays else rfc3339(now)
-    condition.last_heartbeat_time = rfc3339(now)
-    return condition
-
-
-def _runtime_version(runtime: RuntimeReport, old: NodeStatus) -> str:
-    """`<name>://<version>`; while the runtime does not answer the name is the one in `old`."""
-    name = runtime.name or old.node_info.container_runtime_version.partition("://")[0]
-    return f"{name}://{runtime.version or 'Unknown'}"
-
-
-def _node_info(config: KubeletConfig, machine: Machine, runtime_version: str) -> NodeSystemInfo:
-    return NodeSystemInfo(
-        machine_id=machine.machine_id,
-        system_uuid=machine.system_uuid,
-        boot_id=machine.boot_id,
-        kernel_version=machine.kernel_version,
-        os_image=machine.os_image,
-        container_runtime_version=runtime_version,
-        kubelet_version=config.version,
-        operating_system="linux",
-        architecture=machine.architecture,
-        swap=NodeSwapStatus(capacity=machine.swap) if machine.swap else None,
-    )
-
-
-def _images(images: Sequence[pb.Image]) -> list[ContainerImage]:
-    largest = sorted(images, key=lambda image: (-image.size, image.id))[:IMAGES_REPORTED]
-    return [
-        ContainerImage(names=[*image.repo_digests, *image.repo_tags], size_bytes=image.size)
-        for image in largest
-    ]
-
-
-def _handlers(status: pb.StatusResponse) -> list[NodeRuntimeHandler]:
-    return [
-        NodeRuntimeHandler(
-            name=handler.name,
-            features=NodeRuntimeHandlerFeatures(
-                recursive_read_only_mounts=handler.features.recursive_read_only_mounts,
-                user_namespaces=handler.features.user_namespaces,
-            ),
-        )
-        for handler in status.runtime_handlers
-    ]
-
-
-def _features(status: pb.StatusResponse) -> NodeFeatures | None:
-    """None of a runtime that does not say."""
-    if not status.HasField("features"):
-        return None
-    return NodeFeatures(supplemental_groups_policy=status.features.supplemental_groups_policy)

@@ -19,7 +19,7 @@ from podling.model.quantity import Quantity
 from podling.model.rules.placement import NO_EXECUTE, ports_collide, selects, tolerates
 from podling.model.rules.resources import BEST_EFFORT, BURSTABLE, GUARANTEED, pod_requests, qos_class
 from podling.model.rules.status import MIRROR
-from podling.model.types.container import AppArmorProfile, ResourceList
+from podling.model.types.container import ResourceList
 from podling.model.types.node import Node
 from podling.model.types.pod import Pod, PodSecurityContext
 
@@ -27,13 +27,33 @@ PODS = "pods"
 OS_LABEL = "kubernetes.io/os"
 CONFIG_SOURCE, API_SOURCE = "kubernetes.io/config.source", "api"
 SYSTEM_CRITICAL_PRIORITY = 2_000_000_000
+PREEMPTING = "Preempting"
+PREEMPTION_MESSAGE = "Preempted in order to admit critical pod"
+SYSCTL_FORBIDDEN = "SysctlForbidden"
+SAFE = (
+    "kernel.shm_rmid_forced",
+    "net.ipv4.ip_local_port_range",
+    "net.ipv4.ip_local_reserved_ports",
+    "net.ipv4.ip_unprivileged_port_start",
+    "net.ipv4.ping_group_range",
+    "net.ipv4.tcp_fin_timeout",
+    "net.ipv4.tcp_keepalive_intvl",
+    "net.ipv4.tcp_keepalive_probes",
+    "net.ipv4.tcp_keepalive_time",
+    "net.ipv4.tcp_rmem",
+    "net.ipv4.tcp_syncookies",
+    "net.ipv4.tcp_wmem",
+)
+"""Sysctls that are namespaced and affect only the pod."""
+_IPC = ("kernel.shm", "kernel.msg", "kernel.sem", "fs.mqueue.")
+_NETWORK = "net."
 _ZERO = Quantity("0")
 _OF_KUBERNETES = (PODS, "cpu", "memory", "ephemeral-storage")
+"""The resources that shortages are told of first, in this order."""
 _NOT_SELECTED = "node(s) didn't match Pod's node affinity/selector"
 _NOT_TOLERATED = "node(s) had taints that the pod didn't tolerate"
 _NOT_THIS_NODE = "node(s) didn't match the requested node name"
 _PORTS_TAKEN = "node(s) didn't have free ports for the requested pod ports"
-
 
 Amounts = Mapping[str, int]
 """Resource → amount: milli-CPUs, bytes or numbers."""
@@ -80,7 +100,8 @@ def unfit(pod: Pod) -> Refusal | None:
 
 
 def misplaced(pod: Pod, node: Node, others: Iterable[Pod], *, again: bool) -> Iterator[Refusal]:
-    """Check node affinity, node name, host ports and NoExecute taints. `again`: an earlier kubelet admitted
+    """Check node affinity, node name, host ports and NoExecute taints, with the words of the scheduler's
+    plugins. `again`: an earlier kubelet admitted
     the pod, so labels and taints that changed since do not count."""
     if not again and not selects(pod, node):
         yield _predicate("NodeAffinity", _NOT_SELECTED, by_labels=True)
@@ -88,14 +109,19 @@ def misplaced(pod: Pod, node: Node, others: Iterable[Pod], *, again: bool) -> It
         yield _predicate("NodeName", _NOT_THIS_NODE)
     if ports_collide(pod, others):
         yield _predicate("NodePorts", _PORTS_TAKEN)
-    if not again and not is_static(pod) and _repelled(pod, node):
+    repelled = any(
+        taint.effect == NO_EXECUTE and not any(tolerates(t, taint) for t in pod.spec.tolerations)
+        for taint in node.spec.taints
+    )
+    if repelled and not again and not is_static(pod):
         yield _predicate("TaintToleration", _NOT_TOLERATED, by_labels=True)
 
 
 def shortages(wanted: Amounts, used: Amounts, allocatable: ResourceList) -> Iterator[Shortage]:
     """The resources of which too little is left. Extended resources that the node does not have are ignored,
     as in Kubernetes."""
-    for resource in sorted(wanted, key=_order):
+    known = {resource: rank for rank, resource in enumerate(_OF_KUBERNETES)}
+    for resource in sorted(wanted, key=lambda name: (known.get(name, len(known)), name)):
         if not wanted[resource] or ("/" in resource and resource not in allocatable):
             continue
         capacity = amount(resource, allocatable.get(resource, _ZERO))
@@ -124,20 +150,9 @@ def is_static(pod: Pod) -> bool:
 
 
 def is_critical(pod: Pod) -> bool:
+    """Whether room is made for it: Kubernetes' `IsCriticalPod`."""
     important = (pod.spec.priority or 0) >= SYSTEM_CRITICAL_PRIORITY
     return is_static(pod) or MIRROR in pod.metadata.annotations or important
-
-
-def _order(resource: str) -> tuple[int, str]:
-    known = resource in _OF_KUBERNETES
-    return (_OF_KUBERNETES.index(resource) if known else len(_OF_KUBERNETES)), resource
-
-
-def _repelled(pod: Pod, node: Node) -> bool:
-    return any(
-        taint.effect == NO_EXECUTE and not any(tolerates(t, taint) for t in pod.spec.tolerations)
-        for taint in node.spec.taints
-    )
 
 
 def _predicate(name: str, why: str, *, by_labels: bool = False) -> Refusal:
@@ -153,7 +168,10 @@ class Enforcers(msgspec.Struct, frozen=True):
 
 
 def unenforceable(pod: Pod, by: Enforcers) -> Refusal | None:
-    if not by.app_armor and any(profile.type != "Unconfined" for profile in _app_armor(pod)):
+    """Refuse a pod with an AppArmor profile or groups policy that this node cannot enforce."""
+    contexts = [pod.spec.security_context, *(c.security_context for _, c in all_containers(pod))]
+    profiles = [context.app_armor_profile for context in contexts if context and context.app_armor_profile]
+    if not by.app_armor and any(profile.type != "Unconfined" for profile in profiles):
         return Refusal("AppArmor", "Cannot enforce AppArmor: AppArmor is not enabled on the host")
     policy = (pod.spec.security_context or PodSecurityContext()).supplemental_groups_policy
     if policy == "Strict" and not by.groups_policy:
@@ -162,17 +180,9 @@ def unenforceable(pod: Pod, by: Enforcers) -> Refusal | None:
     return None
 
 
-def _app_armor(pod: Pod) -> Iterator[AppArmorProfile]:
-    contexts = [pod.spec.security_context, *(c.security_context for _, c in all_containers(pod))]
-    yield from (context.app_armor_profile for context in contexts if context and context.app_armor_profile)
-
-
-PREEMPTING = "Preempting"
-PREEMPTION_MESSAGE = "Preempted in order to admit critical pod"
-
-
 def victims(pod: Pod, others: Iterable[Pod], missing: Amounts) -> list[Pod] | None:
-    """The pods to preempt for `pod`; None if even all candidates would not free `missing`."""
+    """The pods to preempt for `pod` (Kubernetes' `getPodsToPreempt`); None if even all candidates would not
+    free `missing`."""
     classes: dict[str, list[Pod]] = {BEST_EFFORT: [], BURSTABLE: [], GUARANTEED: []}
     for other in others:
         if preemptable(pod, other):
@@ -187,7 +197,7 @@ def victims(pod: Pod, others: Iterable[Pod], missing: Amounts) -> list[Pod] | No
 
 
 def preemptable(pod: Pod, other: Pod) -> bool:
-    """Whether `other` may have to go for `pod`."""
+    """Whether `other` may have to go for `pod` (Kubernetes' `Preemptable`)."""
     if is_critical(pod) and not is_critical(other):
         return True
     return (pod.spec.priority or 0) > (other.spec.priority or 0)
@@ -195,9 +205,14 @@ def preemptable(pod: Pod, other: Pod) -> bool:
 
 def _fewest(pods: Iterable[Pod], missing: Amounts) -> list[Pod]:
     """Choose repeatedly the pod that frees most of what is still missing; of equal ones the smaller."""
+
+    def order(pod: Pod) -> tuple[float, int, int]:
+        of = amounts(pod)
+        return _distance(pod, missing), of.get("memory", 0), of.get("cpu", 0)
+
     left, chosen = list(pods), []
     while missing:
-        best = min(left, key=lambda pod: (_distance(pod, missing), _size(pod)))
+        best = min(left, key=order)
         left.remove(best)
         chosen.append(best)
         missing = _less(missing, (best,))
@@ -216,51 +231,22 @@ def _less(missing: Amounts, pods: Iterable[Pod]) -> Amounts:
     return {name: need for name, need in left.items() if need > 0}
 
 
-def _size(pod: Pod) -> tuple[int, int]:
-    of = amounts(pod)
-    return of.get("memory", 0), of.get("cpu", 0)
-
-
-SYSCTL_FORBIDDEN = "SysctlForbidden"
-SAFE = (
-    "kernel.shm_rmid_forced",
-    "net.ipv4.ip_local_port_range",
-    "net.ipv4.ip_local_reserved_ports",
-    "net.ipv4.ip_unprivileged_port_start",
-    "net.ipv4.ping_group_range",
-    "net.ipv4.tcp_fin_timeout",
-    "net.ipv4.tcp_keepalive_intvl",
-    "net.ipv4.tcp_keepalive_probes",
-    "net.ipv4.tcp_keepalive_time",
-    "net.ipv4.tcp_rmem",
-    "net.ipv4.tcp_syncookies",
-    "net.ipv4.tcp_wmem",
-)
-_IPC = ("kernel.shm", "kernel.msg", "kernel.sem", "fs.mqueue.")
-_NETWORK = "net."
-
-
 def forbidden_sysctl(pod: Pod, allowed: Sequence[str]) -> Refusal | None:
     """Refuse a pod with an unsafe sysctl. Safe ones are namespaced and affect only the pod; `allowed` are the
     names and prefixes (`kernel.shm*`) of allowedUnsafeSysctls."""
     if pod.spec.security_context is None:
         return None
+    prefixes = tuple(pattern[:-1] for pattern in allowed if pattern.endswith("*"))
     for sysctl in pod.spec.security_context.sysctls:
         # A slash separates its parts as well as a dot.
-        if why := _objection(pod, sysctl.name.replace("/", "."), allowed):
-            return Refusal(SYSCTL_FORBIDDEN, f'forbidden sysctl: "{sysctl.name}" {why}')
+        name = sysctl.name.replace("/", ".")
+        if not (name in SAFE or name in allowed or name.startswith(prefixes)):
+            why = "not allowlisted"
+        elif name.startswith(_NETWORK) and pod.spec.host_network:
+            why = "not allowed with host Net enabled"
+        elif name.startswith(_IPC) and pod.spec.host_ipc:
+            why = "not allowed with host IPC enabled"
+        else:
+            continue
+        return Refusal(SYSCTL_FORBIDDEN, f'forbidden sysctl: "{sysctl.name}" {why}')
     return None
-
-
-def _objection(pod: Pod, name: str, allowed: Sequence[str]) -> str:
-    if name not in SAFE and not any(_allows(pattern, name) for pattern in allowed):
-        return "not allowlisted"
-    if name.startswith(_NETWORK) and pod.spec.host_network:
-        return "not allowed with host Net enabled"
-    if name.startswith(_IPC) and pod.spec.host_ipc:
-        return "not allowed with host IPC enabled"
-    return ""
-
-
-def _allows(pattern: str, name: str) -> bool:
-    return name.startswith(pattern[:-1]) if pattern.endswith("*") else name == pattern

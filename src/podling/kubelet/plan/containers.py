@@ -1,5 +1,5 @@
-"""What the containers of a running pod need next: initialization first, then keeping each container alive.
-Pure.
+"""What the containers of a running pod need next: initialization first, then keeping each container alive;
+ephemeral ones at any time. Pure.
 
 Init containers run one at a time in order; sidecars start in order and keep running (R-INIT-1, 4, 6); volume
 containers run before them, all together (R-VOL-1). A new sandbox begins at the first init container. In a
@@ -8,12 +8,18 @@ container has succeeded.
 
 A container is started, started again after its back-off, and replaced when its definition changed or a probe
 gave it up (`keep`).
+
+An ephemeral container is started once, whatever state the rest of the pod is in (R-EPH-3). Where entries may
+be removed (R-EPH-11, R-DBG-1), the container of a removed entry is stopped and its instance removed; then the
+name can be used again. A new entry under that name is told from the old one by its definition, or by this
+kubelet having stopped the instance for its removal.
 """
 
 from __future__ import annotations
 
-from podling.kubelet.plan.draft import Draft
-from podling.kubelet.plan.ending import DEFAULT_GRACE, MINIMUM_GRACE
+from datetime import datetime
+
+from podling.kubelet.plan.ending import MINIMUM_GRACE, grace_period
 from podling.kubelet.plan.resize import restart_required
 from podling.kubelet.plan.restart import (
     STATUS_UNKNOWN,
@@ -24,131 +30,188 @@ from podling.kubelet.plan.restart import (
     restarts,
     retry_at,
 )
-from podling.kubelet.pod.actions import RecordInitialized, RemoveContainer, StartContainer, StopContainer
-from podling.kubelet.pod.containers import NEVER, ContainerType, init_containers
+from podling.kubelet.pod.actions import (
+    BRINGS_UP,
+    Action,
+    Plan,
+    RecordInitialized,
+    RemoveContainer,
+    StartContainer,
+    StopContainer,
+    StopSandbox,
+    covers,
+)
+from podling.kubelet.pod.containers import NEVER, ContainerType, all_statuses, init_containers
+from podling.kubelet.pod.lifecycle import PodState
 from podling.kubelet.pod.observed import ContainerState, ObservedContainer, ObservedPod
+from podling.model.gates import Gates
 from podling.model.rules.resources import volume_container_names
-from podling.model.types.container import Container
+from podling.model.types.container import Container, EphemeralContainer
 from podling.model.types.pod import Pod
 from podling.model.types.pod_status import ContainerStatus, PodStatus
+
+REMOVING = ("DebugSubresource", "EphemeralContainerRemoval", "ExecEphemeralContainer")
+"""The gates with any of which the API server allows to remove an ephemeral container's entry."""
+
+_HOLDING = (*BRINGS_UP, StopContainer, StopSandbox)
+"""The kinds of action during which a pod cannot be said to have stopped."""
+
+
+class Draft:
+    """A plan being made: collects actions and wake-up times, and leaves out what is already in flight."""
+
+    def __init__(self, observed: ObservedPod, now: datetime) -> None:
+        self.observed = observed
+        self.now = now
+        self._actions: list[Action] = []
+        self._wakes: list[datetime] = []
+
+    def add(self, action: Action) -> None:
+        in_flight = self.observed.in_flight
+        # The first question is the cheap one, and most often enough: many stops may be under way.
+        if action not in in_flight and not any(covers(other, action) for other in in_flight):
+            self._actions.append(action)
+
+    def wake(self, at: datetime | None) -> None:
+        if at and at > self.now:
+            self._wakes.append(at)
+
+    @property
+    def quiet(self) -> bool:
+        """Nothing is planned or under way that could still run or stop anything."""
+        return not self._actions and not self.observed.applying(*_HOLDING)
+
+    def plan(self, state: PodState) -> Plan:
+        return Plan(state, tuple(self._actions), min(self._wakes, default=None))
+
+
+def initialize(draft: Draft, pod: Pod) -> bool:
+    """Whether app containers may run. Plans the next step of initialization, and what sidecars need, in any
+    case."""
+    done, together = initialized(pod, draft.observed), volume_container_names(pod.spec)
+    waits = False
+    for index, (kind, container) in enumerate(init_containers(pod)):
+        if waits and container.name not in together:
+            return False
+        instance = draft.observed.current.get(container.name)
+        if kind is ContainerType.SIDECAR:
+            keep(draft, pod, kind, container)
+            passed = done or (instance is not None and draft.observed.started(instance))
+        else:
+            # While an init container is at work, be it needlessly, nothing may run beside it.
+            runs = container.name in draft.observed.starts or (instance is not None and instance.running)
+            passed = (instance is not None and instance.succeeded) or (done and not runs)
+        if not passed and not _overtaken(draft, pod, index):
+            if kind is ContainerType.INIT:
+                keep(draft, pod, kind, container)
+            waits = True
+    return not waits
+
+
+def _overtaken(draft: Draft, pod: Pod, index: int) -> bool:
+    """Whether a later init container was already begun in this sandbox. It could only be after this one had
+    passed: this one was garbage-collected since, or is a sidecar that is being restarted; nothing waits for
+    it again."""
+    container = pod.spec.init_containers[index]
+    if draft.observed.current.get(container.name) and container.restart_policy != "Always":
+        return False
+    later = [c.name for c in pod.spec.init_containers[index + 1 :]]
+    together = volume_container_names(pod.spec)
+    if container.name in together:
+        later = [name for name in later if name not in together]
+    return any(draft.observed.current.get(name) or name in draft.observed.starts for name in later)
+
+
+def initialized(pod: Pod, observed: ObservedPod) -> bool:
+    """Whether it is already proven that initialization is over in the newest sandbox."""
+    if not pod.spec.init_containers:
+        return True
+    done = RecordInitialized(observed.beginning)
+    if observed.sandbox and (done.sandbox_id in observed.initialized_sandboxes or done in observed.in_flight):
+        return True
+    for container in pod.spec.containers:
+        # An app container was only asked for after initialization.
+        instance = observed.current.get(container.name)
+        if container.name in observed.starts or (instance is not None and not instance.exited):
+            return True
+    return False
 
 
 def keep(draft: Draft, pod: Pod, kind: ContainerType, container: Container) -> None:
     """Plan what this container needs now, if anything: a start, a removal, a stop."""
-    if draft.starting(container.name):
+    if container.name in draft.observed.starts:
         return
-    newest = draft.observed.newest(container.name)
+    newest = draft.observed.newest.get(container.name)
     if newest is None or newest.exited:
         _start_again(draft, pod, kind, container, newest)
-    elif newest.state is ContainerState.CREATED:
+        return
+    probe = draft.observed.probe(newest)
+    if newest.state is ContainerState.CREATED:
         # The kubelet died between create and start. Nothing ran: create it again, with the same attempt.
         draft.add(RemoveContainer(newest.id, newest.name))
     elif newest.lost:
+        message = f"Container {newest.name} is in unknown state"
+        draft.add(stop_container(pod, newest.id, newest.name, "Unknown", message))
+    elif changed(container, newest) and kind is not ContainerType.INIT:
+        message = f"Container {newest.name} definition changed, will be restarted"
+        draft.add(stop_container(pod, newest.id, newest.name, "Changed", message, restart=True))
+    elif restart_required(pod, container, newest):
+        message = f"Container {newest.name} resize requires restart"
+        draft.add(stop_container(pod, newest.id, newest.name, "Resize", message, restart=True))
+    elif not probe.alive:
+        policy = container.restart_policy or pod.spec.restart_policy
+        again = kind is ContainerType.SIDECAR or policy != NEVER
+        message = f"{probe.message}, will be restarted" if again else probe.message
+        grace = probe.grace_seconds
         draft.add(
-            _stop(pod, newest, "Unknown", f"Container {newest.name} is in unknown state", restart=False)
+            stop_container(pod, newest.id, newest.name, "Unhealthy", message, restart=again, grace=grace)
         )
-    else:
-        _replace_if_needed(draft, pod, kind, container, newest)
 
 
 def _start_again(
     draft: Draft, pod: Pod, kind: ContainerType, container: Container, ended: ObservedContainer | None
 ) -> None:
-    if not draft.observed.volumes_ready:
+    observed = draft.observed
+    if not observed.volumes_ready:
         return
-    if ended and not _must_run_again(draft.observed, pod, kind, container, ended):
-        return
-    fresh = ended is None or _begins_afresh(draft.observed, kind, container, ended)
-    failure = draft.observed.failures.get(container.name)
+    own_failure = False
+    if ended:
+        # An init container of an earlier sandbox runs again, whatever became of it there.
+        elsewhere = observed.sandbox is not None and ended.sandbox_id != observed.sandbox.id
+        anew = kind is ContainerType.INIT and elsewhere
+        if not (anew or restarts(pod, container, kind, ended, observed)):
+            return
+        # In a round, only the container that triggered the restart has failed by itself.
+        taken_along = observed.outdated(ended) and ended.id != observed.round
+        done = kind is ContainerType.INIT and ended.succeeded
+        own_failure = not (changed(container, ended) or taken_along or done or from_before(ended, observed))
+    failure = observed.failures.get(container.name)
     # What the runtime made and could not start has ended, and waits as what has run and ended does.
     waits = [retry_at(failure)] if failure and not (ended and failure.instance == ended.id) else []
-    if ended and not fresh:
+    if ended and own_failure:
         waits.append(restart_at(ended))
     at = max(waits, default=draft.now)
     if draft.now < at:
         draft.wake(at)
         return
-    crashes = crashes_after(ended) if ended and not fresh else 0
-    draft.add(
-        StartContainer(
-            container.name,
-            kind,
-            next_attempt(pod.status, draft.observed, container.name),
-            crashes,
-            round=draft.observed.round,
-        )
-    )
+    crashes = crashes_after(ended) if ended and own_failure else 0
+    attempt = next_attempt(pod.status, observed, container.name)
+    draft.add(StartContainer(container.name, kind, attempt, crashes, round=observed.round))
 
 
-def _begins_afresh(
-    observed: ObservedPod, kind: ContainerType, container: Container, ended: ObservedContainer
-) -> bool:
-    """Whether the next instance starts without back-off: the end was not its own failure. In a round, only
-    the container that triggered the restart has failed by itself."""
-    taken_along = observed.outdated(ended) and ended.id != observed.round
-    done = kind is ContainerType.INIT and ended.succeeded
-    return changed(container, ended) or taken_along or done or from_before(ended, observed)
-
-
-def _must_run_again(
-    observed: ObservedPod, pod: Pod, kind: ContainerType, container: Container, ended: ObservedContainer
-) -> bool:
-    """An init container of an earlier sandbox must, whatever became of it there; any other asks the
-    policies."""
-    elsewhere = observed.sandbox is not None and ended.sandbox_id != observed.sandbox.id
-    if kind is ContainerType.INIT and elsewhere:
-        return True
-    return restarts(pod, container, kind, ended, observed)
-
-
-def _replace_if_needed(
-    draft: Draft, pod: Pod, kind: ContainerType, container: Container, running: ObservedContainer
-) -> None:
-    probe = draft.observed.probe(running)
-    if changed(container, running) and kind is not ContainerType.INIT:
-        message = f"Container {running.name} definition changed, will be restarted"
-        draft.add(_stop(pod, running, "Changed", message, restart=True))
-    elif restart_required(pod, container, running):
-        message = f"Container {running.name} resize requires restart"
-        draft.add(_stop(pod, running, "Resize", message, restart=True))
-    elif not probe.alive:
-        again = (
-            kind is ContainerType.SIDECAR or (container.restart_policy or pod.spec.restart_policy) != NEVER
-        )
-        message = f"{probe.message}, will be restarted" if again else probe.message
-        draft.add(_stop(pod, running, "Unhealthy", message, restart=again, grace=probe.grace_seconds))
-
-
-def stop_after_failed_hook(pod: Pod, name: str, container_id: str) -> StopContainer:
-    """The stop of a container whose postStart hook has failed."""
-    grace = pod.spec.termination_grace_period_seconds
-    seconds = DEFAULT_GRACE if grace is None else grace
-    reason = "FailedPostStartHook"
-    return StopContainer(
-        container_id, name, max(seconds, MINIMUM_GRACE), reason, message=reason, pod_grace=seconds
-    )
-
-
-def _stop(
+def stop_container(
     pod: Pod,
-    container: ObservedContainer,
+    id: str,
+    name: str,
     reason: str,
     message: str,
     *,
-    restart: bool,
+    restart: bool = False,
     grace: int | None = None,
 ) -> StopContainer:
-    of_pod = pod.spec.termination_grace_period_seconds
-    seconds = grace if grace is not None else DEFAULT_GRACE if of_pod is None else of_pod
-    return StopContainer(
-        container.id,
-        container.name,
-        grace_seconds=max(seconds, MINIMUM_GRACE),
-        reason=reason,
-        message=message,
-        restart=restart,
-        pod_grace=seconds,
-    )
+    """The stop of one instance, within `grace` seconds, or those of its pod."""
+    seconds = grace_period(pod) if grace is None else grace
+    return StopContainer(id, name, max(seconds, MINIMUM_GRACE), reason, message, restart, pod_grace=seconds)
 
 
 def next_attempt(status: PodStatus, observed: ObservedPod, name: str) -> int:
@@ -163,8 +226,7 @@ def next_attempt(status: PodStatus, observed: ObservedPod, name: str) -> int:
 
 def recorded(status: PodStatus, name: str) -> ContainerStatus | None:
     """The container's status in the pod's status."""
-    lists = (status.container_statuses, status.init_container_statuses, status.ephemeral_container_statuses)
-    return next((c for statuses in lists for c in statuses if c.name == name), None)
+    return next((c for c in all_statuses(status) if c.name == name), None)
 
 
 def counts_next(status: ContainerStatus) -> bool:
@@ -175,77 +237,72 @@ def counts_next(status: ContainerStatus) -> bool:
 
 
 def has_run(status: ContainerStatus) -> bool:
+    """Whether the status tells of any instance."""
     return bool(
         status.container_id or status.state.running or status.state.terminated or status.last_state.terminated
     )
 
 
-def initialize(draft: Draft, pod: Pod) -> bool:
-    """Whether app containers may run. Plans the next step of initialization, and what sidecars need, in any
-    case."""
-    done, together = initialized(pod, draft.observed), volume_container_names(pod.spec)
-    waits = False
-    for index, (kind, container) in enumerate(init_containers(pod)):
-        if waits and container.name not in together:
-            return False
-        if kind is ContainerType.SIDECAR:
-            keep(draft, pod, kind, container)
-            passed = done or _sidecar_started(draft.observed, container)
-        else:
-            passed = _succeeded(draft.observed, container) or (done and not _runs(draft, container))
-        if not passed and not _overtaken(draft, pod, index):
-            if kind is ContainerType.INIT:
-                keep(draft, pod, kind, container)
-            waits = True
-    return not waits
+def plan_ephemeral(draft: Draft, pod: Pod, gates: Gates) -> None:
+    """Plan what the ephemeral containers need now."""
+    observed = draft.observed
+    left = any(instance.type is ContainerType.EPHEMERAL for instance in observed.containers)
+    if not (left or pod.spec.ephemeral_containers):
+        return
+    removing = any(gates.enabled(name) for name in REMOVING)
+    for container in pod.spec.ephemeral_containers if gates.enabled("EphemeralContainers") else ():
+        newest = observed.newest.get(container.name)
+        if newest is None:
+            _start_ephemeral(draft, container, attempt=0)
+            continue
+        # An entry cannot be changed, so an instance with another definition was another entry's; and what was
+        # stopped or is being let go was found without one.
+        leaving = RemoveContainer(newest.id, newest.name) in observed.in_flight
+        if removing and (leaving or newest.id in observed.restarting or changed(container, newest)):
+            if newest.exited:
+                _start_ephemeral(draft, container, attempt=newest.attempt + 1)
+            else:
+                _end_ephemeral(draft, pod, newest)
+        elif newest.state is ContainerState.CREATED and container.name not in draft.observed.starts:
+            # Created and never started: whoever made it died before it ran, so its one start is still to
+            # come.
+            draft.add(RemoveContainer(newest.id, newest.name))
+    if removing:
+        wanted = {container.name for container in pod.spec.ephemeral_containers}
+        for instance in observed.containers:
+            if instance.type is ContainerType.EPHEMERAL and instance.name not in wanted:
+                _end_ephemeral(draft, pod, instance)
 
 
-def initialized(pod: Pod, observed: ObservedPod) -> bool:
-    """Whether it is already proven that initialization is over in the newest sandbox."""
-    if not pod.spec.init_containers:
-        return True
-    if observed.sandbox and _recorded(observed, observed.beginning):
-        return True
-    return any(_begun(observed, c) for c in pod.spec.containers)
+def _start_ephemeral(draft: Draft, container: EphemeralContainer, attempt: int) -> None:
+    observed = draft.observed
+    if container.name in draft.observed.starts or not observed.volumes_ready:
+        return
+    target = target_of(container, observed)
+    if container.target_container_name and target is None:
+        return
+    failure = observed.failures.get(container.name)
+    at: datetime = retry_at(failure) if failure else draft.now
+    if draft.now < at:
+        draft.wake(at)
+    else:
+        joined = target.id if target else ""
+        draft.add(StartContainer(container.name, ContainerType.EPHEMERAL, attempt, target_id=joined))
 
 
-def _recorded(observed: ObservedPod, sandbox_id: str) -> bool:
-    """Whether its record is written, or being written."""
-    return sandbox_id in observed.initialized_sandboxes or RecordInitialized(sandbox_id) in observed.in_flight
+def target_of(container: EphemeralContainer, observed: ObservedPod) -> ObservedContainer | None:
+    """The running instance whose process namespace the container joins (R-EPH-4); None if it names none, or
+    that does not run."""
+    target = observed.current.get(container.target_container_name)
+    return target if target and target.running else None
 
 
-def _begun(observed: ObservedPod, container: Container) -> bool:
-    """Whether an app container lives or is being started: that was only asked for after initialization."""
-    instance = observed.current(container.name)
-    lives = instance is not None and not instance.exited
-    return lives or observed.starting(container.name)
-
-
-def _runs(draft: Draft, container: Container) -> bool:
-    """Whether an init container is at work, be it needlessly: nothing may run beside it."""
-    instance = draft.observed.current(container.name)
-    return draft.starting(container.name) or (instance is not None and instance.running)
-
-
-def _succeeded(observed: ObservedPod, container: Container) -> bool:
-    instance = observed.current(container.name)
-    return instance is not None and instance.succeeded
-
-
-def _sidecar_started(observed: ObservedPod, container: Container) -> bool:
-    instance = observed.current(container.name)
-    return instance is not None and observed.started(instance)
-
-
-def _overtaken(draft: Draft, pod: Pod, index: int) -> bool:
-    """Whether a later init container was already begun in this sandbox. It could only be after this one had
-    passed: this one was garbage-collected since, or is a sidecar that is being restarted; nothing waits for
-    it again."""
-    container = pod.spec.init_containers[index]
-    if draft.observed.current(container.name) and container.restart_policy != "Always":
-        return False
-    later = [c.name for c in pod.spec.init_containers[index + 1 :]]
-    together = volume_container_names(pod.spec)
-    if container.name in together:
-        later = [name for name in later if name not in together]
-    return any(draft.observed.current(name) or draft.starting(name) for name in later)
+def _end_ephemeral(draft: Draft, pod: Pod, instance: ObservedContainer) -> None:
+    """Stop or remove an instance without an entry. A start in flight is waited for; its instance is next."""
+    if instance.name in draft.observed.starts:
+        return
+    if instance.alive:
+        message = f"Stopping container {instance.name}"
+        draft.add(stop_container(pod, instance.id, instance.name, "Removed", message, restart=True))
+    else:
+        draft.add(RemoveContainer(instance.id, instance.name))

@@ -14,14 +14,10 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from podling.kubelet.plan.containers import initialize, keep
-from podling.kubelet.plan.draft import Draft
-from podling.kubelet.plan.ending import DEFAULT_GRACE, MINIMUM_GRACE, Ending, deadline, ending
-from podling.kubelet.plan.ephemeral import plan_ephemeral
-from podling.kubelet.plan.past import with_past
-from podling.kubelet.plan.resize import plan_resize
-from podling.kubelet.plan.restart import changed, retry_at
-from podling.kubelet.plan.rounds import end_earlier_round, in_round
+from podling.kubelet.plan.containers import Draft, initialize, keep, plan_ephemeral
+from podling.kubelet.plan.ending import MINIMUM_GRACE, Ending, deadline, ending, grace_period
+from podling.kubelet.plan.resize import limits_meanwhile, restart_required, unactuated
+from podling.kubelet.plan.restart import changed, in_round, of_sandbox, retry_at, with_past
 from podling.kubelet.pod.actions import (
     BRINGS_UP,
     CreateSandbox,
@@ -31,127 +27,20 @@ from podling.kubelet.pod.actions import (
     RecordInitialized,
     RemoveContainer,
     RemoveSandbox,
+    ResizePod,
     StopContainer,
     StopSandbox,
 )
 from podling.kubelet.pod.containers import NEVER, ContainerType, all_containers, init_containers
 from podling.kubelet.pod.lifecycle import PodState, furthest
-from podling.kubelet.pod.observed import ObservedContainer, ObservedPod
+from podling.kubelet.pod.observed import ObservedPod
 from podling.model.gates import DEFAULT_GATES, Gates
 from podling.model.types.pod import Pod
 
 
-def remove_dead(draft: Draft, pod: Pod) -> None:
-    """Init containers first: theirs are the logs least likely to be asked for."""
-    for _, container in all_containers(pod):
-        dead = [instance for instance in draft.observed.instances(container.name) if instance.exited]
-        for old in dead[1:]:
-            draft.add(RemoveContainer(old.id, old.name))
-
-
-def remove_all_dead(draft: Draft) -> None:
-    """One by one, because a container's log goes with it."""
-    for container in draft.observed.containers:
-        draft.add(RemoveContainer(container.id, container.name))
-    if not draft.observed.containers:
-        for sandbox in draft.observed.sandboxes:
-            draft.add(RemoveSandbox(sandbox.id))
-
-
-def tear_down(draft: Draft, pod: Pod, end: Ending) -> bool:
-    """Whether everything has stopped. Plans the next step otherwise."""
-    alive = [c for c in draft.observed.containers if c.alive]
-    turn = _turn(pod, alive)
-    for container in alive:
-        if container in turn:
-            draft.add(_stop(container, end, draft.now))
-        elif _has_pre_stop(pod, container) and container.id not in draft.observed.pre_stopped:
-            draft.add(PreStop(container.id, container.name, end.grace_seconds))
-    if not alive and not draft.observed.applying(*BRINGS_UP):
-        for sandbox in draft.observed.sandboxes:
-            if not sandbox.stopped:
-                draft.add(StopSandbox(sandbox.id))
-    return not alive and draft.quiet
-
-
-def _turn(pod: Pod, alive: list[ObservedContainer]) -> list[ObservedContainer]:
-    """The containers whose turn it is to be stopped."""
-    others = [c for c in alive if c.type is not ContainerType.SIDECAR]
-    if others or not alive:
-        return others
-    order = {c.name: index for index, c in enumerate(pod.spec.init_containers)}
-    last = max(order.get(c.name, -1) for c in alive)
-    return [c for c in alive if order.get(c.name, -1) == last]
-
-
-def _has_pre_stop(pod: Pod, container: ObservedContainer) -> bool:
-    return any(
-        spec.lifecycle is not None and spec.lifecycle.pre_stop is not None
-        for _, spec in all_containers(pod)
-        if spec.name == container.name
-    )
-
-
-def _stop(container: ObservedContainer, end: Ending, now: datetime) -> StopContainer:
-    grace = end.grace_seconds
-    if container.type is ContainerType.SIDECAR and end.due:
-        # The app containers had the grace first; a sidecar gets what they left of it.
-        grace = min(grace, int((end.due - now).total_seconds()))
-    return StopContainer(
-        container.id,
-        container.name,
-        grace_seconds=max(grace, MINIMUM_GRACE),
-        reason="Terminating",
-        message=f"Stopping container {container.name}",
-        pod_grace=end.grace_seconds,
-    )
-
-
-def needs_new_sandbox(pod: Pod, observed: ObservedPod, gates: Gates) -> bool:
-    sandbox = observed.sandbox
-    if sandbox is None or not sandbox.usable:
-        return True
-    return gates.enabled("InitContainerImageRestart") and _init_image_changed(pod, observed)
-
-
-def _init_image_changed(pod: Pod, observed: ObservedPod) -> bool:
-    """A pod that never restarts keeps what it has: running its init containers again would end it."""
-    if pod.spec.restart_policy == NEVER:
-        return False
-    for kind, container in init_containers(pod):
-        instance = observed.current(container.name) if kind is ContainerType.INIT else None
-        if instance and changed(container, instance):
-            return True
-    return False
-
-
-def replace_sandbox(draft: Draft, pod: Pod) -> None:
-    """Stop what is left of the old one, then make a new one, in which everything begins anew."""
-    grace = pod.spec.termination_grace_period_seconds
-    if not tear_down(draft, pod, Ending(grace_seconds=DEFAULT_GRACE if grace is None else grace)):
-        return
-    failure = draft.observed.sandbox_failure
-    retry = retry_at(failure) if failure else draft.now
-    if draft.now < retry:
-        draft.wake(retry)
-        return
-    attempts = [s.attempt for s in draft.observed.sandboxes]
-    draft.add(CreateSandbox(max(attempts) + 1 if attempts else 0))
-
-
-def clear_old_sandboxes(draft: Draft) -> None:
-    """An old sandbox is stopped once, and kept as long as a container in it is kept for its log."""
-    kept = {c.sandbox_id for c in draft.observed.containers}
-    for sandbox in draft.observed.sandboxes[1:]:
-        if not sandbox.stopped:
-            draft.add(StopSandbox(sandbox.id))
-        elif sandbox.id not in kept:
-            draft.add(RemoveSandbox(sandbox.id))
-
-
 def plan(pod: Pod, observed: ObservedPod, now: datetime, gates: Gates = DEFAULT_GATES) -> Plan:
-    """The actions that may start now. `pod.status` is the newest status known of the pod: what this kubelet
-    last made of it, else what the API has."""
+    """The actions that may start now (Kubernetes' `computePodActions`). `pod.status` is the newest status
+    known of the pod: what this kubelet last made of it, else what the API has."""
     observed = with_past(pod, in_round(pod, observed))
     draft = Draft(observed, now)
     end = ending(pod, observed, now)
@@ -170,7 +59,11 @@ def _run(draft: Draft, pod: Pod, gates: Gates) -> None:
     if end_earlier_round(draft, pod):
         return
     if initialize(draft, pod):
-        _record_initialized(draft, pod)
+        # Recorded before the first app container runs: without the record the next kubelet would have to run
+        # the init containers again when their instances are gone.
+        beginning, recorded = draft.observed.beginning, draft.observed.initialized_sandboxes
+        if pod.spec.init_containers and beginning not in recorded:
+            draft.add(RecordInitialized(beginning))
         for container in pod.spec.containers:
             keep(draft, pod, ContainerType.REGULAR, container)
     plan_resize(draft, pod)
@@ -178,32 +71,155 @@ def _run(draft: Draft, pod: Pod, gates: Gates) -> None:
     clear_old_sandboxes(draft)
 
 
-def _record_initialized(draft: Draft, pod: Pod) -> None:
-    sandbox = draft.observed.sandbox
-    beginning = draft.observed.beginning
-    if sandbox and pod.spec.init_containers and beginning not in draft.observed.initialized_sandboxes:
-        draft.add(RecordInitialized(beginning))
-
-
 def _end(draft: Draft, pod: Pod, end: Ending) -> Plan:
+    observed = draft.observed
     if not tear_down(draft, pod, end):
-        return draft.plan(furthest(PodState.TERMINATING, draft.observed.state))
-    if not end.deleted and draft.observed.cleared:
-        remove_all_dead(draft)
-    elif not end.deleted:
+        return draft.plan(furthest(PodState.TERMINATING, observed.state))
+    if end.deleted:
+        # Everything goes. A sandbox takes its containers with it.
+        sandboxes = {sandbox.id for sandbox in observed.sandboxes}
+        orphans = [c for c in observed.containers if c.sandbox_id not in sandboxes]
+        for sandbox_id in sandboxes:
+            draft.add(RemoveSandbox(sandbox_id))
+        for container in orphans:
+            draft.add(RemoveContainer(container.id, container.name))
+        if not (sandboxes or orphans):
+            draft.add(Finish())
+    elif observed.cleared:
+        # One by one, because a container's log goes with it.
+        for container in observed.containers:
+            draft.add(RemoveContainer(container.id, container.name))
+        for sandbox in observed.sandboxes if not observed.containers else ():
+            draft.add(RemoveSandbox(sandbox.id))
+    else:
         remove_dead(draft, pod)
         clear_old_sandboxes(draft)
-    elif not _remove_all(draft):
-        draft.add(Finish())
     return draft.plan(PodState.TERMINATED)
 
 
-def _remove_all(draft: Draft) -> bool:
-    """Whether anything of the pod is left in the runtime. A sandbox takes its containers with it."""
-    sandboxes = {s.id for s in draft.observed.sandboxes}
-    for sandbox_id in sandboxes:
-        draft.add(RemoveSandbox(sandbox_id))
-    orphans = [c for c in draft.observed.containers if c.sandbox_id not in sandboxes]
-    for container in orphans:
-        draft.add(RemoveContainer(container.id, container.name))
-    return bool(sandboxes or orphans)
+def plan_stop(pod: Pod, observed: ObservedPod, now: datetime, end: Ending) -> Plan:
+    """The actions that may start now as the node stops: what runs ends in its order, and is kept for the
+    kubelet that comes next. TERMINATED once nothing runs."""
+    draft = Draft(observed, now)
+    done = tear_down(draft, pod, end)
+    return draft.plan(PodState.TERMINATED if done else PodState.TERMINATING)
+
+
+def needs_new_sandbox(pod: Pod, observed: ObservedPod, gates: Gates) -> bool:
+    """Whether there is no usable one, or, behind its gate, the image of an init container was changed."""
+    sandbox = observed.sandbox
+    if sandbox is None or not sandbox.usable:
+        return True
+    if pod.spec.restart_policy == NEVER or not gates.enabled("InitContainerImageRestart"):
+        # A pod that never restarts keeps what it has: running its init containers again would end it.
+        return False
+    inits = (
+        (c, observed.current.get(c.name)) for kind, c in init_containers(pod) if kind is ContainerType.INIT
+    )
+    return any(instance is not None and changed(container, instance) for container, instance in inits)
+
+
+def replace_sandbox(draft: Draft, pod: Pod) -> None:
+    """Stop what is left of the old one, then make a new one, in which everything begins anew."""
+    if not tear_down(draft, pod, Ending(grace_seconds=grace_period(pod))):
+        return
+    failure = draft.observed.sandbox_failure
+    retry = retry_at(failure) if failure else draft.now
+    if draft.now < retry:
+        draft.wake(retry)
+        return
+    attempts = [s.attempt for s in draft.observed.sandboxes]
+    draft.add(CreateSandbox(max(attempts) + 1 if attempts else 0))
+
+
+def tear_down(draft: Draft, pod: Pod, end: Ending) -> bool:
+    """Whether everything has stopped. Plans the next step otherwise."""
+    alive = [c for c in draft.observed.containers if c.alive]
+    turn = [c for c in alive if c.type is not ContainerType.SIDECAR]
+    if alive and not turn:
+        # Only sidecars are left: the last one of the spec is next.
+        order = {c.name: index for index, c in enumerate(pod.spec.init_containers)}
+        last = max(order.get(c.name, -1) for c in alive)
+        turn = [c for c in alive if order.get(c.name, -1) == last]
+    # Who is stopped later begins with its preStop hook now.
+    hooked = {c.name for _, c in all_containers(pod) if c.lifecycle is not None and c.lifecycle.pre_stop}
+    for container in alive:
+        if container in turn:
+            grace = end.grace_seconds
+            if container.type is ContainerType.SIDECAR and end.due:
+                # The app containers had the grace first; a sidecar gets what they left of it.
+                grace = min(grace, int((end.due - draft.now).total_seconds()))
+            draft.add(
+                StopContainer(
+                    container.id,
+                    container.name,
+                    grace_seconds=max(grace, MINIMUM_GRACE),
+                    reason="Terminating",
+                    message=f"Stopping container {container.name}",
+                    pod_grace=end.grace_seconds,
+                )
+            )
+        elif container.name in hooked and container.id not in draft.observed.pre_stopped:
+            draft.add(PreStop(container.id, container.name, end.grace_seconds))
+    if not alive and not draft.observed.applying(*BRINGS_UP):
+        for sandbox in draft.observed.sandboxes:
+            if not sandbox.stopped:
+                draft.add(StopSandbox(sandbox.id))
+    return not alive and draft.quiet
+
+
+def end_earlier_round(draft: Draft, pod: Pod) -> bool:
+    """Plan the stop of containers of an earlier round (RestartAllContainers), without grace. True while any
+    is left or being started."""
+    observed = draft.observed
+    left = [c for c in of_sandbox(observed) if c.alive and observed.outdated(c)]
+    for container in left:
+        draft.add(
+            StopContainer(
+                container.id,
+                container.name,
+                grace_seconds=0,
+                reason="RestartAllContainers",
+                message=f"Stopping container {container.name}",
+                restart=True,
+            )
+        )
+    # While no instance of this round exists, a start in flight was planned in an earlier round.
+    begun = any(not observed.outdated(c) for c in of_sandbox(observed))
+    starting = any(c.name in observed.starts for c in (*pod.spec.init_containers, *pod.spec.containers))
+    return bool(left) or (bool(observed.round) and not begun and starting)
+
+
+def plan_resize(draft: Draft, pod: Pod) -> None:
+    """Plan to actuate what is allocated, unless all that differs waits for restarts."""
+    observed = draft.observed
+    differing = list(unactuated(pod, observed))
+    if not any(not restart_required(pod, container, running) for container, running in differing):
+        restart_awaited = differing and limits_meanwhile(pod, observed) == observed.pod_limits
+        if observed.limits_settled or restart_awaited:
+            return
+    failure = observed.resize_failure
+    at = retry_at(failure) if failure else draft.now
+    if draft.now < at:
+        draft.wake(at)
+    else:
+        draft.add(ResizePod())
+
+
+def remove_dead(draft: Draft, pod: Pod) -> None:
+    """Remove dead instances but the newest of each container, those of init containers first: theirs are the
+    logs least likely to be asked for."""
+    for _, container in all_containers(pod):
+        dead = [instance for instance in draft.observed.instances(container.name) if instance.exited]
+        for old in dead[1:]:
+            draft.add(RemoveContainer(old.id, old.name))
+
+
+def clear_old_sandboxes(draft: Draft) -> None:
+    """An old sandbox is stopped once, and kept as long as a container in it is kept for its log."""
+    kept = {c.sandbox_id for c in draft.observed.containers}
+    for sandbox in draft.observed.sandboxes[1:]:
+        if not sandbox.stopped:
+            draft.add(StopSandbox(sandbox.id))
+        elif sandbox.id not in kept:
+            draft.add(RemoveSandbox(sandbox.id))

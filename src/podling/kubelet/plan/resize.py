@@ -18,11 +18,8 @@ from itertools import chain
 import msgspec
 from msgspec.structs import replace
 
-from podling.kubelet.host.cgroup_limits import CgroupLimits, limits_of_pod
+from podling.kubelet.host.cgroups import CgroupLimits, limits_of_pod
 from podling.kubelet.plan.admission import Amounts, Shortage, amounts, amounts_of, is_static
-from podling.kubelet.plan.draft import Draft
-from podling.kubelet.plan.restart import retry_at
-from podling.kubelet.pod.actions import ResizePod
 from podling.kubelet.pod.observed import ObservedContainer, ObservedPod
 from podling.model.quantity import Quantity
 from podling.model.rules.resources import GUARANTEED, pod_limits, pod_requests, qos_class
@@ -88,6 +85,7 @@ def first_to_be_resized(pod: Pod, wanted: Amounts, has: Amounts) -> tuple[bool, 
 
 
 def allocation_of(pod: Pod) -> Allocation:
+    """What the pod's spec asks for."""
     return Allocation(
         {container.name: container.resources for container in _resizable(pod)}, pod.spec.resources
     )
@@ -103,23 +101,23 @@ def with_allocation(pod: Pod, allocation: Allocation) -> Pod:
 
     def given(container: Container) -> Container:
         resources = allocation.containers.get(container.name, container.resources)
-        return msgspec.structs.replace(container, resources=resources)
+        return replace(container, resources=resources)
 
     if allocation_of(pod) == allocation:
         return pod
-    spec = msgspec.structs.replace(
+    spec = replace(
         pod.spec,
         containers=[given(c) for c in pod.spec.containers],
         init_containers=[given(c) for c in pod.spec.init_containers],
         resources=allocation.whole,
     )
-    return msgspec.structs.replace(pod, spec=spec)
+    return replace(pod, spec=spec)
 
 
 def unactuated(pod: Pod, observed: ObservedPod) -> Iterator[tuple[Container, ObservedContainer]]:
     """Running containers whose actuated resources differ from the allocated ones."""
     for container in _resizable(pod):
-        running = observed.current(container.name)
+        running = observed.current.get(container.name)
         if running is not None and running.running and _changes(pod, container, running):
             yield container, running
 
@@ -135,10 +133,25 @@ def whole(pod: Pod) -> ResourceRequirements:
     return ResourceRequirements(requests=pod_requests(pod), limits=pod_limits(pod), claims=claims)
 
 
-def actuated_whole(asked: ResourceRequirements, observed: ObservedPod) -> ResourceRequirements:
-    """The actuated resources of the pod as a whole; `asked` are the allocated ones."""
+def shown_resources(
+    pod: Pod, observed: ObservedPod, allocated: ResourceRequirements, *, running: bool
+) -> ResourceRequirements:
+    """The pod's resources as a whole, as its status shows them: the actuated ones; `allocated` are its
+    `whole`. Those of a `running` pod are only what can be resized, and what else `spec.resources` says."""
     had = observed.actuated if _is_unsettled(observed) else None
-    return had or asked
+    has = had or allocated
+    if not running:
+        return has
+    said = pod.spec.resources or ResourceRequirements()
+
+    def picked(amounts: ResourceList, said: ResourceList) -> ResourceList:
+        return {name: amount for name, amount in amounts.items() if name in RESIZABLE or name in said}
+
+    return ResourceRequirements(
+        requests=picked(has.requests, said.requests),
+        limits=picked(has.limits, said.limits),
+        claims=said.claims,
+    )
 
 
 def _is_unsettled(observed: ObservedPod) -> bool:
@@ -160,7 +173,7 @@ def resources_to_actuate(pod: Pod, container: EphemeralContainerCommon) -> Resou
         return container.resources
     of_pod = {name: q for name, q in pod.spec.resources.limits.items() if name in RESIZABLE}
     limits = {**of_pod, **container.resources.limits}
-    return msgspec.structs.replace(container.resources, limits=limits)
+    return replace(container.resources, limits=limits)
 
 
 def _changes(pod: Pod, container: Container, running: ObservedContainer) -> set[str]:
@@ -210,18 +223,3 @@ def highest(one: CgroupLimits, other: CgroupLimits) -> CgroupLimits:
 
 def _more(one: int | None, other: int | None) -> int | None:
     return None if one is None or other is None else max(one, other)
-
-
-def plan_resize(draft: Draft, pod: Pod) -> None:
-    observed = draft.observed
-    differing = list(unactuated(pod, observed))
-    if not any(not restart_required(pod, container, running) for container, running in differing):
-        restart_awaited = differing and limits_meanwhile(pod, observed) == observed.pod_limits
-        if observed.limits_settled or restart_awaited:
-            return
-    failure = observed.resize_failure
-    at = retry_at(failure) if failure else draft.now
-    if draft.now < at:
-        draft.wake(at)
-    else:
-        draft.add(ResizePod())

@@ -39,7 +39,7 @@ class StartContainer(msgspec.Struct, frozen=True):
     target_id: str = ""
     """Id of the container whose process namespace it joins, or ""."""
     round: str = ""
-    """The restart generation it is made in (`plan/rounds.py`)."""
+    """The restart generation it is made in (`plan/restart.py`)."""
 
 
 class StopContainer(msgspec.Struct, frozen=True):

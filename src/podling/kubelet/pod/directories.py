@@ -8,6 +8,10 @@
     <logs>/<namespace>_<name>_<uid>/<container>/<attempt>.log     the container's log
 
 `initialized` is written before the first app container of a sandbox is created.
+
+The kubelet makes the termination message file (R-INIT-3, `terminationMessagePath`), the runtime mounts it
+into the container, and after the exit its content is the message. With the policy FallbackToLogsOnError, a
+failed container that wrote nothing gets the end of its log.
 """
 
 from __future__ import annotations
@@ -18,9 +22,16 @@ from pathlib import Path
 
 from podling.kubelet.config import KubeletConfig
 from podling.kubelet.files import tree
-from podling.kubelet.files.way import DIRECTORY
-from podling.kubelet.host.mounts import unmount_under
+from podling.kubelet.files.descriptors import DIRECTORY, open_regular
+from podling.kubelet.pod.containers import container_named
+from podling.kubelet.pod.observed import ObservedContainer
 from podling.model.types.pod import Pod
+from podling.process.mounts import unmount_under
+
+MESSAGE_LIMIT = 4096
+LOG_LIMIT = 2048
+LOG_LINES = 80
+FALLBACK_TO_LOGS = "FallbackToLogsOnError"
 
 
 class PodDirectory:
@@ -66,11 +77,8 @@ class PodDirectory:
         return self.path / "containers" / container / str(attempt)
 
     def record_initialized(self, sandbox_id: str) -> None:
-        """For the next kubelet. Not synced to disk: when the machine goes down, so do its sandboxes."""
-        self.path.mkdir(mode=0o750, parents=True, exist_ok=True)
-        fresh = self.path / "initialized.new"
-        fresh.write_text(sandbox_id)
-        fresh.rename(self.path / "initialized")
+        """For the next kubelet."""
+        replace_file(self.path / "initialized", sandbox_id.encode())
 
     def initialized_sandboxes(self) -> frozenset[str]:
         """The sandbox recorded last; empty when there is no record."""
@@ -108,6 +116,15 @@ class PodDirectory:
             tree.remove(self.logs)
 
 
+def replace_file(file: Path, content: bytes) -> None:
+    """Write a file of a pod's directory, of which a reader finds the old content or the new. It is not synced
+    to disk: a machine that goes down takes sandboxes and containers with it, too. Raises OSError."""
+    file.parent.mkdir(mode=0o750, parents=True, exist_ok=True)
+    fresh = file.with_suffix(".new")
+    fresh.write_bytes(content)
+    fresh.rename(file)
+
+
 def stored_pods(pods_dir: Path) -> list[str]:
     """The uids of the pods that have a directory."""
     try:
@@ -119,3 +136,43 @@ def stored_pods(pods_dir: Path) -> list[str]:
 def log_path(name: str, attempt: int) -> str:
     """Of one instance of a container, relative to the pod's log directory."""
     return f"{name}/{attempt}.log"
+
+
+def make_message_file(directory: PodDirectory, container: str, attempt: int) -> Path:
+    """Make the termination message file of one instance, to be mounted into it."""
+    path = directory.termination_message(container, attempt)
+    path.parent.mkdir(mode=0o750, parents=True, exist_ok=True)
+    path.touch()
+    # Whatever user the container runs as may write it.
+    path.chmod(0o666)
+    return path
+
+
+def termination_message(pod: Pod, container: ObservedContainer, directory: PodDirectory) -> str:
+    """The message of a container that has exited, at most 4096 bytes; "" if it left none."""
+    message = _end(directory.termination_message(container.name, container.attempt), MESSAGE_LIMIT)
+    spec = container_named(pod, container.name)
+    policy = spec.termination_message_policy if spec else ""
+    if message or container.exit_code == 0 or policy != FALLBACK_TO_LOGS:
+        return message
+    return log_tail(_end(directory.logs / log_path(container.name, container.attempt), 4 * LOG_LIMIT))
+
+
+def log_tail(log: str) -> str:
+    """The last lines of a CRI log without their prefixes, at most LOG_LINES of them and LOG_LIMIT bytes."""
+    lines = []
+    for line in log.splitlines()[-LOG_LINES:]:
+        fields = line.split(" ", 3)
+        if len(fields) == 4:
+            lines.append(fields[3] + ("\n" if fields[2].startswith("F") else ""))
+    return "".join(lines).encode()[-LOG_LIMIT:].decode(errors="ignore")
+
+
+def _end(path: Path, limit: int) -> str:
+    """Its last `limit` bytes, as Kubernetes' kubelet reads both."""
+    try:
+        with open_regular(path) as file:
+            file.seek(max(os.fstat(file.fileno()).st_size - limit, 0))
+            return file.read(limit).decode(errors="replace")
+    except OSError:
+        return ""

@@ -62,7 +62,7 @@ class PodHost(Protocol):
         ...
 
 
-class Refusal(Exception):
+class HTTPRefusal(Exception):
     """An HTTP error in plain text, with the status code of Kubernetes' kubelet."""
 
     def __init__(self, status: int, text: str, headers: Iterable[tuple[str, str]] = ()) -> None:
@@ -75,8 +75,8 @@ class Refusal(Exception):
         return web.Response(status=self.status, text=self.text, headers=self.headers)
 
 
-def of_runtime(fault: RuntimeFault) -> Refusal:
-    return Refusal(404 if fault.code == "NOT_FOUND" else 500, fault.message)
+def of_runtime(fault: RuntimeFault) -> HTTPRefusal:
+    return HTTPRefusal(404 if fault.code == "NOT_FOUND" else 500, fault.message)
 
 
 def pod_of(host: PodHost, request: web.Request) -> Pod | None:

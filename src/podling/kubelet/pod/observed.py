@@ -13,23 +13,16 @@ from datetime import UTC, datetime, timedelta
 from enum import Enum
 from functools import cached_property
 from types import MappingProxyType
-from typing import TypeVar
 
 import msgspec
 
-from podling.kubelet.host.cgroup_limits import CgroupLimits
+from podling.kubelet.host.cgroups import CgroupLimits
 from podling.kubelet.pod.actions import Action, StartContainer
 from podling.kubelet.pod.containers import ContainerType
 from podling.kubelet.pod.lifecycle import PodState
 from podling.model.types.container import ResourceRequirements
 
-V = TypeVar("V")
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-
-
-def nothing() -> Mapping[str, V]:
-    """An empty mapping no one can fill."""
-    return MappingProxyType({})
 
 
 def from_nanoseconds(nanoseconds: int) -> datetime:
@@ -86,7 +79,7 @@ class ObservedContainer(msgspec.Struct, frozen=True):
     crashes: int = 0
     """Consecutive failures before this instance (`plan/restart.py`)."""
     round: str = ""
-    """The restart generation it was made in (`plan/rounds.py`)."""
+    """The restart generation it was made in (`plan/restart.py`)."""
     user: tuple[int, int, tuple[int, ...]] | None = None
     """uid, gid and supplemental groups of the first process."""
     resources: ResourceRequirements = msgspec.field(default_factory=ResourceRequirements)
@@ -186,13 +179,13 @@ class ObservedPod(msgspec.Struct, frozen=True, dict=True):
     """Newest first."""
     past: tuple[ObservedContainer, ...] = ()
     """Containers that the runtime has no instance of: the newest one according to the pod's status
-    (`plan/past.py`)."""
+    (`plan/restart.py`)."""
     initialized_sandboxes: frozenset[str] = frozenset()
     """The `beginning`s for which initialization is recorded as complete (R-INIT-4)."""
-    failures: Mapping[str, StartFailure] = msgspec.field(default_factory=nothing)
+    failures: Mapping[str, StartFailure] = MappingProxyType({})
     """By container name."""
     sandbox_failure: StartFailure | None = None
-    probes: Mapping[str, ProbeResult] = msgspec.field(default_factory=nothing)
+    probes: Mapping[str, ProbeResult] = MappingProxyType({})
     """By container id."""
     volumes_ready: bool = True
     """The volumes are set up: containers may be created."""
@@ -225,25 +218,37 @@ class ObservedPod(msgspec.Struct, frozen=True, dict=True):
     actuated: ResourceRequirements | None = None
     """The pod's resources as a whole, when `limits_settled` was last true."""
     round: str = ""
-    """The current restart generation (`plan/rounds.py`)."""
+    """The current restart generation (`plan/restart.py`)."""
 
-    @property
+    @cached_property
     def sandbox(self) -> ObservedSandbox | None:
         """The newest sandbox: the pod's, if it is ready."""
         return self.sandboxes[0] if self.sandboxes else None
+
+    @property
+    def ips(self) -> tuple[str, ...]:
+        """The addresses of the newest sandbox while it is usable."""
+        return self.sandboxes[0].ips if self.sandboxes and self.sandboxes[0].usable else ()
 
     def instances(self, name: str) -> tuple[ObservedContainer, ...]:
         """Every instance of a container that the runtime has, newest first."""
         return tuple(c for c in self.containers if c.name == name)
 
-    def newest(self, name: str) -> ObservedContainer | None:
-        """The newest instance, `past` ones included, of whichever sandbox."""
-        return next((c for c in (*self.containers, *self.past) if c.name == name), None)
+    @cached_property
+    def newest(self) -> Mapping[str, ObservedContainer]:
+        """By container name: the newest instance, `past` ones included, of whichever sandbox."""
+        return {c.name: c for c in (*reversed(self.past), *reversed(self.containers))}
 
-    def current(self, name: str) -> ObservedContainer | None:
-        """The newest instance, if it belongs to the newest sandbox and the current round."""
-        newest = self.newest(name)
-        return newest if newest and self.in_sandbox(newest) and not self.outdated(newest) else None
+    @cached_property
+    def current(self) -> Mapping[str, ObservedContainer]:
+        """By container name: the newest instance, where it belongs to the newest sandbox and the current
+        round."""
+        sandbox = self.sandboxes[0].id if self.sandboxes else None
+        return {
+            name: container
+            for name, container in self.newest.items()
+            if container.sandbox_id == sandbox and container.round == self.round
+        }
 
     def in_sandbox(self, container: ObservedContainer) -> bool:
         return bool(self.sandboxes) and container.sandbox_id == self.sandboxes[0].id
@@ -252,7 +257,7 @@ class ObservedPod(msgspec.Struct, frozen=True, dict=True):
         """It belongs to the newest sandbox, but to an earlier round."""
         return self.in_sandbox(container) and container.round != self.round
 
-    @property
+    @cached_property
     def beginning(self) -> str:
         """What initialization is recorded for: `<sandbox id>`, or `<sandbox id>@<round>` after the first
         round."""
@@ -271,8 +276,5 @@ class ObservedPod(msgspec.Struct, frozen=True, dict=True):
         """The names of the containers whose start, postStart hook included, is being applied."""
         return frozenset(action.name for action in self.in_flight if isinstance(action, StartContainer))
 
-    def starting(self, name: str) -> bool:
-        return name in self.starts
-
     def started(self, container: ObservedContainer) -> bool:
-        return container.running and not self.starting(container.name) and self.probe(container).started
+        return container.running and container.name not in self.starts and self.probe(container).started

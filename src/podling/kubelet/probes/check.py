@@ -21,8 +21,20 @@ from multidict import CIMultiDict
 from yarl import URL
 
 from podling.cri.interface import Runtime, RuntimeFault
-from podling.kubelet.pod.faults import rpc_text
+from podling.kubelet.pod.containers import rpc_text
 from podling.model.types.container import EphemeralContainerCommon, HTTPGetAction, Probe, TCPSocketAction
+
+OUTPUT_LIMIT = 10 * 1024
+LAST_PORT = 65535
+
+METHOD = "/grpc.health.v1.Health/Check"
+SERVING = 1
+_STATUSES = {0: "UNKNOWN", SERVING: "SERVING", 2: "NOT_SERVING", 3: "SERVICE_UNKNOWN"}
+
+BODY_LIMIT = 10 * 1024
+REDIRECT_LIMIT = 10
+_REDIRECTS = (301, 302, 303, 307, 308)
+_ADDED_UNASKED = ("Accept-Encoding", "User-Agent", "Accept")
 
 
 class Outcome(NamedTuple):
@@ -36,11 +48,67 @@ class ProbeError(Exception):
     """The probe could not be run, which does not count as a failure of the container."""
 
 
+class Target(msgspec.Struct, frozen=True):
+    """The instance to probe."""
+
+    container: EphemeralContainerCommon
+    id: str
+    pod_ip: str
+
+
+async def check(runtime: Runtime, probe: Probe, target: Target, user_agent: str) -> Outcome:
+    """Run the probe once, for at most its timeoutSeconds. Raises ProbeError."""
+    timeout = probe.timeout_seconds
+    if probe.exec is not None:
+        command = probe.exec.command
+        try:
+            done = await runtime.exec_sync(target.id, command, timeout)
+        except RuntimeFault as fault:
+            if fault.code == "DEADLINE_EXCEEDED":
+                said = f'command timed out: "{" ".join(command)}" timed out after {timeout}s'
+                return Outcome(False, said)
+            raise ProbeError(rpc_text(fault)) from fault
+        output = (done.stdout + done.stderr)[:OUTPUT_LIMIT].decode(errors="replace")
+        return Outcome(done.exit_code == 0, output if done.exit_code else "")
+    if probe.http_get is not None:
+        url = request_url(probe.http_get, target.container, target.pod_ip)
+        try:
+            answer = await http_get(url, request_headers(probe.http_get, user_agent), timeout)
+        except HttpFailure as failure:
+            return Outcome(False, str(failure))
+        if not 200 <= answer.status < 400:
+            return Outcome(False, f"HTTP probe failed with statuscode: {answer.status}")
+        odd = f"Probe terminated redirects, Response body: {answer.body}" if answer.status >= 300 else ""
+        return Outcome(True, odd)
+    if probe.tcp_socket is not None:
+        return await _tcp(probe.tcp_socket, target, timeout)
+    if probe.grpc is not None:
+        port, service = probe.grpc.port, probe.grpc.service or ""
+        return await check_grpc(target.pod_ip, port, service, timeout, user_agent)
+    raise ProbeError(f"missing probe handler for {target.container.name}")
+
+
+async def _tcp(action: TCPSocketAction, target: Target, timeout: int) -> Outcome:
+    host, port = action.host or target.pod_ip, port_number(action.port, target.container)
+    try:
+        async with asyncio.timeout(timeout):
+            _, writer = await asyncio.open_connection(host, port)
+    except OSError as error:
+        return Outcome(False, dial_failure(host, port, error))
+    except UnicodeError as error:
+        raise ProbeError(f"{host!r} is no host: {error}") from error
+    writer.close()
+    with suppress(OSError):
+        await writer.wait_closed()
+    return Outcome(True)
+
+
 def dial_failure(host: str, port: int, error: OSError) -> str:
     """A failed connection, in Go's words, as events show it."""
     if isinstance(error, socket.gaierror):
         return f"dial tcp: lookup {host}: no such host"
-    why = "i/o timeout" if isinstance(error, TimeoutError) else f"connect: {_words(error)}"
+    words = os.strerror(error.errno).lower() if error.errno else str(error)
+    why = "i/o timeout" if isinstance(error, TimeoutError) else f"connect: {words}"
     return f"dial tcp {address(host, port)}: {why}"
 
 
@@ -48,21 +116,13 @@ def address(host: str, port: int) -> str:
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
-def _words(error: OSError) -> str:
-    return os.strerror(error.errno).lower() if error.errno else str(error)
-
-
-METHOD = "/grpc.health.v1.Health/Check"
-SERVING = 1
-_STATUSES = {0: "UNKNOWN", SERVING: "SERVING", 2: "NOT_SERVING", 3: "SERVICE_UNKNOWN"}
-
-
-# The request has one string and the response one number, both in field 1. On the wire these are the
-# well-known wrapper messages, so no generated code is needed.
 async def check_grpc(host: str, port: int, service: str, timeout: int, user_agent: str) -> Outcome:
+    """Ask the gRPC health service."""
     target = address(host, port)
     options = [("grpc.primary_user_agent", user_agent), ("grpc.enable_http_proxy", 0)]
     async with grpc.aio.insecure_channel(target, options) as channel:
+        # The request has one string and the response one number, both in field 1. On the wire these are the
+        # well-known wrapper messages, so no generated code is needed.
         check = channel.unary_unary(
             METHOD,
             request_serializer=StringValue.SerializeToString,
@@ -71,53 +131,33 @@ async def check_grpc(host: str, port: int, service: str, timeout: int, user_agen
         try:
             answer = await check(StringValue(value=service), timeout=timeout)
         except grpc.aio.AioRpcError as error:
-            return Outcome(False, _failure(error, target, timeout))
+            said = error.details()
+            messages = {
+                grpc.StatusCode.UNIMPLEMENTED: (
+                    "error: this server does not implement the grpc health protocol (grpc.health.v1.Health): "
+                    f"{said}"
+                ),
+                grpc.StatusCode.UNAVAILABLE: f'error: failed to connect service "{target}": {said}',
+                grpc.StatusCode.DEADLINE_EXCEEDED: f"timeout: health rpc did not complete within {timeout}s",
+            }
+            return Outcome(False, messages.get(error.code(), f"error: health rpc probe failed: {said}"))
     if answer.value == SERVING:
         return Outcome(True)
     status = _STATUSES.get(answer.value, str(answer.value))
     return Outcome(False, f'service unhealthy (responded with "{status}")')
 
 
-def _failure(error: grpc.aio.AioRpcError, target: str, timeout: int) -> str:
-    match error.code():
-        case grpc.StatusCode.UNIMPLEMENTED:
-            return (
-                "error: this server does not implement the grpc health protocol (grpc.health.v1.Health): "
-                f"{error.details()}"
-            )
-        case grpc.StatusCode.UNAVAILABLE:
-            return f'error: failed to connect service "{target}": {error.details()}'
-        case grpc.StatusCode.DEADLINE_EXCEEDED:
-            return f"timeout: health rpc did not complete within {timeout}s"
-    return f"error: health rpc probe failed: {error.details()}"
-
-
-LAST_PORT = 65535
-
-
 def port_number(port: int | str, container: EphemeralContainerCommon) -> int:
     """A port given by number or by the name of a container port. Raises ProbeError."""
-    number = _number(port, container)
+    named = {found.name: found.container_port for found in reversed(container.ports)}
+    number = port if isinstance(port, int) else named.get(port)
+    if number is None:
+        if not str(port).isdecimal():
+            raise ProbeError(f"port {port} not found")
+        number = int(port)
     if not 0 < number <= LAST_PORT:
         raise ProbeError(f"invalid port number: {number}")
     return number
-
-
-def _number(port: int | str, container: EphemeralContainerCommon) -> int:
-    if isinstance(port, int):
-        return port
-    for named in container.ports:
-        if named.name == port:
-            return named.container_port
-    if port.isdecimal():
-        return int(port)
-    raise ProbeError(f"port {port} not found")
-
-
-BODY_LIMIT = 10 * 1024
-REDIRECT_LIMIT = 10
-_REDIRECTS = (301, 302, 303, 307, 308)
-_ADDED_UNASKED = ("Accept-Encoding", "User-Agent", "Accept")
 
 
 class HttpAnswer(NamedTuple):
@@ -141,6 +181,7 @@ def request_url(action: HTTPGetAction, container: EphemeralContainerCommon, pod_
 
 
 def request_headers(action: HTTPGetAction, user_agent: str) -> CIMultiDict[str]:
+    """The headers that the probe sends: its own, and Go's where it has none."""
     headers = CIMultiDict((header.name, header.value) for header in action.http_headers)
     headers.setdefault("User-Agent", user_agent)
     headers.setdefault("Accept", "*/*")
@@ -173,82 +214,10 @@ async def _follow(url: URL, headers: CIMultiDict[str]) -> HttpAnswer:
     async with aiohttp.ClientSession(connector=connector, skip_auto_headers=_ADDED_UNASKED) as session:
         for _ in range(REDIRECT_LIMIT):
             async with session.get(url, headers=headers, allow_redirects=False) as answer:
-                target = _redirect(url, answer)
-                if target is None:
+                location = answer.headers.get("Location") if answer.status in _REDIRECTS else None
+                target = url.join(URL(location)) if location else None
+                if target is None or target.host != url.host:
                     body = await answer.content.read(BODY_LIMIT)
                     return HttpAnswer(answer.status, body.decode(errors="replace"))
             url = target
     raise ValueError(f"stopped after {REDIRECT_LIMIT} redirects")
-
-
-def _redirect(url: URL, answer: aiohttp.ClientResponse) -> URL | None:
-    location = answer.headers.get("Location")
-    if answer.status not in _REDIRECTS or not location:
-        return None
-    target = url.join(URL(location))
-    return target if target.host == url.host else None
-
-
-OUTPUT_LIMIT = 10 * 1024
-
-
-class Target(msgspec.Struct, frozen=True):
-    """The instance to probe."""
-
-    container: EphemeralContainerCommon
-    id: str
-    pod_ip: str
-
-
-async def check(runtime: Runtime, probe: Probe, target: Target, user_agent: str) -> Outcome:
-    """Raises ProbeError."""
-    timeout = probe.timeout_seconds
-    if probe.exec is not None:
-        return await _exec(runtime, target, probe.exec.command, timeout)
-    if probe.http_get is not None:
-        return await _http(probe.http_get, target, timeout, user_agent)
-    if probe.tcp_socket is not None:
-        return await _tcp(probe.tcp_socket, target, timeout)
-    if probe.grpc is not None:
-        port, service = probe.grpc.port, probe.grpc.service or ""
-        return await check_grpc(target.pod_ip, port, service, timeout, user_agent)
-    raise ProbeError(f"missing probe handler for {target.container.name}")
-
-
-async def _exec(runtime: Runtime, target: Target, command: list[str], timeout: int) -> Outcome:
-    try:
-        done = await runtime.exec_sync(target.id, command, timeout)
-    except RuntimeFault as fault:
-        if fault.code == "DEADLINE_EXCEEDED":
-            said = f'command timed out: "{" ".join(command)}" timed out after {timeout}s'
-            return Outcome(False, said)
-        raise ProbeError(rpc_text(fault)) from fault
-    output = (done.stdout + done.stderr)[:OUTPUT_LIMIT].decode(errors="replace")
-    return Outcome(done.exit_code == 0, output if done.exit_code else "")
-
-
-async def _http(action: HTTPGetAction, target: Target, timeout: int, user_agent: str) -> Outcome:
-    url = request_url(action, target.container, target.pod_ip)
-    try:
-        answer = await http_get(url, request_headers(action, user_agent), timeout)
-    except HttpFailure as failure:
-        return Outcome(False, str(failure))
-    if not 200 <= answer.status < 400:
-        return Outcome(False, f"HTTP probe failed with statuscode: {answer.status}")
-    odd = f"Probe terminated redirects, Response body: {answer.body}" if answer.status >= 300 else ""
-    return Outcome(True, odd)
-
-
-async def _tcp(action: TCPSocketAction, target: Target, timeout: int) -> Outcome:
-    host, port = action.host or target.pod_ip, port_number(action.port, target.container)
-    try:
-        async with asyncio.timeout(timeout):
-            _, writer = await asyncio.open_connection(host, port)
-    except OSError as error:
-        return Outcome(False, dial_failure(host, port, error))
-    except UnicodeError as error:
-        raise ProbeError(f"{host!r} is no host: {error}") from error
-    writer.close()
-    with suppress(OSError):
-        await writer.wait_closed()
-    return Outcome(True)

@@ -16,10 +16,9 @@ from podling.client.events import EventRecorder
 from podling.cri.interface import Runtime, RuntimeFault
 from podling.kubelet.config import KubeletConfig
 from podling.kubelet.cri_config.environment import field_paths
-from podling.kubelet.pod.containers import all_containers
-from podling.kubelet.pod.faults import rpc_text
-from podling.kubelet.pod.node_facts import NodeFacts
+from podling.kubelet.pod.containers import container_named, rpc_text
 from podling.kubelet.pod.observed import ObservedContainer, ObservedSandbox
+from podling.kubelet.pod.sandbox import NodeFacts
 from podling.kubelet.probes.check import (
     HttpFailure,
     ProbeError,
@@ -30,11 +29,11 @@ from podling.kubelet.probes.check import (
 )
 from podling.model.types.container import (
     EphemeralContainerCommon,
-    ExecAction,
-    HTTPGetAction,
     LifecycleHandler,
 )
 from podling.model.types.pod import Pod
+
+log = logging.getLogger(__name__)
 
 
 class HookError(Exception):
@@ -44,36 +43,26 @@ class HookError(Exception):
 async def run_hook(runtime: Runtime, handler: LifecycleHandler, target: Target, user_agent: str) -> None:
     """Run one handler, without a time limit. Raises HookError."""
     if handler.exec is not None:
-        await _exec(runtime, handler.exec, target)
+        command = handler.exec.command
+        try:
+            done = await runtime.exec_sync(target.id, command, 0)
+        except RuntimeFault as fault:
+            raise HookError(rpc_text(fault)) from fault
+        if done.exit_code:
+            output = (done.stdout + done.stderr).decode(errors="replace")
+            raise HookError(f"command '{' '.join(command)}' exited with {done.exit_code}: {output}")
     elif handler.http_get is not None:
-        await _http(handler.http_get, target, user_agent)
+        # Any HTTP status is a success, as in Kubernetes.
+        try:
+            url = request_url(handler.http_get, target.container, target.pod_ip)
+            await http_get(url, request_headers(handler.http_get, user_agent), None)
+        except (ProbeError, HttpFailure) as error:
+            raise HookError(str(error)) from error
     elif handler.sleep is not None:
         await asyncio.sleep(handler.sleep.seconds)
     else:
         # tcpSocket, which the API keeps and Kubernetes' kubelet does not support in hooks.
         raise HookError(f"invalid handler: {handler}")
-
-
-async def _exec(runtime: Runtime, action: ExecAction, target: Target) -> None:
-    try:
-        done = await runtime.exec_sync(target.id, action.command, 0)
-    except RuntimeFault as fault:
-        raise HookError(rpc_text(fault)) from fault
-    if done.exit_code:
-        output = (done.stdout + done.stderr).decode(errors="replace")
-        raise HookError(f"command '{' '.join(action.command)}' exited with {done.exit_code}: {output}")
-
-
-async def _http(action: HTTPGetAction, target: Target, user_agent: str) -> None:
-    """Any HTTP status is a success, as in Kubernetes."""
-    try:
-        url = request_url(action, target.container, target.pod_ip)
-        await http_get(url, request_headers(action, user_agent), None)
-    except (ProbeError, HttpFailure) as error:
-        raise HookError(str(error)) from error
-
-
-log = logging.getLogger(__name__)
 
 
 class _PreStop(msgspec.Struct):
@@ -117,7 +106,7 @@ class PodHooks:
     async def post_start(self, pod: Pod, name: str, container_id: str) -> bool:
         """Run the postStart hook, if any. False if it failed: an event says so, and the container must be
         stopped."""
-        container = _container(pod, name)
+        container = container_named(pod, name)
         lifecycle = container.lifecycle if container else None
         if container is None or lifecycle is None or lifecycle.post_start is None:
             return True
@@ -131,46 +120,43 @@ class PodHooks:
     async def pre_stop(self, pod: Pod, name: str, id_: str, grace: int) -> int:
         """Run the preStop hook, if any, within `grace` seconds. Returns the seconds it took."""
         self._record.pre_stopped.add(id_)
-        container = _container(pod, name)
+        container = container_named(pod, name)
         lifecycle = container.lifecycle if container else None
         if container is None or lifecycle is None or lifecycle.pre_stop is None:
             return 0
         loop = asyncio.get_running_loop()
         began = loop.time()
         if begun := self._pre_stops.get(id_):
-            await _hurry(begun, began + grace)
+            limit = begun.limit
+            if limit is not None and not limit.expired():
+                due = limit.when()
+                limit.reschedule(began + grace if due is None else min(due, began + grace))
+            await begun.done.wait()
         elif grace and self._runs(id_):
-            await self._pre_stop(pod, container, lifecycle.pre_stop, id_, grace)
+            begun = self._pre_stops[id_] = _PreStop()
+            try:
+                async with asyncio.timeout(grace) as begun.limit:
+                    await self._run(lifecycle.pre_stop, container, id_)
+            except TimeoutError:
+                log.info("preStop hook of container %s not completed in its grace period", name)
+            except HookError as error:
+                if self._runs(id_):
+                    self._warn(pod, name, "FailedPreStopHook", "PreStopHook failed", error)
+            finally:
+                begun.limit = None
+                begun.done.set()
         return int(loop.time() - began)
 
     def forget(self, container_id: str) -> None:
         self._pre_stops.pop(container_id, None)
 
-    async def _pre_stop(
-        self, pod: Pod, container: EphemeralContainerCommon, hook: LifecycleHandler, id_: str, seconds: int
-    ) -> None:
-        begun = self._pre_stops[id_] = _PreStop()
-        try:
-            async with asyncio.timeout(seconds) as begun.limit:
-                await self._run(hook, container, id_)
-        except TimeoutError:
-            log.info("preStop hook of container %s not completed in its grace period", container.name)
-        except HookError as error:
-            if self._runs(id_):
-                self._warn(pod, container.name, "FailedPreStopHook", "PreStopHook failed", error)
-        finally:
-            begun.limit = None
-            begun.done.set()
-
     async def _run(self, hook: LifecycleHandler, container: EphemeralContainerCommon, id_: str) -> None:
         agent = f"kube-lifecycle/{self._node.config.minor_version}"
-        target = Target(container, id_, self._address(id_))
-        await run_hook(self._node.runtime, hook, target, agent)
-
-    def _address(self, container_id: str) -> str:
-        instance = self._record.container(container_id)
+        instance = self._record.container(id_)
         sandbox = self._record.sandbox(instance.sandbox_id) if instance else None
-        return sandbox.ips[0] if sandbox and sandbox.ips else self._node.facts.ips[0]
+        pod_ip = sandbox.ips[0] if sandbox and sandbox.ips else self._node.facts.ips[0]
+        target = Target(container, id_, pod_ip)
+        await run_hook(self._node.runtime, hook, target, agent)
 
     def _runs(self, container_id: str) -> bool:
         instance = self._record.container(container_id)
@@ -180,15 +166,3 @@ class PodHooks:
         log.info("%s of container %s: %s", reason, name, error)
         path = field_paths(pod).get(name, "")
         self._node.events.warning(pod, reason, message, field_path=path)
-
-
-def _container(pod: Pod, name: str) -> EphemeralContainerCommon | None:
-    return next((c for _, c in all_containers(pod) if c.name == name), None)
-
-
-async def _hurry(begun: _PreStop, deadline: float) -> None:
-    limit = begun.limit
-    if limit is not None and not limit.expired():
-        due = limit.when()
-        limit.reschedule(deadline if due is None else min(due, deadline))
-    await begun.done.wait()

@@ -10,16 +10,13 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Protocol
 
-from podling.client.events import EventRecorder
-from podling.cri.interface import Runtime
-from podling.kubelet.config import KubeletConfig
 from podling.kubelet.cri_config.environment import field_path
 from podling.kubelet.metrics.counters import PodCounts, ProbeLabels
 from podling.kubelet.plan.containers import recorded
 from podling.kubelet.pod.containers import ContainerType, all_containers
-from podling.kubelet.pod.node_facts import NodeFacts
 from podling.kubelet.pod.observed import ObservedContainer, ObservedPod, ProbeResult
 from podling.kubelet.probes.check import Target, check
+from podling.kubelet.probes.hooks import HookNode
 from podling.kubelet.probes.prober import FIRST, Health, ProbeKind, Prober, probe_result, probes_of
 from podling.kubelet.status.container_status import container_id
 from podling.model.time import Clock
@@ -27,21 +24,13 @@ from podling.model.types.container import EphemeralContainerCommon
 from podling.model.types.pod import Pod
 
 
-class ProbeNode(Protocol):
+class ProbeNode(HookNode, Protocol):
     """What the probes of a pod use of its node."""
 
     @property
     def clock(self) -> Clock: ...
     @property
-    def config(self) -> KubeletConfig: ...
-    @property
-    def events(self) -> EventRecorder: ...
-    @property
-    def facts(self) -> NodeFacts: ...
-    @property
     def pod_counts(self) -> PodCounts: ...
-    @property
-    def runtime(self) -> Runtime: ...
 
 
 class PodProbes:
@@ -59,9 +48,17 @@ class PodProbes:
         """Take up running instances that have probes, before the planner decides about them. Results of an
         earlier kubelet, from the pod's status, hold until the first outcome."""
         for kind, container in all_containers(pod):
-            instance = observed.newest(container.name) if kind is not ContainerType.EPHEMERAL else None
-            if instance and instance.running and instance.id not in self._instances and probes_of(container):
-                self._instances[instance.id] = _Instance(container, _found_before(pod, container, instance))
+            instance = observed.newest.get(container.name) if kind is not ContainerType.EPHEMERAL else None
+            if instance is None or not instance.running or instance.id in self._instances:
+                continue
+            if not (probes := probes_of(container)):
+                continue
+            healths = {probe: FIRST[probe] for probe in probes}
+            status = recorded(pod.status, container.name)
+            if status and status.container_id == container_id(instance) and status.state.running:
+                found = {ProbeKind.STARTUP: status.started, ProbeKind.READINESS: status.ready}
+                healths |= {probe: Health.PASSED for probe in probes if found.get(probe)}
+            self._instances[instance.id] = _Instance(container, healths, self._changed)
 
     def follow(self, pod: Pod, observed: ObservedPod, tasks: asyncio.TaskGroup, *, ending: bool) -> None:
         """Start probes of new instances and end those of stopped ones. While the pod is `ending`, only
@@ -72,7 +69,7 @@ class PodProbes:
         for id_, instance in self._instances.items():
             if ending:
                 instance.end(ProbeKind.STARTUP, ProbeKind.LIVENESS)
-            elif not instance.begun and not observed.starting(running[id_].name):
+            elif not instance.begun and running[id_].name not in observed.starts:
                 self._begin(pod, observed, running[id_], instance, tasks)
 
     def _begin(
@@ -84,8 +81,10 @@ class PodProbes:
         tasks: asyncio.TaskGroup,
     ) -> None:
         instance.begun = True
-        node = self._node
-        target = Target(instance.container, container.id, _address(pod, observed, node))
+        node, sandbox = self._node, observed.sandbox
+        has_own = sandbox and sandbox.ips and not pod.spec.host_network
+        pod_ip = sandbox.ips[0] if sandbox and has_own else node.facts.ips[0]
+        target = Target(instance.container, container.id, pod_ip)
         agent = f"kube-probe/{node.config.minor_version}"
         path = field_path(container.type, container.name)
         for kind, probe in probes_of(instance.container).items():
@@ -97,7 +96,7 @@ class PodProbes:
                 ask=partial(check, node.runtime, target=target, user_agent=agent),
                 say=partial(node.events.warning, pod, field_path=path),
                 count=partial(self._count, pod, container.name, kind),
-                told=partial(self._told, instance),
+                told=instance.learn,
                 first=instance.healths[kind],
             )
             run = prober.run(node.clock, instance.started, container.started_at)
@@ -108,16 +107,18 @@ class PodProbes:
         labels = ProbeLabels(kind.value, result, container, meta.name, meta.namespace, meta.uid)
         self._node.pod_counts.probes[labels] += 1
 
-    def _told(self, instance: _Instance, kind: ProbeKind, health: Health) -> None:
-        instance.learn(kind, health)
-        self._changed()
-
 
 class _Instance:
-    """The results of one instance's probes, and their tasks."""
+    """The results of one instance's probes, and their tasks. `changed` is called at each change."""
 
-    def __init__(self, container: EphemeralContainerCommon, healths: Mapping[ProbeKind, Health]) -> None:
+    def __init__(
+        self,
+        container: EphemeralContainerCommon,
+        healths: Mapping[ProbeKind, Health],
+        changed: Callable[[], None],
+    ) -> None:
         self.container = container
+        self._changed = changed
         self.healths = dict(healths)
         self.begun = False
         self.started = asyncio.Event()
@@ -127,6 +128,7 @@ class _Instance:
     def learn(self, kind: ProbeKind, health: Health) -> None:
         self.healths[kind] = health
         self.result = self._settle()
+        self._changed()
 
     def _settle(self) -> ProbeResult:
         result = probe_result(self.container, self.healths)
@@ -139,23 +141,3 @@ class _Instance:
         for kind in kinds or tuple(self.tasks):
             if task := self.tasks.get(kind):
                 task.cancel()
-
-
-def _found_before(
-    pod: Pod, container: EphemeralContainerCommon, instance: ObservedContainer
-) -> dict[ProbeKind, Health]:
-    healths = {kind: FIRST[kind] for kind in probes_of(container)}
-    status = recorded(pod.status, container.name)
-    if status is None or status.container_id != container_id(instance) or not status.state.running:
-        return healths
-    if status.started and ProbeKind.STARTUP in healths:
-        healths[ProbeKind.STARTUP] = Health.PASSED
-    if status.ready and ProbeKind.READINESS in healths:
-        healths[ProbeKind.READINESS] = Health.PASSED
-    return healths
-
-
-def _address(pod: Pod, observed: ObservedPod, node: ProbeNode) -> str:
-    if pod.spec.host_network or observed.sandbox is None or not observed.sandbox.ips:
-        return node.facts.ips[0]
-    return observed.sandbox.ips[0]

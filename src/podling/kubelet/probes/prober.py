@@ -26,6 +26,14 @@ from podling.kubelet.probes.check import Outcome, ProbeError
 from podling.model.time import Clock
 from podling.model.types.container import EphemeralContainerCommon, Probe
 
+TRIES = 3
+"""How often a probe is tried that cannot be run (ProbeError), as in Kubernetes."""
+
+Count = Callable[[bool], None]
+"""Called with the success of each outcome."""
+Say = Callable[[str, str], None]
+"""Records a warning event: reason and message."""
+
 
 class ProbeKind(Enum):
     """The value is the word events begin with."""
@@ -59,6 +67,7 @@ class Verdict(msgspec.Struct, frozen=True):
 
 
 def judge(before: Verdict, success: bool, probe: Probe) -> Verdict:
+    """The verdict after one more outcome."""
     run = before.run + 1 if success == before.last else 1
     needed = probe.success_threshold if success else probe.failure_threshold
     if run < needed:
@@ -67,6 +76,7 @@ def judge(before: Verdict, success: bool, probe: Probe) -> Verdict:
 
 
 def probes_of(container: EphemeralContainerCommon) -> dict[ProbeKind, Probe]:
+    """The probes that the container has."""
     every = {
         ProbeKind.STARTUP: container.startup_probe,
         ProbeKind.LIVENESS: container.liveness_probe,
@@ -76,7 +86,7 @@ def probes_of(container: EphemeralContainerCommon) -> dict[ProbeKind, Probe]:
 
 
 def probe_result(container: EphemeralContainerCommon, healths: Mapping[ProbeKind, Health]) -> ProbeResult:
-    """`healths` has an entry for each probe of the container."""
+    """What the probes of one instance say together. `healths` has an entry for each of its probes."""
     started = healths.get(ProbeKind.STARTUP, Health.PASSED) is Health.PASSED
     ready = healths.get(ProbeKind.READINESS, Health.PASSED) is Health.PASSED
     given_up = [k for k in (ProbeKind.STARTUP, ProbeKind.LIVENESS) if healths.get(k) is Health.FAILED]
@@ -92,20 +102,10 @@ def probe_result(container: EphemeralContainerCommon, healths: Mapping[ProbeKind
     )
 
 
-TRIES = 3
-"""How often a probe is tried that cannot be run (ProbeError), as in Kubernetes."""
-
-
 class Ask(Protocol):
     async def __call__(self, probe: Probe) -> Outcome:
         """Raises ProbeError."""
         ...
-
-
-Count = Callable[[bool], None]
-"""Called with the success of each outcome."""
-Say = Callable[[str, str], None]
-"""Records a warning event: reason and message."""
 
 
 class Prober:
@@ -139,7 +139,15 @@ class Prober:
         loop = asyncio.get_running_loop()
         while not self._over:
             began = loop.time()
-            await self._once()
+            if outcome := await self._answer():
+                self._count(outcome.success)
+                if not outcome.success:
+                    self._say("Unhealthy", f"{self._kind.value} probe failed: {outcome.message}")
+                elif outcome.message:
+                    self._say("ProbeWarning", f"{self._kind.value} probe warning: {outcome.message}")
+                before, self._verdict = self._verdict, judge(self._verdict, outcome.success, self._probe)
+                if self._verdict.health is not before.health:
+                    self._told(self._kind, self._verdict.health)
             spent = loop.time() - began
             if not self._over:
                 await asyncio.sleep(max(self._probe.period_seconds - spent, 0))
@@ -150,19 +158,6 @@ class Prober:
         if self._kind is ProbeKind.STARTUP:
             return health is not Health.UNKNOWN
         return self._kind is ProbeKind.LIVENESS and health is Health.FAILED
-
-    async def _once(self) -> None:
-        outcome = await self._answer()
-        if outcome is None:
-            return
-        self._count(outcome.success)
-        if not outcome.success:
-            self._say("Unhealthy", f"{self._kind.value} probe failed: {outcome.message}")
-        elif outcome.message:
-            self._say("ProbeWarning", f"{self._kind.value} probe warning: {outcome.message}")
-        before, self._verdict = self._verdict, judge(self._verdict, outcome.success, self._probe)
-        if self._verdict.health is not before.health:
-            self._told(self._kind, self._verdict.health)
 
     async def _answer(self) -> Outcome | None:
         """None if the probe could not be run: then the verdict stays."""

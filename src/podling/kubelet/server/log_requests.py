@@ -15,17 +15,16 @@ from aiohttp import web
 from podling.cri.interface import RuntimeFault
 from podling.kubelet.logs.format import LogOptions
 from podling.kubelet.logs.reading import (
-    ContainerLog,
     LogDirectories,
     container_log,
     follow_log,
     send_log,
     written_out,
 )
-from podling.kubelet.pod.host import PodHost, Refusal, Signal, pod_of
+from podling.kubelet.pod.host import HTTPRefusal, PodHost, Signal, pod_of
 from podling.model.time import Clock, parse_time
 from podling.model.types.pod import Pod
-from podling.model.types.pod_status import ContainerStateTerminated, ContainerStatus
+from podling.model.types.pod_status import ContainerStateTerminated
 
 _PULL_FAILURES = {
     "ErrImagePull": "image can't be pulled",
@@ -38,6 +37,8 @@ class NoLog(Exception):
 
 
 class LogRequest(msgspec.Struct, frozen=True):
+    """PodLogOptions: `tail_lines` None is the whole log, `previous` the instance before this one."""
+
     options: LogOptions
     follow: bool
     previous: bool
@@ -46,11 +47,16 @@ class LogRequest(msgspec.Struct, frozen=True):
 
 def parse_request(query: Mapping[str, str], now: datetime) -> LogRequest:
     """From PodLogOptions as a query, already validated by the API server. Raises ValueError."""
+    since = None
+    if seconds := query.get("sinceSeconds"):
+        since = now - timedelta(seconds=int(seconds))
+    elif time := query.get("sinceTime"):
+        since = parse_time(time)
     stream = query.get("stream", "All")
     limit, tail = query.get("limitBytes"), query.get("tailLines")
     options = LogOptions(
         timestamps=_flag(query, "timestamps"),
-        since=_since(query, now),
+        since=int(since.timestamp() * 10**6) * 1000 if since else 0,
         limit_bytes=int(limit) if limit else None,
         stream=b"" if stream == "All" else stream.lower().encode(),
     )
@@ -66,16 +72,6 @@ def _flag(query: Mapping[str, str], name: str) -> bool:
     return name in query and query[name].lower() not in ("0", "false")
 
 
-def _since(query: Mapping[str, str], now: datetime) -> int:
-    if seconds := query.get("sinceSeconds"):
-        moment = now - timedelta(seconds=int(seconds))
-    elif time := query.get("sinceTime"):
-        moment = parse_time(time)
-    else:
-        return 0
-    return int(moment.timestamp() * 10**6) * 1000
-
-
 def has_container(pod: Pod, name: str) -> bool:
     spec = pod.spec
     lists = (spec.init_containers, spec.containers, spec.ephemeral_containers)
@@ -85,7 +81,9 @@ def has_container(pod: Pod, name: str) -> bool:
 def log_of(pod: Pod, name: str, *, previous: bool) -> str:
     """The API's id of the container whose log is meant. Raises NoLog."""
     where = f'container "{name}" in pod "{pod.metadata.name}"'
-    status = _status(pod, name)
+    known = pod.status
+    lists = (known.container_statuses, known.init_container_statuses, known.ephemeral_container_statuses)
+    status = next((status for statuses in lists for status in statuses if status.name == name), None)
     if status is None:
         raise NoLog(f"{where} is not available")
     last = status.last_state.terminated
@@ -104,12 +102,6 @@ def log_of(pod: Pod, name: str, *, previous: bool) -> str:
     raise NoLog(f"{where} is waiting to start: {_PULL_FAILURES.get(reason, reason)}")
 
 
-def _status(pod: Pod, name: str) -> ContainerStatus | None:
-    known = pod.status
-    lists = (known.container_statuses, known.init_container_statuses, known.ephemeral_container_statuses)
-    return next((status for statuses in lists for status in statuses if status.name == name), None)
-
-
 def _id_of(terminated: ContainerStateTerminated | None, otherwise: str) -> str:
     if terminated is None or not terminated.container_id:
         raise NoLog(otherwise)
@@ -126,52 +118,45 @@ class LogHandler:
         self._stops = stops
 
     async def container_logs(self, request: web.Request) -> web.StreamResponse:
+        """The log as plain text. Raises HTTPRefusal: 404 without pod or container, 400 without a log."""
         pod, name = pod_of(self._host, request), request.match_info["container"]
         if pod is None:
-            raise Refusal(404, f'pod "{request.match_info["pod"]}" does not exist\n')
+            raise HTTPRefusal(404, f'pod "{request.match_info["pod"]}" does not exist\n')
         if not has_container(pod, name):
-            raise Refusal(404, f'container "{name}" not found in pod "{pod.metadata.name}"\n')
+            raise HTTPRefusal(404, f'container "{name}" not found in pod "{pod.metadata.name}"\n')
         try:
             wanted = parse_request(request.query, self._clock.now())
             api_id = log_of(pod, name, previous=wanted.previous)
         except (NoLog, ValueError) as error:
-            raise Refusal(400, str(error)) from error
+            raise HTTPRefusal(400, str(error)) from error
         container_id = api_id.partition("://")[2]
         try:
             log = await container_log(self._host, container_id)
         except (RuntimeFault, OSError) as error:
-            raise Refusal(400, f"unable to retrieve container logs for {api_id}") from error
+            raise HTTPRefusal(400, f"unable to retrieve container logs for {api_id}") from error
+
+        async def cut() -> None:
+            """Close the connection without ending the answer, so that the client sees that it is
+            incomplete."""
+            await self._stops()
+            if request.transport is not None:
+                request.transport.close()
+
         response = web.StreamResponse(headers={"Content-Type": "text/plain"})
         await response.prepare(request)
         try:
             async with asyncio.TaskGroup() as group:
-                cutting = group.create_task(_cut(request, self._stops))
-                await self._send(log, wanted, response)
+                cutting = group.create_task(cut())
+                shown, tail = (log.path, wanted.options, response.write), wanted.tail_lines
+                if wanted.follow:
+                    await follow_log(*shown, directories=self._directories, ended=log.ended, tail_lines=tail)
+                else:
+                    if log.exit_code() is not None and not await log.is_complete():
+                        # An exit is known, and told, before the runtime has written the last of the log.
+                        await written_out(log.path, log.ended, self._directories)
+                    await send_log(*shown, tail_lines=tail)
                 cutting.cancel()
         except* ConnectionError:
             # The client has seen enough.
             pass
         return response
-
-    async def _send(self, log: ContainerLog, wanted: LogRequest, response: web.StreamResponse) -> None:
-        if not wanted.follow:
-            if log.exit_code() is not None and not await log.is_complete():
-                # An exit is known, and told, before the runtime has written the last of the log.
-                await written_out(log.path, log.ended, self._directories)
-            await send_log(log.path, wanted.options, response.write, tail_lines=wanted.tail_lines)
-            return
-        await follow_log(
-            log.path,
-            wanted.options,
-            response.write,
-            directories=self._directories,
-            ended=log.ended,
-            tail_lines=wanted.tail_lines,
-        )
-
-
-async def _cut(request: web.Request, stops: Signal) -> None:
-    """Close the connection without ending the answer, so that the client sees that it is incomplete."""
-    await stops()
-    if request.transport is not None:
-        request.transport.close()

@@ -11,6 +11,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from aiohttp import web
@@ -19,17 +20,28 @@ from podling.kubelet.config import KubeletConfig
 from podling.kubelet.host.machine import Machine
 from podling.kubelet.metrics import exposition
 from podling.kubelet.metrics.counters import ContainerCounts, OperationCounts, PodCounts
-from podling.kubelet.metrics.exposition import cadvisor_metrics, resource_metrics
 from podling.kubelet.options.table import configuration
 from podling.kubelet.pod.containers import all_containers
 from podling.kubelet.pod.host import Pages, PodHost
 from podling.kubelet.stats.collector import StatsCollector
 from podling.model.codec.json import encode
-from podling.model.types.pod import Pod
 from podling.process.metrics import TEXT_FORMAT, Exposition, Source, gate_metrics
+
+PATHS = (
+    "/stats/summary",
+    "/metrics",
+    "/metrics/resource",
+    "/metrics/cadvisor",
+    "/metrics/probes",
+    "/runningpods",
+    "/runningpods/",
+    "/configz",
+)
 
 
 class NodePages:
+    """The pages by path, for `KubeletServer`; each is answered with the numbers of its moment."""
+
     def __init__(
         self,
         host: PodHost,
@@ -50,64 +62,57 @@ class NodePages:
 
     @property
     def by_path(self) -> Pages:
-        return {
-            "/stats/summary": self._summary,
-            "/metrics": self._metrics,
-            "/metrics/resource": self._resource,
-            "/metrics/cadvisor": self._cadvisor,
-            "/metrics/probes": self._probes,
-            "/runningpods": self._running_pods,
-            "/runningpods/": self._running_pods,
-            "/configz": self._configz,
-        }
+        return dict.fromkeys(PATHS, self._answer)
 
-    async def _summary(self, request: web.Request) -> web.StreamResponse:
-        only = request.query.get("only_cpu_and_memory", "false").lower() in ("true", "1")
-        return _json(await self._stats.summary(disk=not only))
+    async def _answer(self, request: web.Request) -> web.StreamResponse:
+        match request.path.rstrip("/"):
+            case "/stats/summary":
+                only = request.query.get("only_cpu_and_memory", "false").lower() in ("true", "1")
+                return json_page(await self._stats.summary(disk=not only))
+            case "/metrics":
+                pods = self._host.pods()
+                up = [pod.metadata.uid for pod in pods if self._host.ready_sandbox(pod)]
+                return _text(
+                    lambda: exposition.node_metrics(self._config, pods, up),
+                    lambda: exposition.container_metrics(self._containers),
+                    lambda: exposition.pod_metrics(self._pods),
+                    lambda: exposition.operation_metrics(self._operations),
+                    lambda: gate_metrics(self._config.gates),
+                    process=True,
+                )
+            case "/metrics/resource":
+                summary = await self._stats.summary(disk=False)
+                return _text(lambda: exposition.resource_metrics(summary))
+            case "/metrics/cadvisor":
+                whole = await self._stats.summary()
+                return _text(lambda: exposition.cadvisor_metrics(whole, self._machine))
+            case "/metrics/probes":
+                return _text(lambda: exposition.probe_metrics(self._pods))
+            case "/configz":
+                return json_page({"kubeletconfig": configuration(self._config)})
+            case "/runningpods":
+                return json_page(pod_list(self._running_pods()))
+        raise web.HTTPNotFound
 
-    async def _metrics(self, request: web.Request) -> web.StreamResponse:
-        pods = self._host.pods()
-        up = [pod.metadata.uid for pod in pods if self._host.ready_sandbox(pod)]
-        return _text(
-            lambda: exposition.node_metrics(self._config, pods, up),
-            lambda: exposition.container_metrics(self._containers),
-            lambda: exposition.pod_metrics(self._pods),
-            lambda: exposition.operation_metrics(self._operations),
-            lambda: gate_metrics(self._config.gates),
-            process=True,
-        )
-
-    async def _resource(self, request: web.Request) -> web.StreamResponse:
-        summary = await self._stats.summary(disk=False)
-        return _text(lambda: resource_metrics(summary))
-
-    async def _cadvisor(self, request: web.Request) -> web.StreamResponse:
-        summary = await self._stats.summary()
-        return _text(lambda: cadvisor_metrics(summary, self._machine))
-
-    async def _probes(self, request: web.Request) -> web.StreamResponse:
-        return _text(lambda: exposition.probe_metrics(self._pods))
-
-    async def _running_pods(self, request: web.Request) -> web.StreamResponse:
-        found = [running for pod in self._host.pods() if (running := self._running(pod))]
-        return _json({"kind": "PodList", "apiVersion": "v1", "metadata": {}, "items": found})
-
-    def _running(self, pod: Pod) -> dict[str, Any] | None:
-        """As much of the pod as the runtime knows."""
-        containers = [
-            {"name": container.name, "image": container.image, "resources": {}}
-            for _, container in all_containers(pod)
-            if self._host.running_container(pod, container.name)
-        ]
-        meta = pod.metadata
-        names = {"name": meta.name, "namespace": meta.namespace, "uid": meta.uid}
-        return {"metadata": names, "spec": {"containers": containers}, "status": {}} if containers else None
-
-    async def _configz(self, request: web.Request) -> web.StreamResponse:
-        return _json({"kubeletconfig": configuration(self._config)})
+    def _running_pods(self) -> Iterator[object]:
+        """As much of each pod as the runtime knows."""
+        for pod in self._host.pods():
+            containers = [
+                {"name": container.name, "image": container.image, "resources": {}}
+                for _, container in all_containers(pod)
+                if self._host.running_container(pod, container.name)
+            ]
+            meta = pod.metadata
+            names = {"name": meta.name, "namespace": meta.namespace, "uid": meta.uid}
+            if containers:
+                yield {"metadata": names, "spec": {"containers": containers}, "status": {}}
 
 
-def _json(data: Any) -> web.Response:
+def pod_list(items: Iterable[object]) -> dict[str, object]:
+    return {"kind": "PodList", "apiVersion": "v1", "metadata": {}, "items": list(items)}
+
+
+def json_page(data: Any) -> web.Response:
     return web.Response(body=encode(data), content_type="application/json")
 
 

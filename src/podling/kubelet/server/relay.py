@@ -23,41 +23,52 @@ from podling.model.errors import internal
 from podling.streaming.session import Session, Stream
 from podling.streaming.wire import Disconnected
 
+STREAMS_TIMEOUT = 30.0
+"""Seconds a client has to open all its streams after the upgrade."""
+SUCCESS = b'{"metadata":{},"status":"Success"}'
+RUNTIME_LOST = "the container runtime ended the stream"
+KUBELET_STOPS = "the kubelet is being stopped"
+ANSWERS_TIMEOUT = 5.0
+"""Seconds to wait for the runtime to accept the streams before its connection is dropped."""
+LAST_WORDS = 5.0
+"""Seconds a container has to read the remaining input of a client that is gone."""
+STALLED = 10.0
+"""Seconds a client may read nothing while its container is being stopped."""
+
 
 async def relay_ports(client: Session, runtime: Session, *ends: Signal, streams: int | None = None) -> None:
     """Join until either side is gone or one of `ends` completes, as a runtime keeps the connection when its
     sandbox has ended. `streams` is the number of streams of a client whose protocol has no half close: then
     it also ends when the runtime has ended all of them."""
+
+    async def drop_after(moment: Signal) -> None:
+        await moment()
+        runtime.drop()
+
+    async def finish_after_runtime() -> None:
+        await runtime.wait_lost()
+        await client.finish()
+
+    async def join(ours: Stream, theirs: Stream) -> None:
+        async with asyncio.TaskGroup() as group:
+            group.create_task(_carry(ours, theirs))
+            await _carry(theirs, ours)
+            if streams is not None:
+                ours.reset()
+
     async with asyncio.TaskGroup() as group:
-        group.create_task(_drop_with(client, runtime))
-        group.create_task(_finish_with(runtime, client))
-        ending = [group.create_task(_end_with(moment, runtime)) for moment in ends]
+        group.create_task(drop_after(client.wait_lost))
+        group.create_task(finish_after_runtime())
+        ending = [group.create_task(drop_after(moment)) for moment in ends]
         async with asyncio.TaskGroup() as joins:
             accepted = 0
             while accepted != streams and (ours := await client.accept()) is not None:
                 accepted += 1
-                joins.create_task(
-                    _join(ours, runtime.open(runtime_headers(ours)), half_close=streams is None)
-                )
+                joins.create_task(join(ours, runtime.open(runtime_headers(ours))))
         for task in ending:
             task.cancel()
         runtime.drop()
         await client.finish()
-
-
-async def _end_with(moment: Signal, runtime: Session) -> None:
-    await moment()
-    runtime.drop()
-
-
-async def _drop_with(client: Session, runtime: Session) -> None:
-    await client.wait_lost()
-    runtime.drop()
-
-
-async def _finish_with(runtime: Session, client: Session) -> None:
-    await runtime.wait_lost()
-    await client.finish()
 
 
 def runtime_headers(stream: Stream) -> Mapping[str, str]:
@@ -68,14 +79,6 @@ def runtime_headers(stream: Stream) -> Mapping[str, str]:
         first = stream.number if headers.get("streamtype") == "error" else stream.number - 2
         headers["requestid"] = str(first)
     return headers
-
-
-async def _join(ours: Stream, theirs: Stream, *, half_close: bool) -> None:
-    async with asyncio.TaskGroup() as group:
-        group.create_task(_carry(ours, theirs))
-        await _carry(theirs, ours)
-        if not half_close:
-            ours.reset()
 
 
 async def _carry(source: Stream, target: Stream) -> None:
@@ -89,19 +92,6 @@ async def _carry(source: Stream, target: Stream) -> None:
         target.end()
     else:
         target.reset()
-
-
-STREAMS_TIMEOUT = 30.0
-"""Seconds a client has to open all its streams after the upgrade."""
-SUCCESS = b'{"metadata":{},"status":"Success"}'
-RUNTIME_LOST = "the container runtime ended the stream"
-KUBELET_STOPS = "the kubelet is being stopped"
-ANSWERS_TIMEOUT = 5.0
-"""Seconds to wait for the runtime to accept the streams before its connection is dropped."""
-LAST_WORDS = 5.0
-"""Seconds a container has to read the remaining input of a client that is gone."""
-STALLED = 10.0
-"""Seconds a client may read nothing while its container is being stopped."""
 
 
 class CommandStreams(msgspec.Struct, frozen=True):
@@ -145,6 +135,17 @@ async def relay_command(
     if ours is None:
         return
     theirs = open_streams(runtime, wanted)
+
+    async def leave_with_kubelet() -> None:
+        await kubelet_stops()
+        await leave(runtime)
+
+    async def drop_stalled(stopping: Signal) -> None:
+        await stopping()
+        await client.stalled(STALLED)
+        client.drop()
+        await leave(runtime)
+
     async with asyncio.TaskGroup() as group:
         uploads = [
             group.create_task(upload(ours[name], theirs[name]))
@@ -152,11 +153,12 @@ async def relay_command(
             if name in ours
         ]
         group.create_task(drop_with(client, runtime, uploads))
-        dropping = group.create_task(_drop_stalled(client, runtime, stopping or _never))
-        cutting = group.create_task(_cut(runtime, kubelet_stops))
-        told = await _download(ours, theirs) or failure(KUBELET_STOPS if cutting.done() else RUNTIME_LOST)
-        dropping.cancel()
-        cutting.cancel()
+        leaving = group.create_task(leave_with_kubelet())
+        dropping = group.create_task(drop_stalled(stopping)) if stopping else None
+        told = await _download(ours, theirs) or failure(KUBELET_STOPS if leaving.done() else RUNTIME_LOST)
+        leaving.cancel()
+        if dropping:
+            dropping.cancel()
         await tell(ours["error"], told, dialect)
         await client.finish()
         runtime.drop()
@@ -220,22 +222,6 @@ async def leave(runtime: Session) -> None:
     runtime.drop()
 
 
-async def _cut(runtime: Session, kubelet_stops: Signal) -> None:
-    await kubelet_stops()
-    await leave(runtime)
-
-
-async def _never() -> None:
-    await asyncio.Event().wait()
-
-
-async def _drop_stalled(client: Session, runtime: Session, stopping: Signal) -> None:
-    await stopping()
-    await client.stalled(STALLED)
-    client.drop()
-    await leave(runtime)
-
-
 async def upload(ours: Stream, theirs: Stream, *, passes_end: bool = True) -> None:
     """Copy input to the runtime; end it there only if the client has ended it and `passes_end`."""
     try:
@@ -250,26 +236,27 @@ async def upload(ours: Stream, theirs: Stream, *, passes_end: bool = True) -> No
 
 async def _download(ours: Mapping[str, Stream], theirs: Mapping[str, Stream]) -> bytes:
     """Copies all output; returns what the runtime said on its error stream, empty if it was lost."""
+
+    async def copy(name: str) -> None:
+        try:
+            while data := await theirs[name].read():
+                await ours[name].write(data)
+        except Disconnected:
+            theirs[name].ignore()
+        ours[name].end()
+
     async with asyncio.TaskGroup() as group:
         for name in ("stdout", "stderr"):
             if name in ours:
-                group.create_task(_copy(theirs[name], ours[name]))
+                group.create_task(copy(name))
         told = b""
         while data := await theirs["error"].read():
             told += data
     return told
 
 
-async def _copy(theirs: Stream, ours: Stream) -> None:
-    try:
-        while data := await theirs.read():
-            await ours.write(data)
-    except Disconnected:
-        theirs.ignore()
-    ours.end()
-
-
 async def tell(error: Stream, told: bytes, dialect: Dialect) -> None:
+    """Send the outcome, a Status as JSON, on the client's error stream in its dialect, and end that."""
     message = told if dialect.status else failure_text(told)
     try:
         await error.write(message)

@@ -15,10 +15,12 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Awaitable, Callable
 from contextlib import closing
 
 from podling.cri.interface import RuntimeFault
 from podling.kubelet.logs.reading import LogChanges, LogDirectories, container_log, wait_complete
+from podling.kubelet.pod.containers import all_containers
 from podling.kubelet.pod.host import PodHost, Signal
 from podling.kubelet.server.relay import (
     KUBELET_STOPS,
@@ -36,9 +38,8 @@ from podling.kubelet.server.relay import (
     upload,
 )
 from podling.kubelet.server.replay_output import Replay, ReplayLog, ReplayOutput
-from podling.model.types.container import Container, EphemeralContainer
 from podling.model.types.pod import Pod
-from podling.process.wake import woken
+from podling.process.waits import woken
 from podling.streaming.session import Session, Stream
 
 QUIET = 0.05
@@ -62,6 +63,10 @@ async def relay_replay(
     if ours is None:
         return
     theirs = open_streams(runtime, wanted)
+
+    async def kubelet_stop() -> None:
+        await kubelet_stops()
+
     async with asyncio.TaskGroup() as group:
         uploads = [
             group.create_task(upload(ours[name], theirs[name], passes_end=replay.passes_end))
@@ -69,11 +74,11 @@ async def relay_replay(
             if name in ours
         ]
         leaving = group.create_task(drop_with(client, runtime, uploads))
-        with replay.directories.changes(replay.log.path) as changes:
+        with replay.directories.changes(replay.log.path) as changes, closing(ReplayLog(replay)) as log:
             output = ReplayOutput(ours, theirs, changes, terminal=wanted.tty)
-            stopping = group.create_task(_come(kubelet_stops))
+            stopping = group.create_task(kubelet_stop())
             losing = group.create_task(_lost(theirs["error"]))
-            showing = group.create_task(_show(output, replay, changes))
+            showing = group.create_task(_show(output, log, replay.log.ended, changes))
             ending = [
                 showing,
                 group.create_task(_until_silent(ours.get("stdin"), uploads, output)),
@@ -127,10 +132,6 @@ def _ending_told(replay: Replay) -> bytes:
     return exited(code) if code is not None else failure("nobody knows the exit code any more")
 
 
-async def _come(moment: Signal) -> None:
-    await moment()
-
-
 async def _lost(error: Stream) -> None:
     """Returns when the runtime has closed the stream without a Status, NEWS seconds later: if the cause was
     the container's exit, that is known by then."""
@@ -139,48 +140,39 @@ async def _lost(error: Stream) -> None:
     await asyncio.sleep(NEWS)
 
 
-async def _show(output: ReplayOutput, replay: Replay, changes: LogChanges) -> None:
+async def _show(
+    output: ReplayOutput, log: ReplayLog, ended: Callable[[], Awaitable[bool]], changes: LogChanges
+) -> None:
     """All output, until the container has ended and its log has been shown to the end."""
     async with asyncio.TaskGroup() as group:
         hearing = group.create_task(output.hear())
         over = asyncio.Event()
-        ending = group.create_task(wait_complete(replay.log.ended, changes, over))
-        with closing(ReplayLog(replay)) as log:
-            while True:
-                changes.changed.clear()
-                # Asked before reading: what is read after the end is all there is.
-                was_over = over.is_set()
-                if output.live:
-                    await _show_live(output, changes, hearing, over)
-                elif await log.show(output):
+        ending = group.create_task(wait_complete(ended, changes, over))
+        while True:
+            changes.changed.clear()
+            # Asked before reading: what is read after the end is all there is.
+            was_over = over.is_set()
+            if output.live:
+                # What a terminal says next; the log goes on when the runtime has no more to say.
+                if await output.show_heard():
                     continue
-                elif was_over:
-                    break
-                else:
-                    await _wait(output, changes)
+                if hearing.done() or over.is_set():
+                    output.behind()
+                    continue
+            elif await log.show(output):
+                continue
+            elif was_over:
+                break
+            elif await woken(changes.changed, QUIET):
+                continue
+            else:
+                # In the absence of news, log and runtime are compared.
+                await output.quiet()
+                if output.live:
+                    continue
+            await changes.changed.wait()
         hearing.cancel()
         ending.cancel()
-
-
-async def _show_live(
-    output: ReplayOutput, changes: LogChanges, hearing: asyncio.Task[None], over: asyncio.Event
-) -> None:
-    """What a terminal says next; the log goes on when the runtime has no more to say."""
-    if await output.show_heard():
-        return
-    if hearing.done() or over.is_set():
-        output.behind()
-        return
-    await changes.changed.wait()
-
-
-async def _wait(output: ReplayOutput, changes: LogChanges) -> None:
-    """For news; in their absence log and runtime are compared."""
-    if await woken(changes.changed, QUIET):
-        return
-    await output.quiet()
-    if not output.live:
-        await changes.changed.wait()
 
 
 async def _until_silent(
@@ -210,7 +202,7 @@ class Replays:
     def claim(self, pod: Pod, name: str, container_id: str, *, asked: bool) -> bool:
         """Whether this attach gets a replay: if it asked, or is the first to an ephemeral container."""
         first = container_id not in self._attached
-        if _ephemeral(pod, name):
+        if any(container.name == name for container in pod.spec.ephemeral_containers):
             here = {each.metadata.uid for each in self._host.pods()}
             self._attached = {one: uid for one, uid in self._attached.items() if uid in here}
             self._attached[container_id] = pod.metadata.uid
@@ -223,20 +215,7 @@ class Replays:
             log = await container_log(self._host, container_id)
         except (RuntimeFault, OSError):
             return None
-        asked, passes_end = time.time_ns(), _stdin_once(pod, name)
+        containers = (container for _, container in all_containers(pod))
+        passes_end = any(container.stdin_once for container in containers if container.name == name)
+        asked = time.time_ns()
         return Replay(log, self._directories, asked, passes_end=passes_end, tells_exit=tells_exit)
-
-
-def _ephemeral(pod: Pod, name: str) -> bool:
-    return any(container.name == name for container in pod.spec.ephemeral_containers)
-
-
-def _stdin_once(pod: Pod, name: str) -> bool:
-    lists: tuple[list[Container] | list[EphemeralContainer], ...] = (
-        pod.spec.init_containers,
-        pod.spec.containers,
-        pod.spec.ephemeral_containers,
-    )
-    return any(
-        container.stdin_once for containers in lists for container in containers if container.name == name
-    )

@@ -24,9 +24,13 @@ from podling.streaming.wire import Disconnected
 
 KEPT = 64 * 1024
 """Bytes of either end that are compared."""
+BEHIND = 256 * 1024
+"""Bytes from the runtime that are not yet sent, beyond which the output goes on from the log."""
 
 
 class OutputJoint:
+    """The joint of one output: told what the log has and what the runtime says, it gives what to show."""
+
     def __init__(self, *, terminal: bool) -> None:
         self.live = False
         self._terminal = terminal
@@ -53,11 +57,8 @@ class OutputJoint:
             self._early = early[len(content) :]
             return b""
         self._early = b""
-        return content.removeprefix(early) + self._carriage(line_end)
-
-    def _carriage(self, line_end: bool) -> bytes:
-        """A line's end; a terminal's is logged without its carriage return."""
-        return (b"\r\n" if self._terminal else b"\n") * line_end
+        # A terminal's line is logged without its carriage return.
+        return content.removeprefix(early) + (b"\r\n" if self._terminal else b"\n") * line_end
 
     def heard(self, data: bytes) -> None:
         """The runtime's next output."""
@@ -67,7 +68,10 @@ class OutputJoint:
     def quiet(self) -> bytes:
         """Neither side has said anything for a moment; may go live. Gives what to show."""
         lines, line_end, rest = bytes(self._heard[-KEPT:]).rpartition(b"\n")
-        if self.live or not self._together(lines + line_end):
+        between_lines = not self._logged or self._logged.endswith(b"\n")
+        caught_up = not self._shown_lines and self._logged_lines >= self._heard_lines
+        together = self._logged.endswith((lines + line_end).replace(b"\r\n", b"\n"))
+        if self.live or not (between_lines and caught_up and together):
             return b""
         if not line_end and not (self._terminal and len(rest) < KEPT):
             # Where this line began is not known: it comes whole, from the log.
@@ -75,11 +79,6 @@ class OutputJoint:
         self.live = self._terminal
         shown, self._early = rest.removeprefix(self._early), rest
         return shown
-
-    def _together(self, lines: bytes) -> bool:
-        between_lines = not self._logged or self._logged.endswith(b"\n")
-        caught_up = not self._shown_lines and self._logged_lines >= self._heard_lines
-        return between_lines and caught_up and self._logged.endswith(lines.replace(b"\r\n", b"\n"))
 
     def showed(self, data: bytes) -> None:
         """While live: this has reached the client."""
@@ -97,10 +96,6 @@ def _keep(end: bytearray, data: bytes) -> None:
     end += data
     if len(end) > 4 * KEPT:
         del end[:-KEPT]
-
-
-BEHIND = 256 * 1024
-"""Bytes from the runtime that are not yet sent, beyond which the output goes on from the log."""
 
 
 class Replay(msgspec.Struct, frozen=True):
@@ -141,18 +136,19 @@ class ReplayOutput:
 
     async def hear(self) -> None:
         """Reads all outputs of the runtime until they end."""
+
+        async def hear(stream: Stream, joint: OutputJoint) -> None:
+            while data := await stream.read():
+                joint.heard(data)
+                if joint.live:
+                    self._heard += data
+                if len(self._heard) > BEHIND:
+                    self.behind()
+                self._changes.changed.set()
+
         async with asyncio.TaskGroup() as group:
             for name, joint in self._joints.items():
-                group.create_task(self._hear(self._theirs[name], joint))
-
-    async def _hear(self, stream: Stream, joint: OutputJoint) -> None:
-        while data := await stream.read():
-            joint.heard(data)
-            if joint.live:
-                self._heard += data
-            if len(self._heard) > BEHIND:
-                self.behind()
-            self._changes.changed.set()
+                group.create_task(hear(self._theirs[name], joint))
 
     def behind(self) -> None:
         self._heard.clear()
@@ -207,18 +203,18 @@ class ReplayLog:
     async def show(self, output: ReplayOutput) -> bool:
         """Shows some; False at the end of what there is."""
         if data := self._file.read():
-            *lines, self._rest = (self._rest + data).split(b"\n")
-            await output.logged((line, self._is_new(line)) for raw in lines if (line := parse_line(raw)))
+            *raws, self._rest = (self._rest + data).split(b"\n")
+            lines = []
+            for line in filter(None, map(parse_line, raws)):
+                # Whether it was written after the runtime had been asked to attach; so are all that follow.
+                self._new = self._new or (nanoseconds(line.timestamp) or 0) >= self._asked
+                lines.append((line, self._new))
+            await output.logged(lines)
             return True
         if self._file.rotated():
             self._file.reopen()
             return True
         return False
-
-    def _is_new(self, line: LogLine) -> bool:
-        """Whether it was written after the runtime had been asked to attach; so are all that follow."""
-        self._new = self._new or (nanoseconds(line.timestamp) or 0) >= self._asked
-        return self._new
 
     def close(self) -> None:
         self._file.close()

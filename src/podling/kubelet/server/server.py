@@ -13,7 +13,7 @@ import asyncio
 import logging
 import socket
 import ssl
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager
 from datetime import datetime, timedelta
 from functools import partial
@@ -25,25 +25,42 @@ from aiohttp import web
 from podling.client.client import Client
 from podling.client.tls import Reread
 from podling.kubelet.logs.reading import LogDirectories
-from podling.kubelet.pod.host import PodHost, Refusal
+from podling.kubelet.pod.host import HTTPRefusal, PodHost
 from podling.kubelet.server.exec import StreamHandlers
 from podling.kubelet.server.log_requests import LogHandler
-from podling.model.codec.json import encode
+from podling.kubelet.server.pages import json_page, pod_list
 from podling.model.errors import StatusError
 from podling.model.time import Clock
 from podling.model.types.authorization import ResourceAttributes, SubjectAccessReview, SubjectAccessReviewSpec
+from podling.model.types.rbac import MASTERS
 from podling.process.tls import listening_context
+from podling.streaming.driver import Connect, connect_within, keep_alive
 from podling.streaming.negotiation import Unacceptable
-from podling.streaming.sockets import Connect, connect_within, keep_alive
 from podling.streaming.wire import Disconnected
 
-MASTERS = "system:masters"
 YES_IS_KEPT, NO_IS_KEPT = timedelta(minutes=5), timedelta(seconds=30)
 KEPT = 1_000
 """How many answers are cached; when there are more, all are dropped."""
+HEADER_LIMIT = 1 << 20
+"""An exec names its command in the URL."""
+SHUTDOWN_GRACE = 1.0
+"""Seconds that streams have to end when the server stops."""
+ALONE = {"stats": "stats", "metrics": "metrics", "logs": "log"}
+FINE = {"pods": "pods", "runningpods": "pods", "healthz": "healthz", "configz": "configz"}
+"""The first element of a path → the subresource of nodes that RBAC checks. Those in FINE may also be allowed
+by `proxy` (KubeletFineGrainedAuthz)."""
+
+log = logging.getLogger(__name__)
+
+
+Allowed = Callable[[str, tuple[str, ...], str, Sequence[str]], Awaitable[bool]]
+"""`NodeAccess.allows`: user, groups, verb, subresources."""
+Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
 class Question(NamedTuple):
+    """What a SubjectAccessReview answers: may the user do this to a subresource of the node?"""
+
     user: str
     groups: tuple[str, ...]
     verb: str
@@ -67,33 +84,21 @@ class NodeAccess:
         if MASTERS in groups:
             return True
         for subresource in subresources:
-            if await self._answer(Question(user, groups, verb, subresource)):
+            question = Question(user, groups, verb, subresource)
+            allowed, until = self._answers.get(question, (False, self._clock.now()))
+            if self._clock.now() >= until:
+                what = ResourceAttributes(
+                    verb=verb, version="v1", resource="nodes", subresource=subresource, name=self._node
+                )
+                spec = SubjectAccessReviewSpec(resource_attributes=what, user=user, groups=list(groups))
+                allowed = (await self._client.create(SubjectAccessReview(spec=spec))).status.allowed
+                if len(self._answers) >= KEPT:
+                    self._answers.clear()
+                kept = YES_IS_KEPT if allowed else NO_IS_KEPT
+                self._answers[question] = allowed, self._clock.now() + kept
+            if allowed:
                 return True
         return False
-
-    async def _answer(self, question: Question) -> bool:
-        allowed, until = self._answers.get(question, (False, self._clock.now()))
-        if self._clock.now() < until:
-            return allowed
-        allowed = await self._ask(question)
-        if len(self._answers) >= KEPT:
-            self._answers.clear()
-        kept = YES_IS_KEPT if allowed else NO_IS_KEPT
-        self._answers[question] = allowed, self._clock.now() + kept
-        return allowed
-
-    async def _ask(self, question: Question) -> bool:
-        what = ResourceAttributes(
-            verb=question.verb,
-            version="v1",
-            resource="nodes",
-            subresource=question.subresource,
-            name=self._node,
-        )
-        spec = SubjectAccessReviewSpec(
-            resource_attributes=what, user=question.user, groups=list(question.groups)
-        )
-        return (await self._client.create(SubjectAccessReview(spec=spec))).status.allowed
 
 
 def server_tls(certificate: Path, key: Path, client_ca: Path) -> ssl.SSLContext:
@@ -114,16 +119,6 @@ def server_tls(certificate: Path, key: Path, client_ca: Path) -> ssl.SSLContext:
     return listening
 
 
-HEADER_LIMIT = 1 << 20
-"""An exec names its command in the URL."""
-SHUTDOWN_GRACE = 1.0
-"""Seconds that streams have to end when the server stops."""
-ALONE = {"stats": "stats", "metrics": "metrics", "logs": "log"}
-FINE = {"pods": "pods", "runningpods": "pods", "healthz": "healthz", "configz": "configz"}
-"""The first element of a path → the subresource of nodes that RBAC checks. Those in FINE may also be allowed
-by `proxy` (KubeletFineGrainedAuthz)."""
-
-
 class Peer(NamedTuple):
     """The client: user (CN) and groups (O) of its certificate."""
 
@@ -131,16 +126,12 @@ class Peer(NamedTuple):
     groups: tuple[str, ...]
 
 
-Allowed = Callable[[str, tuple[str, ...], str, Sequence[str]], Awaitable[bool]]
-"""`NodeAccess.allows`: user, groups, verb, subresources."""
-
-log = logging.getLogger(__name__)
-
-Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 PeerOf = Callable[[web.Request], Peer | None]
 
 
 class KubeletServer:
+    """The server of one kubelet: `allowed` decides about each request, `host` has what it shows."""
+
     def __init__(self, host: PodHost, clock: Clock, allowed: Allowed) -> None:
         self._host = host
         self._allowed = allowed
@@ -171,8 +162,27 @@ class KubeletServer:
 
     @asynccontextmanager
     async def _answering(self, peer_of: PeerOf) -> AsyncIterator[web.AppRunner]:
+        @web.middleware
+        async def guarded(request: web.Request, handler: Handler) -> web.StreamResponse:
+            try:
+                await self._authorize(request, peer_of(request))
+                return await handler(request)
+            except HTTPRefusal as refusal:
+                return refusal.response()
+            except Unacceptable as error:
+                return HTTPRefusal(error.status, f"{error.message}\n", error.headers).response()
+            except Disconnected:
+                return web.Response(status=500)
+
+        async def say_that_it_stops(application: web.Application) -> None:
+            self._stops.set()
+
+        application = web.Application(middlewares=[guarded])
+        application.on_shutdown.append(say_that_it_stops)
+        for method, path, handler in self._routes():
+            application.router.add_route(method, path, handler)
         runner = web.AppRunner(
-            self._application(peer_of),
+            application,
             handler_cancellation=True,
             access_log=None,
             shutdown_timeout=SHUTDOWN_GRACE,
@@ -185,48 +195,40 @@ class KubeletServer:
         finally:
             await runner.cleanup()
 
-    def _application(self, peer_of: PeerOf) -> web.Application:
-        @web.middleware
-        async def guarded(request: web.Request, handler: Handler) -> web.StreamResponse:
-            return await self._refusal(request, peer_of(request)) or await _answered(request, handler)
+    def _routes(self) -> Iterator[tuple[str, str, Handler]]:
+        async def healthz(request: web.Request) -> web.StreamResponse:
+            return web.Response(text="ok")
 
-        async def say_that_it_stops(application: web.Application) -> None:
-            self._stops.set()
+        async def pods(request: web.Request) -> web.StreamResponse:
+            return json_page(pod_list(self._host.pods()))
 
-        application = web.Application(middlewares=[guarded])
-        application.on_shutdown.append(say_that_it_stops)
-        add = application.router.add_route
         for path in ("/healthz", "/healthz/ping", "/healthz/log", "/healthz/syncloop"):
-            add("GET", path, _healthz)
+            yield "GET", path, healthz
         for path in ("/pods", "/pods/"):
-            add("GET", path, self._pods)
+            yield "GET", path, pods
         for path, page in self._host.pages.items():
-            add("GET", path, page)
-        add("GET", "/containerLogs/{namespace}/{pod}/{container}", self._logs.container_logs)
+            yield "GET", path, page
+        yield "GET", "/containerLogs/{namespace}/{pod}/{container}", self._logs.container_logs
         for method in ("GET", "POST"):
             for uid in ("", "/{uid}"):
-                add(method, f"/exec/{{namespace}}/{{pod}}{uid}/{{container}}", self._streams.exec)
-                add(method, f"/attach/{{namespace}}/{{pod}}{uid}/{{container}}", self._streams.attach)
-                add(method, f"/portForward/{{namespace}}/{{pod}}{uid}", self._streams.port_forward)
-        return application
+                yield method, f"/exec/{{namespace}}/{{pod}}{uid}/{{container}}", self._streams.exec
+                yield method, f"/attach/{{namespace}}/{{pod}}{uid}/{{container}}", self._streams.attach
+                yield method, f"/portForward/{{namespace}}/{{pod}}{uid}", self._streams.port_forward
 
-    async def _refusal(self, request: web.Request, peer: Peer | None) -> web.Response | None:
+    async def _authorize(self, request: web.Request, peer: Peer | None) -> None:
+        """Raises HTTPRefusal."""
         if peer is None:
-            return web.Response(status=401, text="Unauthorized")
+            raise HTTPRefusal(401, "Unauthorized")
         verb = {"GET": "get", "POST": "create"}.get(request.method, request.method.lower())
         asked = subresources(request.path)
         what = f"(user={peer.user}, verb={verb}, resource=nodes, subresource(s)=[{' '.join(asked)}])"
         try:
-            if await self._allowed(peer.user, peer.groups, verb, asked):
-                return None
+            allowed = await self._allowed(peer.user, peer.groups, verb, asked)
         except (StatusError, OSError) as error:
             log.warning("nobody can say whether this is allowed: %s: %s", what, error)
-            return web.Response(status=500, text=f"Authorization error {what}")
-        return web.Response(status=403, text=f"Forbidden {what}")
-
-    async def _pods(self, request: web.Request) -> web.StreamResponse:
-        listed = {"kind": "PodList", "apiVersion": "v1", "metadata": {}, "items": self._host.pods()}
-        return web.Response(body=encode(listed), content_type="application/json")
+            raise HTTPRefusal(500, f"Authorization error {what}") from error
+        if not allowed:
+            raise HTTPRefusal(403, f"Forbidden {what}")
 
 
 def _certified(request: web.Request) -> Peer | None:
@@ -244,19 +246,3 @@ def subresources(path: str) -> tuple[str, ...]:
     if first in ALONE:
         return (ALONE[first],)
     return (FINE[first], "proxy") if first in FINE else ("proxy",)
-
-
-async def _healthz(request: web.Request) -> web.StreamResponse:
-    return web.Response(text="ok")
-
-
-async def _answered(request: web.Request, handler: Handler) -> web.StreamResponse:
-    """The handler's answer, or the response for its Refusal."""
-    try:
-        return await handler(request)
-    except Refusal as refusal:
-        return refusal.response()
-    except Unacceptable as error:
-        return Refusal(error.status, f"{error.message}\n", error.headers).response()
-    except Disconnected:
-        return web.Response(status=500)

@@ -28,7 +28,7 @@ from podling.streaming.negotiation import Accepted
 from podling.streaming.session import Session
 from podling.streaming.spdy.connection import SpdyWire
 from podling.streaming.takeover import taken_over
-from podling.streaming.websocket import channels, ports, tunnel
+from podling.streaming.websocket import channels, tunnel
 from podling.streaming.wire import Wire
 
 COMMAND_SPDY = {
@@ -42,7 +42,7 @@ PORT_PROTOCOL = "portforward.k8s.io"
 REFUSED_AFTER_UPGRADE = frozenset({"v5.channel.k8s.io"})
 """For these protocols Kubernetes' API server upgrades the connection before it asks the kubelet, so errors go
 to the error stream. Others get an HTTP error."""
-PORT_WEBSOCKET = (tunnel.SUBPROTOCOL, *ports.NAMES)
+PORT_WEBSOCKET = (tunnel.SUBPROTOCOL, *channels.PORT_SUBPROTOCOLS)
 
 
 class Unreachable(Exception):
@@ -111,7 +111,12 @@ async def serve_ports(
 ) -> web.StreamResponse:
     """Join the client to a port-forward, until one of `ends` completes. `forwarded` are the ports of a client
     that speaks WebSocket channels."""
-    wire, streams = _port_wire(accepted, forwarded)
+    wire: Wire = SpdyWire(client=False)
+    streams: int | None = None
+    if accepted.protocol == tunnel.SUBPROTOCOL:
+        wire = tunnel.TunnelWire(client=False)
+    elif accepted.websocket:
+        wire, streams = channels.PortWire(accepted.protocol, forwarded), 2 * len(forwarded)
     client = Session(wire)
     try:
         async with taken_over(request, accepted.headers, client) as response:
@@ -125,25 +130,12 @@ def _command_wire(accepted: Accepted, wanted: CommandStreams) -> tuple[Wire, Dia
     if not accepted.websocket:
         return SpdyWire(client=False), COMMAND_SPDY[accepted.protocol]
     subprotocol = channels.SUBPROTOCOLS[accepted.protocol]
-    wire = channels.ChannelWire(subprotocol, client=False, greeting=_greeting(subprotocol, wanted))
-    return wire, Dialect(resize=True, status=subprotocol.status)
-
-
-def _greeting(subprotocol: channels.Subprotocol, wanted: CommandStreams) -> str:
-    """The stream to send an empty message on first, as Kubernetes does; "" for v5. Clients of v5 (Go's) need
-    none, and before 1.34 log an error if it comes before they have made their streams."""
-    if subprotocol.half_close:
-        return ""
+    # The stream to send an empty message on first, as Kubernetes does. Clients of v5 (Go's) need none, and
+    # before 1.34 log an error if it comes before they have made their streams.
     outputs = [name for name in wanted.types(resize=False) if name in ("stdout", "stderr")]
-    return outputs[0] if outputs else "error"
-
-
-def _port_wire(accepted: Accepted, forwarded: Sequence[int]) -> tuple[Wire, int | None]:
-    if not accepted.websocket:
-        return SpdyWire(client=False), None
-    if accepted.protocol == tunnel.SUBPROTOCOL:
-        return tunnel.TunnelWire(client=False), None
-    return ports.PortWire(accepted.protocol, forwarded), 2 * len(forwarded)
+    greeting = "" if subprotocol.half_close else next(iter(outputs), "error")
+    wire = channels.ChannelWire(subprotocol, client=False, greeting=greeting)
+    return wire, Dialect(resize=True, status=subprotocol.status)
 
 
 async def connect(url: str, protocol: str) -> Session:
@@ -182,14 +174,11 @@ def parse_ports(asked: Sequence[str], accepted: Accepted) -> list[int]:
     words = [word for value in asked for word in value.split(",")]
     if not words:
         raise negotiation.Unacceptable(400, 'query parameter "port" is required')
-    return [_port(word) for word in words]
-
-
-def _port(word: str) -> int:
-    if not word:
-        raise negotiation.Unacceptable(400, 'query parameter "port" cannot be empty')
-    if not word.isdecimal() or int(word) > 65535:
-        raise negotiation.Unacceptable(400, f'unable to parse "{word}" as a port')
-    if int(word) == 0:
-        raise negotiation.Unacceptable(400, f'port "{word}" must be > 0')
-    return int(word)
+    for word in words:
+        if not word:
+            raise negotiation.Unacceptable(400, 'query parameter "port" cannot be empty')
+        if not word.isdecimal() or int(word) > 65535:
+            raise negotiation.Unacceptable(400, f'unable to parse "{word}" as a port')
+        if int(word) == 0:
+            raise negotiation.Unacceptable(400, f'port "{word}" must be > 0')
+    return [int(word) for word in words]

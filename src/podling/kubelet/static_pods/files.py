@@ -13,7 +13,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import logging
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncGenerator, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +21,7 @@ import yaml
 from asyncinotify import Inotify, Mask
 
 from podling.kubelet.cri_config.environment import referenced_objects
-from podling.kubelet.files.regular import open_regular
+from podling.kubelet.files.descriptors import open_regular
 from podling.kubelet.plan.admission import CONFIG_SOURCE
 from podling.kubelet.pod.containers import all_containers
 from podling.model.codec.json import encode, from_data
@@ -30,14 +30,30 @@ from podling.model.errors import StatusError
 from podling.model.rules.defaults import default_pod
 from podling.model.rules.placement import NO_EXECUTE
 from podling.model.time import Clock, rfc3339
-from podling.model.types.container import Container, EphemeralContainerCommon
 from podling.model.types.pod import Pod, PodSpec, Toleration
 from podling.model.types.pod_status import PodStatus
-from podling.model.types.volume import Volume
 
 FILE_SOURCE = "file"
 CONFIG_HASH = "kubernetes.io/config.hash"
 CONFIG_SEEN = "kubernetes.io/config.seen"
+
+log = logging.getLogger(__name__)
+
+LOOK_AGAIN = 20.0
+"""Seconds until a missing directory is looked for again."""
+_CHANGES = (
+    Mask.CLOSE_WRITE
+    | Mask.MOVED_TO
+    | Mask.MOVED_FROM
+    | Mask.DELETE
+    | Mask.CREATE
+    | Mask.ATTRIB
+    | Mask.DELETE_SELF
+    | Mask.MOVE_SELF
+)
+_GONE = Mask.IGNORED | Mask.DELETE_SELF | Mask.MOVE_SELF
+LONGEST = 10 * 1024 * 1024
+"""In bytes, of one file: Kubernetes' kubelet reads no more."""
 
 
 class ManifestError(ValueError):
@@ -47,13 +63,25 @@ class ManifestError(ValueError):
 def static_pod(text: bytes, file: Path, node_name: str, seen: str) -> Pod:
     """The static pod of a manifest; `seen` (RFC 3339) goes to its annotation config.seen. Raises
     ManifestError."""
-    pod = _read(text)
+    try:
+        data: Any = yaml.load(text, PythonLoader)
+    # ValueError: text that is no UTF-8, and a scalar that is not what its tag says.
+    except (yaml.YAMLError, ValueError) as error:
+        raise ManifestError(f"not YAML or JSON: {error}") from error
+    if not isinstance(data, dict) or (data.get("apiVersion"), data.get("kind")) != ("v1", "Pod"):
+        raise ManifestError("not a Pod of v1")
+    try:
+        pod = from_data(data, Pod)
+    except StatusError as error:
+        raise ManifestError(error.message) from error
     if not pod.metadata.name or not pod.spec.containers:
         raise ManifestError("a pod needs a name and containers")
     if fault := next(_needs_a_server(pod.spec), None):
         raise ManifestError(f"a static pod may not refer to {fault}")
     meta = pod.metadata
-    meta.uid = meta.uid or _uid(pod, file, node_name)
+    if not meta.uid:
+        said = f"host:{node_name}file:{file}".encode() + encode(pod)
+        meta.uid = hashlib.md5(said, usedforsecurity=False).hexdigest()
     meta.name = f"{meta.name}-{node_name.lower()}"
     meta.namespace = meta.namespace or "default"
     meta.creation_timestamp = ""
@@ -65,35 +93,12 @@ def static_pod(text: bytes, file: Path, node_name: str, seen: str) -> Pod:
     }
     default_pod(pod)
     pod.spec.node_name = node_name
-    _tolerate_faults_of_the_node(pod.spec)
+    # As in Kubernetes: a static pod belongs to its node, and no taint evicts it from there.
+    everything = Toleration(operator="Exists", effect=NO_EXECUTE)
+    if everything not in pod.spec.tolerations:
+        pod.spec.tolerations = [*pod.spec.tolerations, everything]
     pod.status = PodStatus(phase="Pending")
     return pod
-
-
-def _read(text: bytes) -> Pod:
-    try:
-        data: Any = yaml.load(text, PythonLoader)
-    # ValueError: text that is no UTF-8, and a scalar that is not what its tag says.
-    except (yaml.YAMLError, ValueError) as error:
-        raise ManifestError(f"not YAML or JSON: {error}") from error
-    if not isinstance(data, dict) or (data.get("apiVersion"), data.get("kind")) != ("v1", "Pod"):
-        raise ManifestError("not a Pod of v1")
-    try:
-        return from_data(data, Pod)
-    except StatusError as error:
-        raise ManifestError(error.message) from error
-
-
-def _uid(pod: Pod, file: Path, node_name: str) -> str:
-    said = f"host:{node_name}file:{file}".encode() + encode(pod)
-    return hashlib.md5(said, usedforsecurity=False).hexdigest()
-
-
-def _tolerate_faults_of_the_node(spec: PodSpec) -> None:
-    """As Kubernetes does: a static pod belongs to its node and is not evicted from it by taints."""
-    everything = Toleration(operator="Exists", effect=NO_EXECUTE)
-    if everything not in spec.tolerations:
-        spec.tolerations = [*spec.tolerations, everything]
 
 
 def _needs_a_server(spec: PodSpec) -> Iterator[str]:
@@ -107,48 +112,20 @@ def _needs_a_server(spec: PodSpec) -> Iterator[str]:
     if spec.ephemeral_containers:
         yield "ephemeral containers"
     for _, container in all_containers(Pod(spec=spec)):
-        yield from _of_container(container)
+        config_maps, secrets = referenced_objects(container)
+        yield from (f'the configmap "{name}"' for name in sorted(config_maps))
+        yield from (f'the secret "{name}"' for name in sorted(secrets))
     for volume in spec.volumes:
-        yield from _of_volume(volume)
-
-
-def _of_container(container: Container | EphemeralContainerCommon) -> Iterator[str]:
-    config_maps, secrets = referenced_objects(container)
-    yield from (f'the configmap "{name}"' for name in sorted(config_maps))
-    yield from (f'the secret "{name}"' for name in sorted(secrets))
-
-
-def _of_volume(volume: Volume) -> Iterator[str]:
-    given = {
-        "a configmap": volume.config_map,
-        "a secret": volume.secret,
-        "a persistent volume claim": volume.persistent_volume_claim or volume.ephemeral,
-    }
-    yield from (f'{what} (volume "{volume.name}")' for what, source in given.items() if source is not None)
-    for source in volume.projected.sources if volume.projected else ():
-        if source.downward_api is None:
-            yield f'objects of the API (volume "{volume.name}")'
-
-
-LOOK_AGAIN = 20.0
-"""Seconds until a missing directory is looked for again."""
-
-_CHANGES = (
-    Mask.CLOSE_WRITE
-    | Mask.MOVED_TO
-    | Mask.MOVED_FROM
-    | Mask.DELETE
-    | Mask.CREATE
-    | Mask.ATTRIB
-    | Mask.DELETE_SELF
-    | Mask.MOVE_SELF
-)
-_GONE = Mask.IGNORED | Mask.DELETE_SELF | Mask.MOVE_SELF
-
-LONGEST = 10 * 1024 * 1024
-"""In bytes, of one file: Kubernetes' kubelet reads no more."""
-
-log = logging.getLogger(__name__)
+        given: dict[str, object] = {
+            "a configmap": volume.config_map,
+            "a secret": volume.secret,
+            "a persistent volume claim": volume.persistent_volume_claim or volume.ephemeral,
+        }
+        sources = volume.projected.sources if volume.projected else ()
+        if any(source.downward_api is None for source in sources):
+            given["objects of the API"] = volume.projected
+        named = (what for what, source in given.items() if source is not None)
+        yield from (f'{what} (volume "{volume.name}")' for what in named)
 
 
 class ManifestDirectory:
@@ -159,7 +136,7 @@ class ManifestDirectory:
         self._node_name = node_name
         self._clock = clock
 
-    async def follow(self) -> AsyncIterator[list[Pod]]:
+    async def follow(self) -> AsyncGenerator[list[Pod], None]:
         """All static pods, now and after every change. Never ends by itself."""
         while True:
             directory = self._path.parent if self._path.is_file() else self._path
@@ -183,31 +160,23 @@ class ManifestDirectory:
 
     def read(self, seen: str) -> list[Pod]:
         """In the order of their files' names. Blocking."""
-        pods: dict[tuple[str, str], Pod] = {}
-        for file in self._files():
+        files = [self._path]
+        if not self._path.is_file():
             try:
-                pod = static_pod(_content(file), file, self._node_name, seen)
+                files = sorted(file for file in self._path.iterdir() if not file.name.startswith("."))
+            except OSError:
+                files = []
+        pods: dict[tuple[str, str], Pod] = {}
+        for file in filter(Path.is_file, files):
+            try:
+                with open_regular(file, follow=True) as opened:
+                    content = opened.read(LONGEST + 1)
+                if len(content) > LONGEST:
+                    raise ManifestError(f"longer than {LONGEST} bytes")
+                pod = static_pod(content, file, self._node_name, seen)
             # RecursionError: lists in lists, or one that contains itself.
             except (ManifestError, OSError, RecursionError) as error:
                 log.warning("static pod of %s: %s", file, error)
                 continue
             pods.setdefault((pod.metadata.namespace, pod.metadata.name), pod)
         return list(pods.values())
-
-    def _files(self) -> list[Path]:
-        if self._path.is_file():
-            return [self._path]
-        try:
-            found = sorted(self._path.iterdir())
-        except OSError:
-            return []
-        return [file for file in found if file.is_file() and not file.name.startswith(".")]
-
-
-def _content(file: Path) -> bytes:
-    """Raises ManifestError and OSError."""
-    with open_regular(file, follow=True) as opened:
-        content = opened.read(LONGEST + 1)
-    if len(content) > LONGEST:
-        raise ManifestError(f"longer than {LONGEST} bytes")
-    return content

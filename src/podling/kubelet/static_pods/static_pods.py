@@ -28,7 +28,13 @@ from podling.model.types.meta import ObjectMeta, OwnerReference
 from podling.model.types.node import Node
 from podling.model.types.pod import Pod
 from podling.model.types.pod_status import PodStatus
-from podling.process.wake import woken
+from podling.process.waits import woken
+
+RETRY = 10.0
+"""Seconds until a mirror that could not be made or deleted is tried again."""
+Name = tuple[str, str]
+
+log = logging.getLogger(__name__)
 
 
 class MirrorStep(Enum):
@@ -37,10 +43,6 @@ class MirrorStep(Enum):
     NOTHING = "nothing"
     CREATE = "create"
     DELETE = "delete"
-
-
-def is_mirror(pod: Pod) -> bool:
-    return MIRROR in pod.metadata.annotations
 
 
 def mirrors(mirror: Pod, pod: Pod) -> bool:
@@ -76,14 +78,6 @@ def mirror_of(pod: Pod, node: Node) -> Pod:
     )
 
 
-RETRY = 10.0
-"""Seconds until a mirror that could not be made or deleted is tried again."""
-
-Name = tuple[str, str]
-
-log = logging.getLogger(__name__)
-
-
 class _Kept(msgspec.Struct):
     """The state of one name."""
 
@@ -115,6 +109,7 @@ class StaticPods:
         self._knows_mirrors = False
 
     async def run(self) -> None:
+        """Follow the files; also the owner of all tasks that keep pods."""
         async with self._tasks:
             if self._directory is None:
                 self._read.set()
@@ -122,7 +117,15 @@ class StaticPods:
                 await asyncio.Event().wait()
                 return
             async for pods in self._directory.follow():
-                self._wanted({_name(pod): pod for pod in pods})
+                wanted = {_name(pod): pod for pod in pods}
+                for name in self._kept.keys() - wanted.keys():
+                    self._kept[name].wanted = None
+                    self._kept[name].wake.set()
+                for name, pod in wanted.items():
+                    kept = self._of(name)
+                    if kept.wanted is None or kept.wanted.metadata.uid != pod.metadata.uid:
+                        kept.wanted = pod
+                        kept.wake.set()
                 self._read.set()
 
     async def first(self) -> list[Pod]:
@@ -164,16 +167,6 @@ class StaticPods:
         kept = self._kept.get((namespace, name))
         return kept.running if kept else None
 
-    def _wanted(self, pods: dict[Name, Pod]) -> None:
-        for name in self._kept.keys() - pods.keys():
-            self._kept[name].wanted = None
-            self._kept[name].wake.set()
-        for name, pod in pods.items():
-            kept = self._of(name)
-            if kept.wanted is None or kept.wanted.metadata.uid != pod.metadata.uid:
-                kept.wanted = pod
-                kept.wake.set()
-
     def _of(self, name: Name) -> _Kept:
         kept = self._kept.get(name)
         if kept is None:
@@ -185,58 +178,47 @@ class StaticPods:
     async def _keep(self, name: Name, kept: _Kept, workers: PodWorkers) -> None:
         while not kept.is_settled:
             kept.wake.clear()
-            await self._keep_running(kept, workers)
+            running = kept.running
+            if running is None and kept.wanted is None and kept.mirror is not None:
+                # What an earlier kubelet ran of it is being ended as an orphan.
+                await workers.ended(kept.mirror.metadata.annotations.get(CONFIG_HASH, ""))
+            if running is not None and (
+                kept.wanted is None or running.metadata.uid != kept.wanted.metadata.uid
+            ):
+                workers.end(running.metadata.uid)
+                await workers.ended(running.metadata.uid)
+                kept.running = None
+            if kept.running is None and kept.wanted is not None:
+                kept.running = kept.wanted
+                workers.employ(kept.wanted)
+                self._tell_worker(kept)
             again = None if await self._keep_mirror(name, kept) else RETRY
             if kept.is_settled:
                 break
             await woken(kept.wake, again)
         del self._kept[name]
 
-    async def _keep_running(self, kept: _Kept, workers: PodWorkers) -> None:
-        if kept.running is None and kept.wanted is None and kept.mirror is not None:
-            # What an earlier kubelet ran of it is being ended as an orphan.
-            await workers.ended(kept.mirror.metadata.annotations.get(CONFIG_HASH, ""))
-        if kept.running is not None and not _same(kept.running, kept.wanted):
-            workers.end(kept.running.metadata.uid)
-            await workers.ended(kept.running.metadata.uid)
-            kept.running = None
-        if kept.running is None and kept.wanted is not None:
-            kept.running = kept.wanted
-            workers.employ(kept.wanted)
-            self._tell_worker(kept)
-
     async def _keep_mirror(self, name: Name, kept: _Kept) -> bool:
-        """False when it has to be tried again."""
-        if not self._knows_mirrors:
-            return True
+        """Create or delete the mirror if it needs it; False when it has to be tried again."""
+        step = next_step(kept.wanted, kept.mirror) if self._knows_mirrors else MirrorStep.NOTHING
         try:
-            match next_step(kept.wanted, kept.mirror):
-                case MirrorStep.CREATE:
-                    await self._create(kept)
-                case MirrorStep.DELETE:
-                    await self._delete(kept)
+            if step is MirrorStep.CREATE:
+                await self._node.wait_registered()
+                if kept.wanted is not None:
+                    made = await self._client.create(mirror_of(kept.wanted, self._node.node))
+                    kept.mirror = kept.mirror or made
+                    self._tell_worker(kept)
+            elif step is MirrorStep.DELETE and kept.mirror is not None:
+                # Without grace, as nothing runs for a mirror; its static pod has a grace period of its own.
+                meta = kept.mirror.metadata
+                await self._client.delete(Pod, meta.name, meta.namespace, grace_seconds=0, uid=meta.uid)
         except (StatusError, OSError) as error:
-            log.warning("mirror of static pod %s/%s: %s", *name, error)
-            return False
+            # A mirror that is gone, or another's, need not be deleted.
+            gone = isinstance(error, StatusError) and error.code in (404, 409)
+            if step is not MirrorStep.DELETE or not gone:
+                log.warning("mirror of static pod %s/%s: %s", *name, error)
+                return False
         return True
-
-    async def _create(self, kept: _Kept) -> None:
-        await self._node.wait_registered()
-        if kept.wanted is not None:
-            made = await self._client.create(mirror_of(kept.wanted, self._node.node))
-            kept.mirror = kept.mirror or made
-            self._tell_worker(kept)
-
-    async def _delete(self, kept: _Kept) -> None:
-        """Without grace, as nothing runs for a mirror; its static pod has a grace period of its own."""
-        if kept.mirror is None:
-            return
-        meta = kept.mirror.metadata
-        try:
-            await self._client.delete(Pod, meta.name, meta.namespace, grace_seconds=0, uid=meta.uid)
-        except StatusError as error:
-            if error.code not in (404, 409):
-                raise
 
     def _tell_worker(self, kept: _Kept) -> None:
         """Give the worker the mirror to write the status to, if that was made from its pod."""
@@ -247,14 +229,5 @@ class StaticPods:
             worker.mirrored(kept.mirror if own else None)
 
 
-def is_of_static_pod(old: Pod | None, new: Pod | None) -> bool:
-    """Whether a change of a pod is one of a mirror."""
-    return any(pod is not None and is_mirror(pod) for pod in (old, new))
-
-
 def _name(pod: Pod) -> Name:
     return pod.metadata.namespace, pod.metadata.name
-
-
-def _same(running: Pod, wanted: Pod | None) -> bool:
-    return wanted is not None and running.metadata.uid == wanted.metadata.uid

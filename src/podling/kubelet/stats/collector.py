@@ -8,7 +8,7 @@ import asyncio
 import logging
 import os
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from datetime import datetime
 from pathlib import Path
 
@@ -19,7 +19,7 @@ from podling.cri.grpc import cri_pb2 as pb
 from podling.cri.interface import RuntimeFault
 from podling.kubelet.config import KubeletConfig
 from podling.kubelet.host import usage
-from podling.kubelet.host.cgroups import Cgroups
+from podling.kubelet.host.cgroups import Cgroups, keyed
 from podling.kubelet.host.disk import NOTHING, FileSystem, Measured, Used, file_system
 from podling.kubelet.host.usage import PROC, CgroupReader, process_ids
 from podling.kubelet.pod.containers import all_containers
@@ -48,7 +48,6 @@ from podling.kubelet.stats.summary import (
 )
 from podling.model.time import Clock, rfc3339
 from podling.model.types.pod import Pod
-from podling.model.types.pod_status import ContainerStatus
 
 log = logging.getLogger(__name__)
 _NO_FILES: usage.Files = {}
@@ -73,6 +72,8 @@ class _Subject(msgspec.Struct, frozen=True):
 
 
 class StatsCollector:
+    """Makes a Summary for whoever asks."""
+
     def __init__(self, host: PodHost, config: KubeletConfig, cgroups: Cgroups, clock: Clock) -> None:
         self._host = host
         self._config = config
@@ -85,9 +86,22 @@ class StatsCollector:
     async def summary(self, *, disk: bool = True) -> Summary:
         """The summary of the node and of all pods with a running container; without `disk` only CPU, memory,
         swap and pressure."""
+        host = self._host
         known = await self.runtime_disk() if disk else None
-        subjects = [subject for pod in self._host.pods() if (subject := self._subject(pod)).containers]
-        return await asyncio.to_thread(self._look, self._clock.now(), subjects, known)
+        now = self._clock.now()
+        subjects = []
+        for pod in host.pods():
+            found = {c.name: host.running_container(pod, c.name) for _, c in all_containers(pod)}
+            if running := {name: id_ for name, id_ in found.items() if id_}:
+                subjects.append(_Subject(pod, running, host.ready_sandbox(pod)))
+
+        def look() -> Summary:
+            look = _Look(now, self._config, self._cgroups, self._reader, self._rates, self._measured, known)
+            summary = Summary(node=look.node(), pods=[look.pod(subject) for subject in subjects])
+            self._rates.keep(look.keys)
+            return summary
+
+        return await asyncio.to_thread(look)
 
     async def runtime_disk(self) -> RuntimeDisk:
         """Empty if the runtime does not answer, which is logged."""
@@ -103,16 +117,6 @@ class StatsCollector:
             return RuntimeDisk(written)
         images: pb.FilesystemUsage = told.image_filesystems[0]
         return RuntimeDisk(written, Path(images.fs_id.mountpoint), used_of(images))
-
-    def _subject(self, pod: Pod) -> _Subject:
-        found = {c.name: self._host.running_container(pod, c.name) for _, c in all_containers(pod)}
-        return _Subject(pod, {name: id_ for name, id_ in found.items() if id_}, self._host.ready_sandbox(pod))
-
-    def _look(self, now: datetime, subjects: list[_Subject], disk: RuntimeDisk | None) -> Summary:
-        look = _Look(now, self._config, self._cgroups, self._reader, self._rates, self._measured, disk)
-        summary = Summary(node=look.node(), pods=[look.pod(subject) for subject in subjects])
-        self._rates.keep(look.keys)
-        return summary
 
 
 class _Look:
@@ -142,10 +146,25 @@ class _Look:
     def node(self) -> NodeStats:
         used = usage.node_memory((PROC / "meminfo").read_text(), (PROC / "vmstat").read_text())
         stat, stalled = (PROC / "stat").read_text(), self._reader.node_pressure()
+        # The kubelet is this process.
+        resident = int((PROC / "self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+        kubelet = ContainerStats(
+            name="kubelet",
+            cpu=self._cpu("kubelet", time.process_time_ns()),
+            memory=memory_stats(usage.Memory(resident, resident, resident, 0, 0), self._time),
+        )
+        root = self._cgroups.root
+        files = self._reader.read(root)
+        pods = ContainerStats(
+            name="pods",
+            cpu=self._cpu(root, usage.cpu_nanoseconds(files), files),
+            memory=memory_stats(usage.memory(files), self._time, files.get("memory.pressure", "")),
+            io=io_stats(files.get("io.pressure", ""), self._time),
+        )
         node = NodeStats(
             node_name=self._config.node_name,
-            system_containers=[self._own(), self._all_pods()],
-            start_time=_boot_time(stat),
+            system_containers=[kubelet, pods],
+            start_time=time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(keyed(stat).get("btime", 0))),
             cpu=self._cpu("node", usage.node_cpu_nanoseconds(stat), stalled),
             memory=memory_stats(used, self._time, stalled.get("memory.pressure", "")),
             io=io_stats(stalled.get("io.pressure", ""), self._time),
@@ -156,7 +175,8 @@ class _Look:
             node.fs = self._fs(self._node_fs, None)
             images = self._fs(self._image_fs, self._disk.images_used)
             node.runtime = RuntimeStats(image_fs=images, container_fs=images)
-            node.rlimit = self._processes()
+            running, most = process_ids()
+            node.rlimit = RlimitStats(time=self._time, maxpid=most, curproc=running)
         return node
 
     def pod(self, subject: _Subject) -> PodStats:
@@ -178,8 +198,18 @@ class _Look:
                 found = self._reader.network(f"{cgroup}/{subject.sandbox}")
                 stats.network = network_stats(found, self._time)
             stats.process_stats = ProcessStats(process_count=usage.processes(files))
-            stats.volume = list(self._volumes(pod))
-            stats.ephemeral_storage = self._ephemeral(pod, stats)
+            volumes = PodDirectory.of(pod, self._config).volumes
+            for path in sorted(volumes.glob("*/[!.]*")):
+                if system := _system(path):
+                    on_it = fs_stats(system, self._measured.used(path), self._time)
+                    stats.volume.append(VolumeStats(name=path.name, **asdict(on_it)))
+            # Ephemeral storage is writable layers, logs, and emptyDir volumes on disk.
+            on_disk = {v.name for v in pod.spec.volumes if v.empty_dir is not None and not v.empty_dir.medium}
+            parts: list[FsStats | None] = [volume for volume in stats.volume if volume.name in on_disk]
+            parts += [part for container in stats.containers for part in (container.rootfs, container.logs)]
+            known = [part for part in parts if part is not None]
+            size, inodes = sum(p.used_bytes or 0 for p in known), sum(p.inodes_used or 0 for p in known)
+            stats.ephemeral_storage = self._fs(self._node_fs, Used(size, inodes))
         return stats
 
     def _container(self, subject: _Subject, name: str, pod_cgroup: str) -> ContainerStats:
@@ -187,9 +217,13 @@ class _Look:
         cgroup = f"{pod_cgroup}/{id_}"
         files = self._reader.read(cgroup)
         used = usage.memory(files)
+        known = subject.pod.status
+        lists = (known.init_container_statuses, known.container_statuses, known.ephemeral_container_statuses)
+        states = (status.state for statuses in lists for status in statuses if status.name == name)
+        running = next((state.running for state in states), None)
         stats = ContainerStats(
             name=name,
-            start_time=_started(subject.pod, name),
+            start_time=running.started_at if running else None,
             cpu=self._cpu(cgroup, usage.cpu_nanoseconds(files), files),
             memory=memory_stats(used, self._time, files.get("memory.pressure", "")),
             io=io_stats(files.get("io.pressure", ""), self._time),
@@ -200,46 +234,6 @@ class _Look:
             logs = PodDirectory.of(subject.pod, self._config).container_logs(name)
             stats.logs = self._fs(self._node_fs, self._measured.used(logs))
         return stats
-
-    def _volumes(self, pod: Pod) -> Iterator[VolumeStats]:
-        for path in sorted(PodDirectory.of(pod, self._config).volumes.glob("*/[!.]*")):
-            system = _system(path)
-            if system is not None:
-                stats = fs_stats(system, self._measured.used(path), self._time)
-                yield VolumeStats(name=path.name, **asdict(stats))
-
-    def _ephemeral(self, pod: Pod, stats: PodStats) -> FsStats | None:
-        """The pod's ephemeral storage: writable layers, logs, and emptyDir volumes on disk."""
-        on_disk = {v.name for v in pod.spec.volumes if v.empty_dir is not None and not v.empty_dir.medium}
-        found: list[FsStats | None] = [v for v in stats.volume if v.name in on_disk]
-        for container in stats.containers:
-            found += [container.rootfs, container.logs]
-        known = [each for each in found if each is not None]
-        size, inodes = (sum(e.used_bytes or 0 for e in known), sum(e.inodes_used or 0 for e in known))
-        return self._fs(self._node_fs, Used(size, inodes))
-
-    def _own(self) -> ContainerStats:
-        """The kubelet: this process."""
-        pages = int((PROC / "self/statm").read_text().split()[1])
-        resident = pages * os.sysconf("SC_PAGE_SIZE")
-        return ContainerStats(
-            name="kubelet",
-            cpu=self._cpu("kubelet", time.process_time_ns()),
-            memory=memory_stats(usage.Memory(resident, resident, resident, 0, 0), self._time),
-        )
-
-    def _all_pods(self) -> ContainerStats:
-        files = self._reader.read(self._cgroups.root)
-        return ContainerStats(
-            name="pods",
-            cpu=self._cpu(self._cgroups.root, usage.cpu_nanoseconds(files), files),
-            memory=memory_stats(usage.memory(files), self._time, files.get("memory.pressure", "")),
-            io=io_stats(files.get("io.pressure", ""), self._time),
-        )
-
-    def _processes(self) -> RlimitStats:
-        running, most = process_ids()
-        return RlimitStats(time=self._time, maxpid=most, curproc=running)
 
     def _cpu(self, key: str, nanoseconds: int | None, files: usage.Files = _NO_FILES) -> CPUStats | None:
         self.keys.add(key)
@@ -255,19 +249,3 @@ def _system(path: Path) -> FileSystem | None:
         return file_system(path)
     except OSError:
         return None
-
-
-def _boot_time(stat: str) -> str:
-    seconds = usage.keyed(stat).get("btime", 0)
-    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(seconds))
-
-
-def _started(pod: Pod, name: str) -> str | None:
-    known = pod.status
-    statuses: list[ContainerStatus] = [
-        *known.init_container_statuses,
-        *known.container_statuses,
-        *known.ephemeral_container_statuses,
-    ]
-    running = next((status.state.running for status in statuses if status.name == name), None)
-    return running.started_at if running else None

@@ -18,6 +18,7 @@ from podling.model.codec.fields import Part, Time, always, null
 
 SHORTEST = 1.0
 """Seconds between two readings below which no new rate is computed."""
+DEFAULT_INTERFACE = "eth0"
 
 
 class _Look(NamedTuple):
@@ -60,11 +61,15 @@ class PSIData(Part):
 
 
 class PSIStats(Part):
+    """Pressure stall information: of `some` tasks or, at once, of all (`full`)."""
+
     full: PSIData = always(PSIData)
     some: PSIData = always(PSIData)
 
 
 class IOStats(Part):
+    """Pressure of input and output."""
+
     time: Time
     psi: PSIStats | None = None
 
@@ -92,6 +97,8 @@ class MemoryStats(Part):
 
 
 class SwapStats(Part):
+    """`swap_usage_bytes` is what is swapped out; what is left is not known."""
+
     time: Time
     swap_available_bytes: int | None = None
     swap_usage_bytes: int | None = None
@@ -110,10 +117,14 @@ class FsStats(Part):
 
 
 class VolumeStats(FsStats):
+    """What a volume uses of its file system."""
+
     name: str = ""
 
 
 class InterfaceStats(Part):
+    """Bytes and errors since the interface was made."""
+
     name: str = always(str)
     rx_bytes: int | None = None
     rx_errors: int | None = None
@@ -129,6 +140,8 @@ class NetworkStats(InterfaceStats):
 
 
 class ContainerStats(Part):
+    """A container; `rootfs` is its writable layer."""
+
     name: str = always(str)
     start_time: Time | None = null()
     cpu: CPUStats | None = None
@@ -140,16 +153,22 @@ class ContainerStats(Part):
 
 
 class PodReference(Part):
+    """The pod that the numbers are about."""
+
     name: str = always(str)
     namespace: str = always(str)
     uid: str = always(str)
 
 
 class ProcessStats(Part):
+    """The processes and threads of a pod."""
+
     process_count: int | None = msgspec.field(default=None, name="process_count")
 
 
 class PodStats(Part):
+    """A pod; CPU and memory are those of its cgroup."""
+
     pod_ref: PodReference
     start_time: Time | None = null()
     containers: list[ContainerStats] = always(list)
@@ -164,6 +183,8 @@ class PodStats(Part):
 
 
 class RuntimeStats(Part):
+    """The file systems of images and of containers' writable layers."""
+
     image_fs: FsStats | None = None
     container_fs: FsStats | None = None
 
@@ -177,6 +198,8 @@ class RlimitStats(Part):
 
 
 class NodeStats(Part):
+    """The node; `system_containers` are the kubelet and all pods together."""
+
     node_name: str = always(str)
     system_containers: list[ContainerStats] = []
     start_time: Time | None = null()
@@ -191,16 +214,17 @@ class NodeStats(Part):
 
 
 class Summary(Part):
+    """The answer of /stats/summary (stats/v1alpha1)."""
+
     node: NodeStats
     pods: list[PodStats] = always(list)
-
-
-DEFAULT_INTERFACE = "eth0"
 
 
 def cpu_stats(
     nanoseconds: int | None, rates: Rates, key: str, at: float, time: str, stalled: str = ""
 ) -> CPUStats | None:
+    """`nanoseconds` of CPU time used so far; `key` names whose, for the rate since the look before. None if
+    it is not known."""
     if nanoseconds is None:
         return None
     return CPUStats(
@@ -212,6 +236,7 @@ def cpu_stats(
 
 
 def memory_stats(used: Memory | None, time: str, stalled: str = "") -> MemoryStats | None:
+    """None if nothing is known."""
     if used is None:
         return None
     return MemoryStats(

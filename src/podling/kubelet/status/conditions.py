@@ -1,37 +1,27 @@
-"""The conditions of a pod that the kubelet owns, in Kubernetes' order and words, and the events of a resize.
-Pure.
+"""The conditions of a pod that the kubelet owns, in Kubernetes' order and words; and what of a pod's status
+is not the kubelet's to change: conditions of other writers, and what the API server does not allow. Pure.
 
-Conditions of other owners are kept as they are. PodResizePending, PodResizeInProgress and
-AllContainersRestarting are present only while they apply, the last one also as False after it has been True.
+PodResizePending, PodResizeInProgress and AllContainersRestarting are present only while they apply, the last
+one also as False after it has been True.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime
 from typing import NamedTuple
 
-import msgspec
+from msgspec.structs import replace
 
 from podling.kubelet.plan.ending import FAILED, SUCCEEDED
 from podling.kubelet.plan.resize import is_in_progress
-from podling.kubelet.plan.rounds import ender
+from podling.kubelet.plan.restart import ender
 from podling.kubelet.pod.containers import ContainerType, init_containers
 from podling.kubelet.pod.observed import ObservedPod
-from podling.model.codec.fields import Int64, Part
-from podling.model.codec.json import encode
+from podling.model.rules.status import ended_for_good
 from podling.model.time import rfc3339
-from podling.model.types.container import Container, ResourceRequirements
-from podling.model.types.pod import Pod
+from podling.model.types.pod import Pod, PodSpec
 from podling.model.types.pod_status import ContainerStatus, PodCondition, PodStatus
-
-
-class StatusEvent(NamedTuple):
-    warning: bool
-    reason: str
-    message: str
-    field_path: str = ""
-
 
 READY_TO_START = "PodReadyToStartContainers"
 INITIALIZED = "Initialized"
@@ -65,43 +55,61 @@ def is_own(condition: PodCondition) -> bool:
 
 
 class Judgement(NamedTuple):
+    """Status, reason and message of one condition."""
+
     status: bool
     reason: str = ""
     message: str = ""
 
 
 class Facts(NamedTuple):
-    """What the conditions follow from."""
+    """What of the pod's status the conditions follow from."""
 
     phase: str
     statuses: Mapping[str, ContainerStatus]
     """By container name."""
-    sandbox_ready: bool
     begun: bool
     """App containers were created in this sandbox, which proves that it is initialized."""
     debugged: bool
     """An ephemeral container has been started."""
-    disruption: str = ""
-    """Why the kubelet ends the pod for the sake of others (DisruptionTarget)."""
 
 
-def pod_conditions(pod: Pod, facts: Facts, now: datetime) -> list[PodCondition]:
+def pod_conditions(pod: Pod, observed: ObservedPod, facts: Facts, now: datetime) -> list[PodCondition]:
+    """All conditions of the pod: those of other writers as they are, then the kubelet's."""
     kept = [condition for condition in pod.status.conditions if condition.type not in OWNED]
+    found = {condition.type: condition.status for condition in kept}
+    sandbox, told = observed.sandbox, observed.termination
+    containers_ready = ready = _containers_ready(pod, facts)
+    # A pod is Ready when its containers are and each of its readiness gates is True.
+    faults = []
+    for gate in pod.spec.readiness_gates if containers_ready.status else ():
+        kind = gate.condition_type
+        if kind not in found:
+            faults.append(f'corresponding condition of pod readiness gate "{kind}" does not exist.')
+        elif found[kind] != "True":
+            faults.append(f'the status of pod readiness gate "{kind}" is not "True", but {found[kind]}')
+    if faults:
+        ready = Judgement(False, "ReadinessGatesNotReady", ", ".join(faults))
     judgements: dict[str, Judgement] = {
-        READY_TO_START: Judgement(facts.sandbox_ready),
+        READY_TO_START: Judgement(sandbox is not None and sandbox.usable),
         INITIALIZED: _initialized(pod, facts),
-        READY: _ready(pod, facts, kept),
-        CONTAINERS_READY: _containers_ready(pod, facts),
+        READY: ready,
+        CONTAINERS_READY: containers_ready,
         SCHEDULED: Judgement(True),
     }
     if facts.debugged or any(c.type == EPHEMERAL_STARTED for c in pod.status.conditions):
         # Set with the first one and never cleared (R-EPH-10).
         judgements[EPHEMERAL_STARTED] = Judgement(True)
-    if facts.disruption:
+    if told and told.is_disruption and told.message:
         kept = [condition for condition in kept if condition.type != DISRUPTION_TARGET]
-        judgements[DISRUPTION_TARGET] = Judgement(True, TERMINATED_BY_KUBELET, facts.disruption)
+        judgements[DISRUPTION_TARGET] = Judgement(True, TERMINATED_BY_KUBELET, told.message)
     make = condition_maker(pod, now)
-    return [*map(msgspec.structs.replace, kept), *(make(kind, j) for kind, j in judgements.items())]
+    return [
+        *map(replace, kept),
+        *(make(kind, judgement) for kind, judgement in judgements.items()),
+        *restart_all_condition(pod, observed, now),
+        *resize_conditions(pod, observed, now),
+    ]
 
 
 def condition_maker(pod: Pod, now: datetime) -> Callable[[str, Judgement], PodCondition]:
@@ -128,21 +136,15 @@ def condition_maker(pod: Pod, now: datetime) -> Callable[[str, Judgement], PodCo
 def _initialized(pod: Pod, facts: Facts) -> Judgement:
     if facts.phase == SUCCEEDED:
         return Judgement(True, "PodCompleted")
-    if facts.begun:
-        return Judgement(True)
-    unfinished = [
-        container.name
-        for kind, container in init_containers(pod)
-        if not _init_passed(kind, facts.statuses[container.name])
-    ]
+    unfinished = []
+    for kind, container in init_containers(pod) if not facts.begun else ():
+        status = facts.statuses[container.name]
+        if not (status.started if kind is ContainerType.SIDECAR else status.ready):
+            unfinished.append(container.name)
     if unfinished:
         message = f"containers with incomplete status: [{' '.join(unfinished)}]"
         return Judgement(False, "ContainersNotInitialized", message)
     return Judgement(True)
-
-
-def _init_passed(kind: ContainerType, status: ContainerStatus) -> bool:
-    return bool(status.started) if kind is ContainerType.SIDECAR else status.ready
 
 
 def _containers_ready(pod: Pod, facts: Facts) -> Judgement:
@@ -158,22 +160,9 @@ def _containers_ready(pod: Pod, facts: Facts) -> Judgement:
     return Judgement(True)
 
 
-def _ready(pod: Pod, facts: Facts, others: Sequence[PodCondition]) -> Judgement:
-    containers = _containers_ready(pod, facts)
-    if not containers.status:
-        return containers
-    found = {condition.type: condition.status for condition in others}
-    faults = []
-    for gate in pod.spec.readiness_gates:
-        kind = gate.condition_type
-        if kind not in found:
-            faults.append(f'corresponding condition of pod readiness gate "{kind}" does not exist.')
-        elif found[kind] != "True":
-            faults.append(f'the status of pod readiness gate "{kind}" is not "True", but {found[kind]}')
-    return Judgement(False, "ReadinessGatesNotReady", ", ".join(faults)) if faults else Judgement(True)
-
-
 def resize_conditions(pod: Pod, observed: ObservedPod, now: datetime) -> Iterator[PodCondition]:
+    """PodResizePending while the spec's resources are not allocated, PodResizeInProgress while the allocated
+    ones are not actuated."""
     make = condition_maker(pod, now)
     if pending := observed.pending_resize:
         yield make(RESIZE_PENDING, Judgement(True, pending.reason, pending.message))
@@ -182,60 +171,7 @@ def resize_conditions(pod: Pod, observed: ObservedPod, now: datetime) -> Iterato
         why = Judgement(True, failure.reason, failure.message) if failure else Judgement(True)
         made = make(RESIZE_IN_PROGRESS, why)
         generation = observed.resized_generation or pod.metadata.generation
-        yield msgspec.structs.replace(made, observed_generation=generation)
-
-
-def resize_events(pod: Pod, old: PodStatus, new: PodStatus) -> Iterator[StatusEvent]:
-    before, after = _found(old, RESIZE_PENDING), _found(new, RESIZE_PENDING)
-    if after and (before is None or (before.reason, before.message) != (after.reason, after.message)):
-        text = _text(f"Pod resize {after.reason}", pod, after.observed_generation, after.message)
-        yield StatusEvent(True, f"Resize{after.reason}", text)
-    yield from _progress(pod, _found(old, RESIZE_IN_PROGRESS), _found(new, RESIZE_IN_PROGRESS))
-
-
-def _progress(pod: Pod, before: PodCondition | None, after: PodCondition | None) -> Iterator[StatusEvent]:
-    if after is None:
-        if before is not None:
-            generation = before.observed_generation
-            yield StatusEvent(False, "ResizeCompleted", _text("Pod resize completed", pod, generation))
-        return
-    generation = after.observed_generation
-    if before is None or before.observed_generation != generation:
-        yield StatusEvent(False, "ResizeStarted", _text("Pod resize started", pod, generation))
-    if after.reason == "Error" and (before is None or before.message != after.message):
-        text = _text("Pod resize error", pod, generation, after.message)
-        yield StatusEvent(True, "ResizeError", text)
-
-
-def _found(status: PodStatus, kind: str) -> PodCondition | None:
-    return next((condition for condition in status.conditions if condition.type == kind), None)
-
-
-class _Share(Part):
-    name: str = ""
-    resources: ResourceRequirements | None = None
-
-
-class _Summary(Part):
-    init_containers: list[_Share] = []
-    containers: list[_Share] = []
-    generation: Int64 = 0
-    error: str = ""
-
-
-def _text(what: str, pod: Pod, generation: int, error: str = "") -> str:
-    """With the resources the pod was given, as JSON."""
-    summary = _Summary(
-        init_containers=_shares(pod.spec.init_containers),
-        containers=_shares(pod.spec.containers),
-        generation=generation,
-        error=error,
-    )
-    return f"{what}: {encode(summary).decode()}"
-
-
-def _shares(containers: list[Container]) -> list[_Share]:
-    return [_Share(name=container.name, resources=container.resources) for container in containers]
+        yield replace(made, observed_generation=generation)
 
 
 def restart_all_condition(pod: Pod, observed: ObservedPod, now: datetime) -> Iterator[PodCondition]:
@@ -247,3 +183,43 @@ def restart_all_condition(pod: Pod, observed: ObservedPod, now: datetime) -> Ite
         yield make(RESTARTING, Judgement(True, "ContainerExited", why))
     elif observed.round or any(condition.type == RESTARTING for condition in pod.status.conditions):
         yield make(RESTARTING, Judgement(False))
+
+
+def with_standing(spec: PodSpec, old: PodStatus, new: PodStatus) -> PodStatus:
+    """`new` as it may follow `old`, which the server has.
+
+    A container that has ended for good is shown so, also while it runs once more in another sandbox
+    (R-INIT-4), until that instance has ended as well. Conditions that are not the kubelet's, such as
+    readiness gates, are those of `old`: `new` may have been made before their owners last wrote them.
+    """
+    made = {s.name: s.container_id for s in new.ephemeral_container_statuses if s.container_id}
+    # Where a name may be used again an entry that has an instance of its own is another one (R-DBG-1).
+    debug = [
+        s for s in old.ephemeral_container_statuses if made.get(s.name, s.container_id) == s.container_id
+    ]
+    own = [condition for condition in new.conditions if is_own(condition)]
+    types = {condition.type for condition in own}
+    return replace(
+        new,
+        conditions=[*(c for c in old.conditions if not is_own(c) and c.type not in types), *own],
+        init_container_statuses=_kept(spec, old.init_container_statuses, new.init_container_statuses),
+        container_statuses=_kept(spec, old.container_statuses, new.container_statuses),
+        ephemeral_container_statuses=_kept(spec, debug, new.ephemeral_container_statuses, ephemeral=True),
+    )
+
+
+def _kept(
+    spec: PodSpec, old: list[ContainerStatus], new: list[ContainerStatus], *, ephemeral: bool = False
+) -> list[ContainerStatus]:
+    ended = {status.name: status for _, status in ended_for_good(old, spec, ephemeral=ephemeral)}
+    return [status if status.state.terminated else ended.get(status.name, status) for status in new]
+
+
+def with_foreign_conditions(own: PodStatus, published: PodStatus) -> PodStatus:
+    """The kubelet's newest status, with what others write as the server has it. PodScheduled is theirs: the
+    kubelet only says it where nobody did."""
+    kept = [c for c in own.conditions if c.type in OWNED and c.type != SCHEDULED]
+    foreign = [c for c in published.conditions if c.type not in OWNED or c.type == SCHEDULED]
+    return replace(
+        own, conditions=kept + foreign, debug_container_statuses=published.debug_container_statuses
+    )

@@ -20,52 +20,51 @@ from typing import Any
 
 from podling.client.client import Client
 from podling.kubelet.pod.actions import BRINGS_UP, Action
+from podling.kubelet.status.conditions import with_standing
 from podling.kubelet.status.pod_status import PENDING
-from podling.kubelet.status.standing import with_standing
 from podling.model.codec.json import to_data
 from podling.model.errors import Cause, StatusError
 from podling.model.types.pod import Pod
 from podling.model.types.pod_status import PodStatus
-from podling.process.backoff import Backoff
+from podling.process.waits import Backoff
 
 STRATEGIC_MERGE = "application/strategic-merge-patch+json"
 
+RETRY = Backoff(0.1, 10.0)
+LONGEST_WAIT = 1.0
+"""Seconds that what may wait is kept back: as long as Kubernetes' kubelet may take to notice it."""
+
+INVALID = 422
+REFUSED = (400, 403, 413, 415, INVALID)
+"""Codes of answers that asking again does not change."""
+
 _MERGED = {"conditions": "type", "hostIPs": "ip", "podIPs": "ip"}
+"""The lists that the server merges, with the merge key of each."""
+_STEP = re.compile(r"(\w+)(?:\[(\d+)])?")
+"""One step of a field's path: its name, and the index into a list."""
+
+log = logging.getLogger(__name__)
 
 
 def status_patch(old: PodStatus, new: PodStatus, uid: str) -> dict[str, Any] | None:
     """The patch body with the pod's uid as precondition; None when there is nothing to say."""
     before, after = to_data(old), to_data(new)
-    changed = {
-        name: _change(name, before.get(name), after.get(name))
-        for name in {**before, **after}
-        if before.get(name) != after.get(name)
-    }
+    changed = {name: after.get(name) for name in {**before, **after} if before.get(name) != after.get(name)}
     if not changed:
         return None
     for name in changed.keys() & _MERGED.keys():
-        changed[f"$setElementOrder/{name}"] = [
-            {_MERGED[name]: item[_MERGED[name]]} for item in after.get(name, ())
+        key = _MERGED[name]
+        had = {item[key]: item for item in before.get(name) or ()}
+        has = {item[key]: item for item in after.get(name) or ()}
+        # An item is merged into the one that is there: what it no longer has must be taken away by name.
+        items = [
+            {**dict.fromkeys(had.get(value, ())), **item}
+            for value, item in has.items()
+            if had.get(value) != item
         ]
+        changed[name] = items + [{"$patch": "delete", key: value} for value in had if value not in has]
+        changed[f"$setElementOrder/{name}"] = [{key: value} for value in has]
     return {"metadata": {"uid": uid}, "status": changed}
-
-
-def _change(name: str, before: Any, after: Any) -> Any:
-    key = _MERGED.get(name)
-    if key is None:
-        return after
-    old = {item[key]: item for item in before or ()}
-    new = {item[key]: item for item in after or ()}
-    gone = [{"$patch": "delete", key: value} for value in old if value not in new]
-    return [_item(old.get(value, {}), item) for value, item in new.items() if old.get(value) != item] + gone
-
-
-def _item(before: dict[str, Any], after: dict[str, Any]) -> dict[str, Any]:
-    """Merged into the item that is there: what it no longer has must be taken away by name."""
-    return {**dict.fromkeys(before), **after}
-
-
-_STEP = re.compile(r"(\w+)(?:\[(\d+)])?")
 
 
 def without_refused(
@@ -79,8 +78,17 @@ def without_refused(
     for field, index in (step for cause in causes for step in _STEP.findall(cause.field)):
         if field not in changed:
             continue
-        kept = None if whole or not index else _with_standing(changed[field], has.get(field, []), int(index))
-        if kept is None or kept == has.get(field, []):
+        new, old = changed[field], has.get(field, [])
+        kept: list[dict[str, Any]] = old
+        if index and not whole:
+            # A path counts in the old list or in the new one, whichever its rule looks at: both items are
+            # left as the server has them, if the items of this list have names.
+            names = [items[int(index)].get("name") for items in (old, new) if int(index) < len(items)]
+            if None not in names:
+                standing = {item["name"]: item for item in old}
+                items = (standing.get(item["name"]) if item["name"] in names else item for item in new)
+                kept = [item for item in items if item is not None]
+        if kept == old:
             del changed[field]
             changed.pop(f"$setElementOrder/{field}", None)
         else:
@@ -88,19 +96,6 @@ def without_refused(
     if not changed or changed == patch["status"]:
         return None
     return {**patch, "status": changed}
-
-
-def _with_standing(
-    new: list[dict[str, Any]], old: list[dict[str, Any]], index: int
-) -> list[dict[str, Any]] | None:
-    """A path counts in the old list or in the new one, whichever its rule looks at: both items are left. None
-    where items have no names."""
-    names = [items[index].get("name") for items in (old, new) if index < len(items)]
-    if None in names:
-        return None
-    standing = {item["name"]: item for item in old}
-    kept = [standing.get(item["name"]) if item["name"] in names else item for item in new]
-    return [item for item in kept if item is not None]
 
 
 def may_coalesce(told: PodStatus, status: PodStatus, in_flight: Set[Action]) -> bool:
@@ -112,17 +107,6 @@ def may_coalesce(told: PodStatus, status: PodStatus, in_flight: Set[Action]) -> 
     """
     coming_up = told.phase == status.phase == PENDING and bool(told.container_statuses)
     return coming_up and any(isinstance(action, BRINGS_UP) for action in in_flight)
-
-
-RETRY = Backoff(0.1, 10.0)
-LONGEST_WAIT = 1.0
-"""Seconds that what may wait is kept back: as long as Kubernetes' kubelet may take to notice it."""
-
-INVALID = 422
-REFUSED = (400, 403, 413, 415, INVALID)
-"""Codes of answers that asking again does not change."""
-
-log = logging.getLogger(__name__)
 
 
 class StatusWriter:
@@ -168,18 +152,16 @@ class StatusWriter:
         await self._idle.wait()
 
     async def run(self) -> None:
+        """Write what is published, until cancelled."""
         while True:
             await self._wake.wait()
             self._wake.clear()
-            self._lose_patience()
+            if self._patience is not None:
+                self._patience.cancel()
+                self._patience = None
             await self._write()
             if not (self._wake.is_set() or self._patience):
                 self._idle.set()
-
-    def _lose_patience(self) -> None:
-        if self._patience is not None:
-            self._patience.cancel()
-            self._patience = None
 
     async def _write(self) -> None:
         """Until the newest status is written; one that becomes newer meanwhile is taken up at the next
@@ -193,8 +175,10 @@ class StatusWriter:
                 return
             self._wake.clear()
             try:
-                if answer := await self._send_what_is_taken(known, patch):
-                    self._written(known, answer)
+                answer = await self._send_what_is_taken(known, patch)
+                # Meanwhile the object may have been lost, or replaced.
+                if answer and self._known is not None and self._known.metadata.uid == known.metadata.uid:
+                    self.learn(answer)
                 return
             except StatusError as error:
                 if error.code in (404, 409):
@@ -208,30 +192,24 @@ class StatusWriter:
                 log.warning("status of pod %s not written: %s", _name(known), error)
             await asyncio.sleep(wait.next())
 
-    async def _send_what_is_taken(self, known: Pod, patch: dict[str, object]) -> Pod | None:
+    async def _send_what_is_taken(self, known: Pod, patch: dict[str, Any]) -> Pod | None:
         """What is invalid is left as the server has it: first the containers that are named, then the fields.
         It is not tried again before there is another status. None when nothing of the patch is taken."""
-        left: dict[str, object] | None = patch
+        name, namespace = known.metadata.name, known.metadata.namespace
         for whole in (False, True, True):
             try:
-                return await self._send(known, left) if left else None
+                return await self._client.patch(
+                    Pod, name, namespace, patch, subresource="status", patch_type=STRATEGIC_MERGE
+                )
             except StatusError as error:
                 if error.code != INVALID:
                     raise
                 log.warning("part of the status of pod %s not written: %s", _name(known), error.message)
-                left = without_refused(left or {}, known.status, error.causes, whole=whole)
+                left = without_refused(patch, known.status, error.causes, whole=whole)
+            if left is None:
+                return None
+            patch = left
         return None
-
-    async def _send(self, known: Pod, patch: dict[str, object]) -> Pod:
-        meta = known.metadata
-        return await self._client.patch(
-            Pod, meta.name, meta.namespace, patch, subresource="status", patch_type=STRATEGIC_MERGE
-        )
-
-    def _written(self, known: Pod, answer: Pod) -> None:
-        """Meanwhile the object may have been lost, or replaced."""
-        if self._known is not None and self._known.metadata.uid == known.metadata.uid:
-            self.learn(answer)
 
 
 def _name(pod: Pod) -> str:

@@ -16,9 +16,8 @@ from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
 from typing import BinaryIO
 
-from podling.kubelet.files.regular import name_of
+from podling.kubelet.files.descriptors import LOOK, Way, name_of
 from podling.kubelet.files.tree import LONGEST_PATH
-from podling.kubelet.files.way import LOOK, Way
 from podling.kubelet.volumes.files import VolumeError
 
 LONGEST_CHAIN = 40
@@ -51,6 +50,8 @@ def opened_file(volume: Path, path: str) -> Iterator[BinaryIO]:
 
 
 class _Walk:
+    """A walk from the volume's top; one step for each name."""
+
     def __init__(self, volume: Path, sub_path: str) -> None:
         if len(os.fsencode(sub_path)) >= LONGEST_PATH:
             raise OSError(errno.ENAMETOOLONG, os.strerror(errno.ENAMETOOLONG))
@@ -59,36 +60,42 @@ class _Walk:
         self._volume = volume
         self._sub_path = sub_path
         self._names = list(reversed(PurePosixPath(sub_path).parts))
-        self._links = 0
         # Links on the way to the volume itself are the node's, and may be followed.
         top = os.open(volume, os.O_PATH | os.O_CLOEXEC)
         self._mode = stat.S_IMODE(os.fstat(top).st_mode)
         self._way = Way(top)
 
     def to_its_end(self) -> int:
+        """The descriptor of what the path leads to, valid until `close`. Raises VolumeError and OSError."""
+        links = 0
         while self._names:
-            self._step(self._names.pop())
+            name = self._names.pop()
+            # Two slashes at the beginning are a part of their own, too.
+            if name.startswith("/"):
+                self._to_root()
+                continue
+            if name == "..":
+                self._up()
+                continue
+            try:
+                found = os.open(name, LOOK, dir_fd=self._way.here)
+            except FileNotFoundError:
+                found = self._make(name)
+            if not stat.S_ISLNK(os.fstat(found).st_mode):
+                self._way.down(found)
+                continue
+            try:
+                target = os.readlink("", dir_fd=found)
+            finally:
+                os.close(found)
+            links += 1
+            if links > LONGEST_CHAIN:
+                raise VolumeError(f"subpath {self._sub_path}: too many levels of symbolic links")
+            self._names.extend(reversed(PurePosixPath(target).parts))
         return self._way.here
 
     def close(self) -> None:
         self._way.close()
-
-    def _step(self, name: str) -> None:
-        # Two slashes at the beginning are a part of their own, too.
-        if name.startswith("/"):
-            self._to_root()
-            return
-        if name == "..":
-            self._up()
-            return
-        found = self._look(name)
-        if not stat.S_ISLNK(os.fstat(found).st_mode):
-            self._way.down(found)
-            return
-        try:
-            self._follow(os.readlink("", dir_fd=found))
-        finally:
-            os.close(found)
 
     def _to_root(self) -> None:
         raise self._outside()
@@ -98,12 +105,6 @@ class _Walk:
             raise self._outside()
         self._way.up()
 
-    def _look(self, name: str) -> int:
-        try:
-            return os.open(name, LOOK, dir_fd=self._way.here)
-        except FileNotFoundError:
-            return self._make(name)
-
     def _make(self, name: str) -> int:
         here = self._way.here
         os.mkdir(name, _MADE, dir_fd=here)
@@ -111,12 +112,6 @@ class _Walk:
         # With the volume's mode, as the pod may run as any user.
         os.chmod(f"/proc/self/fd/{made}", self._mode)
         return made
-
-    def _follow(self, target: str) -> None:
-        self._links += 1
-        if self._links > LONGEST_CHAIN:
-            raise VolumeError(f"subpath {self._sub_path}: too many levels of symbolic links")
-        self._names.extend(reversed(PurePosixPath(target).parts))
 
     def _outside(self) -> VolumeError:
         return VolumeError(f"subpath {self._sub_path} not within volume path {self._volume}")

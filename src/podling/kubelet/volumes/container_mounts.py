@@ -9,25 +9,35 @@ from __future__ import annotations
 import logging
 import os
 import stat
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 
 import msgspec
 
 from podling.cri.grpc import cri_pb2 as pb
 from podling.kubelet.cri_config.environment import expand, undefined
-from podling.kubelet.host.mounts import bind_mount, unmount
 from podling.kubelet.pod.actions import StartContainer
-from podling.kubelet.pod.directories import PodDirectory
-from podling.kubelet.pod.faults import ConfigError
-from podling.kubelet.pod.termination_message import make_message_file
+from podling.kubelet.pod.containers import ConfigError
+from podling.kubelet.pod.directories import PodDirectory, make_message_file
 from podling.kubelet.volumes.confined_path import opened
 from podling.kubelet.volumes.files import VolumeError
 from podling.kubelet.volumes.set_up import MountedVolume
 from podling.model.types.container import EphemeralContainerCommon, VolumeMount
+from podling.process.mounts import bind_mount, unmount
 
 ENABLED = "Enabled"
 IF_POSSIBLE = "IfPossible"
+ETC_HOSTS = "/etc/hosts"
+
+log = logging.getLogger(__name__)
+
+_PROPAGATION = {
+    None: pb.PROPAGATION_PRIVATE,
+    "None": pb.PROPAGATION_PRIVATE,
+    "HostToContainer": pb.PROPAGATION_HOST_TO_CONTAINER,
+    "Bidirectional": pb.PROPAGATION_BIDIRECTIONAL,
+}
 
 
 def is_asked(mount: VolumeMount) -> bool:
@@ -63,9 +73,16 @@ def mount_subpath(volume: Path, sub_path: str, place: Path) -> Path:
     Raises VolumeError if the path leaves the volume, and OSError."""
     with opened(volume, sub_path) as source:
         wanted = os.fstat(source)
-        if _is_at(place, wanted):
-            return place
-        _clear(place)
+        with suppress(OSError):
+            found = place.stat()
+            if (found.st_dev, found.st_ino) == (wanted.st_dev, wanted.st_ino):
+                return place
+        # Whatever else is there is an earlier mount on an empty file or directory.
+        unmount(place)
+        if place.is_dir():
+            place.rmdir()
+        else:
+            place.unlink(missing_ok=True)
         place.parent.mkdir(mode=0o750, parents=True, exist_ok=True)
         if stat.S_ISDIR(wanted.st_mode):
             place.mkdir(mode=0o750)
@@ -74,35 +91,6 @@ def mount_subpath(volume: Path, sub_path: str, place: Path) -> Path:
         # By descriptor, as a container may have replaced what has the name.
         bind_mount(f"/proc/self/fd/{source}", place, recursive=True)
     return place
-
-
-def _is_at(place: Path, wanted: os.stat_result) -> bool:
-    try:
-        found = place.stat()
-    except OSError:
-        return False
-    return (found.st_dev, found.st_ino) == (wanted.st_dev, wanted.st_ino)
-
-
-def _clear(place: Path) -> None:
-    """Unmount `place` and remove the empty file or directory."""
-    unmount(place)
-    if place.is_dir():
-        place.rmdir()
-    else:
-        place.unlink(missing_ok=True)
-
-
-ETC_HOSTS = "/etc/hosts"
-
-log = logging.getLogger(__name__)
-
-_PROPAGATION = {
-    None: pb.PROPAGATION_PRIVATE,
-    "None": pb.PROPAGATION_PRIVATE,
-    "HostToContainer": pb.PROPAGATION_HOST_TO_CONTAINER,
-    "Bidirectional": pb.PROPAGATION_BIDIRECTIONAL,
-}
 
 
 class MountSources(msgspec.Struct, frozen=True):
@@ -129,7 +117,15 @@ def container_mounts(
     mounts = [
         _volume_mount(container, index, mount, sources) for index, mount in enumerate(container.volume_mounts)
     ]
-    mounts.extend(_own_files(container, start, sources.directory))
+    # The kubelet's own files, unless the container mounts a volume there.
+    taken = {mount.mount_path for mount in container.volume_mounts}
+    etc_hosts = sources.directory.etc_hosts
+    if ETC_HOSTS not in taken and etc_hosts.exists():
+        mounts.append(pb.Mount(container_path=ETC_HOSTS, host_path=str(etc_hosts)))
+    message_path = container.termination_message_path
+    if message_path and message_path not in taken:
+        file = make_message_file(sources.directory, container.name, start.attempt)
+        mounts.append(pb.Mount(container_path=message_path, host_path=str(file)))
     return mounts
 
 
@@ -146,48 +142,23 @@ def _volume_mount(
         propagation=_PROPAGATION[mount.mount_propagation],
         recursive_read_only=is_recursive(mount, possible=sources.recursive_read_only),
     )
-    sub_path = _sub_path(mount, sources.environment)
-    if image := sources.images.get(mount.name):
-        made.image.image, made.image_sub_path = image, sub_path
-    elif sub_path:
-        place = sources.directory.subpath(mount.name, container.name, index)
-        made.host_path = str(_bound(container, mount, volume.path, sub_path, place))
-    else:
-        made.host_path = str(volume.path)
-    return made
-
-
-def _sub_path(mount: VolumeMount, environment: Mapping[str, str]) -> str:
-    for name in undefined(mount.sub_path_expr, environment):
+    for name in undefined(mount.sub_path_expr, sources.environment):
         raise ConfigError(f'missing value for "{name}"')
-    sub_path = expand(mount.sub_path_expr, environment) or mount.sub_path
+    sub_path = expand(mount.sub_path_expr, sources.environment) or mount.sub_path
     try:
         check_subpath(sub_path)
     except VolumeError as error:
         raise ConfigError(str(error)) from error
-    return sub_path
-
-
-def _bound(
-    container: EphemeralContainerCommon, mount: VolumeMount, volume: Path, sub_path: str, place: Path
-) -> Path:
-    try:
-        return mount_subpath(volume, sub_path, place)
-    except (VolumeError, OSError) as error:
-        log.warning("%s: %s", place, error)
-        raise ConfigError(
-            f'failed to prepare subPath for volumeMount "{mount.name}" of container "{container.name}"'
-        ) from error
-
-
-def _own_files(
-    container: EphemeralContainerCommon, start: StartContainer, directory: PodDirectory
-) -> Iterator[pb.Mount]:
-    """/etc/hosts and the termination message file, unless the container mounts a volume there."""
-    taken = {mount.mount_path for mount in container.volume_mounts}
-    if ETC_HOSTS not in taken and directory.etc_hosts.exists():
-        yield pb.Mount(container_path=ETC_HOSTS, host_path=str(directory.etc_hosts))
-    message_path = container.termination_message_path
-    if message_path and message_path not in taken:
-        file = make_message_file(directory, container.name, start.attempt)
-        yield pb.Mount(container_path=message_path, host_path=str(file))
+    if image := sources.images.get(mount.name):
+        made.image.image, made.image_sub_path = image, sub_path
+        return made
+    made.host_path = str(volume.path)
+    if sub_path:
+        place = sources.directory.subpath(mount.name, container.name, index)
+        try:
+            made.host_path = str(mount_subpath(volume.path, sub_path, place))
+        except (VolumeError, OSError) as error:
+            log.warning("%s: %s", place, error)
+            where = f'volumeMount "{mount.name}" of container "{container.name}"'
+            raise ConfigError(f"failed to prepare subPath for {where}") from error
+    return made

@@ -54,6 +54,7 @@ def select(
 def config_map_payload(
     source: ConfigMapVolumeSource | ConfigMapProjection, found: ConfigMap | None, mode: int
 ) -> Payload:
+    """The files of a configMap volume or projection, as configmap.MakePayload. Raises VolumeError."""
     optional = bool(source.optional)
     if found is None:
         if not optional:
@@ -69,6 +70,7 @@ def secret_name_of(source: SecretVolumeSource | SecretProjection) -> str:
 
 
 def secret_payload(source: SecretVolumeSource | SecretProjection, found: Secret | None, mode: int) -> Payload:
+    """The files of a secret volume or projection, as secret.MakePayload. Raises VolumeError."""
     optional = bool(source.optional)
     if found is None:
         if not optional:

@@ -12,14 +12,23 @@ from collections.abc import Callable
 from pathlib import Path
 
 from podling.kubelet.files.tree import make_directories
-from podling.kubelet.host.mounts import mount_tmpfs
 from podling.kubelet.volumes.files import VolumeError
 from podling.model.types.volume import EmptyDirVolumeSource, HostPathVolumeSource
+from podling.process.mounts import mount_tmpfs
 
 EMPTY_DIR_PLUGIN = "empty-dir"
 EMPTY_DIR_MODE = 0o777
 MEMORY = "Memory"
 HUGE_PAGES = "HugePages"
+_KINDS: dict[str, tuple[Callable[[int], bool], str]] = {
+    "Directory": (stat.S_ISDIR, "a directory"),
+    "DirectoryOrCreate": (stat.S_ISDIR, "a directory"),
+    "File": (stat.S_ISREG, "a file"),
+    "FileOrCreate": (stat.S_ISREG, "a file"),
+    "Socket": (stat.S_ISSOCK, "a socket file"),
+    "CharDevice": (stat.S_ISCHR, "a character device"),
+    "BlockDevice": (stat.S_ISBLK, "a block device"),
+}
 
 
 def set_up_empty_dir(source: EmptyDirVolumeSource, directory: Path, memory: int, group: int | None) -> None:
@@ -67,45 +76,25 @@ def _mode(group: int | None) -> int:
     return EMPTY_DIR_MODE if group is None else EMPTY_DIR_MODE | stat.S_ISGID
 
 
-_KINDS: dict[str, tuple[Callable[[int], bool], str]] = {
-    "Directory": (stat.S_ISDIR, "a directory"),
-    "DirectoryOrCreate": (stat.S_ISDIR, "a directory"),
-    "File": (stat.S_ISREG, "a file"),
-    "FileOrCreate": (stat.S_ISREG, "a file"),
-    "Socket": (stat.S_ISSOCK, "a socket file"),
-    "CharDevice": (stat.S_ISCHR, "a character device"),
-    "BlockDevice": (stat.S_ISBLK, "a block device"),
-}
-
-
 def set_up_host_path(source: HostPathVolumeSource) -> Path:
     """The path to mount. Without a type nothing is checked, and the runtime makes a missing directory. Raises
     VolumeError and OSError."""
     path = Path(source.path)
-    if source.type:
-        _create(path, source.type)
-        _check(path, source.type)
-    return path
-
-
-def _create(path: Path, kind: str) -> None:
-    if path.exists():
-        return
-    if kind == "DirectoryOrCreate":
+    if not source.type:
+        return path
+    if source.type == "DirectoryOrCreate" and not path.exists():
         make_directories(path)
-    elif kind == "FileOrCreate":
-        # As in Kubernetes, FileOrCreate does not make the parent directory.
+    elif source.type == "FileOrCreate" and not path.exists():
+        # As in Kubernetes, the parent directory is not made.
         try:
             path.touch(mode=0o644)
         except FileNotFoundError as error:
             raise VolumeError(f"open {path}: no such file or directory") from error
-
-
-def _check(path: Path, kind: str) -> None:
-    is_kind, name = _KINDS[kind]
+    is_kind, name = _KINDS[source.type]
     try:
         fits = is_kind(path.stat().st_mode)
     except OSError:
         fits = False
     if not fits:
         raise VolumeError(f"hostPath type check failed: {path} is not {name}")
+    return path

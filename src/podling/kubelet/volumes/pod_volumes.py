@@ -7,44 +7,59 @@
 Volumes are set up while the sandbox is created; containers wait for both. A failure is reported as an event.
 It is retried when an object changes, and after 0.5 s growing to about two minutes, as not every cause of a
 failure can be watched.
+
+An `image` volume (R-VOL-2) has the files of an image, read-only. A runtime that can mount images gets the
+image in the container's mount. For any other runtime the kubelet mounts the files below the pod's directory,
+one place for each image that a volume has had. The runtime holds the image under a name with the pod's uid,
+so that what a killed kubelet leaves is found.
+
+    <pod>/volumes/kubernetes.io~image/<volume>/<image>    held as podling/<uid>/<volume>/<image>
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
+from pathlib import Path
 from typing import Protocol
 
 from podling.client.client import Client
 from podling.client.events import EventRecorder
 from podling.cri.interface import Runtime
 from podling.kubelet.cri_config.environment import resource_value
-from podling.kubelet.node.features import KnownFeatures
+from podling.kubelet.node.shared import KnownFeatures
 from podling.kubelet.pod.directories import PodDirectory
-from podling.kubelet.pod.node_facts import NodeFacts
-from podling.kubelet.pod.runtime_handler import runtime_handler
+from podling.kubelet.pod.sandbox import NodeFacts, runtime_handler
 from podling.kubelet.volumes.container_mounts import MountSources, is_asked
 from podling.kubelet.volumes.files import VolumeError
-from podling.kubelet.volumes.images import ImageVolumes
 from podling.kubelet.volumes.objects import (
     Objects,
+    PodTokens,
     Sources,
-    TokenKey,
     WatchedObjects,
     referenced_tokens,
     tells_of_pod,
 )
-from podling.kubelet.volumes.set_up import Layout, MountedVolume, SetUpError, set_up_volumes, update_volumes
-from podling.kubelet.volumes.tokens import PodTokens
+from podling.kubelet.volumes.set_up import (
+    IMAGE_PLUGIN,
+    Layout,
+    MountedVolume,
+    SetUpError,
+    set_up_volumes,
+    update_volumes,
+)
 from podling.model.errors import StatusError
 from podling.model.time import Clock
-from podling.model.types.container import EphemeralContainerCommon
+from podling.model.types.container import Container, EphemeralContainerCommon
 from podling.model.types.pod import Pod
 from podling.model.types.references import ResourceFieldSelector
-from podling.process.backoff import Backoff
-from podling.process.wake import woken
+from podling.model.types.volume import ImageVolumeSource
+from podling.process.mounts import mount_image, unmount_under
+from podling.process.waits import Backoff, woken
 
 RETRY = Backoff(0.5, 122.0)
+_PREFIX = "podling"
+"""Of the names under which the runtime holds images."""
 
 
 class VolumeNode(Protocol):
@@ -109,7 +124,7 @@ class PodVolumes:
             self._record.volumes_ready = True
             done()
             return
-        self._task = tasks.create_task(self._follow(done))
+        self._task = tasks.create_task(self._keep(done))
 
     def give_up(self) -> None:
         """The pod is ending: stop setting up. Volumes that are set up are still kept up to date."""
@@ -121,7 +136,11 @@ class PodVolumes:
     ) -> MountSources:
         """What the container's mounts are made of; `images` has the image of each of its image volumes, which
         are mounted here if the runtime cannot do it. Raises RuntimeFault, StatusError and OSError."""
-        recursive = any(is_asked(mount) for mount in container.volume_mounts) and await self._can_be_sealed()
+        recursive = False
+        if any(is_asked(mount) for mount in container.volume_mounts):
+            assert self._pod is not None
+            handler = await runtime_handler(self._node.client, self._pod)
+            recursive = handler in (await self._node.features.get()).recursive_read_only
         if not images or (await self._node.features.get()).mounts_images:
             return MountSources(self._directory, self.mounted, environment, images, recursive)
         here = {
@@ -130,12 +149,6 @@ class PodVolumes:
         }
         mounted = {**self.mounted, **here}
         return MountSources(self._directory, mounted, environment, recursive_read_only=recursive)
-
-    async def _can_be_sealed(self) -> bool:
-        """Whether the runtime handler of this pod can make recursively read-only mounts."""
-        assert self._pod is not None
-        handler = await runtime_handler(self._node.client, self._pod)
-        return handler in (await self._node.features.get()).recursive_read_only
 
     async def tear_down(self) -> None:
         """Unmount and delete them. Raises OSError and RuntimeFault."""
@@ -149,73 +162,61 @@ class PodVolumes:
         await self._images.release()
         await asyncio.to_thread(self._directory.remove_volumes)
 
-    async def _follow(self, done: Callable[[], None]) -> None:
+    async def _keep(self, done: Callable[[], None]) -> None:
+        record, retry = self._record, RETRY.begin()
         try:
-            await self._keep(done)
+            while True:
+                self._stale.clear()
+                pod = self._pod
+                wait: float | None = None
+                assert pod is not None
+                try:
+                    self.mounted = await self._lay_out(pod)
+                except (VolumeError, StatusError, OSError) as error:
+                    # Volumes that are set up stay as they are.
+                    if not record.volumes_ready:
+                        record.volumes_error = str(error)
+                    self._node.events.warning(pod, "FailedMount", str(error))
+                    wait = retry.next()
+                else:
+                    record.volumes_ready, record.volumes_error = True, ""
+                    if (at := self._tokens.renew_at) is not None:
+                        wait = max((at - self._node.clock.now()).total_seconds(), 0.0)
+                    retry.reset()
+                done()
+                may_change = self._sources.followed or self._tokens.renew_at is not None
+                if record.volumes_ready and not may_change and not any(map(tells_of_pod, pod.spec.volumes)):
+                    return
+                await woken(self._stale, wait)
         finally:
             self._sources.leave_all()
 
-    async def _keep(self, done: Callable[[], None]) -> None:
-        retry = RETRY.begin()
-        while True:
-            self._stale.clear()
-            pod = self._pod
-            assert pod is not None
-            try:
-                self.mounted = await self._lay_out(pod)
-            except (VolumeError, StatusError, OSError) as error:
-                self._failed(pod, str(error))
-                wait: float | None = retry.next()
-            else:
-                self._record.volumes_ready = True
-                self._record.volumes_error = ""
-                wait = self._until_renewal()
-                retry.reset()
-            done()
-            if self._record.volumes_ready and not self._may_change(pod):
-                return
-            await woken(self._stale, wait)
-
-    def _failed(self, pod: Pod, why: str) -> None:
-        """Report a failure. Volumes that are set up stay as they are."""
-        if not self._record.volumes_ready:
-            self._record.volumes_error = why
-        self._node.events.warning(pod, "FailedMount", why)
-
-    def _may_change(self, pod: Pod) -> bool:
-        renewed = self._tokens.renew_at is not None
-        return renewed or self._sources.followed or any(tells_of_pod(volume) for volume in pod.spec.volumes)
-
-    def _until_renewal(self) -> float | None:
-        at = self._tokens.renew_at
-        return None if at is None else max((at - self._node.clock.now()).total_seconds(), 0.0)
-
     async def _lay_out(self, pod: Pod) -> Mapping[str, MountedVolume]:
+        """Read the objects of the volumes, and set up or update these. Raises VolumeError, StatusError and
+        OSError."""
         objects = await self._node.objects.for_volumes(pod)
         self._sources.follow(pod, objects)
         for volume in pod.spec.volumes:
             for key in referenced_tokens((volume,)):
-                objects.tokens[key] = await self._token(pod, volume.name, key)
-        layout = self._layout(pod, objects)
-        if self._record.volumes_ready:
-            await self._in_thread(update_volumes, layout)
-            return self.mounted
-        return set_up_volumes(layout) if _is_quick(pod) else await self._in_thread(set_up_volumes, layout)
-
-    async def _token(self, pod: Pod, volume: str, key: TokenKey) -> str:
-        try:
-            return await self._tokens.get(pod, key)
-        except (StatusError, OSError) as error:
-            raise SetUpError(volume, f"failed to fetch token: {error}") from error
-
-    def _layout(self, pod: Pod, objects: Objects) -> Layout:
+                try:
+                    objects.tokens[key] = await self._tokens.get(pod, key)
+                except (StatusError, OSError) as error:
+                    raise SetUpError(volume.name, f"failed to fetch token: {error}") from error
         allocatable = self._node.facts.allocatable
 
         def resource(selector: ResourceFieldSelector) -> str:
             return resource_value(pod, selector, "", allocatable)
 
         memory = allocatable["memory"].value()
-        return Layout(pod, self._directory, objects, resource, self._node.clock.now(), memory)
+        layout = Layout(pod, self._directory, objects, resource, self._node.clock.now(), memory)
+        if self._record.volumes_ready:
+            await self._in_thread(update_volumes, layout)
+            return self.mounted
+        empty_dirs = (volume.empty_dir for volume in pod.spec.volumes)
+        if layout.group is None and all(source is not None and not source.medium for source in empty_dirs):
+            # Making emptyDirs on disk takes less time than handing them to a thread.
+            return set_up_volumes(layout)
+        return await self._in_thread(set_up_volumes, layout)
 
     async def _in_thread(
         self, work: Callable[[Layout], Mapping[str, MountedVolume]], layout: Layout
@@ -230,9 +231,53 @@ def _facts(pod: Pod) -> object:
     return pod.metadata.labels, pod.metadata.annotations, resources
 
 
-def _is_quick(pod: Pod) -> bool:
-    """Only emptyDirs on disk: making these takes less time than handing them to a thread."""
-    context = pod.spec.security_context
-    if context is not None and context.fs_group is not None:
-        return False
-    return all(volume.empty_dir is not None and not volume.empty_dir.medium for volume in pod.spec.volumes)
+def image_volumes(pod: Pod, container: EphemeralContainerCommon) -> Iterator[tuple[str, ImageVolumeSource]]:
+    """Name and source of the pod's image volumes that the container mounts."""
+    mounted = {mount.name for mount in container.volume_mounts}
+    return (
+        (volume.name, volume.image)
+        for volume in pod.spec.volumes
+        if volume.image is not None and volume.name in mounted
+    )
+
+
+def as_container(source: ImageVolumeSource) -> Container:
+    """A container with this image and pull policy, as pulling takes containers."""
+    return Container(image=source.reference, image_pull_policy=source.pull_policy)
+
+
+class ImageVolumes:
+    """The image volumes of one pod that the kubelet mounts. Methods raise RuntimeFault and OSError."""
+
+    def __init__(self, directory: PodDirectory, runtime: Runtime) -> None:
+        self._directory = directory
+        self._runtime = runtime
+        self._mounting = asyncio.Lock()
+
+    async def mount(self, volume: str, image: str) -> Path:
+        """Where the files of `image` are mounted for this volume; mounted now if they are not."""
+        place = self._directory.volume(IMAGE_PLUGIN, volume) / image.rpartition(":")[2][:12]
+        async with self._mounting:
+            if not place.is_mount():
+                mounts = await self._runtime.hold_image(self._name(place), image)
+                place.mkdir(parents=True, exist_ok=True)
+                for mount in mounts:
+                    mount_image(mount.type, mount.source, mount.options, place)
+        return place
+
+    async def release(self) -> None:
+        """Unmount all, and release their images in the runtime."""
+        places = list(self._directory.volume(IMAGE_PLUGIN, "").glob("*/*"))
+        for place in places:
+            await asyncio.to_thread(unmount_under, place)
+            await self._runtime.let_image_go(self._name(place))
+
+    def _name(self, place: Path) -> str:
+        return f"{_PREFIX}/{self._directory.path.name}/{place.parent.name}/{place.name}"
+
+
+async def release_leftovers(runtime: Runtime, known: Collection[str]) -> None:
+    """Release the images held for pods that are not `known` (uids). Raises RuntimeFault."""
+    for name in await runtime.held_images():
+        if name.split("/")[1] not in known:
+            await runtime.let_image_go(name)

@@ -16,9 +16,9 @@ from pathlib import Path
 
 import msgspec
 
+from podling.kubelet.files.descriptors import DIRECTORY, LOOK
 from podling.kubelet.files.tree import mount_of, walk
-from podling.kubelet.files.way import DIRECTORY, LOOK
-from podling.kubelet.host.cgroup_limits import limits_of_pod
+from podling.kubelet.host.cgroups import limits_of_pod
 from podling.kubelet.pod.directories import PodDirectory
 from podling.kubelet.volumes import atomic
 from podling.kubelet.volumes.files import Payload, VolumeError, config_map_payload, secret_payload
@@ -29,7 +29,6 @@ from podling.kubelet.volumes.host import (
     set_up_empty_dir,
     set_up_host_path,
 )
-from podling.kubelet.volumes.images import IMAGE_PLUGIN
 from podling.kubelet.volumes.objects import Objects
 from podling.kubelet.volumes.projections import ResourceValue, downward_api_payload, projected_payload
 from podling.model.types.pod import Pod
@@ -38,6 +37,9 @@ from podling.model.types.volume import EmptyDirVolumeSource, Volume
 _READ_WRITE = 0o660
 _READ_ONLY = 0o440
 _DIRECTORY = stat.S_ISGID | 0o110
+IMAGE_PLUGIN = "image"
+DEFAULT_MODE = 0o644
+_IN_MEMORY = frozenset(("secret", "downward-api", "projected"))
 
 
 def set_group(volume: Path, gid: int, *, read_only: bool = False) -> None:
@@ -47,24 +49,20 @@ def set_group(volume: Path, gid: int, *, read_only: bool = False) -> None:
     top = os.open(volume, DIRECTORY)
     try:
         mount = mount_of(top)
-        for entry in walk(top):
-            _set_one(entry.directory, entry.name, gid, mode, mount)
+        for directory, name, _ in walk(top):
+            found = os.open(name, LOOK, dir_fd=directory)
+            try:
+                if mount_of(found) != mount:
+                    raise OSError(errno.EBUSY, "something is mounted there", name)
+                if stat.S_ISLNK(os.fstat(found).st_mode):
+                    os.chown(name, -1, gid, dir_fd=directory, follow_symlinks=False)
+                else:
+                    _set_found(found, gid, mode)
+            finally:
+                os.close(found)
         _set_found(top, gid, mode)
     finally:
         os.close(top)
-
-
-def _set_one(directory: int, name: str, gid: int, mode: int, mount: int) -> None:
-    found = os.open(name, LOOK, dir_fd=directory)
-    try:
-        if mount_of(found) != mount:
-            raise OSError(errno.EBUSY, "something is mounted there", name)
-        if stat.S_ISLNK(os.fstat(found).st_mode):
-            os.chown(name, -1, gid, dir_fd=directory, follow_symlinks=False)
-        else:
-            _set_found(found, gid, mode)
-    finally:
-        os.close(found)
 
 
 def _set_found(found: int, gid: int, mode: int) -> None:
@@ -72,10 +70,6 @@ def _set_found(found: int, gid: int, mode: int) -> None:
     os.chown(path, -1, gid)
     state = os.fstat(found).st_mode
     os.chmod(path, stat.S_IMODE(state) | mode | (_DIRECTORY if stat.S_ISDIR(state) else 0))
-
-
-DEFAULT_MODE = 0o644
-_IN_MEMORY = frozenset(("secret", "downward-api", "projected"))
 
 
 class MountedVolume(msgspec.Struct, frozen=True):
@@ -131,7 +125,8 @@ def update_volumes(layout: Layout) -> dict[str, MountedVolume]:
     updated: dict[str, MountedVolume] = {}
     failures = []
     for volume in layout.pod.spec.volumes:
-        if _is_of_files(volume):
+        kinds = (volume.config_map, volume.secret, volume.downward_api, volume.projected)
+        if any(kind is not None for kind in kinds):
             try:
                 updated[volume.name] = _set_up(volume, layout)
             except SetUpError as error:
@@ -141,31 +136,27 @@ def update_volumes(layout: Layout) -> dict[str, MountedVolume]:
     return updated
 
 
-def _is_of_files(volume: Volume) -> bool:
-    kinds = (volume.config_map, volume.secret, volume.downward_api, volume.projected)
-    return any(kind is not None for kind in kinds)
-
-
 def _set_up(volume: Volume, layout: Layout) -> MountedVolume:
+    group = layout.group
     try:
-        return _by_kind(volume, layout)
+        if volume.host_path is not None:
+            return MountedVolume(set_up_host_path(volume.host_path))
+        if volume.empty_dir is not None:
+            return _empty_dir(volume.name, volume.empty_dir, layout)
+        if volume.container is not None:
+            return _empty_dir(volume.name, EmptyDirVolumeSource(), layout)
+        if volume.image is not None:
+            # Mounted when a container that mounts it is created, after its image was pulled.
+            return MountedVolume(layout.directory.volume(IMAGE_PLUGIN, volume.name), read_only=True)
+        plugin, payload = _payload(volume, layout)
+        path = layout.directory.volume(plugin, volume.name)
+        (make_in_memory if plugin in _IN_MEMORY else make)(path, group)
+        own = None if group is None else partial(set_group, gid=group, read_only=True)
+        atomic.write(path, payload, layout.now, own)
+        return MountedVolume(path, read_only=True)
     # ValueError: a path with a zero byte, which an object may hold and no file's name can.
     except (VolumeError, OSError, ValueError) as error:
         raise SetUpError(volume.name, str(error)) from error
-
-
-def _by_kind(volume: Volume, layout: Layout) -> MountedVolume:
-    if volume.host_path is not None:
-        return MountedVolume(set_up_host_path(volume.host_path))
-    if volume.empty_dir is not None:
-        return _empty_dir(volume.name, volume.empty_dir, layout)
-    if volume.container is not None:
-        return _empty_dir(volume.name, EmptyDirVolumeSource(), layout)
-    if volume.image is not None:
-        # Mounted when a container that mounts it is created, after its image was pulled.
-        return MountedVolume(layout.directory.volume(IMAGE_PLUGIN, volume.name), read_only=True)
-    plugin, payload = _payload(volume, layout)
-    return _files(layout.directory.volume(plugin, volume.name), payload, layout, plugin in _IN_MEMORY)
 
 
 def _payload(volume: Volume, layout: Layout) -> tuple[str, Payload]:
@@ -194,10 +185,3 @@ def _empty_dir(name: str, source: EmptyDirVolumeSource, layout: Layout) -> Mount
     path = layout.directory.volume(EMPTY_DIR_PLUGIN, name)
     set_up_empty_dir(source, path, layout.pod_memory, layout.group)
     return MountedVolume(path)
-
-
-def _files(path: Path, payload: Payload, layout: Layout, in_memory: bool) -> MountedVolume:
-    (make_in_memory if in_memory else make)(path, layout.group)
-    own = None if layout.group is None else partial(set_group, gid=layout.group, read_only=True)
-    atomic.write(path, payload, layout.now, own)
-    return MountedVolume(path, read_only=True)

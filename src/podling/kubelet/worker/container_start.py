@@ -6,7 +6,6 @@ Every failure is a StartError with the waiting reason that the status shows, and
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
 from contextlib import suppress
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -16,8 +15,6 @@ from podling.cri.interface import NOT_FOUND, RuntimeFault
 from podling.kubelet.cri_config.container import ContainerInputs, container_config
 from podling.kubelet.cri_config.environment import (
     EnvSources,
-    FileKey,
-    FoundInFile,
     environment,
     field_path,
     referenced_files,
@@ -27,18 +24,15 @@ from podling.kubelet.images.images import ImageRequest, PresentImage
 from podling.kubelet.plan.resize import resources_to_actuate
 from podling.kubelet.plan.restart import definition_hash
 from podling.kubelet.pod.actions import StartContainer
-from podling.kubelet.pod.containers import ContainerType, all_containers
+from podling.kubelet.pod.containers import ConfigError, ContainerType, StartError, all_containers, refused
 from podling.kubelet.pod.directories import PodDirectory, log_path
-from podling.kubelet.pod.faults import ConfigError, StartError, refused
 from podling.kubelet.pod.observed import ContainerState, ObservedContainer
 from podling.kubelet.volumes.container_mounts import container_mounts
 from podling.kubelet.volumes.env_files import read_env_files
-from podling.kubelet.volumes.images import as_container, image_volumes
-from podling.kubelet.volumes.pod_volumes import PodVolumes
+from podling.kubelet.volumes.pod_volumes import PodVolumes, as_container, image_volumes
 from podling.kubelet.worker.context import NodeContext
 from podling.model.errors import StatusError
 from podling.model.time import micro_time
-from podling.model.types.container import EphemeralContainerCommon
 from podling.model.types.pod import Pod
 
 
@@ -54,14 +48,19 @@ class ContainerStart:
         self.name = action.name
         self._sandbox_config = sandbox_config
         self._path = field_path(action.type, action.name)
-        self._container = _container_of(pod, action.name)
+        self._container = next(c for _, c in all_containers(pod) if c.name == action.name)
         self._image = PresentImage("")
         self._volume_images: dict[str, str] = {}
         self._log = Path()
 
     async def prepare_image(self) -> None:
         """May take as long as a pull takes; giving up is harmless."""
-        self._check_allowed()
+        patterns, image = self._node.config.debug_image_allowlist, self._container.image
+        limited = bool(patterns) and self._action.type is ContainerType.EPHEMERAL
+        if limited and not any(fnmatchcase(image, pattern) for pattern in patterns):
+            message = f'image "{image}" is not on the allowlist of debug images'
+            self.warn("Failed", f"Error: {message}")
+            raise StartError("ErrImageNotAllowed", message)
         try:
             secrets = await self._node.objects.pull_secrets(self.pod)
             self._image = await self._node.images.ensure(
@@ -101,12 +100,13 @@ class ContainerStart:
         (R-EPH-4).
         """
         create = self._node.runtime.create_container
+        options = config.linux.security_context.namespace_options
         try:
             return await create(sandbox_id, config, self._sandbox_config)
         except RuntimeFault as fault:
-            if not (_joins_target(config) and _is_unsupported(fault)):
+            unsupported = fault.code == "UNIMPLEMENTED" or "unsupported" in fault.message.lower()
+            if options.pid != pb.TARGET or not unsupported:
                 raise
-        options = config.linux.security_context.namespace_options
         options.pid, options.target_id = pb.CONTAINER, ""
         target = getattr(self._container, "target_container_name", "")
         self.warn(
@@ -117,21 +117,19 @@ class ContainerStart:
         return await create(sandbox_id, config, self._sandbox_config)
 
     async def start(self, container_id: str) -> None:
+        """Start the created container. Raises StartError."""
         try:
             await self._node.runtime.start_container(container_id)
         except RuntimeFault as fault:
             self.warn("Failed", f"Error: {fault.message}")
             if self._action.type is ContainerType.EPHEMERAL:
-                self._log_why(fault.message)
+                # It has one start only, and `kubectl debug` shows the log of one that has ended: it says why
+                # it did not start (R-EPH-15).
+                at = micro_time(self._node.clock.now())
+                with suppress(OSError), self._log.open("a") as log:
+                    log.writelines(f"{at} stderr F {line}\n" for line in fault.message.splitlines())
             raise refused("RunContainerError", fault.message, fault, instance=container_id) from fault
         self.say("Started", "Container started")
-
-    def _log_why(self, message: str) -> None:
-        """An ephemeral container has one start only, and `kubectl debug` shows the log of one that has ended:
-        it says why it did not start (R-EPH-15)."""
-        at = micro_time(self._node.clock.now())
-        with suppress(OSError), self._log.open("a") as log:
-            log.writelines(f"{at} stderr F {line}\n" for line in message.splitlines())
 
     def created(self, container_id: str, sandbox_id: str) -> ObservedContainer:
         """What is known of it before it is asked about."""
@@ -158,7 +156,8 @@ class ContainerStart:
         config_maps, secrets = referenced_objects(self._container)
         objects = await self._node.objects.named(self.pod.metadata.namespace, config_maps, secrets)
         services = await self._node.services.variables(self.pod)
-        files = await self._files(volumes)
+        keys = referenced_files(self._container)
+        files = await asyncio.to_thread(read_env_files, keys, volumes.mounted) if keys else {}
         sources = EnvSources(facts, pod_ips, objects.config_maps, objects.secrets, services, files)
         values = environment(self.pod, self._container, sources)
         mounted = await volumes.mount_sources(self._container, self._volume_images, values)
@@ -168,34 +167,8 @@ class ContainerStart:
         inputs = ContainerInputs(self._image.id, self._image.user, values, mounts, users)
         return container_config(self.pod, self._container, self._action, inputs, facts)
 
-    async def _files(self, volumes: PodVolumes) -> Mapping[FileKey, FoundInFile]:
-        keys = referenced_files(self._container)
-        return await asyncio.to_thread(read_env_files, keys, volumes.mounted) if keys else {}
-
-    def _check_allowed(self) -> None:
-        """Raises StartError for an ephemeral container whose image the kubelet was told to keep out."""
-        patterns, image = self._node.config.debug_image_allowlist, self._container.image
-        if self._action.type is not ContainerType.EPHEMERAL or not patterns:
-            return
-        if not any(fnmatchcase(image, pattern) for pattern in patterns):
-            message = f'image "{image}" is not on the allowlist of debug images'
-            self.warn("Failed", f"Error: {message}")
-            raise StartError("ErrImageNotAllowed", message)
-
     def say(self, reason: str, message: str) -> None:
         self._node.events.normal(self.pod, reason, message, field_path=self._path)
 
     def warn(self, reason: str, message: str) -> None:
         self._node.events.warning(self.pod, reason, message, field_path=self._path)
-
-
-def _container_of(pod: Pod, name: str) -> EphemeralContainerCommon:
-    return next(container for _, container in all_containers(pod) if container.name == name)
-
-
-def _joins_target(config: pb.ContainerConfig) -> bool:
-    return config.linux.security_context.namespace_options.pid == pb.TARGET
-
-
-def _is_unsupported(fault: RuntimeFault) -> bool:
-    return fault.code == "UNIMPLEMENTED" or "unsupported" in fault.message.lower()

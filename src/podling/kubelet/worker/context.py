@@ -1,6 +1,9 @@
-"""The parts of the node that all pod workers share. Built once, by the kubelet."""
+"""What all pod workers share: the parts of the node, and the objects that pods refer to."""
 
 from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import TypeVar
 
 import msgspec
 
@@ -11,18 +14,62 @@ from podling.kubelet.config import KubeletConfig
 from podling.kubelet.host.cgroups import Cgroups
 from podling.kubelet.images.images import Images
 from podling.kubelet.metrics.counters import ContainerCounts, PodCounts
-from podling.kubelet.node.allocations import Allocations
-from podling.kubelet.node.features import KnownFeatures
-from podling.kubelet.node.pressure import NodePressure
 from podling.kubelet.node.reporter import NodeReporter
-from podling.kubelet.node.services import NodeServices
-from podling.kubelet.pod.node_facts import NodeFacts
-from podling.kubelet.volumes.objects import WatchedObjects
-from podling.kubelet.worker.objects import ObjectSource
+from podling.kubelet.node.shared import Allocations, KnownFeatures, NodePressure, NodeServices
+from podling.kubelet.pod.sandbox import NodeFacts
+from podling.kubelet.volumes.objects import (
+    Objects,
+    WatchedObjects,
+    referenced_config_maps,
+    referenced_secrets,
+)
+from podling.model.errors import StatusError
 from podling.model.time import Clock
+from podling.model.types.core import ConfigMap, Secret
+from podling.model.types.meta import KubeObject
+from podling.model.types.pod import Pod
+
+T = TypeVar("T", bound=KubeObject)
+
+
+class ObjectSource:
+    """The ConfigMaps and Secrets that pods refer to. They are read from the API server each time a pod starts
+    or a container with references is created, so that a pod gets what a user has just written. Every method
+    raises StatusError or OSError when the server cannot say."""
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+
+    async def for_volumes(self, pod: Pod) -> Objects:
+        namespace, volumes = pod.metadata.namespace, pod.spec.volumes
+        return await self.named(namespace, referenced_config_maps(volumes), referenced_secrets(volumes))
+
+    async def named(self, namespace: str, config_maps: Iterable[str], secrets: Iterable[str]) -> Objects:
+        # One after the other: most pods ask for nothing, and then this gives nobody else a turn.
+        found_maps = await self._several(ConfigMap, namespace, config_maps)
+        return Objects(found_maps, await self._several(Secret, namespace, secrets))
+
+    async def pull_secrets(self, pod: Pod) -> list[Mapping[str, bytes]]:
+        """The data of the pod's pull secrets that exist, in its order."""
+        names = [reference.name for reference in pod.spec.image_pull_secrets]
+        found = await self._several(Secret, pod.metadata.namespace, names)
+        return [found[name].data for name in names if name in found]
+
+    async def _several(self, type_: type[T], namespace: str, names: Iterable[str]) -> dict[str, T]:
+        found: dict[str, T] = {}
+        for name in sorted(set(names)):
+            try:
+                found[name] = await self._client.get(type_, name, namespace)
+            except StatusError as error:
+                # An object that does not exist is an answer, not an error.
+                if error.code != 404:
+                    raise
+        return found
 
 
 class NodeContext(msgspec.Struct, frozen=True):
+    """The parts of the node. Built once, by the kubelet."""
+
     config: KubeletConfig
     facts: NodeFacts
     client: Client

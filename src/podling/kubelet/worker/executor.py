@@ -13,10 +13,15 @@ from contextlib import contextmanager
 
 from podling.cri.grpc import cri_pb2 as pb
 from podling.cri.interface import NOT_FOUND, RuntimeFault
-from podling.kubelet.cri_config.dns import dns_warnings, hostname_and_domain
 from podling.kubelet.cri_config.environment import field_path, field_paths
-from podling.kubelet.cri_config.sandbox import host_network_hosts_file, hosts_file, sandbox_config
-from podling.kubelet.plan.containers import stop_after_failed_hook
+from podling.kubelet.cri_config.sandbox import (
+    dns_warnings,
+    host_network_hosts_file,
+    hostname_and_domain,
+    hosts_file,
+    sandbox_config,
+)
+from podling.kubelet.plan.containers import stop_container
 from podling.kubelet.plan.ending import MINIMUM_GRACE
 from podling.kubelet.pod.actions import (
     Action,
@@ -30,22 +35,24 @@ from podling.kubelet.pod.actions import (
     StopContainer,
     StopSandbox,
 )
-from podling.kubelet.pod.containers import all_containers
+from podling.kubelet.pod.containers import ConfigError, StartError, container_named, refused, rpc_text
 from podling.kubelet.pod.directories import PodDirectory
-from podling.kubelet.pod.faults import ConfigError, StartError, refused, rpc_text
 from podling.kubelet.pod.observed import ObservedSandbox
-from podling.kubelet.pod.runtime_handler import runtime_handler
-from podling.kubelet.pod.user_namespaces import check_handler, user_namespace
+from podling.kubelet.pod.sandbox import check_handler, runtime_handler, user_namespace
 from podling.kubelet.probes.hooks import PodHooks
 from podling.kubelet.volumes.pod_volumes import PodVolumes
 from podling.kubelet.worker.container_start import ContainerStart
 from podling.kubelet.worker.context import NodeContext
-from podling.kubelet.worker.observe import observe_until_answered, observed_container, observed_sandbox
-from podling.kubelet.worker.record import PodRecord
+from podling.kubelet.worker.observe import (
+    PodRecord,
+    observe_until_answered,
+    observed_container,
+    observed_sandbox,
+)
 from podling.kubelet.worker.resources import PodResize
 from podling.model.errors import StatusError
 from podling.model.types.pod import Pod
-from podling.process.backoff import Backoff
+from podling.process.waits import Backoff
 
 RETRY = Backoff(0.5, 30.0)
 _NO_SANDBOX = "FailedCreatePodSandBox"
@@ -134,7 +141,16 @@ class PodActions:
             return
         self._record.put_sandbox(sandbox)
         self._record.sandbox_failure = None
-        self._write_hosts_file(pod, sandbox.ips)
+        aliases = pod.spec.host_aliases
+        if pod.spec.host_network:
+            node_file = self._node.config.etc_hosts.read_text(errors="replace")
+            text = host_network_hosts_file(node_file, aliases)
+        else:
+            hostname, domain = hostname_and_domain(pod, self._node.config.cluster_domain)
+            text = hosts_file(sandbox.ips, hostname, domain, aliases)
+        # Written in place: containers have this very file mounted.
+        self._directory.etc_hosts.write_text(text)
+        self._directory.etc_hosts.chmod(0o644)
 
     async def _run_sandbox(self, pod: Pod, attempt: int) -> ObservedSandbox:
         """Raises StartError."""
@@ -169,7 +185,11 @@ class PodActions:
             return
         self._node.counts.start(action.type)
         try:
-            attempt = ContainerStart(self._node, pod, action, self._container_sandbox(pod, sandbox))
+            try:
+                made_with = self._sandbox_config(pod, sandbox.attempt)
+            except (ConfigError, OSError) as error:
+                raise StartError("CreateContainerConfigError", str(error)) from error
+            attempt = ContainerStart(self._node, pod, action, made_with)
             with self._giving_up_when_ending() as task:
                 self._preparing[action.name] = task
                 try:
@@ -181,7 +201,8 @@ class PodActions:
                 self._record.succeeded(action.name)
         except StartError as error:
             self._node.counts.failure(action.type, error.reason)
-            if self._sandbox_lives(sandbox) and action.name not in self._record.unwanted:
+            now = self._record.sandbox(sandbox.id)
+            if now is not None and now.usable and action.name not in self._record.unwanted:
                 # Else it failed only because its sandbox was dying, which says nothing about the container.
                 self._record.failed(action.name, error, self._node.clock.now())
 
@@ -197,16 +218,15 @@ class PodActions:
             await attempt.start(id_)
         finally:
             await self._learn_container(attempt.pod, id_, sandbox.id)
-        await self._post_start(attempt.pod, attempt.name, id_)
-
-    async def _post_start(self, pod: Pod, name: str, id_: str) -> None:
-        """A container whose hook fails is ended; its restart policy says what follows."""
         if self._ending:
             return
         with self._giving_up_when_ending():
-            done = await self._hooks.post_start(pod, name, id_)
+            done = await self._hooks.post_start(attempt.pod, attempt.name, id_)
         if not done:
-            await self._stop_container(pod, stop_after_failed_hook(pod, name, id_))
+            # Its restart policy says what follows.
+            reason = "FailedPostStartHook"
+            stop = stop_container(attempt.pod, id_, attempt.name, reason, reason)
+            await self._stop_container(attempt.pod, stop)
 
     async def _learn_container(self, pod: Pod, id_: str, sandbox_id: str) -> None:
         """Record the container's state from the runtime, also when the call before has failed."""
@@ -269,10 +289,6 @@ class PodActions:
         finally:
             self._interruptible.discard(task)
 
-    def _sandbox_lives(self, sandbox: ObservedSandbox) -> bool:
-        now = self._record.sandbox(sandbox.id)
-        return now is not None and now.usable
-
     def _sandbox_config(self, pod: Pod, attempt: int) -> pb.PodSandboxConfig:
         return sandbox_config(
             pod,
@@ -283,27 +299,9 @@ class PodActions:
             users=user_namespace(self._node.config.pods_dir, pod),
         )
 
-    def _container_sandbox(self, pod: Pod, sandbox: ObservedSandbox) -> pb.PodSandboxConfig:
-        """What the sandbox was made with. Raises StartError."""
-        try:
-            return self._sandbox_config(pod, sandbox.attempt)
-        except (ConfigError, OSError) as error:
-            raise StartError("CreateContainerConfigError", str(error)) from error
-
-    def _write_hosts_file(self, pod: Pod, ips: tuple[str, ...]) -> None:
-        aliases = pod.spec.host_aliases
-        if pod.spec.host_network:
-            node_file = self._node.config.etc_hosts.read_text(errors="replace")
-            text = host_network_hosts_file(node_file, aliases)
-        else:
-            hostname, domain = hostname_and_domain(pod, self._node.config.cluster_domain)
-            text = hosts_file(ips, hostname, domain, aliases)
-        # Written in place: containers have this very file mounted.
-        self._directory.etc_hosts.write_text(text)
-        self._directory.etc_hosts.chmod(0o644)
-
 
 def stop_signal(pod: Pod, name: str) -> str:
     """The one the container asks for, "" for its image's."""
-    lifecycles = (c.lifecycle for _, c in all_containers(pod) if c.name == name)
-    return next((lifecycle.stop_signal or "" for lifecycle in lifecycles if lifecycle), "")
+    container = container_named(pod, name)
+    lifecycle = container.lifecycle if container else None
+    return (lifecycle.stop_signal or "") if lifecycle else ""

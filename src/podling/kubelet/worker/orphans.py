@@ -8,22 +8,21 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Collection, Iterator
+from collections.abc import Collection
 from contextlib import suppress
 from pathlib import Path
 
-from podling.cri.grpc import cri_pb2 as pb
 from podling.kubelet.config import KubeletConfig
 from podling.kubelet.cri_config.container import CONTAINER_TYPE, restored
 from podling.kubelet.files import tree
 from podling.kubelet.host.cgroups import Cgroups
-from podling.kubelet.host.mounts import unmount_under
 from podling.kubelet.pod.containers import ALWAYS, ContainerType, type_of_label
 from podling.kubelet.pod.directories import stored_pods
 from podling.kubelet.worker.observe import RuntimePod
 from podling.model.types.container import Container, EphemeralContainer
 from podling.model.types.meta import ObjectMeta
 from podling.model.types.pod import Pod, PodSpec
+from podling.process.mounts import unmount_under
 
 log = logging.getLogger(__name__)
 
@@ -33,7 +32,8 @@ def orphan(uid: str, found: RuntimePod, node_name: str) -> Pod:
     meta = ObjectMeta(name=found.name, namespace=found.namespace, uid=uid)
     spec = PodSpec(node_name=node_name)
     # The newest definition of each counts, and sidecars end in the order opposite to that of their start.
-    for status in {status.metadata.name: status for status in sorted(found.statuses, key=_age)}.values():
+    newest_last = sorted(found.statuses, key=lambda status: status.created_at)
+    for status in {status.metadata.name: status for status in newest_last}.values():
         kind = type_of_label(status.labels.get(CONTAINER_TYPE, ""))
         if kind is ContainerType.EPHEMERAL:
             spec.ephemeral_containers.append(restored(status, EphemeralContainer))
@@ -46,38 +46,23 @@ def orphan(uid: str, found: RuntimePod, node_name: str) -> Pod:
     return Pod(metadata=meta, spec=spec)
 
 
-def _age(status: pb.ContainerStatus) -> int:
-    return status.created_at
-
-
 def remove_leftovers(config: KubeletConfig, cgroups: Cgroups, known: Collection[str]) -> None:
     """Files and cgroups of pods that are not `known`. Blocking: run it off the event loop."""
     for uid in stored_pods(config.pods_dir):
-        if uid not in known:
-            _remove(config, uid)
-    for logs in _logs_of_others(config, known):
-        with suppress(OSError):
-            tree.remove(logs)
+        if uid in known:
+            continue
+        directory = config.pods_dir / uid
+        try:
+            unmount_under(directory)
+            tree.remove(directory)
+        except OSError as error:
+            log.warning("what pod %s left cannot be removed: %s", uid, error)
+    with suppress(FileNotFoundError):
+        for entry in list(os.scandir(config.log_dir)):
+            uid = entry.name.rpartition("_")[2]
+            # Namespace, name and uid: anything else in there was not made by a kubelet.
+            if entry.name.count("_") == 2 and entry.is_dir(follow_symlinks=False) and uid not in known:
+                with suppress(OSError):
+                    tree.remove(Path(entry.path))
     for uid in cgroups.pods() - set(known):
         cgroups.remove(uid)
-
-
-def _remove(config: KubeletConfig, uid: str) -> None:
-    directory = config.pods_dir / uid
-    try:
-        unmount_under(directory)
-        tree.remove(directory)
-    except OSError as error:
-        log.warning("what pod %s left cannot be removed: %s", uid, error)
-
-
-def _logs_of_others(config: KubeletConfig, known: Collection[str]) -> Iterator[Path]:
-    try:
-        entries = list(os.scandir(config.log_dir))
-    except FileNotFoundError:
-        return
-    for entry in entries:
-        uid = entry.name.rpartition("_")[2]
-        # Namespace, name and uid: anything else in there was not made by a kubelet.
-        if entry.name.count("_") == 2 and entry.is_dir(follow_symlinks=False) and uid not in known:
-            yield Path(entry.path)

@@ -13,10 +13,9 @@ from pathlib import Path
 
 import msgspec
 
-from podling.cri.grpc import cri_pb2 as pb
 from podling.cri.interface import RuntimeFault
 from podling.kubelet.cri_config.container import linux_resources
-from podling.kubelet.host.cgroup_limits import CgroupLimits, limits_of_pod, on_node
+from podling.kubelet.host.cgroups import CgroupLimits, limits_of_pod, on_node
 from podling.kubelet.plan.resize import (
     Allocation,
     ResizeAnswer,
@@ -28,18 +27,22 @@ from podling.kubelet.plan.resize import (
     whole,
     with_allocation,
 )
-from podling.kubelet.pod.containers import all_containers
-from podling.kubelet.pod.faults import rpc_text
-from podling.kubelet.pod.observed import ObservedContainer, PendingResize
+from podling.kubelet.pod.containers import all_containers, rpc_text
+from podling.kubelet.pod.directories import replace_file
+from podling.kubelet.pod.observed import PendingResize
 from podling.kubelet.worker.context import NodeContext
-from podling.kubelet.worker.record import PodRecord
+from podling.kubelet.worker.observe import PodRecord
 from podling.model.codec.fields import Part
 from podling.model.codec.json import decode, encode
 from podling.model.errors import StatusError
-from podling.model.types.container import Container, ResourceRequirements
+from podling.model.types.container import ResourceRequirements
 from podling.model.types.pod import Pod
 
 log = logging.getLogger(__name__)
+
+FILE = "resources"
+"""In the pod's directory."""
+GATE = "InPlacePodVerticalScaling"
 
 
 class ResizeError(Exception):
@@ -68,8 +71,17 @@ class PodResize:
             self._node.cgroups.weigh(pod)
             self._write(pod, limits_meanwhile(pod, self._record.observed()))
             for container, running in list(unactuated(pod, self._record.observed())):
-                if not restart_required(pod, container, running):
-                    await self._update(pod, container, running)
+                if restart_required(pod, container, running):
+                    continue
+                given = resources_to_actuate(pod, container)
+                before, asked = running.resources.limits.get("memory"), given.limits.get("memory")
+                if asked and _falls(before.value() if before else None, asked.value()):
+                    usage = self._node.cgroups.memory_usage(pod, running.id)
+                    self._refuse_to_kill(f'container "{container.name}"', asked.value(), usage)
+                kind = next(kind for kind, found in all_containers(pod) if found.name == container.name)
+                resources = linux_resources(pod, container, kind, self._node.facts)
+                await self._node.runtime.update_container_resources(running.id, resources)
+                self._record.set_actuated(running.id, given)
         except RuntimeFault as fault:
             self._failed(rpc_text(fault))
         except (OSError, ResizeError) as error:
@@ -91,20 +103,6 @@ class PodResize:
         self._node.cgroups.write(pod, on_node(limits, pids, page_sizes))
         self._record.pod_limits = limits
 
-    async def _update(self, pod: Pod, container: Container, running: ObservedContainer) -> None:
-        resources = self._resources(pod, container)
-        given = resources_to_actuate(pod, container)
-        before, asked = running.resources.limits.get("memory"), given.limits.get("memory")
-        if asked and _falls(before.value() if before else None, asked.value()):
-            usage = self._node.cgroups.memory_usage(pod, running.id)
-            self._refuse_to_kill(f'container "{container.name}"', asked.value(), usage)
-        await self._node.runtime.update_container_resources(running.id, resources)
-        self._record.set_actuated(running.id, given)
-
-    def _resources(self, pod: Pod, container: Container) -> pb.LinuxContainerResources:
-        kind = next(kind for kind, found in all_containers(pod) if found.name == container.name)
-        return linux_resources(pod, container, kind, self._node.facts)
-
     @staticmethod
     def _refuse_to_kill(whose: str, limit: int, usage: int) -> None:
         """Raises ResizeError: a kernel whose limit falls below the usage kills processes."""
@@ -120,10 +118,6 @@ class PodResize:
 
 def _falls(before: int | None, after: int | None) -> bool:
     return after is not None and (before is None or after < before)
-
-
-FILE = "resources"
-GATE = "InPlacePodVerticalScaling"
 
 
 class WrittenAllocation(Part):
@@ -171,8 +165,7 @@ class PodAllocation:
         self._node.allocations.release(self._object.metadata.uid)
 
     def save(self) -> None:
-        """Write the allocation to the pod's directory. It need not be synced to disk: a machine that goes
-        down takes the containers with it, too."""
+        """Write the allocation to the pod's directory, unless the pod asks for nothing or it is there."""
         given = self._given.containers
         written = WrittenAllocation(
             given=dict(given), whole=self._given.whole, actuated=dict(self._record.actuated_resources())
@@ -181,7 +174,7 @@ class PodAllocation:
         if plain or written == self._written:
             return
         try:
-            write(self._file, written)
+            replace_file(self._file, encode(written))
         except OSError as error:
             log.warning("%s cannot be written: %s", self._file, error)
         else:
@@ -215,14 +208,8 @@ class PodAllocation:
         return with_allocation(self._object, self._given) if self._given.containers else self._object
 
 
-def write(file: Path, share: WrittenAllocation) -> None:
-    file.parent.mkdir(mode=0o750, parents=True, exist_ok=True)
-    fresh = file.with_suffix(".new")
-    fresh.write_bytes(encode(share))
-    fresh.rename(file)
-
-
 def read(file: Path) -> WrittenAllocation:
+    """What an earlier kubelet wrote; empty when there is nothing that can be read."""
     try:
         return decode(file.read_bytes(), WrittenAllocation)
     except FileNotFoundError:

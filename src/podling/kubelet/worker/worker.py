@@ -16,43 +16,44 @@ is lost with its process loses nothing (R-INIT-11).
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
-from datetime import datetime
+import logging
+from collections.abc import Awaitable, Callable
+from datetime import datetime, timedelta
 
-import msgspec
 from msgspec.structs import replace
 
-from podling.cri.interface import EventKind, RuntimeEvent
+from podling.cri.interface import EventKind, RuntimeEvent, RuntimeFault
 from podling.kubelet.plan.admission import Refusal, is_static
-from podling.kubelet.plan.ending import FAILED
-from podling.kubelet.plan.plan import plan
-from podling.kubelet.pod.actions import Action, Finish, Plan, RemoveContainer, ResizePod
+from podling.kubelet.plan.ending import FAILED, Ending, grace_period
+from podling.kubelet.plan.plan import plan, plan_stop
+from podling.kubelet.pod.actions import Action, Finish, RemoveContainer, ResizePod
 from podling.kubelet.pod.containers import all_containers
-from podling.kubelet.pod.directories import PodDirectory
+from podling.kubelet.pod.directories import PodDirectory, termination_message
 from podling.kubelet.pod.lifecycle import PodLife, PodState
 from podling.kubelet.pod.observed import ObservedPod, Termination
-from podling.kubelet.pod.termination_message import termination_message
 from podling.kubelet.probes.pod_probes import PodProbes
-from podling.kubelet.status.conditions import EPHEMERAL_STARTED, OWNED, SCHEDULED
+from podling.kubelet.status.conditions import with_foreign_conditions
 from podling.kubelet.status.container_status import status_changes_at
-from podling.kubelet.status.events import status_events
-from podling.kubelet.status.pod_status import pod_status
+from podling.kubelet.status.pod_status import pod_status, status_events
 from podling.kubelet.status.writer import StatusWriter, may_coalesce
 from podling.kubelet.volumes.pod_volumes import PodVolumes
 from podling.kubelet.worker.context import NodeContext
-from podling.kubelet.worker.ending import PodEnding
 from podling.kubelet.worker.executor import PodActions
-from podling.kubelet.worker.observe import RuntimePod
-from podling.kubelet.worker.record import PodRecord
+from podling.kubelet.worker.observe import PodRecord, RuntimePod
 from podling.kubelet.worker.resources import PodAllocation
+from podling.model.errors import StatusError
 from podling.model.rules.resources import with_volume_containers
 from podling.model.rules.status import TERMINAL
 from podling.model.types.pod import Pod
 from podling.model.types.pod_status import PodStatus
-from podling.process.wake import woken
+from podling.process.waits import Backoff, woken
 
-OWN_CONDITIONS = frozenset((*OWNED, EPHEMERAL_STARTED)) - {SCHEDULED}
-"""PodScheduled is written by whoever schedules; the kubelet only says so where nobody did."""
+RUNNING = "Running"
+REMOVED_GRACE = 1
+"""Seconds left to a pod that was deleted by force."""
+RETRY = Backoff(0.1, 30.0)
+
+log = logging.getLogger(__name__)
 
 
 def changed_images(old: Pod, new: Pod) -> set[str]:
@@ -68,23 +69,12 @@ def is_echo(old: Pod, new: Pod) -> bool:
     its kubelet wrote."""
     known, told = old.metadata, new.metadata
     if known.resource_version != told.resource_version:
-        known = msgspec.structs.replace(
-            known, resource_version=told.resource_version, managed_fields=told.managed_fields
-        )
+        known = replace(known, resource_version=told.resource_version, managed_fields=told.managed_fields)
     return known == told and old.spec == new.spec
 
 
 def container_names(pod: Pod) -> frozenset[str]:
     return frozenset(container.name for _, container in all_containers(pod))
-
-
-def with_foreign_conditions(own: PodStatus, published: PodStatus) -> PodStatus:
-    """The kubelet's newest status, with what is not its own as the server has it."""
-    kept = [c for c in own.conditions if c.type in OWN_CONDITIONS]
-    foreign = [c for c in published.conditions if c.type not in OWN_CONDITIONS]
-    return msgspec.structs.replace(
-        own, conditions=kept + foreign, debug_container_statuses=published.debug_container_statuses
-    )
 
 
 def without_instance(status: PodStatus, container_id: str) -> PodStatus:
@@ -93,16 +83,7 @@ def without_instance(status: PodStatus, container_id: str) -> PodStatus:
     """
     shown = status.ephemeral_container_statuses
     kept = [c for c in shown if c.container_id.rpartition("/")[2] != container_id]
-    return (
-        status
-        if len(kept) == len(shown)
-        else msgspec.structs.replace(status, ephemeral_container_statuses=kept)
-    )
-
-
-RUNNING = "Running"
-REMOVED_GRACE = 1
-"""Seconds left to a pod that was deleted by force."""
+    return status if len(kept) == len(shown) else replace(status, ephemeral_container_statuses=kept)
 
 
 class PodWorker:
@@ -128,7 +109,6 @@ class PodWorker:
         self._ending = PodEnding(node, self._directory, self._volumes, self._writer)
         self._allocation = PodAllocation(node, pod, self.record, self._directory.path, self._wake_up)
         self._wake = asyncio.Event()
-        self._finished = False
 
     # What may happen to a pod
 
@@ -193,20 +173,17 @@ class PodWorker:
 
     def runtime_event(self, event: RuntimeEvent) -> None:
         if event.kind is EventKind.OOM:
-            self._out_of_memory(event.container_id)
+            # cgroup v1 tells everyone in a pod that has reached its limit; only the victim's own cgroup
+            # counts a kill.
+            if self._node.cgroups.oom_kills(self.pod, event.container_id) == 0:
+                self.record.spared(event.container_id)
+            else:
+                self.record.out_of_memory(event.container_id)
         elif event.kind is EventKind.EXITED and self.record.exited(
             event.container_id, event.exit_code, event.finished_at, self._node.clock.now()
         ):
             self._read_message(event.container_id)
             self._wake.set()
-
-    def _out_of_memory(self, container_id: str) -> None:
-        """cgroup v1 tells everyone in a pod that has reached its limit; only the victim's own cgroup counts a
-        kill."""
-        if self._node.cgroups.oom_kills(self.pod, container_id) == 0:
-            self.record.spared(container_id)
-        else:
-            self.record.out_of_memory(container_id)
 
     # What others may ask about it
 
@@ -227,7 +204,7 @@ class PodWorker:
     @property
     def pod_with_status(self) -> Pod:
         """The object with the newest status the kubelet knows, whether or not it has been written."""
-        return msgspec.structs.replace(self.pod, status=self._status)
+        return replace(self.pod, status=self._status)
 
     async def container_ended(self, container_id: str) -> None:
         """Returns once that container does not run; at once if it is not known."""
@@ -254,18 +231,40 @@ class PodWorker:
     # Its life
 
     async def run(self) -> None:
+        """Sync the pod at each wake-up until it is finished, and write its status."""
         if not self._directory.create():
             self.record.initialized = self._directory.initialized_sandboxes()
         async with asyncio.TaskGroup() as outer:
             writer = outer.create_task(self._writer.run())
             async with asyncio.TaskGroup() as tasks:
-                while not self._finished:
+                while self._life.state is not PodState.FINISHED:
                     self._wake.clear()
-                    await self._sleep_until(self._sync(tasks))
+                    if at := self._sync(tasks):
+                        await woken(self._wake, max((at - self._node.clock.now()).total_seconds(), 0))
+                    else:
+                        await self._wake.wait()
                     # One that has been woken meanwhile finds nothing to wait for above.
                     await asyncio.sleep(0)
             writer.cancel()
         self._node.pod_counts.forget(self.pod.metadata.uid)
+
+    async def stop(self, grace_seconds: int) -> None:
+        """End what runs of the pod, because the node stops, once `run()` was cancelled. Returns when nothing
+        runs any more; dead containers and sandboxes stay, and the API is told nothing."""
+        grace = min(grace_seconds, grace_period(self.pod))
+        due = self._node.clock.now() + timedelta(seconds=grace)
+        end = Ending(grace_seconds=grace, due=due)
+        async with asyncio.TaskGroup() as tasks:
+            state = PodState.TERMINATING
+            while state is not PodState.TERMINATED:
+                self._wake.clear()
+                stop = plan_stop(self.pod, self.observed, self._node.clock.now(), end)
+                for action in stop.actions:
+                    self.record.in_flight.add(action)
+                    tasks.create_task(self._apply(action))
+                state = stop.state
+                if stop.actions or self.record.in_flight:
+                    await self._wake.wait()
 
     def _sync(self, tasks: asyncio.TaskGroup) -> datetime | None:
         """Observe, plan, start the actions, publish the status. Returns when to sync again at the latest."""
@@ -276,7 +275,14 @@ class PodWorker:
         observed = self.observed
         decided = plan(pod, observed, now, self._node.config.gates)
         self._life.move(decided.state)
-        self._follow_life(decided, tasks)
+        if decided.state is PodState.SYNCING:
+            self._volumes.begin(self.pod, tasks, self._wake.set)
+        else:
+            self._volumes.give_up()
+            self._actions.give_up_starts()
+        if decided.state is PodState.TERMINATED:
+            self._ending.begin(self.pod, tasks)
+            self._allocation.release()
         for action in decided.actions:
             self.record.in_flight.add(action)
             tasks.create_task(self._apply(action))
@@ -291,22 +297,11 @@ class PodWorker:
         self._publish(pod, status)
         return min(filter(None, (decided.wake_at, status_changes_at(pod, observed, now))), default=None)
 
-    def _follow_life(self, decided: Plan, tasks: asyncio.TaskGroup) -> None:
-        """What each part of a pod's life means for all that is not in the runtime."""
-        if decided.state is PodState.SYNCING:
-            self._volumes.begin(self.pod, tasks, self._wake.set)
-            return
-        self._volumes.give_up()
-        self._actions.give_up_starts()
-        if decided.state is PodState.TERMINATED:
-            self._ending.begin(self.pod, tasks)
-            self._allocation.release()
-
     async def _apply(self, action: Action) -> None:
         try:
             if isinstance(action, Finish):
                 await self._ending.finish(self.pod.metadata.uid)
-                self._finished = True
+                self._life.move(PodState.FINISHED)
             else:
                 await self._actions.apply(self.pod, action)
                 if isinstance(action, ResizePod):
@@ -340,9 +335,68 @@ class PodWorker:
     def _wake_up(self) -> None:
         self._wake.set()
 
-    async def _sleep_until(self, at: datetime | None) -> None:
-        if at is None:
-            await self._wake.wait()
-            return
-        seconds = (at - self._node.clock.now()).total_seconds()
-        await woken(self._wake, max(seconds, 0))
+
+class PodEnding:
+    """What happens to a pod outside the runtime when nothing of it runs any more. First its last status is
+    written, then volumes and cgroup are removed, then the API object is deleted if it is marked for deletion;
+    meanwhile the sandbox is removed. After a crash in between, what the API does not know any more is an
+    orphan and is cleaned up (`orphans.py`). `begin` may be called again and again; each part is done once."""
+
+    def __init__(
+        self, node: NodeContext, directory: PodDirectory, volumes: PodVolumes, writer: StatusWriter
+    ) -> None:
+        self._node = node
+        self._directory = directory
+        self._volumes = volumes
+        self._writer = writer
+        self._given_back: asyncio.Task[None] | None = None
+        self._let_go = False
+
+    def begin(self, pod: Pod, tasks: asyncio.TaskGroup) -> None:
+        if self._given_back is None:
+            self._given_back = tasks.create_task(self._give_back(pod))
+        if pod.metadata.deletion_timestamp and not self._let_go:
+            self._let_go = True
+            tasks.create_task(self._delete(pod, self._given_back))
+
+    async def finish(self, uid: str) -> None:
+        """Wait until volumes are unmounted, then remove the files, logs and cgroup of a deleted pod whose
+        containers and sandboxes are gone from the runtime."""
+        if self._given_back is not None:
+            await self._given_back
+        await self._until_done(f"files of pod {uid}", lambda: asyncio.to_thread(self._directory.remove))
+        await asyncio.to_thread(self._directory.remove_logs)
+        if not self._node.cgroups.remove(uid):
+            log.warning("cgroup of pod %s is still busy", uid)
+
+    async def _give_back(self, pod: Pod) -> None:
+        await self._until_done(f"volumes of pod {pod.metadata.uid}", self._volumes.tear_down)
+        self._node.cgroups.remove(pod.metadata.uid)
+
+    async def _delete(self, pod: Pod, given_back: asyncio.Task[None]) -> None:
+        await given_back
+        # Strictly after the last status: once the object is gone there is nowhere to write it.
+        await self._writer.flushed()
+        meta = pod.metadata
+        wait = RETRY.begin()
+        while True:
+            try:
+                await self._node.client.delete(Pod, meta.name, meta.namespace, grace_seconds=0, uid=meta.uid)
+                return
+            except StatusError as error:
+                if error.code in (404, 409):
+                    return
+                log.warning("pod %s/%s not deleted: %s", meta.namespace, meta.name, error.message)
+            except OSError as error:
+                log.warning("pod %s/%s not deleted: %s", meta.namespace, meta.name, error)
+            await asyncio.sleep(wait.next())
+
+    async def _until_done(self, what: str, step: Callable[[], Awaitable[None]]) -> None:
+        wait = RETRY.begin()
+        while True:
+            try:
+                await step()
+                return
+            except (OSError, RuntimeFault) as error:
+                log.warning("%s not given back: %s", what, error)
+            await asyncio.sleep(wait.next())

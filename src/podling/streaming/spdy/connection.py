@@ -43,6 +43,8 @@ _AFTER_THEIR_END = {State.OPEN: State.ENDED_THERE, State.ENDED_HERE: None}
 
 
 class SpdyWire:
+    """One side; streams of a client are odd, of a server even."""
+
     def __init__(self, *, client: bool) -> None:
         self._next = 1 if client else 2
         self._ours = self._next % 2

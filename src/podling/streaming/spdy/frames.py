@@ -27,6 +27,8 @@ _PAIR = struct.Struct(">II")
 
 
 class Type(IntEnum):
+    """Control frames, SPDY/3.1 section 2.6."""
+
     SYN_STREAM = 1
     SYN_REPLY = 2
     RST_STREAM = 3
@@ -38,6 +40,8 @@ class Type(IntEnum):
 
 
 class ResetStatus(IntEnum):
+    """Why a stream is reset, section 2.6.3."""
+
     PROTOCOL_ERROR = 1
     REFUSED_STREAM = 3
     CANCEL = 5
@@ -48,6 +52,8 @@ _LEAST_SIZES = {Type.SYN_STREAM: 10, Type.SYN_REPLY: 4, Type.SETTINGS: 4, Type.H
 
 
 class Control(NamedTuple):
+    """A whole control frame; `body` is what follows its header."""
+
     type: Type
     flags: int
     body: bytes
@@ -101,6 +107,7 @@ class FrameReader:
         self._fin = False
 
     def read(self, data: bytes) -> Iterator[Control | DataPiece]:
+        """The frames in `data` and what was left before; data frames come in pieces, as they arrive."""
         if self._buffer:
             data, self._buffer = self._buffer + data, b""
         at, end = 0, len(data)

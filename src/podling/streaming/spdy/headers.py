@@ -32,6 +32,8 @@ _TEXT = (
     "text/plain,text/javascript,publicprivatemax-age=gzip,deflate,sdchcharset=utf-8charset=iso-8859-1,"
     "utf-,*,enq=0."
 )
+MAX_BLOCK = 64 * 1024
+"""Bytes of one header block, inflated: far above any Kubernetes stream's, far below a zip bomb."""
 
 
 def _counted(text: bytes) -> bytes:
@@ -44,11 +46,11 @@ def _dictionary() -> bytes:
 
 
 DICTIONARY = _dictionary()
-MAX_BLOCK = 64 * 1024
-"""Bytes of one header block, inflated: far above any Kubernetes stream's, far below a zip bomb."""
 
 
 class HeaderWriter:
+    """Compresses header blocks; all of a connection share one zlib stream, so each must be sent in order."""
+
     def __init__(self) -> None:
         self._deflate = zlib.compressobj(zlib.Z_BEST_COMPRESSION, zdict=DICTIONARY)
 
@@ -59,10 +61,13 @@ class HeaderWriter:
 
 
 class HeaderReader:
+    """Decompresses header blocks in the order they came; every one must be read, also of refused streams."""
+
     def __init__(self) -> None:
         self._inflate = zlib.decompressobj(zdict=DICTIONARY)
 
     def read(self, data: bytes) -> dict[str, str]:
+        """Raises ProtocolError, also for a block above MAX_BLOCK."""
         try:
             block = self._inflate.decompress(data, MAX_BLOCK)
         except zlib.error as error:

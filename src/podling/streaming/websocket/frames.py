@@ -33,6 +33,8 @@ def accept_key(key: str) -> str:
 
 
 class WebSocketCodec:
+    """One side of a WebSocket. Raises ProtocolError for what RFC 6455 does not allow."""
+
     def __init__(self, *, client: bool) -> None:
         self._client = client
         self._frames = FrameProtocol(client, [])

@@ -14,6 +14,8 @@ SUBPROTOCOL = "SPDY/3.1+portforward.k8s.io"
 
 
 class TunnelWire:
+    """A wire whose frames are SPDY within WebSocket messages."""
+
     def __init__(self, *, client: bool) -> None:
         self._codec = WebSocketCodec(client=client)
         self._spdy = SpdyWire(client=client)
