@@ -3,24 +3,23 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
 import msgspec
 
-from podling.apiserver.admission.built_in import built_in
-from podling.apiserver.admission.chain import Chain
+from podling.apiserver.admission.chain import built_in
 from podling.apiserver.authn.authenticators import Authenticator, CertificateAuthenticator
 from podling.apiserver.authn.tokens import ServiceAccountTokens, SigningKey
 from podling.apiserver.authz.authorizers import (
+    AccessReviewer,
     AuthenticatedAuthorizer,
     Authorizer,
     BasicAuthorizer,
     MastersAuthorizer,
     PublicPathsAuthorizer,
 )
-from podling.apiserver.authz.reviewer import AccessReviewer
 from podling.apiserver.kinds.kind import Kind, View, storage_key
 from podling.apiserver.kinds.reviews import Review
 from podling.apiserver.observe.audit import AuditLog, Sink
@@ -31,15 +30,14 @@ from podling.apiserver.observe.metrics import (
     open_and_stored,
     request_metrics,
 )
-from podling.apiserver.paths.health import HealthPaths, health_paths
+from podling.apiserver.paths.health import health_paths
 from podling.apiserver.paths.index import Index, OpenID
 from podling.apiserver.pipeline import Observer, Pipeline
 from podling.apiserver.request.context import PathHandler
 from podling.apiserver.request.response import Handle
 from podling.apiserver.routes import Routes, endpoint
 from podling.apiserver.show.table import Tables
-from podling.apiserver.store.store import Store, kept_as
-from podling.apiserver.store.stores import Stores, ViewStorage
+from podling.apiserver.store.store import Store, Stores, ViewStorage, kept_as
 from podling.apiserver.verbs.scope import Connector, Scope
 from podling.model.codec import json
 from podling.model.time import Clock
@@ -121,12 +119,28 @@ class ApiServer:
         chain = built_in(objects, clock, mount_tokens=mount_tokens)
         tokens = ServiceAccountTokens(signing_key or SigningKey.made(), objects.find, clock)
         stored = [store for store in stores if not isinstance(store.kind, Review)]
-        scopes = list(_scopes(stores, chain, connector, AccessReviewer(authenticators, authorizers, tokens)))
+        reviewer = AccessReviewer(authenticators, authorizers, tokens)
+        scopes = [
+            Scope(store, tables, chain, connector, reviewer, subresource)
+            for store, tables in [(store, Tables(store.kind)) for store in stores]
+            for subresource in (None, *store.kind.subresources.values())
+        ]
         counts = RequestMetrics([endpoint(scope) for scope in scopes])
         state = ServerState()
         audited = AuditLog(audit, clock) if audit else None
-        metrics = _metrics(counts, audited, stored)
-        health = _health(storage, state, audit)
+        metrics = Metrics(
+            (
+                lambda: request_metrics(counts),
+                lambda: audit_metrics(audited) if audited else (),
+                lambda: open_and_stored(counts, [(store.kind.resource, store.cache) for store in stored]),
+            )
+        )
+        health = health_paths(
+            storage,
+            log=lambda: audit.fault if audit else "",
+            loading=state.loading,
+            shutdown=state.shutdown,
+        )
         handlers: Sequence[PathHandler] = (metrics, OpenID(tokens.key, address), health, *paths)
         pipeline = Pipeline(
             clock=clock,
@@ -165,25 +179,6 @@ class ApiServer:
         self._bookmarks = asyncio.get_running_loop().call_later(BOOKMARK_SECONDS, self._bookmark)
 
 
-def _metrics(counts: RequestMetrics, audit: AuditLog | None, stores: Sequence[Store[Any]]) -> Metrics:
-    return Metrics(
-        (
-            lambda: request_metrics(counts),
-            lambda: audit_metrics(audit) if audit else (),
-            lambda: open_and_stored(counts, [(store.kind.resource, store.cache) for store in stores]),
-        )
-    )
-
-
-def _health(storage: Storage, state: ServerState, audit: Sink | None) -> HealthPaths:
-    return health_paths(
-        storage,
-        log=lambda: audit.fault if audit else "",
-        loading=state.loading,
-        shutdown=state.shutdown,
-    )
-
-
 def _store(storage: Storage, kind: Kind[Any], clock: Clock, history: int) -> Store[Any]:
     resource = kind.resource
     if isinstance(kind, View):
@@ -197,12 +192,3 @@ def _store(storage: Storage, kind: Kind[Any], clock: Clock, history: int) -> Sto
         window=history,
     )
     return Store(kind, storage, cache, clock)
-
-
-def _scopes(
-    stores: Sequence[Store[Any]], chain: Chain, connector: Connector, reviewer: AccessReviewer
-) -> Iterator[Scope]:
-    for store in stores:
-        tables = Tables(store.kind)
-        for subresource in (None, *store.kind.subresources.values()):
-            yield Scope(store, tables, chain, connector, reviewer, subresource)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import zlib
-from collections.abc import Callable
 
 import msgspec
 import yaml
@@ -41,9 +40,12 @@ def finish(context: RequestContext, response: Response) -> bool:
 async def rewrite(context: RequestContext, response: Response) -> None:
     """Write the body as YAML or indented, and compress it; a long one in a thread, so that the loop
     goes on."""
-    if isinstance(response.body, bytes):
-        write = asyncio.to_thread if len(response.body) > SHORT else _at_once
-        response.body = await write(_rewritten, context, response, response.body)
+    if not isinstance(body := response.body, bytes):
+        return
+    if len(body) > SHORT:
+        response.body = await asyncio.to_thread(_rewritten, context, response, body)
+    else:
+        response.body = _rewritten(context, response, body)
 
 
 def is_restyled(context: RequestContext, response: Response) -> bool:
@@ -60,10 +62,6 @@ def is_pretty(context: RequestContext) -> bool:
     if asked and asked[0]:
         return asked[0] in PARSED_AS_TRUE
     return context.request.headers.get("User-Agent", "").startswith(SHOWING)
-
-
-async def _at_once(work: Callable[..., bytes], *arguments: object) -> bytes:
-    return work(*arguments)
 
 
 def _rewritten(context: RequestContext, response: Response, body: bytes) -> bytes:

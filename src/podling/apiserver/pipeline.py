@@ -8,16 +8,17 @@ nowhere else.
 from __future__ import annotations
 
 import logging
+import uuid
 from collections.abc import Sequence
+from itertools import count
 from typing import Protocol
 
 from podling.apiserver.authn.authenticators import Authenticator, authenticate, wanted_user
 from podling.apiserver.authz.authorizers import Authorizer, authorize
 from podling.apiserver.authz.impersonation import impersonate
 from podling.apiserver.finish import finish, rewrite
-from podling.apiserver.observe.audit import AuditLog, new_audit_id
+from podling.apiserver.observe.audit import AuditLog
 from podling.apiserver.observe.metrics import RequestMetrics
-from podling.apiserver.request.aside import aside
 from podling.apiserver.request.context import ANONYMOUS, PathHandler, RequestContext
 from podling.apiserver.request.request import (
     LONGEST_OF_A_STRANGER,
@@ -30,17 +31,20 @@ from podling.apiserver.request.request import (
 )
 from podling.apiserver.request.response import Response, failure, no_such_page
 from podling.apiserver.routes import Routes
-from podling.model.errors import StatusError, internal, too_large
+from podling.model.errors import StatusError, internal
 from podling.model.time import Clock
+from podling.process.waits import aside
 
-BODY_LIMIT = 3 * 1024 * 1024
-"""Bytes of a request's body, as in kube-apiserver."""
 LONGEST_AUDIT_ID = 64
 """Characters kept of an `Audit-Id` that the client sends."""
 ESCAPES_DEARER = 4
 """How many bytes of a body take as long to read as one of a query."""
 CLIENT_LEFT = 499
 """The status recorded for a request whose client disconnected before the answer."""
+
+# An audit ID is a UUID: a random prefix for this process and a counter, since every request needs one.
+_OURS = str(uuid.uuid4())[:-12]
+_count = count()
 
 log = logging.getLogger(__name__)
 
@@ -83,7 +87,7 @@ class Pipeline:
             await self._audit.sink.room()
         context = RequestContext(
             request,
-            request.headers.get("Audit-Id", "")[:LONGEST_AUDIT_ID] or new_audit_id(),
+            request.headers.get("Audit-Id", "")[:LONGEST_AUDIT_ID] or f"{_OURS}{next(_count):012x}",
             self._clock.now(),
         )
         self._metrics.began(context)
@@ -121,19 +125,11 @@ class Pipeline:
             context.user = context.impersonation.user
         authorize(self._authorizers, context.user, context.info)
         if not context.info.is_resource_request:
-            return await self._serve_path(context)
-        if request.read is not None:
-            request.body = await request.read()
-        if len(request.body) > BODY_LIMIT:
-            raise too_large(BODY_LIMIT)
+            for handler in self._paths:
+                if (response := await handler.serve(context)) is not None:
+                    return response
+            return no_such_page()
         return await self._routes.serve(context)
-
-    async def _serve_path(self, context: RequestContext) -> Response:
-        for handler in self._paths:
-            response = await handler.serve(context)
-            if response is not None:
-                return response
-        return no_such_page()
 
 
 async def _read_target(context: RequestContext) -> None:
@@ -144,5 +140,8 @@ async def _read_target(context: RequestContext) -> None:
         path = request.path[:LONGEST_OF_A_STRANGER]
         context.info = request_info(request.method, path, context.query)
     else:
-        context.query = await aside(ESCAPES_DEARER * len(request.query), recall_query, request.query)
-        context.info = recall_path(request.path, request.method, flag(context.query, "watch"))
+        query = request.query
+        if query:
+            context.query = await aside(ESCAPES_DEARER * len(query), recall_query, query)
+        is_watch = "watch" in context.query and flag(context.query, "watch")
+        context.info = recall_path(request.path, request.method, is_watch)

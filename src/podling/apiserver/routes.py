@@ -11,11 +11,19 @@ import json
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from podling.apiserver.kinds.kind import PROXY_VERBS, Action, Answer, Connect, Members
+from podling.apiserver.kinds.kind import (
+    PROXY_VERBS,
+    Action,
+    Answer,
+    Connect,
+    Members,
+    Projection,
+    Subresource,
+)
 from podling.apiserver.kinds.reviews import Review
 from podling.apiserver.request.context import RequestContext
 from podling.apiserver.request.negotiation import METADATA_SHAPES, OBJECT_SHAPES, negotiate
-from podling.apiserver.request.request import RequestInfo
+from podling.apiserver.request.request import BODY_LIMIT, RequestInfo
 from podling.apiserver.request.response import MethodNotSupported, Response, no_such_page
 from podling.apiserver.verbs.connect import connect
 from podling.apiserver.verbs.create import act, answer, create, review
@@ -24,10 +32,11 @@ from podling.apiserver.verbs.get import get
 from podling.apiserver.verbs.list import list_
 from podling.apiserver.verbs.members import create_member, delete_member, get_member
 from podling.apiserver.verbs.patch import patch
+from podling.apiserver.verbs.projection import get_projection, patch_projection, update_projection
 from podling.apiserver.verbs.scope import Scope
 from podling.apiserver.verbs.update import update
 from podling.apiserver.verbs.watch import watch
-from podling.model.errors import bad_request, page_not_found
+from podling.model.errors import bad_request, page_not_found, too_large
 from podling.model.remembered import remembered
 
 Verb = Callable[[RequestContext, Scope], Awaitable[Response]]
@@ -46,11 +55,20 @@ ON_COLLECTIONS: Mapping[str, Verb] = {
     "deletecollection": deletecollection,
 }
 ON_REVIEWS: Mapping[str, Verb] = {"create": review}
-ON_ACTIONS: Mapping[str, Verb] = {"create": act}
-ON_ANSWERS: Mapping[str, Verb] = {"create": answer}
-ON_MEMBERS: Mapping[str, Verb] = {"create": create_member, "get": get_member, "delete": delete_member}
-ON_NODES: Mapping[str, Verb] = dict.fromkeys(PROXY_VERBS, connect)
-NOT_TABLES = frozenset({review, answer, act})
+ON_PROJECTIONS: Mapping[str, Verb] = {
+    "get": get_projection,
+    "patch": patch_projection,
+    "update": update_projection,
+}
+ON_SUBRESOURCES: Sequence[tuple[type[Subresource], Mapping[str, Verb]]] = (
+    (Connect, dict.fromkeys(PROXY_VERBS, connect)),
+    (Action, {"create": act}),
+    (Answer, {"create": answer}),
+    (Projection, ON_PROJECTIONS),
+    (Members, {"create": create_member, "get": get_member, "delete": delete_member}),
+)
+"""The verbs of each sort of subresource; any other has those of an object."""
+NOT_TABLES = frozenset({review, answer, act, *ON_PROJECTIONS.values()})
 """Verbs that do not answer with an object of the resource, and so cannot answer with a Table."""
 METHODS = {
     "get": "GET",
@@ -87,7 +105,7 @@ class Way(NamedTuple):
     shapes: frozenset[tuple[str, str, str]]
     """The (kind, group, version) that a client may ask for in `Accept`."""
     is_shaped: bool
-    """Whether `Accept` matters; the answer of a node is passed on as it is."""
+    """Whether `Accept` matters and the body is read; what a node is asked and answers is passed on."""
 
 
 class Routes:
@@ -95,7 +113,8 @@ class Routes:
 
     def __init__(self, scopes: Sequence[Scope]) -> None:
         self._routes = {endpoint(scope): _route(scope) for scope in scopes}
-        self._versions = {(group, version) for group, version, _, _ in self._routes}
+        # As they begin a path.
+        self._groups = ("/api/", *{f"/apis/{group}/" for group, _, _, _ in self._routes if group})
         self._way = remembered(REMEMBERED)(self._found)
 
     async def serve(self, context: RequestContext) -> Response:
@@ -107,19 +126,30 @@ class Routes:
             context.warnings.append(way.deprecation)
         if way.is_shaped:
             context.wanted = negotiate(context.request.headers.get("Accept", ""), way.shapes)
+            request = context.request
+            if request.read is not None:
+                request.body = await request.read()
+            if len(request.body) > BODY_LIMIT:
+                raise too_large(BODY_LIMIT)
         return await way.verb(context, way.scope)
 
     def _found(self, path: str, info: RequestInfo, method: str) -> Way | None:
-        """None if the group and version are not served. Raises StatusError."""
-        if path.startswith("//"):
+        """None if the group is not served. Raises StatusError."""
+        if not path.startswith(self._groups):
             return None
         route = self._routes.get((info.api_group, info.api_version, info.resource, info.subresource))
         if route is None:
-            if (info.api_group, info.api_version) in self._versions:
-                raise page_not_found()
-            return None
-        _check_place(info, route.scope)
-        _check_name(info)
+            raise page_not_found()
+        if route.scope.resource.namespaced:
+            if not info.namespace and info.verb not in EVERYWHERE:
+                raise page_not_found() if info.name else not_among(EVERYWHERE)
+        elif info.namespace and not (
+            # The path of the namespace itself is one with a namespace.
+            info.resource == "namespaces" and f"/namespaces/{info.namespace}/namespaces" not in info.path
+        ):
+            raise page_not_found()
+        if info.subresource and not info.name:
+            raise bad_request("name must be provided")
         subresource = route.scope.subresource
         is_passed_on = isinstance(subresource, Connect) and subresource.has_path
         if not is_passed_on and len(info.rest) != isinstance(subresource, Members):
@@ -129,6 +159,7 @@ class Routes:
         # RequestInfo reads HEAD as get, and POST to /watch/ as watch, but neither is served.
         if verb is None or (METHODS.get(info.verb) != method and not is_passed_on):
             raise not_among(verbs)
+        _check_name(info)
         shapes = METADATA_SHAPES if verb in NOT_TABLES else OBJECT_SHAPES
         return Way(verb, route.scope, route.scope.store.kind.deprecation, shapes, verb is not connect)
 
@@ -141,14 +172,9 @@ def endpoint(scope: Scope) -> tuple[str, str, str, str]:
 
 def _route(scope: Scope) -> Route:
     subresource = scope.subresource
-    if isinstance(subresource, Connect):
-        return Route(scope, _only(ON_NODES, subresource.verbs), {})
-    if isinstance(subresource, Action):
-        return Route(scope, _only(ON_ACTIONS, subresource.verbs), {})
-    if isinstance(subresource, Answer):
-        return Route(scope, _only(ON_ANSWERS, subresource.verbs), {})
-    if isinstance(subresource, Members):
-        return Route(scope, _only(ON_MEMBERS, subresource.verbs), {})
+    for sort, verbs_of_sort in ON_SUBRESOURCES:
+        if isinstance(subresource, sort):
+            return Route(scope, _only(verbs_of_sort, subresource.verbs), {})
     if isinstance(scope.store.kind, Review):
         return Route(scope, {}, ON_REVIEWS)
     verbs = subresource.verbs if subresource else scope.store.kind.verbs
@@ -165,18 +191,9 @@ def not_among(verbs: Iterable[str]) -> MethodNotSupported:
 
 def _check_name(info: RequestInfo) -> None:
     """Refuse names that cannot be part of a path. Raises StatusError 400."""
-    if info.subresource and not info.name:
-        raise bad_request("name must be provided")
     if info.name in (".", ".."):
         raise bad_request(f"Name parameter invalid: {json.dumps(info.name)}: may not be '{info.name}'")
+    if info.namespace in (".", ".."):
+        raise bad_request(f"Namespace parameter invalid: {json.dumps(info.namespace)}")
     if "%" in info.name:
         raise bad_request(f"Name parameter invalid: {json.dumps(info.name)}: may not contain '%'")
-
-
-def _check_place(info: RequestInfo, scope: Scope) -> None:
-    """Refuse a namespaced resource without a namespace, and a cluster-scoped one with it."""
-    if scope.resource.namespaced:
-        if not info.namespace and info.verb not in EVERYWHERE:
-            raise page_not_found() if info.name else not_among(EVERYWHERE)
-    elif info.namespace and info.resource != "namespaces":
-        raise page_not_found()

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any, Generic, Protocol, TypeVar
 
@@ -21,9 +21,14 @@ from podling.model.types.meta import KubeObject
 K = TypeVar("K")
 T = TypeVar("T", bound=KubeObject)
 
+Handler = Callable[[T | None, T | None], None]
+"""Of an informer: called with (old, new)."""
+
 Key = tuple[str, str]
 """(namespace, name) of the object that a controller reconciles."""
 
+LABELS = ["name"]
+"""Of the metrics."""
 LAG = 1.0
 """Seconds after which a key that waits for its informer is reconciled again, if no event brings it back."""
 
@@ -55,6 +60,18 @@ def gone_is_done() -> Iterator[None]:
             raise
 
 
+def own_key(queue: WorkQueue[Key], name: str = "") -> Handler[KubeObject]:
+    """A handler that adds the key of the object that changed; with `name`, only of an object of that name.
+    It is also for objects that are named like those that are made from them, as Endpoints are."""
+
+    def changed(old: KubeObject | None, new: KubeObject | None) -> None:
+        one = new or old
+        if one is not None and name in ("", one.metadata.name):
+            queue.add((one.metadata.namespace, one.metadata.name))
+
+    return changed
+
+
 class Created(Generic[T]):
     """Objects that a controller has created for its keys and that its informer may not show yet.
 
@@ -77,9 +94,6 @@ class Created(Generic[T]):
             return True
         del self._newest[key]
         return False
-
-
-LABELS = ["name"]
 
 
 def queue_metrics(controllers: Iterable[Controller[Any]]) -> Iterable[Metric]:

@@ -8,7 +8,7 @@ would give the expected number.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Sequence
 from datetime import datetime, timedelta
 
 from msgspec.structs import replace
@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from podling.client.client import Client
 from podling.client.informer import Informer
 from podling.client.workqueue import WorkQueue
-from podling.controllers.controller import Key, gone_is_done
+from podling.controllers.controller import Key, gone_is_done, own_key
 from podling.controllers.endpoints import is_ready
 from podling.model.codec import json
 from podling.model.selectors import from_label_selector
@@ -27,6 +27,8 @@ from podling.model.types.pod_status import PodCondition
 from podling.model.types.policy import PodDisruptionBudget, PodDisruptionBudgetSpec, PodDisruptionBudgetStatus
 
 STRATEGIC = "application/strategic-merge-patch+json"
+CONFIRMED_WITHIN = timedelta(minutes=2)
+"""An evicted pod that still is not being deleted after this time counts as healthy again."""
 
 
 async def disrupt(
@@ -48,9 +50,6 @@ async def disrupt(
     await client.patch(Pod, meta.name, meta.namespace, patch, subresource="status", patch_type=STRATEGIC)
 
 
-CONFIRMED_WITHIN = timedelta(minutes=2)
-
-
 class DisruptionBudgets:
     name = "disruption"
 
@@ -60,7 +59,7 @@ class DisruptionBudgets:
         self.queue: WorkQueue[Key] = WorkQueue()
         self._client, self._clock = client, clock
         self._budgets, self._pods = budgets, pods
-        budgets.subscribe(self._budget_changed)
+        budgets.subscribe(own_key(self.queue))
         pods.subscribe(self._pod_changed)
 
     async def reconcile(self, key: Key) -> None:
@@ -77,15 +76,8 @@ class DisruptionBudgets:
         if wanted.disrupted_pods:
             self.queue.add_after(key, CONFIRMED_WITHIN.total_seconds())
         if wanted != budget.status:
-            await self._write(replace(budget, status=wanted))
-
-    async def _write(self, budget: PodDisruptionBudget) -> None:
-        with gone_is_done():
-            await self._client.update(budget, subresource="status")
-
-    def _budget_changed(self, old: PodDisruptionBudget | None, new: PodDisruptionBudget | None) -> None:
-        if new is not None:
-            self.queue.add((new.metadata.namespace, new.metadata.name))
+            with gone_is_done():
+                await self._client.update(replace(budget, status=wanted), subresource="status")
 
     def _pod_changed(self, old: Pod | None, new: Pod | None) -> None:
         for budget in self._budgets.items():
@@ -97,19 +89,37 @@ class DisruptionBudgets:
 
 
 def status(budget: PodDisruptionBudget, pods: Sequence[Pod], now: datetime) -> PodDisruptionBudgetStatus:
-    disrupted = _unconfirmed(budget.status.disrupted_pods, pods, now)
+    """The status of `budget`, which selects `pods`."""
+    going = {pod.metadata.name for pod in pods if pod.metadata.deletion_timestamp}
+    staying = {pod.metadata.name for pod in pods} - going
+    # Evictions that were allowed and whose pods are not being deleted yet.
+    disrupted: dict[str, str | None] = {
+        name: since
+        for name, since in budget.status.disrupted_pods.items()
+        if name in staying and since and now - parse_time(since) < CONFIRMED_WITHIN
+    }
+    unhealthy = going | set(disrupted)
+    healthy = sum(1 for pod in pods if is_ready(pod) and pod.metadata.name not in unhealthy)
     desired = desired_healthy(budget.spec, len(pods))
-    healthy = sum(1 for pod in pods if _is_healthy(pod, disrupted))
     allowed = max(healthy - desired, 0) if pods else 0
-    generation = budget.metadata.generation
+    before = next((c for c in budget.status.conditions if c.type == "DisruptionAllowed"), None)
+    value = "True" if allowed else "False"
+    unchanged = before is not None and before.status == value
+    condition = Condition(
+        type="DisruptionAllowed",
+        status=value,
+        observed_generation=budget.metadata.generation,
+        last_transition_time=before.last_transition_time if before and unchanged else rfc3339(now),
+        reason="SufficientPods" if allowed else "InsufficientPods",
+    )
     return PodDisruptionBudgetStatus(
-        observed_generation=generation,
+        observed_generation=budget.metadata.generation,
         disrupted_pods=disrupted,
         disruptions_allowed=allowed,
         current_healthy=healthy,
         desired_healthy=desired,
         expected_pods=len(pods),
-        conditions=_conditions(budget, allowed, rfc3339(now)),
+        conditions=[*(c for c in budget.status.conditions if c.type != condition.type), condition],
     )
 
 
@@ -122,34 +132,3 @@ def desired_healthy(spec: PodDisruptionBudgetSpec, expected: int) -> int:
 def _amount(value: int | str, of: int) -> int:
     """A number, or a percentage of `of` rounded up."""
     return value if isinstance(value, int) else -(-int(value.removesuffix("%")) * of // 100)
-
-
-def _is_healthy(pod: Pod, disrupted: Collection[str]) -> bool:
-    return is_ready(pod) and not pod.metadata.deletion_timestamp and pod.metadata.name not in disrupted
-
-
-def _unconfirmed(
-    disrupted: Mapping[str, str | None], pods: Sequence[Pod], now: datetime
-) -> dict[str, str | None]:
-    """The disrupted pods that are not being deleted yet, but still may be."""
-    staying = {pod.metadata.name for pod in pods if not pod.metadata.deletion_timestamp}
-    return {
-        name: since
-        for name, since in disrupted.items()
-        if name in staying and since and now - parse_time(since) < CONFIRMED_WITHIN
-    }
-
-
-def _conditions(budget: PodDisruptionBudget, allowed: int, now: str) -> list[Condition]:
-    before = next((c for c in budget.status.conditions if c.type == "DisruptionAllowed"), None)
-    value = "True" if allowed else "False"
-    since = before.last_transition_time if before is not None and before.status == value else now
-    condition = Condition(
-        type="DisruptionAllowed",
-        status=value,
-        observed_generation=budget.metadata.generation,
-        last_transition_time=since,
-        reason="SufficientPods" if allowed else "InsufficientPods",
-    )
-    others = [c for c in budget.status.conditions if c.type != "DisruptionAllowed"]
-    return [*others, condition]

@@ -9,14 +9,15 @@ from __future__ import annotations
 
 import ipaddress
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import zip_longest
 
 from podling.client.client import Client
 from podling.client.informer import Informer
 from podling.client.workqueue import WorkQueue
-from podling.controllers.controller import LAG, Created, Key, gone_is_done
+from podling.controllers.controller import LAG, Created, Key, gone_is_done, own_key
 from podling.controllers.endpoints import (
+    HEADLESS,
     HEADLESS_LABEL,
     MANAGED_BY,
     SERVICE_LABEL,
@@ -26,20 +27,35 @@ from podling.controllers.endpoints import (
     is_ready,
     of_pods,
     of_slices,
-    of_the_same_name,
     ports_of,
     reference_to,
 )
 from podling.model.types.discovery import Endpoint, EndpointConditions, EndpointSlice, SlicePort
 from podling.model.types.meta import ObjectMeta, controller_reference
 from podling.model.types.pod import Pod
-from podling.model.types.service import EndpointAddress, Endpoints, EndpointSubset, Service
+from podling.model.types.service import Endpoints, Service
 
 CONTROLLER = "endpointslice-controller.k8s.io"
-HEADLESS = "None"
 MOST = 100
+"""Endpoints in a slice."""
 
-Wanted = dict[tuple[Port, ...], list[Endpoint]]
+MIRRORING_CONTROLLER = "endpointslicemirroring-controller.k8s.io"
+SKIP_LABEL = "endpointslice.kubernetes.io/skip-mirror"
+LEADER_ANNOTATION = "control-plane.alpha.kubernetes.io/leader"
+NOT_COPIED = frozenset(
+    {
+        "endpoints.kubernetes.io/last-change-trigger-time",
+        "endpoints.kubernetes.io/over-capacity",
+        "kubectl.kubernetes.io/last-applied-configuration",
+    }
+)
+MOST_MIRRORED = 1000
+"""Addresses mirrored of each subset."""
+
+Ports = tuple[Port, ...]
+Wanted = dict[Ports, list[Endpoint]]
+Group = tuple[str, Ports]
+"""What is equal in all endpoints of a slice: address type and ports."""
 
 
 class EndpointSlices:
@@ -55,7 +71,7 @@ class EndpointSlices:
         self.queue: WorkQueue[Key] = WorkQueue()
         self._client = client
         self._services, self._pods, self._slices = services, pods, slices
-        services.subscribe(of_the_same_name(self.queue))
+        services.subscribe(own_key(self.queue))
         pods.subscribe(of_pods(self.queue, services))
         self._created = Created(slices)
         slices.subscribe(of_slices(self.queue, CONTROLLER))
@@ -70,23 +86,23 @@ class EndpointSlices:
             for one in standing:
                 await self._delete(one)
         elif service.spec.selector:
-            await self._make(service, endpoints(service, self._pods.items()), standing)
-
-    async def _make(self, service: Service, wanted: Wanted, standing: Sequence[EndpointSlice]) -> None:
-        # A service nobody stands behind has one empty slice, so that it can be seen to have none.
-        wanted = wanted or {(): []}
-        by_ports: dict[tuple[Port, ...], list[EndpointSlice]] = defaultdict(list)
-        for one in sorted(standing, key=lambda one: one.metadata.name):
-            by_ports[ports_in(one)].append(one)
-        for ports in {**wanted, **by_ports}:
-            groups = list(_batches(wanted[ports])) if ports in wanted else []
-            for group, old in zip_longest(groups, by_ports.get(ports, [])):
-                await self._put(service, ports, group, old)
+            # A service nobody stands behind has one empty slice, so that it can be seen to have none.
+            wanted = endpoints(service, self._pods.items()) or {(): []}
+            by_ports: dict[Ports, list[EndpointSlice]] = defaultdict(list)
+            for one in sorted(standing, key=lambda one: one.metadata.name):
+                by_ports[ports_in(one)].append(one)
+            for ports in {**wanted, **by_ports}:
+                all_of_them = wanted.get(ports, [])
+                groups = [all_of_them[start : start + MOST] for start in range(0, len(all_of_them), MOST)]
+                if ports in wanted and not groups:
+                    groups = [[]]
+                for group, old in zip_longest(groups, by_ports.get(ports, [])):
+                    await self._put(service, ports, group, old)
 
     async def _put(
         self,
         service: Service,
-        ports: tuple[Port, ...],
+        ports: Ports,
         group: Sequence[Endpoint] | None,
         old: EndpointSlice | None,
     ) -> None:
@@ -95,7 +111,19 @@ class EndpointSlices:
             if old is not None:
                 await self._delete(old)
             return
-        new = _slice(service, ports, group)
+        meta = service.metadata
+        headless = {HEADLESS_LABEL: ""} if service.spec.cluster_ip == HEADLESS else {}
+        new = EndpointSlice(
+            metadata=ObjectMeta(
+                generate_name=f"{meta.name}-",
+                namespace=meta.namespace,
+                labels={**meta.labels, SERVICE_LABEL: meta.name, MANAGED_BY: CONTROLLER, **headless},
+                owner_references=[controller_reference(service)],
+            ),
+            address_type="IPv4",
+            endpoints=list(group),
+            ports=slice_ports(ports),
+        )
         if old is None:
             key = service.metadata.namespace, service.metadata.name
             self._created.add(key, await self._client.create(new))
@@ -115,7 +143,7 @@ def belongs(one: EndpointSlice, key: Key, controller: str) -> bool:
     return (meta.namespace, labels.get(SERVICE_LABEL)) == key and labels.get(MANAGED_BY) == controller
 
 
-def ports_in(one: EndpointSlice) -> tuple[Port, ...]:
+def ports_in(one: EndpointSlice) -> Ports:
     """The ports of a slice, in a form that can be compared."""
     return tuple(
         Port(port.name or "", port.protocol or "TCP", port.port or 0, port.app_protocol) for port in one.ports
@@ -127,37 +155,19 @@ def endpoints(service: Service, pods: Iterable[Pod]) -> Wanted:
     found: Wanted = defaultdict(list)
     for pod in pods:
         same = pod.metadata.namespace == service.metadata.namespace
-        if same and is_behind(service, pod, terminating=True):
-            found[ports_of(service, pod)].append(_endpoint(service, pod))
+        if not same or not is_behind(service, pod, terminating=True):
+            continue
+        serving, terminating = is_ready(pod), bool(pod.metadata.deletion_timestamp)
+        ready = service.spec.publish_not_ready_addresses or (serving and not terminating)
+        endpoint = Endpoint(
+            addresses=[pod.status.pod_ip],
+            conditions=EndpointConditions(ready=ready, serving=serving, terminating=terminating),
+            hostname=hostname_of(service, pod) or None,
+            target_ref=reference_to(pod),
+            node_name=pod.spec.node_name or None,
+        )
+        found[ports_of(service, pod)].append(endpoint)
     return {ports: sorted(group, key=lambda one: one.addresses) for ports, group in found.items()}
-
-
-def _endpoint(service: Service, pod: Pod) -> Endpoint:
-    serving, terminating = is_ready(pod), bool(pod.metadata.deletion_timestamp)
-    ready = service.spec.publish_not_ready_addresses or (serving and not terminating)
-    return Endpoint(
-        addresses=[pod.status.pod_ip],
-        conditions=EndpointConditions(ready=ready, serving=serving, terminating=terminating),
-        hostname=hostname_of(service, pod) or None,
-        target_ref=reference_to(pod),
-        node_name=pod.spec.node_name or None,
-    )
-
-
-def _slice(service: Service, ports: tuple[Port, ...], group: Sequence[Endpoint]) -> EndpointSlice:
-    meta = service.metadata
-    headless = {HEADLESS_LABEL: ""} if service.spec.cluster_ip == HEADLESS else {}
-    return EndpointSlice(
-        metadata=ObjectMeta(
-            generate_name=f"{meta.name}-",
-            namespace=meta.namespace,
-            labels={**meta.labels, SERVICE_LABEL: meta.name, MANAGED_BY: CONTROLLER, **headless},
-            owner_references=[controller_reference(service)],
-        ),
-        address_type="IPv4",
-        endpoints=list(group),
-        ports=slice_ports(ports),
-    )
 
 
 def slice_ports(ports: Iterable[Port]) -> list[SlicePort]:
@@ -165,28 +175,6 @@ def slice_ports(ports: Iterable[Port]) -> list[SlicePort]:
         SlicePort(name=port.name, protocol=port.protocol, port=port.number, app_protocol=port.app_protocol)
         for port in ports
     ]
-
-
-def _batches(group: Sequence[Endpoint]) -> Iterable[Sequence[Endpoint]]:
-    return [group[start : start + MOST] for start in range(0, len(group), MOST)] or [[]]
-
-
-MIRRORING_CONTROLLER = "endpointslicemirroring-controller.k8s.io"
-SKIP_LABEL = "endpointslice.kubernetes.io/skip-mirror"
-LEADER_ANNOTATION = "control-plane.alpha.kubernetes.io/leader"
-NOT_COPIED = frozenset(
-    {
-        "endpoints.kubernetes.io/last-change-trigger-time",
-        "endpoints.kubernetes.io/over-capacity",
-        "kubectl.kubernetes.io/last-applied-configuration",
-    }
-)
-MOST_MIRRORED = 1000
-"""Addresses mirrored of each subset."""
-
-Ports = tuple[Port, ...]
-Group = tuple[str, Ports]
-"""What is equal in all endpoints of a slice: address type and ports."""
 
 
 class EndpointMirror:
@@ -202,8 +190,8 @@ class EndpointMirror:
         self.queue: WorkQueue[Key] = WorkQueue()
         self._client = client
         self._services, self._endpoints, self._slices = services, endpoints, slices
-        services.subscribe(of_the_same_name(self.queue))
-        endpoints.subscribe(of_the_same_name(self.queue))
+        services.subscribe(own_key(self.queue))
+        endpoints.subscribe(own_key(self.queue))
         self._created = Created(slices)
         slices.subscribe(of_slices(self.queue, MIRRORING_CONTROLLER))
 
@@ -243,50 +231,33 @@ def is_mirrored(service: Service, endpoints: Endpoints) -> bool:
 
 
 def mirrored(endpoints: Endpoints) -> dict[Group, EndpointSlice]:
+    """The slices that mirror `endpoints`, in the order of their first endpoint."""
+    meta = endpoints.metadata
     slices: dict[Group, EndpointSlice] = {}
     for subset in endpoints.subsets:
-        for family, endpoint in _endpoints(subset):
-            group = family, _ports(subset)
-            if group not in slices:
-                slices[group] = _mirrored_slice(endpoints, *group)
-            slices[group].endpoints.append(endpoint)
+        ports = tuple(Port(p.name, p.protocol or "TCP", p.port, p.app_protocol) for p in subset.ports)
+        ready = [(address, True) for address in subset.addresses]
+        unready = [(address, False) for address in subset.not_ready_addresses]
+        for address, serves in (ready + unready)[:MOST_MIRRORED]:
+            family = "IPv6" if ipaddress.ip_address(address.ip).version == 6 else "IPv4"
+            if (family, ports) not in slices:
+                slices[family, ports] = EndpointSlice(
+                    metadata=ObjectMeta(
+                        generate_name=f"{meta.name}-",
+                        namespace=meta.namespace,
+                        labels={**meta.labels, SERVICE_LABEL: meta.name, MANAGED_BY: MIRRORING_CONTROLLER},
+                        annotations={k: v for k, v in meta.annotations.items() if k not in NOT_COPIED},
+                        owner_references=[controller_reference(endpoints)],
+                    ),
+                    address_type=family,
+                    ports=slice_ports(ports),
+                )
+            endpoint = Endpoint(
+                addresses=[address.ip],
+                conditions=EndpointConditions(ready=serves),
+                hostname=address.hostname or None,
+                target_ref=address.target_ref,
+                node_name=address.node_name,
+            )
+            slices[family, ports].endpoints.append(endpoint)
     return slices
-
-
-def _endpoints(subset: EndpointSubset) -> Iterator[tuple[str, Endpoint]]:
-    ready = [(address, True) for address in subset.addresses]
-    unready = [(address, False) for address in subset.not_ready_addresses]
-    for address, serves in (ready + unready)[:MOST_MIRRORED]:
-        family = "IPv6" if ipaddress.ip_address(address.ip).version == 6 else "IPv4"
-        yield family, _mirrored_endpoint(address, serves)
-
-
-def _mirrored_endpoint(address: EndpointAddress, ready: bool) -> Endpoint:
-    return Endpoint(
-        addresses=[address.ip],
-        conditions=EndpointConditions(ready=ready),
-        hostname=address.hostname or None,
-        target_ref=address.target_ref,
-        node_name=address.node_name,
-    )
-
-
-def _ports(subset: EndpointSubset) -> Ports:
-    return tuple(
-        Port(port.name, port.protocol or "TCP", port.port, port.app_protocol) for port in subset.ports
-    )
-
-
-def _mirrored_slice(endpoints: Endpoints, family: str, ports: Ports) -> EndpointSlice:
-    meta = endpoints.metadata
-    return EndpointSlice(
-        metadata=ObjectMeta(
-            generate_name=f"{meta.name}-",
-            namespace=meta.namespace,
-            labels={**meta.labels, SERVICE_LABEL: meta.name, MANAGED_BY: MIRRORING_CONTROLLER},
-            annotations={key: value for key, value in meta.annotations.items() if key not in NOT_COPIED},
-            owner_references=[controller_reference(endpoints)],
-        ),
-        address_type=family,
-        ports=slice_ports(ports),
-    )

@@ -1,26 +1,24 @@
 """Endpoints of services, and what this controller shares with that of EndpointSlices.
 
 The pure functions say which pods are behind a service and under which ports. Named ports are looked up in app
-containers and sidecars; other init containers have ended when a pod serves (R-INIT-8). `of_pods`, `of_slices`
-and `of_the_same_name` are informer handlers that add the keys of the services that a change concerns to a
-queue.
+containers and sidecars; other init containers have ended when a pod serves (R-INIT-8). `of_pods` and
+`of_slices` are informer handlers that add the keys of the services that a change concerns to a queue.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator
-from typing import NamedTuple, TypeVar
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
 
 from podling.client.client import Client
 from podling.client.informer import Informer
 from podling.client.workqueue import WorkQueue
-from podling.controllers.controller import Key, gone_is_done
+from podling.controllers.controller import Handler, Key, gone_is_done, own_key
 from podling.model.rules.resources import is_sidecar
 from podling.model.rules.status import is_condition_true, is_terminal
-from podling.model.types.container import ContainerPort
 from podling.model.types.discovery import EndpointSlice
-from podling.model.types.meta import KubeObject, ObjectMeta
+from podling.model.types.meta import ObjectMeta
 from podling.model.types.pod import Pod
 from podling.model.types.references import ObjectReference
 from podling.model.types.service import (
@@ -29,10 +27,15 @@ from podling.model.types.service import (
     Endpoints,
     EndpointSubset,
     Service,
-    ServicePort,
 )
 
+HEADLESS = "None"
+"""`clusterIP` of a headless service."""
 HEADLESS_LABEL = "service.kubernetes.io/headless"
+SERVICE_LABEL = "kubernetes.io/service-name"
+MANAGED_BY = "endpointslice.kubernetes.io/managed-by"
+ENDPOINTS_MANAGED_BY = "endpoints.kubernetes.io/managed-by"
+CONTROLLER = "endpoint-controller"
 
 
 class Port(NamedTuple):
@@ -59,26 +62,21 @@ def is_ready(pod: Pod) -> bool:
 
 def ports_of(service: Service, pod: Pod) -> tuple[Port, ...]:
     """The service's target ports in `pod`; a named port that the pod does not have is left out."""
-    found = (_port(port, pod) for port in service.spec.ports)
-    return tuple(port for port in found if port is not None)
-
-
-def _port(port: ServicePort, pod: Pod) -> Port | None:
-    protocol = port.protocol or "TCP"
-    number = port.target_port or port.port
-    if isinstance(number, str):
-        named = (p for p in _container_ports(pod) if (p.name, p.protocol or "TCP") == (number, protocol))
-        match = next(named, None)
-        if match is None:
-            return None
-        number = match.container_port
-    return Port(port.name, protocol, number, port.app_protocol)
-
-
-def _container_ports(pod: Pod) -> Iterator[ContainerPort]:
+    # Other init containers have ended when a pod serves.
     sidecars = [container for container in pod.spec.init_containers if is_sidecar(container)]
+    numbers: dict[tuple[int | str, str], int] = {}
     for container in (*pod.spec.containers, *sidecars):
-        yield from container.ports
+        for named in container.ports:
+            numbers.setdefault((named.name, named.protocol or "TCP"), named.container_port)
+    found = []
+    for port in service.spec.ports:
+        protocol = port.protocol or "TCP"
+        target: int | str | None = port.target_port or port.port
+        if isinstance(target, str):
+            target = numbers.get((target, protocol))
+        if target is not None:
+            found.append(Port(port.name, protocol, target, port.app_protocol))
+    return tuple(found)
 
 
 def hostname_of(service: Service, pod: Pod) -> str:
@@ -114,24 +112,6 @@ def _seen(pod: Pod) -> tuple[object, ...]:
     return meta.labels, ending, status.pod_ip, status.phase, is_ready(pod), pod.spec.node_name
 
 
-SERVICE_LABEL = "kubernetes.io/service-name"
-MANAGED_BY = "endpointslice.kubernetes.io/managed-by"
-
-T = TypeVar("T")
-Handler = Callable[[T | None, T | None], None]
-
-
-def of_the_same_name(queue: WorkQueue[Key]) -> Handler[KubeObject]:
-    """Handler for services and for Endpoints, which have the service's name."""
-
-    def changed(old: KubeObject | None, new: KubeObject | None) -> None:
-        one = new or old
-        if one is not None:
-            queue.add((one.metadata.namespace, one.metadata.name))
-
-    return changed
-
-
 def of_slices(queue: WorkQueue[Key], controller: str) -> Handler[EndpointSlice]:
     """Handler for the slices that `controller` manages."""
 
@@ -154,11 +134,6 @@ def of_pods(queue: WorkQueue[Key], services: Informer[Service]) -> Handler[Pod]:
     return changed
 
 
-ENDPOINTS_MANAGED_BY = "endpoints.kubernetes.io/managed-by"
-CONTROLLER = "endpoint-controller"
-HEADLESS = "None"
-
-
 class EndpointsController:
     name = "endpoint"
 
@@ -172,20 +147,22 @@ class EndpointsController:
         self.queue: WorkQueue[Key] = WorkQueue()
         self._client = client
         self._services, self._pods, self._endpoints = services, pods, endpoints
-        services.subscribe(of_the_same_name(self.queue))
+        services.subscribe(own_key(self.queue))
         pods.subscribe(of_pods(self.queue, services))
-        endpoints.subscribe(of_the_same_name(self.queue))
+        endpoints.subscribe(own_key(self.queue))
 
     async def reconcile(self, key: Key) -> None:
         service, standing = self._services.get(*key), self._endpoints.get(*key)
         if service is None:
             if standing is not None and ENDPOINTS_MANAGED_BY in standing.metadata.labels:
-                await self._delete(key)
+                with gone_is_done():
+                    await self._client.delete(Endpoints, key[1], key[0])
             return
         if not service.spec.selector:
             return
         wanted = subsets(service, self._pods.items())
-        labels = _labels(service)
+        headless = {HEADLESS_LABEL: ""} if service.spec.cluster_ip == HEADLESS else {}
+        labels = {**service.metadata.labels, ENDPOINTS_MANAGED_BY: CONTROLLER, **headless}
         if standing is None:
             meta = ObjectMeta(name=key[1], namespace=key[0], labels=labels)
             await self._client.create(Endpoints(metadata=meta, subsets=wanted))
@@ -198,15 +175,6 @@ class EndpointsController:
                 resource_version=standing.metadata.resource_version,
             )
             await self._client.update(Endpoints(metadata=meta, subsets=wanted))
-
-    async def _delete(self, key: Key) -> None:
-        with gone_is_done():
-            await self._client.delete(Endpoints, key[1], key[0])
-
-
-def _labels(service: Service) -> dict[str, str]:
-    headless = {HEADLESS_LABEL: ""} if service.spec.cluster_ip == HEADLESS else {}
-    return {**service.metadata.labels, ENDPOINTS_MANAGED_BY: CONTROLLER, **headless}
 
 
 def subsets(service: Service, pods: Iterable[Pod]) -> list[EndpointSubset]:
@@ -221,7 +189,17 @@ def subsets(service: Service, pods: Iterable[Pod]) -> list[EndpointSubset]:
         ports = ports_of(service, pod)
         if service.spec.ports and not ports:
             continue
-        _add(by_ports[ports], service, pod)
+        subset = by_ports[ports]
+        address = EndpointAddress(
+            ip=pod.status.pod_ip,
+            hostname=hostname_of(service, pod),
+            node_name=pod.spec.node_name or None,
+            target_ref=reference_to(pod),
+        )
+        if is_ready(pod) or service.spec.publish_not_ready_addresses:
+            subset.addresses = [*subset.addresses, address]
+        else:
+            subset.not_ready_addresses = [*subset.not_ready_addresses, address]
     for ports, subset in by_ports.items():
         subset.addresses = sorted(subset.addresses, key=_order)
         subset.not_ready_addresses = sorted(subset.not_ready_addresses, key=_order)
@@ -230,20 +208,6 @@ def subsets(service: Service, pods: Iterable[Pod]) -> list[EndpointSubset]:
             for p in ports
         ]
     return [by_ports[ports] for ports in sorted(by_ports, key=str)]
-
-
-def _add(subset: EndpointSubset, service: Service, pod: Pod) -> None:
-    address = EndpointAddress(
-        ip=pod.status.pod_ip,
-        hostname=hostname_of(service, pod),
-        node_name=pod.spec.node_name or None,
-        target_ref=reference_to(pod),
-    )
-    ready = is_ready(pod) or service.spec.publish_not_ready_addresses
-    if ready:
-        subset.addresses = [*subset.addresses, address]
-    else:
-        subset.not_ready_addresses = [*subset.not_ready_addresses, address]
 
 
 def _order(address: EndpointAddress) -> tuple[str, str]:

@@ -32,7 +32,7 @@ from podling.controllers.controller import Key, gone_is_done
 from podling.controllers.disruption import disrupt
 from podling.model.errors import StatusError
 from podling.model.rules.status import is_terminal
-from podling.model.scheme import RESOURCES, Resource, by_kind
+from podling.model.scheme import RESOURCES, by_kind
 from podling.model.time import Clock
 from podling.model.types.meta import KubeObject, ObjectMeta, OwnerReference
 from podling.model.types.node import Node
@@ -45,6 +45,10 @@ QUARANTINE = timedelta(seconds=40)
 SWEEP: Key = ("", "")
 """The key for checking the number of terminated pods."""
 REASON, MESSAGE = "DeletionByPodGC", "PodGC: node no longer exists"
+ORPHAN, FOREGROUND = "orphan", "foregroundDeletion"
+"""Finalizers that hold an owner."""
+COLLECTED = tuple(resource for resource in RESOURCES if resource.stored and resource.plural != "events")
+"""Types that the collector looks after. Events are left out: they have no owners and own nothing."""
 
 
 class PodGC:
@@ -67,7 +71,11 @@ class PodGC:
 
     async def reconcile(self, key: Key) -> None:
         if key == SWEEP:
-            await self._sweep()
+            # The oldest terminated pods above the threshold go.
+            over = [pod for key in self._over if (pod := self._pods.get(*key)) is not None]
+            over.sort(key=lambda pod: (pod.metadata.creation_timestamp, pod.metadata.name))
+            for pod in over[: max(len(over) - self._threshold, 0)]:
+                await self._remove(pod)
             return
         pod = self._pods.get(*key)
         if pod is None:
@@ -77,13 +85,6 @@ class PodGC:
             await self._remove(pod)
         elif node and self._nodes.get("", node) is None and await self._is_gone(node):
             await self._remove(pod, orphaned=True)
-
-    async def _sweep(self) -> None:
-        """Delete the oldest terminated pods above the threshold."""
-        over = [pod for key in self._over if (pod := self._pods.get(*key)) is not None]
-        over.sort(key=lambda pod: (pod.metadata.creation_timestamp, pod.metadata.name))
-        for pod in over[: max(len(over) - self._threshold, 0)]:
-            await self._remove(pod)
 
     async def _is_gone(self, node: str) -> bool:
         """Asks the server, because the informer may lag."""
@@ -129,11 +130,6 @@ class PodGC:
         self.queue.add_after((pod.metadata.namespace, pod.metadata.name), QUARANTINE.total_seconds())
 
 
-ORPHAN, FOREGROUND = "orphan", "foregroundDeletion"
-COLLECTED = tuple(resource for resource in RESOURCES if resource.stored and resource.plural != "events")
-"""Types that the collector looks after. Events are left out: they have no owners and own nothing."""
-
-
 class Item(NamedTuple):
     type: type[KubeObject]
     namespace: str
@@ -159,18 +155,15 @@ class GarbageCollector:
         if obj is None:
             return
         if obj.metadata.deletion_timestamp and ORPHAN in obj.metadata.finalizers:
-            await self._orphan_dependents(obj)
+            uid = obj.metadata.uid
+            for dependent in self._dependents_of(uid):
+                await self._disown(dependent, {uid})
+            await self._release(obj, ORPHAN)
         elif _waits(obj.metadata):
             if obj.metadata.uid not in self._blocking:
                 await self._release(obj, FOREGROUND)
         elif obj.metadata.owner_references and not obj.metadata.deletion_timestamp:
             await self._judge(obj)
-
-    async def _orphan_dependents(self, owner: KubeObject) -> None:
-        uid = owner.metadata.uid
-        for dependent in self._dependents_of(uid):
-            await self._disown(dependent, {uid})
-        await self._release(owner, ORPHAN)
 
     async def _judge(self, obj: KubeObject) -> None:
         """Delete `obj` unless an owner that stays keeps it."""
@@ -184,7 +177,8 @@ class GarbageCollector:
             await self._delete(obj, "")
         elif any(_waits(dependent.metadata) for dependent in self._dependents_of(obj.metadata.uid)):
             # Its change brings it back, after the owners it no longer holds.
-            await self._unblock(obj)
+            freed = [replace(ref, block_owner_deletion=False) for ref in references]
+            await self._patch(obj, {"ownerReferences": [_plain(ref) for ref in freed]})
         else:
             await self._delete(obj, "Foreground")
 
@@ -194,18 +188,17 @@ class GarbageCollector:
         if resource is None or (resource.namespaced and not obj.metadata.namespace):
             # Of a kind nobody here knows, or never to be found: not a reason to delete.
             return ObjectMeta(uid=ref.uid)
-        known = self._items.get(ref.uid)
-        owner = self._cached(known) if known else await self._fetch(resource, obj, ref)
+        owner: KubeObject | None = None
+        if known := self._items.get(ref.uid):
+            owner = self._cached(known)
+        else:
+            namespace = obj.metadata.namespace if resource.namespaced else ""
+            with gone_is_done():
+                owner = await self._client.get(resource.type, ref.name, namespace)
         return owner.metadata if owner is not None and owner.metadata.uid == ref.uid else None
 
     def _cached(self, item: Item) -> KubeObject | None:
         return self._informers.of(item.type).get(item.namespace, item.name)
-
-    async def _fetch(self, resource: Resource, obj: KubeObject, ref: OwnerReference) -> KubeObject | None:
-        namespace = obj.metadata.namespace if resource.namespaced else ""
-        with gone_is_done():
-            return await self._client.get(resource.type, ref.name, namespace)
-            return None
 
     async def _delete(self, obj: KubeObject, policy: str) -> None:
         meta = obj.metadata
@@ -226,10 +219,6 @@ class GarbageCollector:
         if len(kept) < len(obj.metadata.owner_references):
             await self._patch(obj, {"ownerReferences": [_plain(ref) for ref in kept]})
 
-    async def _unblock(self, obj: KubeObject) -> None:
-        freed = [replace(ref, block_owner_deletion=False) for ref in obj.metadata.owner_references]
-        await self._patch(obj, {"ownerReferences": [_plain(ref) for ref in freed]})
-
     async def _release(self, obj: KubeObject, finalizer: str) -> None:
         await self._patch(obj, {"finalizers": [one for one in obj.metadata.finalizers if one != finalizer]})
 
@@ -247,39 +236,31 @@ class GarbageCollector:
 
     def _changed(self, old: KubeObject | None, new: KubeObject | None) -> None:
         if old is not None and (new is None or new.metadata.uid != old.metadata.uid):
-            self._forget(old)
+            gone = old.metadata
+            self._items.pop(gone.uid, None)
+            for dependent in self._dependents.pop(gone.uid, ()):
+                self.queue.add(dependent)
+            self._blocking.pop(gone.uid, None)
+            self._unlink(item_of(old), gone.owner_references, ())
             old = None
-        if new is not None:
-            self._note(old, new)
-
-    def _forget(self, gone: KubeObject) -> None:
-        meta = gone.metadata
-        self._items.pop(meta.uid, None)
-        for dependent in self._dependents.pop(meta.uid, ()):
-            self.queue.add(dependent)
-        self._blocking.pop(meta.uid, None)
-        self._unlink(item_of(gone), meta.owner_references, ())
-
-    def _note(self, old: KubeObject | None, new: KubeObject) -> None:
+        if new is None:
+            return
         item, meta = item_of(new), new.metadata
         before = old.metadata if old else ObjectMeta()
         self._items[meta.uid] = item
         if meta.owner_references != before.owner_references:
             self._unlink(item, before.owner_references, meta.owner_references)
-            self._link(item, meta.owner_references)
+            for ref in meta.owner_references:
+                self._dependents[ref.uid].add(item)
+                if ref.block_owner_deletion:
+                    self._blocking[ref.uid].add(item)
+            if meta.owner_references:
+                self.queue.add(item)
         if meta.deletion_timestamp and {ORPHAN, FOREGROUND} & set(meta.finalizers):
             self.queue.add(item)
         if _waits(meta) and not _waits(before):
             for dependent in self._dependents.get(meta.uid, ()):
                 self.queue.add(dependent)
-
-    def _link(self, item: Item, references: Sequence[OwnerReference]) -> None:
-        for ref in references:
-            self._dependents[ref.uid].add(item)
-            if ref.block_owner_deletion:
-                self._blocking[ref.uid].add(item)
-        if references:
-            self.queue.add(item)
 
     def _unlink(self, item: Item, before: Sequence[OwnerReference], now: Sequence[OwnerReference]) -> None:
         """Remove `item` from the index of owners it no longer has; an owner that waits is reconciled."""

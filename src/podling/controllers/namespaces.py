@@ -26,7 +26,7 @@ from msgspec.structs import replace
 from podling.client.client import Client, Served, served
 from podling.client.informer import Informer
 from podling.client.workqueue import WorkQueue
-from podling.controllers.controller import Key, gone_is_done
+from podling.controllers.controller import Key, gone_is_done, own_key
 from podling.model.errors import StatusError
 from podling.model.time import Clock, rfc3339
 from podling.model.types.core import ConfigMap, Namespace, NamespaceCondition, NamespaceSpec, ServiceAccount
@@ -38,6 +38,34 @@ DATA_KEY = "ca.crt"
 DESCRIPTION = {
     "kubernetes.io/description": "The certificate authority that signs the API server's certificate."
 }
+JSON_PATCH = "application/json-patch+json"
+DEFAULT = "default"
+"""The service account that every namespace has."""
+
+FINALIZER = "kubernetes"
+LOOK_AGAIN = 8.0
+"""Seconds; Kubernetes expects finalizers to take 15, and looks when half of that is over."""
+NEEDED = {"list", "deletecollection"}
+FINE = {
+    "NamespaceDeletionDiscoveryFailure": (
+        "ResourcesDiscovered",
+        "All resources successfully discovered",
+    ),
+    "NamespaceDeletionGroupVersionParsingFailure": (
+        "ParsedGroupVersions",
+        "All legacy kube types successfully parsed",
+    ),
+    "NamespaceDeletionContentFailure": (
+        "ContentDeleted",
+        "All content successfully deleted, may be waiting on finalization",
+    ),
+    "NamespaceContentRemaining": ("ContentRemoved", "All content successfully removed"),
+    "NamespaceFinalizersRemaining": (
+        "ContentHasNoFinalizers",
+        "All content-preserving finalizers finished",
+    ),
+}
+"""Type of a condition → reason and message while it is False."""
 
 
 class RootCA:
@@ -52,7 +80,7 @@ class RootCA:
         self._config_maps = config_maps
         self._data = {DATA_KEY: ca}
         namespaces.subscribe(self._namespace_changed)
-        config_maps.subscribe(self._config_map_changed)
+        config_maps.subscribe(own_key(self.queue, CONFIG_MAP))
 
     async def reconcile(self, key: Key) -> None:
         namespace, name = key
@@ -64,25 +92,13 @@ class RootCA:
             metadata = ObjectMeta(name=name, namespace=namespace, annotations=DESCRIPTION)
             await self._client.create(ConfigMap(metadata=metadata, data=self._data))
         elif found.data != self._data:
-            await self._client.patch(
-                ConfigMap, name, namespace, [_replace_data(self._data)], patch_type=JSON_PATCH
-            )
+            # All of it is replaced: a merge would keep what was added.
+            change = [{"op": "add", "path": "/data", "value": self._data}]
+            await self._client.patch(ConfigMap, name, namespace, change, patch_type=JSON_PATCH)
 
     def _namespace_changed(self, old: Namespace | None, new: Namespace | None) -> None:
         if new is not None:
             self.queue.add((new.metadata.name, CONFIG_MAP))
-
-    def _config_map_changed(self, old: ConfigMap | None, new: ConfigMap | None) -> None:
-        changed = new or old
-        if changed is not None and changed.metadata.name == CONFIG_MAP:
-            self.queue.add((changed.metadata.namespace, CONFIG_MAP))
-
-
-JSON_PATCH = "application/json-patch+json"
-
-
-def _replace_data(data: dict[str, str]) -> dict[str, object]:
-    return {"op": "add", "path": "/data", "value": data}
 
 
 def conditions(
@@ -94,59 +110,35 @@ def conditions(
 ) -> list[NamespaceCondition]:
     """The conditions of a terminating namespace. `left` counts objects by resource, `finalizers` by
     finalizer; `errors` are those of deleting."""
-    said = [
-        _condition("NamespaceDeletionDiscoveryFailure", "ResourcesDiscovered", DISCOVERED),
-        _condition("NamespaceDeletionGroupVersionParsingFailure", "ParsedGroupVersions", PARSED),
-        _failure(errors),
-        _remaining(left),
-        _held(finalizers),
-    ]
+    failed = f"Failed to delete all resource types, {len(errors)} remaining: {', '.join(errors)}"
+    remain = ", ".join(f"{name} has {count} resource instances" for name, count in sorted(left.items()))
+    hold = ", ".join(f"{name} in {count} resource instances" for name, count in sorted(finalizers.items()))
+    faults = {
+        "NamespaceDeletionContentFailure": (errors, "ContentDeletionFailed", failed),
+        "NamespaceContentRemaining": (
+            left,
+            "SomeResourcesRemain",
+            f"Some resources are remaining: {remain}",
+        ),
+        "NamespaceFinalizersRemaining": (
+            finalizers,
+            "SomeFinalizersRemain",
+            f"Some content in the namespace has finalizers remaining: {hold}",
+        ),
+    }
     standing = {condition.type: condition for condition in before}
-    for condition in said:
-        old = standing.get(condition.type)
-        unchanged = old is not None and old.status == condition.status
-        condition.last_transition_time = old.last_transition_time if old and unchanged else now
+    said = []
+    for type, (reason, message) in FINE.items():
+        is_so, *fault = faults.get(type, ((), "", ""))
+        status = "True" if is_so else "False"
+        if is_so:
+            reason, message = fault
+        old = standing.get(type)
+        since = old.last_transition_time if old is not None and old.status == status else now
+        condition = NamespaceCondition(type=type, status=status, reason=reason, message=message)
+        condition.last_transition_time = since
+        said.append(condition)
     return said
-
-
-DISCOVERED = "All resources successfully discovered"
-PARSED = "All legacy kube types successfully parsed"
-DELETED = "All content successfully deleted, may be waiting on finalization"
-
-
-def _condition(type: str, reason: str, message: str, *, status: str = "False") -> NamespaceCondition:
-    return NamespaceCondition(type=type, status=status, reason=reason, message=message)
-
-
-def _failure(errors: Sequence[str]) -> NamespaceCondition:
-    type = "NamespaceDeletionContentFailure"
-    if not errors:
-        return _condition(type, "ContentDeleted", DELETED)
-    message = f"Failed to delete all resource types, {len(errors)} remaining: {', '.join(errors)}"
-    return _condition(type, "ContentDeletionFailed", message, status="True")
-
-
-def _remaining(left: Mapping[str, int]) -> NamespaceCondition:
-    type = "NamespaceContentRemaining"
-    if not left:
-        return _condition(type, "ContentRemoved", "All content successfully removed")
-    listed = ", ".join(f"{name} has {count} resource instances" for name, count in sorted(left.items()))
-    return _condition(type, "SomeResourcesRemain", f"Some resources are remaining: {listed}", status="True")
-
-
-def _held(finalizers: Mapping[str, int]) -> NamespaceCondition:
-    type = "NamespaceFinalizersRemaining"
-    if not finalizers:
-        return _condition(type, "ContentHasNoFinalizers", "All content-preserving finalizers finished")
-    listed = ", ".join(f"{name} in {count} resource instances" for name, count in sorted(finalizers.items()))
-    message = f"Some content in the namespace has finalizers remaining: {listed}"
-    return _condition(type, "SomeFinalizersRemain", message, status="True")
-
-
-FINALIZER = "kubernetes"
-LOOK_AGAIN = 8.0
-"""Seconds; Kubernetes expects finalizers to take 15, and looks when half of that is over."""
-NEEDED = {"list", "deletecollection"}
 
 
 class _Found(msgspec.Struct):
@@ -179,9 +171,15 @@ class Namespaces:
             return
         found = await self._empty(namespace.metadata.name)
         with gone_is_done():
-            namespace = await self._say(namespace, found)
+            before, now = namespace.status.conditions, rfc3339(self._clock.now())
+            said = conditions(found.left, found.finalizers, found.errors, before, now)
+            if said != before:
+                told = replace(namespace, status=replace(namespace.status, conditions=said))
+                namespace = await self._client.update(told, subresource="status")
             if not found.left and not found.errors and not found.pods_remain:
-                await self._finalize(namespace)
+                kept = [finalizer for finalizer in namespace.spec.finalizers if finalizer != FINALIZER]
+                emptied = replace(namespace, spec=NamespaceSpec(finalizers=kept))
+                await self._client.update(emptied, subresource="finalize")
                 return
         self.queue.add_after(key, LOOK_AGAIN)
 
@@ -209,19 +207,6 @@ class Namespaces:
             found.left[f"{resource.plural}.{resource.group}"] += 1
             found.finalizers.update(metadata.metadata.finalizers)
 
-    async def _say(self, namespace: Namespace, found: _Found) -> Namespace:
-        before, now = namespace.status.conditions, rfc3339(self._clock.now())
-        said = conditions(found.left, found.finalizers, found.errors, before, now)
-        if said == before:
-            return namespace
-        status = replace(namespace.status, conditions=said)
-        return await self._client.update(replace(namespace, status=status), subresource="status")
-
-    async def _finalize(self, namespace: Namespace) -> None:
-        left = [finalizer for finalizer in namespace.spec.finalizers if finalizer != FINALIZER]
-        emptied = replace(namespace, spec=NamespaceSpec(finalizers=left))
-        await self._client.update(emptied, subresource="finalize")
-
     def _changed(self, old: Namespace | None, new: Namespace | None) -> None:
         begins = old is None or not old.metadata.deletion_timestamp
         if new is not None and new.metadata.deletion_timestamp and begins:
@@ -237,9 +222,6 @@ def _is_pods(resource: Served) -> bool:
     return (resource.group, resource.plural) == ("", "pods")
 
 
-DEFAULT = "default"
-
-
 class ServiceAccounts:
     name = "serviceaccount"
 
@@ -251,7 +233,7 @@ class ServiceAccounts:
         self._namespaces = namespaces
         self._accounts = accounts
         namespaces.subscribe(self._namespace_changed)
-        accounts.subscribe(self._account_changed)
+        accounts.subscribe(own_key(self.queue, DEFAULT))
 
     async def reconcile(self, key: Key) -> None:
         namespace, name = key
@@ -263,7 +245,3 @@ class ServiceAccounts:
     def _namespace_changed(self, old: Namespace | None, new: Namespace | None) -> None:
         if new is not None:
             self.queue.add((new.metadata.name, DEFAULT))
-
-    def _account_changed(self, old: ServiceAccount | None, new: ServiceAccount | None) -> None:
-        if new is None and old is not None and old.metadata.name == DEFAULT:
-            self.queue.add((old.metadata.namespace, DEFAULT))

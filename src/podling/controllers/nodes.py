@@ -10,7 +10,7 @@ passed. The time counts from the taint's timeAdded, so a restarted controller ne
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from datetime import datetime, timedelta
 
 from msgspec.structs import replace
@@ -38,6 +38,21 @@ from podling.model.types.pod import Pod, Toleration
 
 REASON = "DeletionByTaintManager"
 MESSAGE = "Taint manager: deleting due to NoExecute taint"
+
+CONDITIONS = ("Ready", "MemoryPressure", "DiskPressure", "PIDPressure")
+STOPPED = ("NodeStatusUnknown", "Kubelet stopped posting node status.")
+NEVER = ("NodeStatusNeverUpdated", "Kubelet never posted node status.")
+OF_CONDITION = {
+    "MemoryPressure": "node.kubernetes.io/memory-pressure",
+    "DiskPressure": "node.kubernetes.io/disk-pressure",
+    "PIDPressure": "node.kubernetes.io/pid-pressure",
+    "NetworkUnavailable": "node.kubernetes.io/network-unavailable",
+}
+MANAGED = frozenset((NOT_READY, UNREACHABLE, UNSCHEDULABLE, *OF_CONDITION.values()))
+"""Keys of the taints that follow from a node's state."""
+LEASES = "kube-node-lease"
+GRACE = timedelta(seconds=50)
+"""A kubelet that is silent for longer makes its node Unknown."""
 
 
 class TaintEviction:
@@ -71,11 +86,8 @@ class TaintEviction:
             return
         text = f"Marking for deletion Pod {key[0]}/{key[1]}"
         self._events.normal(pod, "TaintManagerEviction", text)
-        await self._evict(pod)
-
-    async def _evict(self, pod: Pod) -> None:
         with gone_is_done():
-            await disrupt(self._client, pod, REASON, MESSAGE, self._clock.now())
+            await disrupt(self._client, pod, REASON, MESSAGE, now)
             await self._client.delete(Pod, pod.metadata.name, pod.metadata.namespace, uid=pod.metadata.uid)
 
     def _node_changed(self, old: Node | None, new: Node | None) -> None:
@@ -101,30 +113,17 @@ def eviction_time(
     taints: Sequence[Taint], tolerations: Sequence[Toleration], now: datetime
 ) -> datetime | None:
     """When the pod must be evicted, possibly in the past; None when it may stay."""
-    times = [time for taint in taints if (time := _until(taint, tolerations, now)) is not None]
+    times = []
+    for taint in taints:
+        since = parse_optional(taint.time_added) or now
+        tolerating = [one for one in tolerations if tolerates(one, taint)]
+        limits = [one.toleration_seconds for one in tolerating if one.toleration_seconds is not None]
+        if not tolerating:
+            times.append(since)
+        elif limits:
+            times.append(since + timedelta(seconds=max(min(limits), 0)))
+        # A toleration without a limit holds for ever.
     return min(times, default=None)
-
-
-def _until(taint: Taint, tolerations: Sequence[Toleration], now: datetime) -> datetime | None:
-    """How long the pod tolerates one taint; None is for ever."""
-    since = parse_optional(taint.time_added) or now
-    tolerating = [one for one in tolerations if tolerates(one, taint)]
-    if not tolerating:
-        return since
-    limits = [one.toleration_seconds for one in tolerating if one.toleration_seconds is not None]
-    return since + timedelta(seconds=max(min(limits), 0)) if limits else None
-
-
-CONDITIONS = ("Ready", "MemoryPressure", "DiskPressure", "PIDPressure")
-STOPPED = ("NodeStatusUnknown", "Kubelet stopped posting node status.")
-NEVER = ("NodeStatusNeverUpdated", "Kubelet never posted node status.")
-OF_CONDITION = {
-    "MemoryPressure": "node.kubernetes.io/memory-pressure",
-    "DiskPressure": "node.kubernetes.io/disk-pressure",
-    "PIDPressure": "node.kubernetes.io/pid-pressure",
-    "NetworkUnavailable": "node.kubernetes.io/network-unavailable",
-}
-MANAGED = frozenset((NOT_READY, UNREACHABLE, UNSCHEDULABLE, *OF_CONDITION.values()))
 
 
 def unknown(node: Node, now: str) -> list[NodeCondition]:
@@ -158,33 +157,22 @@ def readiness(node: Node) -> str:
 def taints(node: Node, now: str) -> list[Taint]:
     """The taints the node should have: those that follow from its state, and all it has that this controller
     does not manage."""
-    wanted = {(taint.key, taint.effect): taint for taint in _due(node, now)}
-    kept = []
-    for taint in node.spec.taints:
-        place = (taint.key, taint.effect)
-        if taint.key not in MANAGED:
-            kept.append(taint)
-        elif place in wanted:
-            # One that is there keeps its time: evictions count from it.
-            kept.append(taint)
-            del wanted[place]
-    return [*kept, *wanted.values()]
-
-
-def _due(node: Node, now: str) -> Iterator[Taint]:
+    due: list[tuple[str, str]] = []
     key = {"False": NOT_READY, "Unknown": UNREACHABLE}.get(readiness(node))
     if key is not None:
-        yield Taint(key=key, effect=NO_SCHEDULE, time_added=now)
-        yield Taint(key=key, effect=NO_EXECUTE, time_added=now)
+        due += [(key, NO_SCHEDULE), (key, NO_EXECUTE)]
     for condition in node.status.conditions:
         if condition.type in OF_CONDITION and condition.status == "True":
-            yield Taint(key=OF_CONDITION[condition.type], effect=NO_SCHEDULE, time_added=now)
+            due.append((OF_CONDITION[condition.type], NO_SCHEDULE))
     if node.spec.unschedulable:
-        yield Taint(key=UNSCHEDULABLE, effect=NO_SCHEDULE, time_added=now)
-
-
-LEASES = "kube-node-lease"
-GRACE = timedelta(seconds=50)
+        due.append((UNSCHEDULABLE, NO_SCHEDULE))
+    # One that is there keeps its time: evictions count from it.
+    kept = [
+        taint for taint in node.spec.taints if taint.key not in MANAGED or (taint.key, taint.effect) in due
+    ]
+    there = {(taint.key, taint.effect) for taint in kept}
+    new = [Taint(key=key, effect=effect, time_added=now) for key, effect in due if (key, effect) not in there]
+    return [*kept, *new]
 
 
 class NodeLifecycle:
@@ -217,7 +205,11 @@ class NodeLifecycle:
             node = await self._silent(node, rfc3339(now))
         else:
             self.queue.add_after(key, (GRACE - silent).total_seconds())
-        await self._taint(node, rfc3339(now))
+        wanted = taints(node, rfc3339(now))
+        if wanted != node.spec.taints:
+            version = {"resourceVersion": node.metadata.resource_version}
+            patch = {"metadata": version, "spec": {"taints": json.to_data(wanted)}}
+            await self._client.patch(Node, node.metadata.name, "", patch)
         if readiness(node) == "Unknown":
             await self._mark_pods(node)
 
@@ -231,37 +223,30 @@ class NodeLifecycle:
         status: NodeStatus = replace(node.status, conditions=said)
         return await self._client.update(replace(node, status=status), subresource="status")
 
-    async def _taint(self, node: Node, now: str) -> None:
-        wanted = taints(node, now)
-        if wanted != node.spec.taints:
-            spec = {"taints": json.to_data(wanted)}
-            version = {"resourceVersion": node.metadata.resource_version}
-            await self._client.patch(Node, node.metadata.name, "", {"metadata": version, "spec": spec})
-
     async def _mark_pods(self, node: Node) -> None:
         """Set Ready to False on the pods of a node whose kubelet is silent."""
         for pod in tuple(self._pods.items()):
-            ready = is_condition_true(pod.status.conditions, "Ready")
-            if pod.spec.node_name == node.metadata.name and ready:
-                await self._mark(pod)
-
-    async def _mark(self, pod: Pod) -> None:
-        now = rfc3339(self._clock.now())
-        conditions = [
-            replace(c, status="False", last_transition_time=now) if c.type == "Ready" else c
-            for c in pod.status.conditions
-        ]
-        status = replace(pod.status, conditions=conditions)
-        with gone_is_done():
-            await self._client.update(replace(pod, status=status), subresource="status")
-            self._events.warning(pod, "NodeNotReady", "Node is not ready")
+            conditions = pod.status.conditions
+            if pod.spec.node_name != node.metadata.name or not is_condition_true(conditions, "Ready"):
+                continue
+            now = rfc3339(self._clock.now())
+            marked = [
+                replace(c, status="False", last_transition_time=now) if c.type == "Ready" else c
+                for c in conditions
+            ]
+            status = replace(pod.status, conditions=marked)
+            with gone_is_done():
+                await self._client.update(replace(pod, status=status), subresource="status")
+                self._events.warning(pod, "NodeNotReady", "Node is not ready")
 
     def _node_changed(self, old: Node | None, new: Node | None) -> None:
         changed = new or old
         if changed is None:
             return
         heartbeat = _heartbeat(new) if new is not None else ""
-        if heartbeat and (old is None or heartbeat != _heartbeat(old)) and _is_kubelets(new):
+        # Unknown is what this controller writes; all else is the kubelet's own status.
+        told = new is not None and readiness(new) != "Unknown"
+        if heartbeat and (old is None or heartbeat != _heartbeat(old)) and told:
             self._heard[changed.metadata.name] = self._clock.now()
         self.queue.add(("", changed.metadata.name))
 
@@ -278,8 +263,3 @@ class NodeLifecycle:
 
 def _heartbeat(node: Node) -> str | None:
     return next((c.last_heartbeat_time for c in node.status.conditions if c.type == "Ready"), None)
-
-
-def _is_kubelets(node: Node | None) -> bool:
-    """Whether the kubelet itself wrote the status."""
-    return node is not None and readiness(node) != "Unknown"

@@ -59,11 +59,8 @@ class ResourceQuotas:
         )
         status = ResourceQuotaStatus(hard=hard, used=total(found, hard))
         if status != quota.status:
-            await self._write(replace(quota, status=status))
-
-    async def _write(self, quota: ResourceQuota) -> None:
-        with gone_is_done():
-            await self._client.update(quota, subresource="status")
+            with gone_is_done():
+                await self._client.update(replace(quota, status=status), subresource="status")
 
     def _quota_changed(self, old: ResourceQuota | None, new: ResourceQuota | None) -> None:
         if new is None:
@@ -74,23 +71,21 @@ class ResourceQuotas:
         elif new.status != old.status:
             if key in self._written:
                 self._written[key].cancel()
-            self._written[key] = asyncio.get_running_loop().call_later(QUIET, self._is_quiet, key)
 
-    def _is_quiet(self, key: Key) -> None:
-        del self._written[key]
-        self.queue.add(key)
+            def is_quiet() -> None:
+                del self._written[key]
+                self.queue.add(key)
+
+            self._written[key] = asyncio.get_running_loop().call_later(QUIET, is_quiet)
 
     def _changed(self, old: KubeObject | None, new: KubeObject | None) -> None:
-        if old is None or (new is not None and not _frees(old, new)):
+        if old is None:
             return
         resource = resource_of(type(old))
+        # A pod that ends and a service that changes may use less from then on.
+        ends = isinstance(old, Pod) and isinstance(new, Pod) and not is_terminal(old) and is_terminal(new)
+        if new is not None and not ends and resource.plural != "services":
+            return
         for quota in self._quotas.items():
             if quota.metadata.namespace == old.metadata.namespace and usable(resource, quota.spec.hard):
                 self.queue.add((quota.metadata.namespace, quota.metadata.name))
-
-
-def _frees(old: KubeObject, new: KubeObject) -> bool:
-    """Whether a change may lower the usage."""
-    if isinstance(old, Pod) and isinstance(new, Pod):
-        return not is_terminal(old) and is_terminal(new)
-    return resource_of(type(old)).plural == "services"

@@ -14,7 +14,7 @@ from podling.model.errors import StatusError
 from podling.model.types.core import Namespace
 from podling.model.types.discovery import Endpoint, EndpointConditions, EndpointSlice, SlicePort
 from podling.model.types.meta import KubeObject, ObjectMeta
-from podling.model.types.priority_class import SYSTEM_CLASSES, PriorityClass
+from podling.model.types.scheduling import SYSTEM_CLASSES, PriorityClass
 from podling.model.types.service import (
     EndpointAddress,
     EndpointPort,
@@ -25,6 +25,7 @@ from podling.model.types.service import (
     ServiceSpec,
 )
 
+SYSTEM_NAMESPACES = ("default", "kube-node-lease", "kube-public", "kube-system")
 NAME, NAMESPACE = "kubernetes", "default"
 ADDRESS, PORT = "10.96.0.1", 443
 COMPONENT = {"component": "apiserver", "provider": "kubernetes"}
@@ -95,7 +96,7 @@ class KubernetesService:
 
     def _changed(self, old: Service | None, new: Service | None) -> None:
         changed = new or old
-        if changed is None or _key(changed) != (NAMESPACE, NAME):
+        if changed is None or (changed.metadata.namespace, changed.metadata.name) != (NAMESPACE, NAME):
             return
         if new is None or not self._is_right(new):
             self.queue.add((NAMESPACE, NAME))
@@ -111,10 +112,6 @@ async def _create(client: Client, obj: KubeObject) -> None:
     except StatusError as error:
         if error.reason != "AlreadyExists":
             raise
-
-
-def _key(service: Service) -> Key:
-    return service.metadata.namespace, service.metadata.name
 
 
 def service(port: int) -> Service:
@@ -143,9 +140,6 @@ def endpoint_slice(host: str, port: int) -> EndpointSlice:
         endpoints=[Endpoint(addresses=[host], conditions=EndpointConditions(ready=True))],
         ports=[SlicePort(name="https", protocol="TCP", port=port)],
     )
-
-
-SYSTEM_NAMESPACES = ("default", "kube-node-lease", "kube-public", "kube-system")
 
 
 class SystemNamespaces:

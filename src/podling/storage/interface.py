@@ -1,4 +1,5 @@
-"""The interface of storage: keys, revisions, events, errors. SQLite and memory implement it.
+"""The interface of storage: keys, revisions, events, errors. SQLite and memory implement it, and call
+their watchers by `Watchers`.
 
 A store is one log of revisions. Every write that succeeds takes the next revision; a revision is never used
 twice and never goes back, not even after a crash. A value is opaque bytes: the object as JSON *without* its
@@ -11,8 +12,12 @@ has the answer of a write also finds the write in every cache that watches the s
 
 from __future__ import annotations
 
+import asyncio
+import logging
 from collections.abc import Callable, Sequence
 from typing import NamedTuple, Protocol
+
+_log = logging.getLogger(__name__)
 
 
 class Record(NamedTuple):
@@ -42,8 +47,8 @@ class Listing(NamedTuple):
 Watcher = Callable[[int, Sequence[Event]], None]
 """Called on the event loop, in order, once a group of writes is durable: `(revision, events)`.
 
-`revision` is the store's revision now; `events` are those under the watched prefix, possibly none (progress).
-A watcher must neither block nor raise.
+`revision` is the store's revision now; `events` are those under the watched prefix, at least one: how far the
+store has come meanwhile is its `revision`. A watcher must neither block nor raise.
 """
 
 
@@ -114,6 +119,10 @@ class Storage(Protocol):
         """Call `watcher` for every write from now on. Call what is returned to end the watch."""
         ...
 
+    async def reached(self, revision: int) -> None:
+        """Returns once `self.revision` is at least this."""
+        ...
+
     async def history(self, prefix: str, after: int) -> Sequence[Event]:
         """Events with a revision above `after`, oldest first. Raises CompactedError."""
         ...
@@ -127,3 +136,49 @@ class Storage(Protocol):
         ...
 
     async def close(self) -> None: ...
+
+
+class Watchers:
+    """The watchers of one store, called in the order they came, for every back end."""
+
+    def __init__(self) -> None:
+        self._watchers: dict[object, tuple[str, Watcher]] = {}
+        self._awaited: dict[asyncio.Future[None], int] = {}
+
+    def add(self, prefix: str, watcher: Watcher) -> Callable[[], None]:
+        ticket = object()
+        self._watchers[ticket] = (prefix, watcher)
+
+        def end() -> None:
+            self._watchers.pop(ticket, None)
+
+        return end
+
+    async def reached(self, revision: int) -> None:
+        """Returns once a group of writes up to `revision`, which is yet to come, was published."""
+        reached = asyncio.get_running_loop().create_future()
+        self._awaited[reached] = revision
+        try:
+            await reached
+        finally:
+            del self._awaited[reached]
+
+    def publish(self, revision: int, events: Sequence[Event]) -> None:
+        """Call those with a write under their prefix. A watcher may end its own watch or others'; one that
+        was ended is not called any more."""
+        # A group is mostly one write, and of no interest to most watchers: this is every write's way.
+        only = events[0].key if len(events) == 1 else ""
+        for ticket, (prefix, watcher) in tuple(self._watchers.items()):
+            if only and not only.startswith(prefix):
+                continue
+            near = events if only else [event for event in events if event.key.startswith(prefix)]
+            if not near or ticket not in self._watchers:
+                continue
+            try:
+                watcher(revision, near)
+            except Exception:
+                # One broken watcher must not keep the others from news, nor a writer from its answer.
+                _log.exception("a watcher of %s failed at revision %d", prefix, revision)
+        for reached, awaited in self._awaited.items():
+            if awaited <= revision and not reached.done():
+                reached.set_result(None)

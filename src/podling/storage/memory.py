@@ -16,8 +16,8 @@ from podling.storage.interface import (
     Record,
     StorageClosedError,
     Watcher,
+    Watchers,
 )
-from podling.storage.watchers import Watchers
 
 
 class MemoryStorage:
@@ -61,6 +61,10 @@ class MemoryStorage:
     def watch(self, prefix: str, watcher: Watcher) -> Callable[[], None]:
         self._check_open()
         return self._watchers.add(prefix, watcher)
+
+    async def reached(self, revision: int) -> None:
+        if self._revision < revision:
+            await self._watchers.reached(revision)
 
     async def history(self, prefix: str, after: int) -> Sequence[Event]:
         self._check_open()

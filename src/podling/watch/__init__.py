@@ -1,3 +1,1 @@
-"""The watch cache of a resource: encoded objects, the window of recent events, and the watchers'
-subscriptions.
-"""
+"""The watch cache of a resource: encoded objects, the window of recent changes, and subscriptions."""

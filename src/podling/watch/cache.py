@@ -7,7 +7,6 @@ watch may resume within the window without listing again.
 
 from __future__ import annotations
 
-import asyncio
 import heapq
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -16,25 +15,48 @@ from typing import Any, NamedTuple
 from sortedcontainers import SortedDict
 
 from podling.storage.interface import CompactedError, Event, Record, Storage
-from podling.watch.entry import Decoder, Entry, splice
-from podling.watch.frames import Change, Frames, JsonFrames, Match, SelectedEvent, SharedFrames, select
+from podling.watch.entry import (
+    Change,
+    Decoder,
+    Entry,
+    Frames,
+    JsonFrames,
+    Match,
+    SelectedEvent,
+    SharedFrames,
+    select,
+    splice,
+)
 from podling.watch.subscription import Subscription
 
 __all__ = ["Entry", "ResourceCache", "Selection", "splice"]
 
 
-class Window:
-    """The changes after revision `start`, at most `size` of them: a further one pushes out the oldest."""
+WINDOW = 10_000
+"""Changes of a resource that a watch may resume from."""
+WINDOW_BYTES = 32 << 20
+"""Bytes of the objects in them: whoever writes large objects again and again has a shorter past."""
 
-    def __init__(self, size: int, start: int = 0) -> None:
+
+class Window:
+    """The changes after revision `start`, at most `size` of them and `most_bytes` in their objects: a further
+    one pushes out the oldest."""
+
+    def __init__(self, size: int, start: int = 0, most_bytes: int = WINDOW_BYTES) -> None:
         self._size = size
         self._start = start
+        self._most_bytes = most_bytes
+        self._bytes = 0
         self._changes: deque[Change] = deque()
 
     def extend(self, changes: Iterable[Change]) -> None:
-        self._changes.extend(changes)
-        while len(self._changes) > self._size:
-            self._start = self._changes.popleft().revision
+        for change in changes:
+            self._changes.append(change)
+            self._bytes += change.size
+        while len(self._changes) > self._size or self._bytes > self._most_bytes:
+            oldest = self._changes.popleft()
+            self._start = oldest.revision
+            self._bytes -= oldest.size
 
     def since(self, revision: int) -> Sequence[Change]:
         """The changes above `revision`, oldest first. Raises CompactedError."""
@@ -46,10 +68,6 @@ class Window:
                 break
             newest_first.append(change)
         return newest_first[::-1]
-
-
-WINDOW = 10_000
-"""Changes of a resource that a watch may resume from."""
 
 
 class Selection(NamedTuple):
@@ -83,17 +101,17 @@ class ResourceCache:
         self._window_size = window
         self._window: Window = Window(window)
         self._entries: SortedDict[str, Entry] = SortedDict()
-        self._revision = 0
+        self._loaded = False
         self._subscriptions: dict[str, dict[Subscription, None]] = {}
         self._end_watch: Callable[[], None] = lambda: None
-        self._awaited: dict[asyncio.Future[None], int] = {}
         self._sent_to_ended = 0
         self._closed = False
 
     @property
     def revision(self) -> int:
         """The revision of the store up to which this cache has every write."""
-        return self._revision
+        # It moves on as the watchers are called: nothing else runs between.
+        return self._storage.revision if self._loaded else 0
 
     @property
     def size(self) -> int:
@@ -114,12 +132,18 @@ class ResourceCache:
         early: list[tuple[int, Sequence[Event]]] = []
         self._end_watch = self._storage.watch(self._prefix, lambda *news: early.append(news))
         listing = await self._storage.list(self._prefix)
-        history_start, history = await self._history()
+        history_start = 0
+        while True:
+            try:
+                history = await self._storage.history(self._prefix, history_start)
+                break
+            except CompactedError as compacted:
+                history_start = compacted.revision
         self._window = Window(self._window_size, min(history_start, listing.revision))
         # Replayed first: an object that has not changed since shares its entry with the window.
         self._window.extend([self._apply(event) for event in history if event.revision <= listing.revision])
         self._entries.update({record.key: self._entry(record) for record in listing.records})
-        self._revision = listing.revision
+        self._loaded = True
         # No await from here on, so that no event comes twice or goes missing.
         for revision, events in early:
             self._hear(revision, [event for event in events if event.revision > listing.revision])
@@ -155,7 +179,7 @@ class ResourceCache:
             # Although the window may go back further: that is for watches, as Kubernetes' watch cache is.
             raise CompactedError(compacted)
         past = {} if revision is None else self._past(prefix, revision)
-        at = self._revision if revision is None else revision
+        at = self.revision if revision is None else revision
         entries = self._with_past(past, prefix, after) if past else self._from(prefix, after)
         if not match and not limit:
             return Selection(list(entries), at, False, 0)
@@ -190,7 +214,8 @@ class ResourceCache:
         if initial or (initial is None and not revision):
             backlog = self._initial_events(prefix, match, frames, mark_end=bool(initial) and bookmarks)
         elif revision:
-            backlog = self._missed_events(prefix, revision, match, frames)
+            missed = [change for change in self._window.since(revision) if change.key.startswith(prefix)]
+            backlog = (frames.event(seen) for change in missed if (seen := select(change, match)))
         watchers = self._subscriptions.setdefault(prefix, {})
         subscription = Subscription(
             backlog, revision or 0, match, frames, bookmarks, on_end=lambda ended: self._drop(prefix, ended)
@@ -202,34 +227,14 @@ class ResourceCache:
 
     async def reached(self, revision: int) -> None:
         """Returns once the cache has every write up to `revision`."""
-        if self._revision >= revision:
-            return
-        reached = asyncio.get_running_loop().create_future()
-        self._awaited[reached] = revision
-        try:
-            await reached
-        finally:
-            del self._awaited[reached]
+        await self._storage.reached(revision)
 
     def bookmark(self) -> None:
         """Send a bookmark to every watcher that takes them."""
         for subscription in self._all_subscriptions():
-            subscription.bookmark(self._revision)
+            subscription.bookmark(self.revision)
 
-    async def _history(self) -> tuple[int, Sequence[Event]]:
-        after = 0
-        while True:
-            try:
-                return after, await self._storage.history(self._prefix, after)
-            except CompactedError as compacted:
-                after = compacted.revision
-
-    def _hear(self, revision: int, events: Sequence[Event]) -> None:
-        self._revision = revision
-        if self._awaited:
-            self._wake()
-        if not events:
-            return
+    def _hear(self, _: int, events: Sequence[Event]) -> None:
         changes = [self._apply(event) for event in events]
         self._window.extend(changes)
         shared = SharedFrames()
@@ -237,11 +242,6 @@ class ResourceCache:
             if near := [change for change in changes if change.key.startswith(prefix)]:
                 for subscription in tuple(subscriptions):
                     subscription.offer(near, shared)
-
-    def _wake(self) -> None:
-        for reached, revision in self._awaited.items():
-            if revision <= self._revision and not reached.done():
-                reached.set_result(None)
 
     def _apply(self, event: Event) -> Change:
         old = self.get(event.key)
@@ -264,7 +264,7 @@ class ResourceCache:
         self, prefix: str, match: Match | None, frames: Frames, mark_end: bool
     ) -> Iterator[bytes]:
         # The entries are taken now, the frames are made while the watcher reads them.
-        entries, revision = self.select(prefix).entries, self._revision
+        entries, revision = self.select(prefix).entries, self.revision
 
         def events() -> Iterator[bytes]:
             for entry in entries:
@@ -274,12 +274,6 @@ class ResourceCache:
                 yield frames.bookmark(revision, initial_events_end=True)
 
         return events()
-
-    def _missed_events(
-        self, prefix: str, revision: int, match: Match | None, frames: Frames
-    ) -> Iterator[bytes]:
-        missed = [change for change in self._window.since(revision) if change.key.startswith(prefix)]
-        return (frames.event(seen) for change in missed if (seen := select(change, match)))
 
     def _from(self, prefix: str, after: str) -> Iterator[Entry]:
         if not self._entries:

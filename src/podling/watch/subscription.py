@@ -13,7 +13,7 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from podling.watch.frames import Change, Frames, Match, SharedFrames, select
+from podling.watch.entry import Change, Frames, Match, SharedFrames, select
 
 QUEUE_BYTES = 16 * 1024 * 1024
 """The queue is bounded in bytes because memory is what runs out. Frames are shared: many stalled watchers

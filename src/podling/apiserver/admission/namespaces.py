@@ -1,41 +1,186 @@
-"""NamespaceLifecycle: no object is created in a namespace that does not exist or is terminating."""
+"""The plugins that hold a namespace to its state and its limits.
+
+NamespaceLifecycle: no object is created in a namespace that does not exist or is terminating.
+
+LimitRanger gives containers the default limits and requests of the namespace and keeps them within its
+bounds.
+
+ResourceQuota refuses objects that would exceed what is left of a namespace's quota. What an object uses is
+added to the quota's status before the object is stored, so that objects created at the same time cannot
+exceed it together. If the object is then not stored, the quota controller corrects the status.
+"""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Iterator, Mapping
+from typing import Any, ClassVar
 
-from podling.apiserver.admission.chain import Attributes
-from podling.apiserver.request.objects import Find
-from podling.model.errors import Cause, StatusError, not_found
-from podling.model.types.core import Namespace
+from podling.apiserver.admission.plugin import ANY, Attributes, Handles, Objects
+from podling.apiserver.request.context import Find
+from podling.model.errors import Cause, not_found
+from podling.model.quantity import Quantity
+from podling.model.rules.quota import in_scope, listed, unsaid, usage
+from podling.model.rules.resources import pod_limits, pod_requests, qos_class
+from podling.model.types.core import LimitRange, LimitRangeItem, Namespace, ResourceQuota
+from podling.model.types.pod import Pod
 
 KEPT = frozenset({"default", "kube-public", "kube-system"})
 """Namespaces that must not be deleted."""
+ANNOTATION = "kubernetes.io/limit-ranger"
+ZERO = Quantity()
+UNCOUNTED = frozenset({"events", "events.events.k8s.io"})
+
+Amounts = Mapping[str, Quantity]
 
 
 class NamespaceLifecycle:
+    handles: ClassVar[Handles] = {ANY: ("CREATE", "UPDATE", "CONNECT"), "namespaces": ("DELETE",)}
+
     def __init__(self, find: Find) -> None:
         self._find = find
 
     async def admit(self, attributes: Attributes, new: Any, old: Any) -> None:
-        if attributes.is_for("namespaces", "DELETE") and attributes.name in KEPT:
+        """Raises StatusError 403, 404."""
+        name = attributes.namespace
+        if attributes.operation == "DELETE" and attributes.name in KEPT:
             raise attributes.forbidden("this namespace may not be deleted")
-        if not attributes.namespace or not attributes.resource.namespaced or attributes.operation == "DELETE":
+        if not name or not attributes.resource.namespaced:
             return
-        namespace = self._find(Namespace, "", attributes.namespace)
+        namespace = self._find(Namespace, "", name)
         if namespace is None:
-            raise not_found("namespaces", attributes.namespace)
+            raise not_found("namespaces", name)
         ending = namespace.metadata.deletion_timestamp or namespace.status.phase == "Terminating"
         if ending and attributes.operation == "CREATE" and not attributes.subresource:
-            raise _terminating(attributes)
+            why = f"unable to create new content in namespace {name} because it is being terminated"
+            refused = attributes.forbidden(why)
+            ends = f"namespace {name} is being terminated"
+            refused.causes = (Cause("NamespaceTerminating", ends, "metadata.namespace"),)
+            raise refused
 
 
-def _terminating(attributes: Attributes) -> StatusError:
-    name = attributes.namespace
-    refused = attributes.forbidden(
-        f"unable to create new content in namespace {name} because it is being terminated"
-    )
-    refused.causes = (
-        Cause("NamespaceTerminating", f"namespace {name} is being terminated", "metadata.namespace"),
-    )
-    return refused
+class LimitRanger:
+    handles: ClassVar[Handles] = {"pods": ("CREATE",)}
+
+    def __init__(self, objects: Objects) -> None:
+        self._objects = objects
+
+    async def admit(self, attributes: Attributes, new: Any, old: Any) -> None:
+        """Raises StatusError 403."""
+        items = [
+            item
+            for limits in self._objects.all(LimitRange, attributes.namespace)
+            for item in limits.spec.limits
+        ]
+        if not items:
+            return
+        _fill_in(new, items)
+        faults: list[str] = []
+        for item in items:
+            if item.type == "Pod":
+                faults += _out_of_bounds(item, pod_requests(new), pod_limits(new))
+            elif item.type == "Container":
+                for container in (*new.spec.containers, *new.spec.init_containers):
+                    resources = container.resources
+                    faults += _out_of_bounds(item, resources.requests, resources.limits)
+        if faults:
+            raise attributes.forbidden(faults[0] if len(faults) == 1 else f"[{', '.join(faults)}]")
+        new.status.qos_class = qos_class(new)
+
+
+def _fill_in(pod: Pod, items: list[LimitRangeItem]) -> None:
+    """Fill in unset requests and limits from the defaults, and record in an annotation which were."""
+    requests: dict[str, Quantity] = {}
+    limits: dict[str, Quantity] = {}
+    for item in items:
+        if item.type == "Container":
+            requests, limits = {**item.default_request, **requests}, {**item.default, **limits}
+    said = []
+    spec = pod.spec
+    for what, containers in (("container", spec.containers), ("init container", spec.init_containers)):
+        for container in containers:
+            resources = container.resources
+            sides = (("request", requests, resources.requests), ("limit", limits, resources.limits))
+            for side, defaults, own in sides:
+                if missing := sorted(defaults.keys() - own.keys()):
+                    own.update((name, defaults[name]) for name in missing)
+                    said.append(f"{', '.join(missing)} {side} for {what} {container.name}")
+    if said:
+        text = f"LimitRanger plugin set: {'; '.join(said)}"
+        pod.metadata.annotations = {**pod.metadata.annotations, ANNOTATION: text}
+
+
+def _out_of_bounds(item: LimitRangeItem, requests: Amounts, limits: Amounts) -> Iterator[str]:
+    for name, least in sorted(item.min.items()):
+        request, limit = requests.get(name), limits.get(name)
+        bound = f"minimum {name} usage per {item.type} is {least}"
+        if request is None:
+            yield f"{bound}.  No request is specified"
+        elif request < least:
+            yield f"{bound}, but request is {request}"
+        elif limit is not None and limit < least:
+            yield f"{bound}, but limit is {limit}"
+    for name, most in sorted(item.max.items()):
+        request, limit = requests.get(name), limits.get(name)
+        bound = f"maximum {name} usage per {item.type} is {most}"
+        if limit is None:
+            yield f"{bound}.  No limit is specified"
+        elif limit > most:
+            yield f"{bound}, but limit is {limit}"
+        elif request is not None and request > most:
+            yield f"{bound}, but request is {request}"
+    for name, ratio in sorted(item.max_limit_request_ratio.items()):
+        request, limit = requests.get(name), limits.get(name)
+        bound = f"{name} max limit to request ratio per {item.type} is {ratio}"
+        if not request:
+            yield f"{bound}, but no request is specified or request is 0"
+        elif not limit:
+            yield f"{bound}, but no limit is specified or limit is 0"
+        elif limit.nanos * 10**9 > ratio.nanos * request.nanos:
+            yield f"{bound}, but provided ratio is {limit.nanos / request.nanos:f}"
+
+
+class ResourceQuotaPlugin:
+    handles: ClassVar[Handles] = {ANY: ("CREATE", "UPDATE")}
+
+    def __init__(self, objects: Objects) -> None:
+        self._objects = objects
+
+    async def admit(self, attributes: Attributes, new: Any, old: Any) -> None:
+        """Raises StatusError 403."""
+        if not attributes.namespace or attributes.subresource or attributes.target in UNCOUNTED:
+            return
+        quotas = list(self._objects.all(ResourceQuota, attributes.namespace))
+        if not quotas:
+            return
+        before = usage(old) if old is not None else {}
+        grown = {key: amount - before.get(key, ZERO) for key, amount in usage(new).items()}
+        more = {key: amount for key, amount in grown.items() if amount > ZERO}
+
+        def charge(standing: ResourceQuota) -> None:
+            name, status = standing.metadata.name, standing.status
+            hard, used = status.hard, status.used
+            counted = more.keys() & hard.keys()
+            if unknown := sorted(counted - used.keys()):
+                raise attributes.forbidden(
+                    f"status unknown for quota: {name}, resources: {','.join(unknown)}"
+                )
+            if over := [key for key in counted if used[key] + more[key] > hard[key]]:
+                requested, has, limited = ({key: of[key] for key in over} for of in (more, used, hard))
+                raise attributes.forbidden(
+                    f"exceeded quota: {name}, requested: {listed(requested)}, used: {listed(has)}, "
+                    f"limited: {listed(limited)}"
+                )
+            status.used = {**used, **{key: used[key] + more[key] for key in counted}}
+
+        for quota in quotas:
+            name, hard = quota.metadata.name, quota.status.hard
+            if not in_scope(quota.spec, new):
+                continue
+            # A pod must set each request and limit that the quota counts.
+            if isinstance(new, Pod) and old is None and (missing := unsaid(new, hard)):
+                said = "; ".join(f"{key} for: {','.join(names)}" for key, names in missing.items())
+                raise attributes.forbidden(f"failed quota: {name}: must specify {said}")
+            if more.keys() & hard.keys():
+                await self._objects.change(
+                    ResourceQuota, attributes.namespace, name, charge, dry_run=attributes.dry_run
+                )

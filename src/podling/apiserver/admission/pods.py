@@ -5,28 +5,36 @@ RuntimeClass copies overhead and scheduling of the pod's runtime class into the 
 of the pod's priority class. ServiceAccount gives each pod an account, and its containers a volume with the
 account's token, the cluster's authority and the namespace. DefaultTolerationSeconds keeps a pod for five
 minutes on a node that is not ready or unreachable.
+
+An eviction takes one of the disruptions that the PodDisruptionBudget of its pod still allows. It is taken by
+a write of the budget's status, so two evictions cannot take the same one. The disruption controller gives it
+back once the pod is gone, or has not gone in time.
 """
 
 from __future__ import annotations
 
 import secrets
-from typing import Any
+from datetime import datetime
+from typing import Any, ClassVar
 
 import msgspec
 
-from podling.apiserver.admission.chain import Attributes, Objects
-from podling.apiserver.request.objects import Find
+from podling.apiserver.admission.plugin import Attributes, Handles, Objects
+from podling.apiserver.request.context import Find
 from podling.apiserver.store.object_meta import NAME_ALPHABET
+from podling.model.errors import Cause, StatusError, forbidden
 from podling.model.rules.placement import needed_to_change
-from podling.model.rules.status import MIRROR
-from podling.model.types.container import Container, VolumeMount
+from podling.model.rules.status import MIRROR, is_condition_true, is_terminal
+from podling.model.selectors import from_label_selector
+from podling.model.time import Clock, rfc3339
+from podling.model.types.container import VolumeMount
 from podling.model.types.core import ServiceAccount
-from podling.model.types.core import ServiceAccount as Account
 from podling.model.types.node import Node
+from podling.model.types.node_k8s_io import RuntimeClass
 from podling.model.types.pod import Pod, PodSpec, Toleration
-from podling.model.types.priority_class import SYSTEM_CLASSES, PriorityClass
+from podling.model.types.policy import PodDisruptionBudget
 from podling.model.types.references import ObjectFieldSelector
-from podling.model.types.runtime_class import RuntimeClass, Scheduling
+from podling.model.types.scheduling import SYSTEM_CLASSES, PriorityClass
 from podling.model.types.volume import (
     ConfigMapProjection,
     DownwardAPIProjection,
@@ -38,16 +46,34 @@ from podling.model.types.volume import (
     VolumeProjection,
 )
 
+DEFAULT_PRIORITY = 0
+PREEMPTION_POLICY = "PreemptLowerPriority"
+
+DEFAULT_ACCOUNT = "default"
+TOKEN_VOLUME = "kube-api-access-"
+"""The start of the volume's name."""
+PLACE = "/var/run/secrets/kubernetes.io/serviceaccount"
+TOKEN_SECONDS = 3607
+"""As in Kubernetes, an odd number: it tells tokens of this volume from those that somebody asked for."""
+TOKEN_MODE = 0o644
+
+NODE_TAINTS = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
+TOLERATION_SECONDS = 300
+
+CANNOT_EVICT = "Cannot evict pod as it would violate the pod's disruption budget."
+STALE_SECONDS = 10
+"""After which to try again when the budget's status is older than the budget."""
+MOST_UNCONFIRMED = 2000
+
 
 class NodeDeclaredFeatures:
+    handles: ClassVar[Handles] = {"pods": ("UPDATE",), "pods/resize": ("UPDATE",)}
+
     def __init__(self, find: Find) -> None:
         self._find = find
 
     async def admit(self, attributes: Attributes, new: Any, old: Any) -> None:
         """Raises StatusError 403."""
-        is_pod = (attributes.resource.group, attributes.resource.plural) == ("", "pods")
-        if not is_pod or attributes.operation != "UPDATE" or attributes.subresource not in ("", "resize"):
-            return
         name = new.spec.node_name
         needed = needed_to_change(new.spec, old.spec) if name else frozenset()
         if not needed:
@@ -61,81 +87,85 @@ class NodeDeclaredFeatures:
             raise attributes.forbidden(why)
 
 
-class RuntimeClasses:
+class RuntimeClassPlugin:
+    handles: ClassVar[Handles] = {"pods": ("CREATE",)}
+
     def __init__(self, objects: Objects) -> None:
         self._objects = objects
 
     async def admit(self, attributes: Attributes, new: Any, old: Any) -> None:
-        if not attributes.is_for("pods", "CREATE"):
-            return
+        """Raises StatusError 403."""
         spec: PodSpec = new.spec
-        of = self._class(attributes, spec.runtime_class_name)
-        _set_overhead(attributes, spec, of)
-        if of is not None and of.scheduling is not None:
-            _set_scheduling(attributes, spec, of.scheduling)
-
-    def _class(self, attributes: Attributes, name: str | None) -> RuntimeClass | None:
-        """The runtime class. Raises StatusError 403 if there is none of that name."""
-        if not name:
-            return None
-        found = self._objects.find(RuntimeClass, "", name)
-        if found is None:
+        name = spec.runtime_class_name
+        of = self._objects.find(RuntimeClass, "", name) if name else None
+        if name and of is None:
             raise attributes.forbidden(f'pod rejected: RuntimeClass "{name}" not found')
-        return found
-
-
-def _set_overhead(attributes: Attributes, spec: PodSpec, of: RuntimeClass | None) -> None:
-    if of is None or of.overhead is None:
-        if spec.overhead:
+        if of is not None and of.overhead is not None:
+            if spec.overhead and spec.overhead != of.overhead.pod_fixed:
+                raise attributes.forbidden(
+                    "pod rejected: Pod's Overhead doesn't match RuntimeClass's defined Overhead"
+                )
+            spec.overhead = dict(of.overhead.pod_fixed)
+        elif spec.overhead:
             raise attributes.forbidden(
                 "pod rejected: Pod Overhead set without corresponding RuntimeClass defined Overhead"
             )
-        return
-    if spec.overhead and spec.overhead != of.overhead.pod_fixed:
-        raise attributes.forbidden(
-            "pod rejected: Pod's Overhead doesn't match RuntimeClass's defined Overhead"
-        )
-    spec.overhead = dict(of.overhead.pod_fixed)
-
-
-def _set_scheduling(attributes: Attributes, spec: PodSpec, scheduling: Scheduling) -> None:
-    for key, value in scheduling.node_selector.items():
-        own = spec.node_selector.get(key, value)
-        if own != value:
-            raise attributes.forbidden(
-                f"conflict: runtimeClass.scheduling.nodeSelector[{key}] = {value}; "
-                f"pod.spec.nodeSelector[{key}] = {own}"
-            )
-    spec.node_selector = {**spec.node_selector, **scheduling.node_selector}
-    known = set(map(msgspec.structs.astuple, spec.tolerations))
-    spec.tolerations = [
-        *spec.tolerations,
-        *(one for one in scheduling.tolerations if msgspec.structs.astuple(one) not in known),
-    ]
-
-
-DEFAULT_PRIORITY = 0
-PREEMPTION_POLICY = "PreemptLowerPriority"
+        if of is None or of.scheduling is None:
+            return
+        for key, value in of.scheduling.node_selector.items():
+            own = spec.node_selector.get(key, value)
+            if own != value:
+                raise attributes.forbidden(
+                    f"conflict: runtimeClass.scheduling.nodeSelector[{key}] = {value}; "
+                    f"pod.spec.nodeSelector[{key}] = {own}"
+                )
+        spec.node_selector = {**spec.node_selector, **of.scheduling.node_selector}
+        known = set(map(msgspec.structs.astuple, spec.tolerations))
+        spec.tolerations = [
+            *spec.tolerations,
+            *(one for one in of.scheduling.tolerations if msgspec.structs.astuple(one) not in known),
+        ]
 
 
 class Priority:
+    handles: ClassVar[Handles] = {
+        "pods": ("CREATE", "UPDATE"),
+        "priorityclasses.scheduling.k8s.io": ("CREATE", "UPDATE", "DELETE"),
+    }
+
     def __init__(self, objects: Objects) -> None:
         self._objects = objects
 
     async def admit(self, attributes: Attributes, new: Any, old: Any) -> None:
-        if attributes.is_for("pods", "CREATE"):
-            self._set(attributes, new)
-        elif attributes.is_for("pods", "UPDATE"):
-            _keep(new, old)
-        elif attributes.is_about("scheduling.k8s.io", "priorityclasses"):
-            if new is not None:
-                self._refuse_second_default(attributes, new)
-            elif attributes.name in SYSTEM_CLASSES:
+        """Raises StatusError 403."""
+        if attributes.target != "pods":
+            if new is None and attributes.name in SYSTEM_CLASSES:
                 raise attributes.forbidden("this is a system priority class and cannot be deleted")
+            standing = self._default() if new is not None and new.global_default else None
+            if standing is not None and standing.metadata.name != new.metadata.name:
+                name = standing.metadata.name
+                raise attributes.forbidden(
+                    f"PriorityClass {name} is already marked as default. Only one default can exist"
+                )
+        elif attributes.operation == "CREATE":
+            self._set(attributes, new)
+        else:
+            # What admission set on create is put back if the update leaves it out.
+            if new.spec.priority is None:
+                new.spec.priority = old.spec.priority
+            if new.spec.preemption_policy is None:
+                new.spec.preemption_policy = old.spec.preemption_policy
 
     def _set(self, attributes: Attributes, pod: Pod) -> None:
         spec = pod.spec
-        of = self._class(attributes, spec.priority_class_name)
+        name = spec.priority_class_name
+        of = self._objects.find(PriorityClass, "", name) if name else self._default()
+        if name and of is None:
+            if name not in SYSTEM_CLASSES:
+                raise attributes.forbidden(f"no PriorityClass with name {name} was found")
+            # The two system classes are known even before they are stored.
+            of = PriorityClass(value=SYSTEM_CLASSES[name][0])
+            of.metadata.name = name
         priority = of.value if of else DEFAULT_PRIORITY
         policy = (of.preemption_policy if of else None) or PREEMPTION_POLICY
         if spec.priority not in (None, priority):
@@ -151,80 +181,60 @@ class Priority:
         spec.priority_class_name = of.metadata.name if of else ""
         spec.priority, spec.preemption_policy = priority, policy
 
-    def _class(self, attributes: Attributes, name: str) -> PriorityClass | None:
-        """The named class, or the default one. The two system classes are known even before they are stored.
-        Raises StatusError 403 if there is no class of that name."""
-        if not name:
-            return self._default()
-        found = self._objects.find(PriorityClass, "", name)
-        if found is not None:
-            return found
-        if name not in SYSTEM_CLASSES:
-            raise attributes.forbidden(f"no PriorityClass with name {name} was found")
-        system = PriorityClass(value=SYSTEM_CLASSES[name][0])
-        system.metadata.name = name
-        return system
-
     def _default(self) -> PriorityClass | None:
         defaults = [one for one in self._objects.all(PriorityClass) if one.global_default]
         return min(defaults, key=lambda one: one.value, default=None)
 
-    def _refuse_second_default(self, attributes: Attributes, new: PriorityClass) -> None:
-        standing = self._default() if new.global_default else None
-        if standing is not None and standing.metadata.name != new.metadata.name:
-            name = standing.metadata.name
+
+class ServiceAccountPlugin:
+    handles: ClassVar[Handles] = {"pods": ("CREATE",)}
+
+    def __init__(self, find: Find, *, mount_tokens: bool = False) -> None:
+        """`mount_tokens`: only if kubelets can set up such a volume."""
+        self._find = find
+        self._mount_tokens = mount_tokens
+
+    async def admit(self, attributes: Attributes, new: Any, old: Any) -> None:
+        """Raises StatusError 403."""
+        if MIRROR in new.metadata.annotations:
+            return
+        spec: PodSpec = new.spec
+        name = spec.service_account_name or DEFAULT_ACCOUNT
+        spec.service_account_name = spec.service_account = name
+        account = self._find(ServiceAccount, attributes.namespace, name)
+        if account is None:
+            where = f"{attributes.namespace}/{name}"
             raise attributes.forbidden(
-                f"PriorityClass {name} is already marked as default. Only one default can exist"
+                f'error looking up service account {where}: serviceaccount "{name}" not found'
             )
-
-
-def _keep(new: Pod, old: Pod) -> None:
-    """Put back what admission set on create, if an update leaves it out."""
-    if new.spec.priority is None:
-        new.spec.priority = old.spec.priority
-    if new.spec.preemption_policy is None:
-        new.spec.preemption_policy = old.spec.preemption_policy
-
-
-PREFIX = "kube-api-access-"
-PLACE = "/var/run/secrets/kubernetes.io/serviceaccount"
-TOKEN_SECONDS = 3607
-"""As in Kubernetes, an odd number: it tells tokens of this volume from those that somebody asked for."""
-MODE = 0o644
-
-
-def is_wanted(spec: PodSpec, account: ServiceAccount) -> bool:
-    """Whether to mount a token: `automountServiceAccountToken` of the pod, else of its account."""
-    for said in (spec.automount_service_account_token, account.automount_service_account_token):
-        if said is not None:
-            return said
-    return True
+        if not spec.image_pull_secrets:
+            spec.image_pull_secrets = list(account.image_pull_secrets)
+        asked = spec.automount_service_account_token
+        if asked is None:
+            asked = account.automount_service_account_token
+        if self._mount_tokens and asked is not False:
+            mount_token(spec)
 
 
 def mount_token(spec: PodSpec) -> None:
-    """Mount the volume in every container that has nothing mounted at that path."""
-    without: list[Container] = [
+    """Mount the token volume, the pod's own or a new one, in every container that has nothing mounted at its
+    path."""
+    without = [
         container
         for container in (*spec.init_containers, *spec.containers)
         if all(mount.mount_path != PLACE for mount in container.volume_mounts)
     ]
     if not without:
         return
-    volume = _volume(spec)
+    volume = next((one for one in spec.volumes if one.name.startswith(TOKEN_VOLUME)), None)
+    if volume is None:
+        name = TOKEN_VOLUME + "".join(secrets.choice(NAME_ALPHABET) for _ in range(5))
+        projected = ProjectedVolumeSource(sources=_sources(), default_mode=TOKEN_MODE)
+        volume = Volume(name=name, projected=projected)
+        spec.volumes = [*spec.volumes, volume]
     for container in without:
         mount = VolumeMount(name=volume.name, read_only=True, mount_path=PLACE)
         container.volume_mounts = [*container.volume_mounts, mount]
-
-
-def _volume(spec: PodSpec) -> Volume:
-    """The pod's token volume, or a new one."""
-    for volume in spec.volumes:
-        if volume.name.startswith(PREFIX):
-            return volume
-    name = PREFIX + "".join(secrets.choice(NAME_ALPHABET) for _ in range(5))
-    made = Volume(name=name, projected=ProjectedVolumeSource(sources=_sources(), default_mode=MODE))
-    spec.volumes = [*spec.volumes, made]
-    return made
 
 
 def _sources() -> list[VolumeProjection]:
@@ -248,51 +258,93 @@ def _sources() -> list[VolumeProjection]:
     ]
 
 
-DEFAULT = "default"
-
-
-class ServiceAccountPlugin:
-    def __init__(self, find: Find, *, mount_tokens: bool = False) -> None:
-        """`mount_tokens`: only if kubelets can set up such a volume."""
-        self._find = find
-        self._mount_tokens = mount_tokens
-
-    async def admit(self, attributes: Attributes, new: Any, old: Any) -> None:
-        if attributes.is_for("pods", "CREATE") and MIRROR not in new.metadata.annotations:
-            self._admit_pod(attributes, new)
-
-    def _admit_pod(self, attributes: Attributes, pod: Pod) -> None:
-        spec = pod.spec
-        spec.service_account_name = spec.service_account = spec.service_account_name or DEFAULT
-        name = spec.service_account_name
-        account = self._find(Account, attributes.namespace, name)
-        if account is None:
-            where = f"{attributes.namespace}/{name}"
-            raise attributes.forbidden(
-                f'error looking up service account {where}: serviceaccount "{name}" not found'
-            )
-        if not spec.image_pull_secrets:
-            spec.image_pull_secrets = list(account.image_pull_secrets)
-        if self._mount_tokens and is_wanted(spec, account):
-            mount_token(spec)
-
-
-NODE_TAINTS = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
-SECONDS = 300
-
-
 class DefaultTolerationSeconds:
+    handles: ClassVar[Handles] = {"pods": ("CREATE", "UPDATE")}
+
     async def admit(self, attributes: Attributes, new: Any, old: Any) -> None:
-        if not attributes.is_for("pods", "CREATE", "UPDATE"):
-            return
         tolerations: list[Toleration] = new.spec.tolerations
-        missing = [key for key in NODE_TAINTS if not any(_covers(one, key) for one in tolerations)]
-        new.spec.tolerations = [*tolerations, *map(_default, missing)]
+        covered = {one.key for one in tolerations if one.effect in ("", "NoExecute")}
+        missing = () if "" in covered else (key for key in NODE_TAINTS if key not in covered)
+        new.spec.tolerations = [
+            *tolerations,
+            *(
+                Toleration(
+                    key=key,
+                    operator="Exists",
+                    effect="NoExecute",
+                    toleration_seconds=TOLERATION_SECONDS,
+                )
+                for key in missing
+            ),
+        ]
 
 
-def _covers(toleration: Toleration, key: str) -> bool:
-    return toleration.key in ("", key) and toleration.effect in ("", "NoExecute")
+class DisruptionBudgets:
+    handles: ClassVar[Handles] = {"pods/eviction": ("DELETE",)}
+
+    def __init__(self, objects: Objects, clock: Clock) -> None:
+        self._objects = objects
+        self._clock = clock
+
+    async def admit(self, attributes: Attributes, new: Any, old: Any) -> None:
+        """Raises StatusError 429 if the budget allows no disruption, 500 if two budgets select the pod, as in
+        Kubernetes."""
+        pod: Pod = old
+        # A pod that has not started, has ended or is being deleted is evicted without asking a budget.
+        if pod.metadata.deletion_timestamp or is_terminal(pod) or pod.status.phase == "Pending":
+            return
+        found = [
+            budget
+            for budget in self._objects.all(PodDisruptionBudget, pod.metadata.namespace)
+            if from_label_selector(budget.spec.selector).matches(pod.metadata.labels)
+        ]
+        if len(found) > 1:
+            raise StatusError(
+                500,
+                "InternalError",
+                "This pod has more than one PodDisruptionBudget, which the eviction subresource does not "
+                "support.",
+            )
+        if not found:
+            return
+        budget, status = found[0], found[0].status
+        # A pod that is not ready may go without taking a disruption, by `unhealthyPodEvictionPolicy`.
+        if not is_condition_true(pod.status.conditions, "Ready") and (
+            budget.spec.unhealthy_pod_eviction_policy == "AlwaysAllow"
+            or status.current_healthy >= status.desired_healthy > 0
+        ):
+            return
+        now = self._clock.now()
+        await self._objects.change(
+            PodDisruptionBudget,
+            budget.metadata.namespace,
+            budget.metadata.name,
+            lambda standing: take(standing, pod.metadata.name, now),
+            dry_run=attributes.dry_run,
+        )
 
 
-def _default(key: str) -> Toleration:
-    return Toleration(key=key, operator="Exists", effect="NoExecute", toleration_seconds=SECONDS)
+def take(budget: PodDisruptionBudget, pod: str, now: datetime) -> None:
+    """Take one disruption for `pod`. Raises StatusError 429 when there is none to take."""
+    name, status = budget.metadata.name, budget.status
+    if status.observed_generation < budget.metadata.generation:
+        raise _refused(f"The disruption budget {name} is still being processed by the server.", STALE_SECONDS)
+    if len(status.disrupted_pods) > MOST_UNCONFIRMED:
+        raise forbidden(
+            "poddisruptionbudgets",
+            name,
+            "DisruptedPods map too big - too many evictions not confirmed by PDB controller",
+            "policy",
+        )
+    if status.disruptions_allowed <= 0:
+        raise _refused(
+            f"The disruption budget {name} needs {status.desired_healthy} healthy pods and has "
+            f"{status.current_healthy} currently"
+        )
+    status.disruptions_allowed -= 1
+    status.disrupted_pods = {**status.disrupted_pods, pod: rfc3339(now)}
+
+
+def _refused(why: str, seconds: int = 0) -> StatusError:
+    cause = Cause("DisruptionBudget", why)
+    return StatusError(429, "TooManyRequests", CANNOT_EVICT, causes=(cause,), retry_after_seconds=seconds)

@@ -12,9 +12,10 @@ import ipaddress
 import random
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any, Generic, TypeVar
+from itertools import chain
+from typing import Any, ClassVar, Generic, TypeVar
 
-from podling.apiserver.admission.chain import Attributes, Objects
+from podling.apiserver.admission.plugin import Attributes, Handles, Objects
 from podling.apiserver.rules.field import invalid as invalid_field
 from podling.apiserver.rules.service.addresses import (
     EXTERNAL,
@@ -25,7 +26,7 @@ from podling.apiserver.rules.service.addresses import (
     wants_node_ports,
 )
 from podling.model.errors import Cause, StatusError, internal, invalid
-from podling.model.types.service import Service, ServicePort, ServiceSpec
+from podling.model.types.service import Service, ServiceSpec
 
 SERVICE_CIDR = "10.96.0.0/16"
 NODE_PORTS = range(30000, 32768)
@@ -36,16 +37,19 @@ A = TypeVar("A")
 
 
 class ServiceAddresses:
+    handles: ClassVar[Handles] = {"services": ("CREATE", "UPDATE")}
+
     def __init__(self, objects: Objects, cidr: str = SERVICE_CIDR) -> None:
         self._objects = objects
         self._network = ipaddress.ip_network(cidr)
-        self._addresses = _Given[str]("serviceIP")
-        self._ports = _Given[int]("nodePort")
+        first, size = int(self._network.network_address), self._network.num_addresses
+        start = LEFT_TO_PEOPLE if size > 2 * LEFT_TO_PEOPLE else 1
+        addresses = range(first + start, first + size - 1)
+        self._addresses = _Given("serviceIP", addresses, lambda number: str(ipaddress.ip_address(number)))
+        self._ports = _Given("nodePort", NODE_PORTS, int)
 
     async def admit(self, attributes: Attributes, new: Any, old: Any) -> None:
         """Raises StatusError 422 for an address or port that cannot be given, 500 if none is left."""
-        if not attributes.is_for("services", "CREATE", "UPDATE"):
-            return
         if faults := settle_families(new.spec, None if old is None else old.spec):
             raise invalid("Service", new.metadata.name, faults)
         others = [one for one in self._objects.all(Service) if one.metadata.uid != new.metadata.uid]
@@ -54,7 +58,13 @@ class ServiceAddresses:
         taken = {number for one in others for number in _node_ports(one.spec)}
         if needs_node_ports(new.spec):
             self._give_ports(new, old, taken)
-        self._give_health_port(new.spec, None if old is None else old.spec, taken)
+        if needs_health_check(new.spec) and (old is None or not needs_health_check(old.spec)):
+            taken |= {port.node_port for port in new.spec.ports}
+            number = new.spec.health_check_node_port
+            if not number:
+                new.spec.health_check_node_port = self._ports.give(taken)
+            elif (why := _port_fault(number, taken)) is not None:
+                raise internal(f"failed to allocate requested HealthCheck NodePort {number}: {why}")
 
     def _give_address(self, service: Service, others: Iterable[Service]) -> None:
         """Give cluster IPs to a service that now needs them; those it has do not change."""
@@ -62,42 +72,36 @@ class ServiceAddresses:
         if spec.type == EXTERNAL or is_headless(spec):
             return
         taken = {address for one in others for address in one.spec.cluster_ips}
-        if not spec.cluster_ip:
-            spec.cluster_ip = self._addresses.give(self._choose_address, taken)
+        address, fault = spec.cluster_ip, ""
+        if not address:
+            spec.cluster_ip = self._addresses.give(taken)
             spec.cluster_ips = [spec.cluster_ip]
-        elif (fault := self._fault(spec.cluster_ip, taken)) is not None:
-            why = f"failed to allocate IP {spec.cluster_ip}: {fault}"
-            raise _invalid(service, invalid_field("spec.clusterIPs", spec.cluster_ips, why))
-
-    def _choose_address(self, taken: set[str]) -> str | None:
-        first, size = int(self._network.network_address), self._network.num_addresses
-        start = LEFT_TO_PEOPLE if size > 2 * LEFT_TO_PEOPLE else 1
-        count = size - 1 - start
-        offset = random.randrange(count)
-        candidates = (str(ipaddress.ip_address(first + start + (offset + i) % count)) for i in range(count))
-        return next((address for address in candidates if address not in taken), None)
-
-    def _fault(self, text: str, taken: set[str]) -> str | None:
-        """Why a well-formed cluster IP cannot be given; None if it can."""
-        if ipaddress.ip_address(text) not in self._network:
-            return (
-                f"the provided IP ({text}) is not in the valid range. "
+        elif ipaddress.ip_address(address) not in self._network:
+            fault = (
+                f"the provided IP ({address}) is not in the valid range. "
                 f"The range of valid IPs is {self._network}"
             )
-        return "provided IP is already allocated" if text in taken else None
+        elif address in taken:
+            fault = "provided IP is already allocated"
+        if fault:
+            why = f"failed to allocate IP {address}: {fault}"
+            raise _invalid(service, invalid_field("spec.clusterIPs", spec.cluster_ips, why))
 
     def _give_ports(self, service: Service, old: Service | None, taken: set[int]) -> None:
         """Give node ports. One that is asked for by number is given even if `allocateLoadBalancerNodePorts`
         is false."""
         spec, held = service.spec, set() if old is None else set(_node_ports(old.spec))
-        chosen = _of_same_port(spec.ports) if old is None else {}
+        chosen: dict[int, int] = {}
+        if old is None:
+            # Ports of one number and different protocols share their node port.
+            chosen = {port.port: port.node_port for port in reversed(spec.ports) if port.node_port}
         given: set[tuple[str, int]] = set()
         for i, port in enumerate(spec.ports):
             if not port.node_port and not wants_node_ports(spec):
                 continue
             port.node_port = port.node_port or chosen.get(port.port, 0)
             if not port.node_port:
-                port.node_port = self._ports.give(_choose_port, taken)
+                port.node_port = self._ports.give(taken)
             elif port.node_port not in held and (why := _port_fault(port.node_port, taken)) is not None:
                 raise _invalid(service, invalid_field(f"spec.ports[{i}].nodePort", port.node_port, why))
             if old is None:
@@ -107,49 +111,33 @@ class ServiceAddresses:
             given.add((port.protocol, port.node_port))
             held.add(port.node_port)
 
-    def _give_health_port(self, spec: ServiceSpec, old: ServiceSpec | None, taken: set[int]) -> None:
-        if not needs_health_check(spec) or (old is not None and needs_health_check(old)):
-            return
-        taken = taken | {port.node_port for port in spec.ports}
-        number = spec.health_check_node_port
-        if not number:
-            spec.health_check_node_port = self._ports.give(_choose_port, taken)
-        elif (why := _port_fault(number, taken)) is not None:
-            raise internal(f"failed to allocate requested HealthCheck NodePort {number}: {why}")
-
 
 class _Given(Generic[A]):
-    """The last addresses or ports given out, whose services may not be stored yet."""
+    """Gives out addresses or ports, which it makes of numbers. It knows the last ones given out, whose
+    services may not be stored yet."""
 
-    def __init__(self, what: str) -> None:
+    def __init__(self, what: str, numbers: range, make: Callable[[int], A]) -> None:
         self._what = what
+        self._numbers = numbers
+        self._make = make
         self._last: deque[A] = deque(maxlen=REMEMBERED)
 
-    def give(self, choose: Callable[[set[A]], A | None], taken: set[A]) -> A:
-        """One that is free. Raises StatusError 500 if none is left."""
+    def give(self, taken: set[A]) -> A:
+        """One that is free, at random. Raises StatusError 500 if none is left."""
+        offset = random.randrange(self._numbers.stop - self._numbers.start)
         # When all that is left was just given out, giving one again is better than refusing.
-        chosen = choose(taken | set(self._last)) or choose(taken)
-        if chosen is None:
-            raise internal(f"failed to allocate a {self._what}: range is full")
-        self._last.append(chosen)
-        return chosen
+        for excluded in (taken | set(self._last), taken):
+            for number in chain(self._numbers[offset:], self._numbers[:offset]):
+                if (chosen := self._make(number)) not in excluded:
+                    self._last.append(chosen)
+                    return chosen
+        raise internal(f"failed to allocate a {self._what}: range is full")
 
 
 def _node_ports(spec: ServiceSpec) -> Iterator[int]:
     yield from (port.node_port for port in spec.ports if port.node_port)
     if spec.health_check_node_port:
         yield spec.health_check_node_port
-
-
-def _of_same_port(ports: Iterable[ServicePort]) -> dict[int, int]:
-    """Node ports by port number: ports of one number and different protocols share their node port."""
-    return {port.port: port.node_port for port in reversed(list(ports)) if port.node_port}
-
-
-def _choose_port(taken: set[int]) -> int | None:
-    offset = random.randrange(len(NODE_PORTS))
-    candidates = (NODE_PORTS[(offset + i) % len(NODE_PORTS)] for i in range(len(NODE_PORTS)))
-    return next((number for number in candidates if number not in taken), None)
 
 
 def _port_fault(number: int, taken: set[int]) -> str | None:

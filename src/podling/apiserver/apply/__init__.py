@@ -1,1 +1,1 @@
-"""Who manages which field: server-side apply, and the record of it that every write keeps."""
+"""Server-side apply, and the managers of fields that every write records (`metadata.managedFields`)."""

@@ -18,30 +18,29 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from podling.apiserver.apply.fields import (
+from podling.apiserver.apply.managed_fields import (
+    BEFORE_FIRST_APPLY,
+    UPDATE,
+    Changes,
+    Entries,
     Fields,
+    Writer,
+    applied,
+    applier,
     belonging,
     difference,
+    fields_of,
     intersection,
     is_member,
     paths,
     shown,
-    union_all,
-)
-from podling.apiserver.apply.managers import (
-    BEFORE_FIRST_APPLY,
-    UPDATE,
-    Entries,
-    Writer,
-    applied,
-    applier,
-    fields_of,
     starting_point,
+    union_all,
     updated,
+    without,
 )
 from podling.apiserver.apply.schema import (
     VALUE,
-    Changes,
     Keyed,
     Map,
     Node,
@@ -60,6 +59,12 @@ from podling.model.errors import Cause, StatusError
 from podling.model.types.meta import KubeObject, ManagedFieldsEntry
 from podling.watch.entry import Entry
 
+KUBECTL = "kubectl"
+LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
+
+Track = Callable[[Any, Entry | None], list[ManagedFieldsEntry]]
+"""From the new object and the current one (None on create) to the entries. Raises StatusError 409."""
+
 
 class Conflict(NamedTuple):
     manager: str
@@ -72,52 +77,41 @@ def conflicts(entries: Entries, taken: Fields, writer: Writer) -> list[Conflict]
     and paths."""
     mine = applier(entries, writer)
     others = (entry for entry in entries if entry is not mine and entry.api_version == writer.api_version)
-    return sorted(conflict for entry in others for conflict in _with(entry, taken))
-
-
-def _with(entry: ManagedFieldsEntry, taken: Fields) -> Iterator[Conflict]:
-    for path in paths(intersection(fields_of(entry), taken)):
-        yield Conflict(_told(entry), shown(path))
-
-
-def _told(entry: ManagedFieldsEntry) -> str:
-    told = stdlib_json.dumps(entry.manager, ensure_ascii=False)
-    if entry.subresource:
-        told += f' with subresource "{entry.subresource}"'
-    return f"{told} using {entry.api_version}" if entry.operation == UPDATE else told
+    found = []
+    for entry in others:
+        told = stdlib_json.dumps(entry.manager, ensure_ascii=False)
+        if entry.subresource:
+            told += f' with subresource "{entry.subresource}"'
+        if entry.operation == UPDATE:
+            told += f" using {entry.api_version}"
+        found += [Conflict(told, shown(path)) for path in paths(intersection(fields_of(entry), taken))]
+    return sorted(found)
 
 
 def refusal(found: list[Conflict]) -> StatusError:
     """409 that names the managers and fields in conflict."""
     causes = [Cause("FieldManagerConflict", f"conflict with {manager}", path) for manager, path in found]
-    return StatusError(409, "Conflict", f"Apply failed with {_listed(found)}", causes=causes)
-
-
-def _listed(found: list[Conflict]) -> str:
-    if len(found) == 1:
-        return f"1 conflict: conflict with {found[0].manager}: {found[0].path}"
-    lines = []
-    for manager in dict.fromkeys(conflict.manager for conflict in found):
-        lines.append(f"conflicts with {manager}:")
-        lines += [f"- {conflict.path}" for conflict in found if conflict.manager == manager]
-    return f"{len(found)} conflicts: " + "\n".join(lines)
+    listed = f"1 conflict: conflict with {found[0].manager}: {found[0].path}"
+    if len(found) > 1:
+        lines = []
+        for manager in dict.fromkeys(conflict.manager for conflict in found):
+            lines.append(f"conflicts with {manager}:")
+            lines += [f"- {conflict.path}" for conflict in found if conflict.manager == manager]
+        listed = f"{len(found)} conflicts: " + "\n".join(lines)
+    return StatusError(409, "Conflict", f"Apply failed with {listed}", causes=causes)
 
 
 def merge(node: Node, live: Any, applied: Any) -> Any:
     """`live` with `applied` merged in. Both have the shape, but an atomic value of `live` may have another
     type."""
     if isinstance(node, Struct | Map) and isinstance(live, dict) and isinstance(applied, dict):
-        return _merge_members(node, live, applied)
+        merged = dict(live)
+        for name, value in applied.items():
+            merged[name] = merge(_member(node, name), live[name], value) if name in live else value
+        return merged
     if isinstance(node, Keyed | Set) and isinstance(live, list) and isinstance(applied, list):
         return list(_merge_items(node, live, applied))
     return applied
-
-
-def _merge_members(node: Struct | Map, live: dict[str, Any], applied: dict[str, Any]) -> dict[str, Any]:
-    merged = dict(live)
-    for name, value in applied.items():
-        merged[name] = merge(_member(node, name), live[name], value) if name in live else value
-    return merged
 
 
 def _member(node: Struct | Map, name: str) -> Node:
@@ -156,40 +150,30 @@ def prune(node: Node, data: Any, last: Fields, managed: Fields) -> Any:
     item.
     """
     if isinstance(node, Struct | Map) and isinstance(data, dict):
-        return dict(_pruned_members(node, data, last, managed))
+        members = {}
+        for name, value in data.items():
+            element = f"f:{name}"
+            if element not in last:
+                members[name] = value
+            elif element in managed:
+                members[name] = prune(_member(node, name), value, last[element], managed[element])
+        return members
     if isinstance(node, Keyed | Set) and isinstance(data, list):
-        return list(_pruned_items(node, data, last, managed))
+        items = []
+        for item in data:
+            element = _element(node, item)
+            if element not in last:
+                items.append(item)
+                continue
+            others = managed.get(element)
+            if not is_member(last[element]) or (others is not None and is_member(others)):
+                items.append(prune(_of(node), item, last[element], others or {}))
+        return items
     return data
-
-
-def _pruned_members(
-    node: Struct | Map, data: dict[str, Any], last: Fields, managed: Fields
-) -> Iterator[tuple[str, Any]]:
-    for name, value in data.items():
-        element = f"f:{name}"
-        if element not in last:
-            yield name, value
-        elif element in managed:
-            yield name, prune(_member(node, name), value, last[element], managed[element])
-
-
-def _pruned_items(node: Keyed | Set, data: list[Any], last: Fields, managed: Fields) -> Iterator[Any]:
-    for item in data:
-        element = _element(node, item)
-        if element not in last:
-            yield item
-            continue
-        others = managed.get(element)
-        if not is_member(last[element]) or (others is not None and is_member(others)):
-            yield prune(_of(node), item, last[element], others or {})
 
 
 def _of(node: Keyed | Set) -> Node:
     return node.of if isinstance(node, Keyed) else VALUE
-
-
-KUBECTL = "kubectl"
-LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 
 
 class Application(msgspec.Struct, frozen=True):
@@ -200,7 +184,7 @@ class Application(msgspec.Struct, frozen=True):
     configuration: Mapping[str, Any]
     fields: Fields
     writer: Writer
-    has_status: bool
+    unwritten: Fields
     force: bool
 
     def known_entries(self, live: Any, entries: Entries, now: datetime) -> Entries:
@@ -232,12 +216,19 @@ class Application(msgspec.Struct, frozen=True):
         found = conflicts(entries, taken, self.writer)
         if not found or self.writer.manager != KUBECTL:
             return found
-        allowed = {path for _, path in conflicts(entries, _last_applied(self.type, live), self.writer)}
+        # The fields of kubectl's last-applied annotation that still have the values applied are its own.
+        text = live.get("metadata", {}).get("annotations", {}).get(LAST_APPLIED, "")
+        try:
+            standing = json.to_data(json.decode(text.encode(), self.type))
+        except StatusError:
+            return found
+        mine = difference(owned(schema_of(self.type), standing), changes(self.type, live, standing).taken)
+        allowed = {path for _, path in conflicts(entries, mine, self.writer)}
         return found if any(conflict.path not in allowed for conflict in found) else []
 
     def _belonging(self, made: Changes) -> Changes:
         subresource = self.writer.subresource
-        return Changes(*(belonging(fields, subresource, self.has_status) for fields in made))
+        return Changes(*(belonging(fields, subresource, self.unwritten) for fields in made))
 
     def keep_annotation(self, new: KubeObject) -> None:
         """Keep kubectl's last-applied annotation up to date, if the object has it."""
@@ -246,37 +237,24 @@ class Application(msgspec.Struct, frozen=True):
             new.metadata.annotations[LAST_APPLIED] = f"{text}\n"
 
 
-def _last_applied(type_: type[KubeObject], live: Any) -> Fields:
-    """The fields of kubectl's last-applied annotation that still have the values applied."""
-    text = live.get("metadata", {}).get("annotations", {}).get(LAST_APPLIED, "")
-    try:
-        standing = json.to_data(json.decode(text.encode(), type_))
-    except StatusError:
-        return {}
-    schema = schema_of(type_)
-    return difference(owned(schema, standing), changes(type_, live, standing).taken)
-
-
-Track = Callable[[Any, Entry | None], list[ManagedFieldsEntry]]
-"""From the new object and the current one (None on create) to the entries. Raises StatusError 409."""
-
-
 def unchanged(new: KubeObject, standing: Entry | None) -> list[ManagedFieldsEntry]:
     return [] if standing is None else standing.object.metadata.managed_fields
 
 
-def by_update(writer: Writer, *, has_status: bool, now: datetime) -> Track:
+def by_update(writer: Writer, *, unwritten: Fields, now: datetime) -> Track:
     def track(new: KubeObject, standing: Entry | None) -> list[ManagedFieldsEntry]:
         sent, data = _taken_apart(new)
         if standing is None:
             made = changes_of_new(type(new), data)
-            taken = belonging(made.taken, writer.subresource, has_status)
+            taken = belonging(made.taken, writer.subresource, unwritten)
             return updated(starting_point(sent, ()), Changes(taken, made.removed), writer, now)
         entries = starting_point(sent, standing.object.metadata.managed_fields, writer.subresource)
         if not entries:
             # Who wished not to be tracked is not, until somebody applies.
             return []
-        return updated(entries, changes(type(new), live_data(standing), data), writer, now)
+        made = changes(type(new), live_data(standing), data)
+        made = Changes(*(without(fields, unwritten) for fields in made))
+        return updated(entries, made, writer, now)
 
     return track
 

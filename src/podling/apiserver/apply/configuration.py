@@ -8,11 +8,11 @@ could manage that field. Errors show plain data as Go does: the type of a value 
 from __future__ import annotations
 
 import json
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 
-from podling.apiserver.apply.fields import SELF, Fields, shown
+from podling.apiserver.apply.managed_fields import SELF, Fields, shown
 from podling.apiserver.apply.schema import (
     KEY_DEFAULTS,
     Keyed,
@@ -24,8 +24,13 @@ from podling.apiserver.apply.schema import (
     item_element,
     set_element,
 )
-from podling.model.errors import StatusError, bad_request
+from podling.model.errors import bad_request
 
+T = TypeVar("T", dict[str, Any], list[Any])
+
+Path = tuple[str, ...]
+
+SCALAR_TYPES = {"string": ("string",), "boolean": ("bool",), "numeric": ("int64", "float64")}
 GO_TYPES = {
     bool: "bool",
     int: "int64",
@@ -52,25 +57,16 @@ def go_syntax(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False)
 
 
-Path = tuple[str, ...]
-
-SCALAR_TYPES = {"string": ("string",), "boolean": ("bool",), "numeric": ("int64", "float64")}
-
-
 def configured_fields(schema: Struct, data: dict[str, Any], what: str) -> Fields:
     """The set of fields that `data` names. `what`: the object's name in errors. Raises StatusError 400."""
     walk = _Walk()
     fields = walk.fields_of(schema, data, ())
-    if walk.faults:
-        raise _refused(what, walk.faults)
+    if faults := walk.faults:
+        listed = faults[0] if len(faults) == 1 else "errors:\n" + "\n".join(f"  {fault}" for fault in faults)
+        raise bad_request(f"failed to create typed patch object ({what}): {listed}")
     if not fields.get("f:metadata", True):
         del fields["f:metadata"]
     return fields
-
-
-def _refused(what: str, faults: list[str]) -> StatusError:
-    listed = faults[0] if len(faults) == 1 else "errors:\n" + "\n".join(f"  {fault}" for fault in faults)
-    return bad_request(f"failed to create typed patch object ({what}): {listed}")
 
 
 class _Walk:
@@ -81,18 +77,28 @@ class _Walk:
         """The node of a value: empty for an atomic value, null or an empty map, which are named too."""
         if value is None or isinstance(node, Value):
             return {}
-        if isinstance(node, Struct | Map):
-            return self._of_map(node, value, path)
-        return self._of_list(node, value, path)
-
-    def _of_map(self, node: Struct | Map, value: Any, path: Path) -> Fields:
-        if not isinstance(value, dict):
-            self._fault(path, f"expected map, got {_json(value)}")
-            return {}
         found: Fields = {}
-        for name, below in value.items():
-            self._add_member(found, node, name, below, path)
+        if isinstance(node, Struct | Map):
+            for name, below in self._expected(dict, value, path).items():
+                self._add_member(found, node, name, below, path)
+            return found
+        for index, item in enumerate(self._expected(list, value, path)):
+            element = self._element(node, item, index, path)
+            if element in found:
+                self._fault(path, f"duplicate entries for key {shown((element,))}")
+            elif element and isinstance(node, Keyed):
+                found[element] = {**self.fields_of(node.of, item, (*path, element)), SELF: {}}
+            elif element:
+                found[element] = {}
         return found
+
+    def _expected(self, kind: type[T], value: Any, path: Path) -> T:
+        """`value`, or an empty one after the fault that it is of another type."""
+        if isinstance(value, kind):
+            return value
+        name = "map" if kind is dict else "list"
+        self._fault(path, f"expected {name}, got {msgspec.json.encode(value).decode()}")
+        return kind()
 
     def _add_member(self, found: Fields, node: Struct | Map, name: str, value: Any, path: Path) -> None:
         element = f"f:{name}"
@@ -116,22 +122,6 @@ class _Walk:
         else:
             self._fault(path, f"expected {scalar}, got &value.valueUnstructured{{Value:{go_syntax(value)}}}")
 
-    def _of_list(self, node: Keyed | Set, value: Any, path: Path) -> Fields:
-        if not isinstance(value, list):
-            self._fault(path, f"expected list, got {_json(value)}")
-            return {}
-        found: Fields = {}
-        for index, item in enumerate(value):
-            element = self._element(node, item, index, path)
-            if element in found:
-                self._fault(path, f"duplicate entries for key {shown((element,))}")
-            elif element:
-                found[element] = self._of_item(node, item, (*path, element))
-        return found
-
-    def _of_item(self, node: Keyed | Set, item: Any, path: Path) -> Fields:
-        return {**self.fields_of(node.of, item, path), SELF: {}} if isinstance(node, Keyed) else {}
-
     def _element(self, node: Keyed | Set, item: Any, index: int, path: Path) -> str:
         """The path element of an item; empty if it has no keys."""
         if isinstance(node, Set):
@@ -153,7 +143,3 @@ class _Walk:
 
     def _fault(self, path: Path, why: str) -> None:
         self.faults.append(f"{shown(path)}: {why}")
-
-
-def _json(value: Any) -> str:
-    return msgspec.json.encode(value).decode()

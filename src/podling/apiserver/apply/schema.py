@@ -10,16 +10,35 @@ plain JSON, which has only the fields that are set.
 from __future__ import annotations
 
 import functools
-import typing
 from collections.abc import Iterator, Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
 
-from podling.apiserver.apply.fields import SELF, Fields
+from podling.apiserver.apply.managed_fields import SELF, Changes, Fields
 from podling.model.codec import json
-from podling.model.codec.fields import FieldInfo, fields_of, is_struct, item_type
+from podling.model.codec.fields import FieldInfo, fields_of
 from podling.model.types.meta import KubeObject, ObjectMeta
+
+KEY_DEFAULTS: Mapping[str, Any] = {"protocol": "TCP"}
+"""What a key is that an item leaves out; other keys it may not."""
+
+IDENTITY = frozenset({"kind", "apiVersion"})
+OF_THE_SERVER = frozenset(
+    {
+        "name",
+        "namespace",
+        "creationTimestamp",
+        "selfLink",
+        "uid",
+        "generation",
+        "managedFields",
+        "resourceVersion",
+    }
+)
+"""Metadata that identifies the object or that only the server sets; nobody manages it."""
+SCALARS: Mapping[Any, str] = {str: "string", int: "numeric", bool: "boolean"}
+_WRITTEN_WHEN_EMPTY = frozenset({("PodSpec", "containers")})
 
 
 class Value(msgspec.Struct, frozen=True):
@@ -58,26 +77,6 @@ Node = Value | Map | Keyed | Set | Struct
 
 VALUE, SET = Value(), Set()
 
-KEY_DEFAULTS: Mapping[str, Any] = {"protocol": "TCP"}
-"""What a key is that an item leaves out; other keys it may not."""
-
-IDENTITY = frozenset({"kind", "apiVersion"})
-OF_THE_SERVER = frozenset(
-    {
-        "name",
-        "namespace",
-        "creationTimestamp",
-        "selfLink",
-        "uid",
-        "generation",
-        "managedFields",
-        "resourceVersion",
-    }
-)
-"""Metadata that identifies the object or that only the server sets; nobody manages it."""
-SCALARS: Mapping[Any, str] = {str: "string", int: "numeric", bool: "boolean"}
-_WRITTEN_WHEN_EMPTY = frozenset({("PodSpec", "containers")})
-
 
 @functools.cache
 def schema_of(type_: type[KubeObject]) -> Struct:
@@ -101,25 +100,20 @@ def _struct(type_: type[msgspec.Struct]) -> Struct:
 
 
 def _member(owner: type[msgspec.Struct], info: FieldInfo) -> Node:
-    origin, merge = typing.get_origin(info.type), info.merge
+    shape, merge = info.shape, info.merge
     if merge.map_type == "atomic":
         return VALUE
-    if origin is dict:
-        return Map(SCALARS.get(item_type(info.type), ""))
-    if origin is not list:
-        return _struct(info.type) if _has_parts(info.type) else VALUE
-    match merge.list_type:
-        case "set":
-            return SET
-        case "map":
-            always = (owner.__name__, info.wire) in _WRITTEN_WHEN_EMPTY
-            return Keyed(tuple(sorted(merge.list_map_keys)), _struct(item_type(info.type)), always)
-        case _:
-            return VALUE
-
-
-def _has_parts(type_: Any) -> bool:
-    return is_struct(type_) and not getattr(type_, "ATOMIC", False)
+    if shape.item is None:
+        has_parts = shape.struct and not getattr(shape.struct, "ATOMIC", False)
+        return _struct(shape.struct) if has_parts else VALUE
+    if shape.holds is dict:
+        return Map(SCALARS.get(shape.item.type, ""))
+    if merge.list_type == "set":
+        return SET
+    if merge.list_type == "map":
+        always = (owner.__name__, info.wire) in _WRITTEN_WHEN_EMPTY
+        return Keyed(tuple(sorted(merge.list_map_keys)), _struct(shape.item.type), always)
+    return VALUE
 
 
 def item_element(node: Keyed, item: Mapping[str, Any]) -> str:
@@ -130,12 +124,6 @@ def item_element(node: Keyed, item: Mapping[str, Any]) -> str:
 
 def set_element(value: Any) -> str:
     return f"v:{msgspec.json.encode(value).decode()}"
-
-
-class Changes(NamedTuple):
-    taken: Fields
-    """Added or changed."""
-    removed: Fields
 
 
 def changes(type_: type[KubeObject], old: Any, new: Any) -> Changes:
@@ -155,12 +143,8 @@ def _empty(type_: type[KubeObject]) -> Any:
     return json.to_data(type_())
 
 
-_Part = tuple[str, Node, Any]
-"""Path element, shape, value."""
-
-
-def parts(node: Node, value: Any) -> Iterator[_Part]:
-    """The parts of a value that has parts."""
+def parts(node: Node, value: Any) -> Iterator[tuple[str, Node, Any]]:
+    """Path element, shape and value of each part of a value that has parts."""
     if isinstance(node, Struct):
         managed = node.managed
         for name in value:

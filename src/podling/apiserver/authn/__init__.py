@@ -1,1 +1,1 @@
-"""Who is asking: client certificates and bearer tokens, turned into a user."""
+"""Which user sent a request, by client certificate or bearer token."""

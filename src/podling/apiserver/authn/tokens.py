@@ -11,7 +11,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import uuid
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Sequence
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
@@ -21,18 +21,27 @@ from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat,
 from jwt import PyJWS
 from jwt.exceptions import PyJWTError
 
-from podling.apiserver.request.context import AUTHENTICATED
-from podling.apiserver.request.objects import Find
+from podling.apiserver.request.context import AUTHENTICATED, Find
 from podling.apiserver.request.request import Request, User
 from podling.model.errors import unauthorized
 from podling.model.time import Clock, parse_time
 from podling.model.types.core import Secret, ServiceAccount
-from podling.model.types.meta import KubeObject, ObjectMeta
+from podling.model.types.meta import KubeObject
 from podling.model.types.node import Node
 from podling.model.types.pod import Pod
 
 SERVICE_ACCOUNTS = "system:serviceaccounts"
 _EXTRA = "authentication.kubernetes.io"
+
+
+ALGORITHM = "ES256"
+COORDINATE_BYTES = 32
+ISSUER = "https://kubernetes.default.svc.cluster.local"
+SCHEME = "bearer "
+LEEWAY = timedelta(minutes=1)
+"""Seconds that clocks may differ, and that an object being deleted still counts as existing."""
+REMEMBERED = 1024
+_jws = PyJWS(algorithms=[ALGORITHM])
 
 
 class Named(msgspec.Struct, omit_defaults=True, frozen=True):
@@ -89,29 +98,20 @@ def claimed_subject(namespace: str, name: str) -> str:
 
 def user_of_claims(claims: Claims) -> User:
     binding = claims.binding
+    pod, node = binding.pod or Named(), binding.node or Named()
+    extra = {
+        "credential-id": f"JTI={claims.jti}",
+        "node-name": node.name,
+        "node-uid": node.uid,
+        "pod-name": pod.name,
+        "pod-uid": pod.uid,
+    }
     return User(
         claims.sub,
         (SERVICE_ACCOUNTS, f"{SERVICE_ACCOUNTS}:{binding.namespace}", AUTHENTICATED),
         binding.serviceaccount.uid,
-        tuple((f"{_EXTRA}/{key}", (value,)) for key, value in _extra(claims) if value),
+        tuple((f"{_EXTRA}/{key}", (value,)) for key, value in extra.items() if value),
     )
-
-
-def _extra(claims: Claims) -> list[tuple[str, Any]]:
-    pod, node = claims.binding.pod or Named(), claims.binding.node or Named()
-    return [
-        ("credential-id", f"JTI={claims.jti}"),
-        ("node-name", node.name),
-        ("node-uid", node.uid),
-        ("pod-name", pod.name),
-        ("pod-uid", pod.uid),
-    ]
-
-
-ALGORITHM = "ES256"
-COORDINATE_BYTES = 32
-
-_jws = PyJWS(algorithms=[ALGORITHM])
 
 
 class SigningKey:
@@ -167,13 +167,6 @@ class SigningKey:
 
 def _text(data: bytes) -> str:
     return base64.urlsafe_b64encode(data).rstrip(b"=").decode()
-
-
-ISSUER = "https://kubernetes.default.svc.cluster.local"
-SCHEME = "bearer "
-LEEWAY = timedelta(minutes=1)
-"""Seconds that clocks may differ, and that an object being deleted still counts as existing."""
-REMEMBERED = 1024
 
 
 class Owner(NamedTuple):
@@ -232,7 +225,10 @@ class ServiceAccountTokens:
         if claims is None or claims.iss != ISSUER:
             return None
         shared = [audience for audience in claims.aud if audience in audiences]
-        if not shared or not self._is_good(claims):
+        now = self._clock.now()
+        leeway, moment = LEEWAY.total_seconds(), now.timestamp()
+        in_time = claims.nbf - leeway <= moment <= claims.exp + leeway
+        if not shared or not in_time or not self._objects_stand(claims.binding, now - LEEWAY):
             raise unauthorized()
         return Owner(user_of_claims(claims), shared)
 
@@ -248,34 +244,24 @@ class ServiceAccountTokens:
             self._proven[token] = claims
         return claims
 
-    def _is_good(self, claims: Claims) -> bool:
-        now = self._clock.now()
-        leeway, moment = LEEWAY.total_seconds(), now.timestamp()
-        if not claims.nbf - leeway <= moment <= claims.exp + leeway:
-            return False
-        return all(self._stands(*bound, now - LEEWAY) for bound in _bound(claims.binding))
-
-    def _stands(
-        self, type_: type[KubeObject], namespace: str, named: Named, deleted_before: datetime
-    ) -> bool:
-        found = self.find(type_, namespace, named.name)
-        return (
-            found is not None and found.metadata.uid == named.uid and _lives(found.metadata, deleted_before)
-        )
-
-
-def _bound(binding: Binding) -> Iterator[tuple[type[KubeObject], str, Named]]:
-    """The objects that must exist for a token to be good."""
-    namespace = binding.namespace
-    yield ServiceAccount, namespace, binding.serviceaccount
-    if binding.pod:
-        yield Pod, namespace, binding.pod
-    elif binding.node:
-        # The node of a pod is only told of: the pod goes when its node does.
-        yield Node, "", binding.node
-    if binding.secret:
-        yield Secret, namespace, binding.secret
-
-
-def _lives(meta: ObjectMeta, deleted_before: datetime) -> bool:
-    return not meta.deletion_timestamp or parse_time(meta.deletion_timestamp) >= deleted_before
+    def _objects_stand(self, binding: Binding, deleted_before: datetime) -> bool:
+        """Whether all objects exist that must for a token to be good, with the uids that it names. One that
+        is being deleted stands until `deleted_before`."""
+        namespace = binding.namespace
+        bound: list[tuple[type[KubeObject], str, Named | None]] = [
+            (ServiceAccount, namespace, binding.serviceaccount),
+            (Pod, namespace, binding.pod),
+            # The node of a pod is only told of: the pod goes when its node does.
+            (Node, "", None if binding.pod else binding.node),
+            (Secret, namespace, binding.secret),
+        ]
+        for type_, where, named in bound:
+            if named is None:
+                continue
+            found = self.find(type_, where, named.name)
+            if found is None or found.metadata.uid != named.uid:
+                return False
+            deleted = found.metadata.deletion_timestamp
+            if deleted and parse_time(deleted) < deleted_before:
+                return False
+        return True

@@ -1,1 +1,1 @@
-"""May they: authorizers, asked in order."""
+"""Whether a user may do what a request asks for: authorizers, asked in order, and impersonation."""

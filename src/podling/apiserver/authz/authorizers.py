@@ -12,10 +12,26 @@ from collections.abc import Sequence
 from enum import Enum
 from typing import NamedTuple, Protocol
 
-from podling.apiserver.authn.tokens import SERVICE_ACCOUNTS
+import msgspec
+
+from podling.apiserver.authn.authenticators import Authenticator
+from podling.apiserver.authn.tokens import SERVICE_ACCOUNTS, Owner, ServiceAccountTokens
 from podling.apiserver.request.context import AUTHENTICATED
-from podling.apiserver.request.request import RequestInfo, User
+from podling.apiserver.request.request import Request, RequestInfo, User
 from podling.model.errors import StatusError, forbidden
+from podling.model.types.rbac import MASTERS
+
+PUBLIC_PATHS = frozenset({"/healthz", "/livez", "/readyz", "/version", "/version/"})
+DISCOVERY = ("/api", "/apis", "/openapi", "/version", "/healthz", "/livez", "/readyz")
+SUBTREES = ("/api/", "/apis/", "/openapi/", "/version/")
+ISSUER_PATHS = frozenset({"/.well-known/openid-configuration", "/openid/v1/jwks"})
+SELF_REVIEWS = frozenset(
+    {
+        ("authentication.k8s.io", "selfsubjectreviews"),
+        ("authorization.k8s.io", "selfsubjectaccessreviews"),
+        ("authorization.k8s.io", "selfsubjectrulesreviews"),
+    }
+)
 
 
 class Decision(Enum):
@@ -71,10 +87,6 @@ def refusal(user: User, info: RequestInfo, reason: str = "") -> StatusError:
     return forbidden(info.resource, info.name, why + after, info.api_group)
 
 
-MASTERS = "system:masters"
-PUBLIC_PATHS = frozenset({"/healthz", "/livez", "/readyz", "/version", "/version/"})
-
-
 class MastersAuthorizer:
     """`system:masters` may do anything, whatever any later authorizer thinks."""
 
@@ -101,29 +113,51 @@ class AuthenticatedAuthorizer:
         return ALLOW if trusted else NO_OPINION
 
 
-DISCOVERY = ("/api", "/apis", "/openapi", "/version", "/healthz", "/livez", "/readyz")
-SUBTREES = ("/api/", "/apis/", "/openapi/", "/version/")
-ISSUER_PATHS = frozenset({"/.well-known/openid-configuration", "/openid/v1/jwks"})
-SELF_REVIEWS = frozenset(
-    {
-        ("authentication.k8s.io", "selfsubjectreviews"),
-        ("authorization.k8s.io", "selfsubjectaccessreviews"),
-        ("authorization.k8s.io", "selfsubjectrulesreviews"),
-    }
-)
-
-
 class BasicAuthorizer:
+    """Every user may discover the API and ask about itself; service accounts may read who issues their
+    tokens."""
+
     def authorize(self, user: User, info: RequestInfo) -> Opinion:
         if AUTHENTICATED not in user.groups:
             return NO_OPINION
         if info.is_resource_request:
             asks_of_itself = info.verb == "create" and (info.api_group, info.resource) in SELF_REVIEWS
             return ALLOW if asks_of_itself else NO_OPINION
-        return ALLOW if info.verb == "get" and _is_open(info.path, user) else NO_OPINION
+        if info.path in ISSUER_PATHS:
+            is_open = SERVICE_ACCOUNTS in user.groups
+        else:
+            is_open = info.path in DISCOVERY or info.path.startswith(SUBTREES)
+        return ALLOW if info.verb == "get" and is_open else NO_OPINION
 
 
-def _is_open(path: str, user: User) -> bool:
-    if path in ISSUER_PATHS:
-        return SERVICE_ACCOUNTS in user.groups
-    return path in DISCOVERY or path.startswith(SUBTREES)
+class AccessReviewer(msgspec.Struct, frozen=True):
+    """Answers reviews; `tokens` also recognises tokens for other audiences than this server."""
+
+    authenticators: Sequence[Authenticator]
+    authorizers: Sequence[Authorizer]
+    tokens: ServiceAccountTokens
+
+    def may(self, user: User, info: RequestInfo) -> Opinion:
+        return opinion_of(self.authorizers, user, info)
+
+    def owner_of(self, token: str, audiences: Sequence[str] = ()) -> Owner | None:
+        """The user a bearer token is for, at one of `audiences` (this server, if none is named); None when
+        nobody recognises it.
+        """
+        wanted = audiences or self.tokens.audiences
+        try:
+            owner = self.tokens.owner_of(token, wanted)
+        except StatusError:
+            return None
+        ours = [audience for audience in self.tokens.audiences if audience in wanted]
+        if owner is not None or not ours:
+            return owner
+        request = Request("GET", "/", headers={"Authorization": f"Bearer {token}"})
+        for authenticator in self.authenticators:
+            try:
+                user = authenticator.authenticate(request)
+            except StatusError:
+                return None
+            if user is not None:
+                return Owner(user, ours)
+        return None

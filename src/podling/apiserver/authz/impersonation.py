@@ -15,11 +15,12 @@ from collections.abc import Callable, Iterator, Sequence
 import msgspec
 
 from podling.apiserver.authn.tokens import SERVICE_ACCOUNTS, claimed_subject
-from podling.apiserver.authz.authorizers import MASTERS, Authorizer, authorize, refusal
+from podling.apiserver.authz.authorizers import Authorizer, authorize, refusal
 from podling.apiserver.request.context import ANONYMOUS, AUTHENTICATED, UNAUTHENTICATED, Impersonation
 from podling.apiserver.request.request import RequestInfo, User
 from podling.model import names
 from podling.model.errors import StatusError
+from podling.model.types.rbac import MASTERS
 
 NODES = "system:nodes"
 NODE_PREFIX, ACCOUNT_PREFIX = "system:node:", claimed_subject("", "").removesuffix(":")
@@ -67,8 +68,15 @@ class _Constrained(msgspec.Struct, frozen=True):
         else:
             whose = ANY if self.name == "associated-node" else node
             yield _asked(self.constraint, "nodes", whose)
-        for asked, why in _never_allowed(self.constraint, wanted):
-            raise refusal(asker, asked, why)
+        if "" in wanted.groups:
+            why = "impersonating the empty string group is not allowed"
+            raise refusal(asker, _asked(self.constraint, "groups", ""), why)
+        if MASTERS in wanted.groups:
+            why = f"impersonating the {MASTERS} group is not allowed"
+            raise refusal(asker, _asked(self.constraint, "groups", MASTERS), why)
+        for key, values in wanted.extra:
+            if why := _fault_of_extra(key, values):
+                raise refusal(asker, _asked(self.constraint, "userextras", ""), why)
         yield from _attributes(self.constraint, wanted, GROUP)
 
     def user(self, wanted: User) -> User:
@@ -111,31 +119,26 @@ def _only_named(wanted: User) -> bool:
     return not (wanted.groups or wanted.uid or wanted.extra)
 
 
-def _is_own_node(wanted: User, asker: User) -> bool:
-    """Whether a service account asks for the node that its token, by the API server's own claim, was bound
-    to."""
-    node = node_of(wanted.name)
-    on = dict(asker.extra).get(NODE_NAME, ())
-    return _only_named(wanted) and account_of(asker.name) is not None and node is not None and on == (node,)
-
-
-def _is_node(wanted: User, asker: User) -> bool:
-    return _only_named(wanted) and node_of(wanted.name) is not None
-
-
-def _is_account(wanted: User, asker: User) -> bool:
-    return _only_named(wanted) and account_of(wanted.name) is not None
-
-
-def _is_other(wanted: User, asker: User) -> bool:
-    return node_of(wanted.name) is None and account_of(wanted.name) is None
-
-
-MODES = (
-    _Constrained("associated-node", _is_own_node),
-    _Constrained("arbitrary-node", _is_node),
-    _Constrained("serviceaccount", _is_account),
-    _Constrained("user-info", _is_other),
+MODES: Sequence[_Constrained | _Legacy] = (
+    # A service account asks for the node that its token, by the API server's own claim, was bound to.
+    _Constrained(
+        "associated-node",
+        lambda wanted, asker: (
+            _only_named(wanted)
+            and account_of(asker.name) is not None
+            and (node := node_of(wanted.name)) is not None
+            and dict(asker.extra).get(NODE_NAME, ()) == (node,)
+        ),
+    ),
+    _Constrained(
+        "arbitrary-node", lambda wanted, _: _only_named(wanted) and node_of(wanted.name) is not None
+    ),
+    _Constrained(
+        "serviceaccount", lambda wanted, _: _only_named(wanted) and account_of(wanted.name) is not None
+    ),
+    _Constrained(
+        "user-info", lambda wanted, _: node_of(wanted.name) is None and account_of(wanted.name) is None
+    ),
     _Legacy(),
 )
 
@@ -157,17 +160,6 @@ def _attributes(verb: str, wanted: User, group: str) -> Iterator[RequestInfo]:
     for key, values in wanted.extra:
         for value in values:
             yield _asked(verb, "userextras", value, subresource=key)
-
-
-def _never_allowed(verb: str, wanted: User) -> Iterator[tuple[RequestInfo, str]]:
-    """What no constrained mode allows, with reasons."""
-    if "" in wanted.groups:
-        yield _asked(verb, "groups", ""), "impersonating the empty string group is not allowed"
-    if MASTERS in wanted.groups:
-        yield _asked(verb, "groups", MASTERS), f"impersonating the {MASTERS} group is not allowed"
-    for key, values in wanted.extra:
-        if why := _fault_of_extra(key, values):
-            yield _asked(verb, "userextras", ""), why
 
 
 def _asked(

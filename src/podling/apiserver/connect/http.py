@@ -11,7 +11,7 @@ from __future__ import annotations
 import ipaddress
 import posixpath
 import random
-from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
+from collections.abc import AsyncGenerator, Callable
 from typing import Any, NamedTuple
 from urllib.parse import quote
 
@@ -20,7 +20,7 @@ import msgspec
 from yarl import URL
 
 from podling.apiserver.authn.authenticators import is_about_impersonation
-from podling.apiserver.connect.kubelets import Kubelets, http_connector, kubelet_address, unverified
+from podling.apiserver.connect.kubelets import Kubelets, http_connector, kubelet_address
 from podling.apiserver.request.context import RequestContext
 from podling.apiserver.request.request import RequestInfo, decoded
 from podling.apiserver.request.response import TEXT, Response
@@ -28,12 +28,35 @@ from podling.model.errors import StatusError, bad_request
 from podling.model.types.node import Node
 from podling.model.types.pod import Pod
 from podling.model.types.service import Endpoints, Service
+from podling.process.tls import connecting_context
 from podling.streaming.upgrade import Address
 from podling.streaming.wire import Disconnected
 
 AS_IT_IS = "$&+,/:;=@"
 """Characters that Go does not escape in a path, beside letters, digits and `-_.~`."""
 DEFAULT_PORTS = {"http": 80, "https": 443}
+
+FindEndpoints = Callable[[str, str], Endpoints]
+"""The endpoints of the service of that namespace and name. Raises StatusError."""
+
+OF_CONNECTION = frozenset(
+    {
+        "connection",
+        "content-length",
+        "content-type",
+        "host",
+        "keep-alive",
+        "proxy-authenticate",
+        "proxy-authorization",
+        "te",
+        "trailer",
+        "transfer-encoding",
+        "upgrade",
+    }
+)
+OURS = (OF_CONNECTION - {"content-type"}) | {"authorization", "expect", "x-forwarded-for", "x-forwarded-uri"}
+"""Headers of a request that are for the API server and not passed on."""
+NOT_ADDED = ("User-Agent", "Accept", "Accept-Encoding", "Content-Type")
 
 
 class ProxyName(NamedTuple):
@@ -100,35 +123,23 @@ def pod_target(asked: ProxyName, pod: Pod) -> Target:
 
 def service_target(asked: ProxyName, service: Service, endpoints: Endpoints) -> Target:
     """A random ready endpoint of the service. Raises StatusError 503 if there is none."""
-    name = service.metadata.name
-    port = _port_name(asked.port, service)
-    choices = list(_ready(endpoints, port, any_port=not asked.port))
+    name, port = service.metadata.name, asked.port
+    if port.isdigit():
+        # The number of a port of the service, which is named by its endpoints.
+        named = [declared.name for declared in service.spec.ports if declared.port == int(port)]
+        if not named:
+            message = f'no service port {port} found for service "{name}"'
+            raise StatusError(503, "ServiceUnavailable", message)
+        port = named[0]
+    choices = []
+    for subset in endpoints.subsets:
+        only = not asked.port and len(subset.ports) == 1
+        numbers = [found.port for found in subset.ports if found.name == port or only]
+        choices += [(address.ip, number) for number in numbers[:1] for address in subset.addresses]
     if not choices:
         raise StatusError(503, "ServiceUnavailable", f'no endpoints available for service "{name}"')
     host, number = random.choice(choices)
     return _reachable(asked.scheme, host, number)
-
-
-def _port_name(asked: str, service: Service) -> str:
-    """The name of the service's port; the path may give its number instead. Raises StatusError 503."""
-    if asked.isdigit():
-        for port in service.spec.ports:
-            if port.port == int(asked):
-                return port.name
-        message = f'no service port {asked} found for service "{service.metadata.name}"'
-        raise StatusError(503, "ServiceUnavailable", message)
-    return asked
-
-
-def _ready(endpoints: Endpoints, port: str, *, any_port: bool) -> Iterator[tuple[str, int]]:
-    for subset in endpoints.subsets:
-        numbers: Sequence[int] = [
-            found.port
-            for found in subset.ports
-            if found.name == port or (any_port and len(subset.ports) == 1)
-        ]
-        for number in numbers[:1]:
-            yield from ((address.ip, number) for address in subset.addresses)
 
 
 def _reachable(scheme: str, host: str, port: int) -> Target:
@@ -149,29 +160,6 @@ def _number(port: str) -> int:
     return int(port)
 
 
-FindEndpoints = Callable[[str, str], Endpoints]
-"""The endpoints of the service of that namespace and name. Raises StatusError."""
-
-OF_CONNECTION = frozenset(
-    {
-        "connection",
-        "content-length",
-        "content-type",
-        "host",
-        "keep-alive",
-        "proxy-authenticate",
-        "proxy-authorization",
-        "te",
-        "trailer",
-        "transfer-encoding",
-        "upgrade",
-    }
-)
-OURS = (OF_CONNECTION - {"content-type"}) | {"authorization", "expect", "x-forwarded-for", "x-forwarded-uri"}
-"""Headers of a request that are for the API server and not passed on."""
-NOT_ADDED = ("User-Agent", "Accept", "Accept-Encoding", "Content-Type")
-
-
 class _Head(msgspec.Struct):
     status: int = 0
     content_type: str = TEXT
@@ -185,25 +173,27 @@ class HttpProxy:
     def __init__(self, find_endpoints: FindEndpoints, kubelets: Kubelets) -> None:
         self._find_endpoints = find_endpoints
         self._kubelets = kubelets
-        self._unverified = unverified()
+        self._unverified = connecting_context(verify=False)
 
     def target(self, context: RequestContext, obj: Any) -> tuple[Address, str]:
         """The address to connect to, and the path and query to request there. Raises StatusError."""
         found = self._target(context, obj)
+        if found.kubelet:
+            address = self._kubelets.at(found.host, found.port)
+        else:
+            tls = self._unverified if found.scheme == "https" else None
+            address = Address(found.host, found.port, tls)
         below = path_below(context.request.path, context.info) or "/"
         query = context.request.query
-        return self._address(found), f"{below}?{query}" if query else below
-
-    def _address(self, target: Target) -> Address:
-        if target.kubelet:
-            return self._kubelets.at(target.host, target.port)
-        return Address(target.host, target.port, self._unverified if target.scheme == "https" else None)
+        return address, f"{below}?{query}" if query else below
 
     async def relayed(self, context: RequestContext, obj: Any) -> Response:
         """Raises StatusError."""
         request = context.request
         if not path_below(request.path, context.info) and request.method in ("GET", "HEAD"):
-            return _moved(request.path, request.query)
+            # Without the slash relative links of a page would not work.
+            location = f"{request.path}/?{request.query}" if request.query else f"{request.path}/"
+            return Response(301, b"", TEXT, {"Location": location})
         address, target = self.target(context, obj)
         head = _Head()
         body = _relay(context, address, target, head)
@@ -218,23 +208,14 @@ class HttpProxy:
             return node_target(asked, obj)
         if info.resource == "pods":
             return pod_target(asked, obj)
-        return service_target(asked, obj, self._endpoints(info.namespace, asked.name))
-
-    def _endpoints(self, namespace: str, name: str) -> Endpoints:
-        """The endpoints of the service; empty if there is no Endpoints object, as for a service without
-        selector."""
         try:
-            return self._find_endpoints(namespace, name)
+            endpoints = self._find_endpoints(info.namespace, asked.name)
         except StatusError as error:
             if error.code != 404:
                 raise
-            return Endpoints()
-
-
-def _moved(path: str, query: str) -> Response:
-    """Redirect to the path with a slash, without which relative links of a page would not work."""
-    location = f"{path}/?{query}" if query else f"{path}/"
-    return Response(301, b"", TEXT, {"Location": location})
+            # A service without selector has none until somebody makes them.
+            endpoints = Endpoints()
+        return service_target(asked, obj, endpoints)
 
 
 def _whence(context: RequestContext) -> dict[str, str]:
@@ -253,18 +234,21 @@ def _whence(context: RequestContext) -> dict[str, str]:
     return headers
 
 
-def _is_ours(header: str) -> bool:
-    return header.lower() in OURS or is_about_impersonation(header)
-
-
 async def _relay(
     context: RequestContext, address: Address, target: str, head: _Head
 ) -> AsyncGenerator[bytes, None]:
     request = context.request
     host = f"[{address.host}]" if ":" in address.host else address.host
     url = URL(f"{'https' if address.tls else 'http'}://{host}:{address.port}{target}", encoded=True)
-    headers = {name: value for name, value in request.headers.items() if not _is_ours(name)}
+    headers = {
+        name: value
+        for name, value in request.headers.items()
+        if name.lower() not in OURS and not is_about_impersonation(name)
+    }
     headers |= _whence(context)
+    body = request.pieces() if request.pieces is not None else request.body or None
+    if request.pieces is not None and "Content-Length" in request.headers:
+        headers["Content-Length"] = request.headers["Content-Length"]
     connector = http_connector(address)
     timeout = aiohttp.ClientTimeout(total=None)
     async with aiohttp.ClientSession(
@@ -272,7 +256,7 @@ async def _relay(
     ) as session:
         try:
             answer = await session.request(
-                request.method, url, headers=headers, data=request.body or None, allow_redirects=False
+                request.method, url, headers=headers, data=body, allow_redirects=False
             )
         except (aiohttp.ClientError, OSError) as error:
             message = f"error trying to reach service: {error}"

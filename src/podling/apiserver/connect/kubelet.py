@@ -17,15 +17,16 @@ from yarl import URL
 
 from podling.apiserver.connect.http import FindEndpoints, HttpProxy
 from podling.apiserver.connect.kubelets import Kubelets, http_connector, kubelet_address, kubelet_target
-from podling.apiserver.connect.web_socket import LogSocket, wants_web_socket
+from podling.apiserver.connect.web_socket import LogSocket
 from podling.apiserver.request.context import RequestContext
+from podling.apiserver.request.request import wants_web_socket
 from podling.apiserver.request.response import NO_CONTENT, TEXT, Response, failure
 from podling.model.errors import StatusError, bad_request, internal
 from podling.model.types.node import Node
 from podling.model.types.pod import Pod
 from podling.streaming.splice import Splice
 from podling.streaming.takeover import taken_over
-from podling.streaming.upgrade import Address, Refused, Upgraded, request_head, upgrade
+from podling.streaming.upgrade import Address, Refused, request_head, upgrade
 from podling.streaming.wire import Disconnected, ProtocolError
 
 MAX_ERROR = 64 * 1024
@@ -53,17 +54,18 @@ class KubeletProxy:
         self._kubelets = kubelets
 
     async def __call__(self, context: RequestContext, obj: Any) -> Response:
-        if context.info.subresource != "proxy":
-            return await self._of_pod(context, obj)
-        if not context.request.headers.get("Upgrade"):
-            return await self._http.relayed(context, obj)
-        return Response(101, KubeletUpgrade(*self._http.target(context, obj)))
-
-    async def _of_pod(self, context: RequestContext, pod: Pod) -> Response:
+        upgrades = bool(context.request.headers.get("Upgrade"))
+        if context.info.subresource == "proxy":
+            if not upgrades:
+                return await self._http.relayed(context, obj)
+            return Response(101, KubeletUpgrade(*self._http.target(context, obj)))
+        pod: Pod = obj
         subresource = context.info.subresource
         target = kubelet_target(pod, subresource, context.query)
+        if not pod.spec.node_name and subresource == "log":
+            return Response(NO_CONTENT)
         if not pod.spec.node_name:
-            return _unscheduled(pod, subresource)
+            raise bad_request(f"pod {pod.metadata.name} does not have a host assigned")
         address = self._kubelets.at(*kubelet_address(self._find_node(pod.spec.node_name)))
         if subresource == "log":
             body = _log(address, target, pod.metadata.name)
@@ -72,15 +74,9 @@ class KubeletProxy:
             if wants_web_socket(context.request.headers):
                 return Response(101, LogSocket(body))
             return Response(200, body, content_type="text/plain")
-        if not context.request.headers.get("Upgrade"):
+        if not upgrades:
             raise bad_request("Upgrade request required")
         return Response(101, KubeletUpgrade(address, target))
-
-
-def _unscheduled(pod: Pod, subresource: str) -> Response:
-    if subresource == "log":
-        return Response(NO_CONTENT)
-    raise bad_request(f"pod {pod.metadata.name} does not have a host assigned")
 
 
 async def _log(address: Address, target: str, pod: str) -> AsyncGenerator[bytes, None]:
@@ -130,7 +126,9 @@ class KubeletUpgrade:
 
     async def run(self, request: web.BaseRequest) -> web.StreamResponse:
         try:
-            kubelet = await upgrade(self._address, self._handshake(request))
+            headers = [("Host", _authority(self._address)), ("Content-Length", "0")]
+            headers += [(name, value) for name in _FORWARDED for value in request.headers.getall(name, [])]
+            kubelet = await upgrade(self._address, request_head(request.method, self._target, headers))
         except Refused as refused:
             content_type = refused.headers.get("Content-Type", TEXT)
             return web.Response(
@@ -141,26 +139,17 @@ class KubeletUpgrade:
             return web.Response(
                 status=answer.status, body=answer.body, headers={"Content-Type": answer.content_type}
             )
-        return await _spliced(request, kubelet)
-
-    def _handshake(self, request: web.BaseRequest) -> bytes:
-        headers = [("Host", _authority(self._address)), ("Content-Length", "0")]
-        headers += [(name, value) for name in _FORWARDED for value in request.headers.getall(name, [])]
-        return request_head(request.method, self._target, headers)
-
-
-async def _spliced(request: web.BaseRequest, kubelet: Upgraded) -> web.StreamResponse:
-    headers = {name: value for name, value in kubelet.headers.items() if name.lower() not in _OURS}
-    client_end, kubelet_end = Splice.pair()
-    try:
-        async with taken_over(request, headers, client_end) as response:
-            kubelet.hand_to(kubelet_end)
-            await client_end.done()
-    except Disconnected:
-        return web.Response(status=500)
-    finally:
-        kubelet.drop()
-    return response
+        agreed = {name: value for name, value in kubelet.headers.items() if name.lower() not in _OURS}
+        client_end, kubelet_end = Splice.pair()
+        try:
+            async with taken_over(request, agreed, client_end) as response:
+                kubelet.hand_to(kubelet_end)
+                await client_end.done()
+        except Disconnected:
+            return web.Response(status=500)
+        finally:
+            kubelet.drop()
+        return response
 
 
 def _authority(address: Address) -> str:

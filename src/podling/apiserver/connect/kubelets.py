@@ -20,22 +20,22 @@ from aiohttp.tracing import Trace
 
 from podling.apiserver.request.request import Query, flag
 from podling.apiserver.rules import field
-from podling.model.errors import Cause, StatusError, bad_request, invalid
+from podling.model.errors import StatusError, bad_request, invalid
 from podling.model.rules.resources import volume_containers
 from podling.model.types.container import Container, EphemeralContainerCommon
 from podling.model.types.node import Node
 from podling.model.types.pod import Pod
-from podling.streaming.sockets import Connect, keep_alive
+from podling.streaming.driver import Connect, keep_alive
 from podling.streaming.upgrade import Address
 
+Parameters = Sequence[tuple[str, str]]
 
-def unverified() -> ssl.SSLContext:
-    """A TLS context without verification, for targets whose certificates have no known authority. The
-    system's authorities are not loaded, which would add 30 ms to every start."""
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    context.check_hostname = False
-    context.verify_mode = ssl.CERT_NONE
-    return context
+_ADDRESS_TYPES = ("InternalIP", "Hostname", "InternalDNS", "ExternalDNS", "ExternalIP")
+_KUBELET_STREAMS = {"stdin": "input", "stdout": "output", "stderr": "error", "tty": "tty"}
+_LOG_FLAGS = ("follow", "previous", "timestamps")
+_LOG_NUMBERS = {"sinceSeconds": 1, "tailLines": 0, "limitBytes": 1}
+"""The smallest value allowed for each."""
+_LOG_STREAMS = ("All", "Stderr", "Stdout")
 
 
 class Kubelets:
@@ -87,16 +87,6 @@ class _WithinConnector(aiohttp.BaseConnector):
         made = self._factory()
         await self._connect_within(lambda: made)
         return made
-
-
-Parameters = Sequence[tuple[str, str]]
-
-_ADDRESS_TYPES = ("InternalIP", "Hostname", "InternalDNS", "ExternalDNS", "ExternalIP")
-_KUBELET_STREAMS = {"stdin": "input", "stdout": "output", "stderr": "error", "tty": "tty"}
-_LOG_FLAGS = ("follow", "previous", "timestamps")
-_LOG_NUMBERS = {"sinceSeconds": 1, "tailLines": 0, "limitBytes": 1}
-"""The smallest value allowed for each."""
-_LOG_STREAMS = ("All", "Stderr", "Stdout")
 
 
 def kubelet_address(node: Node) -> tuple[str, int]:
@@ -174,27 +164,15 @@ def port_parameters(pod: str, query: Query) -> Parameters:
 
 def log_parameters(pod: str, query: Query) -> Parameters:
     """The query of a log. Raises StatusError 400 for a malformed number, 422 for contradictory options."""
-    numbers = {name: _integer(query[name][0]) for name in _LOG_NUMBERS if query.get(name, ("",))[0]}
+    numbers: dict[str, int] = {}
+    for name in _LOG_NUMBERS:
+        if text := query.get(name, ("",))[0]:
+            try:
+                numbers[name] = int(text)
+            except ValueError:
+                why = f"strconv.ParseInt: parsing {field.shown(text)}: invalid syntax"
+                raise bad_request(why) from None
     since, stream = query.get("sinceTime", ("",))[0], query.get("stream", ("All",))[0]
-    if causes := _log_faults(numbers, since, stream):
-        raise invalid("PodLogOptions", pod, causes)
-    parameters = [(name, "true") for name in _LOG_FLAGS if flag(query, name)]
-    parameters += [(name, str(number)) for name, number in numbers.items()]
-    if since:
-        parameters.append(("sinceTime", since))
-    if stream != "All":
-        parameters.append(("stream", stream))
-    return parameters
-
-
-def _integer(text: str) -> int:
-    try:
-        return int(text)
-    except ValueError:
-        raise bad_request(f"strconv.ParseInt: parsing {field.shown(text)}: invalid syntax") from None
-
-
-def _log_faults(numbers: dict[str, int], since: str, stream: str) -> list[Cause]:
     causes = [
         field.invalid(name, number, f"must be greater than {'or equal to 0' if least == 0 else '0'}")
         for name, least in _LOG_NUMBERS.items()
@@ -206,4 +184,12 @@ def _log_faults(numbers: dict[str, int], since: str, stream: str) -> list[Cause]
         causes.append(field.not_supported("stream", stream, _LOG_STREAMS))
     elif stream != "All" and "tailLines" in numbers:
         causes.append(field.forbidden("", "`tailLines` and specific `stream` are mutually exclusive for now"))
-    return causes
+    if causes:
+        raise invalid("PodLogOptions", pod, causes)
+    parameters = [(name, "true") for name in _LOG_FLAGS if flag(query, name)]
+    parameters += [(name, str(number)) for name, number in numbers.items()]
+    if since:
+        parameters.append(("sinceTime", since))
+    if stream != "All":
+        parameters.append(("stream", stream))
+    return parameters

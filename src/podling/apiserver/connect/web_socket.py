@@ -42,13 +42,6 @@ LOG_FRAMINGS: Mapping[str, Framing] = {
 EVENTS = Framing(lambda batch: batch.splitlines(keepends=True), text=True, greets=False)
 
 
-def wants_web_socket(headers: Mapping[str, str]) -> bool:
-    return (
-        headers.get("Upgrade", "").lower() == "websocket"
-        and "upgrade" in headers.get("Connection", "").lower()
-    )
-
-
 class LogSocket:
     """A log. The subprotocol is the first of the client's that is supported."""
 

@@ -15,7 +15,7 @@ import errno
 import logging
 import socket
 import ssl
-from collections import Counter
+from collections import Counter, deque
 from http import HTTPStatus
 from typing import Any
 
@@ -28,7 +28,7 @@ from aiohttp.web_protocol import _ErrInfo
 from yarl import _parse, _url
 
 from podling.apiserver.http.http_request import BODY_SECONDS, not_http, said_by_go
-from podling.streaming.sockets import keep_alive
+from podling.streaming.driver import keep_alive
 
 HEADER_LIMIT = (1 << 20) + 4096
 """Bytes of the request line and all headers together: what Go's server accepts."""
@@ -51,6 +51,8 @@ RESERVED = 1024
 """Descriptors kept for the kubelet, the database and the logs."""
 EACH = 2
 """Descriptors of one connection: a proxied connection has a second one, to its target."""
+TURN = 0.005
+"""Seconds between two pieces of long heads, over all connections."""
 PAUSE = 0.1
 """Seconds until the next `accept` after the machine ran out of descriptors or memory."""
 SCARCE = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
@@ -116,11 +118,27 @@ class Connection(web.RequestHandler):
     def data_received(self, data: bytes) -> None:
         is_body = self._upgraded or (self._body is not None and not self._body.is_eof())
         requests = self._request_count
+        size = self._head + len(data)
         super().data_received(data)
         if self._request_count != requests:
-            self._arrived(self._head + len(data))
-        elif not is_body and not self._close:
-            self._part_of_a_head(len(data))
+            self._arrived(size)
+        elif data and not is_body and not self._close:
+            # Nothing at all is what aiohttp goes on with itself when a body has been read.
+            self._head_is(self._head + len(data))
+            self._pieces += 1
+            heads = self._all
+            if self._head > HEADER_LIMIT or self._pieces > MOST_PIECES or heads.heads > heads.limits.heads:
+                self._refuse(TOO_LARGE)
+            elif self._alarm is None:
+                self._alarm = self._loop.call_later(heads.limits.head_seconds, self._late)
+        if data and size > LONG and not is_body:
+            self._pause_transport_reading()
+            self._all.take_turn(self)
+
+    def go_on(self) -> None:
+        """Read again, unless aiohttp itself has a reason not to."""
+        if not self._reading_paused and not self._buffer_paused:
+            self._resume_transport_reading()
 
     def end(self) -> None:
         if self.transport is None and self.handshake is not None:
@@ -142,8 +160,9 @@ class Connection(web.RequestHandler):
 
     def _arrived(self, size: int) -> None:
         """A complete head of at most `size` bytes was received."""
-        self._head_is(0)
-        self._pieces = 0
+        if self._head:
+            self._head_is(0)
+            self._pieces = 0
         self._rest()
         message, self._body = self._messages[-1]
         if size > LONG:
@@ -156,18 +175,6 @@ class Connection(web.RequestHandler):
         ):
             error = LineTooLong(message.method, HEADER_LIMIT)
             self._messages[-1] = (_ErrInfo(TOO_LARGE, error, ""), EMPTY_PAYLOAD)
-
-    def _part_of_a_head(self, size: int) -> None:
-        self._head_is(self._head + size)
-        self._pieces += 1
-        if (
-            self._head > HEADER_LIMIT
-            or self._pieces > MOST_PIECES
-            or self._all.heads > self._all.limits.heads
-        ):
-            self._refuse(TOO_LARGE)
-        elif self._alarm is None:
-            self._alarm = self._loop.call_later(self._all.limits.head_seconds, self._late)
 
     def _head_is(self, size: int) -> None:
         self._all.heads += size - self._head
@@ -209,6 +216,7 @@ class Connections:
         """Oldest first."""
         self._of: Counter[str] = Counter()
         self._room = asyncio.Event()
+        self._taking_turns: deque[Connection] = deque()
 
     async def accept(
         self, listener: socket.socket, tls: ssl.SSLContext | None, server: web.Server, **options: Any
@@ -218,7 +226,14 @@ class Connections:
         own = listener.getsockname()[0]
         async with asyncio.TaskGroup() as handshakes:
             while True:
-                await self._make_room()
+                while len(self._open) >= self.limits.connections:
+                    idle = next((connection for connection in self._open if connection.idle), None)
+                    if idle is not None:
+                        self.release(idle)
+                        idle.end()
+                        break
+                    self._room.clear()
+                    await self._room.wait()
                 try:
                     client, peer = await loop.sock_accept(listener)
                 except OSError as error:
@@ -242,15 +257,19 @@ class Connections:
                 del self._of[connection.address]
             self._room.set()
 
-    async def _make_room(self) -> None:
-        while len(self._open) >= self.limits.connections:
-            idle = next((connection for connection in self._open if connection.idle), None)
-            if idle is not None:
-                self.release(idle)
-                idle.end()
-                return
-            self._room.clear()
-            await self._room.wait()
+    def take_turn(self, connection: Connection) -> None:
+        """Let a connection that has sent a piece of a long head go on when it is its turn.
+
+        To decrypt and parse a piece takes 1 to 4 ms, so without turns a few clients would fill the loop.
+        """
+        self._taking_turns.append(connection)
+        if len(self._taking_turns) == 1:
+            asyncio.get_running_loop().call_later(TURN, self._next_turn)
+
+    def _next_turn(self) -> None:
+        self._taking_turns.popleft().go_on()
+        if self._taking_turns:
+            asyncio.get_running_loop().call_later(TURN, self._next_turn)
 
     async def _greet(self, connection: Connection, client: socket.socket, tls: ssl.SSLContext | None) -> None:
         """Do the TLS handshake, then hand the socket to the connection."""

@@ -1,8 +1,9 @@
 """HTTP requests as they come from a socket: how they become a `Request`, and the answers to malformed ones.
 
-A body stays in the socket until the request is authorized. It is not decompressed, as in Go, so that a small
-body cannot become a large one. A body that nobody read is discarded, and if that is too much work, the
-connection is closed: the bytes of a body must never be taken for the next request.
+A body stays in the socket until the request is authorized; then it is read whole, or passed on by a proxy as
+it comes. It is not decompressed, as in Go, so that a small body cannot become a large one. A body that nobody
+read is discarded, and if that is too much work, the connection is closed: the bytes of a body must never be
+taken for the next request.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import re
+from collections.abc import AsyncGenerator
 from functools import partial
 from http import HTTPStatus
 
@@ -18,10 +20,10 @@ from aiohttp.abc import AbstractStreamWriter
 from aiohttp.http import RawRequestMessage
 from aiohttp.http_exceptions import HttpProcessingError
 
-from podling.apiserver.pipeline import BODY_LIMIT
-from podling.apiserver.request.request import Request, Subject
+from podling.apiserver.request.request import BODY_LIMIT, Request
 from podling.apiserver.request.response import TEXT
 from podling.model.errors import StatusError, bad_request, too_large
+from podling.streaming.wire import Disconnected
 
 BODY_SECONDS = 60.0
 """How long a body may take: kube-apiserver's `--request-timeout`, which it gives a whole request."""
@@ -32,17 +34,13 @@ UNWANTED_SECONDS = 1.0
 LONGEST_JUDGED = 8192
 """A longer path is not searched for broken escapes, since its sender is not yet authenticated."""
 
+_BROKEN_ESCAPE = re.compile("%(?![0-9A-Fa-f]{2})")
+
 log = logging.getLogger(__name__)
 
 
-def _is_ours(record: logging.LogRecord) -> bool:
-    """Whether an error is podling's own. Malformed requests are answered and not logged: otherwise any client
-    could fill the log."""
-    fault = record.exc_info[1] if record.exc_info else None
-    return not isinstance(fault, HttpProcessingError)
-
-
-log.addFilter(_is_ours)
+# Malformed requests are answered and not logged: otherwise any client could fill the log.
+log.addFilter(lambda entry: not (entry.exc_info and isinstance(entry.exc_info[1], HttpProcessingError)))
 
 
 class HttpRequest(web.BaseRequest):
@@ -62,9 +60,6 @@ def http_request(
     return HttpRequest(message, payload, protocol, writer, task, asyncio.get_running_loop())
 
 
-_BROKEN_ESCAPE = re.compile("%(?![0-9A-Fa-f]{2})")
-
-
 def read_request(arrived: web.BaseRequest, body_seconds: float) -> Request | None:
     """The request, whose body is still to be read; None if its path has a broken percent escape."""
     target = arrived.raw_path
@@ -74,14 +69,16 @@ def read_request(arrived: web.BaseRequest, body_seconds: float) -> Request | Non
     path, _, query = target.partition("?")
     if len(path) <= LONGEST_JUDGED and "%" in path and _BROKEN_ESCAPE.search(path):
         return None
+    certificate = arrived.get_extra_info("peercert")
     return Request(
         arrived.method,
         path,
         query,
         arrived.headers,
-        certificate=_subject(arrived),
+        certificate=certificate["subject"] if certificate else None,
         remote=arrived.remote or "",
         read=partial(_body, arrived, body_seconds) if arrived.can_read_body else None,
+        pieces=partial(_pieces, arrived) if arrived.can_read_body else None,
     )
 
 
@@ -103,11 +100,12 @@ async def _body(arrived: web.BaseRequest, seconds: float) -> bytes:
     """The whole body. Raises StatusError 400, 408, 413."""
     if (arrived.content_length or 0) > BODY_LIMIT:
         raise too_large(BODY_LIMIT)
-    if _waits_to_send(arrived):
-        await arrived.writer.write(b"HTTP/1.1 100 Continue\r\n\r\n")
+    await _let_it_be_sent(arrived)
     body, content = bytearray(), arrived.content
+    # A timer costs more than reading a short body, and most have arrived together with their head.
+    patience = None if content.is_eof() else seconds
     try:
-        async with asyncio.timeout(seconds):
+        async with asyncio.timeout(patience):
             while not content.at_eof():
                 body += await content.readany()
                 if len(body) > BODY_LIMIT:
@@ -119,11 +117,28 @@ async def _body(arrived: web.BaseRequest, seconds: float) -> bytes:
     return bytes(body)
 
 
+async def _pieces(arrived: web.BaseRequest) -> AsyncGenerator[bytes, None]:
+    """The body as it comes. Raises Disconnected if it breaks off."""
+    await _let_it_be_sent(arrived)
+    try:
+        async for piece in arrived.content.iter_any():
+            yield piece
+    except (web.RequestPayloadError, OSError) as error:
+        raise Disconnected(f"the body broke off: {error}") from error
+
+
+async def _let_it_be_sent(arrived: web.BaseRequest) -> None:
+    if _waits_to_send(arrived):
+        await arrived.writer.write(b"HTTP/1.1 100 Continue\r\n\r\n")
+
+
 async def discarded(arrived: web.BaseRequest) -> bool:
     """Discard what nobody read of the body. False if the connection must be closed, because the rest of the
     body is too long or does not arrive in time."""
     if _waits_to_send(arrived) or (arrived.content_length or 0) > UNWANTED_BYTES:
         return False
+    # A proxy that was passing the body on has been cancelled, and lets go of it in its next turn.
+    await asyncio.sleep(0)
     thrown = 0
     try:
         async with asyncio.timeout(UNWANTED_SECONDS):
@@ -136,8 +151,3 @@ async def discarded(arrived: web.BaseRequest) -> bool:
 
 def _waits_to_send(arrived: web.BaseRequest) -> bool:
     return arrived.headers.get("Expect", "").lower() == "100-continue"
-
-
-def _subject(arrived: web.BaseRequest) -> Subject | None:
-    certificate = arrived.get_extra_info("peercert")
-    return certificate["subject"] if certificate else None

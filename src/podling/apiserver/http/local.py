@@ -13,7 +13,7 @@ from urllib.parse import urlencode
 from podling.apiserver.request.request import Request, User
 from podling.apiserver.request.response import JSON, Handle
 from podling.model.errors import StatusError
-from podling.process.turns import Turn
+from podling.process.waits import Turn
 
 
 class LocalTransport:

@@ -65,7 +65,9 @@ async def listening(
     server = web.Server(
         _Server(handle, limits.body_seconds).serve, handler_cancellation=True, request_factory=http_request
     )
-    with _listener(host, port) as listener:
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    with socket.create_server((host, port), family=family, backlog=1024) as listener:
+        listener.setblocking(False)
         async with asyncio.TaskGroup() as tasks:
             accepting = tasks.create_task(
                 connections.accept(
@@ -92,13 +94,6 @@ async def listening(
                 await server.shutdown(SHUTDOWN_GRACE)
 
 
-def _listener(host: str, port: int) -> socket.socket:
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    listener = socket.create_server((host, port), family=family, backlog=1024)
-    listener.setblocking(False)
-    return listener
-
-
 class _Server:
     def __init__(self, handle: Handle, body_seconds: float) -> None:
         self._handle = handle
@@ -106,18 +101,33 @@ class _Server:
         self._streams = 0
 
     async def serve(self, arrived: web.BaseRequest) -> web.StreamResponse:
+        if arrived.method == "OPTIONS" and arrived.raw_path == "*":
+            # Asks about the server, not about anything of it (RFC 9110, 9.3.7): answered as by Go's server.
+            return web.Response()
         request = read_request(arrived, self._body_seconds)
         if request is None:
             return not_http()
         response = await self._handle(request)
         body = response.body
+        if isinstance(body, AsyncGenerator):
+            # Before it ends the body may be on its way to whoever answers.
+            answer = await self._stream(arrived, response, body)
+            if arrived.can_read_body and not await discarded(arrived):
+                answer.force_close()
+            return answer
         if arrived.can_read_body and not await discarded(arrived):
             response.headers["Connection"] = "close"
-        if isinstance(body, bytes):
-            return _whole(arrived, response, body)
-        if isinstance(body, AsyncGenerator):
-            return await self._stream(arrived, response, body)
-        return await body.run(arrived)
+        if not isinstance(body, bytes):
+            return await body.run(arrived)
+        closing = not arrived.keep_alive or "Connection" in response.headers
+        if arrived.method == "HEAD" or arrived.version != HttpVersion11 or closing:
+            response.headers["Content-Type"] = response.content_type
+            whole = web.Response(status=response.status, headers=response.headers, body=body)
+            if closing:
+                whole.force_close()
+            return whole
+        # aiohttp uses nothing of a StreamResponse that _Whole does not have.
+        return cast(web.StreamResponse, _Whole(head_of(response, len(body)), body))
 
     async def _stream(
         self, arrived: web.BaseRequest, response: Response, body: AsyncGenerator[bytes, None]
@@ -131,10 +141,13 @@ class _Server:
             async with aclosing(body):
                 await answer.prepare(arrived)
                 async for piece in body:
-                    if _has_left(arrived):
+                    # A client that has left is about to have its handler cancelled.
+                    if arrived.transport is None or arrived.transport.is_closing():
                         return answer
                     await answer.write(piece)
-                    await _rest(write_delay(piece, self._streams))
+                    # The loop's timers have a resolution of 1 ms.
+                    if (delay := write_delay(piece, self._streams)) >= 0.001:
+                        await asyncio.sleep(delay)
             await answer.write_eof()
         except Disconnected:
             # The source of the stream failed. Close the connection, so that the client cannot take what it
@@ -146,11 +159,6 @@ class _Server:
         return answer
 
 
-def _has_left(arrived: web.BaseRequest) -> bool:
-    """Whether the client has disconnected, so that the handler is about to be cancelled."""
-    return arrived.transport is None or arrived.transport.is_closing()
-
-
 def write_delay(piece: bytes, streams: int) -> float:
     """Delay, in seconds, before the next write of a watch stream, to batch frames when many streams are open.
 
@@ -158,25 +166,6 @@ def write_delay(piece: bytes, streams: int) -> float:
     them together use at most a tenth of the loop's time, however fast objects change.
     """
     return 0.0 if len(piece) > LARGE else min(streams * 10 * SENDING, LONGEST_REST)
-
-
-async def _rest(seconds: float) -> None:
-    # The loop's timers have a resolution of 1 ms.
-    if seconds >= 0.001:
-        await asyncio.sleep(seconds)
-
-
-def _whole(arrived: web.BaseRequest, response: Response, body: bytes) -> web.StreamResponse:
-    headers = response.headers
-    closing = not arrived.keep_alive or "Connection" in headers
-    if arrived.method == "HEAD" or arrived.version != HttpVersion11 or closing:
-        headers["Content-Type"] = response.content_type
-        answer = web.Response(status=response.status, headers=headers, body=body)
-        if closing:
-            answer.force_close()
-        return answer
-    # aiohttp uses nothing of a StreamResponse that _Whole does not have.
-    return cast(web.StreamResponse, _Whole(head_of(response, len(body)), body))
 
 
 class _Whole:

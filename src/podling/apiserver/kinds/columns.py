@@ -6,15 +6,29 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from datetime import datetime
+from operator import itemgetter
 
 from podling.apiserver.kinds.kind import Column
 from podling.model.time import parse_time
+from podling.model.types.meta import LabelSelector
 
 NONE = "<none>"
 
 NAME = Column("Name", "string", "name", "Unique within its namespace and kind; cannot be changed.")
 AGE = Column("Age", description="Time since the object was created.")
 CREATED_AT = Column("Created At", "date", description="When the object was created.")
+
+UNKNOWN = "<unknown>"
+
+EXPRESSIONS = {
+    "In": "{key} in {values}",
+    "NotIn": "{key} notin {values}",
+    "Exists": "{key}",
+    "DoesNotExist": "!{key}",
+}
+
+_MINUTE, _HOUR, _DAY = 60, 3600, 86400
+_YEAR = 365 * _DAY
 
 
 def or_none(text: str) -> str:
@@ -30,10 +44,15 @@ def labels_text(labels: dict[str, str]) -> str:
     return joined(f"{key}={value}" for key, value in sorted(labels.items()))
 
 
-UNKNOWN = "<unknown>"
-
-_MINUTE, _HOUR, _DAY = 60, 3600, 86400
-_YEAR = 365 * _DAY
+def selector_text(selector: LabelSelector | None) -> str:
+    """As `metav1.FormatLabelSelector` writes it: requirements by key, `a=b,c in (d,e),!f`."""
+    if selector is None:
+        return NONE
+    said = [(key, f"{key}={value}") for key, value in selector.match_labels.items()]
+    for one in selector.match_expressions:
+        values = f"({','.join(sorted(one.values))})"
+        said.append((one.key, EXPRESSIONS[one.operator].format(key=one.key, values=values)))
+    return joined(text for _, text in sorted(said, key=itemgetter(0)))
 
 
 def human_duration(seconds: float) -> str:

@@ -24,6 +24,25 @@ _WHERE = {
 }
 _TYPES = {list: "array", str: "string", bool: "bool", float: "number"}
 
+SIZE_LIMIT = 1024 * 1024
+EVERYTHING = "[]"
+"""The path that Kubernetes gives to faults of the object as a whole."""
+SEALED = "field is immutable when `immutable` is set"
+
+OPAQUE = "Opaque"
+TOKEN = "kubernetes.io/service-account-token"
+ACCOUNT_ANNOTATION = "kubernetes.io/service-account.name"
+SSH_AUTH = "kubernetes.io/ssh-auth"
+
+REQUIRED_KEYS = {
+    "kubernetes.io/dockercfg": (".dockercfg",),
+    "kubernetes.io/dockerconfigjson": (".dockerconfigjson",),
+    SSH_AUTH: ("ssh-privatekey",),
+    "kubernetes.io/tls": ("tls.crt", "tls.key"),
+}
+JSON_TYPES = ("kubernetes.io/dockercfg", "kubernetes.io/dockerconfigjson")
+BASIC_AUTH = "kubernetes.io/basic-auth"
+
 
 def fault_of_json_object(data: bytes) -> str:
     """Go's words for why a text is not a JSON object; empty if it is one, or null, which Go reads as an empty
@@ -43,15 +62,9 @@ def fault_of_json_object(data: bytes) -> str:
     return f"json: cannot unmarshal {_TYPES[type(found)]} into Go value of type map[string]interface {{}}"
 
 
-SIZE_LIMIT = 1024 * 1024
-EVERYTHING = "[]"
-"""The path that Kubernetes gives to faults of the object as a whole."""
-SEALED = "field is immutable when `immutable` is set"
-
-
 class ConfigMaps(Kind[ConfigMap]):
     resource = resource_of(ConfigMap)
-    columns = (NAME, Column("Data", "integer", description="How many keys it has."), AGE)
+    columns = (NAME, Column("Data", description="How many keys it has."), AGE)
 
     def validate(self, obj: ConfigMap) -> list[Cause]:
         causes = metadata.validate(obj.metadata)
@@ -83,27 +96,12 @@ class ConfigMaps(Kind[ConfigMap]):
         return [obj.metadata.name, count, age(obj.metadata.creation_timestamp, now)]
 
 
-OPAQUE = "Opaque"
-TOKEN = "kubernetes.io/service-account-token"
-ACCOUNT_ANNOTATION = "kubernetes.io/service-account.name"
-SSH_AUTH = "kubernetes.io/ssh-auth"
-
-REQUIRED_KEYS = {
-    "kubernetes.io/dockercfg": (".dockercfg",),
-    "kubernetes.io/dockerconfigjson": (".dockerconfigjson",),
-    SSH_AUTH: ("ssh-privatekey",),
-    "kubernetes.io/tls": ("tls.crt", "tls.key"),
-}
-JSON_TYPES = ("kubernetes.io/dockercfg", "kubernetes.io/dockerconfigjson")
-BASIC_AUTH = "kubernetes.io/basic-auth"
-
-
 class Secrets(Kind[Secret]):
     resource = resource_of(Secret)
     columns = (
         NAME,
         Column("Type", description="What the secret is for, and so which keys it has."),
-        Column("Data", "integer", description="How many keys it has."),
+        Column("Data", description="How many keys it has."),
         AGE,
     )
     selectable_fields = {"type": lambda secret: secret.type}

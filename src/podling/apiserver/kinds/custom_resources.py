@@ -11,7 +11,7 @@ from typing import Any
 from podling.apiserver.kinds.columns import NAME
 from podling.apiserver.kinds.kind import Column, Kind
 from podling.model.scheme import Resource
-from podling.model.types.custom_resource import CustomResourceDefinition
+from podling.model.types.apiextensions import CustomResourceDefinition
 
 
 class CustomResourceDefinitions(Kind[CustomResourceDefinition]):

@@ -40,11 +40,41 @@ _FROZEN = (
     ("reporting_component", "reportingController"),
     ("reporting_instance", "reportingInstance"),
 )
+_NAMES = (
+    ("metadata", "metadata"),
+    ("involved_object", "regarding"),
+    ("reason", "reason"),
+    ("message", "note"),
+    ("source", "deprecated_source"),
+    ("first_timestamp", "deprecated_first_timestamp"),
+    ("last_timestamp", "deprecated_last_timestamp"),
+    ("count", "deprecated_count"),
+    ("type", "type"),
+    ("event_time", "event_time"),
+    ("action", "action"),
+    ("related", "related"),
+    ("reporting_component", "reporting_controller"),
+    ("reporting_instance", "reporting_instance"),
+)
+"""Each field but the series, as core/v1 and as events.k8s.io/v1 name it."""
 _OLDER = (
     ("first_timestamp", "firstTimestamp", None),
     ("last_timestamp", "lastTimestamp", None),
     ("count", "count", 0),
     ("source", "source", EventSource()),
+)
+
+COLUMNS = (
+    Column("Last Seen", description="How long ago it happened last."),
+    Column("Type", description="Normal or Warning."),
+    Column("Reason", description="What happened, in one word."),
+    Column("Object", description="What it happened to."),
+    Column("Subobject", description="The part of the object it happened to.", priority=1),
+    Column("Source", description="Who saw it.", priority=1),
+    Column("Message", description="What happened."),
+    Column("First Seen", description="How long ago it happened first.", priority=1),
+    Column("Count", description="How often it happened.", priority=1),
+    NAME._replace(priority=1),
 )
 
 
@@ -68,7 +98,10 @@ def validate_event(event: Event, *, reporter: str) -> Iterator[Cause]:
         ("action", event.action),
         ("reason", event.reason),
     ):
-        yield from _validate_text(value, path)
+        if not value:
+            yield required(path)
+        if len(value.encode()) > LONGEST:
+            yield invalid(path, "", f"can have at most {LONGEST} characters")
     if len(event.message.encode()) > LONGEST_MESSAGE:
         yield invalid("message", "", f"can have at most {LONGEST_MESSAGE} characters")
 
@@ -94,13 +127,6 @@ def validate_event_update(new: Event, old: Event) -> Iterator[Cause]:
             yield invalid(path, value, IMMUTABLE)
 
 
-def _validate_text(value: str, path: str) -> Iterator[Cause]:
-    if not value:
-        yield required(path)
-    if len(value.encode()) > LONGEST:
-        yield invalid(path, "", f"can have at most {LONGEST} characters")
-
-
 def _validate_series(event: Event) -> Iterator[Cause]:
     if event.series is None:
         return
@@ -108,20 +134,6 @@ def _validate_series(event: Event) -> Iterator[Cause]:
         yield invalid("series.count", "", f"should be at least {FEWEST_OF_SERIES}")
     if not event.series.last_observed_time:
         yield required("series.lastObservedTime")
-
-
-COLUMNS = (
-    Column("Last Seen", description="How long ago it happened last."),
-    Column("Type", description="Normal or Warning."),
-    Column("Reason", description="What happened, in one word."),
-    Column("Object", description="What it happened to."),
-    Column("Subobject", description="The part of the object it happened to.", priority=1),
-    Column("Source", description="Who saw it.", priority=1),
-    Column("Message", description="What happened."),
-    Column("First Seen", description="How long ago it happened first.", priority=1),
-    Column("Count", description="How often it happened.", priority=1),
-    NAME._replace(priority=1),
-)
 
 
 class Events(Kind[Event]):
@@ -145,29 +157,22 @@ class Events(Kind[Event]):
     def validate(self, obj: Event) -> list[Cause]:
         return list(validate_event(obj, reporter="reportingComponent"))
 
-    def validate_update(self, new: Event, old: Event) -> list[Cause]:
-        return metadata.validate_update(new.metadata, old.metadata)
-
     def row(self, obj: Event, now: datetime) -> list[Any]:
         last = obj.series.last_observed_time if obj.series else obj.last_timestamp or obj.event_time
         count = obj.series.count if obj.series else obj.count or 1
+        source = (obj.source.component or obj.reporting_component, obj.source.host)
         return [
             age(last, now),
             obj.type,
             obj.reason,
             f"{obj.involved_object.kind.lower()}/{obj.involved_object.name}",
             obj.involved_object.field_path,
-            _source(obj),
+            ", ".join(part for part in source if part),
             obj.message.strip(),
             age(obj.first_timestamp or obj.event_time, now),
             count,
             obj.metadata.name,
         ]
-
-
-def _source(event: Event) -> str:
-    component = event.source.component or event.reporting_component
-    return ", ".join(part for part in (component, event.source.host) if part)
 
 
 class EventsEvents(View[EventsEvent, Event]):
@@ -206,39 +211,9 @@ class EventsEvents(View[EventsEvent, Event]):
         return self.stored.row(self.to_stored(obj), now)
 
     def to_stored(self, obj: EventsEvent) -> Event:
-        return Event(
-            metadata=obj.metadata,
-            involved_object=obj.regarding,
-            reason=obj.reason,
-            message=obj.note,
-            source=obj.deprecated_source,
-            first_timestamp=obj.deprecated_first_timestamp,
-            last_timestamp=obj.deprecated_last_timestamp,
-            count=obj.deprecated_count,
-            type=obj.type,
-            event_time=obj.event_time,
-            series=EventSeries(*astuple(obj.series)) if obj.series else None,
-            action=obj.action,
-            related=obj.related,
-            reporting_component=obj.reporting_controller,
-            reporting_instance=obj.reporting_instance,
-        )
+        fields = {older: getattr(obj, newer) for older, newer in _NAMES}
+        return Event(**fields, series=EventSeries(*astuple(obj.series)) if obj.series else None)
 
     def from_stored(self, obj: Event) -> EventsEvent:
-        return EventsEvent(
-            metadata=obj.metadata,
-            regarding=obj.involved_object,
-            reason=obj.reason,
-            note=obj.message,
-            deprecated_source=obj.source,
-            deprecated_first_timestamp=obj.first_timestamp,
-            deprecated_last_timestamp=obj.last_timestamp,
-            deprecated_count=obj.count,
-            type=obj.type,
-            event_time=obj.event_time,
-            series=EventsSeries(*astuple(obj.series)) if obj.series else None,
-            action=obj.action,
-            related=obj.related,
-            reporting_controller=obj.reporting_component,
-            reporting_instance=obj.reporting_instance,
-        )
+        fields = {newer: getattr(obj, older) for older, newer in _NAMES}
+        return EventsEvent(**fields, series=EventsSeries(*astuple(obj.series)) if obj.series else None)

@@ -14,17 +14,21 @@ Objects are changed in place; `old` objects must not be. A kind is one subclass,
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
-from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
+from typing import Any, ClassVar, Generic, NamedTuple, TypeVar, cast
 
-from podling.apiserver.authz.reviewer import AccessReviewer
+from podling.apiserver.apply.managed_fields import Fields
+from podling.apiserver.authz.authorizers import AccessReviewer
+from podling.apiserver.rules import metadata
 from podling.model.errors import Cause
 from podling.model.scheme import Resource
 from podling.model.types.meta import DeleteOptions, KubeObject
 
 T = TypeVar("T", bound=KubeObject)
 S = TypeVar("S", bound=KubeObject)
+
+PROXY_VERBS = ("create", "delete", "get", "patch", "update")
 
 
 class Column(NamedTuple):
@@ -45,12 +49,40 @@ class Part(Generic[T]):
 
     name: ClassVar[str]
     verbs: ClassVar[tuple[str, ...]] = ("get", "patch", "update")
+    unwritten: ClassVar[Fields] = {}
+    """The fields that nobody is recorded to manage through this subresource."""
 
     def prepare_update(self, new: T, old: T) -> None:
         """Put back into `new` everything of `old` that this subresource may not change."""
 
     def validate_update(self, new: T, old: T) -> list[Cause]:
-        return []
+        """All changes from `old` to `new` that are not allowed, metadata included."""
+        return metadata.validate_update(new.metadata, old.metadata)
+
+
+class Status(Part[Any]):
+    """The `status` of a kind whose spec its writers decide and whose status a controller does."""
+
+    name = "status"
+
+    def __init__(
+        self,
+        validate: Callable[[Any, Any], Iterable[Cause]] = lambda new, old: (),
+        *,
+        keeps_labels: bool = False,
+    ) -> None:
+        """`validate`: the faults of a new status beside the old object. `keeps_labels`: whether labels, too,
+        stay as they are."""
+        self._validate = validate
+        self._keeps_labels = keeps_labels
+
+    def prepare_update(self, new: Any, old: Any) -> None:
+        new.spec = old.spec
+        if self._keeps_labels:
+            new.metadata.labels = old.metadata.labels
+
+    def validate_update(self, new: Any, old: Any) -> list[Cause]:
+        return [*metadata.validate_update(new.metadata, old.metadata), *self._validate(new, old)]
 
 
 class Posted(Generic[T]):
@@ -80,12 +112,31 @@ class Action(Posted[T], Generic[T]):
 class Answer(Posted[T], Generic[T]):
     """A posted body that is answered with its status filled in, and changes nothing: `token`."""
 
+    misnamed: ClassVar[str]
+    """The fault of a body with a name that is not the object's."""
+
     def validate(self, body: Any) -> list[Cause]:
         return []
 
     def answer(self, obj: T, body: Any, reviewer: AccessReviewer, now: datetime) -> None:
         """Fill in the status of `body`, which is valid. Raises StatusError."""
         raise NotImplementedError
+
+
+class Projection(Posted[T], Generic[T]):
+    """A part of the object that is read and written as an object of another type: `scale`."""
+
+    verbs = ("get", "patch", "update")
+
+    def read(self, obj: T) -> KubeObject:
+        raise NotImplementedError
+
+    def write(self, obj: T, body: Any) -> None:
+        """Change `obj` to what the body, which is valid, says."""
+        raise NotImplementedError
+
+    def validate(self, body: Any) -> list[Cause]:
+        return []
 
 
 class Members(Posted[T], Generic[T]):
@@ -129,9 +180,7 @@ class Connect(NamedTuple):
     """Whether what follows in the path is the node's to read, and the name may say more than a name."""
 
 
-PROXY_VERBS = ("create", "delete", "get", "patch", "update")
-
-Subresource = Part[Any] | Action[Any] | Answer[Any] | Members[Any] | Connect
+Subresource = Part[Any] | Action[Any] | Answer[Any] | Projection[Any] | Members[Any] | Connect
 
 
 class Kind(Generic[T]):
@@ -152,6 +201,8 @@ class Kind(Generic[T]):
     columns: ClassVar[Sequence[Column]] = ()
     deprecation: ClassVar[str] = ""
     """What everybody who asks for it is warned of."""
+    unattended: ClassVar[str] = ""
+    """What everybody who creates one is warned of: that nothing of podling acts on it."""
     has_generation: ClassVar[bool] = False
     """metadata.generation counts changes of anything but metadata and status."""
     creates_on_update: ClassVar[bool] = False
@@ -160,6 +211,12 @@ class Kind(Generic[T]):
     """PUT without a resourceVersion overwrites; otherwise it is refused with 422."""
     returns_deleted: ClassVar[bool] = False
     """DELETE that removes the object answers with it, not with a Status."""
+    orphans: ClassVar[bool] = False
+    """A deletion that names no propagation policy leaves the dependents."""
+    deletion_warning: ClassVar[str] = ""
+    """What everybody is warned of whose deletion names no propagation policy."""
+    unwritten: ClassVar[Fields] = {}
+    """The fields that nobody is recorded to manage but through a subresource, besides the status."""
     selectable_fields: ClassVar[Mapping[str, Callable[[Any], str]]] = {}
     """What a field selector may name, besides metadata.name and metadata.namespace, and how it reads."""
 
@@ -187,11 +244,15 @@ class Kind(Generic[T]):
 
     def validate_update(self, new: T, old: T) -> list[Cause]:
         """All changes from `old` to `new` that are not allowed, metadata included."""
-        return []
+        return metadata.validate_update(new.metadata, old.metadata)
 
     def warnings(self, obj: T) -> list[str]:
-        """Warning headers for a created object."""
+        """Warning headers for a created or updated object."""
         return []
+
+    def create_warnings(self, obj: T) -> list[str]:
+        """Warning headers for a created object, also that nothing acts on it."""
+        return [*self.warnings(obj), self.unattended] if self.unattended else self.warnings(obj)
 
     def update_warnings(self, obj: T) -> list[str]:
         """Warning headers for an updated object: by default the same as for a created one."""
@@ -209,6 +270,23 @@ class Kind(Generic[T]):
     def may_vanish(self, new: T, old: T) -> bool:
         """Whether an object being deleted, just updated, can be removed because nothing holds it any more."""
         return not new.metadata.finalizers and old.metadata.deletion_grace_period_seconds == 0
+
+
+class Controlled(Kind[T]):
+    """A kind whose writers decide the spec, and of whose status only a controller writes, through the
+    subresource `status`."""
+
+    has_generation = True
+    returns_deleted = False
+    subresources: Mapping[str, Subresource] = {"status": Status()}
+
+    def prepare_create(self, obj: T, now: datetime) -> None:
+        body: Any = obj
+        body.status = type(body.status)()
+
+    def prepare_update(self, new: T, old: T) -> None:
+        body, standing = cast(Any, new), cast(Any, old)
+        body.status = standing.status
 
 
 class View(Kind[T], Generic[T, S]):

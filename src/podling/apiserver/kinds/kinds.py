@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
+from podling.apiserver.kinds.batch import CronJobs, Jobs
+from podling.apiserver.kinds.certificates import CertificateSigningRequests
 from podling.apiserver.kinds.config import ConfigMaps, Secrets
 from podling.apiserver.kinds.custom_resources import CustomResourceDefinitions
 from podling.apiserver.kinds.events import Events, EventsEvents
 from podling.apiserver.kinds.kind import Kind
 from podling.apiserver.kinds.namespaces import Namespaces
+from podling.apiserver.kinds.networking import IngressClasses, Ingresses, NetworkPolicies
 from podling.apiserver.kinds.nodes import Leases, Nodes, RuntimeClasses
 from podling.apiserver.kinds.pods.pods import Pods, PodTemplates
 from podling.apiserver.kinds.policy import PodDisruptionBudgets, PriorityClasses
@@ -24,6 +27,20 @@ from podling.apiserver.kinds.reviews import (
 )
 from podling.apiserver.kinds.service_accounts import ServiceAccounts
 from podling.apiserver.kinds.services import Endpoints, EndpointSlices, Services
+from podling.apiserver.kinds.storage import (
+    CSIDrivers,
+    CSINodes,
+    CSIStorageCapacities,
+    StorageClasses,
+)
+from podling.apiserver.kinds.workloads import (
+    ControllerRevisions,
+    DaemonSets,
+    Deployments,
+    ReplicaSets,
+    ReplicationControllers,
+    StatefulSets,
+)
 from podling.model.gates import DEFAULT_GATES, Gates
 
 
@@ -37,13 +54,25 @@ def kinds(gates: Gates) -> tuple[Kind[Any], ...]:
         Nodes(),
         Pods(gates),
         PodTemplates(gates),
+        ReplicationControllers(gates),
         ResourceQuotas(),
         Secrets(),
         ServiceAccounts(),
         Services(),
+        ControllerRevisions(),
+        DaemonSets(gates),
+        Deployments(gates),
+        ReplicaSets(gates),
+        StatefulSets(gates),
+        CronJobs(gates),
+        Jobs(gates),
+        CertificateSigningRequests(),
         Leases(),
         EventsEvents(),
         EndpointSlices(),
+        Ingresses(),
+        IngressClasses(),
+        NetworkPolicies(),
         PriorityClasses(),
         RuntimeClasses(),
         PodDisruptionBudgets(),
@@ -51,6 +80,10 @@ def kinds(gates: Gates) -> tuple[Kind[Any], ...]:
         RoleBindings(),
         ClusterRoles(),
         ClusterRoleBindings(),
+        CSIDrivers(),
+        CSINodes(),
+        CSIStorageCapacities(),
+        StorageClasses(),
         CustomResourceDefinitions(),
         TokenReviews(),
         SelfSubjectReviews(),

@@ -4,12 +4,11 @@ removed its finalizer.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from datetime import datetime
 from typing import Any
 
 from podling.apiserver.kinds.columns import AGE, NAME, age
-from podling.apiserver.kinds.kind import Column, Kind, Part
+from podling.apiserver.kinds.kind import Column, Kind, Part, Status
 from podling.apiserver.rules import metadata
 from podling.apiserver.rules.field import invalid
 from podling.model import names
@@ -23,14 +22,17 @@ FINALIZER = "kubernetes"
 NAME_LABEL = "kubernetes.io/metadata.name"
 
 
-class _Status(Part[Namespace]):
-    name = "status"
-
-    def prepare_update(self, new: Namespace, old: Namespace) -> None:
-        new.spec = old.spec
-
+class _Status(Status):
     def validate_update(self, new: Namespace, old: Namespace) -> list[Cause]:
-        return [*metadata.validate_update(new.metadata, old.metadata), *_validate_phase(new)]
+        causes = super().validate_update(new, old)
+        # The path has `Phase` with a capital, as in Kubernetes, for this fault only.
+        phase, path = new.status.phase, "status.Phase"
+        if not new.metadata.deletion_timestamp and phase != "Active":
+            causes.append(invalid(path, phase, "may only be 'Active' if `deletionTimestamp` is empty"))
+        if new.metadata.deletion_timestamp and phase != "Terminating":
+            why = "may only be 'Terminating' if `deletionTimestamp` is not empty"
+            causes.append(invalid(path, phase, why))
+        return causes
 
 
 class _Finalize(Part[Namespace]):
@@ -43,10 +45,10 @@ class _Finalize(Part[Namespace]):
         new.status = old.status
 
     def validate_update(self, new: Namespace, old: Namespace) -> list[Cause]:
-        return [
-            *metadata.validate_update(new.metadata, old.metadata),
-            *_validate_left(new.spec.finalizers),
-        ]
+        causes = super().validate_update(new, old)
+        for i, finalizer in enumerate(new.spec.finalizers):
+            causes += metadata.validate_finalizer(finalizer, f"spec.finalizers[{i}]")
+        return causes
 
 
 class Namespaces(Kind[Namespace]):
@@ -70,13 +72,10 @@ class Namespaces(Kind[Namespace]):
         new.status = old.status
 
     def validate(self, obj: Namespace) -> list[Cause]:
-        return [
-            *metadata.validate(obj.metadata, namespaced=False, name_rule=names.dns1123_label),
-            *_validate_finalizers(obj.spec.finalizers),
-        ]
-
-    def validate_update(self, new: Namespace, old: Namespace) -> list[Cause]:
-        return metadata.validate_update(new.metadata, old.metadata)
+        causes = metadata.validate(obj.metadata, namespaced=False, name_rule=names.dns1123_label)
+        for finalizer in obj.spec.finalizers:
+            causes += metadata.validate_finalizer(finalizer, "spec.finalizers")
+        return causes
 
     def row(self, obj: Namespace, now: datetime) -> list[Any]:
         return [obj.metadata.name, obj.status.phase, age(obj.metadata.creation_timestamp, now)]
@@ -90,23 +89,3 @@ class Namespaces(Kind[Namespace]):
 
     def may_vanish(self, new: Namespace, old: Namespace) -> bool:
         return not new.spec.finalizers and super().may_vanish(new, old)
-
-
-def _validate_finalizers(finalizers: list[str]) -> Iterator[Cause]:
-    for finalizer in finalizers:
-        yield from metadata.validate_finalizer(finalizer, "spec.finalizers")
-
-
-def _validate_left(finalizers: list[str]) -> Iterator[Cause]:
-    for i, finalizer in enumerate(finalizers):
-        yield from metadata.validate_finalizer(finalizer, f"spec.finalizers[{i}]")
-
-
-def _validate_phase(namespace: Namespace) -> Iterator[Cause]:
-    """The path has `Phase` with a capital, as in Kubernetes, for this fault only."""
-    phase, path = namespace.status.phase, "status.Phase"
-    if not namespace.metadata.deletion_timestamp:
-        if phase != "Active":
-            yield invalid(path, phase, "may only be 'Active' if `deletionTimestamp` is empty")
-    elif phase != "Terminating":
-        yield invalid(path, phase, "may only be 'Terminating' if `deletionTimestamp` is not empty")

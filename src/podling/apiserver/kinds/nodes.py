@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 
 from podling.apiserver.kinds.columns import AGE, NAME, NONE, age, joined, or_none
-from podling.apiserver.kinds.kind import PROXY_VERBS, Column, Connect, Kind, Part, Subresource
+from podling.apiserver.kinds.kind import PROXY_VERBS, Column, Connect, Kind, Status, Subresource
 from podling.apiserver.kinds.pods.warnings import DEPRECATED_LABELS
 from podling.apiserver.rules import metadata
 from podling.apiserver.rules.addresses import validate_cidr
@@ -31,13 +31,19 @@ from podling.apiserver.rules.field import (
 from podling.apiserver.rules.scheduling import validate_tolerations
 from podling.model import names
 from podling.model.errors import Cause
+from podling.model.rules.defaults import default_amounts
 from podling.model.scheme import resource_of
 from podling.model.types.container import ResourceRequirements
-from podling.model.types.coordination import Lease, LeaseSpec
-from podling.model.types.node import Node, NodeSpec, Taint
-from podling.model.types.runtime_class import RuntimeClass
+from podling.model.types.coordination import Lease
+from podling.model.types.node import Node, Taint
+from podling.model.types.node_k8s_io import RuntimeClass
 
 STRATEGIES = ("OldestEmulationVersion",)
+
+EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
+
+ROLE_PREFIX = "node-role.kubernetes.io/"
+ROLE_LABEL = "kubernetes.io/role"
 
 
 class Leases(Kind[Lease]):
@@ -47,37 +53,25 @@ class Leases(Kind[Lease]):
     columns = (NAME, Column("Holder", description="Who holds the lease."), AGE)
 
     def validate(self, obj: Lease) -> list[Cause]:
-        return [*metadata.validate(obj.metadata), *_validate_spec(obj.spec)]
-
-    def validate_update(self, new: Lease, old: Lease) -> list[Cause]:
-        return metadata.validate_update(new.metadata, old.metadata)
+        causes, spec = metadata.validate(obj.metadata), obj.spec
+        if spec.lease_duration_seconds is not None:
+            causes += at_least("spec.leaseDurationSeconds", spec.lease_duration_seconds, 1)
+        if spec.lease_transitions is not None:
+            causes += at_least("spec.leaseTransitions", spec.lease_transitions, 0)
+        if (strategy := spec.strategy) is not None:
+            # A strategy of Kubernetes, or one with a domain. The path is as Kubernetes shows it.
+            path = "spec.strategy.strategy"
+            if "/" in strategy:
+                causes += all_invalid(path, strategy, names.qualified_name(strategy))
+            elif strategy not in STRATEGIES:
+                causes.append(not_supported(path, strategy, STRATEGIES))
+        if spec.preferred_holder and not spec.strategy:
+            why = "may only be specified if `strategy` is defined"
+            causes.append(forbidden("spec.preferredHolder", why))
+        return causes
 
     def row(self, obj: Lease, now: datetime) -> list[Any]:
         return [obj.metadata.name, obj.spec.holder_identity or "", age(obj.metadata.creation_timestamp, now)]
-
-
-def _validate_spec(spec: LeaseSpec) -> list[Cause]:
-    causes: list[Cause] = []
-    if spec.lease_duration_seconds is not None:
-        causes += at_least("spec.leaseDurationSeconds", spec.lease_duration_seconds, 1)
-    if spec.lease_transitions is not None:
-        causes += at_least("spec.leaseTransitions", spec.lease_transitions, 0)
-    if spec.strategy is not None:
-        causes += _validate_strategy(spec.strategy)
-    if spec.preferred_holder and not spec.strategy:
-        causes.append(forbidden("spec.preferredHolder", "may only be specified if `strategy` is defined"))
-    return causes
-
-
-def _validate_strategy(strategy: str) -> list[Cause]:
-    """A strategy of Kubernetes, or one with a domain. The path is as Kubernetes shows it."""
-    path = "spec.strategy.strategy"
-    if "/" in strategy:
-        return all_invalid(path, strategy, names.qualified_name(strategy))
-    return [] if strategy in STRATEGIES else [not_supported(path, strategy, STRATEGIES)]
-
-
-EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
 
 
 def validate_taints(taints: list[Taint]) -> Iterator[Cause]:
@@ -127,30 +121,17 @@ def validate_node_update(new: Node, old: Node) -> Iterator[Cause]:
         if known in seen:
             yield duplicate(f"status.addresses[{i}]", address)
         seen.add(known)
-    yield from _validate_given(new.spec, old.spec)
-
-
-def _validate_given(new: NodeSpec, old: NodeSpec) -> Iterator[Cause]:
-    """Faults of changes of podCIDRs and providerID, which can be set once only."""
+    # Faults of changes of podCIDRs and providerID, which can be set once only.
     why = 'node updates may not change {} except from "" to valid'
-    if old.pod_cidrs and new.pod_cidrs != old.pod_cidrs:
+    if old.spec.pod_cidrs and new.spec.pod_cidrs != old.spec.pod_cidrs:
         yield forbidden("spec.podCIDRs", why.format("podCIDR"))
-    if old.provider_id and new.provider_id != old.provider_id:
+    if old.spec.provider_id and new.spec.provider_id != old.spec.provider_id:
         yield forbidden("spec.providerID", why.format("providerID"))
-    if new.external_id != old.external_id:
+    if new.spec.external_id != old.spec.external_id:
         yield forbidden("spec.externalID", "may not be updated")
 
 
-ROLE_PREFIX = "node-role.kubernetes.io/"
-ROLE_LABEL = "kubernetes.io/role"
-
-
-class _Status(Part[Node]):
-    name = "status"
-
-    def prepare_update(self, new: Node, old: Node) -> None:
-        new.spec = old.spec
-
+class _Status(Status):
     def validate_update(self, new: Node, old: Node) -> list[Cause]:
         return [*validate_node_update(new, old), *validate_has(new)]
 
@@ -177,6 +158,7 @@ class Nodes(Kind[Node]):
 
     def default(self, obj: Node) -> None:
         """`podCIDR` is the first of `podCIDRs`."""
+        default_amounts(obj.status.capacity, obj.status.allocatable)
         spec = obj.spec
         if spec.pod_cidr and spec.pod_cidrs[:1] != [spec.pod_cidr]:
             spec.pod_cidrs = [spec.pod_cidr]
@@ -196,11 +178,17 @@ class Nodes(Kind[Node]):
         return list(validate_node_update(new, old))
 
     def row(self, obj: Node, now: datetime) -> list[Any]:
-        info = obj.status.node_info
+        info, labels = obj.status.node_info, obj.metadata.labels
+        ready = [c.status for c in obj.status.conditions if c.type == "Ready"]
+        condition = ("Ready" if ready[0] == "True" else "NotReady") if ready else "Unknown"
+        if obj.spec.unschedulable:
+            condition += ",SchedulingDisabled"
+        roles = {key.removeprefix(ROLE_PREFIX) for key in labels if key.startswith(ROLE_PREFIX)}
+        roles.add(labels.get(ROLE_LABEL, ""))
         return [
             obj.metadata.name,
-            _condition(obj),
-            joined(_roles(obj.metadata.labels)),
+            condition,
+            joined(sorted(roles - {""})),
             age(obj.metadata.creation_timestamp, now),
             info.kubelet_version,
             _address(obj, "InternalIP"),
@@ -209,18 +197,6 @@ class Nodes(Kind[Node]):
             info.kernel_version or "<unknown>",
             info.container_runtime_version or "<unknown>",
         ]
-
-
-def _condition(node: Node) -> str:
-    ready = [c.status for c in node.status.conditions if c.type == "Ready"]
-    phrase = ("Ready" if ready[0] == "True" else "NotReady") if ready else "Unknown"
-    return f"{phrase},SchedulingDisabled" if node.spec.unschedulable else phrase
-
-
-def _roles(labels: dict[str, str]) -> list[str]:
-    roles = {key.removeprefix(ROLE_PREFIX) for key in labels if key.startswith(ROLE_PREFIX)}
-    roles.add(labels.get(ROLE_LABEL, ""))
-    return sorted(roles - {""})
 
 
 def _address(node: Node, type: str) -> str:
@@ -242,7 +218,17 @@ class RuntimeClasses(Kind[RuntimeClass]):
     columns = (NAME, Column("Handler", description="What the container runtime calls it."), AGE)
 
     def validate(self, obj: RuntimeClass) -> list[Cause]:
-        return [*metadata.validate(obj.metadata, namespaced=False), *_validate(obj)]
+        causes = metadata.validate(obj.metadata, namespaced=False)
+        if not obj.handler:
+            causes.append(required("handler"))
+        else:
+            causes += all_invalid("handler", obj.handler, names.dns1123_label(obj.handler))
+        if obj.overhead is not None:
+            causes += validate_resources(ResourceRequirements(limits=obj.overhead.pod_fixed), "overhead")
+        if obj.scheduling is not None:
+            causes += metadata.validate_labels(obj.scheduling.node_selector, "scheduling.nodeSelector")
+            causes += validate_tolerations(obj.scheduling.tolerations, "scheduling.tolerations")
+        return causes
 
     def validate_update(self, new: RuntimeClass, old: RuntimeClass) -> list[Cause]:
         causes = metadata.validate_update(new.metadata, old.metadata)
@@ -260,15 +246,3 @@ class RuntimeClasses(Kind[RuntimeClass]):
 
     def row(self, obj: RuntimeClass, now: datetime) -> list[Any]:
         return [obj.metadata.name, obj.handler, age(obj.metadata.creation_timestamp, now)]
-
-
-def _validate(obj: RuntimeClass) -> Iterator[Cause]:
-    if not obj.handler:
-        yield required("handler")
-    else:
-        yield from all_invalid("handler", obj.handler, names.dns1123_label(obj.handler))
-    if obj.overhead is not None:
-        yield from validate_resources(ResourceRequirements(limits=obj.overhead.pod_fixed), "overhead")
-    if obj.scheduling is not None:
-        yield from metadata.validate_labels(obj.scheduling.node_selector, "scheduling.nodeSelector")
-        yield from validate_tolerations(obj.scheduling.tolerations, "scheduling.tolerations")

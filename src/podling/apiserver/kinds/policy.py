@@ -10,7 +10,7 @@ from datetime import datetime
 from typing import Any
 
 from podling.apiserver.kinds.columns import AGE, NAME, age
-from podling.apiserver.kinds.kind import Column, Kind, Part
+from podling.apiserver.kinds.kind import Column, Controlled, Kind, Status
 from podling.apiserver.rules import metadata
 from podling.apiserver.rules.field import (
     IMMUTABLE,
@@ -29,11 +29,32 @@ from podling.model.errors import Cause
 from podling.model.scheme import resource_of
 from podling.model.types.meta import Condition
 from podling.model.types.policy import PodDisruptionBudget, PodDisruptionBudgetSpec
-from podling.model.types.priority_class import SYSTEM_CLASSES, PriorityClass
+from podling.model.types.scheduling import SYSTEM_CLASSES, PriorityClass
 
 HIGHEST = 1_000_000_000
 SYSTEM_PREFIX = "system-"
 PREEMPT, NEVER = "PreemptLowerPriority", "Never"
+
+STATUSES = ("False", "True", "Unknown")
+LONGEST_REASON, LONGEST_MESSAGE = 1024, 32 * 1024
+_REASON_PATTERN = "[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?"
+_REASON = re.compile(_REASON_PATTERN)
+_NO_REASON = (
+    "a condition reason must start with alphabetic character, optionally followed by a string of "
+    "alphanumeric characters or '_,:', and must end with an alphanumeric character or '_' (e.g. 'my_name',  "
+    "or 'MY_NAME',  or 'MyName',  or 'ReasonA,ReasonB',  or 'ReasonA:ReasonB', "
+    f"regex used for validation is '{_REASON_PATTERN}')"
+)
+
+POLICIES = ("AlwaysAllow", "IfHealthyBudget")
+COUNTS = ("disruptions_allowed", "current_healthy", "desired_healthy", "expected_pods")
+NOT_AVAILABLE = "N/A"
+_PERCENT = re.compile("[0-9]+%")
+_PERCENTAGES = frozenset(f"{number or ''}%" for number in range(101))
+_NO_PERCENT = (
+    "a valid percent string must consist of a numeric string followed by an ending '%' "
+    "(e.g. '1%',  or '93%', regex used for validation is '[0-9]+%')"
+)
 
 
 class PriorityClasses(Kind[PriorityClass]):
@@ -93,64 +114,33 @@ def _validate_value(obj: PriorityClass) -> list[Cause]:
     return []
 
 
-STATUSES = ("False", "True", "Unknown")
-LONGEST_REASON, LONGEST_MESSAGE = 1024, 32 * 1024
-_REASON_PATTERN = "[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?"
-_REASON = re.compile(_REASON_PATTERN)
-_NO_REASON = (
-    "a condition reason must start with alphabetic character, optionally followed by a string of "
-    "alphanumeric characters or '_,:', and must end with an alphanumeric character or '_' (e.g. 'my_name',  "
-    "or 'MY_NAME',  or 'MyName',  or 'ReasonA,ReasonB',  or 'ReasonA:ReasonB', "
-    f"regex used for validation is '{_REASON_PATTERN}')"
-)
-
-
 def validate_conditions(conditions: list[Condition], path: str) -> Iterator[Cause]:
     seen: set[str] = set()
     for i, condition in enumerate(conditions):
         if condition.type in seen:
             yield duplicate(f"{path}[{i}].type", condition.type)
         seen.add(condition.type)
-        yield from _validate(condition, f"{path}[{i}]")
+        where = f"{path}[{i}]"
+        yield from metadata.validate_label_key(condition.type, f"{where}.type")
+        if condition.status not in STATUSES:
+            yield not_supported(f"{where}.status", condition.status, STATUSES)
+        if condition.observed_generation < 0:
+            why = "must be greater than or equal to zero"
+            yield invalid(f"{where}.observedGeneration", condition.observed_generation, why)
+        if not condition.last_transition_time:
+            yield required(f"{where}.lastTransitionTime", "must be set")
+        if not condition.reason:
+            yield required(f"{where}.reason", "must be set")
+        else:
+            if not _REASON.fullmatch(condition.reason):
+                yield invalid(f"{where}.reason", condition.reason, _NO_REASON)
+            if len(condition.reason.encode()) > LONGEST_REASON:
+                yield too_long(f"{where}.reason", LONGEST_REASON)
+        if len(condition.message.encode()) > LONGEST_MESSAGE:
+            yield too_long(f"{where}.message", LONGEST_MESSAGE)
 
 
-def _validate(condition: Condition, path: str) -> Iterator[Cause]:
-    yield from metadata.validate_label_key(condition.type, f"{path}.type")
-    if condition.status not in STATUSES:
-        yield not_supported(f"{path}.status", condition.status, STATUSES)
-    if condition.observed_generation < 0:
-        why = "must be greater than or equal to zero"
-        yield invalid(f"{path}.observedGeneration", condition.observed_generation, why)
-    if not condition.last_transition_time:
-        yield required(f"{path}.lastTransitionTime", "must be set")
-    if not condition.reason:
-        yield required(f"{path}.reason", "must be set")
-    else:
-        if not _REASON.fullmatch(condition.reason):
-            yield invalid(f"{path}.reason", condition.reason, _NO_REASON)
-        if len(condition.reason.encode()) > LONGEST_REASON:
-            yield too_long(f"{path}.reason", LONGEST_REASON)
-    if len(condition.message.encode()) > LONGEST_MESSAGE:
-        yield too_long(f"{path}.message", LONGEST_MESSAGE)
-
-
-POLICIES = ("AlwaysAllow", "IfHealthyBudget")
-COUNTS = ("disruptions_allowed", "current_healthy", "desired_healthy", "expected_pods")
-NOT_AVAILABLE = "N/A"
-_PERCENT = re.compile("[0-9]+%")
-_PERCENTAGES = frozenset(f"{number or ''}%" for number in range(101))
-_NO_PERCENT = (
-    "a valid percent string must consist of a numeric string followed by an ending '%' "
-    "(e.g. '1%',  or '93%', regex used for validation is '[0-9]+%')"
-)
-
-
-class _Status(Part[PodDisruptionBudget]):
-    name = "status"
-
-    def prepare_update(self, new: PodDisruptionBudget, old: PodDisruptionBudget) -> None:
-        new.spec = old.spec
-
+class _Status(Status):
     def validate_update(self, new: PodDisruptionBudget, old: PodDisruptionBudget) -> list[Cause]:
         causes = metadata.validate_update(new.metadata, old.metadata)
         causes += validate_conditions(new.status.conditions, "status.conditions")
@@ -160,11 +150,9 @@ class _Status(Part[PodDisruptionBudget]):
         return causes
 
 
-class PodDisruptionBudgets(Kind[PodDisruptionBudget]):
+class PodDisruptionBudgets(Controlled[PodDisruptionBudget]):
     resource = resource_of(PodDisruptionBudget)
-    has_generation = True
     updates_unconditionally = False
-    returns_deleted = False
     subresources = {"status": _Status()}
     columns = (
         NAME,
@@ -174,17 +162,8 @@ class PodDisruptionBudgets(Kind[PodDisruptionBudget]):
         AGE,
     )
 
-    def prepare_create(self, obj: PodDisruptionBudget, now: datetime) -> None:
-        obj.status = type(obj.status)()
-
-    def prepare_update(self, new: PodDisruptionBudget, old: PodDisruptionBudget) -> None:
-        new.status = old.status
-
     def validate(self, obj: PodDisruptionBudget) -> list[Cause]:
         return [*metadata.validate(obj.metadata, name_rule=names.path_segment), *_validate_spec(obj.spec)]
-
-    def validate_update(self, new: PodDisruptionBudget, old: PodDisruptionBudget) -> list[Cause]:
-        return metadata.validate_update(new.metadata, old.metadata)
 
     def row(self, obj: PodDisruptionBudget, now: datetime) -> list[Any]:
         return [
@@ -205,17 +184,14 @@ def _validate_spec(spec: PodDisruptionBudgetSpec) -> Iterator[Cause]:
         yield invalid("spec", spec, "minAvailable and maxUnavailable cannot be both set")
     for wire, value in (("minAvailable", spec.min_available), ("maxUnavailable", spec.max_unavailable)):
         if value is not None:
-            yield from _validate_amount(value, f"spec.{wire}")
+            where = f"spec.{wire}"
+            if isinstance(value, int):
+                yield from at_least(where, value, 0)
+            elif not _PERCENT.fullmatch(value):
+                yield invalid(where, value, _NO_PERCENT)
+            elif value.lstrip("0") not in _PERCENTAGES:
+                yield invalid(where, value, "must not be greater than 100%")
     yield from validate_label_selector(spec.selector, "spec.selector")
     policy = spec.unhealthy_pod_eviction_policy
     if policy is not None and policy not in POLICIES:
         yield not_supported("spec.unhealthyPodEvictionPolicy", policy, POLICIES)
-
-
-def _validate_amount(value: int | str, path: str) -> Iterator[Cause]:
-    if isinstance(value, int):
-        yield from at_least(path, value, 0)
-    elif not _PERCENT.fullmatch(value):
-        yield invalid(path, value, _NO_PERCENT)
-    elif value.lstrip("0") not in _PERCENTAGES:
-        yield invalid(path, value, "must not be greater than 100%")

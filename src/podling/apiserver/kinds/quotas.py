@@ -9,7 +9,7 @@ from datetime import datetime
 from typing import Any
 
 from podling.apiserver.kinds.columns import AGE, CREATED_AT, NAME, age
-from podling.apiserver.kinds.kind import Column, Kind, Part
+from podling.apiserver.kinds.kind import Column, Controlled, Kind, Status
 from podling.apiserver.rules import metadata
 from podling.apiserver.rules.container.resources import (
     overcommits,
@@ -21,13 +21,13 @@ from podling.apiserver.rules.field import IMMUTABLE, all_invalid, duplicate, for
 from podling.model import names
 from podling.model.errors import Cause
 from podling.model.quantity import Quantity
+from podling.model.rules.defaults import default_amounts
 from podling.model.scheme import resource_of
 from podling.model.types.core import (
     LimitRange,
     LimitRangeItem,
     ResourceQuota,
     ResourceQuotaSpec,
-    ScopedResourceSelectorRequirement,
 )
 
 SCOPES = (
@@ -68,13 +68,11 @@ APPLICABLE = {
 """The resources that a quota with this scope can count."""
 MISAPPLIED = "unsupported scope applied to resource"
 
+TYPES = ("Container", "PersistentVolumeClaim", "Pod")
+ONE = Quantity("1")
 
-class _Status(Part[ResourceQuota]):
-    name = "status"
 
-    def prepare_update(self, new: ResourceQuota, old: ResourceQuota) -> None:
-        new.spec = old.spec
-
+class _Status(Status):
     def validate_update(self, new: ResourceQuota, old: ResourceQuota) -> list[Cause]:
         return [
             *metadata.validate_update(new.metadata, old.metadata),
@@ -83,8 +81,9 @@ class _Status(Part[ResourceQuota]):
         ]
 
 
-class ResourceQuotas(Kind[ResourceQuota]):
+class ResourceQuotas(Controlled[ResourceQuota]):
     resource = resource_of(ResourceQuota)
+    has_generation = False
     returns_deleted = True
     subresources = {"status": _Status()}
     columns = (
@@ -94,11 +93,8 @@ class ResourceQuotas(Kind[ResourceQuota]):
         AGE,
     )
 
-    def prepare_create(self, obj: ResourceQuota, now: datetime) -> None:
-        obj.status = type(obj.status)()
-
-    def prepare_update(self, new: ResourceQuota, old: ResourceQuota) -> None:
-        new.status = old.status
+    def default(self, obj: ResourceQuota) -> None:
+        default_amounts(obj.spec.hard, obj.status.hard, obj.status.used)
 
     def validate(self, obj: ResourceQuota) -> list[Cause]:
         return [
@@ -165,31 +161,27 @@ def _validate_scope_selector(spec: ResourceQuotaSpec) -> Iterator[Cause]:
         if scope not in judged:
             yield from (misapplied for _ in _misapplied(scope, spec.hard))
         judged.add(scope)
-        yield from _validate_requirement(requirement, path)
+        operator, values = requirement.operator, requirement.values
+        if requirement.scope_name in WITHOUT_VALUES and operator != "Exists":
+            yield invalid(
+                f"{path}.operator",
+                operator,
+                "must be 'Exists' when scope is any of ResourceQuotaScopeTerminating, "
+                "ResourceQuotaScopeNotTerminating, ResourceQuotaScopeBestEffort, "
+                "ResourceQuotaScopeNotBestEffort or ResourceQuotaScopeCrossNamespacePodAffinity",
+            )
+        if operator in ("In", "NotIn"):
+            if not values:
+                why = "must be at least one value when `operator` is 'In' or 'NotIn' for scope selector"
+                yield required(f"{path}.values", why)
+        elif operator in ("Exists", "DoesNotExist"):
+            if values:
+                why = "must be no value when `operator` is 'Exist' or 'DoesNotExist' for scope selector"
+                yield invalid(f"{path}.values", values, why)
+        else:
+            yield invalid(f"{path}.operator", operator, "not a valid selector operator")
     if _conflict([requirement.scope_name for requirement in requirements]):
         yield invalid(path, spec.scopes, "conflicting scopes")
-
-
-def _validate_requirement(requirement: ScopedResourceSelectorRequirement, path: str) -> Iterator[Cause]:
-    operator, values = requirement.operator, requirement.values
-    if requirement.scope_name in WITHOUT_VALUES and operator != "Exists":
-        yield invalid(
-            f"{path}.operator",
-            operator,
-            "must be 'Exists' when scope is any of ResourceQuotaScopeTerminating, "
-            "ResourceQuotaScopeNotTerminating, ResourceQuotaScopeBestEffort, "
-            "ResourceQuotaScopeNotBestEffort or ResourceQuotaScopeCrossNamespacePodAffinity",
-        )
-    if operator in ("In", "NotIn"):
-        if not values:
-            why = "must be at least one value when `operator` is 'In' or 'NotIn' for scope selector"
-            yield required(f"{path}.values", why)
-    elif operator in ("Exists", "DoesNotExist"):
-        if values:
-            why = "must be no value when `operator` is 'Exist' or 'DoesNotExist' for scope selector"
-            yield invalid(f"{path}.values", values, why)
-    else:
-        yield invalid(f"{path}.operator", operator, "not a valid selector operator")
 
 
 def _conflict(scopes: list[str]) -> bool:
@@ -204,10 +196,6 @@ def _misapplied(scope: str, hard: Iterable[str]) -> list[str]:
     )
 
 
-TYPES = ("Container", "PersistentVolumeClaim", "Pod")
-ONE = Quantity("1")
-
-
 class LimitRanges(Kind[LimitRange]):
     resource = resource_of(LimitRange)
     creates_on_update = True
@@ -215,6 +203,8 @@ class LimitRanges(Kind[LimitRange]):
 
     def default(self, obj: LimitRange) -> None:
         for item in obj.spec.limits:
+            default_amounts(item.max, item.min, item.default, item.default_request)
+            default_amounts(item.max_limit_request_ratio)
             if item.type == "Container":
                 item.default = {**item.max, **item.default}
                 item.default_request = {**item.min, **item.default, **item.default_request}
@@ -224,24 +214,18 @@ class LimitRanges(Kind[LimitRange]):
         seen: set[str] = set()
         for i, item in enumerate(obj.spec.limits):
             path = f"spec.limits[{i}]"
-            causes += _validate_type(item.type, f"{path}.type")
+            causes += all_invalid(f"{path}.type", item.type, names.qualified_name(item.type))
+            if item.type and "/" not in item.type and item.type not in TYPES:
+                why = "must be a standard limit type or fully qualified"
+                causes.append(invalid(f"{path}.type", item.type, why))
             if item.type in seen:
                 causes.append(duplicate(f"{path}.type", item.type))
             seen.add(item.type)
             causes += _validate_item(item, path)
         return causes
 
-    def validate_update(self, new: LimitRange, old: LimitRange) -> list[Cause]:
-        return metadata.validate_update(new.metadata, old.metadata)
-
     def row(self, obj: LimitRange, now: datetime) -> list[Any]:
         return [obj.metadata.name, obj.metadata.creation_timestamp]
-
-
-def _validate_type(type: str, path: str) -> Iterator[Cause]:
-    yield from all_invalid(path, type, names.qualified_name(type))
-    if type and "/" not in type and type not in TYPES:
-        yield invalid(path, type, "must be a standard limit type or fully qualified")
 
 
 def _validate_item(item: LimitRangeItem, path: str) -> Iterator[Cause]:
@@ -253,8 +237,10 @@ def _validate_item(item: LimitRangeItem, path: str) -> Iterator[Cause]:
         ("maxLimitRequestRatio", item.max_limit_request_ratio),
     ):
         if item.type != "Pod" or not wire.startswith("default"):
+            # Of pods and containers: a resource that they can request.
+            rule = validate_name if item.type in ("Container", "Pod") else validate_standard
             for name in amounts:
-                yield from _validate_name(name, f"{path}.{wire}[{name}]", item.type)
+                yield from rule(name, f"{path}.{wire}[{name}]")
     if item.type == "Pod":
         if item.default:
             yield forbidden(f"{path}.default", "may not be specified when `type` is 'Pod'")
@@ -267,14 +253,6 @@ def _validate_item(item: LimitRangeItem, path: str) -> Iterator[Cause]:
     everything = (item.max, item.min, item.default, item.default_request, item.max_limit_request_ratio)
     for name in sorted(set().union(*everything)):
         yield from _validate_amounts(item, name, path)
-
-
-def _validate_name(name: str, path: str, type: str) -> Iterator[Cause]:
-    """Faults of a resource's name: for pods and containers, a resource that they can request."""
-    if type in ("Container", "Pod"):
-        yield from validate_name(name, path)
-    else:
-        yield from validate_standard(name, path)
 
 
 def _validate_amounts(item: LimitRangeItem, name: str, path: str) -> Iterator[Cause]:
@@ -294,15 +272,9 @@ def _validate_amounts(item: LimitRangeItem, name: str, path: str) -> Iterator[Ca
     if not overcommits(name) and default is not None and request is not None and default != request:
         why = f"default value {default} must equal to defaultRequest value {request} in {name}"
         yield invalid(f"{path}.defaultRequest[{name}]", request, why)
-    yield from _validate_ratio(item.max_limit_request_ratio.get(name), least, most, name, path)
-
-
-def _validate_ratio(
-    ratio: Quantity | None, least: Quantity | None, most: Quantity | None, name: str, path: str
-) -> Iterator[Cause]:
+    ratio, where = item.max_limit_request_ratio.get(name), f"{path}.maxLimitRequestRatio[{name}]"
     if ratio is None:
         return
-    where = f"{path}.maxLimitRequestRatio[{name}]"
     if ratio < ONE:
         yield invalid(where, ratio, f"ratio {ratio} is less than 1")
     if least and most and ratio.nanos * least.nanos > most.nanos * ONE.nanos:

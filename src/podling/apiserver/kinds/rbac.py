@@ -16,7 +16,6 @@ from podling.model.errors import Cause
 from podling.model.scheme import resource_of
 from podling.model.types.rbac import (
     GROUP,
-    AggregationRule,
     ClusterRole,
     ClusterRoleBinding,
     PolicyRule,
@@ -31,23 +30,20 @@ SERVICE_ACCOUNT, USER, GROUP_OF_USERS = "ServiceAccount", "User", "Group"
 
 def validate_rules(rules: list[PolicyRule], *, namespaced: bool) -> Iterator[Cause]:
     for i, rule in enumerate(rules):
-        yield from _validate_rule(rule, f"rules[{i}]", namespaced=namespaced)
-
-
-def _validate_rule(rule: PolicyRule, path: str, *, namespaced: bool) -> Iterator[Cause]:
-    if not rule.verbs:
-        yield required(f"{path}.verbs", "verbs must contain at least one value")
-    if rule.non_resource_urls:
-        where, urls = f"{path}.nonResourceURLs", rule.non_resource_urls
-        if namespaced:
-            yield invalid(where, urls, "namespaced rules cannot apply to non-resource URLs")
-        if rule.api_groups or rule.resources or rule.resource_names:
-            yield invalid(where, urls, "rules cannot apply to both regular resources and non-resource URLs")
-        return
-    if not rule.api_groups:
-        yield required(f"{path}.apiGroups", "resource rules must supply at least one api group")
-    if not rule.resources:
-        yield required(f"{path}.resources", "resource rules must supply at least one resource")
+        if not rule.verbs:
+            yield required(f"rules[{i}].verbs", "verbs must contain at least one value")
+        if urls := rule.non_resource_urls:
+            where = f"rules[{i}].nonResourceURLs"
+            if namespaced:
+                yield invalid(where, urls, "namespaced rules cannot apply to non-resource URLs")
+            if rule.api_groups or rule.resources or rule.resource_names:
+                why = "rules cannot apply to both regular resources and non-resource URLs"
+                yield invalid(where, urls, why)
+            continue
+        if not rule.api_groups:
+            yield required(f"rules[{i}].apiGroups", "resource rules must supply at least one api group")
+        if not rule.resources:
+            yield required(f"rules[{i}].resources", "resource rules must supply at least one resource")
 
 
 def validate_role_ref(ref: RoleRef, kinds: Iterable[str]) -> Iterator[Cause]:
@@ -63,28 +59,27 @@ def validate_role_ref(ref: RoleRef, kinds: Iterable[str]) -> Iterator[Cause]:
 
 def validate_subjects(subjects: list[Subject], *, namespaced: bool) -> Iterator[Cause]:
     for i, subject in enumerate(subjects):
-        yield from _validate_subject(subject, f"subjects[{i}]", namespaced=namespaced)
-
-
-def _validate_subject(subject: Subject, path: str, *, namespaced: bool) -> Iterator[Cause]:
-    """A service account in a RoleBinding may leave out its namespace."""
-    if not subject.name:
-        yield required(f"{path}.name")
-    match subject.kind:
-        case "ServiceAccount":
-            if subject.name:
-                yield from all_invalid(f"{path}.name", subject.name, names.dns1123_subdomain(subject.name))
-            if subject.api_group:
-                yield not_supported(f"{path}.apiGroup", subject.api_group, ("",))
-            if not subject.namespace and not namespaced:
-                yield required(f"{path}.namespace")
-        case "User" | "Group":
-            if not subject.name:
-                yield invalid(f"{path}.name", "", f"{subject.kind.lower()} name cannot be empty")
-            if subject.api_group != GROUP:
-                yield not_supported(f"{path}.apiGroup", subject.api_group, (GROUP,))
-        case _:
-            yield not_supported(f"{path}.kind", subject.kind, (SERVICE_ACCOUNT, USER, GROUP_OF_USERS))
+        where = f"subjects[{i}]"
+        if not subject.name:
+            yield required(f"{where}.name")
+        match subject.kind:
+            case "ServiceAccount":
+                if subject.name:
+                    yield from all_invalid(
+                        f"{where}.name", subject.name, names.dns1123_subdomain(subject.name)
+                    )
+                if subject.api_group:
+                    yield not_supported(f"{where}.apiGroup", subject.api_group, ("",))
+                # In a RoleBinding it may leave out its namespace.
+                if not subject.namespace and not namespaced:
+                    yield required(f"{where}.namespace")
+            case "User" | "Group":
+                if not subject.name:
+                    yield invalid(f"{where}.name", "", f"{subject.kind.lower()} name cannot be empty")
+                if subject.api_group != GROUP:
+                    yield not_supported(f"{where}.apiGroup", subject.api_group, (GROUP,))
+            case _:
+                yield not_supported(f"{where}.kind", subject.kind, (SERVICE_ACCOUNT, USER, GROUP_OF_USERS))
 
 
 def default_binding(ref: RoleRef, subjects: list[Subject]) -> None:
@@ -148,29 +143,21 @@ class ClusterRoles(Kind[ClusterRole]):
     columns = (NAME, CREATED_AT)
 
     def validate(self, obj: ClusterRole) -> list[Cause]:
-        return [
-            *metadata.validate(obj.metadata, namespaced=False, name_rule=names.path_segment),
-            *validate_rules(obj.rules, namespaced=False),
-            *_validate_aggregation(obj.aggregation_rule),
-        ]
-
-    def validate_update(self, new: ClusterRole, old: ClusterRole) -> list[Cause]:
-        return metadata.validate_update(new.metadata, old.metadata)
+        causes = metadata.validate(obj.metadata, namespaced=False, name_rule=names.path_segment)
+        causes += validate_rules(obj.rules, namespaced=False)
+        if obj.aggregation_rule is None:
+            return causes
+        path, selectors = "aggregationRule.clusterRoleSelectors", obj.aggregation_rule.cluster_role_selectors
+        if not selectors:
+            why = "at least one clusterRoleSelector required if aggregationRule is non-nil"
+            causes.append(required(path, why))
+        for i, selector in enumerate(selectors):
+            if faults := list(validate_label_selector(selector, f"{path}[{i}]")):
+                causes += [*faults, invalid(f"{path}[{i}]", None, "invalid label selector.")]
+        return causes
 
     def row(self, obj: ClusterRole, now: datetime) -> list[Any]:
         return [obj.metadata.name, obj.metadata.creation_timestamp]
-
-
-def _validate_aggregation(rule: AggregationRule | None) -> Iterator[Cause]:
-    if rule is None:
-        return
-    path = "aggregationRule.clusterRoleSelectors"
-    if not rule.cluster_role_selectors:
-        yield required(path, "at least one clusterRoleSelector required if aggregationRule is non-nil")
-    for i, selector in enumerate(rule.cluster_role_selectors):
-        if faults := list(validate_label_selector(selector, f"{path}[{i}]")):
-            yield from faults
-            yield invalid(f"{path}[{i}]", None, "invalid label selector.")
 
 
 class ClusterRoleBindings(Kind[ClusterRoleBinding]):
@@ -213,9 +200,6 @@ class Roles(Kind[Role]):
             *metadata.validate(obj.metadata, name_rule=names.path_segment),
             *validate_rules(obj.rules, namespaced=True),
         ]
-
-    def validate_update(self, new: Role, old: Role) -> list[Cause]:
-        return metadata.validate_update(new.metadata, old.metadata)
 
     def row(self, obj: Role, now: datetime) -> list[Any]:
         return [obj.metadata.name, obj.metadata.creation_timestamp]

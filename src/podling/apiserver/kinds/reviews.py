@@ -7,14 +7,13 @@ namespace, and its answer is incomplete, since the authorizers have no rules to 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from datetime import datetime
 from typing import Any, Generic, TypeVar
 
 from msgspec import structs
 
-from podling.apiserver.authz.authorizers import Decision, Opinion
-from podling.apiserver.authz.reviewer import AccessReviewer
+from podling.apiserver.authz.authorizers import AccessReviewer, Decision, Opinion
 from podling.apiserver.kinds.kind import Kind
 from podling.apiserver.request.request import RequestInfo, User
 from podling.apiserver.rules.field import all_invalid, invalid, required
@@ -49,6 +48,20 @@ from podling.model.types.meta import KubeObject, LabelSelectorRequirement, Objec
 
 T = TypeVar("T", bound=KubeObject)
 
+ONE_OF_TWO = "exactly one of nonResourceAttributes or resourceAttributes must be specified"
+
+OPERATORS = ("In", "NotIn", "Exists", "DoesNotExist")
+
+Requirement = FieldSelectorRequirement | LabelSelectorRequirement
+Spec = SubjectAccessReviewSpec | SelfSubjectAccessReviewSpec
+
+ANY = "*"
+ANYTHING = SubjectRulesReviewStatus(
+    resource_rules=[ResourceRule(verbs=[ANY], api_groups=[ANY], resources=[ANY])],
+    non_resource_rules=[NonResourceRule(verbs=[ANY], non_resource_urls=[ANY])],
+)
+UNKNOWN = SubjectRulesReviewStatus(incomplete=True, evaluation_error="no authorizer lists its rules")
+
 
 class Review(Kind[T], Generic[T]):
     verbs = ("create",)
@@ -61,15 +74,6 @@ class Review(Kind[T], Generic[T]):
         """Fill in the status of `obj`, which is valid. `asker`: the user of the request. Raises
         StatusError."""
         raise NotImplementedError
-
-
-ONE_OF_TWO = "exactly one of nonResourceAttributes or resourceAttributes must be specified"
-
-OPERATORS = ("In", "NotIn", "Exists", "DoesNotExist")
-
-Requirement = FieldSelectorRequirement | LabelSelectorRequirement
-RequirementRule = Callable[[Requirement, str], Iterator[Cause]]
-Spec = SubjectAccessReviewSpec | SelfSubjectAccessReviewSpec
 
 
 class SubjectAccessReviews(Review[SubjectAccessReview]):
@@ -86,7 +90,17 @@ class LocalSubjectAccessReviews(Review[LocalSubjectAccessReview]):
     resource = resource_of(LocalSubjectAccessReview)
 
     def validate(self, obj: LocalSubjectAccessReview) -> list[Cause]:
-        return [*_validate_attributes(obj.spec), *_validate_subject(obj.spec), *_validate_local(obj)]
+        causes = [*_validate_attributes(obj.spec), *_validate_subject(obj.spec)]
+        if structs.replace(obj.metadata, managed_fields=[], namespace="") != ObjectMeta():
+            causes.append(invalid("metadata", obj.metadata, "must be empty except for namespace"))
+        attributes = obj.spec.resource_attributes
+        if attributes is not None and attributes.namespace != obj.metadata.namespace:
+            path = "spec.resourceAttributes.namespace"
+            causes.append(invalid(path, attributes.namespace, "must match metadata.namespace"))
+        if (path_attributes := obj.spec.non_resource_attributes) is not None:
+            why = "disallowed on this kind of request"
+            causes.append(invalid("spec.nonResourceAttributes", path_attributes, why))
+        return causes
 
     def answer(
         self, obj: LocalSubjectAccessReview, asker: User, reviewer: AccessReviewer, now: datetime
@@ -151,13 +165,13 @@ def _validate_attributes(spec: Spec) -> Iterator[Cause]:
     if spec.resource_attributes is not None:
         path = "spec.resourceAttributes"
         if (fields := spec.resource_attributes.field_selector) is not None:
-            yield from _validate_selector(fields, f"{path}.fieldSelector", _validate_field)
+            yield from _validate_selector(fields, f"{path}.fieldSelector")
         if (labels := spec.resource_attributes.label_selector) is not None:
-            yield from _validate_selector(labels, f"{path}.labelSelector", _validate_label)
+            yield from _validate_selector(labels, f"{path}.labelSelector")
 
 
 def _validate_selector(
-    selector: FieldSelectorAttributes | LabelSelectorAttributes, path: str, rule: RequirementRule
+    selector: FieldSelectorAttributes | LabelSelectorAttributes, path: str
 ) -> Iterator[Cause]:
     """Unknown operators pass: they come from a newer client."""
     if selector.raw_selector and selector.requirements:
@@ -168,40 +182,21 @@ def _validate_selector(
         yield required(f"{path}.requirements", why)
     requirements: Sequence[Requirement] = selector.requirements
     for i, requirement in enumerate(requirements):
-        yield from rule(requirement, f"{path}.requirements[{i}]")
-
-
-def _validate_field(requirement: Requirement, path: str) -> Iterator[Cause]:
-    if not requirement.key:
-        yield required(f"{path}.key", "must be specified")
-    if requirement.operator in OPERATORS:
-        yield from validate_values(requirement.operator, requirement.values, path)
-
-
-def _validate_label(requirement: Requirement, path: str) -> Iterator[Cause]:
-    if requirement.operator in OPERATORS:
-        yield from validate_values(requirement.operator, requirement.values, path)
-    yield from validate_label_key(requirement.key, f"{path}.key")
-    for i, value in enumerate(requirement.values):
-        yield from all_invalid(f"{path}.values[{i}]", value, names.label_value(value))
+        where = f"{path}.requirements[{i}]"
+        of_label = isinstance(selector, LabelSelectorAttributes)
+        if not of_label and not requirement.key:
+            yield required(f"{where}.key", "must be specified")
+        if requirement.operator in OPERATORS:
+            yield from validate_values(requirement.operator, requirement.values, where)
+        if of_label:
+            yield from validate_label_key(requirement.key, f"{where}.key")
+            for j, value in enumerate(requirement.values):
+                yield from all_invalid(f"{where}.values[{j}]", value, names.label_value(value))
 
 
 def _validate_subject(spec: SubjectAccessReviewSpec) -> Iterator[Cause]:
     if not spec.user and not spec.groups:
         yield invalid("spec.user", spec.user, "at least one of user or group must be specified")
-
-
-def _validate_local(obj: LocalSubjectAccessReview) -> Iterator[Cause]:
-    if structs.replace(obj.metadata, managed_fields=[], namespace="") != ObjectMeta():
-        yield invalid("metadata", obj.metadata, "must be empty except for namespace")
-    attributes = obj.spec.resource_attributes
-    if attributes is not None and attributes.namespace != obj.metadata.namespace:
-        yield invalid(
-            "spec.resourceAttributes.namespace", attributes.namespace, "must match metadata.namespace"
-        )
-    if obj.spec.non_resource_attributes is not None:
-        why = "disallowed on this kind of request"
-        yield invalid("spec.nonResourceAttributes", obj.spec.non_resource_attributes, why)
 
 
 class SelfSubjectReviews(Review[SelfSubjectReview]):
@@ -220,14 +215,6 @@ def info_of(user: User) -> UserInfo:
         groups=list(user.groups),
         extra={key: list(values) for key, values in user.extra},
     )
-
-
-ANY = "*"
-ANYTHING = SubjectRulesReviewStatus(
-    resource_rules=[ResourceRule(verbs=[ANY], api_groups=[ANY], resources=[ANY])],
-    non_resource_rules=[NonResourceRule(verbs=[ANY], non_resource_urls=[ANY])],
-)
-UNKNOWN = SubjectRulesReviewStatus(incomplete=True, evaluation_error="no authorizer lists its rules")
 
 
 class SelfSubjectRulesReviews(Review[SelfSubjectRulesReview]):

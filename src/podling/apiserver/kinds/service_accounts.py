@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from podling.apiserver.authn.tokens import Binding, Grant, Named, ServiceAccountTokens
-from podling.apiserver.authz.reviewer import AccessReviewer
+from podling.apiserver.authz.authorizers import AccessReviewer
 from podling.apiserver.kinds.columns import AGE, NAME, age
 from podling.apiserver.kinds.kind import Answer, Column, Kind
 from podling.apiserver.rules import metadata
@@ -47,6 +47,7 @@ T = TypeVar("T", bound=KubeObject)
 class TokenRequests(Answer[ServiceAccount]):
     name = "token"
     body = TokenRequest
+    misnamed = "must match the service account name if specified"
 
     def validate(self, obj: TokenRequest) -> list[Cause]:
         seconds, path = obj.spec.expiration_seconds, "spec.expirationSeconds"
@@ -62,21 +63,16 @@ class TokenRequests(Answer[ServiceAccount]):
         if spec.expiration_seconds is None:
             spec.expiration_seconds = DEFAULT_SECONDS
         ends = now + timedelta(seconds=spec.expiration_seconds)
-        grant = _extended(
-            Grant(_binding(obj, spec.bound_object_ref, tokens), spec.audiences, ends - now), ends, tokens
-        )
+        binding, lifetime = _binding(obj, spec.bound_object_ref, tokens), ends - now
+        # A token with the lifetime of volumes, for a pod and this API server, lives longer than asked for.
+        # Its claims say when it should have been renewed.
+        is_of_volume = binding.pod is not None and lifetime == timedelta(seconds=EXTENDED_SECONDS)
+        if is_of_volume and set(spec.audiences) <= set(tokens.audiences):
+            binding = msgspec.structs.replace(binding, warnafter=int(ends.timestamp()))
+            lifetime = EXTENSION
+        grant = Grant(binding, spec.audiences, lifetime)
         body.metadata.creation_timestamp = rfc3339(now)
         body.status = TokenRequestStatus(tokens.issue(grant, now), rfc3339(ends))
-
-
-def _extended(grant: Grant, ends: datetime, tokens: ServiceAccountTokens) -> Grant:
-    """The grant, with a longer life than asked for if it is for a pod and this API server, and has the
-    lifetime of volumes. Its claims say when the token should have been renewed."""
-    asked = grant.lifetime == timedelta(seconds=EXTENDED_SECONDS)
-    if grant.binding.pod is None or not asked or not set(grant.audiences) <= set(tokens.audiences):
-        return grant
-    binding = msgspec.structs.replace(grant.binding, warnafter=int(ends.timestamp()))
-    return Grant(binding, grant.audiences, EXTENSION)
 
 
 def _binding(
@@ -99,7 +95,10 @@ def _binding(
                     f'cannot bind token for serviceaccount "{account.metadata.name}" to pod running with '
                     "different serviceaccount name."
                 )
-            return msgspec.structs.replace(plain, pod=_named(pod), node=_node_of(pod, tokens))
+            name = pod.spec.node_name
+            running_on = tokens.find(Node, "", name) if name else None
+            node = _named(running_on) if running_on is not None else Named(name) if name else None
+            return msgspec.structs.replace(plain, pod=_named(pod), node=node)
         case "Node":
             return msgspec.structs.replace(plain, node=_named(_found(tokens, Node, "", reference)))
         case _:
@@ -117,14 +116,6 @@ def _found(
     return found
 
 
-def _node_of(pod: Pod, tokens: ServiceAccountTokens) -> Named | None:
-    name = pod.spec.node_name
-    node = tokens.find(Node, "", name) if name else None
-    if node is None:
-        return Named(name) if name else None
-    return _named(node)
-
-
 def _named(obj: KubeObject) -> Named:
     return Named(obj.metadata.name, obj.metadata.uid)
 
@@ -137,9 +128,6 @@ class ServiceAccounts(Kind[ServiceAccount]):
 
     def validate(self, obj: ServiceAccount) -> list[Cause]:
         return metadata.validate(obj.metadata)
-
-    def validate_update(self, new: ServiceAccount, old: ServiceAccount) -> list[Cause]:
-        return metadata.validate_update(new.metadata, old.metadata)
 
     def row(self, obj: ServiceAccount, now: datetime) -> list[Any]:
         return [obj.metadata.name, len(obj.secrets), age(obj.metadata.creation_timestamp, now)]

@@ -14,7 +14,7 @@ from typing import Any
 from msgspec import structs
 
 from podling.apiserver.kinds.columns import AGE, NAME, NONE, age, joined, labels_text, or_none
-from podling.apiserver.kinds.kind import PROXY_VERBS, Column, Connect, Kind, Part, Subresource
+from podling.apiserver.kinds.kind import PROXY_VERBS, Column, Connect, Kind, Status, Subresource
 from podling.apiserver.rules import metadata
 from podling.apiserver.rules.addresses import (
     ip_faults,
@@ -54,21 +54,16 @@ from podling.model.enums import ENUMS
 from podling.model.errors import Cause
 from podling.model.scheme import resource_of
 from podling.model.types.discovery import Endpoint, EndpointHints, EndpointSlice, SlicePort
-from podling.model.types.service import EndpointAddress, EndpointPort, EndpointSubset, Service, ServicePort
+from podling.model.types.service import EndpointAddress, EndpointSubset, Service
 from podling.model.types.service import Endpoints as EndpointsObject
 
+FAMILIES = ("FQDN", "IPv4", "IPv6")
+SLICE_PROTOCOLS = ENUMS["SlicePort", "protocol"]
+MOST_ENDPOINTS, MOST_ADDRESSES, MOST_PORTS, MOST_HINTS = 1000, 100, 20_000, 8
+SHOWN = 3
+UNSET = "<unset>"
 
-class _Status(Part[Service]):
-    name = "status"
-
-    def prepare_update(self, new: Service, old: Service) -> None:
-        new.spec = old.spec
-
-    def validate_update(self, new: Service, old: Service) -> list[Cause]:
-        return [
-            *metadata.validate_update(new.metadata, old.metadata),
-            *validate_load_balancer_status(new, old),
-        ]
+PROTOCOLS = ENUMS["EndpointPort", "protocol"]
 
 
 class Services(Kind[Service]):
@@ -77,7 +72,7 @@ class Services(Kind[Service]):
     returns_deleted = True
     subresources: Mapping[str, Subresource] = {
         "proxy": Connect("proxy", "ServiceProxyOptions", PROXY_VERBS, has_path=True),
-        "status": _Status(),
+        "status": Status(validate_load_balancer_status),
     }
     columns = (
         NAME,
@@ -123,7 +118,12 @@ class Services(Kind[Service]):
             obj.spec.type,
             or_none(obj.spec.cluster_ip),
             _external(obj),
-            joined(map(_port, obj.spec.ports)),
+            joined(
+                f"{port.port}:{port.node_port}/{port.protocol}"
+                if port.node_port
+                else f"{port.port}/{port.protocol}"
+                for port in obj.spec.ports
+            ),
             age(obj.metadata.creation_timestamp, now),
             labels_text(obj.spec.selector),
         ]
@@ -137,18 +137,6 @@ def _external(service: Service) -> str:
     if spec.type == LOAD_BALANCER:
         return ",".join([*balancers, *spec.external_ips]) or "<pending>"
     return joined(spec.external_ips) if spec.external_ips else NONE
-
-
-def _port(port: ServicePort) -> str:
-    number = f"{port.port}:{port.node_port}" if port.node_port else str(port.port)
-    return f"{number}/{port.protocol}"
-
-
-FAMILIES = ("FQDN", "IPv4", "IPv6")
-SLICE_PROTOCOLS = ENUMS["SlicePort", "protocol"]
-MOST_ENDPOINTS, MOST_ADDRESSES, MOST_PORTS, MOST_HINTS = 1000, 100, 20_000, 8
-SHOWN = 3
-UNSET = "<unset>"
 
 
 class EndpointSlices(Kind[EndpointSlice]):
@@ -177,7 +165,12 @@ class EndpointSlices(Kind[EndpointSlice]):
             new.metadata.generation = old.metadata.generation + 1
 
     def validate(self, obj: EndpointSlice) -> list[Cause]:
-        return [*_validate_frame(obj), *_validate_endpoints(obj)]
+        causes = list(_validate_frame(obj))
+        if len(obj.endpoints) > MOST_ENDPOINTS:
+            return [*causes, too_many("endpoints", len(obj.endpoints), MOST_ENDPOINTS)]
+        for i, endpoint in enumerate(obj.endpoints):
+            causes += _validate_endpoint(endpoint, obj.address_type, f"endpoints[{i}]")
+        return causes
 
     def validate_changed(self, new: EndpointSlice, old: EndpointSlice) -> list[Cause]:
         # What stands may be of a time when it was valid.
@@ -225,14 +218,6 @@ def _validate_frame(slice: EndpointSlice) -> Iterator[Cause]:
     yield from _validate_ports(slice.ports)
 
 
-def _validate_endpoints(slice: EndpointSlice) -> Iterator[Cause]:
-    if len(slice.endpoints) > MOST_ENDPOINTS:
-        yield too_many("endpoints", len(slice.endpoints), MOST_ENDPOINTS)
-        return
-    for i, endpoint in enumerate(slice.endpoints):
-        yield from _validate_endpoint(endpoint, slice.address_type, f"endpoints[{i}]")
-
-
 def _validate_endpoint(endpoint: Endpoint, family: str, path: str) -> Iterator[Cause]:
     if not endpoint.addresses:
         yield required(f"{path}.addresses", "must contain at least 1 address")
@@ -243,7 +228,12 @@ def _validate_endpoint(endpoint: Endpoint, family: str, path: str) -> Iterator[C
         if family == "FQDN":
             yield from _validate_domain(address, where)
         elif family in FAMILIES:
-            yield from all_invalid(where, address, _address_faults(address, family))
+            meant, faults = parsed(address), ip_faults(address)
+            if not faults and meant is not None and meant.version == int(family[-1]):
+                faults = unsuitable(meant)
+            elif not faults:
+                faults = [f"must be an {family} address"]
+            yield from all_invalid(where, address, faults)
     if endpoint.node_name is not None:
         faults = names.dns1123_subdomain(endpoint.node_name)
         yield from all_invalid(f"{path}.nodeName", endpoint.node_name, faults)
@@ -285,15 +275,6 @@ def _validate_hints(hints: EndpointHints, path: str) -> Iterator[Cause]:
             yield from all_invalid(where, name, rule(name))
 
 
-def _address_faults(address: str, family: str) -> list[str]:
-    meant = parsed(address)
-    if faults := ip_faults(address):
-        return faults
-    if meant is None or meant.version != int(family[-1]):
-        return [f"must be an {family} address"]
-    return unsuitable(meant)
-
-
 def _validate_ports(ports: list[SlicePort]) -> Iterator[Cause]:
     if len(ports) > MOST_PORTS:
         yield too_many("ports", len(ports), MOST_PORTS)
@@ -315,9 +296,6 @@ def _validate_ports(ports: list[SlicePort]) -> Iterator[Cause]:
             yield from all_invalid(f"{path}.appProtocol", port.app_protocol, faults)
 
 
-PROTOCOLS = ENUMS["EndpointPort", "protocol"]
-
-
 class Endpoints(Kind[EndpointsObject]):
     resource = resource_of(EndpointsObject)
     creates_on_update = True
@@ -336,9 +314,6 @@ class Endpoints(Kind[EndpointsObject]):
         # What stands may be of a time when it was valid.
         return metadata.validate(new.metadata) if new.subsets == old.subsets else self.validate(new)
 
-    def validate_update(self, new: EndpointsObject, old: EndpointsObject) -> list[Cause]:
-        return metadata.validate_update(new.metadata, old.metadata)
-
     def warnings(self, obj: EndpointsObject) -> list[str]:
         return [
             warning
@@ -352,22 +327,19 @@ class Endpoints(Kind[EndpointsObject]):
         ]
 
     def row(self, obj: EndpointsObject, now: datetime) -> list[Any]:
-        return [obj.metadata.name, _shown(obj.subsets), age(obj.metadata.creation_timestamp, now)]
+        # Counted, not made: a subset has as many as its addresses times its ports.
+        count = sum(len(subset.addresses) * max(len(subset.ports), 1) for subset in obj.subsets)
+        more = f" + {count - SHOWN} more..." if count > SHOWN else ""
+        shown = joined(islice(_addresses(obj.subsets), SHOWN)) + more
+        return [obj.metadata.name, shown, age(obj.metadata.creation_timestamp, now)]
 
 
-def _shown(subsets: list[EndpointSubset]) -> str:
-    # Counted, not made: a subset has as many as its addresses times its ports.
-    count = sum(len(subset.addresses) * max(len(subset.ports), 1) for subset in subsets)
-    addresses = islice((address for subset in subsets for address in _addresses(subset)), SHOWN)
-    more = f" + {count - SHOWN} more..." if count > SHOWN else ""
-    return joined(addresses) + more
-
-
-def _addresses(subset: EndpointSubset) -> Iterator[str]:
-    if not subset.ports:
-        yield from (address.ip for address in subset.addresses)
-    for port in subset.ports:
-        yield from (f"{address.ip}:{port.port}" for address in subset.addresses)
+def _addresses(subsets: list[EndpointSubset]) -> Iterator[str]:
+    for subset in subsets:
+        if not subset.ports:
+            yield from (address.ip for address in subset.addresses)
+        for port in subset.ports:
+            yield from (f"{address.ip}:{port.port}" for address in subset.addresses)
 
 
 def _validate_subsets(subsets: list[EndpointSubset]) -> Iterator[Cause]:
@@ -380,7 +352,17 @@ def _validate_subsets(subsets: list[EndpointSubset]) -> Iterator[Cause]:
         for j, address in enumerate(subset.not_ready_addresses):
             yield from _validate_address(address, f"{path}.notReadyAddresses[{j}]")
         for j, port in enumerate(subset.ports):
-            yield from _validate_port(port, f"{path}.ports[{j}]", named=len(subset.ports) > 1)
+            where = f"{path}.ports[{j}]"
+            if port.name:
+                yield from all_invalid(f"{where}.name", port.name, names.dns1123_label(port.name))
+            elif len(subset.ports) > 1:
+                yield required(f"{where}.name")
+            yield from between(f"{where}.port", port.port, 1, MAX_PORT)
+            if port.protocol not in PROTOCOLS:
+                yield not_supported(f"{where}.protocol", port.protocol, PROTOCOLS)
+            if port.app_protocol is not None:
+                faults = names.qualified_name(port.app_protocol)
+                yield from all_invalid(f"{where}.appProtocol", port.app_protocol, faults)
 
 
 def _validate_address(address: EndpointAddress, path: str) -> Iterator[Cause]:
@@ -392,16 +374,3 @@ def _validate_address(address: EndpointAddress, path: str) -> Iterator[Cause]:
         yield from all_invalid(f"{path}.nodeName", address.node_name, faults)
     if (meant := parsed_loosely(address.ip)) is not None:
         yield from all_invalid(f"{path}.ip", address.ip, unsuitable(meant))
-
-
-def _validate_port(port: EndpointPort, path: str, *, named: bool) -> Iterator[Cause]:
-    if port.name:
-        yield from all_invalid(f"{path}.name", port.name, names.dns1123_label(port.name))
-    elif named:
-        yield required(f"{path}.name")
-    yield from between(f"{path}.port", port.port, 1, MAX_PORT)
-    if port.protocol not in PROTOCOLS:
-        yield not_supported(f"{path}.protocol", port.protocol, PROTOCOLS)
-    if port.app_protocol is not None:
-        faults = names.qualified_name(port.app_protocol)
-        yield from all_invalid(f"{path}.appProtocol", port.app_protocol, faults)

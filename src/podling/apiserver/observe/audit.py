@@ -7,10 +7,8 @@ a client chose is truncated, so that no client can fill the log with one line.
 
 from __future__ import annotations
 
-import uuid
 from datetime import datetime
 from ipaddress import ip_address
-from itertools import count
 from typing import Any, Protocol
 
 import msgspec
@@ -70,24 +68,18 @@ class AuditLog:
         self.sink.write(_encode(audit_event(context, code, self._clock.now())) + b"\n")
 
 
-_OURS = str(uuid.uuid4())[:-12]
-_count = count()
-
-
-def new_audit_id() -> str:
-    """A UUID: a random prefix for this process and a counter, since every request needs one."""
-    return f"{_OURS}{next(_count):012x}"
-
-
 def audit_event(context: RequestContext, code: int, now: datetime) -> dict[str, Any]:
     request, info = context.request, context.info
+    uri = shortened(request.path, LONGEST_URI)
+    if request.query:
+        uri += f"?{shortened(request.query, LONGEST_URI)}"
     event: dict[str, Any] = {
         "kind": "Event",
         "apiVersion": "audit.k8s.io/v1",
         "level": "Metadata",
         "auditID": context.audit_id,
         "stage": "ResponseStarted" if code == SWITCHING else "ResponseComplete",
-        "requestURI": _request_uri(request),
+        "requestURI": uri,
         "verb": shortened(info.verb),
         **_who(context),
         "responseStatus": {"metadata": {}, "code": code},
@@ -100,13 +92,16 @@ def audit_event(context: RequestContext, code: int, now: datetime) -> dict[str, 
     if came_from := source_ips(request):
         event["sourceIPs"] = came_from
     if info.is_resource_request:
-        event["objectRef"] = _object_reference(context)
+        reference = {
+            "resource": info.resource,
+            "namespace": info.namespace,
+            "name": info.name,
+            "apiGroup": info.api_group,
+            "apiVersion": info.api_version,
+            "subresource": info.subresource,
+        }
+        event["objectRef"] = {key: shortened(value) for key, value in reference.items() if value}
     return event
-
-
-def _request_uri(request: Request) -> str:
-    path = shortened(request.path, LONGEST_URI)
-    return f"{path}?{shortened(request.query, LONGEST_URI)}" if request.query else path
 
 
 def shortened(text: str, most: int = LONGEST) -> str:
@@ -155,16 +150,3 @@ def _user(user: User) -> dict[str, Any]:
     if user.extra:
         info["extra"] = dict(user.extra)
     return info
-
-
-def _object_reference(context: RequestContext) -> dict[str, str]:
-    info = context.info
-    reference = {
-        "resource": info.resource,
-        "namespace": info.namespace,
-        "name": info.name,
-        "apiGroup": info.api_group,
-        "apiVersion": info.api_version,
-        "subresource": info.subresource,
-    }
-    return {key: shortened(value) for key, value in reference.items() if value}

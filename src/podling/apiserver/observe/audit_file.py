@@ -18,7 +18,7 @@ from pathlib import Path
 
 from podling.apiserver.observe.audit_rotation import Rotation, rotate
 from podling.model.time import Clock
-from podling.process.wake import woken
+from podling.process.waits import woken
 
 KUBERNETES = Rotation()
 FULL_BYTES = 4 * 1024 * 1024

@@ -32,8 +32,11 @@ class Backup(NamedTuple):
 def rotate(path: Path, rotation: Rotation, now: datetime) -> None:
     """Rename the file at `path` to that of a backup, and remove backups that are too many or too old. Raises
     OSError."""
-    # Two within a millisecond must not become one.
-    while (old := _backup_path(path, now)).exists():
+    while True:
+        old = path.with_name(f"{path.stem}-{now.strftime(_FORMAT)[:-3]}{path.suffix}")
+        # Two within a millisecond must not become one.
+        if not old.exists():
+            break
         now += timedelta(milliseconds=1)
     path.rename(old)
     kept = sorted(backups(path), reverse=True)
@@ -53,7 +56,3 @@ def backups(path: Path) -> Iterator[Backup]:
             except ValueError:
                 continue
             yield Backup(rotated, file)
-
-
-def _backup_path(path: Path, now: datetime) -> Path:
-    return path.with_name(f"{path.stem}-{now.strftime(_FORMAT)[:-3]}{path.suffix}")

@@ -33,7 +33,6 @@ BUCKETS = (
 )  # fmt: skip
 """Upper bounds of the latency histogram, in seconds, as in Kubernetes."""
 
-READ_ONLY = frozenset({"get", "list", "watch"})
 CONNECTED = frozenset({"log", "exec", "attach", "portforward", "proxy"})
 LONG_RUNNING = frozenset({"WATCH", "CONNECT"})
 NAMED_VERBS = {
@@ -52,6 +51,8 @@ APPLY_PATCH = "application/apply-patch"
 
 Served = Collection[tuple[str, str, str, str]]
 """Group, version, resource and subresource of every endpoint."""
+PATH = "/metrics"
+COMPONENT = "apiserver"
 
 
 class Labels(NamedTuple):
@@ -187,10 +188,6 @@ def scope_of(context: RequestContext) -> str:
     if info.name or info.verb == "create":
         return "resource"
     return "namespace" if info.namespace else "cluster"
-
-
-PATH = "/metrics"
-COMPONENT = "apiserver"
 
 
 class Cached(Protocol):

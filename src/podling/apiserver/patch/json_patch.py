@@ -1,7 +1,7 @@
-"""JSON Patch (RFC 6902): a list of operations, applied in order, all or none.
+"""JSON Patch (RFC 6902): operations on a document, applied in order. If one fails, the whole patch fails.
 
-The document is not changed. A container is copied the first time that an operation changes it, and only then,
-so many operations on a large document cost no more than the document and the operations.
+The document is not changed. An object or array is copied when the first operation changes it, so the cost of
+a patch is that of the document and of the operations, not their product.
 """
 
 from __future__ import annotations
@@ -11,18 +11,18 @@ from typing import Any
 
 import msgspec
 
-from podling.apiserver.patch.errors import rejected
-from podling.model.errors import StatusError, bad_request
+from podling.model.errors import StatusError, bad_request, unfit_patch
 
 MAX_OPERATIONS = 10_000
 MAX_COPIED_BYTES = 3 * 1024 * 1024
 MAX_SHIFTED_ITEMS = 100_000_000
-"""How many items of arrays all operations together may push aside; a list of 10,000 filled from its front is
-half of it. Kubernetes has no such limit."""
+"""How many items of arrays all operations of a patch together may move, by an insertion or removal before
+them. Filling a list of 10,000 from its front moves half as many. Kubernetes has no such limit."""
 
 
 def json_patch(document: Any, operations: Any) -> Any:
-    """`document` after `operations`. Raises StatusError: 400 malformed, 422 does not apply, 413 too many."""
+    """`document` after `operations`. Raises StatusError: 400 for a malformed patch, 413 for more than
+    MAX_OPERATIONS, 422 for an operation that does not apply."""
     if not isinstance(operations, list):
         raise bad_request("error decoding patch: a JSON patch is an array of operations")
     if len(operations) > MAX_OPERATIONS:
@@ -37,11 +37,11 @@ def json_patch(document: Any, operations: Any) -> Any:
 
 
 class _Draft:
-    """A document that is being patched."""
+    """The document while operations are applied to it."""
 
     def __init__(self, document: Any) -> None:
         self.document = document
-        # By id, and kept: while they live, no other object has their id.
+        # The copies, by id. They are kept, since another object could have the id of one that is gone.
         self._own: dict[int, Any] = {}
         self._copied = 0
         self._shifted = 0
@@ -53,16 +53,29 @@ class _Draft:
                 self._add(path, _value(operation))
             case "remove":
                 self._remove(path)
+            case "replace" if not path:
+                self.document = _value(operation)
             case "replace":
-                self._replace(path, _value(operation))
+                value, node, token = _value(operation), self._container(path), path[-1]
+                _child(node, token)
+                node[int(token) if isinstance(node, list) else token] = value
             case "test":
                 _test(self.document, path, operation.get("value"))
             case "copy":
-                self._add(path, self._copy(_get(self.document, _pointer(operation, "from"))))
+                encoded = msgspec.json.encode(_get(self.document, _pointer(operation, "from")))
+                self._copied += len(encoded)
+                if self._copied > MAX_COPIED_BYTES:
+                    raise unfit_patch(f"copies come to more than {MAX_COPIED_BYTES} bytes")
+                self._add(path, msgspec.json.decode(encoded))
             case "move":
-                self._move(_pointer(operation, "from"), path)
+                source = _pointer(operation, "from")
+                if path[: len(source)] == source and len(path) > len(source):
+                    raise unfit_patch("move operation does not apply: a value cannot be moved into itself")
+                value = _get(self.document, source)
+                self._remove(source)
+                self._add(path, value)
             case _:
-                raise rejected(f"Unexpected kind: {op}")
+                raise unfit_patch(f"Unexpected kind: {op}")
 
     def _add(self, path: Sequence[str], value: Any) -> None:
         if not path:
@@ -76,11 +89,11 @@ class _Draft:
             self._shift(len(node) - at)
             node.insert(at, value)
         else:
-            raise rejected(f"add operation does not apply: {token!r} has no object or array to be in")
+            raise unfit_patch(f"add operation does not apply: {token!r} has no object or array to be in")
 
     def _remove(self, path: Sequence[str]) -> None:
         if not path:
-            raise rejected("the whole document cannot be removed or moved")
+            raise unfit_patch("the whole document cannot be removed or moved")
         node, token = self._container(path), path[-1]
         _child(node, token)
         if isinstance(node, list):
@@ -89,23 +102,8 @@ class _Draft:
         else:
             del node[token]
 
-    def _replace(self, path: Sequence[str], value: Any) -> None:
-        if not path:
-            self.document = value
-            return
-        node, token = self._container(path), path[-1]
-        _child(node, token)
-        node[int(token) if isinstance(node, list) else token] = value
-
-    def _move(self, source: list[str], target: list[str]) -> None:
-        if target[: len(source)] == source and len(target) > len(source):
-            raise rejected("move operation does not apply: a value cannot be moved into itself")
-        value = _get(self.document, source)
-        self._remove(source)
-        self._add(target, value)
-
     def _container(self, path: Sequence[str]) -> Any:
-        """What the last token of a path is in, to be changed."""
+        """The object or array that the last token of `path` is in, copied so that it can be changed."""
         node = self.document = self._mine(self.document)
         for token in path[:-1]:
             child = self._mine(_child(node, token))
@@ -114,37 +112,30 @@ class _Draft:
         return node
 
     def _mine(self, node: Any) -> Any:
-        """`node`, or its copy while it is still somebody else's."""
+        """`node` if it is a copy of this draft already, otherwise a copy of it."""
         if id(node) in self._own or not isinstance(node, dict | list):
             return node
         copy = node.copy()
         self._own[id(copy)] = copy
         return copy
 
-    def _copy(self, value: Any) -> Any:
-        encoded = msgspec.json.encode(value)
-        self._copied += len(encoded)
-        if self._copied > MAX_COPIED_BYTES:
-            raise rejected(f"copies come to more than {MAX_COPIED_BYTES} bytes")
-        return msgspec.json.decode(encoded)
-
     def _shift(self, items: int) -> None:
         self._shifted += items
         if self._shifted > MAX_SHIFTED_ITEMS:
-            raise rejected(f"operations push aside more than {MAX_SHIFTED_ITEMS} items of arrays")
+            raise unfit_patch(f"operations push aside more than {MAX_SHIFTED_ITEMS} items of arrays")
 
 
 def _pointer(operation: dict[str, Any], key: str) -> list[str]:
-    """The tokens of a JSON pointer (RFC 6901); none for the whole document."""
+    """The tokens of the JSON pointer (RFC 6901) in `key`; empty for the whole document."""
     pointer = operation.get(key)
     if not isinstance(pointer, str) or (pointer and not pointer.startswith("/")):
-        raise rejected(f"an operation needs a JSON pointer in {key}, got {pointer!r}")
+        raise unfit_patch(f"an operation needs a JSON pointer in {key}, got {pointer!r}")
     return [token.replace("~1", "/").replace("~0", "~") for token in pointer.split("/")[1:]]
 
 
 def _value(operation: dict[str, Any]) -> Any:
     if "value" not in operation:
-        raise rejected(f"{operation['op']} operation needs a value")
+        raise unfit_patch(f"{operation['op']} operation needs a value")
     return operation["value"]
 
 
@@ -156,7 +147,7 @@ def _test(document: Any, path: list[str], expected: Any) -> Any:
             raise
         found = None
     if not _same(found, expected):
-        raise rejected(f"testing value /{'/'.join(path)} failed")
+        raise unfit_patch(f"testing value /{'/'.join(path)} failed")
     return document
 
 
@@ -171,19 +162,19 @@ def _child(node: Any, token: str) -> Any:
         return node[token]
     if isinstance(node, list):
         return node[_index(token, len(node) - 1)]
-    raise rejected(f"doc is missing path: {token!r}: missing value")
+    raise unfit_patch(f"doc is missing path: {token!r}: missing value")
 
 
 def _index(token: str, last: int) -> int:
     if not token.isdecimal() or not token.isascii() or (token[0] == "0" and token != "0") or len(token) > 9:
-        raise rejected(f"{token!r} is not an array index")
+        raise unfit_patch(f"{token!r} is not an array index")
     if int(token) > last:
-        raise rejected(f"Unable to access invalid index: {token}")
+        raise unfit_patch(f"Unable to access invalid index: {token}")
     return int(token)
 
 
 def _same(a: Any, b: Any) -> bool:
-    """JSON equality; unlike Python's, true is not 1."""
+    """Whether two JSON values are equal. In Python True equals 1, in JSON it does not."""
     if isinstance(a, bool) or isinstance(b, bool):
         return a is b
     if isinstance(a, dict) and isinstance(b, dict):

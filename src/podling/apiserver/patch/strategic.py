@@ -1,23 +1,25 @@
-"""Strategic merge patch: a merge patch that knows which lists are sets of named items.
+"""Strategic merge patch (`application/strategic-merge-patch+json`): a merge patch that merges some lists item
+by item.
 
-Patch strategy and merge key of a list come from the types. Directives in the patch add to that:
+The patch strategy and the merge key of a list come from its type. The patch may add directives:
 
-    $patch: replace | delete               of the map, or the list item, that holds it
-    $retainKeys: [...]                     keys of this map that stay; all others are removed
-    $deleteFromPrimitiveList/FIELD: [...]  items to remove from a list of scalars
-    $setElementOrder/FIELD: [...]          the order of the listed items; others keep theirs between them
+    $patch: replace | delete               replaces or empties the map, or deletes the list item, that has it
+    $retainKeys: [...]                     all other keys of the map are removed
+    $deleteFromPrimitiveList/FIELD: [...]  these items are removed from a list of scalars
+    $setElementOrder/FIELD: [...]          these items take this order; the others stay among them
 
-Neither document nor patch is changed; a null removes a field.
+A null removes a field. Neither the document nor the patch is changed.
 """
 
 from __future__ import annotations
 
+import functools
 from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from podling.apiserver.patch.errors import rejected
-from podling.model.errors import bad_request
+from podling.model.codec.fields import Shape, fields_of
+from podling.model.errors import bad_request, unfit_patch
 
 DIRECTIVE = "$patch"
 RETAIN_KEYS = "$retainKeys"
@@ -28,52 +30,72 @@ Map = dict[str, Any]
 
 
 class Field(NamedTuple):
-    """How a field is patched. `inner` looks up the fields of its value, or of its items."""
+    """How a field is patched."""
 
     inner: Lookup
+    """Finds the fields of its value, or of the items of its list."""
     merges: bool = False
+    """Its list is merged; otherwise the patch replaces it."""
     merge_key: str = ""
+    """The field by which items of its list are told apart; empty for a list of scalars."""
 
 
 Lookup = Callable[[str], Field]
 
 
 def untyped(_: str) -> Field:
-    """Of maps whose keys are data: nested maps merge, lists are replaced."""
+    """The lookup for maps with arbitrary keys, such as labels: maps in them are merged, lists replaced."""
     return Field(untyped)
 
 
+@functools.cache
+def lookup_of(shape: Shape) -> Lookup:
+    """The lookup for a type, by wire name. Unknown fields are patched as those of an untyped map."""
+    if shape.struct is None:
+        return untyped
+    fields, known = fields_of(shape.struct), dict[str, Field]()
+
+    def lookup(name: str) -> Field:
+        if name in fields and name not in known:
+            info = fields[name]
+            inner = info.shape.item if info.shape.holds is list and info.shape.item else info.shape
+            known[name] = Field(lookup_of(inner), "merge" in info.merge.strategies, info.merge.key)
+        return known.get(name) or Field(untyped)
+
+    return lookup
+
+
 def strategic_merge_patch(document: Map, patch: Any, lookup: Lookup) -> Map:
-    """`document` with `patch` merged in. Raises StatusError 400 or 422."""
+    """`document` with `patch` merged in. Raises StatusError: 400 for a malformed patch, 422 for one that
+    contradicts itself."""
     if not isinstance(patch, dict):
         raise bad_request("a strategic merge patch is a JSON object")
     return _merge_map(document, patch, lookup)
 
 
 def _merge_map(original: Map, patch: Map, lookup: Lookup) -> Map:
-    if DIRECTIVE in patch:
-        return _directed(patch)
-    result = _retained(original, patch)
-    for key in [key for key in patch if key.startswith(SET_ORDER)]:
-        patch = _merge_in_order(result, patch, key, lookup)
-    for key, value in patch.items():
-        if key.startswith(DELETE_FROM):
-            _delete_items(result, key.removeprefix(DELETE_FROM), value)
-        elif value is None:
-            result.pop(key, None)
-        elif key != RETAIN_KEYS:
-            result[key] = _merge_value(result.get(key), value, lookup(key))
-    return result
-
-
-def _directed(patch: Map) -> Map:
-    match patch[DIRECTIVE]:
+    match patch.get(DIRECTIVE):
+        case None if DIRECTIVE not in patch:
+            pass
         case "replace":
             return {key: value for key, value in patch.items() if key != DIRECTIVE}
         case "delete":
             return {}
         case other:
             raise bad_request(f"unknown patch type [{other}] in map")
+    result = _retained(original, patch)
+    for key in [key for key in patch if key.startswith(SET_ORDER)]:
+        patch = _merge_in_order(result, patch, key, lookup)
+    for key, value in patch.items():
+        if key.startswith(DELETE_FROM):
+            gone, name = {_identity(item, "") for item in _list(value, key)}, key.removeprefix(DELETE_FROM)
+            if isinstance(result.get(name), list):
+                result[name] = [item for item in result[name] if _identity(item, "") not in gone]
+        elif value is None:
+            result.pop(key, None)
+        elif key != RETAIN_KEYS:
+            result[key] = _merge_value(result.get(key), value, lookup(key))
+    return result
 
 
 def _retained(original: Map, patch: Map) -> Map:
@@ -82,7 +104,7 @@ def _retained(original: Map, patch: Map) -> Map:
     keep = {key for key in _list(patch[RETAIN_KEYS], RETAIN_KEYS) if isinstance(key, str)}
     for key in patch:
         if not key.startswith("$") and key not in keep:
-            raise rejected(f"{RETAIN_KEYS} does not list {key}, which the patch sets")
+            raise unfit_patch(f"{RETAIN_KEYS} does not list {key}, which the patch sets")
     return {key: value for key, value in original.items() if key in keep}
 
 
@@ -90,12 +112,13 @@ def _merge_value(original: Any, patch: Any, field: Field) -> Any:
     if isinstance(original, dict) and isinstance(patch, dict):
         return _merge_map(original, patch, field.inner)
     if isinstance(original, list) and isinstance(patch, list) and field.merges:
-        return _merge_list(original, patch, field)
+        merged, named = _merged_items(original, patch, field)
+        return _arrange(merged, named, original, field.merge_key)
     return _taken(patch)
 
 
 def _taken(value: Any) -> Any:
-    """A value only the patch has, without what is meant for the merge."""
+    """A value that only the patch has, without the patch's directives and nulls."""
     if isinstance(value, dict):
         if value.get(DIRECTIVE) == "delete":
             return {}
@@ -107,33 +130,20 @@ def _taken(value: Any) -> Any:
     return value
 
 
-def _merge_list(original: list[Any], patch: list[Any], field: Field) -> list[Any]:
-    merged, named = _merged_items(original, patch, field)
-    return _arrange(merged, named, original, field.merge_key)
-
-
 def _merged_items(original: list[Any], patch: list[Any], field: Field) -> tuple[list[Any], list[Any]]:
-    """Original and patch merged, in no order yet; and the items of the patch that remain in it."""
+    """The merged items of two lists, not yet in order, and the items of the patch that are not directives."""
     if not field.merge_key:
         return list({_identity(item, ""): item for item in [*original, *patch]}.values()), patch
     items = [item for item in patch if not (isinstance(item, dict) and DIRECTIVE in item)]
     directed = [item for item in patch if isinstance(item, dict) and DIRECTIVE in item]
     if any(item[DIRECTIVE] == "replace" for item in directed):
         return items, items
-    gone = {_identity(item, field.merge_key) for item in directed if _deletes(item)}
+    for item in directed:
+        if item[DIRECTIVE] != "delete":
+            raise bad_request(f"unknown patch type [{item[DIRECTIVE]}] in list")
+    gone = {_identity(item, field.merge_key) for item in directed}
     merged = [item for item in original if _identity(item, field.merge_key) not in gone]
-    _merge_named(merged, items, field)
-    return merged, items
-
-
-def _deletes(item: Map) -> bool:
-    if item[DIRECTIVE] == "delete":
-        return True
-    raise bad_request(f"unknown patch type [{item[DIRECTIVE]}] in list")
-
-
-def _merge_named(merged: list[Any], items: list[Any], field: Field) -> None:
-    """Each into the first of its name, or behind all others."""
+    # Each is merged into the first of its name, or stands behind all others.
     places: dict[Any, int] = {}
     for at, existing in enumerate(merged):
         places.setdefault(_identity(existing, field.merge_key), at)
@@ -143,17 +153,26 @@ def _merge_named(merged: list[Any], items: list[Any], field: Field) -> None:
             merged[place] = _merge_map(merged[place], item, field.inner)
         else:
             merged.append(_taken(item))
+    return merged, items
 
 
 def _merge_in_order(result: Map, patch: Map, directive: str, lookup: Lookup) -> Map:
-    """Merge the list a $setElementOrder speaks of into `result`; returns what of the patch is left to do."""
+    """Merge the list that a $setElementOrder `directive` names into `result`. Returns the rest of the patch,
+    without that list and the directive."""
     key = directive.removeprefix(SET_ORDER)
     rest = {name: value for name, value in patch.items() if name not in (key, directive)}
     order = _list(patch[directive], directive)
     original, items, field = result.get(key), patch.get(key), lookup(key)
     known: list[Any] = original if isinstance(original, list) else []
     if isinstance(items, list):
-        _check_order(items, order, field.merge_key, key)
+        names = [
+            _identity(item, field.merge_key)
+            for item in items
+            if not (isinstance(item, dict) and DIRECTIVE in item)
+        ]
+        places = iter([_identity(item, field.merge_key) for item in order])
+        if not all(name in places for name in names):
+            raise bad_request(f"the order in patch list {key} doesn't match {SET_ORDER}{key} list")
         merged = _merged_items(known, items, field)[0] if known else _taken(items)
     elif key in patch:
         return {**rest, key: items}
@@ -164,19 +183,11 @@ def _merge_in_order(result: Map, patch: Map, directive: str, lookup: Lookup) -> 
     return rest
 
 
-def _check_order(items: list[Any], order: list[Any], merge_key: str, key: str) -> None:
-    names = [
-        _identity(item, merge_key) for item in items if not (isinstance(item, dict) and DIRECTIVE in item)
-    ]
-    places = iter([_identity(item, merge_key) for item in order])
-    if not all(name in places for name in names):
-        raise bad_request(f"the order in patch list {key} doesn't match {SET_ORDER}{key} list")
-
-
 def _arrange(items: list[Any], named: Sequence[Any], original: Sequence[Any], merge_key: str) -> list[Any]:
-    """Items the patch names in its order, the others in the original's, merged like two sorted lists.
+    """`items` in order: those in `named` as there, the others as in `original`.
 
-    Where the original does not know one of two, the one the patch names goes first.
+    Both orders are merged like two sorted lists, by the places in `original`. An item that is not in
+    `original` comes before the others that are left.
     """
     wanted, before = _positions(named, merge_key), _positions(original, merge_key)
     all_named = [(_identity(item, merge_key), item) for item in items]
@@ -200,12 +211,6 @@ def _positions(items: Sequence[Any], merge_key: str) -> dict[Any, int]:
 
 def _by(positions: dict[Any, int]) -> Callable[[tuple[Any, Any]], int]:
     return lambda named: positions.get(named[0], len(positions))
-
-
-def _delete_items(result: Map, key: str, items: Any) -> None:
-    gone = {_identity(item, "") for item in _list(items, DELETE_FROM + key)}
-    if isinstance(result.get(key), list):
-        result[key] = [item for item in result[key] if _identity(item, "") not in gone]
 
 
 def _identity(item: Any, merge_key: str) -> Any:

@@ -7,6 +7,7 @@ the kinds and are made once; with an ETag, a client need not download again what
 
 from __future__ import annotations
 
+import base64
 import hashlib
 import platform
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -20,9 +21,14 @@ from podling.apiserver.kinds.reviews import Review
 from podling.apiserver.request.context import RequestContext
 from podling.apiserver.request.negotiation import negotiate
 from podling.apiserver.request.response import MethodNotSupported, Response
+from podling.model.errors import page_not_found
 
 Versions = Mapping[tuple[str, str], Sequence[Kind[Any]]]
 """The kinds of each (group, version)."""
+
+GROUP = "apidiscovery.k8s.io"
+KUBERNETES_VERSION = ("1", "36")
+AGGREGATED_SHAPES = frozenset(("APIGroupDiscoveryList", GROUP, version) for version in ("v2", "v2beta1"))
 
 
 def tree(versions: Versions) -> Iterable[tuple[str, Any]]:
@@ -30,7 +36,8 @@ def tree(versions: Versions) -> Iterable[tuple[str, Any]]:
     yield "/api", {"kind": "APIVersions", "versions": core, "serverAddressByClientCIDRs": []}
     groups = []
     for group, members in groupby((key for key in versions if key[0]), key=lambda key: key[0]):
-        described = _group(group, [version for _, version in members])
+        listed = [{"groupVersion": f"{group}/{version}", "version": version} for _, version in members]
+        described = {"name": group, "versions": listed, "preferredVersion": listed[0]}
         groups.append(described)
         yield f"/apis/{group}", {"kind": "APIGroup", "apiVersion": "v1", **described}
     yield "/apis", {"kind": "APIGroupList", "apiVersion": "v1", "groups": groups}
@@ -51,11 +58,6 @@ def by_name(kinds: Sequence[Kind[Any]]) -> list[Kind[Any]]:
     return sorted(kinds, key=lambda kind: kind.resource.plural)
 
 
-def _group(group: str, versions: list[str]) -> dict[str, Any]:
-    listed = [{"groupVersion": f"{group}/{version}", "version": version} for version in versions]
-    return {"name": group, "versions": listed, "preferredVersion": listed[0]}
-
-
 def _resources(kind: Kind[Any]) -> Iterable[dict[str, Any]]:
     resource = kind.resource
     entry: dict[str, Any] = {
@@ -70,7 +72,8 @@ def _resources(kind: Kind[Any]) -> Iterable[dict[str, Any]]:
     if resource.categories:
         entry["categories"] = list(resource.categories)
     if not isinstance(kind, Review):
-        entry["storageVersionHash"] = _storage_hash(kind)
+        named = f"{resource.group}/{resource.version}/{resource.kind}".encode()
+        entry["storageVersionHash"] = base64.b64encode(hashlib.sha256(named).digest()[:8]).decode()
     yield entry
     for name, subresource in sorted(kind.subresources.items()):
         group, version, answered = answered_kind(kind, subresource)
@@ -94,15 +97,6 @@ def answered_kind(kind: Kind[Any], subresource: Subresource) -> tuple[str, str, 
     if isinstance(subresource, Connect):
         return resource.group, resource.version, subresource.options
     return resource.group, resource.version, resource.kind
-
-
-def _storage_hash(kind: Kind[Any]) -> str:
-    resource = kind.resource
-    named = f"{resource.group}/{resource.version}/{resource.kind}".encode()
-    return msgspec.json.encode(hashlib.sha256(named).digest()[:8]).decode().strip('"')
-
-
-GROUP = "apidiscovery.k8s.io"
 
 
 def aggregate(versions: Versions, form: str, *, core: bool) -> dict[str, Any]:
@@ -143,23 +137,17 @@ def _aggregated(kind: Kind[Any]) -> dict[str, Any]:
     if resource.categories:
         entry["categories"] = list(resource.categories)
     if kind.subresources:
-        entry["subresources"] = [
-            _aggregated_subresource(kind, subresource) for _, subresource in sorted(kind.subresources.items())
-        ]
+        entry["subresources"] = []
+    for _, subresource in sorted(kind.subresources.items()):
+        group, version, answered = answered_kind(kind, subresource)
+        entry["subresources"].append(
+            {
+                "subresource": subresource.name,
+                "responseKind": {"group": group, "version": version, "kind": answered},
+                "verbs": sorted(subresource.verbs),
+            }
+        )
     return entry
-
-
-def _aggregated_subresource(kind: Kind[Any], subresource: Subresource) -> dict[str, Any]:
-    group, version, answered = answered_kind(kind, subresource)
-    return {
-        "subresource": subresource.name,
-        "responseKind": {"group": group, "version": version, "kind": answered},
-        "verbs": sorted(subresource.verbs),
-    }
-
-
-KUBERNETES_VERSION = ("1", "36")
-AGGREGATED_SHAPES = frozenset(("APIGroupDiscoveryList", GROUP, version) for version in ("v2", "v2beta1"))
 
 
 class Document(NamedTuple):
@@ -181,6 +169,8 @@ class Discovery:
             )
         }
         self._documents = {path: _document(data) for path, data in tree(versions)}
+        # As paths of their versions begin.
+        self._groups = ("/api/", *{f"/apis/{group}/" for group, _ in versions if group})
         self._documents["/version"] = _document(version_info(podling_version))
         self._aggregated = {
             (path, version): _document(aggregate(versions, version, core=path == "/api"))
@@ -196,6 +186,8 @@ class Discovery:
         path = context.info.path.rstrip("/")
         document = self._documents.get(path)
         if document is None:
+            if path.startswith(self._groups):
+                raise page_not_found()
             return None
         if context.request.method != "GET":
             raise MethodNotSupported(("GET",))

@@ -20,6 +20,10 @@ Checks = Mapping[str, Check]
 LONGEST_CHECK = 2.0
 """Seconds after which a check counts as failed."""
 
+Fault = Callable[[], str]
+"""Returns what is wrong; empty if nothing is."""
+
+
 log = logging.getLogger(__name__)
 
 
@@ -73,7 +77,8 @@ async def report(name: str, checks: Checks, *, verbose: bool, exclude: Iterable[
         log.warning("%s check failed: %s", name, "; ".join(failures))
     elif not verbose:
         return _text(200, "ok")
-    return _text(500 if failures else 200, "\n".join([*lines, f"{name} check {_outcome(failures)}\n"]))
+    outcome = "failed" if failures else "passed"
+    return _text(500 if failures else 200, "\n".join([*lines, f"{name} check {outcome}\n"]))
 
 
 async def report_one(check: Check) -> Response:
@@ -93,16 +98,8 @@ async def _failure(check: Check) -> str:
     return ""
 
 
-def _outcome(failures: list[str]) -> str:
-    return "failed" if failures else "passed"
-
-
 def _text(status: int, body: str) -> Response:
     return Response(status, body.encode(), TEXT, {"X-Content-Type-Options": "nosniff"})
-
-
-Fault = Callable[[], str]
-"""Returns what is wrong; empty if nothing is."""
 
 
 def health_paths(storage: Storage, *, log: Fault, loading: Fault, shutdown: Fault) -> HealthPaths:

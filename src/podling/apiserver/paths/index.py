@@ -38,7 +38,7 @@ class OpenID:
         return self._answers.keys()
 
     async def serve(self, context: RequestContext) -> Response | None:
-        answer = self._answers.get(context.info.path)
+        answer = self._answers.get(context.info.path.rstrip("/"))
         return Response(200, *answer, dict(_HEADERS)) if answer else None
 
 
@@ -52,7 +52,7 @@ class Index:
         return ()
 
     async def serve(self, context: RequestContext) -> Response | None:
-        if context.info.path != "/":
+        if context.info.path not in ("/", "/index.html"):
             return None
         found = sorted({path for handler in self._handlers for path in handler.paths})
         return Response(200, msgspec.json.encode({"paths": found}))

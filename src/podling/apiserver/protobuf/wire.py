@@ -1,39 +1,42 @@
-"""Protobuf's wire format: from a body to the plain data that its JSON would be, by types and field numbers,
-and the few functions to write messages.
+"""Protobuf, the media type `application/vnd.kubernetes.protobuf`: decodes a body into the plain data that its
+JSON would be, and encodes the fields of a message.
 
-Zero values that Go always writes (an empty string, a zero time) are decoded as such or left out: the JSON
-decoder treats both alike. Unknown numbers are fields of a later version and dropped, like unknown JSON
-fields.
+Types give the fields, `numbers.txt` their numbers. Zero values that Go always writes, such as an empty string
+or a zero time, may be decoded or left out: the JSON decoder treats both alike. A field of an unknown number
+is one of a later version. It is dropped, like an unknown field of JSON.
 """
 
 from __future__ import annotations
 
 import base64
-import typing
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 from functools import cache
-from types import UnionType
+from importlib.resources import files
 from typing import Any, NamedTuple
 
 import msgspec
 
-from podling.apiserver.protobuf.numbers import NUMBERS
-from podling.model.codec.fields import FieldInfo, fields_of, is_struct, item_type
+from podling.model.codec.fields import FieldInfo, Shape, fields_of
 from podling.model.errors import bad_request, unsupported_media_type
 from podling.model.quantity import Quantity
 from podling.model.time import micro_time, rfc3339
 
 VARINT, FIXED64, LENGTH, FIXED32 = 0, 1, 2, 5
 MAX_VARINT_BYTES = 10
+MAGIC = b"k8s\0"
+MAX_DEPTH = 64
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_ENVELOPE = {1: "type", 2: "raw"}
 
 
 class WireError(ValueError):
-    """The bytes are no message."""
+    """The bytes are not a protobuf message of this type."""
 
 
 def fields(data: bytes) -> Iterator[tuple[int, int | bytes]]:
-    """The fields of a message in order; numbers are unsigned. Raises WireError."""
+    """The fields of a message in order: (field number, value). A varint is an unsigned number, any other wire
+    type gives its bytes. Raises WireError."""
     at = 0
     while at < len(data):
         key, at = _varint(data, at)
@@ -42,21 +45,18 @@ def fields(data: bytes) -> Iterator[tuple[int, int | bytes]]:
         if kind == VARINT:
             value, at = _varint(data, at)
         else:
-            length, at = _length(kind, data, at)
+            if kind == LENGTH:
+                length, at = _varint(data, at)
+            elif kind in (FIXED64, FIXED32):
+                length = 8 if kind == FIXED64 else 4
+            else:
+                raise WireError(f"there is no wire type {kind}")
             if at + length > len(data):
                 raise WireError("a field ends beyond its message")
             value, at = data[at : at + length], at + length
         if number == 0:
             raise WireError("there is no field 0")
         yield number, value
-
-
-def _length(kind: int, data: bytes, at: int) -> tuple[int, int]:
-    if kind == LENGTH:
-        return _varint(data, at)
-    if kind in (FIXED64, FIXED32):
-        return (8 if kind == FIXED64 else 4), at
-    raise WireError(f"there is no wire type {kind}")
 
 
 def _varint(data: bytes, at: int) -> tuple[int, int]:
@@ -72,21 +72,14 @@ def _varint(data: bytes, at: int) -> tuple[int, int]:
 
 
 def signed(value: int) -> int:
-    """A number as Go's int32 and int64 fields mean it."""
+    """The value of an int32 or int64 field: two's complement in 64 bits."""
     return value - (1 << 64) if value >> 63 else value
 
 
-MAGIC = b"k8s\0"
-MAX_DEPTH = 64
-EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-
-_ENVELOPE = {1: "type", 2: "raw"}
-
-
 def decode(body: bytes, type_: type[Any]) -> dict[str, Any]:
-    """The object in a body; `kind` and `apiVersion` are the envelope's. Raises StatusError 400, and
-    415 for a kind that has no protobuf form."""
-    if type_.__name__ not in NUMBERS:
+    """The object in a body, as plain data. `kind` and `apiVersion` come from the envelope
+    (`runtime.Unknown`). Raises StatusError: 400 for a malformed body, 415 for a kind without protobuf."""
+    if type_.__name__ not in numbers():
         raise unsupported_media_type(("application/json", "application/yaml"))
     if not body.startswith(MAGIC):
         raise bad_request(
@@ -102,16 +95,27 @@ def decode(body: bytes, type_: type[Any]) -> dict[str, Any]:
     return {**data, **{key: value for key, value in named.items() if value}}
 
 
+@cache
+def numbers() -> Mapping[str, str]:
+    """The line of `numbers.txt` for each type, by name. The file is read for the first protobuf body."""
+    text = files(__package__).joinpath("numbers.txt").read_text(encoding="utf-8")
+    lines = (line.partition(": ") for line in text.splitlines() if not line.startswith("#"))
+    return {name: said for name, _, said in lines}
+
+
 class Numbered(NamedTuple):
-    """What stands under one number: a field, or a message whose fields are those of the type."""
+    """What a field number means: a field of the type, or a message whose fields are fields of the type."""
 
     field: FieldInfo | None
+    """None for a field that podling does not have, and for such a message."""
     inlined: dict[int, Numbered]
+    """The fields of such a message; otherwise empty."""
 
 
 @cache
-def _numbered(type_: Any) -> dict[int, Numbered]:
-    tokens = NUMBERS[type_.__name__].replace("(", " ( ").replace(")", " ) ").split()
+def numbered(type_: Any) -> dict[int, Numbered]:
+    """What each field number of a type means."""
+    tokens = numbers()[type_.__name__].replace("(", " ( ").replace(")", " ) ").split()
     return _parse(iter(tokens), fields_of(type_))
 
 
@@ -134,7 +138,7 @@ def _message(data: bytes, type_: Any, depth: int) -> dict[str, Any]:
     if depth > MAX_DEPTH:
         raise WireError("nested too deeply")
     result: dict[str, Any] = {}
-    _read_into(result, data, _numbered(type_), depth)
+    _read_into(result, data, numbered(type_), depth)
     return result
 
 
@@ -150,59 +154,52 @@ def _read_into(result: dict[str, Any], data: bytes, numbered: dict[int, Numbered
 
 
 def _read_field(result: dict[str, Any], raw: int | bytes, field: FieldInfo, depth: int) -> None:
-    origin = typing.get_origin(field.type)
-    if origin is list:
-        result.setdefault(field.wire, []).append(_value(raw, item_type(field.type), "", depth))
-    elif origin is dict:
-        entry = dict(fields(_bytes(raw)))
-        value = _value(entry.get(2, b""), item_type(field.type), "", depth)
-        result.setdefault(field.wire, {})[_text(entry.get(1, b""))] = value
+    shape = field.shape
+    if shape.item is None:
+        result[field.wire] = _value(raw, shape, field.format, depth)
+    elif shape.holds is list:
+        result.setdefault(field.wire, []).append(_value(raw, shape.item, "", depth))
     else:
-        result[field.wire] = _value(raw, field.type, field.format, depth)
+        entry = dict(fields(_bytes(raw)))
+        value = _value(entry.get(2, b""), shape.item, "", depth)
+        result.setdefault(field.wire, {})[_text(entry.get(1, b""))] = value
 
 
-def _value(raw: int | bytes, type_: Any, form: str, depth: int) -> Any:
+def _value(raw: int | bytes, shape: Shape, form: str, depth: int) -> Any:
+    type_ = shape.type
     if type_ is str:
         return _time(_bytes(raw), form) if form in ("date-time", "micro-time") else _text(raw)
     if type_ is bool:
         return bool(raw)
     if type_ is int:
-        return _signed(_int(raw))
+        return signed(_int(raw))
     if type_ is bytes:
         return base64.b64encode(_bytes(raw)).decode()
-    if type_ is msgspec.Raw:
+    if type_ in (msgspec.Raw, Any):
+        # FieldsV1 and RawExtension: JSON in a message around it.
         return msgspec.Raw(_bytes(dict(fields(_bytes(raw))).get(1, b"")) or b"null")
     if type_ is Quantity:
         return _text(dict(fields(_bytes(raw))).get(1, b""))
-    if typing.get_origin(type_) in (UnionType, typing.Union):
-        return _int_or_string(_bytes(raw))
-    if typing.get_origin(type_) is list:
+    if type_ == int | str:
+        # {type, intVal, strVal}: type 1 is a string.
+        parts = dict(fields(_bytes(raw)))
+        return _text(parts.get(3, b"")) if parts.get(1, 0) else signed(_int(parts.get(2, 0)))
+    if shape.item:
         # A list inside a map is a message of its own, such as ExtraValue.
-        return [_value(item, item_type(type_), "", depth) for _, item in fields(_bytes(raw))]
-    if is_struct(type_):
+        return [_value(item, shape.item, "", depth) for _, item in fields(_bytes(raw))]
+    if shape.struct:
         return _message(_bytes(raw), type_, depth + 1)
     raise WireError(f"no protobuf form of {type_}")
 
 
 def _time(data: bytes, form: str) -> str | None:
-    """A Timestamp; both parts zero is Go's zero time: unset."""
+    """A Timestamp {seconds, nanos} in the spelling of `form`; None if both are zero: Go's zero time."""
     parts = dict(fields(data))
-    seconds, nanos = _signed(_int(parts.get(1, 0))), _signed(_int(parts.get(2, 0)))
+    seconds, nanos = signed(_int(parts.get(1, 0))), signed(_int(parts.get(2, 0)))
     if not seconds and not nanos:
         return None
     moment = EPOCH + timedelta(seconds=seconds, microseconds=nanos // 1000)
     return micro_time(moment) if form == "micro-time" else rfc3339(moment)
-
-
-def _int_or_string(data: bytes) -> int | str:
-    """{type, intVal, strVal}: type 1 is a string."""
-    parts = dict(fields(data))
-    return _text(parts.get(3, b"")) if parts.get(1, 0) else _signed(_int(parts.get(2, 0)))
-
-
-def _signed(value: int) -> int:
-    """An int32 or int64: two's complement in 64 bits."""
-    return value - (1 << 64) if value >> 63 else value
 
 
 def _bytes(raw: int | bytes) -> bytes:
@@ -231,12 +228,12 @@ def encode_varint(value: int) -> bytes:
 
 
 def encode_bytes(number: int, payload: bytes) -> bytes:
-    """A field that is a message, or bytes."""
+    """A field whose value is a message or bytes."""
     return encode_varint(number << 3 | LENGTH) + encode_varint(len(payload)) + payload
 
 
 def encode_text(number: int, value: str) -> bytes:
-    """Nothing for the empty string, which is what its absence means."""
+    """A string field; nothing for the empty string, since a missing field means the same."""
     return encode_bytes(number, value.encode()) if value else b""
 
 

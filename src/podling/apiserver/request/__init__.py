@@ -1,1 +1,1 @@
-"""One request: what it asks for, what the steps of the pipeline learn of it, and its answer."""
+"""A request, what the steps of the pipeline find out about it, and its response."""

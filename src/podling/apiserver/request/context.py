@@ -1,16 +1,20 @@
-"""What the steps of the pipeline learn about a request, and pass to the verb, to audit and to metrics."""
+"""What the steps of the pipeline learn about a request, and pass to the verb, to audit and to metrics;
+and what layers below the verbs ask of those above."""
 
 from __future__ import annotations
 
 from collections.abc import Collection
 from datetime import datetime
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, TypeVar
 
 import msgspec
 
 from podling.apiserver.request.negotiation import Wanted
 from podling.apiserver.request.request import Query, Request, RequestInfo, User
 from podling.apiserver.request.response import Response
+from podling.model.types.meta import KubeObject
+
+T = TypeVar("T", bound=KubeObject)
 
 AUTHENTICATED = "system:authenticated"
 UNAUTHENTICATED = "system:unauthenticated"
@@ -60,3 +64,9 @@ class PathHandler(Protocol):
     async def serve(self, context: RequestContext) -> Response | None:
         """None if it does not serve the path of the request."""
         ...
+
+
+class Find(Protocol):
+    """Looks up the current state of an object; None if there is none. The store implements it."""
+
+    def __call__(self, type: type[T], namespace: str, name: str) -> T | None: ...

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from podling.model.errors import not_acceptable, unsupported_media_type
+from podling.model.errors import GenericError, not_acceptable, unsupported_media_type
 from podling.model.remembered import remembered
 
 JSON = "application/json"
@@ -18,7 +18,16 @@ YAML = "application/yaml"
 PROTOBUF = "application/vnd.kubernetes.protobuf"
 SERVED = (JSON, YAML)
 READ = (JSON, YAML, PROTOBUF)
+ANY = ("*/*", "application/*")
 META = "meta.k8s.io"
+
+
+OBJECT_SHAPES = frozenset(
+    (kind, META, version)
+    for kind in ("Table", "PartialObjectMetadata", "PartialObjectMetadataList")
+    for version in ("v1", "v1beta1")
+)
+METADATA_SHAPES = frozenset(shape for shape in OBJECT_SHAPES if shape[0] != "Table")
 
 
 class Wanted(NamedTuple):
@@ -31,16 +40,6 @@ class Wanted(NamedTuple):
     version: str = ""
 
 
-OBJECT_SHAPES = frozenset(
-    (kind, META, version)
-    for kind in ("Table", "PartialObjectMetadata", "PartialObjectMetadataList")
-    for version in ("v1", "v1beta1")
-)
-
-
-METADATA_SHAPES = frozenset(shape for shape in OBJECT_SHAPES if shape[0] != "Table")
-
-
 @remembered(1024)
 def negotiate(accept: str, shapes: frozenset[tuple[str, str, str]] = frozenset()) -> Wanted:
     """The first clause of `accept` that can be served, in descending order of quality (`q`).
@@ -50,10 +49,15 @@ def negotiate(accept: str, shapes: frozenset[tuple[str, str, str]] = frozenset()
     if not accept:
         return Wanted()
     for media_range, parameters in _clauses(accept):
-        served = _served(media_range)
+        served = media_range if media_range in SERVED else ""
+        if media_range in ANY:
+            served = JSON
         wanted = Wanted(served, parameters.get("as", ""), parameters.get("g", ""), parameters.get("v", ""))
         if served and (not wanted.kind or wanted[1:] in shapes):
             return wanted if wanted.kind else Wanted(served)
+    if not any(media_range in (*SERVED, *ANY) for media_range, _ in _clauses(accept)):
+        message = f"406: Not Acceptable\n\nAvailable representations: {', '.join(SERVED)}"
+        raise GenericError(406, "NotAcceptable", message)
     raise not_acceptable(SERVED)
 
 
@@ -83,9 +87,3 @@ def _quality(parameters: dict[str, str]) -> float:
         return float(parameters.get("q", "1"))
     except ValueError:
         return 0.0
-
-
-def _served(media_range: str) -> str:
-    if media_range in ("*/*", "application/*"):
-        return JSON
-    return media_range if media_range in SERVED else ""

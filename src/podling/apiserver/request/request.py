@@ -7,7 +7,7 @@ which only `http/`, `connect/` and upgrades use.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from typing import NamedTuple
 from urllib.parse import parse_qs, unquote_to_bytes
 
@@ -28,11 +28,17 @@ RESOURCE_VERBS = {
 }
 VERBS_IN_PATH = frozenset({"proxy", "watch"})
 NAMESPACE_SUBRESOURCES = frozenset({"status", "finalize"})
+BODY_LIMIT = 3 * 1024 * 1024
+"""Bytes of a body that is read whole, as in kube-apiserver."""
 LONGEST_OF_A_STRANGER = 1024
 """Characters read of the path, and of the query, of an anonymous request. No path that is open to everyone is
 as long."""
 MOST_PARAMETERS = 10_000
 """Parameters in one query."""
+
+
+Subject = tuple[tuple[tuple[str, str], ...], ...]
+"""The subject of a verified certificate as `ssl.SSLSocket.getpeercert` gives it: tuples of (type, value)."""
 
 
 class User(NamedTuple):
@@ -42,10 +48,6 @@ class User(NamedTuple):
     groups: tuple[str, ...] = ()
     uid: str = ""
     extra: tuple[tuple[str, tuple[str, ...]], ...] = ()
-
-
-Subject = tuple[tuple[tuple[str, str], ...], ...]
-"""The subject of a verified certificate as `ssl.SSLSocket.getpeercert` gives it: tuples of (type, value)."""
 
 
 class Request(msgspec.Struct):
@@ -67,6 +69,8 @@ class Request(msgspec.Struct):
     """The IP address of the client; empty for a client in the same process."""
     read: Callable[[], Awaitable[bytes]] | None = None
     """Reads the body from the socket, where it stays until the request is authorized. Raises StatusError."""
+    pieces: Callable[[], AsyncGenerator[bytes, None]] | None = None
+    """Reads it in place of `read`, for a proxy, as it comes and however long it is. Raises Disconnected."""
 
 
 class RequestInfo(NamedTuple):
@@ -103,6 +107,14 @@ def is_true(value: str) -> bool:
     return value.lower() not in ("0", "false")
 
 
+def wants_web_socket(headers: Mapping[str, str]) -> bool:
+    """Whether a client asks for its answer over a WebSocket."""
+    return (
+        headers.get("Upgrade", "").lower() == "websocket"
+        and "upgrade" in headers.get("Connection", "").lower()
+    )
+
+
 def decoded(path: str) -> bytes:
     """With every percent escape decoded, like Go's `URL.Path`."""
     return unquote_to_bytes(path)
@@ -132,31 +144,23 @@ def path_info(path: str, method: str, watch: bool) -> RequestInfo:
         if len(rest) < 2:
             raise bad_request(f"unable to determine kind and namespace from url, {path}")
         verb, rest = rest[0], rest[1:]
-    namespace, rest = _namespace(rest)
+    namespace = ""
+    if rest[0] == "namespaces" and len(rest) > 1:
+        namespace = rest[1]
+        # What follows the name is a resource within the namespace, or a subresource of the namespace itself.
+        if len(rest) > 2 and rest[2] not in NAMESPACE_SUBRESOURCES:
+            rest = rest[2:]
     resource, name = rest[0], rest[1] if len(rest) > 1 else ""
     subresource = rest[2] if len(rest) > 2 and verb != "proxy" else ""
     # Kept even if the subresource is empty: `pods/a//log` must not be taken for the pod.
     below = tuple(rest[3:])
-    if not name:
-        verb = _collection_verb(verb, watch)
+    if not name and verb == "get":
+        verb = "watch" if watch else "list"
+    elif not name and verb == "delete":
+        verb = "deletecollection"
     return RequestInfo(verb, path, True, group, version, namespace, resource, subresource, name, below)
 
 
 # For authenticated users only: they repeat the same paths, while strangers could fill the caches.
 recall_query = remembered(4096)(parse_query)
 recall_path = remembered(4096)(path_info)
-
-
-def _namespace(parts: list[str]) -> tuple[str, list[str]]:
-    """The namespace, and the parts that name the resource: the namespace itself, or a resource within it."""
-    if parts[0] != "namespaces" or len(parts) == 1:
-        return "", parts
-    if len(parts) > 2 and parts[2] not in NAMESPACE_SUBRESOURCES:
-        return parts[1], parts[2:]
-    return parts[1], parts
-
-
-def _collection_verb(verb: str, watch: bool) -> str:
-    if verb == "get":
-        return "watch" if watch else "list"
-    return "deletecollection" if verb == "delete" else verb

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 NO_CONTENT = 204
 JSON = "application/json"
 TEXT = "text/plain; charset=utf-8"
+_encode = msgspec.json.Encoder().encode
 
 
 class Upgrade(Protocol):
@@ -41,9 +42,6 @@ class Response(msgspec.Struct):
 
 Handle = Callable[[Request], Awaitable[Response]]
 """The API server as a function, for whatever delivers requests to it."""
-
-
-_encode = msgspec.json.Encoder().encode
 
 
 def failure(error: StatusError) -> Response:

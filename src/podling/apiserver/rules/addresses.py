@@ -10,7 +10,16 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 from collections.abc import Set as AbstractSet
-from ipaddress import IPv4Address, IPv6Address, IPv6Interface, ip_address, ip_interface, ip_network
+from ipaddress import (
+    IPv4Address,
+    IPv4Network,
+    IPv6Address,
+    IPv6Interface,
+    IPv6Network,
+    ip_address,
+    ip_interface,
+    ip_network,
+)
 
 from podling.apiserver.rules.field import invalid
 from podling.model.errors import Cause
@@ -49,9 +58,8 @@ def validate_cidr(cidr: str, path: str, standing: AbstractSet[str] = frozenset()
 
 def _cidr_faults(cidr: str) -> list[str]:
     address, _, length = cidr.partition("/")
-    meant = parsed_loosely(address)
-    bits = _bits(address)
-    if meant is None or not _NUMBER.fullmatch(length) or int(length) > bits:
+    bits = 128 if ":" in address else 32
+    if parsed_cidr_loosely(cidr) is None:
         return ["must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)"]
     exact = parsed(address)
     if exact is None or length != str(int(length)):
@@ -61,10 +69,6 @@ def _cidr_faults(cidr: str) -> list[str]:
     if int(exact) & ((1 << (bits - int(length))) - 1):
         return ["must not have bits set beyond the prefix length"]
     return []
-
-
-def _bits(address: str) -> int:
-    return 128 if ":" in address else 32
 
 
 def parsed(address: str) -> IPv4Address | IPv6Address | None:
@@ -80,6 +84,18 @@ def parsed_loosely(address: str) -> IPv4Address | IPv6Address | None:
     address is IPv4."""
     meant = parsed(_NUMBERS.sub(lambda number: number[0].lstrip("0") or "0", address))
     return meant.ipv4_mapped or meant if isinstance(meant, IPv6Address) else meant
+
+
+def parsed_cidr_loosely(cidr: str) -> IPv4Network | IPv6Network | None:
+    """The subnet, read as by `parsed_loosely`; bits of the address beyond the prefix are ignored."""
+    address, _, length = cidr.partition("/")
+    meant = parsed_loosely(address)
+    bits = 128 if ":" in address else 32
+    if meant is None or not _NUMBER.fullmatch(length) or int(length) > bits:
+        return None
+    # Of an IPv4-mapped address the prefix counts from its IPv6 beginning.
+    prefix = max(int(length) - (bits - meant.max_prefixlen), 0)
+    return ip_network((meant.packed, prefix), strict=False)
 
 
 def unsuitable(address: IPv4Address | IPv6Address) -> list[str]:

@@ -1,13 +1,14 @@
-"""The faults of a field in Kubernetes' words, which all validation returns, and the difference of two
-objects.
+"""The faults of a field in Kubernetes' words, which all validation returns, the rules that fields of many
+types have, and the difference of two objects.
 
-A path is written as Kubernetes shows it: `spec.containers[0].name`, `metadata.labels`.
+The path of a field is written as Kubernetes shows it: `spec.containers[0].name`, `metadata.labels`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from collections.abc import Set as AbstractSet
+from functools import cache
 from typing import Any
 
 import msgspec
@@ -15,8 +16,12 @@ import msgspec
 from podling.model.codec import json
 from podling.model.errors import Cause
 from podling.model.quantity import Quantity
+from podling.model.types.container import EphemeralContainerCommon
+from podling.model.types.pod import PodSpec
 
 IMMUTABLE = "field is immutable"
+
+MISSING = object()
 
 
 def required(path: str, detail: str = "") -> Cause:
@@ -58,14 +63,30 @@ def too_many(path: str, count: int, limit: int) -> Cause:
 
 
 def shown(value: Any) -> str:
-    """A value as error messages show it: strings and structs as JSON, others plainly."""
+    """A value as error messages show it: strings, bytes and structs as JSON, others plainly."""
     if isinstance(value, bool) or value is None:
         return {True: "true", False: "false", None: "null"}[value]
     if isinstance(value, Quantity):
         return f'"{value}"'
-    if isinstance(value, str | dict | list | msgspec.Struct):
+    if isinstance(value, str | bytes | dict | list | msgspec.Struct):
         return json.encode(value).decode()
     return str(value)
+
+
+def internal(value: Any) -> Any:
+    """A part of an object as Kubernetes shows it where it has only its internal type at hand: by Go's names
+    of the fields, absent ones too."""
+    if isinstance(value, list):
+        return [internal(one) for one in value] or None
+    if isinstance(value, msgspec.Struct):
+        return _internal_type(type(value))(*map(internal, msgspec.structs.astuple(value)))
+    return value
+
+
+@cache
+def _internal_type(type_: type[msgspec.Struct]) -> type[msgspec.Struct]:
+    fields = [(f"{name[0].upper()}{name[1:]}", Any) for name in type_.__struct_encode_fields__]
+    return msgspec.defstruct(type_.__name__, fields)
 
 
 def at_least(path: str, value: int, least: int) -> list[Cause]:
@@ -102,7 +123,36 @@ def _message(what: str, detail: str) -> str:
     return f"{what}: {detail}" if detail else what
 
 
-MISSING = object()
+def validate_no_backsteps(value: str, path: str) -> Iterator[Cause]:
+    if ".." in value.split("/"):
+        yield invalid(path, value, "must not contain '..'")
+
+
+def validate_descending(value: str, path: str) -> Iterator[Cause]:
+    """Relative, and not stepping out of where it begins."""
+    if value.startswith("/"):
+        yield invalid(path, value, "must be a relative path")
+    yield from validate_no_backsteps(value, path)
+
+
+def validate_not_reserved(value: str, path: str) -> Iterator[Cause]:
+    """A file within a volume, where names in `..` are the kubelet's own."""
+    yield from validate_descending(value, path)
+    if value.startswith("..") and not value.startswith("../"):
+        yield invalid(path, value, "must not start with '..'")
+
+
+def containers_with_paths(spec: PodSpec, path: str) -> Iterator[tuple[EphemeralContainerCommon, str]]:
+    """Each container with its path, such as `spec.containers[0]`."""
+    for i, volume in enumerate(spec.volumes):
+        if volume.container is not None:
+            yield volume.container, f"{path}.volumes[{i}].container"
+    for i, init in enumerate(spec.init_containers):
+        yield init, f"{path}.initContainers[{i}]"
+    for i, app in enumerate(spec.containers):
+        yield app, f"{path}.containers[{i}]"
+    for i, ephemeral in enumerate(spec.ephemeral_containers):
+        yield ephemeral, f"{path}.ephemeralContainers[{i}]"
 
 
 def difference(old: Any, new: Any, path: str) -> str:

@@ -5,7 +5,7 @@ Only the rule for the name differs: most kinds want a DNS subdomain, some a DNS 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 
 from podling.apiserver.rules.field import IMMUTABLE, all_invalid, forbidden, invalid, required, too_long
 from podling.model import names
@@ -18,19 +18,32 @@ STANDARD_FINALIZERS = frozenset({"kubernetes", ORPHAN, FOREGROUND})
 
 NameRule = Callable[[str], list[str]]
 
+_IMMUTABLE = (
+    ("name", "name"),
+    ("namespace", "namespace"),
+    ("uid", "uid"),
+    ("creation_timestamp", "creationTimestamp"),
+    ("deletion_timestamp", "deletionTimestamp"),
+    ("deletion_grace_period_seconds", "deletionGracePeriodSeconds"),
+)
+
 
 def validate(
     meta: ObjectMeta, *, namespaced: bool = True, name_rule: NameRule = names.dns1123_subdomain
 ) -> list[Cause]:
-    return [
-        *_validate_name(meta, name_rule),
-        *_validate_namespace(meta.namespace, namespaced),
-        *validate_labels(meta.labels, "metadata.labels"),
-        *validate_annotations(meta.annotations, "metadata.annotations"),
-        *_validate_owners(meta.owner_references),
-        *_validate_finalizers(meta.finalizers, "metadata.finalizers"),
-        *_validate_unqualified(meta.finalizers, "metadata.finalizers"),
-    ]
+    causes = _validate_name(meta, name_rule, namespaced=namespaced)
+    causes += validate_labels(meta.labels, "metadata.labels")
+    causes += validate_annotations(meta.annotations, "metadata.annotations")
+    causes += _validate_owners(meta.owner_references)
+    finalizers, path = meta.finalizers, "metadata.finalizers"
+    for finalizer in finalizers:
+        causes += all_invalid(path, finalizer, names.qualified_name(finalizer))
+    if ORPHAN in finalizers and FOREGROUND in finalizers:
+        why = f"finalizer {ORPHAN} and {FOREGROUND} cannot be both set"
+        causes.append(invalid(path, finalizers, why))
+    for i, finalizer in enumerate(finalizers):
+        causes += _validate_standard(finalizer, f"{path}[{i}]")
+    return causes
 
 
 def validate_update(new: ObjectMeta, old: ObjectMeta) -> list[Cause]:
@@ -47,16 +60,6 @@ def validate_update(new: ObjectMeta, old: ObjectMeta) -> list[Cause]:
         why = "no new finalizers can be added if the object is being deleted"
         causes.append(forbidden("metadata.finalizers", f"{why}, found new finalizers []string{{{listed}}}"))
     return causes
-
-
-_IMMUTABLE = (
-    ("name", "name"),
-    ("namespace", "namespace"),
-    ("uid", "uid"),
-    ("creation_timestamp", "creationTimestamp"),
-    ("deletion_timestamp", "deletionTimestamp"),
-    ("deletion_grace_period_seconds", "deletionGracePeriodSeconds"),
-)
 
 
 def validate_labels(labels: dict[str, str], path: str) -> list[Cause]:
@@ -88,55 +91,46 @@ def validate_finalizer(finalizer: str, path: str) -> Iterator[Cause]:
     yield from _validate_standard(finalizer, path)
 
 
-def _validate_unqualified(finalizers: list[str], path: str) -> Iterator[Cause]:
-    for i, finalizer in enumerate(finalizers):
-        yield from _validate_standard(finalizer, f"{path}[{i}]")
-
-
 def _validate_standard(finalizer: str, path: str) -> Iterator[Cause]:
     if "/" not in finalizer and finalizer not in STANDARD_FINALIZERS:
         yield invalid(path, finalizer, "name is neither a standard finalizer name nor is it fully qualified")
 
 
-def _validate_finalizers(finalizers: list[str], path: str) -> list[Cause]:
+def _validate_name(meta: ObjectMeta, rule: NameRule, *, namespaced: bool) -> list[Cause]:
     causes = []
-    for finalizer in finalizers:
-        causes += all_invalid(path, finalizer, names.qualified_name(finalizer))
-    if ORPHAN in finalizers and FOREGROUND in finalizers:
-        why = f"finalizer {ORPHAN} and {FOREGROUND} cannot be both set"
-        causes.append(invalid(path, finalizers, why))
-    return causes
-
-
-def _validate_name(meta: ObjectMeta, rule: NameRule) -> list[Cause]:
-    causes = []
-    if meta.generate_name:
-        causes += all_invalid("metadata.generateName", meta.generate_name, rule(_masked(meta.generate_name)))
+    if prefix := meta.generate_name:
+        # A prefix may end in a dash; the name made of it will not.
+        whole = f"{prefix[:-1]}a" if len(prefix) > 1 and prefix.endswith("-") else prefix
+        causes += all_invalid("metadata.generateName", prefix, rule(whole))
     if not meta.name:
         causes.append(required("metadata.name", "name or generateName is required"))
     else:
-        causes += all_invalid("metadata.name", meta.name, rule(meta.name))
+        if faults := rule(meta.name):
+            causes += all_invalid("metadata.name", meta.name, faults)
+    if meta.namespace and not namespaced:
+        causes.append(forbidden("metadata.namespace", "not allowed on this type"))
+    elif namespaced and not meta.namespace:
+        causes.append(required("metadata.namespace"))
+    elif namespaced and (faults := names.dns1123_label(meta.namespace)):
+        causes += all_invalid("metadata.namespace", meta.namespace, faults)
     return causes
-
-
-def _masked(prefix: str) -> str:
-    """A prefix may end in a dash; the name made of it will not."""
-    return f"{prefix[:-1]}a" if len(prefix) > 1 and prefix.endswith("-") else prefix
-
-
-def _validate_namespace(namespace: str, namespaced: bool) -> list[Cause]:
-    if not namespaced:
-        return [forbidden("metadata.namespace", "not allowed on this type")] if namespace else []
-    if not namespace:
-        return [required("metadata.namespace")]
-    return all_invalid("metadata.namespace", namespace, names.dns1123_label(namespace))
 
 
 def _validate_owners(owners: list[OwnerReference]) -> list[Cause]:
     causes: list[Cause] = []
     for i, owner in enumerate(owners):
         path = f"metadata.ownerReferences[{i}]"
-        causes += _validate_owner(owner, path)
+        for wire, value, what in (
+            ("apiVersion", owner.api_version, "version must not be empty"),
+            ("kind", owner.kind, "must not be empty"),
+            ("name", owner.name, "must not be empty"),
+            ("uid", owner.uid, "must not be empty"),
+        ):
+            if not value:
+                causes.append(invalid(f"{path}.{wire}", value, what))
+        if owner.kind == "Event" and owner.api_version == "v1":
+            kind = f"{owner.api_version}, Kind={owner.kind}"
+            causes.append(invalid(path, kind, "is disallowed from being an owner"))
     controllers = [owner for owner in owners if owner.controller]
     if len(controllers) > 1:
         why = (
@@ -145,19 +139,6 @@ def _validate_owners(owners: list[OwnerReference]) -> list[Cause]:
         )
         causes.append(invalid("metadata.ownerReferences", owners, why))
     return causes
-
-
-def _validate_owner(owner: OwnerReference, path: str) -> Iterable[Cause]:
-    for wire, value, what in (
-        ("apiVersion", owner.api_version, "version must not be empty"),
-        ("kind", owner.kind, "must not be empty"),
-        ("name", owner.name, "must not be empty"),
-        ("uid", owner.uid, "must not be empty"),
-    ):
-        if not value:
-            yield invalid(f"{path}.{wire}", value, what)
-    if owner.kind == "Event" and owner.api_version == "v1":
-        yield invalid(path, f"{owner.api_version}, Kind={owner.kind}", "is disallowed from being an owner")
 
 
 def validate_label_selector(selector: LabelSelector | None, path: str) -> Iterator[Cause]:

@@ -26,8 +26,6 @@ from podling.model.errors import Cause
 from podling.model.types.meta import LabelSelector, LabelSelectorRequirement
 from podling.model.types.pod import (
     Affinity,
-    NodeAffinity,
-    NodeSelectorRequirement,
     NodeSelectorTerm,
     PodAffinity,
     PodAffinityTerm,
@@ -37,6 +35,14 @@ from podling.model.types.pod import (
     Toleration,
     TopologySpreadConstraint,
 )
+
+REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
+PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
+
+EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
+UNSATISFIABLE = frozenset(("DoNotSchedule", "ScheduleAnyway"))
+NOT_POSITIVE = "must be greater than zero"
+NODE_POLICIES = frozenset(("Honor", "Ignore"))
 
 
 def complete_selectors(spec: PodSpec, labels: Mapping[str, str]) -> None:
@@ -108,31 +114,23 @@ def _validate_keys(keys: Sequence[str], selector: LabelSelector | None, path: st
         yield from metadata.validate_label_key(key, f"{path}[{i}]")
 
 
-REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
-PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
-
-
 def validate_affinity(affinity: Affinity, path: str) -> Iterator[Cause]:
-    if affinity.node_affinity is not None:
-        yield from _validate_node_affinity(affinity.node_affinity, f"{path}.nodeAffinity")
+    if (node := affinity.node_affinity) is not None:
+        needed = node.required_during_scheduling_ignored_during_execution
+        if needed is not None:
+            where = f"{path}.nodeAffinity.{REQUIRED}.nodeSelectorTerms"
+            if not needed.node_selector_terms:
+                yield required(where, "must have at least one node selector term")
+            for i, term in enumerate(needed.node_selector_terms):
+                yield from _validate_node_term(term, f"{where}[{i}]", strict=True)
+        for i, preferred in enumerate(node.preferred_during_scheduling_ignored_during_execution):
+            where = f"{path}.nodeAffinity.{PREFERRED}[{i}]"
+            yield from _validate_weight(preferred.weight, f"{where}.weight")
+            yield from _validate_node_term(preferred.preference, f"{where}.preference", strict=False)
     if affinity.pod_affinity is not None:
         yield from _validate_pod_affinity(affinity.pod_affinity, f"{path}.podAffinity")
     if affinity.pod_anti_affinity is not None:
         yield from _validate_pod_affinity(affinity.pod_anti_affinity, f"{path}.podAntiAffinity")
-
-
-def _validate_node_affinity(affinity: NodeAffinity, path: str) -> Iterator[Cause]:
-    needed = affinity.required_during_scheduling_ignored_during_execution
-    if needed is not None:
-        where = f"{path}.{REQUIRED}.nodeSelectorTerms"
-        if not needed.node_selector_terms:
-            yield required(where, "must have at least one node selector term")
-        for i, term in enumerate(needed.node_selector_terms):
-            yield from _validate_node_term(term, f"{where}[{i}]", strict=True)
-    for i, preferred in enumerate(affinity.preferred_during_scheduling_ignored_during_execution):
-        where = f"{path}.{PREFERRED}[{i}]"
-        yield from _validate_weight(preferred.weight, f"{where}.weight")
-        yield from _validate_node_term(preferred.preference, f"{where}.preference", strict=False)
 
 
 def _validate_weight(weight: int, path: str) -> list[Cause]:
@@ -143,32 +141,27 @@ def _validate_node_term(term: NodeSelectorTerm, path: str, *, strict: bool) -> I
     """`strict`: values must be labels; a preference may go for what no node has."""
     for i, requirement in enumerate(term.match_expressions):
         where = f"{path}.matchExpressions[{i}]"
-        yield from _validate_node_operator(requirement, where)
+        if requirement.operator not in ("Gt", "Lt"):
+            yield from validate_values(requirement.operator, requirement.values, where)
+        elif len(requirement.values) != 1:
+            yield required(
+                f"{where}.values", "must be specified single value when `operator` is 'Lt' or 'Gt'"
+            )
         yield from metadata.validate_label_key(requirement.key, f"{where}.key")
         for j, value in enumerate(requirement.values if strict else ()):
             yield from all_invalid(f"{where}.values[{j}]", value, names.label_value(value))
     for i, requirement in enumerate(term.match_fields):
-        yield from _validate_node_field(requirement, f"{path}.matchFields[{i}]")
-
-
-def _validate_node_operator(requirement: NodeSelectorRequirement, path: str) -> Iterator[Cause]:
-    if requirement.operator not in ("Gt", "Lt"):
-        yield from validate_values(requirement.operator, requirement.values, path)
-    elif len(requirement.values) != 1:
-        yield required(f"{path}.values", "must be specified single value when `operator` is 'Lt' or 'Gt'")
-
-
-def _validate_node_field(requirement: NodeSelectorRequirement, path: str) -> Iterator[Cause]:
-    if requirement.operator not in ("In", "NotIn"):
-        yield invalid(f"{path}.operator", requirement.operator, "not a valid selector operator")
-    elif len(requirement.values) != 1:
-        why = "must be only one value when `operator` is 'In' or 'NotIn' for node field selector"
-        yield required(f"{path}.values", why)
-    if requirement.key != "metadata.name":
-        yield invalid(f"{path}.key", requirement.key, "not a valid field selector key")
-        return
-    for i, value in enumerate(requirement.values):
-        yield from all_invalid(f"{path}.values[{i}]", value, names.dns1123_subdomain(value))
+        where = f"{path}.matchFields[{i}]"
+        if requirement.operator not in ("In", "NotIn"):
+            yield invalid(f"{where}.operator", requirement.operator, "not a valid selector operator")
+        elif len(requirement.values) != 1:
+            why = "must be only one value when `operator` is 'In' or 'NotIn' for node field selector"
+            yield required(f"{where}.values", why)
+        if requirement.key != "metadata.name":
+            yield invalid(f"{where}.key", requirement.key, "not a valid field selector key")
+        else:
+            for j, value in enumerate(requirement.values):
+                yield from all_invalid(f"{where}.values[{j}]", value, names.dns1123_subdomain(value))
 
 
 def _validate_pod_affinity(affinity: PodAffinity | PodAntiAffinity, path: str) -> Iterator[Cause]:
@@ -193,12 +186,6 @@ def _validate_pod_term(term: PodAffinityTerm, path: str) -> Iterator[Cause]:
     yield from metadata.validate_label_key(term.topology_key, f"{path}.topologyKey")
 
 
-EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
-UNSATISFIABLE = frozenset(("DoNotSchedule", "ScheduleAnyway"))
-NOT_POSITIVE = "must be greater than zero"
-NODE_POLICIES = frozenset(("Honor", "Ignore"))
-
-
 def validate_gates(gates: list[PodSchedulingGate], path: str) -> Iterator[Cause]:
     seen: set[str] = set()
     for i, gate in enumerate(gates):
@@ -210,34 +197,28 @@ def validate_gates(gates: list[PodSchedulingGate], path: str) -> Iterator[Cause]
 
 def validate_tolerations(tolerations: list[Toleration], path: str) -> Iterator[Cause]:
     for i, toleration in enumerate(tolerations):
-        yield from _validate_toleration(toleration, f"{path}[{i}]")
-
-
-def _validate_toleration(toleration: Toleration, path: str) -> Iterator[Cause]:
-    if toleration.key:
-        yield from metadata.validate_label_key(toleration.key, f"{path}.key")
-    elif toleration.operator != "Exists":
-        why = 'operator must be Exists when `key` is empty, which means "match all values and all keys"'
-        yield invalid(f"{path}.operator", toleration.operator, why)
-    if toleration.toleration_seconds is not None and toleration.effect != "NoExecute":
-        why = "effect must be 'NoExecute' when `tolerationSeconds` is set"
-        yield invalid(f"{path}.effect", toleration.effect, why)
-    yield from _validate_toleration_value(toleration, f"{path}.operator")
-    if toleration.effect and toleration.effect not in EFFECTS:
-        yield not_supported(f"{path}.effect", toleration.effect, EFFECTS)
-
-
-def _validate_toleration_value(toleration: Toleration, path: str) -> Iterator[Cause]:
-    """Kubernetes names the operator also where the value is wrong."""
-    if toleration.operator == "Exists":
-        if toleration.value:
-            yield invalid(path, toleration.value, "value must be empty when `operator` is 'Exists'")
-    elif toleration.operator in ("", "Equal"):
-        faults = names.label_value(toleration.value)
-        if faults:
-            yield invalid(path, toleration.value, ";".join(faults))
-    else:
-        yield not_supported(path, toleration.operator, ("Equal", "Exists"))
+        where = f"{path}[{i}]"
+        if toleration.key:
+            yield from metadata.validate_label_key(toleration.key, f"{where}.key")
+        elif toleration.operator != "Exists":
+            why = 'operator must be Exists when `key` is empty, which means "match all values and all keys"'
+            yield invalid(f"{where}.operator", toleration.operator, why)
+        if toleration.toleration_seconds is not None and toleration.effect != "NoExecute":
+            why = "effect must be 'NoExecute' when `tolerationSeconds` is set"
+            yield invalid(f"{where}.effect", toleration.effect, why)
+        # Kubernetes names the operator also where the value is wrong.
+        operator = f"{where}.operator"
+        if toleration.operator == "Exists":
+            if toleration.value:
+                yield invalid(operator, toleration.value, "value must be empty when `operator` is 'Exists'")
+        elif toleration.operator in ("", "Equal"):
+            faults = names.label_value(toleration.value)
+            if faults:
+                yield invalid(operator, toleration.value, ";".join(faults))
+        else:
+            yield not_supported(operator, toleration.operator, ("Equal", "Exists"))
+        if toleration.effect and toleration.effect not in EFFECTS:
+            yield not_supported(f"{where}.effect", toleration.effect, EFFECTS)
 
 
 def validate_spread(constraints: list[TopologySpreadConstraint], path: str) -> Iterator[Cause]:
@@ -253,7 +234,13 @@ def validate_spread(constraints: list[TopologySpreadConstraint], path: str) -> I
         if left[_pair(constraint)]:
             key, action = _pair(constraint)
             yield duplicate(f"{where}.{{topologyKey, whenUnsatisfiable}}", f"{{{key}, {action}}}")
-        yield from _validate_min_domains(constraint, f"{where}.minDomains")
+        if constraint.min_domains is not None:
+            if constraint.min_domains <= 0:
+                yield invalid(f"{where}.minDomains", constraint.min_domains, NOT_POSITIVE)
+            if constraint.when_unsatisfiable != "DoNotSchedule":
+                action = constraint.when_unsatisfiable
+                why = f"can only use minDomains if whenUnsatisfiable=DoNotSchedule, not {action}"
+                yield invalid(f"{where}.minDomains", constraint.min_domains, why)
         yield from choice(f"{where}.nodeAffinityPolicy", constraint.node_affinity_policy, NODE_POLICIES)
         yield from choice(f"{where}.nodeTaintsPolicy", constraint.node_taints_policy, NODE_POLICIES)
         keys = f"{where}.matchLabelKeys"
@@ -264,14 +251,3 @@ def validate_spread(constraints: list[TopologySpreadConstraint], path: str) -> I
 def _pair(constraint: TopologySpreadConstraint) -> tuple[str, str]:
     """What no two constraints of a pod may share."""
     return constraint.topology_key, constraint.when_unsatisfiable
-
-
-def _validate_min_domains(constraint: TopologySpreadConstraint, path: str) -> Iterator[Cause]:
-    if constraint.min_domains is None:
-        return
-    if constraint.min_domains <= 0:
-        yield invalid(path, constraint.min_domains, NOT_POSITIVE)
-    if constraint.when_unsatisfiable != "DoNotSchedule":
-        action = constraint.when_unsatisfiable
-        why = f"can only use minDomains if whenUnsatisfiable=DoNotSchedule, not {action}"
-        yield invalid(path, constraint.min_domains, why)

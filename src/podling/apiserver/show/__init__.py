@@ -1,1 +1,1 @@
-"""How objects are shown: as a Table or as metadata alone."""
+"""Representations of objects in answers: Table, and metadata alone."""

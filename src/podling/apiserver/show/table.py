@@ -1,7 +1,8 @@
-"""Answers as meta/v1 Table, which `kubectl get` prints. A row has the kind's cells and the object itself.
+"""Answers as meta/v1 Table, which `kubectl get` prints, and as PartialObjectMetadata: the metadata of each
+object and nothing else.
 
-The query parameter `includeObject` says how much of the object: by default its metadata. The columns of a
-kind never change, so they are encoded once.
+A row of a Table has the kind's cells and the object itself. The query parameter `includeObject` says how much
+of the object: by default its metadata. The columns of a kind never change, so they are encoded once.
 """
 
 from __future__ import annotations
@@ -15,20 +16,20 @@ from typing import Any
 import msgspec
 
 from podling.apiserver.kinds.kind import Kind
-from podling.apiserver.show.partial import partial_metadata
 from podling.model.codec import json
 from podling.model.codec.json import with_nulls
 from podling.model.errors import bad_request
 from podling.model.time import Clock
-from podling.model.types.meta import ListMeta
-from podling.watch.entry import Decoder, Entry
-from podling.watch.frames import SelectedEvent
+from podling.model.types.meta import KubeObject, ListMeta
+from podling.watch.entry import Decoder, Entry, SelectedEvent
 
 INITIAL_EVENTS_END = {"k8s.io/initial-events-end": "true"}
 NOTHING, METADATA, OBJECT = "None", "Metadata", "Object"
 
 _ROWS = b',"rows":['
 _NO_COLUMNS = b',"columnDefinitions":null' + _ROWS
+_PARTIAL_HEAD = b'{"kind":"PartialObjectMetadata","apiVersion":"meta.k8s.io/v1","metadata":'
+_PARTIAL_LIST_HEAD = b'{"kind":"PartialObjectMetadataList","apiVersion":"meta.k8s.io/v1","metadata":'
 _HEAD = b'{"kind":"Table","apiVersion":"meta.k8s.io/v1","metadata":'
 
 
@@ -103,3 +104,34 @@ class TableFrames:
         annotations = INITIAL_EVENTS_END if initial_events_end else {}
         table = self._tables.of_none(revision, self._clock.now(), self._include, annotations)
         return b'{"type":"BOOKMARK","object":%b}\n' % table
+
+
+def metadata_of(obj: KubeObject) -> bytes:
+    return _PARTIAL_HEAD + json.encode(obj.metadata) + b"}"
+
+
+def partial_metadata(entry: Entry, revision: int) -> bytes:
+    """`revision`: that of the event. For a deletion it differs from the object's own."""
+    metadata = json.encode(entry.object.metadata)
+    if revision != entry.revision:
+        own, shown = b'"resourceVersion":"%d"' % entry.revision, b'"resourceVersion":"%d"' % revision
+        metadata = metadata.replace(own, shown, 1)
+    return _PARTIAL_HEAD + metadata + b"}"
+
+
+def partial_metadata_list(entries: Sequence[Entry], metadata: ListMeta) -> bytes:
+    items = b",".join([partial_metadata(entry, entry.revision) for entry in entries])
+    return _PARTIAL_LIST_HEAD + json.encode(metadata) + b',"items":[' + items + b"]}"
+
+
+class MetadataFrames:
+    """The events of a watch, with metadata only."""
+
+    def event(self, event: SelectedEvent) -> bytes:
+        shown = partial_metadata(event.entry, event.revision)
+        return b'{"type":"%b","object":%b}\n' % (event.type.encode(), shown)
+
+    def bookmark(self, revision: int, *, initial_events_end: bool = False) -> bytes:
+        annotations = b',"annotations":{"k8s.io/initial-events-end":"true"}' if initial_events_end else b""
+        metadata = b'{"resourceVersion":"%d"%b}' % (revision, annotations)
+        return b'{"type":"BOOKMARK","object":%b%b}}\n' % (_PARTIAL_HEAD, metadata)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from typing import NamedTuple
 
@@ -73,7 +73,12 @@ async def expire_events(storage: Storage, clock: Clock, lifetime: timedelta = LI
                 expiry.note(Written(event.key, event.revision, now))
         news.set()
 
-    for written in sorted(_standing(await storage.list(prefix), clock.now()), key=lambda one: one.at):
+    # The events written before this server started are ordered by the times in them.
+    standing, now = [], clock.now()
+    for record in (await storage.list(prefix)).records:
+        at = last_time(json.decoder_of(Event).decode(record.value))
+        standing.append(Written(record.key, record.revision, min(at, now)))
+    for written in sorted(standing, key=lambda one: one.at):
         expiry.note(written)
     end = storage.watch(prefix, hear)
     try:
@@ -81,8 +86,13 @@ async def expire_events(storage: Storage, clock: Clock, lifetime: timedelta = LI
             wait = expiry.wait(clock.now())
             if wait is not None and wait <= 0:
                 await _delete_oldest(storage, expiry)
+                continue
+            # New events expire later, so only a first one must wake this.
+            news.clear()
+            if wait is None:
+                await news.wait()
             else:
-                await _wait(news, wait)
+                await asyncio.sleep(wait)
     finally:
         end()
 
@@ -99,22 +109,6 @@ async def _delete_oldest(storage: Storage, expiry: Expiry) -> None:
     except StorageClosedError as error:
         log.warning("events could not be expired: %s", error)
         await asyncio.sleep(PAUSE)
-
-
-async def _wait(news: asyncio.Event, seconds: float | None) -> None:
-    """Wait until the oldest event expires. New events expire later, so only a first one must wake this."""
-    news.clear()
-    if seconds is None:
-        await news.wait()
-    else:
-        await asyncio.sleep(seconds)
-
-
-def _standing(listing: interface.Listing, now: datetime) -> Iterator[Written]:
-    """The events written before this server started, ordered by the times in them."""
-    for record in listing.records:
-        event = json.decoder_of(Event).decode(record.value)
-        yield Written(record.key, record.revision, min(last_time(event), now))
 
 
 def last_time(event: Event) -> datetime:

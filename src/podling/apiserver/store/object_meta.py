@@ -31,16 +31,12 @@ def begin(obj: KubeObject, namespace: str, now: datetime, *, has_generation: boo
     if meta.resource_version:
         raise bad_request("resourceVersion should not be set on objects to be created")
     place(meta, namespace)
-    meta.uid = _new_uid()
+    # Random but not secret, so the operating system's generator, which is slower, is not needed.
+    meta.uid = str(uuid.UUID(int=random.getrandbits(128), version=4))
     meta.creation_timestamp = rfc3339(now)
     meta.deletion_timestamp, meta.deletion_grace_period_seconds = "", None
     meta.generation = 1 if has_generation else 0
     meta.self_link = ""
-
-
-def _new_uid() -> str:
-    """Random but not secret, so the operating system's generator, which is slower, is not needed."""
-    return str(uuid.UUID(int=random.getrandbits(128), version=4))
 
 
 def place(meta: ObjectMeta, namespace: str) -> None:
@@ -66,7 +62,7 @@ def carry_over(new: KubeObject, old: KubeObject) -> None:
     """Fill in the metadata that an update may leave out, and put back what its writer may not change."""
     ours, theirs = new.metadata, old.metadata
     ours.uid = ours.uid or theirs.uid
-    ours.creation_timestamp = ours.creation_timestamp or theirs.creation_timestamp
+    ours.creation_timestamp = theirs.creation_timestamp
     ours.deletion_timestamp = ours.deletion_timestamp or theirs.deletion_timestamp
     if ours.deletion_grace_period_seconds is None:
         ours.deletion_grace_period_seconds = theirs.deletion_grace_period_seconds
@@ -112,11 +108,14 @@ def _failed(resource: Resource, name: str, what: str, wanted: str, found: str, s
     return conflict(resource.kind, name, why, resource.group)
 
 
-def propagate(meta: ObjectMeta, options: DeleteOptions) -> None:
-    """Record the deletion's `propagationPolicy` as finalizers, which the garbage collector acts on."""
+def propagate(meta: ObjectMeta, options: DeleteOptions, *, orphans: bool) -> None:
+    """Record the deletion's `propagationPolicy` as finalizers, which the garbage collector acts on.
+    `orphans`: whether dependents stay where a deletion does not say."""
     policy = options.propagation_policy
     if policy is None and options.orphan_dependents is not None:
         policy = "Orphan" if options.orphan_dependents else "Background"
+    if policy is None and orphans and not {FOREGROUND, ORPHAN}.intersection(meta.finalizers):
+        policy = "Orphan"
     if policy is None:
         return
     kept = [finalizer for finalizer in meta.finalizers if finalizer not in (FOREGROUND, ORPHAN)]

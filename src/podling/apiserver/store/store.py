@@ -9,7 +9,7 @@ written: the answer is the current object at its current revision, as in Kuberne
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from datetime import datetime
 from functools import partial
 from typing import Any, Generic, NamedTuple, Protocol, TypeVar, cast
@@ -17,7 +17,6 @@ from weakref import WeakValueDictionary
 
 from podling.apiserver.apply.apply import Track, unchanged
 from podling.apiserver.kinds.kind import Kind, Part, View, storage_key
-from podling.apiserver.request.aside import aside
 from podling.apiserver.store import object_meta
 from podling.model.codec import json
 from podling.model.codec.json import with_nulls
@@ -25,7 +24,8 @@ from podling.model.errors import STALE, Cause, StatusError, already_exists, conf
 from podling.model.scheme import Resource
 from podling.model.time import Clock
 from podling.model.types.meta import DeleteOptions, KubeObject
-from podling.storage.interface import ConflictError, KeyExistsError, Storage
+from podling.process.waits import aside
+from podling.storage.interface import ConflictError, Event, KeyExistsError, Listing, Record, Storage, Watcher
 from podling.watch.cache import ResourceCache
 from podling.watch.entry import Decoder, Entry
 
@@ -36,6 +36,18 @@ OBJECT_LIMIT = 1_572_864
 """Bytes of an encoded object: etcd's default limit."""
 ATTEMPTS = 5
 """How often a write is decided again after another server's write, before it fails with 409."""
+
+
+UNRULED: Part[Any] = Part()
+"""No rules: for changes that the server itself decides, such as a binding."""
+
+MUST_NAME_VERSION = Cause(
+    "FieldValueInvalid", "Invalid value: 0: must be specified for an update", "metadata.resourceVersion"
+)
+
+Change = Callable[[Entry], T]
+"""From the current entry to the wanted object. Called again after a conflict; must return a fresh object each
+time."""
 
 
 class Deleted(NamedTuple):
@@ -54,11 +66,6 @@ class Rules(Protocol):
     def validate_update(self, new: Any, old: Any) -> list[Cause]: ...
 
 
-Change = Callable[[Entry], T]
-"""From the current entry to the wanted object. Called again after a conflict; must return a fresh object each
-time."""
-
-
 class Admission(Protocol):
     """Admission of one request. `new` is None for a deletion. Raises StatusError."""
 
@@ -67,14 +74,6 @@ class Admission(Protocol):
 
     async def validate(self, new: Any, old: Any) -> None:
         """Called once `new` is valid; may charge it to limited resources, such as quotas."""
-
-
-UNRULED: Part[Any] = Part()
-"""No rules: for changes that the server itself decides, such as a binding."""
-
-MUST_NAME_VERSION = Cause(
-    "FieldValueInvalid", "Invalid value: 0x0: must be specified for an update", "metadata.resourceVersion"
-)
 
 
 class Store(Generic[T]):
@@ -127,11 +126,17 @@ class Store(Generic[T]):
             await admission.admit(obj, None)
             self._refuse_if(await aside(size, kind.validate_create, obj), obj)
             await admission.validate(obj, None)
-            try:
-                return await self._insert(obj, dry_run=dry_run)
-            except KeyExistsError:
-                # Only a generated name has another to try.
+            key, data = self.prefix(namespace) + name, self._encoded(obj)
+            # Of a name that is taken only a generated one has another to try.
+            if dry_run:
+                if await self._storage.get(key) is None:
+                    return Draft(key, 0, data, self._decoder)
                 continue
+            try:
+                revision = await self._storage.create(key, self._to_store(data))
+            except KeyExistsError:
+                continue
+            return self._written(key, data, revision, obj)
         raise already_exists(kind.resource.plural, obj.metadata.name, kind.resource.group)
 
     def _begin(self, obj: T, track: Track, now: datetime) -> None:
@@ -157,7 +162,10 @@ class Store(Generic[T]):
         async def write(current: Entry) -> Entry:
             longer = max(size, len(current.value))
             new = await aside(longer, change, current)
-            await self._decide(new, current, rules, admission, track, longer)
+            await aside(longer, self._settle, new, current, rules, track)
+            await admission.admit(new, current.object)
+            self._refuse_if(await aside(longer, self._faults, new, current, rules), new)
+            await admission.validate(new, current.object)
             return await self._replace(new, current, dry_run=dry_run)
 
         return await self._write(namespace, name, write)
@@ -181,7 +189,23 @@ class Store(Generic[T]):
             )
             await admission.admit(None, current.object)
             await admission.validate(None, current.object)
-            return await self._delete(current, options, mark, dry_run=dry_run)
+            marked, now = self.copy(current), self.clock.now()
+            if mark is not None:
+                mark(marked)
+            object_meta.propagate(marked.metadata, options, orphans=self.kind.orphans)
+            stays = self.kind.graceful_delete(marked, options, now)
+            held = bool(marked.metadata.finalizers)
+            if held and not stays:
+                object_meta.mark_deleted(marked.metadata, now)
+            if object_meta.begins_to_go(current.object.metadata, marked.metadata):
+                marked.metadata.generation = current.object.metadata.generation + 1
+            if stays or held:
+                return Deleted(await self._replace(marked, current, dry_run=dry_run), gone=False)
+            removed = await self._remove(current, dry_run=dry_run)
+            # The answer has the marks of a deletion in no time, which nothing stored ever had.
+            marked.metadata.resource_version = ""
+            gone = Entry(removed.key, removed.revision, self._encoded(marked), self._decoder)
+            return Deleted(gone, gone=True)
 
         return await self._write(namespace, name, write)
 
@@ -194,23 +218,18 @@ class Store(Generic[T]):
                 try:
                     return await write(current)
                 except ConflictError as error:
-                    current = self._standing(name, error)
+                    if (first := error.record) is None:
+                        raise self._not_found(name) from error
+                    current = Entry(first.key, first.revision, first.value, self._decoder)
         raise conflict(self.kind.resource.plural, name, STALE, self.kind.resource.group)
-
-    async def _decide(
-        self, new: T, current: Entry, rules: Rules | None, admission: Admission, track: Track, size: int
-    ) -> None:
-        """Prepare, admit and validate `new` as an update of `current`. Raises StatusError."""
-        await aside(size, self._settle, new, current, rules, track)
-        await admission.admit(new, current.object)
-        self._refuse_if(await aside(size, self._faults, new, current, rules), new)
-        await admission.validate(new, current.object)
 
     def _settle(self, new: T, current: Entry, rules: Rules | None, track: Track) -> None:
         kind, old = self.kind, current.object
         object_meta.place(new.metadata, old.metadata.namespace)
         if not new.metadata.resource_version and not kind.updates_unconditionally:
-            self._refuse_if([MUST_NAME_VERSION], new)
+            # Of the resource, and not of the kind, as in Kubernetes.
+            resource = kind.resource
+            raise invalid(resource.plural, new.metadata.name, [MUST_NAME_VERSION], resource.group)
         object_meta.check_writer(kind.resource, new.metadata, old.metadata, current.revision)
         object_meta.carry_over(new, old)
         kind.default(new)
@@ -235,17 +254,6 @@ class Store(Generic[T]):
             raise StatusError(500, "", "etcdserver: request is too large")
         return data
 
-    async def _insert(self, obj: T, *, dry_run: bool) -> Entry:
-        """Raises KeyExistsError."""
-        key = self.prefix(obj.metadata.namespace) + obj.metadata.name
-        data = self._encoded(obj)
-        if not dry_run:
-            return self._written(key, data, await self._storage.create(key, self._to_store(data)), obj)
-        standing = await self._storage.get(key)
-        if standing is not None:
-            raise KeyExistsError(standing)
-        return Draft(key, 0, data, self._decoder)
-
     async def _replace(self, new: T, current: Entry, *, dry_run: bool) -> Entry:
         """Raises ConflictError."""
         if current.object.metadata.deletion_timestamp and self.kind.may_vanish(new, current.object):
@@ -258,27 +266,6 @@ class Store(Generic[T]):
             return Entry(current.key, current.revision, data, self._decoder)
         revision = await self._storage.update(current.key, self._to_store(data), current.revision)
         return self._written(current.key, data, revision, new)
-
-    async def _delete(
-        self, current: Entry, options: DeleteOptions, mark: Callable[[T], None] | None, *, dry_run: bool
-    ) -> Deleted:
-        """Raises ConflictError."""
-        marked, now = self.copy(current), self.clock.now()
-        if mark is not None:
-            mark(marked)
-        object_meta.propagate(marked.metadata, options)
-        stays = self.kind.graceful_delete(marked, options, now)
-        held = bool(marked.metadata.finalizers)
-        if held and not stays:
-            object_meta.mark_deleted(marked.metadata, now)
-        if object_meta.begins_to_go(current.object.metadata, marked.metadata):
-            marked.metadata.generation = current.object.metadata.generation + 1
-        if stays or held:
-            return Deleted(await self._replace(marked, current, dry_run=dry_run), gone=False)
-        removed = await self._remove(current, dry_run=dry_run)
-        # The answer has the marks of a deletion in no time, which nothing stored ever had.
-        marked.metadata.resource_version = ""
-        return Deleted(Entry(removed.key, removed.revision, self._encoded(marked), self._decoder), gone=True)
 
     async def _remove(self, current: Entry, *, dry_run: bool) -> Entry:
         """Raises ConflictError."""
@@ -296,18 +283,54 @@ class Store(Generic[T]):
         entry.know_object(obj)
         return entry
 
-    def _standing(self, name: str, error: ConflictError) -> Entry:
-        """The entry of the write that came first. Raises StatusError 404 if that was a deletion."""
-        if error.record is None:
-            raise self._not_found(name) from error
-        return Entry(error.record.key, error.record.revision, error.record.value, self._decoder)
-
     def _refuse_if(self, faults: Sequence[Cause], obj: T) -> None:
         if faults:
             raise invalid(self.kind.resource.kind, obj.metadata.name, faults, self.kind.resource.group)
 
     def _not_found(self, name: str) -> StatusError:
         return not_found(self.kind.resource.plural, name, self.kind.resource.group)
+
+
+class Stores:
+    """All stores of the server by type, as admission and reviews look at them. Implements
+    `podling.apiserver.admission.plugin.Objects`."""
+
+    def __init__(self, stores: Sequence[Store[Any]]) -> None:
+        self._by_type = {store.type: store for store in stores}
+
+    def find(self, type: type[T], namespace: str, name: str) -> T | None:
+        store = self._by_type[type]
+        entry = store.cache.get(store.prefix(namespace) + name)
+        return cast(T, entry.object) if entry is not None else None
+
+    def get(self, type: type[T], namespace: str, name: str) -> T:
+        """Raises StatusError 404."""
+        return cast(T, self._by_type[type].find(namespace, name).object)
+
+    def all(self, type: type[T], namespace: str = "") -> Iterable[T]:
+        store = self._by_type[type]
+        for entry in store.cache.select(store.prefix(namespace)).entries:
+            yield cast(T, entry.object)
+
+    async def change(
+        self, type: type[T], namespace: str, name: str, change: Callable[[T], None], *, dry_run: bool
+    ) -> None:
+        store = self._by_type[type]
+
+        def changed(standing: Entry) -> Any:
+            copy = store.copy(standing)
+            change(copy)
+            return copy
+
+        await store.update(namespace, name, changed, _Unasked(), rules=UNRULED, dry_run=dry_run)
+
+
+class _Unasked:
+    """Admission for writes of admission plugins, which are not admitted again."""
+
+    async def admit(self, new: Any, old: Any) -> None: ...
+
+    async def validate(self, new: Any, old: Any) -> None: ...
 
 
 def kept_as(kind: Kind[Any]) -> Resource:
@@ -323,3 +346,85 @@ class Draft(Entry):
     @property
     def data(self) -> bytes:
         return self.value
+
+
+class ViewStorage:
+    """The storage as a View sees it, a second version of a stored kind, such as events.k8s.io/v1 of core/v1
+    Event. It uses the keys and revisions of the stored kind and converts values on the way, so a Store need
+    not know of it. Implements `podling.storage.interface.Storage`."""
+
+    def __init__(self, storage: Storage, view: View[Any, Any]) -> None:
+        self._storage = storage
+        self._view = view
+        self._seen_type = view.resource.type
+        self._stored_type = view.stored.resource.type
+
+    @property
+    def revision(self) -> int:
+        return self._storage.revision
+
+    @property
+    def compacted(self) -> int:
+        return self._storage.compacted
+
+    async def get(self, key: str) -> Record | None:
+        return self._optional(await self._storage.get(key))
+
+    async def list(self, prefix: str, *, after: str = "", limit: int = 0) -> Listing:
+        listing = await self._storage.list(prefix, after=after, limit=limit)
+        return Listing([self._record(record) for record in listing.records], listing.revision)
+
+    async def create(self, key: str, value: bytes) -> int:
+        try:
+            return await self._storage.create(key, self._to_stored(value))
+        except KeyExistsError as error:
+            raise KeyExistsError(self._record(error.record)) from error
+
+    async def update(self, key: str, value: bytes, revision: int) -> int:
+        try:
+            return await self._storage.update(key, self._to_stored(value), revision)
+        except ConflictError as error:
+            raise ConflictError(key, self._optional(error.record)) from error
+
+    async def delete(self, key: str, revision: int) -> int:
+        try:
+            return await self._storage.delete(key, revision)
+        except ConflictError as error:
+            raise ConflictError(key, self._optional(error.record)) from error
+
+    def watch(self, prefix: str, watcher: Watcher) -> Callable[[], None]:
+        def hear(revision: int, events: Sequence[Event]) -> None:
+            watcher(revision, [self._event(event) for event in events])
+
+        return self._storage.watch(prefix, hear)
+
+    async def reached(self, revision: int) -> None:
+        await self._storage.reached(revision)
+
+    async def history(self, prefix: str, after: int) -> Sequence[Event]:
+        return [self._event(event) for event in await self._storage.history(prefix, after)]
+
+    async def compact(self, revision: int) -> None:
+        await self._storage.compact(revision)
+
+    async def probe(self) -> None:
+        await self._storage.probe()
+
+    async def close(self) -> None:
+        """Nothing to close: the storage behind this view has other users."""
+
+    def _event(self, event: Event) -> Event:
+        value = None if event.value is None else self._from_stored(event.value)
+        return Event(event.revision, event.key, value, self._optional(event.previous))
+
+    def _optional(self, record: Record | None) -> Record | None:
+        return None if record is None else self._record(record)
+
+    def _record(self, record: Record) -> Record:
+        return record._replace(value=self._from_stored(record.value))
+
+    def _from_stored(self, value: bytes) -> bytes:
+        return json.encode(self._view.from_stored(json.decode(value, self._stored_type)))
+
+    def _to_stored(self, value: bytes) -> bytes:
+        return json.encode(self._view.to_stored(json.decode(value, self._seen_type)))

@@ -1,5 +1,5 @@
-"""Server-side apply: PATCH with the configuration that a field manager wants. Creates the object if
-needed.
+"""Server-side apply: PATCH with the configuration that a field manager wants; it creates the object if
+there is none.
 
 The manager comes to own the fields that its configuration names, and loses, with their values, those that it
 named before and names no longer. A field that another manager owns with another value is a conflict, unless
@@ -14,27 +14,20 @@ import msgspec
 
 from podling.apiserver.apply.apply import Application, by_apply
 from podling.apiserver.apply.configuration import configured_fields
-from podling.apiserver.apply.fields import belonging
+from podling.apiserver.apply.managed_fields import belonging
 from podling.apiserver.apply.schema import schema_of
-from podling.apiserver.request.aside import aside
 from podling.apiserver.request.context import RequestContext
 from podling.apiserver.request.request import flag
 from podling.apiserver.request.response import Response
-from podling.apiserver.verbs.body import other_kind
-from podling.apiserver.verbs.field_manager import (
-    REPEATED_AFTER_ADMISSION,
-    drop_repeated_owners,
-    field_manager,
-    has_status,
-    writer,
-)
-from podling.apiserver.verbs.options import field_validation, is_dry_run
+from podling.apiserver.verbs.body import REPEATED_AFTER_ADMISSION, drop_repeated_owners, other_kind
+from podling.apiserver.verbs.options import field_manager, field_validation, is_dry_run
 from podling.apiserver.verbs.scope import Scope
 from podling.apiserver.verbs.show import show
 from podling.apiserver.verbs.update import check_place, check_uid
-from podling.apiserver.verbs.yaml_process import read_any_yaml
+from podling.apiserver.verbs.yaml_body import read_any_yaml
 from podling.model.codec import json
 from podling.model.errors import Cause, StatusError, bad_request, conflict, invalid
+from podling.process.waits import aside
 from podling.watch.entry import Entry
 
 OPTIONS = "PatchOptions"
@@ -51,7 +44,28 @@ async def apply(context: RequestContext, scope: Scope) -> Response:
             # Another came first: then it is there.
             if error.reason != "AlreadyExists":
                 raise
-    return await _update(context, scope, application, dry_run=dry_run)
+
+    def change(standing: Entry) -> Any:
+        live = json.decode_data(standing.data)
+        live["metadata"].pop("managedFields", None)
+        known = standing.object.metadata.managed_fields
+        entries = application.known_entries(live, known, context.now)
+        wanted = _object(context, scope, application.result(live, entries))
+        check_uid(wanted, standing.object)
+        return wanted
+
+    saved = await scope.store.update(
+        namespace,
+        name,
+        change,
+        scope.admission(context, "UPDATE", dry_run=dry_run),
+        rules=scope.part,
+        track=by_apply(application, now=context.now),
+        dry_run=dry_run,
+        size=len(context.request.body),
+    )
+    context.warnings += scope.update_warnings(saved.object)
+    return show(context, scope, saved)
 
 
 async def _create(
@@ -72,82 +86,52 @@ async def _create(
         dry_run=dry_run,
         size=len(context.request.body),
     )
-    context.warnings += scope.store.kind.warnings(saved.object)
+    context.warnings += scope.store.kind.create_warnings(saved.object)
     return show(context, scope, saved, 201)
 
 
-async def _update(
-    context: RequestContext, scope: Scope, application: Application, *, dry_run: bool
-) -> Response:
-    def change(standing: Entry) -> Any:
-        live = json.decode_data(standing.data)
-        live["metadata"].pop("managedFields", None)
-        known = standing.object.metadata.managed_fields
-        entries = application.known_entries(live, known, context.now)
-        wanted = _object(context, scope, application.result(live, entries))
-        check_uid(wanted, standing.object)
-        return wanted
-
-    saved = await scope.store.update(
-        scope.namespace(context),
-        context.info.name,
-        change,
-        scope.admission(context, "UPDATE", dry_run=dry_run),
-        rules=scope.part,
-        track=by_apply(application, now=context.now),
-        dry_run=dry_run,
-        size=len(context.request.body),
-    )
-    context.warnings += scope.update_warnings(saved.object)
-    return show(context, scope, saved)
-
-
 async def _application(context: RequestContext, scope: Scope) -> Application:
-    """Raises StatusError 400, 422."""
-    if not field_manager(context, OPTIONS):
+    """The configuration with who applies it. Raises StatusError 400, 422."""
+    resource = scope.resource
+    if not field_manager(context.query, OPTIONS):
         why = "Required value: is required for apply patch"
         raise invalid(OPTIONS, "", [Cause("FieldValueRequired", why, "fieldManager")], "meta.k8s.io")
-    configuration = await _configuration(context, scope)
-    by = writer(context, scope, OPTIONS)
-    namespace, name = scope.namespace(context), context.info.name
-    what = f"{namespace}/{name}; {_version_kind(scope)}"
-    schema = schema_of(scope.resource.type)
+    configuration = await _configuration(context, resource.api_version)
+    by = scope.writer(context, OPTIONS)
+    what = f"{scope.namespace(context)}/{context.info.name}; {resource.api_version}, Kind={resource.kind}"
+    schema = schema_of(resource.type)
     named = await aside(len(context.request.body), configured_fields, schema, configuration, what)
     return Application(
-        type=scope.resource.type,
+        type=resource.type,
         configuration=configuration,
-        fields=belonging(named, by.subresource, has_status(scope)),
+        fields=belonging(named, by.subresource, scope.unwritten),
         writer=by,
-        has_status=has_status(scope),
+        unwritten=scope.unwritten,
         force=flag(context.query, "force"),
     )
 
 
-async def _configuration(context: RequestContext, scope: Scope) -> dict[str, Any]:
-    """The body, as plain data. Raises StatusError 400."""
-    data = await _data(context)
-    if not isinstance(data, dict):
-        raise bad_request("error decoding YAML: the configuration is no object")
-    version = data.get("apiVersion")
-    if version != scope.resource.api_version:
-        raise bad_request(
-            "Incorrect version specified in apply patch. "
-            f"Specified patch version: {version or ''}, expected: {scope.resource.api_version}"
-        )
-    metadata = data.get("metadata")
-    if isinstance(metadata, dict) and metadata.get("managedFields"):
-        raise bad_request("metadata.managedFields must be nil")
-    return data
-
-
-async def _data(context: RequestContext) -> Any:
-    """The body is YAML; most send the JSON that is YAML, too. Tells of keys that are given twice."""
+async def _configuration(context: RequestContext, api_version: str) -> dict[str, Any]:
+    """The body, as plain data: YAML, or the JSON that most send and that is YAML, too. Tells of keys that are
+    given twice. Raises StatusError 400."""
     validation = field_validation(context.query, OPTIONS)
     body = await read_any_yaml(context.request.body)
     if body.repeated and validation == "Strict":
         raise bad_request(f"error strict decoding YAML: {', '.join(body.repeated)}")
     context.warnings += body.repeated if validation == "Warn" else []
-    return json.decode_data(body.json)
+    data = json.decode_data(body.json)
+    if not isinstance(data, dict):
+        raise bad_request("error decoding YAML: the configuration is no object")
+    version = data.get("apiVersion")
+    if version != api_version:
+        raise bad_request(
+            "Incorrect version specified in apply patch. "
+            f"Specified patch version: {version or ''}, expected: {api_version}"
+        )
+    metadata = data.get("metadata")
+    if isinstance(metadata, dict) and metadata.get("managedFields"):
+        raise bad_request("metadata.managedFields must be nil")
+    return data
 
 
 def _object(context: RequestContext, scope: Scope, data: dict[str, Any]) -> Any:
@@ -159,7 +143,3 @@ def _object(context: RequestContext, scope: Scope, data: dict[str, Any]) -> Any:
     check_place(obj.metadata, scope.namespace(context), context.info.name)
     drop_repeated_owners(context, obj, REPEATED_AFTER_ADMISSION)
     return obj
-
-
-def _version_kind(scope: Scope) -> str:
-    return f"{scope.resource.api_version}, Kind={scope.resource.kind}"

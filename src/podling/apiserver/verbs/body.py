@@ -1,27 +1,27 @@
 """Reads an object from a request's body: JSON, YAML or protobuf, of the kind that the path says, with field
-validation.
+validation. Duplicate owner references of the object are removed, with a warning.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 
 from podling.apiserver.protobuf.wire import decode
-from podling.apiserver.request.aside import aside
 from podling.apiserver.request.context import RequestContext
 from podling.apiserver.request.negotiation import body_format
 from podling.apiserver.verbs.options import field_validation
-from podling.apiserver.verbs.yaml_process import read_any_yaml
+from podling.apiserver.verbs.yaml_body import read_any_yaml
 from podling.model.codec import json
 from podling.model.codec.fields import Object
-from podling.model.codec.json import field_faults, strict_message
+from podling.model.codec.strict import field_faults, strict_message
 from podling.model.errors import StatusError, bad_request
 from podling.model.scheme import by_kind
-from podling.model.types.meta import DeleteOptions
+from podling.model.types.meta import DeleteOptions, OwnerReference
 from podling.model.types.pod import Eviction
+from podling.process.waits import aside
 
 T = TypeVar("T", bound=Object)
 
@@ -31,6 +31,13 @@ IN_EVERY_GROUP = frozenset({DeleteOptions})
 """Sent with the version of what they are about."""
 OLDER_VERSIONS: Mapping[type[Object], str] = {Eviction: "policy/v1beta1"}
 """What is served no more but still taken: older clients drain nodes by it."""
+
+REPEATED = (
+    ".metadata.ownerReferences contains duplicate entries; API server dedups owner references in 1.20+, "
+    "and may reject such requests as early as 1.24; please fix your requests; duplicate UID(s) observed: "
+)
+REPEATED_AFTER_ADMISSION = REPEATED.replace("entries;", "entries after mutating admission happens;")
+"""The warning to a patch: Kubernetes checks a patched object only after admission, and says so."""
 
 
 class Body(NamedTuple):
@@ -49,12 +56,9 @@ async def json_body(context: RequestContext, type_: type[Object]) -> Body:
             told = [f"yaml: unmarshal errors:{''.join(f'{NEXT}{key}' for key in body.repeated)}"]
             return Body(body.json, told if body.repeated else [])
         case "application/vnd.kubernetes.protobuf":
-            return Body(await aside(len(request.body), _of_protobuf, request.body, type_), [])
+            encoded = await aside(len(request.body), lambda: msgspec.json.encode(decode(request.body, type_)))
+            return Body(encoded, [])
     return Body(request.body, [])
-
-
-def _of_protobuf(body: bytes, type_: type[Object]) -> bytes:
-    return msgspec.json.encode(decode(body, type_))
 
 
 async def read_object(context: RequestContext, type_: type[T], options_kind: str) -> T:
@@ -65,21 +69,18 @@ async def read_object(context: RequestContext, type_: type[T], options_kind: str
 
 def object_of(context: RequestContext, body: Body, type_: type[T], options_kind: str) -> T:
     """Raises StatusError as `read_object` does."""
-    validation = field_validation(context.query, options_kind)
+    # What options do not know is never told of.
+    validation = "Ignore" if type_ is DeleteOptions else field_validation(context.query, options_kind)
     data, repeated = body
     obj = json.decode_sent(data, type_)
-    if obj.kind != type_.KIND or not _is_accepted(obj.api_version, type_):
+    versions = (type_.API_VERSION, OLDER_VERSIONS.get(type_))
+    if obj.kind != type_.KIND or (obj.api_version not in versions and type_ not in IN_EVERY_GROUP):
         raise other_kind(obj, type_)
     faults = repeated + field_faults(data, type_) if validation != "Ignore" else []
     if faults and validation == "Strict":
         raise json.refusal(strict_message(faults), type_)
     context.warnings += faults
     return obj
-
-
-def _is_accepted(version: str, type_: type[Object]) -> bool:
-    known = (type_.API_VERSION, OLDER_VERSIONS.get(type_))
-    return version in known or type_ in IN_EVERY_GROUP
 
 
 def other_kind(obj: Object, type_: type[Object]) -> StatusError:
@@ -94,3 +95,18 @@ def other_kind(obj: Object, type_: type[Object]) -> StatusError:
     if by_kind(obj.api_version, obj.kind) is None:
         why = f'no kind "{obj.kind}" is registered for version "{obj.api_version}"'
     return bad_request(f'{obj.kind} in version "{version}" cannot be handled as a {type_.KIND}: {why}')
+
+
+def drop_repeated_owners(context: RequestContext, obj: Any, complaint: str = REPEATED) -> None:
+    kept: dict[tuple[Any, ...], OwnerReference] = {}
+    repeated = [
+        owner.uid
+        for owner in obj.metadata.owner_references
+        if kept.setdefault(msgspec.structs.astuple(owner), owner) is not owner
+    ]
+    if not repeated:
+        return
+    obj.metadata.owner_references = list(kept.values())
+    warning = complaint + ", ".join(repeated)
+    if warning not in context.warnings:
+        context.warnings.append(warning)

@@ -33,7 +33,20 @@ ON_ITS_WAY = frozenset({"", "ContainerCreating", "PodInitializing"})
 """Waiting reasons of a container that is about to start."""
 NEVER_BEGAN = "StartError"
 """The reason of a terminated container that never ran."""
-FROM_FIRST_TO_LAST = {"replay": ("true",), "exitCode": ("true",)}
+
+
+async def connect(context: RequestContext, scope: Scope) -> Response:
+    subresource, name = cast(Connect, scope.subresource), context.info.name
+    if subresource.has_path:
+        name = parse_proxy_name(name, scope.resource.plural.removesuffix("s")).name
+    obj = scope.store.find(scope.namespace(context), name).object
+    await scope.admission(context, "CONNECT").admit(obj, None)
+    rules = subresource.container_rules
+    if rules is not None and makes_container(context.query):
+        if context.info.subresource == "attach":
+            return await scope.connector(attach_again(context, obj), obj)
+        return await exec_container(context, scope, obj, rules)
+    return await scope.connector(context, obj)
 
 
 def makes_container(query: Query) -> bool:
@@ -60,7 +73,13 @@ async def exec_container(
     started = await until(
         scope.store, scope.namespace(context), pod.metadata.name, lambda obj: has_begun(obj, name)
     )
-    return await scope.connector(_attach(context, container), started)
+    # Output from the container's start, which is a moment ago, and its exit code at the end.
+    attach = msgspec.structs.replace(
+        context,
+        info=context.info._replace(subresource="attach"),
+        query={**_streams(context.query, container), "replay": ("true",), "exitCode": ("true",)},
+    )
+    return await scope.connector(attach, started)
 
 
 def attach_again(context: RequestContext, pod: Pod) -> RequestContext:
@@ -79,6 +98,12 @@ def asked_container(pod: Pod, query: Query) -> EphemeralContainer:
     for missing in (one for one in (NAME, IMAGE) if not _first(query, one)):
         cause = required(missing, f"{NAME} and {IMAGE} must be given together")
         raise invalid("PodExecOptions", pod.metadata.name, [cause])
+    spec = pod.spec
+    # The container whose processes the new one sees: the one named, or the only one of the pod; none if the
+    # containers of the pod share their processes anyway.
+    target = _first(query, "container") or (spec.containers[0].name if len(spec.containers) == 1 else "")
+    if spec.share_process_namespace or spec.host_pid:
+        target = ""
     return EphemeralContainer(
         name=_first(query, NAME),
         image=_first(query, IMAGE),
@@ -88,17 +113,8 @@ def asked_container(pod: Pod, query: Query) -> EphemeralContainer:
         # Whatever is asked: what is made to be debugged with can be attached to again and typed into.
         stdin=True,
         tty=True,
-        target_container_name=_target(pod, query),
+        target_container_name=target,
     )
-
-
-def _target(pod: Pod, query: Query) -> str:
-    """The container whose processes the new one sees: the one named, or the only one of the pod. Empty if the
-    containers of the pod share their processes anyway."""
-    spec = pod.spec
-    if spec.share_process_namespace or spec.host_pid:
-        return ""
-    return _first(query, "container") or (spec.containers[0].name if len(spec.containers) == 1 else "")
 
 
 def has_begun(pod: Pod, name: str) -> bool:
@@ -117,14 +133,6 @@ def has_begun(pod: Pod, name: str) -> bool:
     return state.running is not None or state.terminated is not None
 
 
-def _attach(context: RequestContext, container: EphemeralContainer) -> RequestContext:
-    """The attach that an exec becomes: output from the container's start, which is a moment ago, and its exit
-    code at the end."""
-    info = context.info._replace(subresource="attach")
-    query = {**_streams(context.query, container), **FROM_FIRST_TO_LAST}
-    return msgspec.structs.replace(context, info=info, query=query)
-
-
 def _streams(asked: Query, container: EphemeralContainer) -> dict[str, Any]:
     """Whether there is a terminal is the container's to say: it cannot be changed once that runs."""
     names = STREAMS if container.tty else (*STREAMS, "stderr")
@@ -136,17 +144,3 @@ def _streams(asked: Query, container: EphemeralContainer) -> dict[str, Any]:
 
 def _first(query: Query, name: str) -> str:
     return query.get(name, ("",))[0]
-
-
-async def connect(context: RequestContext, scope: Scope) -> Response:
-    subresource, name = cast(Connect, scope.subresource), context.info.name
-    if subresource.has_path:
-        name = parse_proxy_name(name, scope.resource.plural.removesuffix("s")).name
-    obj = scope.store.find(scope.namespace(context), name).object
-    await scope.admission(context, "CONNECT").admit(obj, None)
-    rules = subresource.container_rules
-    if rules is not None and makes_container(context.query):
-        if context.info.subresource == "attach":
-            return await scope.connector(attach_again(context, obj), obj)
-        return await exec_container(context, scope, obj, rules)
-    return await scope.connector(context, obj)

@@ -15,18 +15,20 @@ from podling.apiserver.kinds.kind import Action, Answer, Deletion
 from podling.apiserver.kinds.reviews import Review
 from podling.apiserver.request.context import RequestContext
 from podling.apiserver.request.response import Response
+from podling.apiserver.rules import field
 from podling.apiserver.store import object_meta
 from podling.apiserver.store.store import UNRULED
-from podling.apiserver.verbs.body import read_object
-from podling.apiserver.verbs.field_manager import drop_repeated_owners, tracked
+from podling.apiserver.verbs.body import drop_repeated_owners, read_object
 from podling.apiserver.verbs.options import is_dry_run
 from podling.apiserver.verbs.scope import Scope
 from podling.apiserver.verbs.show import show, show_answer
-from podling.apiserver.verbs.update import check_place
-from podling.model.errors import invalid
+from podling.model.errors import bad_request, invalid
 from podling.watch.entry import Entry
 
 OPTIONS = "CreateOptions"
+CREATED = msgspec.json.encode(
+    {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201}
+)
 
 
 async def answer(context: RequestContext, scope: Scope) -> Response:
@@ -34,23 +36,20 @@ async def answer(context: RequestContext, scope: Scope) -> Response:
     subresource = cast(Answer[Any], scope.subresource)
     dry_run = is_dry_run(context.query.get("dryRun", ()), OPTIONS)
     namespace, name = scope.namespace(context), context.info.name
-    obj = scope.store.find(namespace, name).object
     body: Any = await read_object(context, subresource.body, OPTIONS)
-    body.metadata.name = body.metadata.name or name
-    check_place(body.metadata, namespace, name)
-    body.metadata.namespace = namespace
+    group = body.API_VERSION.rpartition("/")[0]
+    object_meta.place(body.metadata, namespace)
+    if body.metadata.name not in ("", name):
+        cause = field.invalid("metadata.name", body.metadata.name, subresource.misnamed)
+        raise invalid(body.KIND, name, [cause], group)
+    obj = scope.store.find(namespace, name).object
+    body.metadata.name, body.metadata.uid = name, obj.metadata.uid
     body.metadata.managed_fields = []
     if faults := subresource.validate(body):
-        group = body.API_VERSION.rpartition("/")[0]
         raise invalid(body.KIND, "", faults, group)
     await scope.admission(context, "CREATE", dry_run=dry_run).admit(body, None)
     subresource.answer(obj, body, scope.reviewer, context.now)
     return show_answer(context, body)
-
-
-CREATED = msgspec.json.encode(
-    {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201}
-)
 
 
 async def act(context: RequestContext, scope: Scope) -> Response:
@@ -59,8 +58,9 @@ async def act(context: RequestContext, scope: Scope) -> Response:
     dry_run = is_dry_run(context.query.get("dryRun", ()), OPTIONS)
     namespace, name = scope.namespace(context), context.info.name
     body = await read_object(context, action.body, OPTIONS)
-    body.metadata.name = body.metadata.name or name
-    check_place(body.metadata, namespace, name)
+    object_meta.place(body.metadata, namespace)
+    if body.metadata.name != name:
+        raise bad_request(f"name in URL does not match name in {body.KIND} object")
     effect = action.effect(scope.store.copy(scope.store.find(namespace, name)), body, context.now)
     if isinstance(effect, Deletion):
         dry_run = dry_run or is_dry_run(effect.options.dry_run, "DeleteOptions")
@@ -97,14 +97,13 @@ async def create(context: RequestContext, scope: Scope) -> Response:
     obj = await read_object(context, scope.resource.type, OPTIONS)
     drop_repeated_owners(context, obj)
     admission = scope.admission(context, "CREATE", dry_run=dry_run)
-    track = tracked(context, scope, OPTIONS)
     saved = await scope.store.create(
         obj,
         scope.namespace(context),
         admission,
-        track=track,
+        track=scope.track(context, OPTIONS),
         dry_run=dry_run,
         size=len(context.request.body),
     )
-    context.warnings += scope.store.kind.warnings(saved.object)
+    context.warnings += scope.store.kind.create_warnings(saved.object)
     return show(context, scope, saved, 201)

@@ -12,8 +12,8 @@ import msgspec
 from podling.apiserver.request.context import RequestContext
 from podling.apiserver.request.response import Response
 from podling.apiserver.verbs.body import read_object
-from podling.apiserver.verbs.list import list_options, select
-from podling.apiserver.verbs.options import is_dry_run, options
+from podling.apiserver.verbs.list import select
+from podling.apiserver.verbs.options import is_dry_run, list_options, options
 from podling.apiserver.verbs.scope import Scope
 from podling.apiserver.verbs.show import show, show_list
 from podling.model.errors import Cause, StatusError, invalid
@@ -28,6 +28,7 @@ POLICIES = ("Background", "Foreground", "Orphan")
 async def delete(context: RequestContext, scope: Scope) -> Response:
     wanted = await delete_options(context)
     dry_run = is_dry_run(wanted.dry_run, OPTIONS)
+    warn_of_orphans(context, scope, wanted)
     admission = scope.admission(context, "DELETE", dry_run=dry_run)
     deleted = await scope.store.delete(
         scope.namespace(context), context.info.name, wanted, admission, dry_run=dry_run
@@ -39,17 +40,18 @@ async def delete(context: RequestContext, scope: Scope) -> Response:
     return show(context, scope, deleted.entry, 202 if is_awaited else 200)
 
 
+def warn_of_orphans(context: RequestContext, scope: Scope, wanted: DeleteOptions) -> None:
+    warning = scope.store.kind.deletion_warning
+    if warning and wanted.propagation_policy is None and wanted.orphan_dependents is None:
+        context.warnings.append(warning)
+
+
 async def delete_options(context: RequestContext) -> DeleteOptions:
     """The DeleteOptions of the body, or of the query if there is no body. Raises StatusError 400, 422."""
     if context.request.body:
         wanted = await read_object(context, DeleteOptions, OPTIONS)
     else:
         wanted = options(context.query, DeleteOptions)
-    _check(wanted)
-    return wanted
-
-
-def _check(wanted: DeleteOptions) -> None:
     faults = []
     if wanted.propagation_policy is not None:
         if wanted.orphan_dependents is not None:
@@ -64,6 +66,7 @@ def _check(wanted: DeleteOptions) -> None:
         wanted.grace_period_seconds = 1
     if faults:
         raise invalid(OPTIONS, "", faults, "meta.k8s.io")
+    return wanted
 
 
 def success(resource: Resource, entry: Entry) -> bytes:
@@ -84,7 +87,8 @@ def success(resource: Resource, entry: Entry) -> bytes:
 async def deletecollection(context: RequestContext, scope: Scope) -> Response:
     wanted = await delete_options(context)
     dry_run = is_dry_run(wanted.dry_run, OPTIONS)
-    page = await select(context, scope, list_options(context))
+    warn_of_orphans(context, scope, wanted)
+    page = await select(context, scope, list_options(context.query))
     admission = scope.admission(context, "DELETE", dry_run=dry_run)
     for entry in page.entries:
         meta = entry.object.metadata

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from podling.apiserver.request.context import RequestContext
 from podling.apiserver.request.response import Response
-from podling.apiserver.verbs.list_options import revision, until_fresh
+from podling.apiserver.verbs.list import until_fresh
+from podling.apiserver.verbs.options import revision
 from podling.apiserver.verbs.scope import Scope
 from podling.apiserver.verbs.show import show
 

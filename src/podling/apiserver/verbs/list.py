@@ -1,5 +1,9 @@
 """GET of a collection, from the encoded bytes of the watch cache, in pages if the client asks for a limit.
 
+Its parts serve the other verbs that read, too: `matcher` makes a predicate on entries of the cache from label
+and field selectors, and `until_fresh` waits for a revision that this server has not reached, because the
+client had it from another server.
+
 The `continue` token says where the next page starts, in the form that Kubernetes' own tokens have: base64 of
 `{"v": "meta.k8s.io/v1", "rv": N, "start": "namespace/name\0"}`. N is the revision that the first page was
 read at (-1: the current one), and `start` the key, relative to the listed prefix, of the last object sent.
@@ -7,33 +11,137 @@ read at (-1: the current one), and `start` the key, relative to the listed prefi
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import binascii
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
 
 import msgspec
 
 from podling.apiserver.request.context import RequestContext
 from podling.apiserver.request.response import Response
-from podling.apiserver.verbs.list_options import check_list, is_exact, limit_of, revision, until_fresh
-from podling.apiserver.verbs.options import options
+from podling.apiserver.verbs.options import is_exact, limit_of, list_options, revision
 from podling.apiserver.verbs.scope import Scope
-from podling.apiserver.verbs.selection import matcher
 from podling.apiserver.verbs.show import show_list
-from podling.model.errors import StatusError, bad_request, gone
+from podling.model.errors import Cause, StatusError, bad_request, gone
+from podling.model.selectors import parse_field_selector, parse_label_selector
 from podling.model.types.meta import ListMeta, ListOptions
+from podling.process.waits import aside
 from podling.storage.interface import CompactedError
+from podling.watch.cache import ResourceCache
 from podling.watch.entry import Entry
 
-VERSION = "meta.k8s.io/v1"
+Match = Callable[[Entry], bool]
+Read = Callable[[Any], str]
+
+ON_ALL_KINDS: Mapping[str, Read] = {
+    "metadata.name": lambda obj: str(obj.metadata.name),
+    "metadata.namespace": lambda obj: str(obj.metadata.namespace),
+}
+DEARER = 8
+"""How many bytes of a body take as long to read as one of a selector."""
+LONGEST_WAIT = 3.0
+"""Seconds to wait for a revision that is yet to come."""
+
+TOKEN_VERSION = "meta.k8s.io/v1"
 NOW = -1
+TOO_OLD = "The resourceVersion for the provided list is too old."
+TOO_OLD_TO_CONTINUE = (
+    "The provided continue parameter is too old to display a consistent list result. You can start a new "
+    "list without the continue parameter, or use the continue token in this response to retrieve the "
+    "remainder of the results. Continuing with the provided token results in an inconsistent list - "
+    "objects that were created, modified, or deleted between the time the first chunk was returned and "
+    "now may show up in the list."
+)
 
 
-class _Token(msgspec.Struct):
-    v: str = ""
-    rv: int = 0
-    start: str = ""
+class Page(NamedTuple):
+    entries: Sequence[Entry]
+    metadata: ListMeta
+
+
+async def list_(context: RequestContext, scope: Scope) -> Response:
+    page = await select(context, scope, list_options(context.query))
+    return show_list(context, scope, page.entries, page.metadata)
+
+
+async def select(context: RequestContext, scope: Scope, wanted: ListOptions) -> Page:
+    """The page of the list that `wanted` asks for. Raises StatusError 400 for a malformed selector or token,
+    410 for a revision that is no longer known, 504 for one that the cache does not reach in time."""
+    cache, prefix = scope.store.cache, scope.store.prefix(scope.namespace(context))
+    asked = revision(wanted.resource_version)
+    await until_fresh(cache, asked)
+    match = await matcher(scope, wanted)
+    if wanted.continue_:
+        start = decode_continue(wanted.continue_)
+        if start.revision:
+            start = start._replace(revision=min(start.revision, cache.revision))
+    else:
+        start = Continuation(asked if asked and is_exact(wanted) else None, "")
+    after = prefix + start.after if start.after else ""
+    try:
+        found = cache.select(prefix, after, limit_of(wanted), match, start.revision)
+    except CompactedError as error:
+        refused = gone(TOO_OLD_TO_CONTINUE if start.after else TOO_OLD)
+        if start.after:
+            # The rest can be listed as it is now.
+            refused.continue_token = encode_continue(start._replace(revision=None))
+        raise refused from error
+    metadata = ListMeta(resource_version=str(found.revision))
+    if found.more:
+        metadata.continue_ = encode_continue(
+            Continuation(found.revision, found.entries[-1].key.removeprefix(prefix))
+        )
+        metadata.remaining_item_count = found.remaining if match is None else None
+    return Page(found.entries, metadata)
+
+
+async def until_fresh(cache: ResourceCache, revision: int) -> None:
+    """Wait until `cache` has reached `revision`. Raises StatusError 504 after LONGEST_WAIT, as Kubernetes
+    does: the client is to try again."""
+    if revision <= cache.revision:
+        return
+    try:
+        async with asyncio.timeout(LONGEST_WAIT):
+            await cache.reached(revision)
+    except TimeoutError:
+        message = f"Timeout: Too large resource version: {revision}, current: {cache.revision}"
+        cause = Cause("ResourceVersionTooLarge", "Too large resource version")
+        raise StatusError(504, "Timeout", message, causes=[cause], retry_after_seconds=1) from None
+
+
+async def matcher(scope: Scope, wanted: ListOptions) -> Match | None:
+    """The label and field selectors as one predicate; None if everything is selected. Raises StatusError 400
+    for a malformed selector, or a field that the kind cannot be selected by."""
+    size = DEARER * (len(wanted.field_selector) + len(wanted.label_selector))
+    return await aside(size, _matcher, scope, wanted)
+
+
+def _matcher(scope: Scope, wanted: ListOptions) -> Match | None:
+    fields = parse_field_selector(wanted.field_selector)
+    labels = parse_label_selector(wanted.label_selector)
+    if not fields and not labels:
+        return None
+    of_kind = scope.store.kind.selectable_fields
+    known = {**ON_ALL_KINDS, **of_kind}
+    # Cluster-wide kinds without fields of their own may be asked for a namespace; they are in none.
+    if of_kind and not scope.resource.namespaced:
+        del known["metadata.namespace"]
+    for term in fields.terms:
+        if term.field in known:
+            continue
+        if of_kind:
+            raise bad_request(f"field label not supported: {term.field}")
+        listed = ", ".join(f'"{name}"' for name in ON_ALL_KINDS)
+        raise bad_request(f'"{term.field}" is not a known field selector: only {listed}')
+    has_labels = labels.for_many()
+
+    def match(entry: Entry) -> bool:
+        obj = entry.object
+        return has_labels(obj.metadata.labels) and fields.matches(lambda field: known[field](obj))
+
+    return match
 
 
 class Continuation(NamedTuple):
@@ -43,11 +151,17 @@ class Continuation(NamedTuple):
     """The last key sent, relative to the listed prefix."""
 
 
+class _Token(msgspec.Struct):
+    v: str = ""
+    rv: int = 0
+    start: str = ""
+
+
 _decoder = msgspec.json.Decoder(_Token)
 
 
 def encode_continue(continuation: Continuation) -> str:
-    token = _Token(VERSION, continuation.revision or NOW, f"{continuation.after}\0")
+    token = _Token(TOKEN_VERSION, continuation.revision or NOW, f"{continuation.after}\0")
     return base64.urlsafe_b64encode(msgspec.json.encode(token)).decode().rstrip("=")
 
 
@@ -58,7 +172,7 @@ def decode_continue(text: str) -> Continuation:
         token = _decoder.decode(base64.b64decode(padded, altchars=b"-_", validate=True))
     except (binascii.Error, ValueError) as error:
         raise _invalid(str(error)) from error
-    if token.v != VERSION:
+    if token.v != TOKEN_VERSION:
         raise _invalid(f'server does not recognize this encoded version "{token.v}"')
     if (
         (token.rv <= 0 and token.rv != NOW)
@@ -71,65 +185,3 @@ def decode_continue(text: str) -> Continuation:
 
 def _invalid(why: str) -> StatusError:
     return bad_request(f"invalid continue token: continue key is not valid: {why}")
-
-
-class Page(NamedTuple):
-    entries: Sequence[Entry]
-    metadata: ListMeta
-
-
-async def list_(context: RequestContext, scope: Scope) -> Response:
-    page = await select(context, scope, list_options(context))
-    return show_list(context, scope, page.entries, page.metadata)
-
-
-def list_options(context: RequestContext) -> ListOptions:
-    """Raises StatusError 400, 422."""
-    wanted = options(context.query, ListOptions)
-    check_list(wanted)
-    return wanted
-
-
-async def select(context: RequestContext, scope: Scope, wanted: ListOptions) -> Page:
-    """The page of the list that `wanted` asks for. Raises StatusError 410 for a revision that is no longer
-    known, 504 for one that the cache does not reach in time."""
-    cache, prefix = scope.store.cache, scope.store.prefix(scope.namespace(context))
-    await until_fresh(cache, revision(wanted.resource_version))
-    match = await matcher(scope, wanted)
-    start = _start(wanted, cache.revision)
-    after = prefix + start.after if start.after else ""
-    try:
-        found = cache.select(prefix, after, limit_of(wanted), match, start.revision)
-    except CompactedError as error:
-        raise _too_old(start) from error
-    metadata = ListMeta(resource_version=str(found.revision))
-    if found.more:
-        metadata.continue_ = encode_continue(
-            Continuation(found.revision, found.entries[-1].key.removeprefix(prefix))
-        )
-        metadata.remaining_item_count = found.remaining if match is None else None
-    return Page(found.entries, metadata)
-
-
-def _start(wanted: ListOptions, current: int) -> Continuation:
-    """The revision to list at, and the key after which to start. Raises StatusError 400."""
-    if wanted.continue_:
-        start = decode_continue(wanted.continue_)
-        return start._replace(revision=min(start.revision, current)) if start.revision else start
-    asked = revision(wanted.resource_version)
-    return Continuation(asked if asked and is_exact(wanted) else None, "")
-
-
-def _too_old(start: Continuation) -> StatusError:
-    """410. For a list that was begun, the error has a token to continue it at the current revision."""
-    if not start.after:
-        return gone("The resourceVersion for the provided list is too old.")
-    error = gone(
-        "The provided continue parameter is too old to display a consistent list result. You can start a new "
-        "list without the continue parameter, or use the continue token in this response to retrieve the "
-        "remainder of the results. Continuing with the provided token results in an inconsistent list - "
-        "objects that were created, modified, or deleted between the time the first chunk was returned and "
-        "now may show up in the list."
-    )
-    error.continue_token = encode_continue(start._replace(revision=None))
-    return error

@@ -23,24 +23,12 @@ from podling.apiserver.request.response import Response
 from podling.apiserver.store.store import Store
 from podling.apiserver.verbs.body import read_object
 from podling.apiserver.verbs.delete import delete_options
-from podling.apiserver.verbs.field_manager import tracked
 from podling.apiserver.verbs.options import is_dry_run
 from podling.apiserver.verbs.scope import Scope
 from podling.apiserver.verbs.update import check_place
 from podling.model.codec import json
 from podling.model.errors import StatusError, service_unavailable
 from podling.watch.entry import Entry
-
-
-async def until(store: Store[Any], namespace: str, name: str, holds: Callable[[Any], bool]) -> Any:
-    """The object, as soon as `holds` is true of it. Raises StatusError: 404 if it is deleted, 503 if this
-    server ends, and whatever `holds` raises."""
-    with closing(store.cache.watch(store.prefix(namespace) + name, store.cache.revision)) as changes:
-        while not holds(obj := store.find(namespace, name).object):
-            if await anext(changes, None) is None:
-                raise service_unavailable("the server is shutting down")
-    return obj
-
 
 OPTIONS = "UpdateOptions"
 LONGEST_WAIT = 30.0
@@ -111,6 +99,16 @@ async def put_in(
         raise StatusError(504, "Timeout", message) from error
 
 
+async def until(store: Store[Any], namespace: str, name: str, holds: Callable[[Any], bool]) -> Any:
+    """The object, as soon as `holds` is true of it. Raises StatusError: 404 if it is deleted, 503 if this
+    server ends, and whatever `holds` raises."""
+    with closing(store.cache.watch(store.prefix(namespace) + name, store.cache.revision)) as changes:
+        while not holds(obj := store.find(namespace, name).object):
+            if await anext(changes, None) is None:
+                raise service_unavailable("the server is shutting down")
+    return obj
+
+
 async def _change(
     context: RequestContext, scope: Scope, rules: Part[Any], change: Take, *, dry_run: bool
 ) -> tuple[Entry, bool]:
@@ -130,7 +128,7 @@ async def _change(
         decide,
         through.admission(context, "UPDATE", dry_run=dry_run),
         rules=rules,
-        track=tracked(context, through, OPTIONS),
+        track=through.track(context, OPTIONS),
         dry_run=dry_run,
     )
     return saved, said

@@ -1,45 +1,47 @@
-"""Options from query parameters. As in Kubernetes, the first value of each counts and unknown names are
-ignored.
+"""The options of a request, from its query, and the rules on them.
+
+As in Kubernetes, the first value of each counts and unknown names are ignored. Those of a list or watch may
+contradict each other, and name the revision that is asked for.
 """
 
 from __future__ import annotations
 
-import typing
 from collections.abc import Sequence
 from typing import Any, TypeVar
 
 import msgspec
 
 from podling.apiserver.request.request import Query, is_true
-from podling.model.codec.fields import fields_of, item_type
+from podling.model.codec.fields import fields_of
 from podling.model.errors import Cause, StatusError, bad_request, invalid
+from podling.model.types.meta import ListOptions
 
 T = TypeVar("T", bound=msgspec.Struct)
 
 LONGEST = 20
 """Characters of the longest number of 64 bits."""
+LONGEST_MANAGER = 128
+FIELD_VALIDATION = ("Ignore", "Strict", "Warn")
+EXACT = "Exact"
+NOT_OLDER_THAN = "NotOlderThan"
 
 
 def options(query: Query, type_: type[T]) -> T:
     """The options `type` from the query. Raises StatusError 400 for a malformed number."""
-    fields = fields_of(type_)
-    return type_(
-        **{
-            fields[name].attribute: _value(values, fields[name].type)
-            for name, values in query.items()
-            if name in fields
-        }
-    )
-
-
-def _value(values: Sequence[str], type_: Any) -> Any:
-    if type_ is bool:
-        return is_true(values[0])
-    if type_ is int:
-        return number(values[0])
-    if typing.get_origin(type_) is list:
-        return [number(value) for value in values] if item_type(type_) is int else list(values)
-    return values[0]
+    fields, found = fields_of(type_), dict[str, Any]()
+    for name, values in query.items():
+        if (field := fields.get(name)) is None:
+            continue
+        if field.type is bool:
+            found[field.attribute] = is_true(values[0])
+        elif field.type is int:
+            found[field.attribute] = number(values[0])
+        elif item := field.shape.item:
+            numbers = item.type is int
+            found[field.attribute] = [number(value) for value in values] if numbers else list(values)
+        else:
+            found[field.attribute] = values[0]
+    return type_(**found)
 
 
 def number(text: str) -> int:
@@ -57,11 +59,8 @@ def is_dry_run(values: Sequence[str], options_kind: str) -> bool:
     """Raises StatusError 422 for any value but All."""
     for value in values:
         if value != "All":
-            raise _unsupported(options_kind, "dryRun", value, "All")
+            raise _refused(options_kind, _unsupported("dryRun", value, "All"))
     return bool(values)
-
-
-FIELD_VALIDATION = ("Ignore", "Strict", "Warn")
 
 
 def field_validation(query: Query, options_kind: str) -> str:
@@ -69,11 +68,108 @@ def field_validation(query: Query, options_kind: str) -> str:
     422."""
     value = query.get("fieldValidation", ("Warn",))[0] or "Warn"
     if value not in FIELD_VALIDATION:
-        raise _unsupported(options_kind, "fieldValidation", value, *FIELD_VALIDATION)
+        raise _refused(options_kind, _unsupported("fieldValidation", value, *FIELD_VALIDATION))
     return value
 
 
-def _unsupported(kind: str, field: str, value: str, *supported: str) -> StatusError:
+def field_manager(query: Query, options_kind: str) -> str:
+    """The name that a write is recorded for in `managedFields`; empty if none is given. Raises StatusError
+    422."""
+    manager = query.get("fieldManager", ("",))[0]
+    faults = []
+    if len(manager.encode()) > LONGEST_MANAGER:
+        why = f"Too long: may not be more than {LONGEST_MANAGER} bytes"
+        faults.append(Cause("FieldValueTooLong", why, "fieldManager"))
+    if not manager.isprintable():
+        why = f'Invalid value: "{manager}": should only contain printable characters'
+        faults.append(Cause("FieldValueInvalid", why, "fieldManager"))
+    if faults:
+        raise _refused(options_kind, *faults)
+    return manager
+
+
+def list_options(query: Query) -> ListOptions:
+    """The options of a list or of the deletion of one. Raises StatusError 400, 422."""
+    wanted = options(query, ListOptions)
+    check_list(wanted)
+    return wanted
+
+
+def check_list(wanted: ListOptions) -> None:
+    """ValidateListOptions. Raises StatusError 422, 400."""
+    match, where, faults = wanted.resource_version_match, "resourceVersionMatch", []
+    if match and wanted.continue_:
+        faults.append(_forbidden(where, "resourceVersionMatch is forbidden when continue is provided"))
+    elif match and not wanted.resource_version:
+        why = "resourceVersionMatch is forbidden unless resourceVersion is provided"
+        faults.append(_forbidden(where, why))
+    elif match not in ("", EXACT, NOT_OLDER_THAN):
+        faults.append(_unsupported(where, match, EXACT, NOT_OLDER_THAN, ""))
+    elif match == EXACT and wanted.resource_version == "0":
+        faults.append(_forbidden(where, 'resourceVersionMatch "exact" is forbidden for resourceVersion "0"'))
+    if wanted.send_initial_events is not None:
+        faults.append(_forbidden("sendInitialEvents", "sendInitialEvents is forbidden for list"))
+    if faults:
+        raise _refused("ListOptions", *faults)
+    if wanted.continue_ and wanted.resource_version not in ("", "0"):
+        raise bad_request("specifying resource version is not allowed when using continue")
+
+
+def check_watch(wanted: ListOptions) -> None:
+    """ValidateListOptions of a watch. Raises StatusError 422."""
+    match, faults = wanted.resource_version_match, []
+    if wanted.send_initial_events is None and match:
+        why = "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided"
+        faults.append(_forbidden("resourceVersionMatch", why))
+    if wanted.send_initial_events is not None and match != NOT_OLDER_THAN:
+        why = "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan"
+        faults.append(_forbidden("resourceVersionMatch", why))
+    if wanted.continue_ and (match or wanted.resource_version in ("", "0")):
+        why = "resourceVersionMatch is forbidden when continue is provided"
+        faults.append(_forbidden("resourceVersionMatch", why))
+    if faults:
+        raise _refused("ListOptions", *faults)
+
+
+def is_exact(wanted: ListOptions) -> bool:
+    """Whether to list exactly at `resourceVersion`: a list in pages is, unless `resourceVersionMatch`
+    differs."""
+    match = wanted.resource_version_match
+    return match == EXACT or bool(not match and wanted.limit)
+
+
+def limit_of(wanted: ListOptions) -> int:
+    """How many objects to list at most; 0 for all. `limit` is ignored for `resourceVersion=0`, as in
+    Kubernetes, which answers such a list from its cache."""
+    in_one = wanted.resource_version == "0" and not wanted.continue_
+    return 0 if in_one else wanted.limit
+
+
+def revision(text: str) -> int:
+    """The revision a resourceVersion names, 0 for none. Raises StatusError 400."""
+    if not text:
+        return 0
+    why = ""
+    if not (text.isascii() and text.isdecimal()):
+        why = "invalid syntax"
+    elif len(text) > LONGEST or int(text) >= 1 << 64:
+        why = "value out of range"
+    if why:
+        parse = f'strconv.ParseUint: parsing "{text}": {why}'
+        message = f'invalid resource version: resourceVersion: Invalid value: "{text}": {parse}'
+        raise bad_request(message)
+    return int(text)
+
+
+def _unsupported(field: str, value: str, *supported: str) -> Cause:
     listed = ", ".join(f'"{choice}"' for choice in supported)
-    message = f'Unsupported value: "{value}": supported values: {listed}'
-    return invalid(kind, "", [Cause("FieldValueNotSupported", message, field)], "meta.k8s.io")
+    return Cause("FieldValueNotSupported", f'Unsupported value: "{value}": supported values: {listed}', field)
+
+
+def _forbidden(field: str, why: str) -> Cause:
+    return Cause("FieldValueForbidden", f"Forbidden: {why}", field)
+
+
+def _refused(kind: str, *faults: Cause) -> StatusError:
+    """422 for options of this kind."""
+    return invalid(kind, "", faults, "meta.k8s.io")

@@ -7,20 +7,19 @@ from typing import Any
 import msgspec
 
 from podling.apiserver.patch.parse import APPLY, parse_patch, patch_faults
-from podling.apiserver.request.aside import aside
 from podling.apiserver.request.context import RequestContext
 from podling.apiserver.request.response import Response
 from podling.apiserver.rules import field
 from podling.apiserver.verbs.apply import apply
-from podling.apiserver.verbs.body import other_kind
-from podling.apiserver.verbs.field_manager import REPEATED_AFTER_ADMISSION, drop_repeated_owners, tracked
+from podling.apiserver.verbs.body import REPEATED_AFTER_ADMISSION, drop_repeated_owners, other_kind
 from podling.apiserver.verbs.options import field_validation, is_dry_run
 from podling.apiserver.verbs.scope import Scope
 from podling.apiserver.verbs.show import show
 from podling.apiserver.verbs.update import check_place, check_uid
 from podling.model.codec import json
-from podling.model.codec.json import field_faults, strict_message
+from podling.model.codec.strict import field_faults, strict_message
 from podling.model.errors import Cause, StatusError, bad_request, invalid
+from podling.process.waits import aside
 from podling.watch.entry import Entry
 
 OPTIONS = "PatchOptions"
@@ -46,13 +45,17 @@ async def patch(context: RequestContext, scope: Scope) -> Response:
     own_faults: list[str] = []
     if validation != "Ignore":
         own_faults = await aside(size, patch_faults, media_type, request.body)
-    track = tracked(context, scope, OPTIONS)
+    track = scope.track(context, OPTIONS)
 
     def change(current: Entry) -> Any:
-        patched = msgspec.json.encode(patched_from(_document(current, request.body)))
-        wanted = _object(patched, type_)
+        document = json.decode_data(current.data)
+        if b"managedFields" not in request.body:
+            # It is long, so it is left out, and thereby unchanged, unless the patch names it.
+            document["metadata"].pop("managedFields", None)
+        patched = msgspec.json.encode(patched_from(document))
+        wanted = patched_object(patched, type_)
         if (wanted.kind, wanted.api_version) != (type_.KIND, type_.API_VERSION):
-            raise other_kind(wanted, type_)
+            raise _refused(patched, other_kind(wanted, type_).message)
         check_place(wanted.metadata, namespace, name)
         check_uid(wanted, current.object)
         if validation != "Ignore":
@@ -71,16 +74,7 @@ async def patch(context: RequestContext, scope: Scope) -> Response:
     return show(context, scope, saved)
 
 
-def _document(standing: Entry, patch: bytes) -> Any:
-    """The JSON to patch. `managedFields` is long, so it is left out, and thereby unchanged, unless the patch
-    names it."""
-    document = json.decode_data(standing.data)
-    if b"managedFields" not in patch:
-        document["metadata"].pop("managedFields", None)
-    return document
-
-
-def _object(patched: bytes, type_: type[Any]) -> Any:
+def patched_object(patched: bytes, type_: type[Any]) -> Any:
     """The patched object. Raises StatusError 422, naming the patch, if the result is not of the type."""
     try:
         return json.decode_sent(patched, type_)

@@ -8,19 +8,20 @@ from collections.abc import Sequence
 
 from podling.apiserver.request.context import RequestContext
 from podling.apiserver.request.response import Response
-from podling.apiserver.show.partial import (
+from podling.apiserver.show.table import (
     MetadataFrames,
+    TableFrames,
+    include_object,
     metadata_of,
     partial_metadata,
     partial_metadata_list,
 )
-from podling.apiserver.show.table import TableFrames, include_object
 from podling.apiserver.verbs.scope import Scope
 from podling.model.codec import json
+from podling.model.errors import StatusError
 from podling.model.scheme import Resource
 from podling.model.types.meta import KubeObject, ListMeta
-from podling.watch.entry import Entry, items
-from podling.watch.frames import Frames
+from podling.watch.entry import Entry, Frames, items
 
 
 def show(context: RequestContext, scope: Scope, entry: Entry, status: int = 200) -> Response:
@@ -30,6 +31,8 @@ def show(context: RequestContext, scope: Scope, entry: Entry, status: int = 200)
         case "Table":
             include = _include(context)
             return Response(status, scope.tables.of_one(entry, entry.revision, context.now, include))
+        case "PartialObjectMetadataList":
+            raise _not_shown_as(context, f"not a list (*core.{scope.resource.kind})")
         case _:
             return Response(status, partial_metadata(entry, entry.revision))
 
@@ -47,8 +50,15 @@ def show_list(
             return Response(200, object_list(scope.resource, entries, metadata))
         case "Table":
             return Response(200, scope.tables.of_list(entries, metadata, context.now, _include(context)))
+        case "PartialObjectMetadata":
+            raise _not_shown_as(context, f"a list (*core.{scope.resource.kind}List)")
         case _:
             return Response(200, partial_metadata_list(entries, metadata))
+
+
+def _not_shown_as(context: RequestContext, what: str) -> StatusError:
+    wanted = context.wanted.kind
+    return StatusError(406, "NotAcceptable", f"you requested {wanted}, but the requested object is {what}")
 
 
 def frames(context: RequestContext, scope: Scope) -> Frames | None:

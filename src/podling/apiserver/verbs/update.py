@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from typing import Any
 
-from podling.apiserver.request.aside import aside
 from podling.apiserver.request.context import RequestContext
 from podling.apiserver.request.response import Response
 from podling.apiserver.rules import field
-from podling.apiserver.verbs.body import Body, json_body, object_of
-from podling.apiserver.verbs.field_manager import drop_repeated_owners, tracked
+from podling.apiserver.store import object_meta
+from podling.apiserver.verbs.body import Body, drop_repeated_owners, json_body, object_of
 from podling.apiserver.verbs.options import is_dry_run
 from podling.apiserver.verbs.scope import Scope
 from podling.apiserver.verbs.show import show
 from podling.model.errors import bad_request, invalid
 from podling.model.types.meta import KubeObject, ObjectMeta
+from podling.process.waits import aside
 from podling.watch.entry import Entry
 
 OPTIONS = "UpdateOptions"
@@ -27,7 +27,7 @@ async def update(context: RequestContext, scope: Scope) -> Response:
     size = len(body.json)
     wanted = await aside(size, _read, context, scope, body)
     check_place(wanted.metadata, namespace, name)
-    track = tracked(context, scope, OPTIONS)
+    track = scope.track(context, OPTIONS)
     if scope.part is None and scope.store.kind.creates_on_update and not scope.store.has(namespace, name):
         scope.check_may_create(context)
         admission = scope.admission(context, "CREATE", dry_run=dry_run)
@@ -63,14 +63,14 @@ def _read(context: RequestContext, scope: Scope, body: Body) -> Any:
 
 
 def check_place(meta: ObjectMeta, namespace: str, name: str) -> None:
-    """Refuse, with 400, a body whose name or namespace differs from the path's."""
+    """Refuse, with 400, a body whose name or namespace differs from the path's, or that has no name."""
+    object_meta.place(meta, namespace)
+    if not meta.name:
+        raise bad_request(
+            f"the name of the object ({name} based on URL) was undeterminable: name must be provided"
+        )
     if meta.name != name:
         raise bad_request(f"the name of the object ({meta.name}) does not match the name on the URL ({name})")
-    if namespace and meta.namespace not in ("", namespace):
-        raise bad_request(
-            f"the namespace of the object ({meta.namespace}) does not match the namespace on the request "
-            f"({namespace})"
-        )
 
 
 def check_uid(wanted: KubeObject, standing: KubeObject) -> None:

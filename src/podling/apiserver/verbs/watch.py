@@ -10,14 +10,14 @@ from collections.abc import AsyncGenerator
 
 import msgspec
 
-from podling.apiserver.connect.web_socket import WatchSocket, wants_web_socket
+from podling.apiserver.connect.web_socket import WatchSocket
 from podling.apiserver.request.context import RequestContext
 from podling.apiserver.request.negotiation import JSON, YAML
+from podling.apiserver.request.request import wants_web_socket
 from podling.apiserver.request.response import Response
-from podling.apiserver.verbs.list_options import check_watch, revision, until_fresh
-from podling.apiserver.verbs.options import options
+from podling.apiserver.verbs.list import matcher, until_fresh
+from podling.apiserver.verbs.options import check_watch, options, revision
 from podling.apiserver.verbs.scope import Scope
-from podling.apiserver.verbs.selection import matcher
 from podling.apiserver.verbs.show import frames as frames_of
 from podling.model.errors import StatusError, bad_request, gone, not_acceptable
 from podling.model.selectors import escaped, parse_field_selector
@@ -43,8 +43,10 @@ async def watch(context: RequestContext, scope: Scope) -> Response:
     except StatusError as error:
         if error.code not in (410, 504):
             raise
-        return Response(200, _only(_error_frame(error)))
-    frames = batches(subscription, _timeout(wanted))
+        frame = msgspec.json.encode({"type": "ERROR", "object": error.status()}) + b"\n"
+        return Response(200, _only(frame))
+    timeout = wanted.timeout_seconds or SHORTEST_TIMEOUT * (1 + random.random())
+    frames = batches(subscription, timeout)
     if context.wanted.kind == "Table":
         frames = scope.tables.columns_once(frames)
     if wants_web_socket(context.request.headers):
@@ -84,10 +86,6 @@ def one_name(selector: str, name: str) -> str:
     return selector
 
 
-def _timeout(wanted: ListOptions) -> float:
-    return wanted.timeout_seconds or SHORTEST_TIMEOUT * (1 + random.random())
-
-
 async def batches(subscription: Subscription, timeout: float) -> AsyncGenerator[bytes, None]:
     end = asyncio.get_running_loop().call_later(timeout, subscription.close)
     try:
@@ -100,7 +98,3 @@ async def batches(subscription: Subscription, timeout: float) -> AsyncGenerator[
 
 async def _only(frame: bytes) -> AsyncGenerator[bytes, None]:
     yield frame
-
-
-def _error_frame(error: StatusError) -> bytes:
-    return msgspec.json.encode({"type": "ERROR", "object": error.status()}) + b"\n"

@@ -2,25 +2,92 @@
 
 The parser's events are checked before anything is built from them. Deep nesting is refused, because libyaml's
 binding builds a document recursively, and so are aliases, because a few lines of them can unfold to any size.
+
+Long YAML is read in a process of its own: the binding holds Python's global lock while it builds a document,
+for 2 to 4 µs a byte, so a thread would block the event loop as well. The process reads one body and exits.
+One runs at a time; other long bodies wait their turn. It imports this file, which is therefore apart from
+`body.py` and imports little.
 """
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+import asyncio
+import os
+import subprocess
+import sys
+from subprocess import PIPE
+from typing import NamedTuple
 
 import msgspec
 import yaml
 
+from podling.model.codec.strict import may_repeat_keys
 from podling.model.codec.yaml import CLoader
-from podling.model.errors import bad_request
+from podling.model.errors import StatusError, bad_request, internal
+from podling.process.waits import aside
 
 DEEPEST = 500
+SHORT = 8 * 1024
+"""Bytes that are read in this process: at most 20 ms."""
+PROGRAM = "from podling.apiserver.verbs.yaml_body import main; main()"
+
+_turn = asyncio.Semaphore(1)
 
 
 class YamlBody(NamedTuple):
     json: bytes
     repeated: list[str]
     """A complaint for each key that is given twice."""
+
+
+class _Answer(msgspec.Struct):
+    """What the process writes."""
+
+    json: bytes = b""
+    repeated: list[str] = []
+    refusal: str = ""
+
+
+async def read_any_yaml(body: bytes) -> YamlBody:
+    """As `read_yaml`. Raises StatusError 400."""
+    if len(body) <= SHORT:
+        return read_yaml(body)
+    try:
+        # Most long bodies are plain JSON, which needs no process. With duplicate keys it is read as YAML,
+        # whose reader reports them.
+        if body.lstrip()[:1] == b"{" and not await aside(len(body), may_repeat_keys, body):
+            return YamlBody(body, [])
+    except (StatusError, RecursionError):
+        pass
+    async with _turn:
+        # Not started by uvloop, which forks: copying the page tables takes 20 ms and more. `subprocess` uses
+        # vfork, which takes 0.3 ms.
+        command = [sys.executable, "-c", PROGRAM]
+        process = subprocess.Popen(command, stdin=PIPE, stdout=PIPE)  # noqa: ASYNC220
+        reading = asyncio.get_running_loop().run_in_executor(None, process.communicate, body)
+        try:
+            # Shielded: cancelled before a thread is free for it, it would leave a process behind.
+            written, _ = await asyncio.shield(reading)
+        except asyncio.CancelledError:
+            process.kill()
+            raise
+    if process.returncode != 0:
+        raise internal(f"YAML could not be read: the process that read it ended with {process.returncode}")
+    answer = msgspec.msgpack.decode(written, type=_Answer)
+    if answer.refusal:
+        raise bad_request(answer.refusal)
+    return YamlBody(answer.json, answer.repeated)
+
+
+def main() -> None:
+    """The main function of the process that reads long YAML."""
+    os.nice(5)
+    try:
+        read = read_yaml(sys.stdin.buffer.read())
+        answer = _Answer(read.json, read.repeated)
+    except StatusError as error:
+        answer = _Answer(refusal=error.message)
+    sys.stdout.buffer.write(msgspec.msgpack.encode(answer))
 
 
 def read_yaml(body: bytes) -> YamlBody:
@@ -54,20 +121,14 @@ def _repeated_keys(body: bytes) -> list[str]:
         if isinstance(event, yaml.CollectionEndEvent):
             open_.pop()
         elif isinstance(event, yaml.NodeEvent):
-            repeated += _repetition(open_[-1], event)
+            if open_[-1].key_is_next and isinstance(event, yaml.ScalarEvent):
+                if event.value in open_[-1].keys:
+                    line = event.start_mark.line + 1 if event.start_mark else 0
+                    repeated.append(f'line {line}: key "{event.value}" already set in map')
+                open_[-1].keys.add(event.value)
             open_[-1].step()
             if isinstance(event, yaml.CollectionStartEvent):
                 open_.append(_Collection(is_mapping=isinstance(event, yaml.MappingStartEvent)))
         if len(open_) > DEEPEST:
             raise yaml.YAMLError("exceeded max depth")
     return repeated
-
-
-def _repetition(collection: _Collection, event: Any) -> list[str]:
-    if not collection.key_is_next or not isinstance(event, yaml.ScalarEvent):
-        return []
-    if event.value in collection.keys:
-        line = event.start_mark.line + 1 if event.start_mark else 0
-        return [f'line {line}: key "{event.value}" already set in map']
-    collection.keys.add(event.value)
-    return []

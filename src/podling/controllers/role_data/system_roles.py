@@ -39,6 +39,15 @@ from podling.model.types.rbac import (
 )
 
 AGGREGATE = "rbac.authorization.k8s.io/aggregate-to-"
+AGGREGATED = ("admin", "edit", "view")
+PART_OF = {
+    "edit": "admin",
+    "view": "edit",
+    "system:aggregate-to-admin": "admin",
+    "system:aggregate-to-edit": "edit",
+    "system:aggregate-to-view": "view",
+}
+"""Cluster role → the aggregated role it is part of."""
 _HEALTH = "/healthz /livez /readyz /version /version/"
 _REVIEWS = (
     may("create", AUTHENTICATION, "tokenreviews"),
@@ -245,16 +254,6 @@ RULES: dict[str, tuple[PolicyRule, ...]] = {
 }
 """Cluster role → its rules."""
 
-AGGREGATED = ("admin", "edit", "view")
-PART_OF = {
-    "edit": "admin",
-    "view": "edit",
-    "system:aggregate-to-admin": "admin",
-    "system:aggregate-to-edit": "edit",
-    "system:aggregate-to-view": "view",
-}
-"""Cluster role → the aggregated role it is part of."""
-
 
 def _group(name: str) -> Subject:
     return Subject(kind="Group", api_group=GROUP, name=name)
@@ -284,15 +283,12 @@ authorizer of their own.
 
 
 def system_roles() -> list[ClusterRole]:
-    plain = [ClusterRole(metadata=_meta(name), rules=list(rules)) for name, rules in RULES.items()]
-    return [*plain, *map(_aggregated, AGGREGATED)]
-
-
-def _aggregated(name: str) -> ClusterRole:
-    selector = LabelSelector(match_labels={AGGREGATE + name: "true"})
-    return ClusterRole(
-        metadata=_meta(name), aggregation_rule=AggregationRule(cluster_role_selectors=[selector])
-    )
+    roles = [ClusterRole(metadata=_meta(name), rules=list(rules)) for name, rules in RULES.items()]
+    for name in AGGREGATED:
+        selector = LabelSelector(match_labels={AGGREGATE + name: "true"})
+        rule = AggregationRule(cluster_role_selectors=[selector])
+        roles.append(ClusterRole(metadata=_meta(name), aggregation_rule=rule))
+    return roles
 
 
 def system_bindings() -> list[ClusterRoleBinding]:

@@ -22,9 +22,16 @@ from pathlib import Path
 from typing import NamedTuple
 
 from podling.storage.interface import CompactedError, Event, Record
-from podling.storage.sqlite.checksum import checksum
 from podling.storage.sqlite.newest import Newest
-from podling.storage.sqlite.whole import LOST, DamagedFileError, DataFileError, check, check_structure, fault
+from podling.storage.sqlite.whole import (
+    LOST,
+    DamagedFileError,
+    DataFileError,
+    check,
+    check_structure,
+    checksum,
+    fault,
+)
 
 APPLICATION_ID = int.from_bytes(b"podl")
 FORMAT = 2
@@ -68,6 +75,20 @@ DROP TABLE old_compacted;
 PRAGMA user_version = {FORMAT};
 COMMIT;
 """
+
+_HISTORY = """
+SELECT log.revision, log.key, log.value, log.previous, replaced.value
+FROM log LEFT JOIN log AS replaced ON replaced.revision = log.previous
+WHERE log.revision > :after AND log.revision <= :upto AND substr(log.key, 1, length(:prefix)) = :prefix
+ORDER BY log.revision
+"""
+
+# A replaced row goes once the write that replaced it is compacted: events that stay keep their `previous`.
+_REMOVE = (
+    """DELETE FROM log WHERE revision IN
+       (SELECT previous FROM log WHERE revision > :since AND revision <= :upto AND previous > 0)""",
+    "DELETE FROM log WHERE revision > :since AND revision <= :upto AND value IS NULL",
+)
 
 
 class DataFile(NamedTuple):
@@ -198,21 +219,6 @@ def _connect(path: Path, found: int) -> sqlite3.Connection:
 def _pragma(connection: sqlite3.Connection, name: str) -> int:
     value: int = connection.execute(f"PRAGMA {name}").fetchone()[0]
     return value
-
-
-_HISTORY = """
-SELECT log.revision, log.key, log.value, log.previous, replaced.value
-FROM log LEFT JOIN log AS replaced ON replaced.revision = log.previous
-WHERE log.revision > :after AND log.revision <= :upto AND substr(log.key, 1, length(:prefix)) = :prefix
-ORDER BY log.revision
-"""
-
-# A replaced row goes once the write that replaced it is compacted: events that stay keep their `previous`.
-_REMOVE = (
-    """DELETE FROM log WHERE revision IN
-       (SELECT previous FROM log WHERE revision > :since AND revision <= :upto AND previous > 0)""",
-    "DELETE FROM log WHERE revision > :since AND revision <= :upto AND value IS NULL",
-)
 
 
 class State(NamedTuple):

@@ -30,11 +30,11 @@ from podling.storage.interface import (
     Record,
     StorageClosedError,
     Watcher,
+    Watchers,
 )
 from podling.storage.sqlite.log import Log, State, is_passing
 from podling.storage.sqlite.whole import fault
 from podling.storage.sqlite.worker import Worker
-from podling.storage.watchers import Watchers
 
 GROUP_ROWS = 128
 """Most writes that share one fsync; further ones wait for the next."""
@@ -120,6 +120,10 @@ class SqliteStorage:
     def watch(self, prefix: str, watcher: Watcher) -> Callable[[], None]:
         self._check_open()
         return self._watchers.add(prefix, watcher)
+
+    async def reached(self, revision: int) -> None:
+        if self._revision < revision:
+            await self._watchers.reached(revision)
 
     async def history(self, prefix: str, after: int) -> Sequence[Event]:
         return await self._call(partial(self._log.history, prefix, after, self._revision))

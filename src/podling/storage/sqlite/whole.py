@@ -8,9 +8,8 @@ of the file. A fault that the check finds is damage: the start is refused.
 from __future__ import annotations
 
 import sqlite3
+import zlib
 from pathlib import Path
-
-from podling.storage.sqlite.checksum import checksum
 
 _OF_THE_MOMENT = frozenset(
     (
@@ -25,6 +24,12 @@ _OF_THE_MOMENT = frozenset(
     )
 )
 """Errors that do not depend on the content of the file."""
+# What zlib is given in pieces no larger it reads without giving up Python's interpreter lock, which a thread
+# gets back from a busy event loop only after the loop's turn.
+_PIECE = 5 * 1024
+
+LOST = ", or give up what was lost with `podling restore --accept-loss`"
+"""The user's further choice when writes are lost and the rest is undamaged."""
 
 
 class DataFileError(Exception):
@@ -36,10 +41,6 @@ class DamagedFileError(DataFileError):
 
     def __init__(self, path: Path, what: str, otherwise: str = "") -> None:
         super().__init__(f"{path} is damaged: {what}; go back to a backup with `podling restore`{otherwise}")
-
-
-LOST = ", or give up what was lost with `podling restore --accept-loss`"
-"""The user's further choice when writes are lost and the rest is undamaged."""
 
 
 def fault(path: Path, error: sqlite3.Error) -> DataFileError:
@@ -79,3 +80,16 @@ def check_structure(connection: sqlite3.Connection, path: Path) -> None:
     found = connection.execute("PRAGMA quick_check(1)").fetchone()[0]
     if found != "ok":
         raise DamagedFileError(path, " ".join(found.split()))
+
+
+def checksum(revision: int, key: str, previous: int, value: bytes | None) -> int:
+    """CRC-32 of the whole row."""
+    found = zlib.crc32(f"{revision} {previous} {'-' if value is None else '+'} {key} ".encode())
+    if value is None:
+        return found
+    if len(value) <= _PIECE:
+        return zlib.crc32(value, found)
+    view = memoryview(value)
+    for start in range(0, len(value), _PIECE):
+        found = zlib.crc32(view[start : start + _PIECE], found)
+    return found

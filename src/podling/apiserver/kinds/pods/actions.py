@@ -10,7 +10,7 @@ import msgspec
 
 from podling.apiserver.kinds.kind import Action, Deletion
 from podling.apiserver.rules.field import not_supported, required
-from podling.model.errors import Cause, StatusError, bad_request, conflict, invalid
+from podling.model.errors import conflict, invalid
 from podling.model.time import rfc3339
 from podling.model.types.meta import DeleteOptions
 from podling.model.types.pod import Binding, Eviction, Pod
@@ -23,7 +23,11 @@ class BindingAction(Action[Pod]):
 
     def effect(self, obj: Pod, body: Binding, now: datetime) -> Pod:
         """Raises StatusError 422 for a bad target, 409 for a pod that is not there to be bound."""
-        causes = _validate_binding(body)
+        causes = []
+        if body.target.kind not in ("", "Node"):
+            causes.append(not_supported("target.kind", body.target.kind, ("Node", "<empty>")))
+        if not body.target.name:
+            causes.append(required("target.name"))
         if causes:
             raise invalid("Binding", body.metadata.name, causes)
         _check_bindable(obj, body)
@@ -41,15 +45,6 @@ class BindingAction(Action[Pod]):
                 obj.status, conditions=[*others, scheduled], nominated_node_name=""
             ),
         )
-
-
-def _validate_binding(binding: Binding) -> list[Cause]:
-    causes = []
-    if binding.target.kind not in ("", "Node"):
-        causes.append(not_supported("target.kind", binding.target.kind, ("<empty>", "Node")))
-    if not binding.target.name:
-        causes.append(required("target.name"))
-    return causes
 
 
 def _check_bindable(pod: Pod, binding: Binding) -> None:
@@ -72,10 +67,6 @@ class EvictionAction(Action[Pod]):
     body = Eviction
 
     def effect(self, obj: Pod, body: Eviction, now: datetime) -> Deletion:
-        """Raises StatusError 400 when the body names another pod."""
-        if body.metadata.name and body.metadata.name != obj.metadata.name:
-            raise _misnamed(body.metadata.name, obj.metadata.name)
-
         return Deletion(body.delete_options or DeleteOptions(), lambda pod: _mark_evicted(pod, now))
 
 
@@ -92,7 +83,3 @@ def _mark_evicted(pod: Pod, now: datetime) -> None:
         message="Eviction API: evicting",
     )
     pod.status.conditions = [*others, evicted]
-
-
-def _misnamed(wanted: str, found: str) -> StatusError:
-    return bad_request(f"name in URL does not match name in Eviction object: {found} != {wanted}")

@@ -8,7 +8,6 @@ the same list in the pod's spec, so containers made through either subresource a
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import TypeVar
 
 import msgspec
@@ -23,6 +22,10 @@ from podling.model.rules.status import MIRROR
 from podling.model.types.container import Container, EphemeralContainer, EphemeralContainerCommon
 from podling.model.types.meta import ObjectMeta
 from podling.model.types.pod import Pod, PodDebugContainer
+
+_C = TypeVar("_C", Container, EphemeralContainer)
+
+RESOURCE = "pods/debug"
 
 
 class EphemeralContainers(Part[Pod]):
@@ -44,9 +47,23 @@ class EphemeralContainers(Part[Pod]):
             return [forbidden("", "static pods do not support ephemeral containers")]
         causes = metadata.validate_update(new.metadata, old.metadata)
         causes += validate_pod(new, self._gates)
-        if self._removal:
-            causes += _validate_names(new, old)
-        return [*causes, *_validate_kept(new, old, removal=self._removal)]
+        path = "spec.ephemeralContainers"
+        known = {container.name for container in old.spec.ephemeral_containers}
+        shown = {status.name for status in old.status.ephemeral_container_statuses}
+        for i, container in enumerate(new.spec.ephemeral_containers if self._removal else ()):
+            # A removed container's name stays taken as long as the kubelet reports it.
+            if container.name in shown - known:
+                why = "may not be used again while it is in `status.ephemeralContainerStatuses`"
+                causes.append(forbidden(f"{path}[{i}].name", why))
+        wanted = {container.name: container for container in new.spec.ephemeral_containers}
+        for container in old.spec.ephemeral_containers:
+            kept, what = wanted.get(container.name), f'existing ephemeral containers "{container.name}"'
+            if kept is None and not self._removal:
+                causes.append(forbidden(path, f"{what} may not be removed\n"))
+            elif kept is not None and kept != container:
+                changes = difference(container, kept, container.name)
+                causes.append(forbidden(path, f"{what} may not be changed\n{changes}"))
+        return causes
 
 
 def subresource_meta(new: ObjectMeta, old: ObjectMeta) -> ObjectMeta:
@@ -59,37 +76,6 @@ def drop_new_ephemeral(new: Pod, old: Pod | None) -> None:
     update."""
     if old is None or not old.spec.ephemeral_containers:
         new.spec.ephemeral_containers = []
-
-
-def _validate_kept(new: Pod, old: Pod, *, removal: bool) -> Iterator[Cause]:
-    path = "spec.ephemeralContainers"
-    wanted = {container.name: container for container in new.spec.ephemeral_containers}
-    for container in old.spec.ephemeral_containers:
-        kept = wanted.get(container.name)
-        if kept is None:
-            if not removal:
-                yield forbidden(
-                    path, f'existing ephemeral containers "{container.name}" may not be removed\n'
-                )
-        elif kept != container:
-            changes = difference(container, kept, container.name)
-            why = f'existing ephemeral containers "{container.name}" may not be changed\n{changes}'
-            yield forbidden(path, why)
-
-
-def _validate_names(new: Pod, old: Pod) -> Iterator[Cause]:
-    """A removed container's name stays taken as long as the kubelet reports it."""
-    known = {container.name for container in old.spec.ephemeral_containers}
-    shown = {status.name for status in old.status.ephemeral_container_statuses}
-    for i, container in enumerate(new.spec.ephemeral_containers):
-        if container.name in shown - known:
-            why = "may not be used again while it is in `status.ephemeralContainerStatuses`"
-            yield forbidden(f"spec.ephemeralContainers[{i}].name", why)
-
-
-_C = TypeVar("_C", Container, EphemeralContainer)
-
-RESOURCE = "pods/debug"
 
 
 class DebugContainers(Members[Pod]):
@@ -146,7 +132,10 @@ def take_name(pod: Pod, container: EphemeralContainer) -> bool:
     once the kubelet no longer reports it. Raises StatusError 409 for a name in use."""
     name = container.name
     if not is_free(pod, name):
-        _refuse_alive(pod, name)
+        shown = next(status for status in pod.status.ephemeral_container_statuses if status.name == name)
+        if shown.state.terminated is None:
+            state = "running" if shown.state.running else "being started"
+            raise _taken(name, f"a container of this name is {state}")
         kept = [other for other in pod.spec.ephemeral_containers if other.name != name]
         pod.spec.ephemeral_containers = kept
         return False
@@ -157,14 +146,6 @@ def take_name(pod: Pod, container: EphemeralContainer) -> bool:
         raise _taken(name, "a container of this name is being started")
     spec.ephemeral_containers.append(container)
     return True
-
-
-def _refuse_alive(pod: Pod, name: str) -> None:
-    """Raises StatusError 409."""
-    shown = next(status for status in pod.status.ephemeral_container_statuses if status.name == name)
-    if shown.state.terminated is None:
-        state = "running" if shown.state.running else "being started"
-        raise _taken(name, f"a container of this name is {state}")
 
 
 def _taken(name: str, why: str) -> StatusError:

@@ -19,9 +19,9 @@ from podling.apiserver.kinds.pods.ephemeral import (
     drop_new_ephemeral,
 )
 from podling.apiserver.kinds.pods.resize import Resize
-from podling.apiserver.kinds.pods.status import PodStatusPart
 from podling.apiserver.kinds.pods.table import COLUMNS, pod_row
 from podling.apiserver.kinds.pods.update import (
+    PodStatusPart,
     adopt_app_armor_annotations,
     drop_alpha_fields,
     validate_pod_update,
@@ -80,9 +80,6 @@ class PodTemplates(Kind[PodTemplate]):
     def warnings(self, obj: PodTemplate) -> list[str]:
         return template_warnings(obj.template, "template")
 
-    def validate_update(self, new: PodTemplate, old: PodTemplate) -> list[Cause]:
-        return metadata.validate_update(new.metadata, old.metadata)
-
     def row(self, obj: PodTemplate, now: datetime) -> list[Any]:
         containers = obj.template.spec.containers
         return [
@@ -122,7 +119,14 @@ class Pods(Kind[Pod]):
     def prepare_create(self, obj: Pod, now: datetime) -> None:
         obj.status = PodStatus(phase="Pending", qos_class=qos_class(obj))
         if obj.spec.scheduling_gates:
-            obj.status.conditions = [_gated()]
+            obj.status.conditions = [
+                PodCondition(
+                    type="PodScheduled",
+                    status="False",
+                    reason="SchedulingGated",
+                    message="Scheduling is blocked due to non-empty scheduling gates",
+                )
+            ]
         complete_selectors(obj.spec, obj.metadata.labels)
         adopt_app_armor_annotations(obj)
         self._drop_disabled(obj, None)
@@ -166,7 +170,11 @@ class Pods(Kind[Pod]):
         asked = options.grace_period_seconds
         if obj.metadata.deletion_timestamp:
             return _hasten(obj.metadata, asked)
-        grace = _grace(obj, asked)
+        grace = asked if asked is not None else obj.spec.termination_grace_period_seconds
+        grace = 1 if grace is not None and grace < 0 else grace or 0
+        if not obj.spec.node_name or is_terminal(obj):
+            # It runs nowhere.
+            grace = 0
         obj.metadata.deletion_timestamp = rfc3339(now + timedelta(seconds=grace))
         obj.metadata.deletion_grace_period_seconds = grace
         return grace > 0
@@ -201,20 +209,3 @@ def _hasten(meta: ObjectMeta, asked: int | None) -> bool:
     meta.deletion_timestamp = rfc3339(ends)
     meta.deletion_grace_period_seconds = max(asked, 0)
     return asked > 0
-
-
-def _grace(pod: Pod, asked: int | None) -> int:
-    """The grace period in seconds: 0 for a pod that runs nowhere."""
-    if not pod.spec.node_name or is_terminal(pod):
-        return 0
-    grace = asked if asked is not None else pod.spec.termination_grace_period_seconds
-    return 1 if grace is not None and grace < 0 else grace or 0
-
-
-def _gated() -> PodCondition:
-    return PodCondition(
-        type="PodScheduled",
-        status="False",
-        reason="SchedulingGated",
-        message="Scheduling is blocked due to non-empty scheduling gates",
-    )

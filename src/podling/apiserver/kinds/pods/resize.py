@@ -52,14 +52,18 @@ class Resize(Part[Pod]):
         )
 
     def validate_update(self, new: Pod, old: Pod) -> list[Cause]:
-        why = _never_resized(old)
-        if why:
-            return [forbidden("", why)]
+        if MIRROR in old.metadata.annotations:
+            return [forbidden("", "static pods cannot be resized")]
+        if old.spec.os is not None and old.spec.os.name == "windows":
+            return [forbidden("", "windows pods cannot be resized")]
         causes = metadata.validate_update(new.metadata, old.metadata) + validate_pod(new, self._gates)
         if qos_class(old) != qos_class(new):
             why = "Pod QOS Class may not change as a result of resizing"
             causes.append(invalid("spec", new.status.qos_class, why))
-        if not _is_supported(old):
+        # A kubelet that supports resizing reports the resources of running containers.
+        running = (status for status in old.status.container_statuses if status.state.running is not None)
+        first = next(running, None)
+        if first is not None and first.resources is None:
             causes.append(forbidden("spec", "Pod running on node without support for resize"))
         causes.extend(_validate_whole(new.spec.resources, old.spec.resources))
         if old.status.node_allocatable_resource_claim_statuses:
@@ -78,21 +82,6 @@ def _resized(new: list[Container], old: list[Container]) -> list[Container]:
         msgspec.structs.replace(before, resources=after.resources, resize_policy=after.resize_policy)
         for after, before in zip(new, old, strict=True)
     ]
-
-
-def _never_resized(pod: Pod) -> str:
-    if MIRROR in pod.metadata.annotations:
-        return "static pods cannot be resized"
-    if pod.spec.os is not None and pod.spec.os.name == "windows":
-        return "windows pods cannot be resized"
-    return ""
-
-
-def _is_supported(pod: Pod) -> bool:
-    """Whether the kubelet supports resizing, judging by the status of the running containers."""
-    running = (status for status in pod.status.container_statuses if status.state.running is not None)
-    first = next(running, None)
-    return first is None or first.resources is not None
 
 
 def _validate_order(new: PodSpec, old: PodSpec) -> Iterator[Cause]:
@@ -134,16 +123,13 @@ def _validate_changes(new: PodSpec, old: PodSpec) -> Iterator[Cause]:
         if _apart_from_resizable(after, before) != before:
             yield forbidden("spec", "only cpu and memory resources are mutable")
     for i, (after, before) in enumerate(zip(new.init_containers, old.init_containers, strict=True)):
-        yield from _validate_init(after, before, f"{init}[{i}]")
-
-
-def _validate_init(new: Container, old: Container, path: str) -> Iterator[Cause]:
-    if _apart_from_resizable(new, old) != old:
-        yield forbidden(path, "only cpu and memory resources for init or sidecar containers are mutable")
-    restarts = any(policy.restart_policy == "RestartContainer" for policy in new.resize_policy)
-    if new != old and restarts and not is_sidecar(new):
-        why = "non-sidecar init containers with a resize policy of RestartContainer cannot be resized"
-        yield forbidden(path, why)
+        if _apart_from_resizable(after, before) != before:
+            why = "only cpu and memory resources for init or sidecar containers are mutable"
+            yield forbidden(f"{init}[{i}]", why)
+        restarts = any(policy.restart_policy == "RestartContainer" for policy in after.resize_policy)
+        if after != before and restarts and not is_sidecar(after):
+            why = "non-sidecar init containers with a resize policy of RestartContainer cannot be resized"
+            yield forbidden(f"{init}[{i}]", why)
 
 
 def _validate_kept(

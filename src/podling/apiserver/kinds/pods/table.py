@@ -20,6 +20,18 @@ from podling.model.types.pod_status import ContainerState, ContainerStatus
 
 NODE_LOST = "NodeLost"
 
+COLUMNS = (
+    NAME,
+    Column("Ready", description="Containers that are ready, of all that run beside each other."),
+    Column("Status", description="What the pod as a whole is doing, or what holds it up."),
+    Column("Restarts", description="Restarts of its containers, and how long ago the last one was."),
+    AGE,
+    Column("IP", description="Address of the pod in the cluster's network.", priority=1),
+    Column("Node", description="Node the pod is bound to.", priority=1),
+    Column("Nominated Node", description="Node where room is being made for the pod.", priority=1),
+    Column("Readiness Gates", description="Readiness gates that are met, of all.", priority=1),
+)
+
 
 class Tally(NamedTuple):
     """The number of restarts of a set of containers, and when the last of them ended."""
@@ -58,20 +70,21 @@ class _Init(NamedTuple):
 def summarize(pod: Pod) -> Summary:
     init = _init(pod)
     sidecars = sum(is_sidecar(container) for container in pod.spec.init_containers)
-    phrase, ready, tally = init.phrase or _scheduled_phrase(pod), init.ready, init.all
+    gated = any(c.type == "PodScheduled" and c.reason == "SchedulingGated" for c in pod.status.conditions)
+    scheduled = "SchedulingGated" if gated else pod.status.reason or pod.status.phase
+    phrase, ready, tally = init.phrase or scheduled, init.ready, init.all
     if not init.phrase or is_condition_true(pod.status.conditions, "Initialized"):
         phrase, more, tally = _containers(pod, phrase, init.sidecars)
         ready += more
-    return Summary(_deleted(pod, phrase), ready, len(pod.spec.containers) + sidecars, tally)
+    if pod.metadata.deletion_timestamp and pod.status.reason == NODE_LOST:
+        phrase = "Unknown"
+    elif pod.metadata.deletion_timestamp and not is_terminal(pod):
+        phrase = "Terminating"
+    return Summary(phrase, ready, len(pod.spec.containers) + sidecars, tally)
 
 
 def is_sidecar(container: Container) -> bool:
     return container.restart_policy == "Always"
-
-
-def _scheduled_phrase(pod: Pod) -> str:
-    gated = any(c.type == "PodScheduled" and c.reason == "SchedulingGated" for c in pod.status.conditions)
-    return "SchedulingGated" if gated else pod.status.reason or pod.status.phase
 
 
 def _init(pod: Pod) -> _Init:
@@ -87,17 +100,13 @@ def _init(pod: Pod) -> _Init:
         if sidecar and status.started:
             ready += status.ready
             continue
+        waiting = status.state.waiting
+        what = _ended(status.state)
+        if waiting is not None and not what and waiting.reason != "PodInitializing":
+            what = waiting.reason
         progress = f"{position}/{len(with_volume_containers(pod).spec.init_containers)}"
-        return _Init(f"Init:{_init_state(status.state) or progress}", ready, everyone, sidecars)
+        return _Init(f"Init:{what or progress}", ready, everyone, sidecars)
     return _Init("", ready, everyone, sidecars)
-
-
-def _init_state(state: ContainerState) -> str:
-    if state.terminated is not None:
-        return _ended(state)
-    if state.waiting is not None and state.waiting.reason != "PodInitializing":
-        return state.waiting.reason
-    return ""
 
 
 def _ended(state: ContainerState) -> str:
@@ -124,29 +133,9 @@ def _containers(pod: Pod, phrase: str, tally: Tally) -> tuple[str, int, Tally]:
     return phrase, ready, tally
 
 
-def _deleted(pod: Pod, phrase: str) -> str:
-    if not pod.metadata.deletion_timestamp:
-        return phrase
-    if pod.status.reason == NODE_LOST:
-        return "Unknown"
-    return phrase if is_terminal(pod) else "Terminating"
-
-
-COLUMNS = (
-    NAME,
-    Column("Ready", description="Containers that are ready, of all that run beside each other."),
-    Column("Status", description="What the pod as a whole is doing, or what holds it up."),
-    Column("Restarts", description="Restarts of its containers, and how long ago the last one was."),
-    AGE,
-    Column("IP", description="Address of the pod in the cluster's network.", priority=1),
-    Column("Node", description="Node the pod is bound to.", priority=1),
-    Column("Nominated Node", description="Node where room is being made for the pod.", priority=1),
-    Column("Readiness Gates", description="Readiness gates that are met, of all.", priority=1),
-)
-
-
 def pod_row(pod: Pod, now: datetime) -> list[Any]:
-    summary = summarize(pod)
+    summary, gates = summarize(pod), pod.spec.readiness_gates
+    met = sum(is_condition_true(pod.status.conditions, gate.condition_type) for gate in gates)
     return [
         pod.metadata.name,
         f"{summary.ready}/{summary.total}",
@@ -156,11 +145,5 @@ def pod_row(pod: Pod, now: datetime) -> list[Any]:
         or_none(pod.status.pod_ip),
         or_none(pod.spec.node_name),
         or_none(pod.status.nominated_node_name),
-        _readiness_gates(pod),
+        f"{met}/{len(gates)}" if gates else NONE,
     ]
-
-
-def _readiness_gates(pod: Pod) -> str:
-    gates = pod.spec.readiness_gates
-    met = sum(is_condition_true(pod.status.conditions, gate.condition_type) for gate in gates)
-    return f"{met}/{len(gates)}" if gates else NONE

@@ -1,29 +1,69 @@
-"""What an update of a pod itself may change.
+"""What an update of a pod, and of its subresource `status`, may change.
 
 Of the spec almost nothing: images (R-INIT-5), a shorter deadline, more tolerations, fewer scheduling gates,
 and while there are gates, a narrower choice of nodes. Fields that are alpha in Kubernetes 1.36 are dropped if
 their gate is off, unless the pod already has them. On create, AppArmor profiles given by annotation, as they
 once were, become fields.
+
+Of the status, what cannot be taken back is kept, such as an exit code.
 """
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from typing import Any
 
 import msgspec
 
+from podling.apiserver.kinds.kind import Part
 from podling.apiserver.rules import metadata
-from podling.apiserver.rules.container.security import LOCAL, validate_app_armor
-from podling.apiserver.rules.containers import containers_with_paths
-from podling.apiserver.rules.field import difference, forbidden, invalid, required
+from podling.apiserver.rules.addresses import parsed_loosely, validate_ip
+from podling.apiserver.rules.container.security import LOCAL, validate_app_armor, validate_id
+from podling.apiserver.rules.field import (
+    IMMUTABLE,
+    all_invalid,
+    containers_with_paths,
+    difference,
+    duplicate,
+    forbidden,
+    invalid,
+    required,
+)
 from podling.apiserver.rules.pod.annotations import APP_ARMOR, validate_annotation_updates
 from podling.apiserver.rules.scheduling import REQUIRED
+from podling.model import names
 from podling.model.errors import Cause
-from podling.model.gates import Gates
-from podling.model.types.container import AppArmorProfile, Container, Lifecycle, SecurityContext
+from podling.model.gates import DEFAULT_GATES, Gates
+from podling.model.rules.status import ended_for_good
+from podling.model.types.container import (
+    AppArmorProfile,
+    Container,
+    EphemeralContainerCommon,
+    Lifecycle,
+    SecurityContext,
+)
 from podling.model.types.pod import Affinity, NodeSelectorTerm, Pod, PodSpec, Toleration
-from podling.model.types.pod_status import PodStatus, VolumeMountStatus
+from podling.model.types.pod_status import HostIP, PodIP, PodStatus, VolumeMountStatus
+
+_TYPES = {"runtime/default": "RuntimeDefault", "unconfined": "Unconfined"}
+
+MAX_SECONDS = (1 << 31) - 1
+
+CHANGEABLE = (
+    "`spec.containers[*].image`",
+    "`spec.initContainers[*].image`",
+    "`spec.activeDeadlineSeconds`",
+    "`spec.tolerations` (only additions to existing tolerations)",
+    "`spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was previously negative)",
+)
+
+SYSTEM_CONDITIONS = frozenset(("PodScheduled", "Ready", "Initialized"))
+_LISTS = (
+    ("container_statuses", "containerStatuses"),
+    ("init_container_statuses", "initContainerStatuses"),
+    ("ephemeral_container_statuses", "ephemeralContainerStatuses"),
+)
 
 
 def drop_alpha_fields(new: PodSpec, old: PodSpec | None, gates: Gates) -> None:
@@ -31,8 +71,18 @@ def drop_alpha_fields(new: PodSpec, old: PodSpec | None, gates: Gates) -> None:
     groups of pods."""
     if old is None or old.scheduling_group is None:
         new.scheduling_group = None
-    if not gates.enabled("ContainerStopSignals") and (old is None or not _has_stop_signal(old)):
-        _drop_stop_signals(new)
+    if gates.enabled("ContainerStopSignals") or (old is not None and any(_stop_signals(old))):
+        return
+    for container, lifecycle in _stop_signals(new):
+        lifecycle.stop_signal = None
+        container.lifecycle = lifecycle if lifecycle != Lifecycle() else None
+
+
+def _stop_signals(spec: PodSpec) -> Iterator[tuple[EphemeralContainerCommon, Lifecycle]]:
+    """Each container with a stop signal, and what has it."""
+    for container, _ in containers_with_paths(spec, ""):
+        if container.lifecycle is not None and container.lifecycle.stop_signal is not None:
+            yield container, container.lifecycle
 
 
 def drop_alpha_status(new: PodStatus, old: PodStatus) -> None:
@@ -54,22 +104,6 @@ def _mounts(status: PodStatus) -> Iterator[VolumeMountStatus]:
     ):
         for container in containers:
             yield from container.volume_mounts
-
-
-def _has_stop_signal(spec: PodSpec) -> bool:
-    lifecycles = (container.lifecycle for container, _ in containers_with_paths(spec, ""))
-    return any(lifecycle is not None and lifecycle.stop_signal is not None for lifecycle in lifecycles)
-
-
-def _drop_stop_signals(spec: PodSpec) -> None:
-    for container, _ in containers_with_paths(spec, ""):
-        lifecycle = container.lifecycle
-        if lifecycle is not None and lifecycle.stop_signal is not None:
-            lifecycle.stop_signal = None
-            container.lifecycle = lifecycle if lifecycle != Lifecycle() else None
-
-
-_TYPES = {"runtime/default": "RuntimeDefault", "unconfined": "Unconfined"}
 
 
 def adopt_app_armor_annotations(pod: Pod) -> None:
@@ -135,17 +169,6 @@ def with_node_affinity(new: Affinity | None, old: Affinity | None) -> Affinity |
     return None if new is None and changed == Affinity() else changed
 
 
-MAX_SECONDS = (1 << 31) - 1
-
-CHANGEABLE = (
-    "`spec.containers[*].image`",
-    "`spec.initContainers[*].image`",
-    "`spec.activeDeadlineSeconds`",
-    "`spec.tolerations` (only additions to existing tolerations)",
-    "`spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was previously negative)",
-)
-
-
 def validate_pod_update(new: Pod, old: Pod) -> list[Cause]:
     """All faults of an update. If a list of containers or the deadline is at fault, nothing after it is
     checked, as in Kubernetes."""
@@ -154,55 +177,33 @@ def validate_pod_update(new: Pod, old: Pod) -> list[Cause]:
     causes += validate_annotation_updates(ours.annotations, theirs.annotations, "metadata.annotations")
     for attribute, wire in (("containers", "containers"), ("init_containers", "initContainers")):
         after, before = getattr(new.spec, attribute), getattr(old.spec, attribute)
-        causes += _validate_images(after, f"spec.{wire}")
+        causes += [
+            required(f"spec.{wire}[{i}].image") for i, container in enumerate(after) if not container.image
+        ]
         if len(after) != len(before):
             return [*causes, forbidden(f"spec.{wire}", "pod updates may not add or remove containers")]
-    deadline = list(_validate_deadline(new.spec.active_deadline_seconds, old.spec.active_deadline_seconds))
-    if deadline and new.spec.active_deadline_seconds is not None:
-        return causes + deadline
-    return [
-        *causes,
-        *deadline,
-        *_validate_tolerations(new.spec.tolerations, old.spec.tolerations),
-        *_validate_gates(new.spec, old.spec),
-        *_validate_rest(new.spec, old.spec),
-    ]
-
-
-def _validate_images(containers: Sequence[Container], path: str) -> Iterator[Cause]:
-    for i, container in enumerate(containers):
-        if not container.image:
-            yield required(f"{path}[{i}].image")
-
-
-def _validate_deadline(new: int | None, old: int | None) -> Iterator[Cause]:
+    ends, ended = new.spec.active_deadline_seconds, old.spec.active_deadline_seconds
     path = "spec.activeDeadlineSeconds"
-    if new is None:
-        if old is not None:
-            yield invalid(path, None, "must not update from a positive integer to nil value")
-    elif not 0 <= new <= MAX_SECONDS:
-        yield invalid(path, new, f"must be between 0 and {MAX_SECONDS}, inclusive")
-    elif old is not None and old < new:
-        yield invalid(path, new, "must be less than or equal to previous value")
-
-
-def _validate_tolerations(new: list[Toleration], old: list[Toleration]) -> Iterator[Cause]:
-    kept = set(map(_without_seconds, new))
-    if any(_without_seconds(toleration) not in kept for toleration in old):
+    if ends is not None and not 0 <= ends <= MAX_SECONDS:
+        return [*causes, invalid(path, ends, f"must be between 0 and {MAX_SECONDS}, inclusive")]
+    if ends is not None and ended is not None and ended < ends:
+        return [*causes, invalid(path, ends, "must be less than or equal to previous value")]
+    if ends is None and ended is not None:
+        causes.append(invalid(path, None, "must not update from a positive integer to nil value"))
+    kept = set(map(_without_seconds, new.spec.tolerations))
+    if any(_without_seconds(toleration) not in kept for toleration in old.spec.tolerations):
         why = "existing toleration can not be modified except its tolerationSeconds"
-        yield forbidden("spec.tolerations", why)
+        causes.append(forbidden("spec.tolerations", why))
+    known = {gate.name for gate in old.spec.scheduling_gates}
+    for i, gate in enumerate(new.spec.scheduling_gates):
+        if gate.name not in known:
+            why = f"only deletion is allowed, but found new scheduling gate '{gate.name}'"
+            causes.append(forbidden(f"spec.schedulingGates[{i}].name", why))
+    return [*causes, *_validate_rest(new.spec, old.spec)]
 
 
 def _without_seconds(toleration: Toleration) -> tuple[object, ...]:
     return msgspec.structs.astuple(msgspec.structs.replace(toleration, toleration_seconds=None))
-
-
-def _validate_gates(new: PodSpec, old: PodSpec) -> Iterator[Cause]:
-    known = {gate.name for gate in old.scheduling_gates}
-    for i, gate in enumerate(new.scheduling_gates):
-        if gate.name not in known:
-            why = f"only deletion is allowed, but found new scheduling gate '{gate.name}'"
-            yield forbidden(f"spec.schedulingGates[{i}].name", why)
 
 
 def _validate_rest(new: PodSpec, old: PodSpec) -> Iterator[Cause]:
@@ -240,3 +241,116 @@ def _with_allowed_changes(new: PodSpec, old: PodSpec) -> PodSpec:
 def _with_images(new: list[Container], old: list[Container]) -> list[Container]:
     pairs = zip(new, old, strict=True)
     return [msgspec.structs.replace(before, image=after.image) for after, before in pairs]
+
+
+class PodStatusPart(Part[Pod]):
+    name = "status"
+
+    def __init__(self, gates: Gates = DEFAULT_GATES) -> None:
+        self._shows_debug = gates.enabled("DebugSubresource")
+
+    def prepare_update(self, new: Pod, old: Pod) -> None:
+        shown = new.status.ephemeral_container_statuses if self._shows_debug else []
+        new.status.debug_container_statuses = shown
+        new.spec = old.spec
+        new.metadata.owner_references = old.metadata.owner_references
+        new.status.qos_class = new.status.qos_class or old.status.qos_class
+        _keep_observed_generations(new.status, old.status)
+        drop_alpha_status(new.status, old.status)
+
+    def validate_update(self, new: Pod, old: Pod) -> list[Cause]:
+        ours, theirs = new.status, old.status
+        causes = super().validate_update(new, old)
+        causes += validate_annotation_updates(
+            new.metadata.annotations, old.metadata.annotations, "metadata.annotations"
+        )
+        for i, condition in enumerate(ours.conditions):
+            if condition.type not in SYSTEM_CONDITIONS:
+                causes += metadata.validate_label_key(condition.type, f"metadata.conditions[{i}].Type")
+        name = ours.nominated_node_name
+        if name and name != theirs.nominated_node_name:
+            causes += all_invalid("status.nominatedNodeName", name, names.dns1123_subdomain(name))
+        if ours.qos_class != theirs.qos_class:
+            causes.append(invalid("status.qosClass", ours.qos_class, IMMUTABLE))
+        causes += _validate_transitions(ours, theirs, old.spec)
+        causes += _validate_claims(ours, new.spec)
+        causes += _validate_addresses(ours.pod_ips, theirs.pod_ips, "status.podIPs")
+        if ours.host_ips and ours.host_ips[0].ip != ours.host_ip:
+            causes.append(invalid("status.hostIPs[0].ip", ours.host_ips[0].ip, "must be equal to `hostIP`"))
+        causes += _validate_addresses(ours.host_ips, theirs.host_ips, "status.hostIPs")
+        causes += _validate_users(ours, new.spec)
+        return causes
+
+
+def _keep_observed_generations(new: PodStatus, old: PodStatus) -> None:
+    """Writers that do not know `observedGeneration` do not clear it. Changed in place."""
+    new.observed_generation = new.observed_generation or old.observed_generation
+    seen: defaultdict[str, list[int]] = defaultdict(list)
+    for condition in reversed(old.conditions):
+        seen[condition.type].append(condition.observed_generation)
+    for i, condition in enumerate(new.conditions):
+        before = seen[condition.type].pop() if seen[condition.type] else 0
+        if not condition.observed_generation and before:
+            new.conditions[i] = msgspec.structs.replace(condition, observed_generation=before)
+
+
+def _validate_transitions(new: PodStatus, old: PodStatus, spec: PodSpec) -> Iterator[Cause]:
+    """A container that will not be restarted must stay terminated. An ephemeral container is never
+    restarted."""
+    for attribute, wire in _LISTS:
+        states = {status.name: status.state for status in getattr(new, attribute)}
+        ephemeral = attribute.startswith("ephemeral")
+        for i, status in ended_for_good(getattr(old, attribute), spec, ephemeral=ephemeral):
+            if status.name in states and states[status.name].terminated is None:
+                why = "may not be transitioned to non-terminated state"
+                yield forbidden(f"status.{wire}[{i}].state", why)
+
+
+def _validate_claims(status: PodStatus, spec: PodSpec) -> Iterator[Cause]:
+    claims = {claim.name for claim in spec.resource_claims}
+    seen: set[str] = set()
+    for i, claim in enumerate(status.resource_claim_statuses):
+        where = f"status.resourceClaimStatuses[{i}].name"
+        if claim.name not in claims:
+            yield invalid(where, claim.name, "must match the name of an entry in `spec.resourceClaims`")
+        if claim.name in seen:
+            yield duplicate(where, claim.name)
+        seen.add(claim.name)
+        if claim.resource_claim_name is not None:
+            faults = names.dns1123_subdomain(claim.resource_claim_name)
+            yield from all_invalid(where, claim.resource_claim_name, faults)
+
+
+def _validate_addresses(
+    addresses: Sequence[PodIP | HostIP], old: Sequence[PodIP | HostIP], path: str
+) -> Iterator[Cause]:
+    """Faults of `podIPs`: at most one of each family."""
+    faulty = False
+    standing = {address.ip for address in old}
+    for i, address in enumerate(addresses):
+        for cause in validate_ip(address.ip, f"{path}[{i}]", standing):
+            faulty = True
+            yield cause
+    if faulty or len(addresses) < 2:
+        return
+    meant = (parsed_loosely(address.ip) for address in addresses)
+    families = {address.version for address in meant if address is not None}
+    if len(families) != len(addresses):
+        yield invalid(path, list(addresses), "may specify no more than one IP for each IP family")
+
+
+def _validate_users(status: PodStatus, spec: PodSpec) -> Iterator[Cause]:
+    windows = spec.os is not None and spec.os.name == "windows"
+    for attribute, wire in _LISTS:
+        for i, container in enumerate(getattr(status, attribute)):
+            user = container.user.linux if container.user is not None else None
+            if user is None:
+                continue
+            where = f"status.{wire}[{i}].linux"
+            if windows:
+                yield forbidden(where, "cannot be set for a windows pod")
+                continue
+            yield from validate_id(user.uid, f"{where}.uid")
+            yield from validate_id(user.gid, f"{where}.gid")
+            for j, group in enumerate(user.supplemental_groups):
+                yield from validate_id(group, f"{where}.supplementalGroups[{j}]")

@@ -12,13 +12,13 @@ from itertools import islice
 from operator import itemgetter
 
 from podling.apiserver.rules.addresses import warn_of_pod_ips
-from podling.apiserver.rules.containers import containers_with_paths
+from podling.apiserver.rules.field import containers_with_paths
 from podling.apiserver.rules.pod.annotations import APP_ARMOR, POD_SECCOMP, SECCOMP
 from podling.apiserver.rules.scheduling import PREFERRED, REQUIRED
 from podling.model import names
 from podling.model.quantity import Quantity
-from podling.model.types.container import ContainerPort, EnvVar, EphemeralContainerCommon
-from podling.model.types.pod import Affinity, NodeSelectorTerm, Pod, PodSpec, PodTemplateSpec
+from podling.model.types.container import ContainerPort
+from podling.model.types.pod import NodeSelectorTerm, Pod, PodSpec, PodTemplateSpec
 from podling.model.types.volume import Volume, VolumeProjection
 
 DEPRECATED_LABELS = {
@@ -33,41 +33,69 @@ DEPRECATED_LABELS = {
 }
 NO_SELECTOR = "a null labelSelector results in matching no pod"
 
+_Known = tuple[int, ContainerPort, str]
+"""The position, the port, and its path."""
+
+GONE = {
+    "photon_persistent_disk": ("photonPersistentDisk", "deprecated in v1.11, non-functional in v1.16+"),
+    "git_repo": ("gitRepo", "deprecated in v1.11"),
+    "scale_io": ("scaleIO", "deprecated in v1.16, non-functional in v1.22+"),
+    "flocker": ("flocker", "deprecated in v1.22, non-functional in v1.25+"),
+    "storageos": ("storageOS", "deprecated in v1.22, non-functional in v1.25+"),
+    "quobyte": ("quobyte", "deprecated in v1.22, non-functional in v1.25+"),
+    "glusterfs": ("glusterfs", "deprecated in v1.25, non-functional in v1.26+"),
+    "cephfs": ("cephfs", "deprecated in v1.28, non-functional in v1.31+"),
+    "rbd": ("rbd", "deprecated in v1.28, non-functional in v1.31+"),
+}
+
+DEPRECATED_ANNOTATIONS = {
+    key: f'non-functional in {since}; use the "{field}" field instead'
+    for key, since, field in (
+        ("scheduler.alpha.kubernetes.io/critical-pod", "v1.16+", "priorityClassName"),
+        ("security.alpha.kubernetes.io/sysctls", "v1.11+", "sysctls"),
+        ("security.alpha.kubernetes.io/unsafe-sysctls", "v1.11+", "sysctls"),
+    )
+}
+_ONE = 10**9
+_BYTES = ("memory", "ephemeral-storage")
+
+MOST = 4096
+"""The most warnings that fit into an answer. Pairs of ports could otherwise give as many as their number
+squared."""
+
 
 def warn_of_scheduling(spec: PodSpec, path: str) -> Iterator[str]:
     for key in spec.node_selector:
         if key in DEPRECATED_LABELS:
             yield f"{path}.nodeSelector[{key}]: {DEPRECATED_LABELS[key]}"
-    if spec.affinity is not None:
-        yield from _warn_of_affinity(spec.affinity, f"{path}.affinity")
+    if (affinity := spec.affinity) is not None:
+        where = f"{path}.affinity"
+        if (node := affinity.node_affinity) is not None:
+            needed = node.required_during_scheduling_ignored_during_execution
+            for i, term in enumerate(needed.node_selector_terms if needed is not None else ()):
+                yield from _warn_of_term(term, f"{where}.nodeAffinity.{REQUIRED}.nodeSelectorTerms[{i}]")
+            for i, preferred in enumerate(node.preferred_during_scheduling_ignored_during_execution):
+                yield from _warn_of_term(
+                    preferred.preference, f"{where}.nodeAffinity.{PREFERRED}[{i}].preference"
+                )
+        for wire, pods in (
+            ("podAffinity", affinity.pod_affinity),
+            ("podAntiAffinity", affinity.pod_anti_affinity),
+        ):
+            if pods is None:
+                continue
+            for i, near in enumerate(pods.required_during_scheduling_ignored_during_execution):
+                if near.label_selector is None:
+                    yield f"{where}.{wire}.{REQUIRED}[{i}].labelSelector: {NO_SELECTOR}"
+            for i, weighted in enumerate(pods.preferred_during_scheduling_ignored_during_execution):
+                if weighted.pod_affinity_term.label_selector is None:
+                    yield f"{where}.{wire}.{PREFERRED}[{i}].podAffinityTerm.labelSelector: {NO_SELECTOR}"
     for i, constraint in enumerate(spec.topology_spread_constraints):
         where, key = f"{path}.topologySpreadConstraints[{i}]", constraint.topology_key
         if key in DEPRECATED_LABELS:
             yield f"{where}.topologyKey: {key} is {DEPRECATED_LABELS[key]}"
         if constraint.label_selector is None:
             yield f"{where}.labelSelector: {NO_SELECTOR}"
-
-
-def _warn_of_affinity(affinity: Affinity, path: str) -> Iterator[str]:
-    node = affinity.node_affinity
-    if node is not None:
-        needed = node.required_during_scheduling_ignored_during_execution
-        for i, term in enumerate(needed.node_selector_terms if needed is not None else ()):
-            yield from _warn_of_term(term, f"{path}.nodeAffinity.{REQUIRED}.nodeSelectorTerms[{i}]")
-        for i, preferred in enumerate(node.preferred_during_scheduling_ignored_during_execution):
-            yield from _warn_of_term(preferred.preference, f"{path}.nodeAffinity.{PREFERRED}[{i}].preference")
-    for wire, pods in (
-        ("podAffinity", affinity.pod_affinity),
-        ("podAntiAffinity", affinity.pod_anti_affinity),
-    ):
-        if pods is None:
-            continue
-        for i, near in enumerate(pods.required_during_scheduling_ignored_during_execution):
-            if near.label_selector is None:
-                yield f"{path}.{wire}.{REQUIRED}[{i}].labelSelector: {NO_SELECTOR}"
-        for i, weighted in enumerate(pods.preferred_during_scheduling_ignored_during_execution):
-            if weighted.pod_affinity_term.label_selector is None:
-                yield f"{path}.{wire}.{PREFERRED}[{i}].podAffinityTerm.labelSelector: {NO_SELECTOR}"
 
 
 def _warn_of_term(term: NodeSelectorTerm, path: str) -> Iterator[str]:
@@ -83,15 +111,22 @@ def warn_of_ports(spec: PodSpec, root: str) -> Iterator[str]:
         for i, port in enumerate(container.ports):
             where = f"{path}.ports[{i}]"
             if port.host_ip and not port.host_port:
-                yield f"{where}: hostIP set without hostPort: {_shown(port)}"
+                # The port as Go prints the struct.
+                shown = (
+                    f"{{Name:{port.name} HostPort:{port.host_port} ContainerPort:{port.container_port} "
+                    f"Protocol:{port.protocol} HostIP:{port.host_ip}}}"
+                )
+                yield f"{where}: hostIP set without hostPort: {shown}"
             same = known[port.container_port, port.protocol]
             for _, other, earlier in same.conflicts(port):
-                yield f"{where}: {_conflict(port, other)} port definition with {earlier}"
+                if (port.host_ip, port.host_port) == (other.host_ip, other.host_port):
+                    what = "duplicate"
+                elif not port.host_port or not other.host_port:
+                    what = "overlapping"
+                else:
+                    what = "dangerously ambiguous"
+                yield f"{where}: {what} port definition with {earlier}"
             same.add(port, where)
-
-
-_Known = tuple[int, ContainerPort, str]
-"""The position, the port, and its path."""
 
 
 class _Same:
@@ -123,36 +158,6 @@ class _Same:
         return merge(self._anywhere, same, ambiguous, key=itemgetter(0))
 
 
-def _conflict(port: ContainerPort, other: ContainerPort) -> str:
-    """The warning about two ports that conflict."""
-    if (port.host_ip, port.host_port) == (other.host_ip, other.host_port):
-        return "duplicate"
-    if not port.host_port or not other.host_port:
-        return "overlapping"
-    return "dangerously ambiguous"
-
-
-def _shown(port: ContainerPort) -> str:
-    """A port as Go prints the struct."""
-    return (
-        f"{{Name:{port.name} HostPort:{port.host_port} ContainerPort:{port.container_port} "
-        f"Protocol:{port.protocol} HostIP:{port.host_ip}}}"
-    )
-
-
-GONE = {
-    "photon_persistent_disk": ("photonPersistentDisk", "deprecated in v1.11, non-functional in v1.16+"),
-    "git_repo": ("gitRepo", "deprecated in v1.11"),
-    "scale_io": ("scaleIO", "deprecated in v1.16, non-functional in v1.22+"),
-    "flocker": ("flocker", "deprecated in v1.22, non-functional in v1.25+"),
-    "storageos": ("storageOS", "deprecated in v1.22, non-functional in v1.25+"),
-    "quobyte": ("quobyte", "deprecated in v1.22, non-functional in v1.25+"),
-    "glusterfs": ("glusterfs", "deprecated in v1.25, non-functional in v1.26+"),
-    "cephfs": ("cephfs", "deprecated in v1.28, non-functional in v1.31+"),
-    "rbd": ("rbd", "deprecated in v1.28, non-functional in v1.31+"),
-}
-
-
 def warn_of_volumes(volumes: list[Volume], path: str) -> Iterator[str]:
     tokens: set[str] = set()
     for i, volume in enumerate(volumes):
@@ -182,40 +187,20 @@ def _files(source: VolumeProjection) -> Iterator[tuple[str, str]]:
         yield "ClusterTrustBundle", source.cluster_trust_bundle.path
 
 
-DEPRECATED_ANNOTATIONS = {
-    key: f'non-functional in {since}; use the "{field}" field instead'
-    for key, since, field in (
-        ("scheduler.alpha.kubernetes.io/critical-pod", "v1.16+", "priorityClassName"),
-        ("security.alpha.kubernetes.io/sysctls", "v1.11+", "sysctls"),
-        ("security.alpha.kubernetes.io/unsafe-sysctls", "v1.11+", "sysctls"),
-    )
-}
-_ONE = 10**9
-_BYTES = ("memory", "ephemeral-storage")
-
-
-MOST = 4096
-"""The most warnings that fit into an answer. Pairs of ports could otherwise give as many as their number
-squared."""
-
-
 def pod_warnings(pod: Pod) -> list[str]:
     of_spec = _warn_of_spec(pod.spec, pod.metadata.annotations, "")
-    return [*_warn_of_name(pod.metadata.name), *islice(of_spec, MOST)]
+    faults, of_name = names.dns1123_label(pod.metadata.name), []
+    if faults:
+        of_name.append(
+            "metadata.name: this is used in the Pod's hostname, which can result in surprising behavior; "
+            f"a DNS label is recommended: [{' '.join(faults)}]"
+        )
+    return [*of_name, *islice(of_spec, MOST)]
 
 
 def template_warnings(template: PodTemplateSpec, path: str) -> list[str]:
     """The warnings of a pod template, whose pods have no name yet."""
     return [*islice(_warn_of_spec(template.spec, template.metadata.annotations, f"{path}."), MOST)]
-
-
-def _warn_of_name(name: str) -> Iterator[str]:
-    faults = names.dns1123_label(name)
-    if faults:
-        yield (
-            "metadata.name: this is used in the Pod's hostname, which can result in surprising behavior; "
-            f"a DNS label is recommended: [{' '.join(faults)}]"
-        )
 
 
 def _warn_of_spec(spec: PodSpec, annotations: Mapping[str, str], root: str) -> Iterator[str]:
@@ -233,7 +218,19 @@ def _warn_of_spec(spec: PodSpec, annotations: Mapping[str, str], root: str) -> I
             yield f'{path}.imagePullSecrets[{i}].name: invalid empty name ""'
     yield from warn_of_fractions(spec.overhead, f"{path}.overhead")
     for container, where in containers_with_paths(spec, path):
-        yield from _warn_of_container(container, where)
+        yield from warn_of_fractions(container.resources.limits, f"{where}.resources.limits")
+        yield from warn_of_fractions(container.resources.requests, f"{where}.resources.requests")
+        seen: set[str] = set()
+        for i, variable in enumerate(container.env):
+            if variable.name not in seen:
+                seen.add(variable.name)
+                continue
+            # A later value that refers to the earlier one does not hide it.
+            reference = f"$({variable.name})"
+            refers = variable.value != reference and reference in variable.value
+            if variable.value_from is not None or not refers:
+                why = f'hides previous definition of "{variable.name}", which may be dropped when using apply'
+                yield f"{where}.env[{i}]: {why}"
     yield from warn_of_ports(spec, path)
     yield from warn_of_pod_ips(spec, path)
 
@@ -244,23 +241,6 @@ def _warn_of_duplicates(values: Iterable[str], path: str, key: str) -> Iterator[
         if value in seen:
             yield f'{path}[{i}].{key}: duplicate {key} "{value}"'
         seen.add(value)
-
-
-def _warn_of_container(container: EphemeralContainerCommon, path: str) -> Iterator[str]:
-    yield from warn_of_fractions(container.resources.limits, f"{path}.resources.limits")
-    yield from warn_of_fractions(container.resources.requests, f"{path}.resources.requests")
-    seen: set[str] = set()
-    for i, variable in enumerate(container.env):
-        if variable.name in seen and _hides(variable):
-            why = f'hides previous definition of "{variable.name}", which may be dropped when using apply'
-            yield f"{path}.env[{i}]: {why}"
-        seen.add(variable.name)
-
-
-def _hides(variable: EnvVar) -> bool:
-    """Whether the later value of a variable does not refer to the earlier one."""
-    reference = f"$({variable.name})"
-    return variable.value_from is not None or variable.value == reference or reference not in variable.value
 
 
 def warn_of_fractions(amounts: Mapping[str, Quantity], path: str) -> Iterator[str]:

@@ -17,7 +17,7 @@ from typing import Any
 
 import msgspec
 
-from podling.apiserver.kinds.kind import Connect, Kind, Members, Posted, Subresource
+from podling.apiserver.kinds.kind import Connect, Kind, Members, Posted
 from podling.apiserver.kinds.reviews import Review
 from podling.apiserver.patch.parse import MEDIA_TYPES
 from podling.apiserver.paths.discovery import version_info
@@ -30,6 +30,11 @@ from podling.apiserver.request.response import JSON, Response
 from podling.model.types.meta import KubeObject
 
 Operation = dict[str, Any]
+
+INDEX, PREFIX, V2 = "/openapi/v3", "/openapi/v3/", "/openapi/v2"
+KEPT = timedelta(days=365)
+UNVERSIONED = "unversioned"
+"""What Kubernetes writes into the documents of version 3."""
 
 METHODS = {
     "get": "get",
@@ -93,50 +98,49 @@ def paths_of(kind: Kind[Any]) -> dict[str, Any]:
     if resource.namespaced and "list" in kind.verbs:
         paths[everywhere] = _item(kind, ["list"], resource.type)
     for name, subresource in kind.subresources.items():
-        below = "/{member}" if isinstance(subresource, Members) else ""
-        paths[f"{within}/{{name}}/{name}{below}"] = _subresource(kind, subresource)
+        path = f"{within}/{{name}}/{name}{'/{member}' if isinstance(subresource, Members) else ''}"
+        if isinstance(subresource, Connect):
+            operation = {"responses": {"200": {"description": "OK"}}, "x-kubernetes-action": "connect"}
+            paths[path] = {METHODS[verb]: operation for verb in subresource.verbs}
+        else:
+            body = subresource.body if isinstance(subresource, Posted) else resource.type
+            paths[path] = _item(kind, list(subresource.verbs), body)
     for path, item in paths.items():
         placeholders = [name for name in ("member", "name", "namespace") if f"{{{name}}}" in path]
-        item["parameters"] = [_path_parameter(name) for name in placeholders]
+        schema = {"type": "string", "uniqueItems": True}
+        item["parameters"] = [
+            {"name": name, "in": "path", "required": True, "schema": schema} for name in placeholders
+        ]
     return paths
 
 
-def _subresource(kind: Kind[Any], subresource: Subresource) -> dict[str, Any]:
-    if isinstance(subresource, Connect):
-        operation = {"responses": {"200": {"description": "OK"}}, "x-kubernetes-action": "connect"}
-        return {METHODS[verb]: operation for verb in subresource.verbs}
-    body = subresource.body if isinstance(subresource, Posted) else kind.resource.type
-    return _item(kind, list(subresource.verbs), body)
-
-
 def _item(kind: Kind[Any], verbs: list[str], body: type[KubeObject]) -> dict[str, Any]:
-    return {METHODS[verb]: _operation(kind, verb, body) for verb in verbs}
-
-
-def _operation(kind: Kind[Any], verb: str, body: type[KubeObject]) -> Operation:
     name = schema_name(body)
-    answer = {"description": "OK", "content": _content((JSON,), reference(_answer(kind, verb, name)))}
-    operation: Operation = {
-        "tags": ["core_v1" if not kind.resource.group else kind.resource.group.partition(".")[0]],
-        "parameters": [
-            {"name": key, "in": "query", "schema": {"type": type_, "uniqueItems": True}}
-            for key, type_ in PARAMETERS[verb].items()
-        ],
-        "responses": dict.fromkeys(CODES.get(verb, ("200",)), answer),
-        "x-kubernetes-action": ACTIONS.get(verb, verb),
-        "x-kubernetes-group-version-kind": group_version_kind(body),
-    }
-    match verb:
-        case "create" | "update":
-            operation["requestBody"] = {"content": _content(ANY, reference(name)), "required": True}
-        case "patch":
-            operation["requestBody"] = {
-                "content": _content(MEDIA_TYPES, {"type": "object"}),
-                "required": True,
-            }
-        case "delete" | "deletecollection":
-            operation["requestBody"] = {"content": _content(ANY, reference(DELETE_OPTIONS))}
-    return operation
+    operations: dict[str, Operation] = {}
+    for verb in verbs:
+        answer = {"description": "OK", "content": _content((JSON,), reference(_answer(kind, verb, name)))}
+        operation: Operation = {
+            "tags": ["core_v1" if not kind.resource.group else kind.resource.group.partition(".")[0]],
+            "parameters": [
+                {"name": key, "in": "query", "schema": {"type": type_, "uniqueItems": True}}
+                for key, type_ in PARAMETERS[verb].items()
+            ],
+            "responses": dict.fromkeys(CODES.get(verb, ("200",)), answer),
+            "x-kubernetes-action": ACTIONS.get(verb, verb),
+            "x-kubernetes-group-version-kind": group_version_kind(body),
+        }
+        match verb:
+            case "create" | "update":
+                operation["requestBody"] = {"content": _content(ANY, reference(name)), "required": True}
+            case "patch":
+                operation["requestBody"] = {
+                    "content": _content(MEDIA_TYPES, {"type": "object"}),
+                    "required": True,
+                }
+            case "delete" | "deletecollection":
+                operation["requestBody"] = {"content": _content(ANY, reference(DELETE_OPTIONS))}
+        operations[METHODS[verb]] = operation
+    return operations
 
 
 def _answer(kind: Kind[Any], verb: str, name: str) -> str:
@@ -155,18 +159,6 @@ def _content(media_types: tuple[str, ...], schema: dict[str, Any]) -> dict[str, 
     return {media_type: {"schema": schema} for media_type in media_types}
 
 
-def _path_parameter(name: str) -> dict[str, Any]:
-    return {"name": name, "in": "path", "required": True, "schema": {"type": "string", "uniqueItems": True}}
-
-
-INDEX, PREFIX, V2 = "/openapi/v3", "/openapi/v3/", "/openapi/v2"
-
-KEPT = timedelta(days=365)
-
-UNVERSIONED = "unversioned"
-"""What Kubernetes writes into the documents of version 3."""
-
-
 class OpenAPI:
     """Serves the descriptions of `kinds`."""
 
@@ -180,28 +172,24 @@ class OpenAPI:
         return [V2, INDEX, *(PREFIX + group for group in self._by_path)]
 
     async def serve(self, context: RequestContext) -> Response | None:
-        path = context.info.path.rstrip("/")
+        path = context.info.path
         if path != V2 and path != INDEX and path.removeprefix(PREFIX) not in self._by_path:
             return None
         accept = context.request.headers.get("Accept", "")
         if path == V2 and gnostic.MEDIA_TYPE in accept:
-            return self._answer(self._protobuf, context, gnostic.CONTENT_TYPE)
+            return self._answer(self._document(gnostic.CONTENT_TYPE), context, gnostic.CONTENT_TYPE)
         context.wanted = negotiate(accept)
         asked = context.query.get("hash", ("",))[0]
         if asked and path.startswith(PREFIX):
-            return self._answer_for_good(path.removeprefix(PREFIX), asked, context)
+            # A URL with the current hash is immutable; one with another is redirected to the current.
+            today = self._url(path.removeprefix(PREFIX))
+            if not today.endswith(f"?hash={asked}"):
+                return Response(301, b"", JSON, {"Location": today})
+            response = self._answer(self._document(path), context)
+            response.headers["Cache-Control"] = "public, immutable"
+            response.headers["Expires"] = format_datetime(context.now + KEPT, usegmt=True)
+            return response
         return self._answer(self._document(path), context)
-
-    def _answer_for_good(self, group: str, digest: str, context: RequestContext) -> Response:
-        """Answer with the document. A URL with its current hash is immutable; one with another hash is
-        redirected to the current URL."""
-        today = self._url(group)
-        if not today.endswith(f"?hash={digest}"):
-            return Response(301, b"", JSON, {"Location": today})
-        response = self._answer(self._document(PREFIX + group), context)
-        response.headers["Cache-Control"] = "public, immutable"
-        response.headers["Expires"] = format_datetime(context.now + KEPT, usegmt=True)
-        return response
 
     def _answer(self, body: bytes, context: RequestContext, content_type: str = JSON) -> Response:
         etag = f'"{hashlib.sha256(body).hexdigest().upper()}"'
@@ -211,25 +199,23 @@ class OpenAPI:
         return Response(200, body, content_type, headers)
 
     def _document(self, path: str) -> bytes:
-        if path not in self._made:
-            self._made[path] = msgspec.json.encode(self._make(path))
-        return self._made[path]
-
-    def _make(self, path: str) -> dict[str, Any]:
-        if path == V2:
-            return to_v2(self._describe(self._kinds, self._version))
+        """The document of a path; that of version 2 in protobuf has its content type for a path."""
+        if path in self._made:
+            return self._made[path]
         if path == INDEX:
-            return {"paths": {group: {"serverRelativeURL": self._url(group)} for group in self._by_path}}
-        return self._describe(self._by_path[path.removeprefix(PREFIX)])
+            made = {"paths": {group: {"serverRelativeURL": self._url(group)} for group in self._by_path}}
+        elif path.startswith(PREFIX):
+            made = self._describe(self._by_path[path.removeprefix(PREFIX)])
+        else:
+            made = to_v2(self._describe(self._kinds, self._version))
+        encode = gnostic.encode_document if path == gnostic.CONTENT_TYPE else msgspec.json.encode
+        self._made[path] = encode(made)
+        return self._made[path]
 
     def _url(self, group: str) -> str:
         """The URL of a group's document, with a hash of its content, so that clients may cache it."""
         digest = hashlib.sha256(self._document(PREFIX + group)).hexdigest().upper()
         return f"{PREFIX}{group}?hash={digest}"
-
-    @cached_property
-    def _protobuf(self) -> bytes:
-        return gnostic.encode_document(to_v2(self._describe(self._kinds, self._version)))
 
     @cached_property
     def _by_path(self) -> dict[str, list[Kind[Any]]]:
@@ -244,20 +230,14 @@ class OpenAPI:
         paths: dict[str, Any] = {}
         for kind in kinds:
             paths.update(paths_of(kind))
+        stored = [kind.resource.type for kind in kinds if not isinstance(kind, Review)]
+        # Bodies that are posted and never listed.
+        bodies = [kind.resource.type for kind in kinds if isinstance(kind, Review)]
+        subresources = [subresource for kind in kinds for subresource in kind.subresources.values()]
+        bodies += [subresource.body for subresource in subresources if isinstance(subresource, Posted)]
         return {
             "openapi": "3.0.0",
             "info": {"title": "Kubernetes", "version": version},
             "paths": dict(sorted(paths.items())),
-            "components": {"schemas": schemas_of(_stored(kinds), _bodies(kinds))},
+            "components": {"schemas": schemas_of(stored, bodies)},
         }
-
-
-def _stored(kinds: Sequence[Kind[Any]]) -> list[type[KubeObject]]:
-    return [kind.resource.type for kind in kinds if not isinstance(kind, Review)]
-
-
-def _bodies(kinds: Sequence[Kind[Any]]) -> list[type[KubeObject]]:
-    """The types of bodies that are posted and never listed."""
-    reviews = [kind.resource.type for kind in kinds if isinstance(kind, Review)]
-    subresources = [subresource for kind in kinds for subresource in kind.subresources.values()]
-    return reviews + [subresource.body for subresource in subresources if isinstance(subresource, Posted)]

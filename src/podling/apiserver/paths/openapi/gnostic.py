@@ -25,7 +25,7 @@ def encode_document(document: Data) -> bytes:
     return (
         encode_text(1, document["swagger"])
         + encode_bytes(2, info)
-        + encode_bytes(8, _named(2, document["paths"], _path_item))
+        + encode_bytes(8, _named(2, document["paths"], _item))
         + encode_bytes(9, _named(1, document["definitions"], _schema))
     )
 
@@ -42,7 +42,7 @@ def _extensions(number: int, data: Data) -> bytes:
     return _named(number, extensions, lambda value: encode_bytes(2, msgspec.json.encode(value)))
 
 
-def _path_item(item: Data) -> bytes:
+def _item(item: Data) -> bytes:
     methods = [method for method in item if method in _METHODS]
     operations = [encode_bytes(_METHODS[method], _operation(item[method])) for method in methods]
     return b"".join(operations) + _parameters(9, item["parameters"])
@@ -59,28 +59,23 @@ def _operation(operation: Data) -> bytes:
 
 
 def _parameters(number: int, parameters: list[Data]) -> bytes:
-    return b"".join(encode_bytes(number, encode_bytes(1, _parameter(parameter))) for parameter in parameters)
-
-
-def _parameter(parameter: Data) -> bytes:
-    name, required = parameter["name"], parameter.get("required", False)
-    match parameter["in"]:
-        case "body":
-            schema = encode_bytes(5, _schema(parameter["schema"]))
-            return encode_bytes(
-                1, encode_text(2, name) + encode_text(3, "body") + encode_flag(4, required) + schema
-            )
-        case "path":
-            fields = (
-                encode_flag(1, required)
-                + encode_text(2, "path")
-                + encode_text(4, name)
-                + encode_text(5, parameter["type"])
-            )
-            return encode_bytes(2, encode_bytes(4, fields + encode_flag(19, True)))
-        case place:
-            fields = encode_text(2, place) + encode_text(4, name) + encode_text(6, parameter["type"])
-            return encode_bytes(2, encode_bytes(3, fields + encode_flag(20, True)))
+    encoded = b""
+    for parameter in parameters:
+        name, required = encode_text(4, parameter["name"]), parameter.get("required", False)
+        match parameter["in"]:
+            case "body":
+                fields = encode_text(2, parameter["name"]) + encode_text(3, "body")
+                fields += encode_flag(4, required) + encode_bytes(5, _schema(parameter["schema"]))
+                message = encode_bytes(1, fields)
+            case "path":
+                fields = encode_flag(1, required) + encode_text(2, "path") + name
+                fields += encode_text(5, parameter["type"]) + encode_flag(19, True)
+                message = encode_bytes(2, encode_bytes(4, fields))
+            case place:
+                fields = encode_text(2, place) + name + encode_text(6, parameter["type"])
+                message = encode_bytes(2, encode_bytes(3, fields + encode_flag(20, True)))
+        encoded += encode_bytes(number, encode_bytes(1, message))
+    return encoded
 
 
 def _response(response: Data) -> bytes:

@@ -5,32 +5,40 @@ Names are those of Kubernetes' Go packages, which clients know (`io.k8s.api.core
 
 from __future__ import annotations
 
-import types
-import typing
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
+from types import NoneType
 from typing import Any
 
 import msgspec
 
 from podling.apiserver.paths.openapi.facts import DEFAULTS, NO_DEFAULT, OPTIONAL, REQUIRED, UNIONS
-from podling.apiserver.rules.container.handlers import STOP_SIGNALS
+from podling.apiserver.rules.container.container import STOP_SIGNALS
 from podling.model import errors
-from podling.model.codec import fields
-from podling.model.codec.fields import FieldInfo, fields_of, is_struct, item_type
+from podling.model.codec.fields import FieldInfo, Shape, fields_of
 from podling.model.descriptions import describe_field, describe_type
 from podling.model.enums import ENUMS
 from podling.model.errors import Status
 from podling.model.quantity import Quantity
 from podling.model.types import (
+    admissionregistration,
+    apiregistration,
+    apps,
     authentication,
     authorization,
+    autoscaling,
+    batch,
+    certificates,
     coordination,
     discovery,
+    flowcontrol,
     meta,
+    networking,
+    node_k8s_io,
     policy,
-    priority_class,
     rbac,
-    runtime_class,
+    resource,
+    scheduling,
+    storage,
 )
 from podling.model.types.core import (
     BoundObjectReference,
@@ -50,6 +58,7 @@ REF = "#/components/schemas/"
 META = "io.k8s.apimachinery.pkg.apis.meta.v1"
 QUANTITY = "io.k8s.apimachinery.pkg.api.resource.Quantity"
 INT_OR_STRING = "io.k8s.apimachinery.pkg.util.intstr.IntOrString"
+RAW = "io.k8s.apimachinery.pkg.runtime.RawExtension"
 TIME, MICRO_TIME, FIELDS_V1 = f"{META}.Time", f"{META}.MicroTime", f"{META}.FieldsV1"
 
 SCALARS: Mapping[str, Schema] = {
@@ -65,6 +74,7 @@ SCALARS: Mapping[str, Schema] = {
     TIME: {"description": "A time in whole seconds, RFC 3339.", "type": "string", "format": "date-time"},
     MICRO_TIME: {"description": "A time in microseconds, RFC 3339.", "type": "string", "format": "date-time"},
     FIELDS_V1: {"description": "A set of fields, as a tree of their names.", "type": "object"},
+    RAW: {"description": "Any object, kept as it was sent.", "type": "object"},
 }
 
 _TIMES = {"date-time": TIME, "micro-time": MICRO_TIME}
@@ -76,9 +86,29 @@ _PACKAGES = {
     authorization.__name__: "io.k8s.api.authorization.v1",
     policy.__name__: "io.k8s.api.policy.v1",
     discovery.__name__: "io.k8s.api.discovery.v1",
-    priority_class.__name__: "io.k8s.api.scheduling.v1",
+    scheduling.__name__: "io.k8s.api.scheduling.v1",
     rbac.__name__: "io.k8s.api.rbac.v1",
-    runtime_class.__name__: "io.k8s.api.node.v1",
+    node_k8s_io.__name__: "io.k8s.api.node.v1",
+    apps.__name__: "io.k8s.api.apps.v1",
+    batch.__name__: "io.k8s.api.batch.v1",
+    autoscaling.__name__: "io.k8s.api.autoscaling.v2",
+    networking.__name__: "io.k8s.api.networking.v1",
+    storage.__name__: "io.k8s.api.storage.v1",
+    certificates.__name__: "io.k8s.api.certificates.v1",
+    flowcontrol.__name__: "io.k8s.api.flowcontrol.v1",
+    admissionregistration.__name__: "io.k8s.api.admissionregistration.v1",
+    apiregistration.__name__: "io.k8s.kube-aggregator.pkg.apis.apiregistration.v1",
+    resource.__name__: "io.k8s.api.resource.v1",
+}
+_VALUES: Mapping[Any, Schema] = {
+    int | str: {"$ref": REF + INT_OR_STRING},
+    Quantity: {"$ref": REF + QUANTITY},
+    msgspec.Raw: {"$ref": REF + FIELDS_V1},
+    Any: {"$ref": REF + RAW},
+    bool: {"type": "boolean"},
+    float: {"type": "number", "format": "double"},
+    bytes: {"type": "string", "format": "byte"},
+    str: {"type": "string"},
 }
 _EMPTY: Mapping[Any, Any] = {str: "", int: 0, bool: False}
 _CORE = "io.k8s.api.core.v1"
@@ -95,6 +125,27 @@ _OF_TYPE: Mapping[type, str] = {
     EventsSeries: "io.k8s.api.events.v1.EventSeries",
     authorization.FieldSelectorRequirement: f"{META}.FieldSelectorRequirement",
     SlicePort: "io.k8s.api.discovery.v1.EndpointPort",
+    **{
+        getattr(autoscaling, f"{name}V1"): f"io.k8s.api.autoscaling.v1.{name}"
+        for name in (
+            "CrossVersionObjectReference",
+            "HorizontalPodAutoscaler",
+            "HorizontalPodAutoscalerSpec",
+            "HorizontalPodAutoscalerStatus",
+        )
+    },
+    autoscaling.Scale: "io.k8s.api.autoscaling.v1.Scale",
+    autoscaling.ScaleSpec: "io.k8s.api.autoscaling.v1.ScaleSpec",
+    autoscaling.ScaleStatus: "io.k8s.api.autoscaling.v1.ScaleStatus",
+    storage.CSITokenRequest: "io.k8s.api.storage.v1.TokenRequest",
+    storage.TopologySelectorTerm: f"{_CORE}.TopologySelectorTerm",
+    storage.TopologySelectorLabelRequirement: f"{_CORE}.TopologySelectorLabelRequirement",
+    flowcontrol.FlowSubject: "io.k8s.api.flowcontrol.v1.Subject",
+    resource.ResourceClaimObject: "io.k8s.api.resource.v1.ResourceClaim",
+    admissionregistration.WebhookServiceReference: "io.k8s.api.admissionregistration.v1.ServiceReference",
+    apiregistration.APIServiceReference: (
+        "io.k8s.kube-aggregator.pkg.apis.apiregistration.v1.ServiceReference"
+    ),
 }
 
 
@@ -121,7 +172,7 @@ def schemas_of(stored: list[type[KubeObject]], bodies: list[type[KubeObject]]) -
         name = schema_name(type_)
         if name not in found:
             found[name] = _struct(type_)
-            waiting.extend(_parts(type_))
+            waiting.extend(parts_of(type_))
     for root in stored:
         found[f"{schema_name(root)}List"] = _list(root)
     # Every group version has options of its own, which are all the same type.
@@ -146,8 +197,14 @@ def _struct(type_: type[msgspec.Struct]) -> Schema:
     schema["properties"] = {
         wire: {**_property(type_, info), **defaults.get(wire, {})} for wire, info in sorted(infos.items())
     }
-    if required := sorted(_required(type_)):
-        schema["required"] = required
+    # Scalars that are always written are required, with the exceptions of `facts.py`.
+    required = []
+    for field in msgspec.structs.fields(type_):
+        name = (type_.__name__, field.encode_name)
+        if name in REQUIRED or (field.default_factory in _EMPTY and name not in OPTIONAL):
+            required.append(field.encode_name)
+    if required:
+        schema["required"] = sorted(required)
     if getattr(type_, "ATOMIC", False):
         schema["x-kubernetes-map-type"] = "atomic"
     if union := UNIONS.get(type_.__name__):
@@ -184,78 +241,43 @@ def _list(root: type[KubeObject]) -> Schema:
 
 
 def _property(owner: type[msgspec.Struct], info: FieldInfo) -> Schema:
-    schema = _value(info.type, info.format)
+    schema = _value(info.shape, info.format)
     if "$ref" in schema:
         # Beside a reference nothing else is read.
         schema = {"allOf": [schema]}
     if description := describe_field(owner.__name__, info.wire):
         schema = {"description": description, **schema}
-    is_list = typing.get_origin(info.type) is list
-    if values := _values(owner, info):
-        (schema["items"] if is_list else schema)["enum"] = values
-    return {**schema, **_extensions(info.merge, is_list=is_list)}
-
-
-def _values(owner: type[msgspec.Struct], info: FieldInfo) -> list[str]:
-    """The enum values of a field, or of its items."""
+    is_list = info.shape.holds is list
+    values = ENUMS.get((owner.__name__, info.wire), ())
     if info.wire == "stopSignal":
-        return sorted(STOP_SIGNALS["linux"])
-    return list(ENUMS.get((owner.__name__, info.wire), ()))
+        values = tuple(sorted(STOP_SIGNALS["linux"]))
+    if values:
+        (schema["items"] if is_list else schema)["enum"] = list(values)
+    merge, list_type = info.merge, info.merge.list_type or (is_list and "atomic")
+    extensions = {
+        "list-map-keys": list(merge.list_map_keys),
+        "list-type": list_type,
+        "map-type": merge.map_type,
+        "patch-merge-key": merge.key,
+        "patch-strategy": ",".join(merge.strategies),
+    }
+    return schema | {f"x-kubernetes-{name}": value for name, value in extensions.items() if value}
 
 
-def _extensions(merge: fields.Merge, *, is_list: bool) -> Schema:
-    found: Schema = {}
-    if merge.list_map_keys:
-        found["x-kubernetes-list-map-keys"] = list(merge.list_map_keys)
-    if is_list:
-        found["x-kubernetes-list-type"] = merge.list_type or "atomic"
-    if merge.map_type:
-        found["x-kubernetes-map-type"] = merge.map_type
-    if merge.key:
-        found["x-kubernetes-patch-merge-key"] = merge.key
-    if merge.strategies:
-        found["x-kubernetes-patch-strategy"] = ",".join(merge.strategies)
-    return found
-
-
-def _value(annotation: Any, form: str) -> Schema:
+def _value(shape: Shape, form: str) -> Schema:
     """`form` is the format of a scalar, or of the scalars held."""
-    origin = typing.get_origin(annotation)
-    if origin is list:
-        return {"type": "array", "items": _value(item_type(annotation), form)}
-    if origin is dict:
-        return {"type": "object", "additionalProperties": _value(item_type(annotation), form)}
-    if origin in (types.UnionType, typing.Union):
-        return reference(INT_OR_STRING)
-    if annotation is Quantity:
-        return reference(QUANTITY)
-    if annotation is msgspec.Raw:
-        return reference(FIELDS_V1)
-    if is_struct(annotation):
-        return reference(schema_name(annotation))
-    return _scalar(annotation, form)
-
-
-def _scalar(annotation: Any, form: str) -> Schema:
-    if annotation is bool:
-        return {"type": "boolean"}
-    if annotation is int:
+    if shape.item:
+        held = _value(shape.item, form)
+        if shape.holds is list:
+            return {"type": "array", "items": held}
+        return {"type": "object", "additionalProperties": held}
+    if shape.struct:
+        return reference(schema_name(shape.struct))
+    if shape.type is int:
         return {"type": "integer", "format": form or "int32"}
-    if annotation is float:
-        return {"type": "number", "format": "double"}
-    if annotation is bytes:
-        return {"type": "string", "format": "byte"}
-    if form in _TIMES:
+    if shape.type is str and form in _TIMES:
         return reference(_TIMES[form])
-    return {"type": "string"}
-
-
-def _required(type_: type[msgspec.Struct]) -> Iterator[str]:
-    """The required fields: scalars that are always written, with the exceptions of `facts.py`."""
-    for field in msgspec.structs.fields(type_):
-        name = (type_.__name__, field.encode_name)
-        if name in REQUIRED or (field.default_factory in _EMPTY and name not in OPTIONAL):
-            yield field.encode_name
+    return dict(_VALUES[shape.type])
 
 
 def _defaults(type_: type[msgspec.Struct]) -> dict[str, Schema]:
@@ -264,8 +286,9 @@ def _defaults(type_: type[msgspec.Struct]) -> dict[str, Schema]:
     found: dict[str, Schema] = {}
     for field in msgspec.structs.fields(type_):
         wire, name = field.encode_name, (type_.__name__, field.encode_name)
-        if is_struct(infos[wire].type):
-            value: Any = None if field.default is None else {}
+        if infos[wire].shape.struct:
+            can_be_absent = field.default is None or field.default_factory is NoneType
+            value: Any = None if can_be_absent else {}
         elif infos[wire].format in _TIMES or name in NO_DEFAULT or infos[wire].type not in _EMPTY:
             value = None
         else:
@@ -275,10 +298,6 @@ def _defaults(type_: type[msgspec.Struct]) -> dict[str, Schema]:
     return found
 
 
-def _parts(type_: type[msgspec.Struct]) -> Iterator[type[msgspec.Struct]]:
-    for info in fields_of(type_).values():
-        annotation = info.type
-        while typing.get_origin(annotation) in (list, dict):
-            annotation = item_type(annotation)
-        if is_struct(annotation):
-            yield annotation
+def parts_of(type_: type[msgspec.Struct]) -> list[type[msgspec.Struct]]:
+    """The types of its fields that are structs, also inside of lists and maps."""
+    return [part for info in fields_of(type_).values() if (part := info.shape.part)]

@@ -15,15 +15,15 @@ def to_v2(document: dict[str, Any]) -> dict[str, Any]:
     return {
         "swagger": "2.0",
         "info": document["info"],
-        "paths": {path: _item(item) for path, item in document["paths"].items()},
+        "paths": {
+            path: {
+                **{method: _operation(item[method]) for method in item if method in METHODS},
+                "parameters": [_parameter(parameter) for parameter in item["parameters"]],
+            }
+            for path, item in document["paths"].items()
+        },
         "definitions": {name: _schema(schema) for name, schema in document["components"]["schemas"].items()},
     }
-
-
-def _item(item: dict[str, Any]) -> dict[str, Any]:
-    parameters = [_parameter(parameter) for parameter in item["parameters"]]
-    operations = {method: _operation(item[method]) for method in item if method in METHODS}
-    return {**operations, "parameters": parameters}
 
 
 def _operation(operation: dict[str, Any]) -> dict[str, Any]:
@@ -31,23 +31,23 @@ def _operation(operation: dict[str, Any]) -> dict[str, Any]:
     converted = {
         **operation,
         "parameters": [_parameter(parameter) for parameter in operation.get("parameters", ())],
-        "responses": {code: _response(answer) for code, answer in operation["responses"].items()},
+        "responses": {
+            code: {"description": answer["description"], **_schemas(answer.get("content", {}))}
+            for code, answer in operation["responses"].items()
+        },
     }
     body = converted.pop("requestBody", None)
     if body is not None:
-        content = body["content"]
-        schema = _schema(next(iter(content.values()))["schema"])
         required = {"required": True} if body.get("required") else {}
-        converted["parameters"].append({"name": "body", "in": "body", "schema": schema, **required})
-        converted["consumes"] = list(content)
+        schema = _schemas(body["content"])
+        converted["parameters"].append({"name": "body", "in": "body", **schema, **required})
+        converted["consumes"] = list(body["content"])
     return converted
 
 
-def _response(answer: dict[str, Any]) -> dict[str, Any]:
-    converted = {"description": answer["description"]}
-    for content in answer.get("content", {}).values():
-        converted["schema"] = _schema(content["schema"])
-    return converted
+def _schemas(content: dict[str, Any]) -> dict[str, Any]:
+    """The schema of a body, which is the same for all of its media types."""
+    return {"schema": _schema(next(iter(content.values()))["schema"])} if content else {}
 
 
 def _parameter(parameter: dict[str, Any]) -> dict[str, Any]:

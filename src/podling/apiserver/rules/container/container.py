@@ -2,7 +2,7 @@
 
 Names are unique over all three lists (R-INIT-8). An init container that is not a sidecar has no hooks and
 probes (R-INIT-6); an ephemeral container has nothing that guarantees resources or health (R-EPH-2). Restart
-policies, restart rules and resize policies are here too.
+policies, restart rules, resize policies, probes, lifecycle hooks and stop signals are here too.
 """
 
 from __future__ import annotations
@@ -12,21 +12,18 @@ from collections.abc import Iterator, Mapping
 import msgspec
 
 from podling.apiserver.rules.container.env import validate_env, validate_env_from
-from podling.apiserver.rules.container.handlers import (
-    validate_lifecycle,
-    validate_liveness,
-    validate_readiness,
-)
 from podling.apiserver.rules.container.mounts import (
     validate_devices,
     validate_host_ports,
     validate_mounts,
+    validate_port,
     validate_ports,
 )
 from podling.apiserver.rules.container.resources import validate_resources
 from podling.apiserver.rules.container.security import validate_security_context
 from podling.apiserver.rules.field import (
     all_invalid,
+    at_least,
     choice,
     duplicate,
     forbidden,
@@ -37,7 +34,7 @@ from podling.apiserver.rules.field import (
     required,
     too_long,
 )
-from podling.apiserver.rules.volume.volumes import PULL_POLICIES
+from podling.apiserver.rules.volume.drivers import PULL_POLICIES
 from podling.model import names
 from podling.model.errors import Cause
 from podling.model.gates import Gates
@@ -45,9 +42,11 @@ from podling.model.rules.resources import is_sidecar
 from podling.model.types.container import (
     Container,
     ContainerResizePolicy,
-    ContainerRestartRule,
     EphemeralContainer,
     EphemeralContainerCommon,
+    Lifecycle,
+    LifecycleHandler,
+    Probe,
 )
 from podling.model.types.pod import PodSpec
 from podling.model.types.volume import Volume
@@ -57,49 +56,8 @@ ACTIONS = frozenset(("Restart", "RestartAllContainers"))
 OPERATORS = frozenset(("In", "NotIn"))
 MAX_RULES, MAX_EXIT_CODES = 20, 255
 
-
-def validate_restarts(container: Container, path: str) -> Iterator[Cause]:
-    if container.restart_policy is None and not container.restart_policy_rules:
-        return
-    if container.restart_policy is None:
-        yield required(f"{path}.restartPolicy", "must specify restartPolicy when restart rules are used")
-    yield from choice(f"{path}.restartPolicy", container.restart_policy, RESTART_POLICIES)
-    if len(container.restart_policy_rules) > MAX_RULES:
-        yield too_long(f"{path}.restartPolicyRules", MAX_RULES)
-    for i, rule in enumerate(container.restart_policy_rules):
-        yield from _validate_rule(rule, f"{path}.restartPolicyRules[{i}]")
-
-
-def _validate_rule(rule: ContainerRestartRule, path: str) -> Iterator[Cause]:
-    yield from choice(f"{path}.action", rule.action, ACTIONS)
-    if rule.exit_codes is None:
-        yield required(f"{path}.exitCodes", "must be specified")
-        return
-    if rule.exit_codes.operator not in OPERATORS:
-        yield not_supported(f"{path}.exitCodes.operator", rule.exit_codes.operator, OPERATORS)
-    if len(rule.exit_codes.values) > MAX_EXIT_CODES:
-        yield too_long(f"{path}.exitCodes.values", MAX_EXIT_CODES)
-
-
 RESOURCES = frozenset(("cpu", "memory"))
 RESIZE_POLICIES = frozenset(("NotRequired", "RestartContainer"))
-
-
-def validate_resize_policies(
-    policies: list[ContainerResizePolicy], path: str, restart_policy: str
-) -> Iterator[Cause]:
-    """`restart_policy`: the pod's. But for repetition Kubernetes names the list, not the item."""
-    seen: set[str] = set()
-    for i, policy in enumerate(policies):
-        if policy.resource_name in seen:
-            yield duplicate(f"{path}[{i}]", policy.resource_name)
-        seen.add(policy.resource_name)
-        yield from one_of(path, policy.resource_name, RESOURCES)
-        yield from one_of(path, policy.restart_policy, RESIZE_POLICIES)
-        if restart_policy == "Never" and policy.restart_policy != "NotRequired":
-            why = "must be 'NotRequired' when `restartPolicy` is 'Never'"
-            yield invalid(path, policy.restart_policy, why)
-
 
 MESSAGE_POLICIES = ("File", "FallbackToLogsOnError")
 
@@ -124,6 +82,30 @@ _EPHEMERAL_REFUSES = (
     ("lifecycle", "lifecycle"),
 )
 _UNSET = EphemeralContainerCommon()
+
+# fmt: off
+_NAMED = (
+    "ABRT", "ALRM", "BUS", "CHLD", "CLD", "CONT", "FPE", "HUP", "ILL", "INT", "IO", "IOT", "KILL", "PIPE",
+    "POLL", "PROF", "PWR", "QUIT", "SEGV", "STKFLT", "STOP", "SYS", "TERM", "TRAP", "TSTP", "TTIN", "TTOU",
+    "URG", "USR1", "USR2", "VTALRM", "WINCH", "XCPU", "XFSZ", "RTMIN", "RTMAX",
+)
+# fmt: on
+_REAL_TIME = [f"RTMIN+{i}" for i in range(1, 16)] + [f"RTMAX-{i}" for i in range(1, 15)]
+
+STOP_SIGNALS: Mapping[str, frozenset[str]] = {
+    "linux": frozenset(f"SIG{name}" for name in (*_NAMED, *_REAL_TIME)),
+    "windows": frozenset(("SIGKILL", "SIGTERM")),
+}
+
+SCHEMES = frozenset(("HTTP", "HTTPS"))
+
+_HANDLERS = (
+    ("exec", "exec"),
+    ("http_get", "httpGet"),
+    ("tcp_socket", "tcpSocket"),
+    ("grpc", "grpc"),
+    ("sleep", "sleep"),
+)
 
 
 class Surroundings(msgspec.Struct, frozen=True):
@@ -277,3 +259,118 @@ def _validate_common(container: EphemeralContainerCommon, path: str, around: Sur
         )
     context = container.security_context
     yield from validate_security_context(context, f"{path}.securityContext", host_users=around.host_users)
+
+
+def validate_restarts(container: Container, path: str) -> Iterator[Cause]:
+    if container.restart_policy is None and not container.restart_policy_rules:
+        return
+    if container.restart_policy is None:
+        yield required(f"{path}.restartPolicy", "must specify restartPolicy when restart rules are used")
+    yield from choice(f"{path}.restartPolicy", container.restart_policy, RESTART_POLICIES)
+    if len(container.restart_policy_rules) > MAX_RULES:
+        yield too_long(f"{path}.restartPolicyRules", MAX_RULES)
+    for i, rule in enumerate(container.restart_policy_rules):
+        where = f"{path}.restartPolicyRules[{i}]"
+        yield from choice(f"{where}.action", rule.action, ACTIONS)
+        if rule.exit_codes is None:
+            yield required(f"{where}.exitCodes", "must be specified")
+        else:
+            if rule.exit_codes.operator not in OPERATORS:
+                yield not_supported(f"{where}.exitCodes.operator", rule.exit_codes.operator, OPERATORS)
+            if len(rule.exit_codes.values) > MAX_EXIT_CODES:
+                yield too_long(f"{where}.exitCodes.values", MAX_EXIT_CODES)
+
+
+def validate_resize_policies(
+    policies: list[ContainerResizePolicy], path: str, restart_policy: str
+) -> Iterator[Cause]:
+    """`restart_policy`: the pod's. But for repetition Kubernetes names the list, not the item."""
+    seen: set[str] = set()
+    for i, policy in enumerate(policies):
+        if policy.resource_name in seen:
+            yield duplicate(f"{path}[{i}]", policy.resource_name)
+        seen.add(policy.resource_name)
+        yield from one_of(path, policy.resource_name, RESOURCES)
+        yield from one_of(path, policy.restart_policy, RESIZE_POLICIES)
+        if restart_policy == "Never" and policy.restart_policy != "NotRequired":
+            why = "must be 'NotRequired' when `restartPolicy` is 'Never'"
+            yield invalid(path, policy.restart_policy, why)
+
+
+def validate_liveness(probe: Probe | None, path: str) -> Iterator[Cause]:
+    """Of a liveness or startup probe: success after a success means nothing, so the threshold must be 1."""
+    if probe is not None:
+        yield from _validate_probe(probe, path)
+        if probe.success_threshold != 1:
+            yield invalid(f"{path}.successThreshold", probe.success_threshold, "must be 1")
+
+
+def validate_readiness(probe: Probe | None, path: str) -> Iterator[Cause]:
+    if probe is not None:
+        yield from _validate_probe(probe, path)
+        grace = probe.termination_grace_period_seconds
+        if grace is not None:
+            why = "must not be set for readinessProbes"
+            yield invalid(f"{path}.terminationGracePeriodSeconds", grace, why)
+
+
+def _validate_probe(probe: Probe, path: str) -> Iterator[Cause]:
+    yield from _validate_handler(probe, path, None)
+    yield from at_least(f"{path}.initialDelaySeconds", probe.initial_delay_seconds, 0)
+    yield from at_least(f"{path}.timeoutSeconds", probe.timeout_seconds, 0)
+    yield from at_least(f"{path}.periodSeconds", probe.period_seconds, 0)
+    yield from at_least(f"{path}.successThreshold", probe.success_threshold, 0)
+    yield from at_least(f"{path}.failureThreshold", probe.failure_threshold, 0)
+    if probe.termination_grace_period_seconds is not None:
+        yield from at_least(
+            f"{path}.terminationGracePeriodSeconds", probe.termination_grace_period_seconds, 1
+        )
+
+
+def validate_lifecycle(
+    lifecycle: Lifecycle | None, path: str, *, grace: int | None, os: str
+) -> Iterator[Cause]:
+    """`os`: what the pod names as its operating system, empty when it names none."""
+    if lifecycle is None:
+        return
+    if lifecycle.post_start is not None:
+        yield from _validate_handler(lifecycle.post_start, f"{path}.postStart", grace)
+    if lifecycle.pre_stop is not None:
+        yield from _validate_handler(lifecycle.pre_stop, f"{path}.preStop", grace)
+    if lifecycle.stop_signal is None:
+        return
+    if not os:
+        yield forbidden(f"{path}.stopSignal", "may not be set for containers with empty `spec.os.name`")
+    elif os in STOP_SIGNALS:
+        yield from choice(f"{path}.stopSignal", lifecycle.stop_signal, STOP_SIGNALS[os])
+
+
+def _validate_handler(handler: Probe | LifecycleHandler, path: str, grace: int | None) -> Iterator[Cause]:
+    given = [
+        (wire, action) for name, wire in _HANDLERS if (action := getattr(handler, name, None)) is not None
+    ]
+    if not given:
+        yield required(path, "must specify a handler type")
+        return
+    wire, action = given[0]
+    where = f"{path}.{wire}"
+    match wire:
+        case "exec":
+            if not action.command:
+                yield required(f"{where}.command")
+        case "httpGet":
+            if not action.path:
+                yield required(f"{where}.path")
+            yield from validate_port(action.port, f"{where}.port")
+            yield from choice(f"{where}.scheme", action.scheme, SCHEMES)
+            for header in action.http_headers:
+                yield from all_invalid(f"{where}.httpHeaders", header.name, names.http_header(header.name))
+        case "sleep":
+            # Without a grace period the pod is refused for that.
+            if grace is not None and not 0 <= action.seconds <= grace:
+                why = f"must be non-negative and less than terminationGracePeriodSeconds ({grace})"
+                yield invalid(where, action.seconds, why)
+        case _:
+            yield from validate_port(action.port, f"{where}.port")
+    for wire, _ in given[1:]:
+        yield forbidden(f"{path}.{wire}", "may not specify more than 1 handler type")

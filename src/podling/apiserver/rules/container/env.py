@@ -6,12 +6,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from podling.apiserver.rules.field import all_invalid, invalid, not_found, not_supported, required
-from podling.apiserver.rules.paths import validate_no_backsteps
+from podling.apiserver.rules.field import (
+    all_invalid,
+    invalid,
+    not_found,
+    not_supported,
+    required,
+    validate_no_backsteps,
+)
 from podling.model import names
 from podling.model.errors import Cause
-from podling.model.quantity import Quantity
-from podling.model.types.container import EnvFromSource, EnvVar, EnvVarSource, FileKeySelector
+from podling.model.types.container import EnvFromSource, EnvVar, FileKeySelector
 from podling.model.types.references import (
     ConfigMapKeySelector,
     ObjectFieldSelector,
@@ -55,6 +60,11 @@ _DIVISORS = {
 }
 """Of each resource: the divisors, how they are listed, and its name in that sentence."""
 
+_NO_SOURCE = (
+    "must specify one of: `fieldRef`, `resourceFieldRef`, `configMapKeyRef`, `secretKeyRef` or `fileKeyRef`"
+)
+_MANY_SOURCES = "may not have more than one field specified at a time"
+
 
 def validate_field_ref(ref: ObjectFieldSelector, path: str, fields: frozenset[str]) -> Iterator[Cause]:
     if not ref.api_version:
@@ -63,9 +73,15 @@ def validate_field_ref(ref: ObjectFieldSelector, path: str, fields: frozenset[st
     if not ref.field_path:
         yield required(f"{path}.fieldPath")
         return
-    label, subscripted, key = ref.field_path.partition("['")
-    subscripted = subscripted if label and ref.field_path.endswith("']") else ""
-    why = _unknown(ref, label if subscripted else ref.field_path, subscripted=bool(subscripted))
+    label, bracket, key = ref.field_path.partition("['")
+    subscripted = bool(bracket and label) and ref.field_path.endswith("']")
+    why = ""
+    if ref.api_version != "v1":
+        why = f"unsupported pod version: {ref.api_version}"
+    elif subscripted and label not in ("metadata.labels", "metadata.annotations"):
+        why = f"field label does not support subscript: {label}"
+    elif not subscripted and ref.field_path not in FIELDS:
+        why = f"field label not supported: {ref.field_path}"
     if why:
         yield invalid(f"{path}.fieldPath", ref.field_path, f"error converting fieldPath: {why}")
     elif subscripted:
@@ -76,15 +92,6 @@ def validate_field_ref(ref: ObjectFieldSelector, path: str, fields: frozenset[st
         yield not_supported(f"{path}.fieldPath", ref.field_path, fields)
 
 
-def _unknown(ref: ObjectFieldSelector, label: str, *, subscripted: bool) -> str:
-    if ref.api_version != "v1":
-        return f"unsupported pod version: {ref.api_version}"
-    if subscripted:
-        keyed = label in ("metadata.labels", "metadata.annotations")
-        return "" if keyed else f"field label does not support subscript: {label}"
-    return "" if label in FIELDS else f"field label not supported: {label}"
-
-
 def validate_resource_ref(ref: ResourceFieldSelector, path: str, *, volume: bool) -> Iterator[Cause]:
     if volume and not ref.container_name:
         yield required(f"{path}.containerName")
@@ -93,54 +100,56 @@ def validate_resource_ref(ref: ResourceFieldSelector, path: str, *, volume: bool
     elif ref.resource not in RESOURCES and not ref.resource.startswith(HUGE_PAGES):
         yield not_supported(f"{path}.resource", ref.resource, RESOURCES)
     if ref.divisor:
-        yield from _validate_divisor(ref.resource, ref.divisor, f"{path}.divisor")
-
-
-def _validate_divisor(resource: str, divisor: Quantity, path: str) -> Iterator[Cause]:
-    kind = "hugepages" if resource.startswith(HUGE_PAGES) else resource.partition(".")[2]
-    if kind not in _DIVISORS or (kind != "hugepages" and resource not in RESOURCES):
-        return
-    allowed, listed, name = _DIVISORS[kind]
-    if str(divisor) not in allowed:
-        why = f"only divisor's values {listed} are supported with the {name} resource"
-        yield invalid(path, resource, why)
-
-
-_NO_SOURCE = (
-    "must specify one of: `fieldRef`, `resourceFieldRef`, `configMapKeyRef`, `secretKeyRef` or `fileKeyRef`"
-)
-_MANY_SOURCES = "may not have more than one field specified at a time"
+        kind = "hugepages" if ref.resource.startswith(HUGE_PAGES) else ref.resource.partition(".")[2]
+        if kind in _DIVISORS and (kind == "hugepages" or ref.resource in RESOURCES):
+            allowed, listed, name = _DIVISORS[kind]
+            if str(ref.divisor) not in allowed:
+                why = f"only divisor's values {listed} are supported with the {name} resource"
+                yield invalid(f"{path}.divisor", ref.resource, why)
 
 
 def validate_env(variables: list[EnvVar], path: str) -> Iterator[Cause]:
     for i, variable in enumerate(variables):
-        where = f"{path}[{i}]"
         if not variable.name:
-            yield required(f"{where}.name")
+            yield required(f"{path}[{i}].name")
         else:
-            yield from all_invalid(f"{where}.name", variable.name, names.environment_name(variable.name))
-        if variable.value_from is not None:
-            yield from _validate_source(variable, variable.value_from, f"{where}.valueFrom")
+            faults = names.environment_name(variable.name)
+            yield from all_invalid(f"{path}[{i}].name", variable.name, faults)
+        source, where = variable.value_from, f"{path}[{i}].valueFrom"
+        if source is None:
+            continue
+        if (field := source.field_ref) is not None:
+            yield from validate_field_ref(field, f"{where}.fieldRef", ENV_FIELDS)
+        if (resource := source.resource_field_ref) is not None:
+            yield from validate_resource_ref(resource, f"{where}.resourceFieldRef", volume=False)
+        if source.config_map_key_ref is not None:
+            yield from _validate_key_ref(source.config_map_key_ref, f"{where}.configMapKeyRef")
+        if source.secret_key_ref is not None:
+            yield from _validate_key_ref(source.secret_key_ref, f"{where}.secretKeyRef")
+        if source.file_key_ref is not None:
+            yield from _validate_file_ref(source.file_key_ref, f"{where}.fileKeyRef")
+        given = sum(getattr(source, name) is not None for name in source.__struct_fields__)
+        if not given:
+            yield invalid(where, "", _NO_SOURCE)
+        elif variable.value:
+            yield invalid(where, "", "may not be specified when `value` is not empty")
+        elif given > 1:
+            yield invalid(where, "", _MANY_SOURCES)
 
 
-def _validate_source(variable: EnvVar, source: EnvVarSource, path: str) -> Iterator[Cause]:
-    if source.field_ref is not None:
-        yield from validate_field_ref(source.field_ref, f"{path}.fieldRef", ENV_FIELDS)
-    if source.resource_field_ref is not None:
-        yield from validate_resource_ref(source.resource_field_ref, f"{path}.resourceFieldRef", volume=False)
-    if source.config_map_key_ref is not None:
-        yield from _validate_key_ref(source.config_map_key_ref, f"{path}.configMapKeyRef")
-    if source.secret_key_ref is not None:
-        yield from _validate_key_ref(source.secret_key_ref, f"{path}.secretKeyRef")
-    if source.file_key_ref is not None:
-        yield from _validate_file_ref(source.file_key_ref, f"{path}.fileKeyRef")
-    given = sum(getattr(source, name) is not None for name in source.__struct_fields__)
-    if not given:
-        yield invalid(path, "", _NO_SOURCE)
-    elif variable.value:
-        yield invalid(path, "", "may not be specified when `value` is not empty")
-    elif given > 1:
-        yield invalid(path, "", _MANY_SOURCES)
+def _validate_file_ref(ref: FileKeySelector, path: str) -> Iterator[Cause]:
+    for wire, value, rule in (
+        ("key", ref.key, names.environment_name),
+        ("volumeName", ref.volume_name, names.dns1123_label),
+    ):
+        if not value:
+            yield required(f"{path}.{wire}")
+        else:
+            yield from all_invalid(f"{path}.{wire}", value, rule(value))
+    if not ref.path:
+        yield required(f"{path}.path")
+    else:
+        yield from validate_no_backsteps(ref.path, f"{path}.path")
 
 
 def _validate_key_ref(ref: ConfigMapKeySelector | SecretKeySelector, path: str) -> Iterator[Cause]:
@@ -149,21 +158,6 @@ def _validate_key_ref(ref: ConfigMapKeySelector | SecretKeySelector, path: str) 
         yield required(f"{path}.key")
     else:
         yield from all_invalid(f"{path}.key", ref.key, names.config_key(ref.key))
-
-
-def _validate_file_ref(ref: FileKeySelector, path: str) -> Iterator[Cause]:
-    if not ref.key:
-        yield required(f"{path}.key")
-    else:
-        yield from all_invalid(f"{path}.key", ref.key, names.environment_name(ref.key))
-    if not ref.volume_name:
-        yield required(f"{path}.volumeName")
-    else:
-        yield from all_invalid(f"{path}.volumeName", ref.volume_name, names.dns1123_label(ref.volume_name))
-    if not ref.path:
-        yield required(f"{path}.path")
-    else:
-        yield from validate_no_backsteps(ref.path, f"{path}.path")
 
 
 def validate_env_files(variables: list[EnvVar], path: str, volumes: Mapping[str, Volume]) -> Iterator[Cause]:

@@ -18,8 +18,8 @@ from podling.apiserver.rules.field import (
     not_found,
     one_of,
     required,
+    validate_descending,
 )
-from podling.apiserver.rules.paths import validate_descending
 from podling.model import names
 from podling.model.enums import ENUMS
 from podling.model.errors import Cause
@@ -27,13 +27,15 @@ from podling.model.types.container import (
     Container,
     ContainerPort,
     EphemeralContainerCommon,
-    VolumeDevice,
     VolumeMount,
 )
 from podling.model.types.volume import Volume
 
 PROTOCOLS = frozenset(ENUMS["ContainerPort", "protocol"])
 MAX_PORT = 65535
+
+PROPAGATIONS = frozenset(("Bidirectional", "HostToContainer", "None"))
+RECURSIVE_READ_ONLY = frozenset(("Disabled", "Enabled", "IfPossible"))
 
 
 def validate_ports(ports: list[ContainerPort], path: str) -> Iterator[Cause]:
@@ -53,6 +55,13 @@ def validate_ports(ports: list[ContainerPort], path: str) -> Iterator[Cause]:
         if port.host_port:
             yield from between(f"{where}.hostPort", port.host_port, 1, MAX_PORT)
         yield from one_of(f"{where}.protocol", port.protocol, PROTOCOLS)
+
+
+def validate_port(port: int | str, path: str) -> list[Cause]:
+    """A number, or the name of a port of the container."""
+    if isinstance(port, int):
+        return between(path, port, 1, MAX_PORT)
+    return all_invalid(path, port, names.port_name(port))
 
 
 def validate_host_ports(containers: Sequence[Container], path: str) -> Iterator[Cause]:
@@ -78,10 +87,6 @@ def validate_ports_on_host(containers: list[Container], path: str, *, template: 
             yield invalid(f"{path}[{i}].ports[{j}].hostPort", port.host_port, why)
 
 
-PROPAGATIONS = frozenset(("Bidirectional", "HostToContainer", "None"))
-RECURSIVE_READ_ONLY = frozenset(("Disabled", "Enabled", "IfPossible"))
-
-
 def validate_mounts(
     container: EphemeralContainerCommon, path: str, volumes: Mapping[str, Volume]
 ) -> Iterator[Cause]:
@@ -99,27 +104,19 @@ def validate_mounts(
             yield invalid(f"{where}.mountPath", mount.mount_path, "must be unique")
         seen.add(mount.mount_path)
         if devices:
-            yield from _validate_beside(mount, where, devices)
-        yield from _validate_sub_path(mount, where, path)
-        yield from _validate_propagation(mount, path, container)
-
-
-def _validate_beside(mount: VolumeMount, path: str, devices: Mapping[str, str]) -> Iterator[Cause]:
-    if mount.name in devices:
-        yield invalid(f"{path}.name", mount.name, "must not already exist in volumeDevices")
-    if mount.mount_path in devices.values():
-        why = "must not already exist as a path in volumeDevices"
-        yield invalid(f"{path}.mountPath", mount.mount_path, why)
-
-
-def _validate_sub_path(mount: VolumeMount, where: str, path: str) -> Iterator[Cause]:
-    if mount.sub_path:
-        yield from validate_descending(mount.sub_path, f"{path}.subPath")
-    if mount.sub_path_expr:
+            if mount.name in devices:
+                yield invalid(f"{where}.name", mount.name, "must not already exist in volumeDevices")
+            if mount.mount_path in devices.values():
+                why = "must not already exist as a path in volumeDevices"
+                yield invalid(f"{where}.mountPath", mount.mount_path, why)
         if mount.sub_path:
-            why = "subPathExpr and subPath are mutually exclusive"
-            yield invalid(f"{where}.subPathExpr", mount.sub_path_expr, why)
-        yield from validate_descending(mount.sub_path_expr, f"{path}.subPathExpr")
+            yield from validate_descending(mount.sub_path, f"{path}.subPath")
+        if mount.sub_path_expr:
+            if mount.sub_path:
+                why = "subPathExpr and subPath are mutually exclusive"
+                yield invalid(f"{where}.subPathExpr", mount.sub_path_expr, why)
+            yield from validate_descending(mount.sub_path_expr, f"{path}.subPathExpr")
+        yield from _validate_propagation(mount, path, container)
 
 
 def _validate_propagation(
@@ -151,38 +148,28 @@ def validate_devices(
     names: set[str] = set()
     paths: set[str] = set()
     for i, device in enumerate(container.volume_devices):
-        where = f"{path}[{i}]"
-        yield from _validate_device_name(device, f"{where}.name", volumes, names)
-        yield from _validate_device_path(device.device_path, f"{where}.devicePath", paths)
-        if device.name in mounts:
-            yield invalid(f"{where}.name", device.name, "must not already exist in volumeMounts")
-        if device.device_path in mounts.values():
-            why = "must not already exist as a path in volumeMounts"
-            yield invalid(f"{where}.devicePath", device.device_path, why)
-
-
-def _validate_device_name(
-    device: VolumeDevice, path: str, volumes: Mapping[str, Volume], seen: set[str]
-) -> Iterator[Cause]:
-    if not device.name:
-        yield required(path)
-    elif device.name in seen:
-        yield invalid(path, device.name, "must be unique")
-    seen.add(device.name)
-    volume = volumes.get(device.name)
-    if volume is None:
-        yield not_found(path, device.name)
-    elif volume.persistent_volume_claim is None and volume.ephemeral is None:
-        why = "can only use volume source type of PersistentVolumeClaim or Ephemeral for block mode"
-        yield invalid(path, device.name, why)
-
-
-def _validate_device_path(value: str, path: str, seen: set[str]) -> Iterator[Cause]:
-    if not value:
-        yield required(path)
-    if value in seen:
-        yield invalid(path, value, "must be unique")
-    if ".." in value.split("/"):
-        yield invalid(path, value, "can not contain backsteps ('..')")
-    else:
-        seen.add(value)
+        where, name = f"{path}[{i}].name", device.name
+        if not name:
+            yield required(where)
+        elif name in names:
+            yield invalid(where, name, "must be unique")
+        names.add(name)
+        volume = volumes.get(name)
+        if volume is None:
+            yield not_found(where, name)
+        elif volume.persistent_volume_claim is None and volume.ephemeral is None:
+            why = "can only use volume source type of PersistentVolumeClaim or Ephemeral for block mode"
+            yield invalid(where, name, why)
+        where, value = f"{path}[{i}].devicePath", device.device_path
+        if not value:
+            yield required(where)
+        if value in paths:
+            yield invalid(where, value, "must be unique")
+        if ".." in value.split("/"):
+            yield invalid(where, value, "can not contain backsteps ('..')")
+        else:
+            paths.add(value)
+        if name in mounts:
+            yield invalid(f"{path}[{i}].name", name, "must not already exist in volumeMounts")
+        if value in mounts.values():
+            yield invalid(where, value, "must not already exist as a path in volumeMounts")

@@ -20,62 +20,6 @@ from podling.model.rules.resources import is_supported_at_pod_level
 from podling.model.types.container import ResourceClaim, ResourceRequirements
 from podling.model.types.pod import PodResourceClaim
 
-
-def validate_claims(used: list[ResourceClaim], path: str, claims: frozenset[str]) -> Iterator[Cause]:
-    """A claim is used whole or request by request, not both."""
-    seen: set[str] = set()
-    for i, claim in enumerate(used):
-        where = f"{path}[{i}]"
-        if not claim.name:
-            yield required(where)
-            continue
-        yield from _validate_use(claim, where, seen)
-        if claim.name not in claims:
-            listed = f": {', '.join(sorted(claims))}" if claims else " which is empty"
-            yield not_found(where, claim.name, f"must be one of the names in pod.spec.resourceClaims{listed}")
-
-
-def _validate_use(claim: ResourceClaim, path: str, seen: set[str]) -> Iterator[Cause]:
-    if claim.name in seen:
-        yield duplicate(path, claim.name)
-        return
-    key = claim.name
-    if claim.request:
-        yield from all_invalid(f"{path}.request", claim.request, names.dns1123_label(claim.request))
-        key = f"{claim.name}/{claim.request}"
-    if key in seen:
-        yield duplicate(path, key)
-    elif not claim.request:
-        yield from (duplicate(path, key) for one in sorted(seen) if one.startswith(f"{claim.name}/"))
-    seen.add(key)
-
-
-def validate_pod_claims(claims: list[PodResourceClaim], path: str) -> Iterator[Cause]:
-    seen: set[str] = set()
-    for i, claim in enumerate(claims):
-        where = f"{path}[{i}]"
-        if not claim.name:
-            yield required(f"{where}.name")
-        elif claim.name in seen:
-            yield duplicate(f"{where}.name", claim.name)
-        else:
-            yield from all_invalid(f"{where}.name", claim.name, names.dns1123_label(claim.name))
-        seen.add(claim.name)
-        yield from _validate_origin(claim, where)
-
-
-def _validate_origin(claim: PodResourceClaim, path: str) -> Iterator[Cause]:
-    name, template = claim.resource_claim_name, claim.resource_claim_template_name
-    if name is not None and template is not None:
-        why = "at most one of `resourceClaimName` or `resourceClaimTemplateName` may be specified"
-        yield invalid(path, claim, why)
-    if name is None and template is None:
-        yield invalid(path, claim, "must specify one of: `resourceClaimName`, `resourceClaimTemplateName`")
-    for wire, value in (("resourceClaimName", name), ("resourceClaimTemplateName", template)):
-        if value is not None:
-            yield from all_invalid(f"{path}.{wire}", value, names.dns1123_subdomain(value))
-
-
 CONTAINER_RESOURCES = frozenset({"cpu", "memory", "ephemeral-storage"})
 COUNTS = frozenset(
     {
@@ -104,6 +48,55 @@ _ONE = 10**9
 NameRule = Callable[[str, str], Iterator[Cause]]
 
 
+def validate_claims(used: list[ResourceClaim], path: str, claims: frozenset[str]) -> Iterator[Cause]:
+    """A claim is used whole or request by request, not both."""
+    seen: set[str] = set()
+    for i, claim in enumerate(used):
+        where = f"{path}[{i}]"
+        if not claim.name:
+            yield required(where)
+            continue
+        if claim.name in seen:
+            yield duplicate(where, claim.name)
+        else:
+            key = claim.name
+            if claim.request:
+                yield from all_invalid(f"{where}.request", claim.request, names.dns1123_label(claim.request))
+                key = f"{claim.name}/{claim.request}"
+            if key in seen:
+                yield duplicate(where, key)
+            elif not claim.request:
+                yield from (duplicate(where, key) for one in sorted(seen) if one.startswith(f"{claim.name}/"))
+            seen.add(key)
+        if claim.name not in claims:
+            listed = f": {', '.join(sorted(claims))}" if claims else " which is empty"
+            yield not_found(where, claim.name, f"must be one of the names in pod.spec.resourceClaims{listed}")
+
+
+def validate_pod_claims(claims: list[PodResourceClaim], path: str) -> Iterator[Cause]:
+    seen: set[str] = set()
+    for i, claim in enumerate(claims):
+        where = f"{path}[{i}]"
+        if not claim.name:
+            yield required(f"{where}.name")
+        elif claim.name in seen:
+            yield duplicate(f"{where}.name", claim.name)
+        else:
+            yield from all_invalid(f"{where}.name", claim.name, names.dns1123_label(claim.name))
+        seen.add(claim.name)
+        name, template = claim.resource_claim_name, claim.resource_claim_template_name
+        if name is not None and template is not None:
+            why = "at most one of `resourceClaimName` or `resourceClaimTemplateName` may be specified"
+            yield invalid(where, claim, why)
+        if name is None and template is None:
+            yield invalid(
+                where, claim, "must specify one of: `resourceClaimName`, `resourceClaimTemplateName`"
+            )
+        for wire, value in (("resourceClaimName", name), ("resourceClaimTemplateName", template)):
+            if value is not None:
+                yield from all_invalid(f"{where}.{wire}", value, names.dns1123_subdomain(value))
+
+
 def validate_resources(
     resources: ResourceRequirements, path: str, claims: frozenset[str] = frozenset()
 ) -> Iterator[Cause]:
@@ -128,7 +121,18 @@ def _validate(
         where = f"{path}.requests[{name}]"
         yield from name_rule(name, where)
         yield from _validate_quantity(name, request, where)
-        yield from _validate_request(name, request, limits.get(name), path)
+        most = limits.get(name)
+        if most is None:
+            if not overcommits(name):
+                yield required(f"{path}.limits", "Limit must be set for non overcommitable resources")
+        elif request != most and not overcommits(name):
+            yield invalid(f"{path}.requests", request, f"must be equal to {name} limit of {most}")
+        elif request > most:
+            yield invalid(
+                f"{path}.requests",
+                request,
+                f"must be less than or equal to {name} limit of {most}",
+            )
     if not {"cpu", "memory"} & (limits.keys() | requests.keys()) and any(
         name.startswith(HUGE_PAGES) for listed in (limits, requests) for name in listed
     ):
@@ -200,23 +204,11 @@ def validate_quantity(name: str, quantity: Quantity, path: str) -> Iterator[Caus
 
 def _validate_quantity(name: str, quantity: Quantity, path: str) -> Iterator[Cause]:
     yield from validate_quantity(name, quantity, path)
-    if name.startswith(HUGE_PAGES) and not _is_multiple(quantity, name.removeprefix(HUGE_PAGES)):
-        yield invalid(path, quantity, f"{quantity} is not positive integer multiple of {name}")
-
-
-def _is_multiple(quantity: Quantity, page: str) -> bool:
+    if not name.startswith(HUGE_PAGES):
+        return
     try:
-        size = Quantity(page)
+        page = Quantity(name.removeprefix(HUGE_PAGES))
     except ValueError:
-        return False
-    return size.nanos > 0 and size.nanos % _ONE == 0 and quantity.value() % size.value() == 0
-
-
-def _validate_request(name: str, request: Quantity, limit: Quantity | None, path: str) -> Iterator[Cause]:
-    if limit is None:
-        if not overcommits(name):
-            yield required(f"{path}.limits", "Limit must be set for non overcommitable resources")
-    elif request != limit and not overcommits(name):
-        yield invalid(f"{path}.requests", request, f"must be equal to {name} limit of {limit}")
-    elif request > limit:
-        yield invalid(f"{path}.requests", request, f"must be less than or equal to {name} limit of {limit}")
+        page = Quantity()
+    if page.nanos <= 0 or page.nanos % _ONE or quantity.value() % page.value():
+        yield invalid(path, quantity, f"{quantity} is not positive integer multiple of {name}")

@@ -7,19 +7,19 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from podling.apiserver.rules.containers import containers_with_paths
 from podling.apiserver.rules.field import (
     all_invalid,
     between,
     choice,
+    containers_with_paths,
     duplicate,
     forbidden,
     invalid,
     not_supported,
     required,
     too_long,
+    validate_descending,
 )
-from podling.apiserver.rules.paths import validate_descending
 from podling.model import names
 from podling.model.errors import Cause
 from podling.model.types.container import (
@@ -39,6 +39,26 @@ _DNS_LABEL = "[a-zA-Z0-9](?:[a-zA-Z0-9-]{0,61}[a-zA-Z0-9])?"
 _DNS = re.compile(rf"{_DNS_LABEL}(?:\.{_DNS_LABEL})*")
 _NO_USER = re.compile(r"[. ]+")
 _NOT_IN_USER = re.compile(r'["/\\:;|=,+*?<>@\[\]]')
+
+PROFILE_TYPES = ("Localhost", "RuntimeDefault", "Unconfined")
+LOCAL = "localhost/"
+ANNOTATED = {"RuntimeDefault": ("runtime/default", "docker/default"), "Unconfined": ("unconfined",)}
+MAX_PROFILE = 4095
+"""The longest path there is."""
+
+MAX_ID = (1 << 31) - 1
+PROC_MOUNTS = ("Default", "Unmasked")
+GROUP_POLICIES = frozenset(("Merge", "Strict"))
+FS_GROUP_POLICIES = frozenset(("Always", "OnRootMismatch"))
+SE_LINUX_POLICIES = frozenset(("MountOption", "Recursive"))
+
+MAX_SYSCTL = 253
+_SYSCTL_PART = "[a-z0-9]([-_a-z0-9]*[a-z0-9])?"
+_SYSCTL = rf"({_SYSCTL_PART}[\./])*{_SYSCTL_PART}"
+_SYSCTL_RULE = re.compile(_SYSCTL)
+_IPC_SYSCTLS = ("kernel.shm", "kernel.msg", "fs.mqueue.")
+
+_NO_CONTEXT = PodSecurityContext()
 
 
 def validate_windows_options(options: WindowsSecurityContextOptions | None, path: str) -> Iterator[Cause]:
@@ -104,13 +124,6 @@ def validate_host_process(spec: PodSpec, path: str) -> Iterator[Cause]:
         yield invalid(f"{path}.hostNetwork", False, why)
 
 
-PROFILE_TYPES = ("Localhost", "RuntimeDefault", "Unconfined")
-LOCAL = "localhost/"
-ANNOTATED = {"RuntimeDefault": ("runtime/default", "docker/default"), "Unconfined": ("unconfined",)}
-MAX_PROFILE = 4095
-"""The longest path there is."""
-
-
 def validate_seccomp(profile: SeccompProfile | None, path: str) -> Iterator[Cause]:
     if profile is None:
         return
@@ -131,19 +144,15 @@ def validate_app_armor(profile: AppArmorProfile | None, path: str) -> Iterator[C
     yield from _validate_type(profile.type, f"{path}.type", "appArmorProfile")
     where, named = f"{path}.localhostProfile", profile.localhost_profile
     if profile.type == "Localhost":
-        yield from _validate_loaded_profile(named, where)
+        if not named:
+            yield required(where, "must be set when AppArmor type is Localhost")
+        else:
+            if named != named.strip():
+                yield invalid(where, named, "must not be padded with whitespace")
+            if len(named.encode()) > MAX_PROFILE:
+                yield too_long(where, MAX_PROFILE)
     elif named is not None and profile.type in PROFILE_TYPES:
         yield invalid(where, named, "can only be set when AppArmor type is Localhost")
-
-
-def _validate_loaded_profile(named: str | None, path: str) -> Iterator[Cause]:
-    if not named:
-        yield required(path, "must be set when AppArmor type is Localhost")
-        return
-    if named != named.strip():
-        yield invalid(path, named, "must not be padded with whitespace")
-    if len(named.encode()) > MAX_PROFILE:
-        yield too_long(path, MAX_PROFILE)
 
 
 def _validate_type(given: str, path: str, field: str) -> Iterator[Cause]:
@@ -168,21 +177,6 @@ def validate_match(
         yield forbidden(f"{path}.type", f"{what} type in annotation and field must match")
 
 
-MAX_ID = (1 << 31) - 1
-PROC_MOUNTS = ("Default", "Unmasked")
-GROUP_POLICIES = frozenset(("Merge", "Strict"))
-FS_GROUP_POLICIES = frozenset(("Always", "OnRootMismatch"))
-SE_LINUX_POLICIES = frozenset(("MountOption", "Recursive"))
-
-MAX_SYSCTL = 253
-_SYSCTL_PART = "[a-z0-9]([-_a-z0-9]*[a-z0-9])?"
-_SYSCTL = rf"({_SYSCTL_PART}[\./])*{_SYSCTL_PART}"
-_SYSCTL_RULE = re.compile(_SYSCTL)
-_IPC_SYSCTLS = ("kernel.shm", "kernel.msg", "fs.mqueue.")
-
-_NO_CONTEXT = PodSecurityContext()
-
-
 def validate_pod_security(spec: PodSpec, path: str) -> Iterator[Cause]:
     context = spec.security_context
     if spec.host_pid and spec.share_process_namespace:
@@ -190,7 +184,11 @@ def validate_pod_security(spec: PodSpec, path: str) -> Iterator[Cause]:
         yield invalid(f"{path}.shareProcessNamespace", True, why)
     if context is None or context == _NO_CONTEXT:
         return
-    yield from _validate_ids(context, path)
+    yield from validate_id(context.fs_group, f"{path}.fsGroup")
+    yield from validate_id(context.run_as_user, f"{path}.runAsUser")
+    yield from validate_id(context.run_as_group, f"{path}.runAsGroup")
+    for i, group in enumerate(context.supplemental_groups):
+        yield from validate_id(group, f"{path}.supplementalGroups[{i}]")
     if context.sysctls:
         yield from _validate_sysctls(spec, context, f"{path}.sysctls")
     yield from choice(f"{path}.fsGroupChangePolicy", context.fs_group_change_policy, FS_GROUP_POLICIES)
@@ -199,14 +197,6 @@ def validate_pod_security(spec: PodSpec, path: str) -> Iterator[Cause]:
     yield from validate_app_armor(context.app_armor_profile, f"{path}.appArmorProfile")
     yield from choice(f"{path}.supplementalGroupsPolicy", context.supplemental_groups_policy, GROUP_POLICIES)
     yield from choice(f"{path}.seLinuxChangePolicy", context.se_linux_change_policy, SE_LINUX_POLICIES)
-
-
-def _validate_ids(context: PodSecurityContext, path: str) -> Iterator[Cause]:
-    yield from validate_id(context.fs_group, f"{path}.fsGroup")
-    yield from validate_id(context.run_as_user, f"{path}.runAsUser")
-    yield from validate_id(context.run_as_group, f"{path}.runAsGroup")
-    for i, group in enumerate(context.supplemental_groups):
-        yield from validate_id(group, f"{path}.supplementalGroups[{i}]")
 
 
 def _validate_sysctls(spec: PodSpec, context: PodSecurityContext, path: str) -> Iterator[Cause]:
@@ -221,19 +211,16 @@ def _validate_sysctls(spec: PodSpec, context: PodSecurityContext, path: str) -> 
         elif sysctl.name in seen:
             yield duplicate(where, sysctl.name)
         seen.add(sysctl.name)
-        if shared := _shared_with_host(sysctl.name, spec):
+        # A sysctl of a namespace that is the host's is not the pod's to set.
+        first = next((letter for letter in sysctl.name if letter in "./"), ".")
+        dotted = sysctl.name if first == "." else sysctl.name.translate(str.maketrans("./", "/."))
+        shared = ""
+        if spec.host_network and dotted.startswith("net."):
+            shared = "hostNetwork"
+        elif spec.host_ipc and (dotted == "kernel.sem" or dotted.startswith(_IPC_SYSCTLS)):
+            shared = "hostIPC"
+        if shared:
             yield invalid(where, sysctl.name, f"may not be specified when '{shared}' is true")
-
-
-def _shared_with_host(sysctl: str, spec: PodSpec) -> str:
-    """The field by which the namespace of a sysctl is the host's, so that it is not the pod's to set."""
-    first = next((letter for letter in sysctl if letter in "./"), ".")
-    dotted = sysctl if first == "." else sysctl.translate(str.maketrans("./", "/."))
-    if spec.host_network and dotted.startswith("net."):
-        return "hostNetwork"
-    if spec.host_ipc and (dotted == "kernel.sem" or dotted.startswith(_IPC_SYSCTLS)):
-        return "hostIPC"
-    return ""
 
 
 def validate_security_context(
@@ -249,18 +236,14 @@ def validate_security_context(
         yield invalid(f"{path}.procMount", "Unmasked", "`hostUsers` must be false to use `Unmasked`")
     yield from validate_seccomp(context.seccomp_profile, f"{path}.seccompProfile")
     if context.allow_privilege_escalation is False:
-        yield from _validate_unprivileged(context, path)
+        if context.privileged:
+            why = "cannot set `allowPrivilegeEscalation` to false and `privileged` to true"
+            yield invalid(path, context, why)
+        if context.capabilities is not None and "CAP_SYS_ADMIN" in context.capabilities.add:
+            why = "cannot set `allowPrivilegeEscalation` to false and `capabilities.Add` CAP_SYS_ADMIN"
+            yield invalid(path, context, why)
     yield from validate_windows_options(context.windows_options, f"{path}.windowsOptions")
     yield from validate_app_armor(context.app_armor_profile, f"{path}.appArmorProfile")
-
-
-def _validate_unprivileged(context: SecurityContext, path: str) -> Iterator[Cause]:
-    if context.privileged:
-        why = "cannot set `allowPrivilegeEscalation` to false and `privileged` to true"
-        yield invalid(path, context, why)
-    if context.capabilities is not None and "CAP_SYS_ADMIN" in context.capabilities.add:
-        why = "cannot set `allowPrivilegeEscalation` to false and `capabilities.Add` CAP_SYS_ADMIN"
-        yield invalid(path, context, why)
 
 
 def validate_id(value: int | None, path: str) -> list[Cause]:

@@ -6,14 +6,13 @@ Keys appear in paths as Kubernetes writes them: some in brackets, some after a d
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 
 import msgspec
 
 from podling.apiserver.rules.container.security import LOCAL, validate_match
-from podling.apiserver.rules.containers import containers_with_paths
-from podling.apiserver.rules.field import forbidden, invalid
-from podling.apiserver.rules.paths import validate_descending
+from podling.apiserver.rules.field import containers_with_paths, forbidden, invalid, validate_descending
 from podling.apiserver.rules.scheduling import validate_tolerations
 from podling.model.errors import Cause
 from podling.model.rules.status import MIRROR
@@ -27,6 +26,7 @@ APP_ARMOR = "container.apparmor.security.beta.kubernetes.io/"
 SECCOMP_PROFILES = ("runtime/default", "docker/default", "unconfined")
 APP_ARMOR_PROFILES = ("", "runtime/default", "unconfined")
 
+_COST = re.compile("0|[1-9][0-9]{0,9}|-[0-9]{1,10}")
 _tolerations = msgspec.json.Decoder(list[Toleration])
 
 
@@ -37,47 +37,27 @@ def validate_pod_annotations(annotations: Mapping[str, str], spec: PodSpec, path
         why = "must set spec.nodeName if mirror pod annotation is set"
         yield invalid(f"{path}[{MIRROR}]", annotations[MIRROR], why)
     if annotations.get(TOLERATIONS):
-        yield from _validate_tolerations(annotations[TOLERATIONS], path)
+        try:
+            tolerations = _tolerations.decode(annotations[TOLERATIONS])
+        except msgspec.DecodeError as error:
+            yield invalid(path, TOLERATIONS, str(error))
+        else:
+            yield from validate_tolerations(tolerations, f"{path}.{TOLERATIONS}")
     cost = annotations.get(DELETION_COST)
-    if cost is not None and not _is_cost(cost):
+    if cost is not None and not (_COST.fullmatch(cost) and -(1 << 31) <= int(cost) < 1 << 31):
         yield invalid(f"{path}[{DELETION_COST}]", cost, "must be a 32bit integer")
     for key, profile in annotations.items():
         if key == POD_SECCOMP or key.startswith(SECCOMP):
-            yield from _validate_seccomp(profile, f"{path}.{key}")
+            if profile.startswith(LOCAL):
+                yield from validate_descending(profile.removeprefix(LOCAL), f"{path}.{key}")
+            elif profile not in SECCOMP_PROFILES:
+                yield invalid(f"{path}.{key}", profile, "must be a valid seccomp profile")
         elif key.startswith(APP_ARMOR):
-            yield from _validate_app_armor(key, profile, spec, path)
-
-
-def _validate_tolerations(text: str, path: str) -> Iterator[Cause]:
-    try:
-        tolerations = _tolerations.decode(text)
-    except msgspec.DecodeError as error:
-        yield invalid(path, TOLERATIONS, str(error))
-        return
-    yield from validate_tolerations(tolerations, f"{path}.{TOLERATIONS}")
-
-
-def _is_cost(text: str) -> bool:
-    """A decimal number without plus or leading zeros."""
-    digits = text.removeprefix("-")
-    if not (digits.isascii() and digits.isdecimal()) or (text[0] == "0" and text != "0"):
-        return False
-    return len(digits) <= 10 and -(1 << 31) <= int(text) < 1 << 31
-
-
-def _validate_seccomp(profile: str, path: str) -> Iterator[Cause]:
-    if profile.startswith(LOCAL):
-        yield from validate_descending(profile.removeprefix(LOCAL), path)
-    elif profile not in SECCOMP_PROFILES:
-        yield invalid(path, profile, "must be a valid seccomp profile")
-
-
-def _validate_app_armor(key: str, profile: str, spec: PodSpec, path: str) -> Iterator[Cause]:
-    name = key.removeprefix(APP_ARMOR)
-    if all(container.name != name for container, _ in containers_with_paths(spec, "")):
-        yield invalid(f"{path}[{key}]", name, "container not found")
-    if profile not in APP_ARMOR_PROFILES and not profile.startswith(LOCAL):
-        yield invalid(f"{path}[{key}]", profile, f'invalid AppArmor profile name: "{profile}"')
+            name = key.removeprefix(APP_ARMOR)
+            if all(container.name != name for container, _ in containers_with_paths(spec, "")):
+                yield invalid(f"{path}[{key}]", name, "container not found")
+            if profile not in APP_ARMOR_PROFILES and not profile.startswith(LOCAL):
+                yield invalid(f"{path}[{key}]", profile, f'invalid AppArmor profile name: "{profile}"')
 
 
 def validate_agreement(annotations: Mapping[str, str], spec: PodSpec, path: str) -> Iterator[Cause]:

@@ -1,28 +1,39 @@
 """Validation of a pod's spec: all faults at once, in Kubernetes' order.
 
-Paths and messages are Kubernetes', mistakes included, since clients and people search for them.
+Paths and messages are Kubernetes', mistakes included, since clients and people search for them. Containers,
+volumes and scheduling have files of their own.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
+import msgspec
+
 from podling.apiserver.rules import metadata
+from podling.apiserver.rules.addresses import validate_ip
 from podling.apiserver.rules.container.container import surroundings, validate_containers
 from podling.apiserver.rules.container.env import validate_env_files
 from podling.apiserver.rules.container.mounts import validate_ports_on_host
-from podling.apiserver.rules.container.resources import validate_pod_claims, validate_resources
-from podling.apiserver.rules.container.security import validate_host_process, validate_pod_security
-from podling.apiserver.rules.containers import containers_with_paths
-from podling.apiserver.rules.field import all_invalid, between, forbidden, one_of
-from podling.apiserver.rules.pod.annotations import validate_agreement, validate_pod_annotations
-from podling.apiserver.rules.pod.parts import (
-    validate_dns,
-    validate_host_aliases,
-    validate_hostname_override,
-    validate_os,
-    validate_pod_resources,
+from podling.apiserver.rules.container.resources import (
+    HUGE_PAGES,
+    validate_pod_claims,
+    validate_pod_level,
+    validate_resources,
 )
+from podling.apiserver.rules.container.security import validate_host_process, validate_pod_security
+from podling.apiserver.rules.field import (
+    all_invalid,
+    between,
+    containers_with_paths,
+    forbidden,
+    invalid,
+    not_supported,
+    one_of,
+    required,
+    too_long,
+)
+from podling.apiserver.rules.pod.annotations import validate_agreement, validate_pod_annotations
 from podling.apiserver.rules.scheduling import (
     validate_affinity,
     validate_gates,
@@ -31,10 +42,12 @@ from podling.apiserver.rules.scheduling import (
 )
 from podling.apiserver.rules.volume.volumes import validate_volumes
 from podling.model import names
+from podling.model.codec.fields import wire_name
 from podling.model.errors import Cause
 from podling.model.gates import DEFAULT_GATES, Gates
-from podling.model.types.container import ResourceRequirements
-from podling.model.types.pod import Pod, PodSpec, PodTemplateSpec
+from podling.model.rules.resources import container_limits, container_requests
+from podling.model.types.container import ResourceRequirements, SecurityContext
+from podling.model.types.pod import HostAlias, Pod, PodDNSConfig, PodSecurityContext, PodSpec, PodTemplateSpec
 
 RESTART_POLICIES = ("Always", "OnFailure", "Never")
 DNS_POLICIES = ("ClusterFirstWithHostNet", "ClusterFirst", "Default", "None")
@@ -42,14 +55,55 @@ PREEMPTION_POLICIES = ("PreemptLowerPriority", "Never")
 GATED_SOURCES = {"container": "ContainerVolumes", "image": "ImageVolume"}
 MAX_SECONDS = (1 << 31) - 1
 
+MAX_NAMESERVERS, MAX_SEARCHES, MAX_SEARCH_LENGTH = 3, 32, 2048
+MAX_HOSTNAME = 64
+
+SYSTEMS = ("linux", "windows")
+
+_NOT_ON_WINDOWS = (
+    "app_armor_profile",
+    "se_linux_options",
+    "seccomp_profile",
+    "fs_group",
+    "fs_group_change_policy",
+    "sysctls",
+    "run_as_user",
+    "run_as_group",
+    "supplemental_groups",
+    "supplemental_groups_policy",
+    "se_linux_change_policy",
+)
+"""Of the pod's security context."""
+
+_POD_NOT_ON_WINDOWS = ("host_users", "host_pid", "host_ipc", "share_process_namespace")
+
+_CONTAINER_NOT_ON_WINDOWS = (
+    "app_armor_profile",
+    "se_linux_options",
+    "seccomp_profile",
+    "capabilities",
+    "read_only_root_filesystem",
+    "privileged",
+    "allow_privilege_escalation",
+    "proc_mount",
+    "run_as_user",
+    "run_as_group",
+)
+
 
 def validate_pod(pod: Pod, gates: Gates = DEFAULT_GATES) -> list[Cause]:
     """All faults of a pod by itself; those of create and update only are not among them."""
-    return [
-        *validate_around_spec(pod),
-        *validate_pod_spec(pod.spec, "spec", pod=pod.metadata.name, gates=gates),
-        *_validate_tokens(pod.spec),
-    ]
+    spec = pod.spec
+    causes = validate_around_spec(pod)
+    causes += validate_pod_spec(spec, "spec", pod=pod.metadata.name, gates=gates)
+    if spec.service_account_name:
+        return causes
+    for i, volume in enumerate(spec.volumes):
+        for j, source in enumerate(volume.projected.sources if volume.projected is not None else ()):
+            if source.service_account_token is not None:
+                where = f"spec.volumes[{i}].projected.sources[{j}].serviceAccountToken"
+                causes.append(forbidden(where, "must not be specified when serviceAccountName is not set"))
+    return causes
 
 
 def validate_around_spec(pod: Pod) -> list[Cause]:
@@ -68,27 +122,13 @@ def validate_new_pod(pod: Pod, gates: Gates = DEFAULT_GATES) -> list[Cause]:
     if pod.spec.node_name and pod.spec.scheduling_gates:
         why = "cannot be set until all schedulingGates have been cleared"
         causes.append(forbidden("spec.nodeName", why))
-    causes += _validate_gated_sources(pod.spec, gates)
-    return [*causes, *validate_agreement(pod.metadata.annotations, pod.spec, "spec")]
-
-
-def _validate_gated_sources(spec: PodSpec, gates: Gates) -> Iterator[Cause]:
-    """Volume sources behind a disabled gate; a pod that has one already keeps it."""
-    for i, volume in enumerate(spec.volumes):
+    # Volume sources behind a disabled gate; a pod that has one already keeps it.
+    for i, volume in enumerate(pod.spec.volumes):
         for source, gate in GATED_SOURCES.items():
             if getattr(volume, source) is not None and not gates.enabled(gate):
                 why = f"may not be set when the feature gate {gate} is disabled"
-                yield forbidden(f"spec.volumes[{i}].{source}", why)
-
-
-def _validate_tokens(spec: PodSpec) -> Iterator[Cause]:
-    if spec.service_account_name:
-        return
-    for i, volume in enumerate(spec.volumes):
-        for j, source in enumerate(volume.projected.sources if volume.projected is not None else ()):
-            if source.service_account_token is not None:
-                where = f"spec.volumes[{i}].projected.sources[{j}].serviceAccountToken"
-                yield forbidden(where, "must not be specified when serviceAccountName is not set")
+                causes.append(forbidden(f"spec.volumes[{i}].{source}", why))
+    return [*causes, *validate_agreement(pod.metadata.annotations, pod.spec, "spec")]
 
 
 def validate_pod_template(template: PodTemplateSpec, path: str, gates: Gates = DEFAULT_GATES) -> list[Cause]:
@@ -119,22 +159,26 @@ def validate_pod_spec(
     causes += validate_pod_resources(spec, f"{path}.resources", around.claims)
     if spec.host_network:
         causes += validate_ports_on_host(spec.containers, f"{path}.containers", template=template)
-    causes += _validate_policies(spec, path)
+    causes += one_of(f"{path}.restartPolicy", spec.restart_policy, RESTART_POLICIES)
+    causes += one_of(f"{path}.dnsPolicy", spec.dns_policy, DNS_POLICIES)
+    if spec.node_selector:
+        causes += metadata.validate_labels(spec.node_selector, f"{path}.nodeSelector")
+    causes += validate_pod_security(spec, f"{path}.securityContext")
+    if spec.affinity is not None:
+        causes += validate_affinity(spec.affinity, f"{path}.affinity")
+    causes += validate_dns(spec.dns_config, spec.dns_policy, f"{path}.dnsConfig")
     causes += _validate_placement(spec, path)
     causes += _validate_names(spec, path)
-    causes += _validate_means(spec, path)
+    if spec.preemption_policy is not None:
+        causes += one_of(f"{path}.preemptionPolicy", spec.preemption_policy, PREEMPTION_POLICIES)
+    if spec.overhead:
+        causes += validate_resources(ResourceRequirements(limits=spec.overhead), f"{path}.overhead")
+    causes += validate_os(spec, path)
+    all_volumes = {volume.name: volume for volume in spec.volumes}
+    for container, where in containers_with_paths(spec, path):
+        if container.env:
+            causes += validate_env_files(container.env, f"{where}.env", all_volumes)
     return causes
-
-
-def _validate_policies(spec: PodSpec, path: str) -> Iterator[Cause]:
-    yield from one_of(f"{path}.restartPolicy", spec.restart_policy, RESTART_POLICIES)
-    yield from one_of(f"{path}.dnsPolicy", spec.dns_policy, DNS_POLICIES)
-    if spec.node_selector:
-        yield from metadata.validate_labels(spec.node_selector, f"{path}.nodeSelector")
-    yield from validate_pod_security(spec, f"{path}.securityContext")
-    if spec.affinity is not None:
-        yield from validate_affinity(spec.affinity, f"{path}.affinity")
-    yield from validate_dns(spec.dns_config, spec.dns_policy, f"{path}.dnsConfig")
 
 
 def _validate_placement(spec: PodSpec, path: str) -> Iterator[Cause]:
@@ -148,22 +192,18 @@ def _validate_placement(spec: PodSpec, path: str) -> Iterator[Cause]:
         yield from validate_spread(spec.topology_spread_constraints, f"{path}.topologySpreadConstraints")
     yield from validate_host_process(spec, path)
     if spec.host_users is False:
-        yield from _validate_user_namespace(spec, path)
+        why = "when `hostUsers` is false"
+        for wire, shared in (
+            ("hostNetwork", spec.host_network),
+            ("HostPID", spec.host_pid),
+            ("HostIPC", spec.host_ipc),
+        ):
+            if shared:
+                yield forbidden(f"{path}.{wire}", why)
+        for container, where in containers_with_paths(spec, path):
+            if container.volume_devices:
+                yield forbidden(f"{where}.volumeDevices", why)
     yield from validate_hostname_override(spec, f"{path}.hostnameOverride")
-
-
-def _validate_user_namespace(spec: PodSpec, path: str) -> Iterator[Cause]:
-    why = "when `hostUsers` is false"
-    for wire, shared in (
-        ("hostNetwork", spec.host_network),
-        ("HostPID", spec.host_pid),
-        ("HostIPC", spec.host_ipc),
-    ):
-        if shared:
-            yield forbidden(f"{path}.{wire}", why)
-    for container, where in containers_with_paths(spec, path):
-        if container.volume_devices:
-            yield forbidden(f"{where}.volumeDevices", why)
 
 
 def _validate_names(spec: PodSpec, path: str) -> Iterator[Cause]:
@@ -193,14 +233,117 @@ def _validate_subdomain(name: str, path: str) -> list[Cause]:
     return all_invalid(path, name, names.dns1123_subdomain(name))
 
 
-def _validate_means(spec: PodSpec, path: str) -> Iterator[Cause]:
-    """Faults of the pod's resources, security and volumes, beside those of its containers."""
-    if spec.preemption_policy is not None:
-        yield from one_of(f"{path}.preemptionPolicy", spec.preemption_policy, PREEMPTION_POLICIES)
-    if spec.overhead:
-        yield from validate_resources(ResourceRequirements(limits=spec.overhead), f"{path}.overhead")
-    yield from validate_os(spec, path)
-    volumes = {volume.name: volume for volume in spec.volumes}
-    for container, where in containers_with_paths(spec, path):
-        if container.env:
-            yield from validate_env_files(container.env, f"{where}.env", volumes)
+def validate_pod_resources(spec: PodSpec, path: str, claims: frozenset[str]) -> Iterator[Cause]:
+    if spec.resources is None:
+        return
+    if spec.os is not None and spec.os.name == "windows":
+        yield forbidden(path, "may not be set for a windows pod")
+        return
+    if spec.resources.claims:
+        yield forbidden(f"{path}.claims", "claims may not be set for Resources at pod-level")
+    yield from validate_pod_level(spec.resources, path, claims)
+    # What the containers request together must fit; of huge pages also what they are limited to.
+    for name, together in container_requests(spec).items():
+        amount = spec.resources.requests.get(name)
+        if amount is not None and together > amount:
+            why = f"must be greater than or equal to aggregate container requests of {together}"
+            yield invalid(f"{path}.requests[{name}]", amount, why)
+    for name, together in container_limits(spec).items():
+        amount = spec.resources.limits.get(name)
+        if name.startswith(HUGE_PAGES) and amount is not None and together > amount:
+            why = f"must be greater than or equal to aggregate container limits of {together}"
+            yield invalid(f"{path}.limits[{name}]", amount, why)
+    for i, container in enumerate(spec.containers):
+        for name, limit in container.resources.limits.items():
+            most = spec.resources.limits.get(name)
+            if most is not None and limit > most:
+                why = f"must be less than or equal to pod limits of {most}"
+                yield invalid(f"{path}.containers[{i}][{name}].limits", limit, why)
+
+
+def validate_hostname_override(spec: PodSpec, path: str) -> Iterator[Cause]:
+    name = spec.hostname_override
+    if name is None:
+        return
+    if spec.set_hostname_as_fqdn:
+        yield forbidden(path, "may not be specified when setHostnameAsFQDN is true")
+    if spec.host_network:
+        yield forbidden(path, "may not be specified when hostNetwork is true")
+    if len(name) > MAX_HOSTNAME:
+        yield too_long(path, MAX_HOSTNAME)
+    yield from all_invalid(path, name, names.dns1123_subdomain(name))
+
+
+def validate_host_aliases(aliases: list[HostAlias], path: str) -> Iterator[Cause]:
+    for i, alias in enumerate(aliases):
+        yield from validate_ip(alias.ip, f"{path}[{i}].ip")
+        for j, hostname in enumerate(alias.hostnames):
+            yield from all_invalid(f"{path}[{i}].hostnames[{j}]", hostname, names.dns1123_subdomain(hostname))
+
+
+def validate_dns(config: PodDNSConfig | None, policy: str, path: str) -> Iterator[Cause]:
+    if policy == "None":
+        if config is None:
+            yield required(path, "must provide `dnsConfig` when `dnsPolicy` is None")
+        elif not config.nameservers:
+            why = "must provide at least one DNS nameserver when `dnsPolicy` is None"
+            yield required(f"{path}.nameservers", why)
+            return
+    if config is None:
+        return
+    nameservers = config.nameservers
+    if len(nameservers) > MAX_NAMESERVERS:
+        yield invalid(
+            f"{path}.nameservers", nameservers, f"must not have more than {MAX_NAMESERVERS} nameservers"
+        )
+    for i, nameserver in enumerate(nameservers):
+        yield from validate_ip(nameserver, f"{path}.nameservers[{i}]")
+    searches = config.searches
+    where = f"{path}.searches"
+    if len(searches) > MAX_SEARCHES:
+        yield invalid(where, searches, f"must not have more than {MAX_SEARCHES} search paths")
+    if len(" ".join(searches)) > MAX_SEARCH_LENGTH:
+        why = f"must not have more than {MAX_SEARCH_LENGTH} characters (including spaces) in the search list"
+        yield invalid(where, searches, why)
+    for i, search in enumerate(searches):
+        if search != ".":
+            domain = search.removesuffix(".")
+            yield from all_invalid(f"{where}[{i}]", domain, names.dns1123_subdomain_with_underscore(domain))
+    for i, option in enumerate(config.options):
+        if not option.name:
+            yield required(f"{path}.options[{i}]", "must not be empty")
+
+
+def validate_os(spec: PodSpec, path: str) -> Iterator[Cause]:
+    if spec.os is None:
+        return
+    if not spec.os.name:
+        yield required(f"{path}.os.name", "cannot be empty")
+    elif spec.os.name == "linux":
+        contexts: list[tuple[PodSecurityContext | SecurityContext | None, str]] = [
+            (spec.security_context, path)
+        ]
+        contexts += [(c.security_context, where) for c, where in containers_with_paths(spec, path)]
+        for context, where in contexts:
+            if context is not None and context.windows_options is not None:
+                why = "windows options cannot be set for a linux pod"
+                yield forbidden(f"{where}.securityContext.windowsOptions", why)
+    elif spec.os.name == "windows":
+        if spec.security_context is not None:
+            yield from _refuse(spec.security_context, _NOT_ON_WINDOWS, f"{path}.securityContext")
+            yield from _refuse(spec, _POD_NOT_ON_WINDOWS, path)
+        for container, where in containers_with_paths(spec, path):
+            if container.security_context is not None:
+                yield from _refuse(
+                    container.security_context, _CONTAINER_NOT_ON_WINDOWS, f"{where}.securityContext"
+                )
+    else:
+        yield not_supported(f"{path}.os", spec.os.name, SYSTEMS)
+
+
+def _refuse(holder: msgspec.Struct, attributes: tuple[str, ...], path: str) -> Iterator[Cause]:
+    """Of a pointer, also False and 0 are set; of the rest, only what says something."""
+    unset = type(holder)()
+    for attribute in attributes:
+        if getattr(holder, attribute) != getattr(unset, attribute):
+            yield forbidden(f"{path}.{wire_name(attribute)}", "cannot be set for a windows pod")

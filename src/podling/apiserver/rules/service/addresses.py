@@ -21,6 +21,15 @@ HEADLESS = "None"
 """The cluster address of a service that has none."""
 LOCAL = "Local"
 
+IPV4, IPV6 = "IPv4", "IPv6"
+FAMILIES = (IPV4, IPV6)
+POLICIES = ("PreferDualStack", "RequireDualStack", "SingleStack")
+ADDRESSES = "spec.clusterIPs"
+SET_ONCE = "may not change once set"
+
+CONFIGURED = (IPV4,)
+SINGLE, PREFER, REQUIRE = "SingleStack", "PreferDualStack", "RequireDualStack"
+
 
 def needs_cluster_ip(spec: ServiceSpec) -> bool:
     """Even to be headless is to need an address field."""
@@ -51,18 +60,18 @@ def needs_health_check(spec: ServiceSpec) -> bool:
     return spec.type == LOAD_BALANCER and spec.external_traffic_policy == LOCAL
 
 
-IPV4, IPV6 = "IPv4", "IPv6"
-FAMILIES = (IPV4, IPV6)
-POLICIES = ("PreferDualStack", "RequireDualStack", "SingleStack")
-ADDRESSES = "spec.clusterIPs"
-SET_ONCE = "may not change once set"
-
-
 def validate_addresses(spec: ServiceSpec, standing: AbstractSet[str]) -> Iterator[Cause]:
     """`standing`: what the service had before, which need not be well-formed by today's rules."""
     if not needs_cluster_ip(spec):
         return
-    yield from _validate_first(spec)
+    # The older field names the first of the newer.
+    if not spec.cluster_ip:
+        if spec.cluster_ips:
+            yield invalid(ADDRESSES, spec.cluster_ips, "must be empty when `clusterIP` is not specified")
+    elif not spec.cluster_ips:
+        yield required(ADDRESSES)
+    elif spec.cluster_ips[0] != spec.cluster_ip:
+        yield invalid(ADDRESSES, spec.cluster_ips, "first value must match `clusterIP`")
     seen: set[str] = set()
     for i, family in enumerate(spec.ip_families):
         if family not in FAMILIES:
@@ -71,12 +80,24 @@ def validate_addresses(spec: ServiceSpec, standing: AbstractSet[str]) -> Iterato
             yield duplicate(f"spec.ipFamilies[{i}]", family)
         seen.add(family)
     yield from choice("spec.ipFamilyPolicy", spec.ip_family_policy, POLICIES)
-    faults = list(_validate_each(spec, standing))
+    faults: list[Cause] = []
+    for i, address in enumerate(spec.cluster_ips):
+        if i > 0 or address != HEADLESS:
+            faults += validate_ip(address, f"{ADDRESSES}[{i}]", standing)
+        elif len(spec.cluster_ips) > 1:
+            faults.append(invalid(ADDRESSES, spec.cluster_ips, "'None' must be the first and only value"))
     yield from faults
     if len(spec.cluster_ips) > 2:
         yield invalid(ADDRESSES, spec.cluster_ips, "may only hold up to 2 values")
     if not faults:
-        yield from _validate_families(spec)
+        # Of addresses that are well-formed.
+        found = [_family(address) for address in spec.cluster_ips if address != HEADLESS]
+        if len(spec.cluster_ips) > 1 and sorted(found) != sorted(FAMILIES):
+            yield invalid(ADDRESSES, spec.cluster_ips, "may specify no more than one IP for each IP family")
+        for i, (is_family, wanted) in enumerate(zip(found, spec.ip_families, strict=False)):
+            if is_family != wanted:
+                why = f"expected an {wanted} value as indicated by `ipFamilies[{i}]`"
+                yield invalid(f"{ADDRESSES}[{i}]", spec.cluster_ips[i], why)
 
 
 def validate_external_addresses(spec: ServiceSpec, standing: AbstractSet[str]) -> Iterator[Cause]:
@@ -93,69 +114,30 @@ def validate_address_update(new: ServiceSpec, old: ServiceSpec) -> Iterator[Caus
     if not (needs_cluster_ip(new) and needs_cluster_ip(old)):
         return
     if not (is_headless(new) and is_headless(old)):
-        yield from _validate_same(new.cluster_ips, old.cluster_ips, new)
+        if len(new.cluster_ips) == len(old.cluster_ips):
+            for i, (address, was) in enumerate(zip(new.cluster_ips, old.cluster_ips, strict=True)):
+                if address != was:
+                    yield invalid(f"{ADDRESSES}[{i}]", new.cluster_ips, SET_ONCE)
+        elif old.cluster_ips and not new.cluster_ips:
+            yield invalid(f"{ADDRESSES}[0]", new.cluster_ips, "primary clusterIP can not be unset")
+        elif old.cluster_ips and new.cluster_ips[0] != old.cluster_ips[0]:
+            yield invalid(f"{ADDRESSES}[0]", new.cluster_ips, SET_ONCE)
+        if len(old.cluster_ips) > len(new.cluster_ips) == 1:
+            yield from _validate_release(new, "clusterIP")
     if not (is_headless(new) or is_headless(old)):
-        yield from _validate_same_families(new, old)
-
-
-def _validate_first(spec: ServiceSpec) -> Iterator[Cause]:
-    """The older field names the first of the newer."""
-    if not spec.cluster_ip:
-        if spec.cluster_ips:
-            yield invalid(ADDRESSES, spec.cluster_ips, "must be empty when `clusterIP` is not specified")
-    elif not spec.cluster_ips:
-        yield required(ADDRESSES)
-    elif spec.cluster_ips[0] != spec.cluster_ip:
-        yield invalid(ADDRESSES, spec.cluster_ips, "first value must match `clusterIP`")
-
-
-def _validate_each(spec: ServiceSpec, standing: AbstractSet[str]) -> Iterator[Cause]:
-    for i, address in enumerate(spec.cluster_ips):
-        if i == 0 and address == HEADLESS:
-            if len(spec.cluster_ips) > 1:
-                yield invalid(ADDRESSES, spec.cluster_ips, "'None' must be the first and only value")
-        else:
-            yield from validate_ip(address, f"{ADDRESSES}[{i}]", standing)
-
-
-def _validate_families(spec: ServiceSpec) -> Iterator[Cause]:
-    """Of addresses that are well-formed."""
-    found = [_family(address) for address in spec.cluster_ips if address != HEADLESS]
-    if len(spec.cluster_ips) > 1 and sorted(found) != sorted(FAMILIES):
-        yield invalid(ADDRESSES, spec.cluster_ips, "may specify no more than one IP for each IP family")
-    for i, (is_family, wanted) in enumerate(zip(found, spec.ip_families, strict=False)):
-        if is_family != wanted:
-            why = f"expected an {wanted} value as indicated by `ipFamilies[{i}]`"
-            yield invalid(f"{ADDRESSES}[{i}]", spec.cluster_ips[i], why)
+        path, families, before = "spec.ipFamilies[0]", new.ip_families, old.ip_families
+        if len(families) == len(before):
+            changed = [family for family, was in zip(families, before, strict=True) if family != was]
+            yield from (invalid(path, families, SET_ONCE) for _ in changed)
+        elif families and before and families[0] != before[0]:
+            yield invalid(path, new.cluster_ips, SET_ONCE)
+        if len(before) > len(families) == 1:
+            yield from _validate_release(new, "ipFamily")
 
 
 def _family(address: str) -> str:
     meant = parsed_loosely(address)
     return IPV6 if meant is not None and meant.version == 6 else IPV4
-
-
-def _validate_same(new: list[str], old: list[str], spec: ServiceSpec) -> Iterator[Cause]:
-    if len(new) == len(old):
-        for i, (address, before) in enumerate(zip(new, old, strict=True)):
-            if address != before:
-                yield invalid(f"{ADDRESSES}[{i}]", new, SET_ONCE)
-    elif old and not new:
-        yield invalid(f"{ADDRESSES}[0]", new, "primary clusterIP can not be unset")
-    elif old and new[0] != old[0]:
-        yield invalid(f"{ADDRESSES}[0]", new, SET_ONCE)
-    if len(old) > len(new) == 1:
-        yield from _validate_release(spec, "clusterIP")
-
-
-def _validate_same_families(new: ServiceSpec, old: ServiceSpec) -> Iterator[Cause]:
-    path, families, before = "spec.ipFamilies[0]", new.ip_families, old.ip_families
-    if len(families) == len(before):
-        changed = [family for family, was in zip(families, before, strict=True) if family != was]
-        yield from (invalid(path, families, SET_ONCE) for _ in changed)
-    elif families and before and families[0] != before[0]:
-        yield invalid(path, new.cluster_ips, SET_ONCE)
-    if len(before) > len(families) == 1:
-        yield from _validate_release(new, "ipFamily")
 
 
 def _validate_release(spec: ServiceSpec, what: str) -> Iterator[Cause]:
@@ -164,53 +146,50 @@ def _validate_release(spec: ServiceSpec, what: str) -> Iterator[Cause]:
         yield invalid("spec.ipFamilyPolicy", spec.ip_family_policy, why)
 
 
-CONFIGURED = (IPV4,)
-SINGLE, PREFER, REQUIRE = "SingleStack", "PreferDualStack", "RequireDualStack"
-
-
 def settle_families(spec: ServiceSpec, old: ServiceSpec | None) -> list[Cause]:
     """Fill in `ipFamilies` and `ipFamilyPolicy`; what stands in the way is returned."""
-    if not needs_cluster_ip(spec) or (old is not None and _stays_as_preferred(spec, old)):
+    if not needs_cluster_ip(spec):
         return []
-    spec.ip_family_policy = spec.ip_family_policy or _policy(spec, old)
+    # What a cluster could give a service that prefers both is not taken up again at every update.
+    if old is not None and spec.ip_family_policy == PREFER and _asked(spec) == _asked(old):
+        return []
+    # Its endpoints somebody else writes, of whatever family.
+    anybodys = spec.cluster_ip == HEADLESS and not spec.selector
+    spec.ip_family_policy = spec.ip_family_policy or (old.ip_family_policy if old is not None else None)
+    spec.ip_family_policy = spec.ip_family_policy or (REQUIRE if anybodys else SINGLE)
     if faults := list(validate_addresses(spec, frozenset(old.cluster_ips if old else ()))):
         return faults
-    faults = [*_settle_update(spec, old), *_fit_policy(spec), *_infer_families(spec)]
+    faults = list(_settle_update(spec, old)) if old is not None else []
+    if spec.ip_family_policy == SINGLE:
+        for values, what in ((spec.cluster_ips, "cluster IPs"), (spec.ip_families, "IP families")):
+            if len(values) == 2:
+                why = f"must be 'RequireDualStack' or 'PreferDualStack' when multiple {what} are specified"
+                faults.append(invalid("spec.ipFamilyPolicy", SINGLE, why))
+    faults += _infer_families(spec)
     if faults:
         return faults
-    if _is_anybodys(spec):
+    if anybodys:
         spec.ip_families = spec.ip_families or [CONFIGURED[0]]
         if len(spec.ip_families) == 1 and spec.ip_family_policy != SINGLE:
             spec.ip_families = [*spec.ip_families, IPV6 if spec.ip_families[0] == IPV4 else IPV4]
         return []
-    if faults := list(_fit_cluster(spec)):
-        return faults
-    spec.ip_families = spec.ip_families or [CONFIGURED[0]]
-    return []
+    if spec.ip_family_policy == REQUIRE:
+        why = "this cluster is not configured for dual-stack services"
+        faults.append(invalid("spec.ipFamilyPolicy", REQUIRE, why))
+    for i, family in enumerate(spec.ip_families):
+        if family not in CONFIGURED:
+            faults.append(invalid(f"spec.ipFamilies[{i}]", family, "not configured on this cluster"))
+    if not faults:
+        spec.ip_families = spec.ip_families or [CONFIGURED[0]]
+    return faults
 
 
-def _is_anybodys(spec: ServiceSpec) -> bool:
-    return spec.cluster_ip == HEADLESS and not spec.selector
+def _asked(spec: ServiceSpec) -> tuple[object, ...]:
+    return spec.type, spec.ip_family_policy, spec.cluster_ips, spec.ip_families
 
 
-def _policy(spec: ServiceSpec, old: ServiceSpec | None) -> str:
-    if old is not None and old.ip_family_policy is not None:
-        return old.ip_family_policy
-    return REQUIRE if _is_anybodys(spec) else SINGLE
-
-
-def _stays_as_preferred(spec: ServiceSpec, old: ServiceSpec) -> bool:
-    """What a cluster could give a service that prefers both is not taken up again at every update."""
-    asked, before = (
-        (one.type, one.ip_family_policy, one.cluster_ips, one.ip_families) for one in (spec, old)
-    )
-    return spec.ip_family_policy == PREFER and asked == before
-
-
-def _settle_update(spec: ServiceSpec, old: ServiceSpec | None) -> Iterator[Cause]:
+def _settle_update(spec: ServiceSpec, old: ServiceSpec) -> Iterator[Cause]:
     """To want a single family is to give up the second; to give it up takes saying so."""
-    if old is None:
-        return
     path, policy = "spec.ipFamilyPolicy", spec.ip_family_policy
     if policy == SINGLE:
         if spec.cluster_ips == old.cluster_ips:
@@ -224,33 +203,14 @@ def _settle_update(spec: ServiceSpec, old: ServiceSpec | None) -> Iterator[Cause
         yield invalid(path, policy, "must be 'SingleStack' to release the secondary IP family")
 
 
-def _fit_policy(spec: ServiceSpec) -> Iterator[Cause]:
-    if spec.ip_family_policy != SINGLE:
-        return
-    for values, what in ((spec.cluster_ips, "cluster IPs"), (spec.ip_families, "IP families")):
-        if len(values) == 2:
-            why = f"must be 'RequireDualStack' or 'PreferDualStack' when multiple {what} are specified"
-            yield invalid("spec.ipFamilyPolicy", spec.ip_family_policy, why)
-
-
 def _infer_families(spec: ServiceSpec) -> Iterator[Cause]:
     """From the addresses that are asked for."""
     for i, address in enumerate(spec.cluster_ips):
         if address == HEADLESS or i < len(spec.ip_families):
             continue
-        meant = parsed_loosely(address)
-        family = IPV6 if meant is not None and meant.version == 6 else IPV4
+        family = _family(address)
         if family in CONFIGURED:
             spec.ip_families = [*spec.ip_families, family]
         else:
             why = f"{family} is not configured on this cluster"
             yield invalid(f"spec.clusterIPs[{i}]", spec.cluster_ips, why)
-
-
-def _fit_cluster(spec: ServiceSpec) -> Iterator[Cause]:
-    if spec.ip_family_policy == REQUIRE:
-        why = "this cluster is not configured for dual-stack services"
-        yield invalid("spec.ipFamilyPolicy", spec.ip_family_policy, why)
-    for i, family in enumerate(spec.ip_families):
-        if family not in CONFIGURED:
-            yield invalid(f"spec.ipFamilies[{i}]", family, "not configured on this cluster")

@@ -39,16 +39,6 @@ def default_service(service: Service) -> None:
     for port in spec.ports:
         port.protocol = port.protocol or "TCP"
         port.target_port = port.target_port or port.port
-    _default_affinity(spec)
-    if is_reached_from_outside(spec):
-        spec.external_traffic_policy = spec.external_traffic_policy or CLUSTER
-    if spec.type != EXTERNAL:
-        spec.internal_traffic_policy = spec.internal_traffic_policy or CLUSTER
-    if spec.type == LOAD_BALANCER:
-        _default_load_balancer(service)
-
-
-def _default_affinity(spec: ServiceSpec) -> None:
     spec.session_affinity = spec.session_affinity or "None"
     if spec.session_affinity == "None":
         spec.session_affinity_config = None
@@ -58,14 +48,16 @@ def _default_affinity(spec: ServiceSpec) -> None:
             spec.session_affinity_config = SessionAffinityConfig(
                 client_ip=ClientIPConfig(timeout_seconds=STICKY_SECONDS)
             )
-
-
-def _default_load_balancer(service: Service) -> None:
-    if service.spec.allocate_load_balancer_node_ports is None:
-        service.spec.allocate_load_balancer_node_ports = True
-    for ingress in service.status.load_balancer.ingress:
-        if ingress.ip and ingress.ip_mode is None:
-            ingress.ip_mode = VIP
+    if is_reached_from_outside(spec):
+        spec.external_traffic_policy = spec.external_traffic_policy or CLUSTER
+    if spec.type != EXTERNAL:
+        spec.internal_traffic_policy = spec.internal_traffic_policy or CLUSTER
+    if spec.type == LOAD_BALANCER:
+        if spec.allocate_load_balancer_node_ports is None:
+            spec.allocate_load_balancer_node_ports = True
+        for ingress in service.status.load_balancer.ingress:
+            if ingress.ip and ingress.ip_mode is None:
+                ingress.ip_mode = VIP
 
 
 def service_warnings(service: Service) -> Iterator[str]:
@@ -75,7 +67,12 @@ def service_warnings(service: Service) -> Iterator[str]:
     if spec.cluster_ip not in ("", HEADLESS):
         yield from warn_of_ips(spec.cluster_ips, "spec.clusterIPs")
     if _is_headless(spec):
-        yield from _ignored_of_headless(spec)
+        if spec.load_balancer_ip:
+            yield "spec.loadBalancerIP is ignored for headless services"
+        if spec.external_ips:
+            yield "spec.externalIPs is ignored for headless services"
+        if spec.session_affinity != "None":
+            yield "spec.SessionAffinity is ignored for headless services"
     yield from warn_of_ips(spec.external_ips, "spec.externalIPs")
     if spec.external_ips and not _is_headless(spec) and spec.type != EXTERNAL:
         yield "spec.externalIPs is deprecated and may no longer be implemented in some clusters"
@@ -95,18 +92,13 @@ def _is_headless(spec: ServiceSpec) -> bool:
     return spec.type == "ClusterIP" and spec.cluster_ip == HEADLESS
 
 
-def _ignored_of_headless(spec: ServiceSpec) -> Iterator[str]:
-    if spec.load_balancer_ip:
-        yield "spec.loadBalancerIP is ignored for headless services"
-    if spec.external_ips:
-        yield "spec.externalIPs is ignored for headless services"
-    if spec.session_affinity != "None":
-        yield "spec.SessionAffinity is ignored for headless services"
-
-
 def carry_over(new: Service, old: Service) -> None:
     _keep_given_out(new.spec, old.spec)
-    _agree_on_addresses(new.spec, old.spec)
+    # `clusterIP` and `clusterIPs` say the same; who changes only one means both.
+    if new.spec.cluster_ip == old.spec.cluster_ip:
+        new.spec.cluster_ips = new.spec.cluster_ips or list(old.spec.cluster_ips)
+    elif new.spec.cluster_ips == old.spec.cluster_ips:
+        new.spec.cluster_ips = [new.spec.cluster_ip] if new.spec.cluster_ip else []
     _drop_what_the_type_has_not(new.spec, old.spec)
     if new.spec.type != LOAD_BALANCER:
         new.status.load_balancer = LoadBalancerStatus()
@@ -124,32 +116,23 @@ def _keep_given_out(new: ServiceSpec, old: ServiceSpec) -> None:
         if not new.cluster_ips and new.cluster_ip == old.cluster_ip:
             new.cluster_ips = list(old.cluster_ips)
     if needs_node_ports(new) and needs_node_ports(old):
-        _keep_node_ports(new, old)
+        # Each port's, by name, unless another has it now.
+        used = _node_ports(new) & _node_ports(old)
+        before = {port.name: port.node_port for port in old.ports}
+        for port in new.ports:
+            kept = before.get(port.name, 0)
+            if not port.node_port and kept not in used:
+                port.node_port = kept
     if needs_health_check(new) and needs_health_check(old):
         new.health_check_node_port = new.health_check_node_port or old.health_check_node_port
 
 
-def _keep_node_ports(new: ServiceSpec, old: ServiceSpec) -> None:
-    """Each port's, by name, unless another has it now."""
-    used = _node_ports(new) & _node_ports(old)
-    before = {port.name: port.node_port for port in old.ports}
-    for port in new.ports:
-        kept = before.get(port.name, 0)
-        if not port.node_port and kept not in used:
-            port.node_port = kept
-
-
-def _agree_on_addresses(new: ServiceSpec, old: ServiceSpec) -> None:
-    """`clusterIP` and `clusterIPs` say the same; who changes only one means both."""
-    if new.cluster_ip == old.cluster_ip:
-        new.cluster_ips = new.cluster_ips or list(old.cluster_ips)
-    elif new.cluster_ips == old.cluster_ips:
-        new.cluster_ips = [new.cluster_ip] if new.cluster_ip else []
-
-
 def _drop_what_the_type_has_not(new: ServiceSpec, old: ServiceSpec) -> None:
     if needs_cluster_ip(old) and not needs_cluster_ip(new):
-        _drop_addresses(new, old)
+        if (new.cluster_ip, new.cluster_ips) == (old.cluster_ip, old.cluster_ips):
+            new.cluster_ip, new.cluster_ips = "", []
+        _drop_same(new, old, "ip_families", [])
+        _drop_same(new, old, "ip_family_policy", None)
     if needs_node_ports(old) and not needs_node_ports(new) and _node_ports(new) <= _node_ports(old):
         for port in new.ports:
             port.node_port = 0
@@ -160,13 +143,6 @@ def _drop_what_the_type_has_not(new: ServiceSpec, old: ServiceSpec) -> None:
         _drop_same(new, old, "load_balancer_class", None)
     if is_reached_from_outside(old) and not is_reached_from_outside(new):
         _drop_same(new, old, "external_traffic_policy", "")
-
-
-def _drop_addresses(new: ServiceSpec, old: ServiceSpec) -> None:
-    if (new.cluster_ip, new.cluster_ips) == (old.cluster_ip, old.cluster_ips):
-        new.cluster_ip, new.cluster_ips = "", []
-    _drop_same(new, old, "ip_families", [])
-    _drop_same(new, old, "ip_family_policy", None)
 
 
 def _drop_same(new: ServiceSpec, old: ServiceSpec, attribute: str, nothing: object) -> None:

@@ -5,12 +5,10 @@ balancers.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from collections.abc import Set as AbstractSet
 
 from podling.apiserver.rules import metadata
 from podling.apiserver.rules.addresses import parsed_loosely, validate_cidr, validate_ip
-from podling.apiserver.rules.container.handlers import validate_port
-from podling.apiserver.rules.container.mounts import MAX_PORT
+from podling.apiserver.rules.container.mounts import MAX_PORT, validate_port
 from podling.apiserver.rules.field import (
     IMMUTABLE,
     all_invalid,
@@ -40,12 +38,19 @@ from podling.apiserver.rules.service.addresses import (
 from podling.model import names
 from podling.model.enums import ENUMS
 from podling.model.errors import Cause
-from podling.model.types.service import LoadBalancerIngress, Service, ServicePort, ServiceSpec
+from podling.model.types.service import Service, ServicePort, ServiceSpec
 
 AFFINITIES = ("ClientIP", "None")
 POLICIES = ("Cluster", "Local")
 DISTRIBUTIONS = ("PreferClose", "PreferSameZone", "PreferSameNode")
 LONGEST_STICKY = 86400
+
+SOURCE_RANGES = "service.beta.kubernetes.io/load-balancer-source-ranges"
+IP_MODES = ("Proxy", "VIP")
+ONLY_HERE = "may only be used when `type` is 'LoadBalancer'"
+
+PROTOCOLS = ENUMS["ServicePort", "protocol"]
+HINTS, TOPOLOGY_MODE = "service.kubernetes.io/topology-aware-hints", "service.kubernetes.io/topology-mode"
 
 
 def validate_affinity(spec: ServiceSpec) -> Iterator[Cause]:
@@ -60,18 +65,6 @@ def validate_affinity(spec: ServiceSpec) -> Iterator[Cause]:
 
 
 def validate_traffic(spec: ServiceSpec) -> Iterator[Cause]:
-    yield from _validate_external(spec)
-    yield from choice("spec.internalTrafficPolicy", spec.internal_traffic_policy, POLICIES)
-    yield from choice("spec.trafficDistribution", spec.traffic_distribution, DISTRIBUTIONS)
-
-
-def validate_traffic_update(new: ServiceSpec, old: ServiceSpec) -> Iterator[Cause]:
-    both = needs_health_check(new) and needs_health_check(old)
-    if both and new.health_check_node_port != old.health_check_node_port:
-        yield forbidden("spec.healthCheckNodePort", IMMUTABLE)
-
-
-def _validate_external(spec: ServiceSpec) -> Iterator[Cause]:
     path, policy = "spec.externalTrafficPolicy", spec.external_traffic_policy
     if not is_reached_from_outside(spec):
         if policy:
@@ -84,16 +77,28 @@ def _validate_external(spec: ServiceSpec) -> Iterator[Cause]:
     elif port:
         why = "may only be set when `type` is 'LoadBalancer' and `externalTrafficPolicy` is 'Local'"
         yield invalid(path, port, why)
+    yield from choice("spec.internalTrafficPolicy", spec.internal_traffic_policy, POLICIES)
+    yield from choice("spec.trafficDistribution", spec.traffic_distribution, DISTRIBUTIONS)
 
 
-SOURCE_RANGES = "service.beta.kubernetes.io/load-balancer-source-ranges"
-IP_MODES = ("Proxy", "VIP")
-ONLY_HERE = "may only be used when `type` is 'LoadBalancer'"
+def validate_traffic_update(new: ServiceSpec, old: ServiceSpec) -> Iterator[Cause]:
+    both = needs_health_check(new) and needs_health_check(old)
+    if both and new.health_check_node_port != old.health_check_node_port:
+        yield forbidden("spec.healthCheckNodePort", IMMUTABLE)
 
 
 def validate_load_balancer(service: Service, old: Service | None) -> Iterator[Cause]:
     spec = service.spec
-    yield from _validate_source_ranges(service, old)
+    # Of the field, or of the annotation it has taken the place of. Spaces around a value are let pass.
+    ranges, noted = service.spec.load_balancer_source_ranges, _annotated(service)
+    before = None if old is None else old.spec.load_balancer_source_ranges or _annotated(old)
+    standing = {one.strip() for one in before or ()}
+    # Here, and only here, Kubernetes writes a field with a capital.
+    path = "spec.LoadBalancerSourceRanges" if ranges else f"metadata.annotations[{SOURCE_RANGES}]"
+    if (ranges or noted is not None) and service.spec.type != LOAD_BALANCER:
+        yield forbidden(path, ONLY_HERE)
+    for i, value in enumerate(ranges or noted or ()):
+        yield from validate_cidr(value.strip(), f"{path}[{i}]" if ranges else path, standing)
     if spec.allocate_load_balancer_node_ports is not None and spec.type != LOAD_BALANCER:
         yield forbidden("spec.allocateLoadBalancerNodePorts", ONLY_HERE)
     if spec.load_balancer_class is not None:
@@ -117,38 +122,22 @@ def validate_load_balancer_status(new: Service, old: Service) -> Iterator[Cause]
         return
     standing = {ingress.ip for ingress in old.status.load_balancer.ingress}
     for i, ingress in enumerate(ingresses):
-        yield from _validate_ingress(ingress, f"{path}[{i}]", standing)
-
-
-def _validate_ingress(ingress: LoadBalancerIngress, path: str, standing: AbstractSet[str]) -> Iterator[Cause]:
-    if ingress.ip:
-        yield from validate_ip(ingress.ip, f"{path}.ip", standing)
-    mode = ingress.ip_mode
-    if mode is None:
+        where = f"{path}[{i}]"
         if ingress.ip:
-            yield required(f"{path}.ipMode", "must be specified when `ip` is set")
-    elif not ingress.ip:
-        yield forbidden(f"{path}.ipMode", "may not be specified when `ip` is not set")
-    elif mode not in IP_MODES:
-        yield not_supported(f"{path}.ipMode", mode, IP_MODES)
-    if ingress.hostname:
-        faults = names.dns1123_subdomain(ingress.hostname)
-        yield from all_invalid(f"{path}.hostname", ingress.hostname, faults)
-        if parsed_loosely(ingress.hostname) is not None:
-            yield invalid(f"{path}.hostname", ingress.hostname, "must be a DNS name, not an IP address")
-
-
-def _validate_source_ranges(service: Service, old: Service | None) -> Iterator[Cause]:
-    """Of the field, or of the annotation it has taken the place of. Spaces around a value are let pass."""
-    ranges, noted = service.spec.load_balancer_source_ranges, _annotated(service)
-    before = None if old is None else old.spec.load_balancer_source_ranges or _annotated(old)
-    standing = {one.strip() for one in before or ()}
-    # Here, and only here, Kubernetes writes a field with a capital.
-    path = "spec.LoadBalancerSourceRanges" if ranges else f"metadata.annotations[{SOURCE_RANGES}]"
-    if (ranges or noted is not None) and service.spec.type != LOAD_BALANCER:
-        yield forbidden(path, ONLY_HERE)
-    for i, value in enumerate(ranges or noted or ()):
-        yield from validate_cidr(value.strip(), f"{path}[{i}]" if ranges else path, standing)
+            yield from validate_ip(ingress.ip, f"{where}.ip", standing)
+        mode = ingress.ip_mode
+        if mode is None:
+            if ingress.ip:
+                yield required(f"{where}.ipMode", "must be specified when `ip` is set")
+        elif not ingress.ip:
+            yield forbidden(f"{where}.ipMode", "may not be specified when `ip` is not set")
+        elif mode not in IP_MODES:
+            yield not_supported(f"{where}.ipMode", mode, IP_MODES)
+        if ingress.hostname:
+            faults = names.dns1123_subdomain(ingress.hostname)
+            yield from all_invalid(f"{where}.hostname", ingress.hostname, faults)
+            if parsed_loosely(ingress.hostname) is not None:
+                yield invalid(f"{where}.hostname", ingress.hostname, "must be a DNS name, not an IP address")
 
 
 def _annotated(service: Service) -> list[str] | None:
@@ -158,18 +147,33 @@ def _annotated(service: Service) -> list[str] | None:
     return value.split(",") if value.strip() else []
 
 
-PROTOCOLS = ENUMS["ServicePort", "protocol"]
-HINTS, TOPOLOGY_MODE = "service.kubernetes.io/topology-aware-hints", "service.kubernetes.io/topology-mode"
-
-
 def validate_service(service: Service, old: Service | None) -> Iterator[Cause]:
     """`old` is what the service was before: what stood there is not judged again."""
     spec = service.spec
     yield from metadata.validate(service.metadata, name_rule=names.dns1035_label)
-    yield from _validate_topology(service.metadata.annotations)
+    # The newer of two annotations that mean the same.
+    annotations = service.metadata.annotations
+    hints, mode = annotations.get(HINTS), annotations.get(TOPOLOGY_MODE)
+    if hints is not None and mode is not None and hints != mode:
+        why = f"must match annotations[{HINTS}] when both are specified"
+        yield invalid(f"metadata.annotations[{TOPOLOGY_MODE}]", mode, why)
     if not spec.ports and not is_headless(spec) and spec.type != EXTERNAL:
         yield required("spec.ports")
-    yield from _validate_type(spec)
+    if needs_node_ports(spec) and is_headless(spec):
+        why = f"may not be set to 'None' for {spec.type} services"
+        yield invalid("spec.clusterIPs[0]", HEADLESS, why)
+    if spec.type == EXTERNAL:
+        for wire, value in (
+            ("clusterIPs", spec.cluster_ips),
+            ("ipFamilies", spec.ip_families),
+            ("ipFamilyPolicy", spec.ip_family_policy),
+        ):
+            if value:
+                yield forbidden(f"spec.{wire}", "may not be set for ExternalName services")
+        if cname := spec.external_name.removesuffix("."):
+            yield from all_invalid("spec.externalName", cname, names.dns1123_subdomain(cname))
+        else:
+            yield required("spec.externalName")
     yield from _validate_ports(spec)
     yield from metadata.validate_labels(spec.selector, "spec.selector")
     yield from validate_affinity(spec)
@@ -188,33 +192,6 @@ def validate_service_update(new: Service, old: Service) -> Iterator[Cause]:
     yield from validate_traffic_update(new.spec, old.spec)
 
 
-def _validate_topology(annotations: dict[str, str]) -> Iterator[Cause]:
-    """The newer of two annotations that mean the same."""
-    hints, mode = annotations.get(HINTS), annotations.get(TOPOLOGY_MODE)
-    if hints is not None and mode is not None and hints != mode:
-        why = f"must match annotations[{HINTS}] when both are specified"
-        yield invalid(f"metadata.annotations[{TOPOLOGY_MODE}]", mode, why)
-
-
-def _validate_type(spec: ServiceSpec) -> Iterator[Cause]:
-    if needs_node_ports(spec) and is_headless(spec):
-        why = f"may not be set to 'None' for {spec.type} services"
-        yield invalid("spec.clusterIPs[0]", HEADLESS, why)
-    if spec.type != EXTERNAL:
-        return
-    for wire, value in (
-        ("clusterIPs", spec.cluster_ips),
-        ("ipFamilies", spec.ip_families),
-        ("ipFamilyPolicy", spec.ip_family_policy),
-    ):
-        if value:
-            yield forbidden(f"spec.{wire}", "may not be set for ExternalName services")
-    if cname := spec.external_name.removesuffix("."):
-        yield from all_invalid("spec.externalName", cname, names.dns1123_subdomain(cname))
-    else:
-        yield required("spec.externalName")
-
-
 def _validate_ports(spec: ServiceSpec) -> Iterator[Cause]:
     seen: set[str] = set()
     for i, port in enumerate(spec.ports):
@@ -226,18 +203,14 @@ def _validate_ports(spec: ServiceSpec) -> Iterator[Cause]:
             seen.add(port.name)
         elif len(spec.ports) > 1:
             yield required(f"{path}.name")
-        yield from _validate_port(port, path)
-
-
-def _validate_port(port: ServicePort, path: str) -> Iterator[Cause]:
-    yield from between(f"{path}.port", port.port, 1, MAX_PORT)
-    if port.protocol not in PROTOCOLS:
-        yield not_supported(f"{path}.protocol", port.protocol, PROTOCOLS)
-    yield from validate_port(port.target_port, f"{path}.targetPort")
-    if port.app_protocol is not None:
-        yield from all_invalid(
-            f"{path}.appProtocol", port.app_protocol, names.qualified_name(port.app_protocol)
-        )
+        yield from between(f"{path}.port", port.port, 1, MAX_PORT)
+        if port.protocol not in PROTOCOLS:
+            yield not_supported(f"{path}.protocol", port.protocol, PROTOCOLS)
+        yield from validate_port(port.target_port, f"{path}.targetPort")
+        if port.app_protocol is not None:
+            yield from all_invalid(
+                f"{path}.appProtocol", port.app_protocol, names.qualified_name(port.app_protocol)
+            )
 
 
 def _validate_unique(spec: ServiceSpec) -> Iterator[Cause]:

@@ -1,5 +1,5 @@
-"""Validation of volume sources that a storage system serves: required fields and a few formats, as in
-Kubernetes.
+"""Validation of volume sources that hold no files of the API: an empty or the node's directory, an image, and
+those that a storage system serves, with their required fields and a few formats, as in Kubernetes.
 """
 
 from __future__ import annotations
@@ -12,16 +12,20 @@ from podling.apiserver.rules.field import (
     all_invalid,
     between,
     choice,
+    forbidden,
     invalid,
     not_supported,
     required,
     too_long,
+    validate_descending,
+    validate_no_backsteps,
 )
-from podling.apiserver.rules.paths import validate_descending
 from podling.model import names
 from podling.model.codec.fields import wire_name
+from podling.model.enums import ENUMS
 from podling.model.errors import Cause
 from podling.model.types.references import LocalObjectReference
+from podling.model.types.volume import EmptyDirVolumeSource, HostPathVolumeSource, ImageVolumeSource
 from podling.model.types.volume_drivers import (
     AWSElasticBlockStoreVolumeSource,
     AzureDiskVolumeSource,
@@ -38,6 +42,9 @@ from podling.model.types.volume_drivers import (
     StorageOSVolumeSource,
 )
 
+HOST_PATH_TYPES = frozenset(ENUMS["HostPathVolumeSource", "type"])
+PULL_POLICIES = frozenset(ENUMS["Container", "imagePullPolicy"])
+
 MAX_INITIATED_NAME = 64
 
 _FORMS = {
@@ -45,6 +52,23 @@ _FORMS = {
     "eui": re.compile(r"eui.[a-zA-Z0-9]{16}"),
     "naa": re.compile(r"naa.[a-zA-Z0-9]{32}"),
 }
+
+MAX_LUN = MAX_PARTITION = 255
+MAX_CSI_DRIVER = 63
+MAX_TENANT = 64
+
+CACHING_MODES = frozenset(("None", "ReadOnly", "ReadWrite"))
+AZURE_KINDS = frozenset(("Dedicated", "Managed", "Shared"))
+AZURE_URIS = {
+    True: (
+        "/subscriptions/",
+        "/subscriptions/{sub-id}/resourcegroups/{group-name}/providers/microsoft.compute/disks/{disk-id}",
+    ),
+    False: ("https://", "https://{account-name}.blob.core.windows.net/{container-name}/{disk-name}.vhd"),
+}
+"""Of a managed disk and of a blob: how its address begins, and what it looks like."""
+
+_HOST_PORT = re.compile(r"(\[[^\[\]]*\]|[^:\[\]]*):[^:\[\]]*")
 
 
 def validate_iscsi(source: ISCSIVolumeSource, path: str) -> Iterator[Cause]:
@@ -81,24 +105,6 @@ def _validate_name(name: str, path: str) -> Iterator[Cause]:
         yield invalid(path, name, "must be valid format")
 
 
-MAX_LUN = MAX_PARTITION = 255
-MAX_CSI_DRIVER = 63
-MAX_TENANT = 64
-
-CACHING_MODES = frozenset(("None", "ReadOnly", "ReadWrite"))
-AZURE_KINDS = frozenset(("Dedicated", "Managed", "Shared"))
-AZURE_URIS = {
-    True: (
-        "/subscriptions/",
-        "/subscriptions/{sub-id}/resourcegroups/{group-name}/providers/microsoft.compute/disks/{disk-id}",
-    ),
-    False: ("https://", "https://{account-name}.blob.core.windows.net/{container-name}/{disk-name}.vhd"),
-}
-"""Of a managed disk and of a blob: how its address begins, and what it looks like."""
-
-_HOST_PORT = re.compile(r"(\[[^\[\]]*\]|[^:\[\]]*):[^:\[\]]*")
-
-
 def requires(*attributes: str) -> Callable[[Any, str], Iterator[Cause]]:
     """A source of which nothing is checked but that these are given."""
     wires = [(attribute, wire_name(attribute)) for attribute in attributes]
@@ -109,6 +115,23 @@ def requires(*attributes: str) -> Callable[[Any, str], Iterator[Cause]]:
                 yield required(f"{path}.{wire}")
 
     return validate
+
+
+def validate_empty_dir(source: EmptyDirVolumeSource, path: str) -> Iterator[Cause]:
+    if source.size_limit is not None and source.size_limit.nanos < 0:
+        yield forbidden(f"{path}.sizeLimit", "SizeLimit field must be a valid resource quantity")
+
+
+def validate_host_path(source: HostPathVolumeSource, path: str) -> Iterator[Cause]:
+    if not source.path:
+        yield required(f"{path}.path")
+        return
+    yield from validate_no_backsteps(source.path, f"{path}.path")
+    yield from choice(f"{path}.type", source.type, HOST_PATH_TYPES)
+
+
+def validate_image(source: ImageVolumeSource, path: str) -> Iterator[Cause]:
+    yield from choice(f"{path}.pullPolicy", source.pull_policy or None, PULL_POLICIES)
 
 
 def validate_git_repo(source: GitRepoVolumeSource, path: str) -> Iterator[Cause]:

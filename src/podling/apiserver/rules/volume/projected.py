@@ -7,10 +7,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from podling.apiserver.rules.container.env import VOLUME_FIELDS, validate_field_ref, validate_resource_ref
-from podling.apiserver.rules.field import all_invalid, forbidden, invalid, not_supported, required
+from podling.apiserver.rules.field import (
+    all_invalid,
+    forbidden,
+    invalid,
+    not_supported,
+    required,
+    too_long,
+    validate_not_reserved,
+)
 from podling.apiserver.rules.metadata import validate_label_selector
-from podling.apiserver.rules.paths import validate_not_reserved
-from podling.apiserver.rules.signers import validate_signer
 from podling.model import names
 from podling.model.errors import Cause
 from podling.model.types.volume import (
@@ -22,12 +28,19 @@ from podling.model.types.volume import (
     PodCertificateProjection,
     ProjectedVolumeSource,
     SecretVolumeSource,
-    ServiceAccountTokenProjection,
     VolumeProjection,
 )
 
 MAX_MODE = 0o777
 MODE_RANGE = "must be a number between 0 and 0777 (octal), both inclusive"
+
+MIN_TOKEN_SECONDS, MAX_TOKEN_SECONDS = 600, 1 << 32
+MIN_CERTIFICATE_SECONDS, MAX_CERTIFICATE_SECONDS = 3600, 91 * 24 * 3600
+MAX_KUBERNETES_SECONDS = 24 * 3600
+KEY_TYPES = ("RSA3072", "RSA4096", "ECDSAP256", "ECDSAP384", "ECDSAP521", "ED25519")
+
+MAX_SIGNER = 253 + 1 + 317
+"""Bytes of a domain, a slash and a path."""
 
 
 def validate_secret(source: SecretVolumeSource, path: str) -> Iterator[Cause]:
@@ -88,12 +101,6 @@ def validate_file(file: DownwardAPIVolumeFile, path: str) -> Iterator[Cause]:
     yield from validate_mode(file.mode, f"{path}.mode")
 
 
-MIN_TOKEN_SECONDS, MAX_TOKEN_SECONDS = 600, 1 << 32
-MIN_CERTIFICATE_SECONDS, MAX_CERTIFICATE_SECONDS = 3600, 91 * 24 * 3600
-MAX_KUBERNETES_SECONDS = 24 * 3600
-KEY_TYPES = ("RSA3072", "RSA4096", "ECDSAP256", "ECDSAP384", "ECDSAP521", "ED25519")
-
-
 def validate_projected(projected: ProjectedVolumeSource, path: str) -> Iterator[Cause]:
     yield from validate_mode(projected.default_mode, f"{path}.defaultMode")
     paths: set[str] = set()
@@ -109,6 +116,7 @@ def validate_projected(projected: ProjectedVolumeSource, path: str) -> Iterator[
 
 
 def _validate_projection(source: VolumeProjection, path: str, whole: str) -> Iterator[Cause]:
+    """`whole`: the projected volume, which Kubernetes names for a bad path of a token."""
     if source.secret is not None:
         yield from validate_named(source.secret.name, f"{path}.secret.name")
         yield from validate_items(source.secret.items, f"{path}.secret.items")
@@ -119,7 +127,16 @@ def _validate_projection(source: VolumeProjection, path: str, whole: str) -> Ite
         for file in source.downward_api.items:
             yield from validate_file(file, f"{path}.downwardAPI")
     if source.service_account_token is not None:
-        yield from _validate_token(source.service_account_token, f"{path}.serviceAccountToken", whole)
+        token = source.service_account_token
+        where, seconds = f"{path}.serviceAccountToken.expirationSeconds", token.expiration_seconds or 0
+        if seconds < MIN_TOKEN_SECONDS:
+            yield invalid(where, seconds, "may not specify a duration less than 10 minutes")
+        if seconds > MAX_TOKEN_SECONDS:
+            yield invalid(where, seconds, "may not specify a duration larger than 2^32 seconds")
+        if not token.path:
+            yield required(f"{whole}.path")
+        else:
+            yield from validate_not_reserved(token.path, f"{whole}.path")
     if source.cluster_trust_bundle is not None:
         yield from _validate_trust_bundle(source.cluster_trust_bundle, f"{path}.clusterTrustBundle")
     if source.pod_certificate is not None:
@@ -140,27 +157,14 @@ def _files(source: VolumeProjection) -> Iterator[tuple[str, str]]:
         yield from ((file, file) for _, file in _certificate_files(source.pod_certificate))
 
 
-def _validate_token(token: ServiceAccountTokenProjection, path: str, whole: str) -> Iterator[Cause]:
-    """`whole`: the projected volume, which Kubernetes names for a bad path."""
-    seconds = token.expiration_seconds or 0
-    where = f"{path}.expirationSeconds"
-    if seconds < MIN_TOKEN_SECONDS:
-        yield invalid(where, seconds, "may not specify a duration less than 10 minutes")
-    if seconds > MAX_TOKEN_SECONDS:
-        yield invalid(where, seconds, "may not specify a duration larger than 2^32 seconds")
-    if not token.path:
-        yield required(f"{whole}.path")
-    else:
-        yield from validate_not_reserved(token.path, f"{whole}.path")
-
-
 def _validate_trust_bundle(bundle: ClusterTrustBundleProjection, path: str) -> Iterator[Cause]:
     if bundle.name is not None and bundle.signer_name is not None:
         yield invalid(path, bundle, "only one of name and signerName may be used")
     elif bundle.name is not None:
         if not bundle.name:
             yield required(f"{path}.name", "must be a valid object name")
-        for fault in _bundle_name_faults(bundle.name):
+        # The name of a signer's bundle begins with the signer's, colons for its slash: `a.io:b:name`.
+        for fault in names.dns1123_subdomain(bundle.name.rpartition(":")[2]):
             yield invalid(f"{path}.name", bundle.name, f"not a valid clustertrustbundlename: {fault}")
         if bundle.label_selector is not None:
             why = "labelSelector must be unset if name is specified"
@@ -175,11 +179,6 @@ def _validate_trust_bundle(bundle: ClusterTrustBundleProjection, path: str) -> I
     if not bundle.path:
         yield required(f"{path}.path")
     yield from validate_not_reserved(bundle.path, f"{path}.path")
-
-
-def _bundle_name_faults(name: str) -> list[str]:
-    """The name of a signer's bundle begins with the signer's, colons for its slash: `a.io:b:name`."""
-    return names.dns1123_subdomain(name.rpartition(":")[2])
 
 
 def _certificate_files(certificate: PodCertificateProjection) -> Iterator[tuple[str, str]]:
@@ -215,3 +214,25 @@ def _validate_certificate(certificate: PodCertificateProjection, path: str) -> I
         yield from validate_not_reserved(file, f"{path}.{wire}")
     for key in certificate.user_annotations:
         yield from all_invalid(f"{path}.userAnnotations", key, names.qualified_name(key.lower()))
+
+
+def validate_signer(name: str, path: str) -> Iterator[Cause]:
+    """The name of a certificate signer: a domain and a path (`example.com/signer`)."""
+    if not name:
+        yield required(path)
+        return
+    domain, slash, rest = name.partition("/")
+    if not slash or "/" in rest:
+        why = "must be a fully qualified domain and path of the form 'example.com/signer-name'"
+        yield invalid(path, name, why)
+        return
+    for label in domain.split("."):
+        for why in names.dns1123_label(label):
+            yield invalid(path, domain, f'validating label "{label}": {why}')
+    if "." not in domain:
+        yield invalid(path, domain, "should be a domain with at least two segments separated by dots")
+    for label in rest.split("."):
+        for why in names.dns1123_subdomain(label):
+            yield invalid(path, rest, f'validating label "{label}": {why}')
+    if len(name) > MAX_SIGNER:
+        yield too_long(path, MAX_SIGNER)

@@ -22,7 +22,6 @@ from podling.apiserver.rules.field import (
     required,
 )
 from podling.apiserver.rules.metadata import validate_label_selector
-from podling.apiserver.rules.paths import validate_no_backsteps
 from podling.apiserver.rules.volume import drivers
 from podling.apiserver.rules.volume.drivers import validate_initiated, validate_iscsi
 from podling.apiserver.rules.volume.projected import (
@@ -33,14 +32,10 @@ from podling.apiserver.rules.volume.projected import (
 )
 from podling.model import names
 from podling.model.codec.fields import wire_name
-from podling.model.enums import ENUMS
 from podling.model.errors import Cause
 from podling.model.types.meta import ObjectMeta
 from podling.model.types.volume import (
-    EmptyDirVolumeSource,
     EphemeralVolumeSource,
-    HostPathVolumeSource,
-    ImageVolumeSource,
     PersistentVolumeClaimSpec,
     Volume,
 )
@@ -48,26 +43,29 @@ from podling.model.types.volume import (
 ACCESS_MODES = frozenset(("ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod"))
 VOLUME_MODES = frozenset(("Block", "Filesystem"))
 
+Faults = Callable[[Any, str], Iterator[Cause]]
+
+_MISSPELT = {"gce_persistent_disk": "persistentDisk"}
+_MISSPELT_AS_SECOND = {"cephfs": "cephFS", "downward_api": "downwarAPI"}
+
 
 def validate_ephemeral(source: EphemeralVolumeSource, path: str) -> Iterator[Cause]:
     template = source.volume_claim_template
     if template is None:
         yield required(f"{path}.volumeClaimTemplate")
         return
-    yield from _validate_template_meta(template.metadata, f"{path}.volumeClaimTemplate.metadata")
-    yield from _validate_claim(template.spec, f"{path}.volumeClaimTemplate.spec")
-
-
-def _validate_template_meta(meta: ObjectMeta, path: str) -> Iterator[Cause]:
-    yield from metadata.validate_annotations(meta.annotations, f"{path}.annotations")
-    yield from metadata.validate_labels(meta.labels, f"{path}.labels")
+    meta = template.metadata
+    where = f"{path}.volumeClaimTemplate.metadata"
+    yield from metadata.validate_annotations(meta.annotations, f"{where}.annotations")
+    yield from metadata.validate_labels(meta.labels, f"{where}.labels")
     bare = msgspec.structs.replace(meta, annotations={}, labels={})
     for attribute in bare.__struct_fields__:
         if getattr(bare, attribute) != getattr(ObjectMeta(), attribute):
-            yield forbidden(f"{path}.{wire_name(attribute)}", "cannot be set")
+            yield forbidden(f"{where}.{wire_name(attribute)}", "cannot be set")
+    yield from validate_claim_spec(template.spec, f"{path}.volumeClaimTemplate.spec")
 
 
-def _validate_claim(spec: PersistentVolumeClaimSpec, path: str) -> Iterator[Cause]:
+def validate_claim_spec(spec: PersistentVolumeClaimSpec, path: str) -> Iterator[Cause]:
     if not spec.access_modes:
         yield required(f"{path}.accessModes", "at least 1 access mode is required")
     yield from validate_label_selector(spec.selector, f"{path}.selector")
@@ -87,10 +85,6 @@ def _validate_claim(spec: PersistentVolumeClaimSpec, path: str) -> Iterator[Caus
     yield from choice(f"{path}.volumeMode", spec.volume_mode, VOLUME_MODES)
 
 
-HOST_PATH_TYPES = frozenset(ENUMS["HostPathVolumeSource", "type"])
-PULL_POLICIES = frozenset(ENUMS["Container", "imagePullPolicy"])
-
-
 def validate_volumes(
     volumes: list[Volume], path: str, pod: str = ""
 ) -> tuple[dict[str, Volume], list[Cause]]:
@@ -100,7 +94,13 @@ def validate_volumes(
     causes: list[Cause] = []
     for i, volume in enumerate(volumes):
         where = f"{path}[{i}]"
-        faults = [*_validate_source(volume, where, pod), *_validate_name(volume.name, where, sound)]
+        faults = list(_validate_source(volume, where, pod))
+        if not volume.name:
+            faults.append(required(f"{where}.name"))
+        else:
+            faults += all_invalid(f"{where}.name", volume.name, names.dns1123_label(volume.name))
+        if volume.name in sound:
+            faults.append(duplicate(f"{where}.name", volume.name))
         if faults:
             causes += faults
         else:
@@ -110,15 +110,6 @@ def validate_volumes(
             why = "must not reference a PVC that gets created for an ephemeral volume"
             causes.append(invalid(f"{where}.persistentVolumeClaim.claimName", claim.claim_name, why))
     return sound, causes
-
-
-def _validate_name(name: str, path: str, taken: dict[str, Volume]) -> Iterator[Cause]:
-    if not name:
-        yield required(f"{path}.name")
-    else:
-        yield from all_invalid(f"{path}.name", name, names.dns1123_label(name))
-    if name in taken:
-        yield duplicate(f"{path}.name", name)
 
 
 def _validate_source(volume: Volume, path: str, pod: str) -> Iterator[Cause]:
@@ -144,28 +135,9 @@ def _validate_source(volume: Volume, path: str, pod: str) -> Iterator[Cause]:
             yield invalid(f"{path}.name", volume.name, f'PVC name "{claim}": {fault}')
 
 
-def _validate_empty_dir(source: EmptyDirVolumeSource, path: str) -> Iterator[Cause]:
-    if source.size_limit is not None and source.size_limit.nanos < 0:
-        yield forbidden(f"{path}.sizeLimit", "SizeLimit field must be a valid resource quantity")
-
-
-def _validate_host_path(source: HostPathVolumeSource, path: str) -> Iterator[Cause]:
-    if not source.path:
-        yield required(f"{path}.path")
-        return
-    yield from validate_no_backsteps(source.path, f"{path}.path")
-    yield from choice(f"{path}.type", source.type, HOST_PATH_TYPES)
-
-
-def _validate_image(source: ImageVolumeSource, path: str) -> Iterator[Cause]:
-    yield from choice(f"{path}.pullPolicy", source.pull_policy or None, PULL_POLICIES)
-
-
-Faults = Callable[[Any, str], Iterator[Cause]]
-
 _FAULTS: dict[str, Faults] = {
-    "empty_dir": _validate_empty_dir,
-    "host_path": _validate_host_path,
+    "empty_dir": drivers.validate_empty_dir,
+    "host_path": drivers.validate_host_path,
     "git_repo": drivers.validate_git_repo,
     "gce_persistent_disk": drivers.validate_disk,
     "aws_elastic_block_store": drivers.validate_disk,
@@ -193,7 +165,7 @@ _FAULTS: dict[str, Faults] = {
     "scale_io": drivers.requires("gateway", "system", "volume_name"),
     "csi": drivers.validate_csi,
     "ephemeral": validate_ephemeral,
-    "image": _validate_image,
+    "image": drivers.validate_image,
     # Judged as what it is, among the containers.
     "container": lambda source, path: iter(()),
 }
@@ -208,9 +180,6 @@ class _Source(NamedTuple):
     """How it is named when it is one too many."""
     faults: Faults
 
-
-_MISSPELT = {"gce_persistent_disk": "persistentDisk"}
-_MISSPELT_AS_SECOND = {"cephfs": "cephFS", "downward_api": "downwarAPI"}
 
 SOURCES = {
     attribute: _Source(

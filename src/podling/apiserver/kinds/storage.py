@@ -1,0 +1,214 @@
+"""The kinds of storage.k8s.io: classes of storage, CSI drivers, the drivers of each
+node, and how much storage there is where.
+
+Nothing of podling's provisions or mounts volumes by them: they are stored, and served to controllers that do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import datetime
+from typing import Any, TypeVar
+
+from podling.apiserver.kinds.columns import AGE, CREATED_AT, NAME, age, joined
+from podling.apiserver.kinds.kind import Column, Kind
+from podling.apiserver.kinds.pods.warnings import DEPRECATED_LABELS
+from podling.apiserver.rules import metadata
+from podling.apiserver.rules.field import IMMUTABLE, invalid
+from podling.apiserver.rules.storage import (
+    validate_capacity,
+    validate_driver,
+    validate_drivers,
+    validate_drivers_update,
+    validate_storage_class,
+)
+from podling.model.codec.fields import wire_name
+from podling.model.errors import Cause
+from podling.model.scheme import resource_of
+from podling.model.types.meta import KubeObject
+from podling.model.types.storage import (
+    CSIDriver,
+    CSINode,
+    CSIStorageCapacity,
+    StorageClass,
+)
+
+T = TypeVar("T", bound=KubeObject)
+
+NO_DRIVERS = "podling has no CSI drivers: it is kept for other programs"
+IS_DEFAULT = (
+    "storageclass.kubernetes.io/is-default-class",
+    "storageclass.beta.kubernetes.io/is-default-class",
+)
+UNSET = "<unset>"
+TOKENS_IN_ATTRIBUTES = (
+    "spec.serviceAccountTokenInSecrets is unset; if supported by this CSI driver, set to true to prevent "
+    "possible logging of tokens in volume attributes"
+)
+
+
+class _Storage(Kind[T]):
+    unattended = NO_DRIVERS
+
+    def validate(self, obj: T) -> list[Cause]:
+        namespaced = self.resource.namespaced
+        return [*metadata.validate(obj.metadata, namespaced=namespaced), *self.validate_fields(obj)]
+
+    def validate_fields(self, obj: T) -> Iterator[Cause]:
+        raise NotImplementedError
+
+    def validate_update(self, new: T, old: T) -> list[Cause]:
+        return [
+            *metadata.validate_update(new.metadata, old.metadata),
+            *self.validate_change(new, old),
+        ]
+
+    def validate_change(self, new: T, old: T) -> Iterator[Cause]:
+        raise NotImplementedError
+
+
+def _immutable(new: Any, old: Any, path: str, *attributes: str) -> Iterator[Cause]:
+    for attribute in attributes:
+        value = getattr(new, attribute)
+        if value != getattr(old, attribute):
+            yield invalid(f"{path}{wire_name(attribute)}", value, IMMUTABLE)
+
+
+class StorageClasses(_Storage[StorageClass]):
+    resource = resource_of(StorageClass)
+    returns_deleted = True
+    columns = (
+        NAME,
+        Column("Provisioner", description="What makes the volumes."),
+        Column("ReclaimPolicy", description="What becomes of a volume that is no longer claimed."),
+        Column("VolumeBindingMode", description="When a claim gets its volume."),
+        Column("AllowVolumeExpansion", description="Whether volumes can grow."),
+        AGE,
+    )
+
+    def default(self, obj: StorageClass) -> None:
+        if obj.reclaim_policy is None:
+            obj.reclaim_policy = "Delete"
+        if obj.volume_binding_mode is None:
+            obj.volume_binding_mode = "Immediate"
+
+    def validate_fields(self, obj: StorageClass) -> Iterator[Cause]:
+        return validate_storage_class(obj)
+
+    def validate_change(self, new: StorageClass, old: StorageClass) -> Iterator[Cause]:
+        return _immutable(new, old, "", "parameters", "provisioner", "reclaim_policy", "volume_binding_mode")
+
+    def warnings(self, obj: StorageClass) -> list[str]:
+        return [
+            f"allowedTopologies[{i}].matchLabelExpressions[{j}].key: {DEPRECATED_LABELS[one.key]}"
+            for i, term in enumerate(obj.allowed_topologies)
+            for j, one in enumerate(term.match_label_expressions)
+            if one.key in DEPRECATED_LABELS
+        ]
+
+    def row(self, obj: StorageClass, now: datetime) -> list[Any]:
+        is_default = any(obj.metadata.annotations.get(key) == "true" for key in IS_DEFAULT)
+        return [
+            f"{obj.metadata.name} (default)" if is_default else obj.metadata.name,
+            obj.provisioner,
+            obj.reclaim_policy,
+            obj.volume_binding_mode,
+            obj.allow_volume_expansion or False,
+            age(obj.metadata.creation_timestamp, now),
+        ]
+
+
+class CSIDrivers(_Storage[CSIDriver]):
+    resource = resource_of(CSIDriver)
+    has_generation = True
+    updates_unconditionally = False
+    returns_deleted = True
+    columns = (
+        NAME,
+        Column(
+            "AttachRequired", "boolean", description="Whether volumes are attached before they are mounted."
+        ),
+        Column("PodInfoOnMount", "boolean", description="Whether the driver is told of the pod."),
+        Column(
+            "StorageCapacity", "boolean", description="Whether the driver tells how much storage there is."
+        ),
+        Column("TokenRequests", description="For whom the driver gets tokens of the pod."),
+        Column("RequiresRepublish", "boolean", description="Whether mounts are asked for again and again."),
+        Column("Modes", description="For what life of volumes the driver is."),
+        AGE,
+    )
+
+    def default(self, obj: CSIDriver) -> None:
+        spec = obj.spec
+        spec.attach_required = True if spec.attach_required is None else spec.attach_required
+        spec.pod_info_on_mount = spec.pod_info_on_mount or False
+        spec.storage_capacity = spec.storage_capacity or False
+        if spec.fs_group_policy is None:
+            spec.fs_group_policy = "ReadWriteOnceWithFSType"
+        spec.volume_lifecycle_modes = spec.volume_lifecycle_modes or ["Persistent"]
+        spec.requires_republish = spec.requires_republish or False
+        spec.se_linux_mount = spec.se_linux_mount or False
+
+    def validate_fields(self, obj: CSIDriver) -> Iterator[Cause]:
+        return validate_driver(obj.spec)
+
+    def prepare_create(self, obj: CSIDriver, now: datetime) -> None:
+        # Only its changes are counted, from 0.
+        obj.metadata.generation = 0
+        obj.spec.prevent_pod_scheduling_if_missing = None
+
+    def prepare_update(self, new: CSIDriver, old: CSIDriver) -> None:
+        # An alpha field, behind a gate that is off.
+        new.spec.prevent_pod_scheduling_if_missing = old.spec.prevent_pod_scheduling_if_missing
+
+    def validate_change(self, new: CSIDriver, old: CSIDriver) -> Iterator[Cause]:
+        # Kubernetes calls the one field by a name that it does not have.
+        if new.spec.attach_required != old.spec.attach_required:
+            yield invalid("spec.attachedRequired", new.spec.attach_required, IMMUTABLE)
+        yield from _immutable(new.spec, old.spec, "spec.", "volume_lifecycle_modes")
+
+    def warnings(self, obj: CSIDriver) -> list[str]:
+        unset = obj.spec.service_account_token_in_secrets is None
+        return [TOKENS_IN_ATTRIBUTES] if obj.spec.token_requests and unset else []
+
+    def row(self, obj: CSIDriver, now: datetime) -> list[Any]:
+        spec = obj.spec
+        tokens = ",".join(request.audience for request in spec.token_requests)
+        return [
+            obj.metadata.name,
+            spec.attach_required,
+            spec.pod_info_on_mount,
+            spec.storage_capacity,
+            tokens if spec.token_requests else UNSET,
+            spec.requires_republish,
+            joined(spec.volume_lifecycle_modes),
+            age(obj.metadata.creation_timestamp, now),
+        ]
+
+
+class CSINodes(_Storage[CSINode]):
+    resource = resource_of(CSINode)
+    updates_unconditionally = False
+    returns_deleted = True
+    columns = (NAME, Column("Drivers", "integer", description="How many drivers the node has."), AGE)
+
+    def validate_fields(self, obj: CSINode) -> Iterator[Cause]:
+        return validate_drivers(obj.spec)
+
+    def validate_change(self, new: CSINode, old: CSINode) -> Iterator[Cause]:
+        return validate_drivers_update(new.spec, old.spec)
+
+    def row(self, obj: CSINode, now: datetime) -> list[Any]:
+        return [obj.metadata.name, len(obj.spec.drivers), age(obj.metadata.creation_timestamp, now)]
+
+
+class CSIStorageCapacities(_Storage[CSIStorageCapacity]):
+    resource = resource_of(CSIStorageCapacity)
+    updates_unconditionally = False
+    columns = (NAME, CREATED_AT)
+
+    def validate_fields(self, obj: CSIStorageCapacity) -> Iterator[Cause]:
+        return validate_capacity(obj)
+
+    def validate_change(self, new: CSIStorageCapacity, old: CSIStorageCapacity) -> Iterator[Cause]:
+        return _immutable(new, old, "", "node_topology", "storage_class_name")

@@ -1,0 +1,160 @@
+"""Validation of CertificateSigningRequests: the PEM that is sent and issued, and who may decide what."""
+
+from __future__ import annotations
+
+import binascii
+import re
+from collections.abc import Iterator
+
+from cryptography import x509
+from cryptography.exceptions import UnsupportedAlgorithm
+from cryptography.hazmat.primitives.asymmetric import ec, rsa
+
+from podling.apiserver.rules.field import duplicate, forbidden, invalid, not_supported, required
+from podling.apiserver.rules.volume.projected import validate_signer
+from podling.model.enums import ENUMS
+from podling.model.errors import Cause
+from podling.model.types.certificates import (
+    CertificateSigningRequestCondition,
+    CertificateSigningRequestSpec,
+    CertificateSigningRequestStatus,
+)
+
+APPROVED, DENIED, FAILED = "Approved", "Denied", "Failed"
+SHORTEST = 600
+LEGACY_SIGNER = "kubernetes.io/legacy-unknown"
+USAGES = ENUMS["CertificateSigningRequestSpec", "usages"]
+STATUSES = ("False", "True", "Unknown")
+_BLOCK = re.compile(
+    rb"^-----BEGIN (?P<type>[^\n]*?)-----[ \t\r]*\n(?P<headers>(?:[^\n:-]+:[^\n]*\n)*)"
+    rb"(?P<base64>[A-Za-z0-9+/=\s]*?)^-----END (?P=type)-----[ \t\r]*$",
+    re.MULTILINE,
+)
+
+
+def validate_request(spec: CertificateSigningRequestSpec) -> Iterator[Cause]:
+    if why := request_fault(spec.request):
+        yield invalid("spec.request", spec.request or None, why)
+    if not spec.usages:
+        yield required("spec.usages")
+    for i, usage in enumerate(spec.usages):
+        if usage not in USAGES:
+            yield not_supported(f"spec.usages[{i}]", usage, USAGES)
+    seen: set[str] = set()
+    for i, usage in enumerate(spec.usages):
+        if usage in seen:
+            yield duplicate(f"spec.usages[{i}]", usage)
+        seen.add(usage)
+    if spec.signer_name == LEGACY_SIGNER:
+        why = "the legacy signerName is not allowed via this API version"
+        yield invalid("spec.signerName", spec.signer_name, why)
+    else:
+        yield from validate_signer(spec.signer_name, "spec.signerName")
+    if spec.expiration_seconds is not None and spec.expiration_seconds < SHORTEST:
+        why = "may not specify a duration less than 600 seconds (10 minutes)"
+        yield invalid("spec.expirationSeconds", spec.expiration_seconds, why)
+
+
+def request_fault(pem: bytes) -> str:
+    """What is wrong with a request in PEM, in the words of Go's crypto packages where they are few."""
+    block = next(_blocks(pem), None)
+    if block is None or block[0] != "CERTIFICATE REQUEST":
+        return "PEM block type must be CERTIFICATE REQUEST"
+    try:
+        request = x509.load_der_x509_csr(block[2])
+        if request.is_signature_valid:
+            return ""
+        key = request.public_key()
+    except (ValueError, UnsupportedAlgorithm) as error:
+        return str(error)
+    if isinstance(key, rsa.RSAPublicKey):
+        return "crypto/rsa: verification error"
+    return (
+        f"x509: {'ECDSA' if isinstance(key, ec.EllipticCurvePublicKey) else 'Ed25519'} verification failure"
+    )
+
+
+def subject_groups(pem: bytes) -> list[str]:
+    """The organizations of a valid request's subject: the groups that its certificate would give."""
+    subject = x509.load_der_x509_csr(next(_blocks(pem))[2]).subject
+    return [str(name.value) for name in subject.get_attributes_for_oid(x509.NameOID.ORGANIZATION_NAME)]
+
+
+def _blocks(pem: bytes) -> Iterator[tuple[str, bytes, bytes]]:
+    """The type, the headers and the content of each PEM block. What is around them is skipped, as by Go."""
+    for found in _BLOCK.finditer(pem):
+        try:
+            content = binascii.a2b_base64(b"".join(found["base64"].split()), strict_mode=True)
+        except binascii.Error:
+            continue
+        yield found["type"].decode(errors="replace"), found["headers"], content
+
+
+def validate_status(
+    new: CertificateSigningRequestStatus, old: CertificateSigningRequestStatus
+) -> Iterator[Cause]:
+    yield from _validate_conditions(new.conditions)
+    if (
+        new.certificate
+        and new.certificate != old.certificate
+        and (why := _certificate_fault(new.certificate))
+    ):
+        yield invalid("status.certificate", "<certificate data>", why)
+
+
+def _certificate_fault(pem: bytes) -> str:
+    found = False
+    for kind, headers, content in _blocks(pem):
+        found = True
+        if kind != "CERTIFICATE":
+            return f'only CERTIFICATE PEM blocks are allowed, found "{kind}"'
+        if headers:
+            return "no PEM block headers are permitted"
+        try:
+            x509.load_der_x509_certificate(content)
+        except ValueError as error:
+            return str(error)
+    return "" if found else "must contain at least one CERTIFICATE PEM block"
+
+
+def _validate_conditions(conditions: list[CertificateSigningRequestCondition]) -> Iterator[Cause]:
+    seen: set[str] = set()
+    for i, condition in enumerate(conditions):
+        path = f"status.conditions[{i}]"
+        if not condition.type:
+            yield required(f"{path}.type")
+        if condition.type in seen:
+            yield duplicate(f"{path}.type", condition.type)
+        seen.add(condition.type)
+        if not condition.status:
+            yield required(f"{path}.status")
+        elif condition.type in (APPROVED, DENIED, FAILED):
+            if condition.status != "True":
+                yield not_supported(f"{path}.status", condition.status, ("True",))
+        elif condition.status not in STATUSES:
+            yield not_supported(f"{path}.status", condition.status, STATUSES)
+        if condition.type in (APPROVED, DENIED) and {APPROVED, DENIED} <= seen:
+            why = "Approved and Denied conditions are mutually exclusive"
+            yield invalid("status.conditions", condition.type, why)
+
+
+def conditions_of(
+    status: CertificateSigningRequestStatus, type_: str
+) -> list[CertificateSigningRequestCondition]:
+    return [condition for condition in status.conditions if condition.type == type_]
+
+
+def validate_change(
+    new: CertificateSigningRequestStatus, old: CertificateSigningRequestStatus, *, may_decide: bool = True
+) -> Iterator[Cause]:
+    """What was decided or issued stays, and who may not decide adds no decision."""
+    path = "status.conditions"
+    for type_ in (APPROVED, DENIED, FAILED):
+        if len(conditions_of(new, type_)) < len(conditions_of(old, type_)):
+            yield forbidden(path, f'updates may not remove a condition of type "{type_}"')
+    if not may_decide:
+        for type_ in (APPROVED, DENIED):
+            if len(conditions_of(new, type_)) > len(conditions_of(old, type_)):
+                yield forbidden(path, f'updates may not add a condition of type "{type_}"')
+    if old.certificate and new.certificate != old.certificate:
+        yield forbidden("status.certificate", "updates may not modify existing certificate content")

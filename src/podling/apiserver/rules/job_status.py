@@ -1,0 +1,144 @@
+"""What the status of a Job may say, and how it may change."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from podling.apiserver.rules.field import IMMUTABLE, at_least, duplicate, internal, invalid, required
+from podling.apiserver.rules.indexes import overlap, parse_indexes
+from podling.apiserver.rules.jobs import INDEXED
+from podling.model.errors import Cause
+from podling.model.types.batch import Job, JobStatus
+
+COMPLETE, FAILED, FAILURE_TARGET, SUCCESS = "Complete", "Failed", "FailureTarget", "SuccessCriteriaMet"
+CONDITIONS = "status.conditions"
+
+
+def has_condition(job: Job, type: str) -> bool:
+    return any(one.type == type and one.status == "True" for one in job.status.conditions)
+
+
+def validate_job_status(new: Job, old: Job) -> Iterator[Cause]:
+    yield from _validate_counts(new.status)
+    yield from _validate_end(new)
+    is_finished = has_condition(new, COMPLETE) or has_condition(new, FAILED)
+    if is_finished:
+        yield from _validate_finished(new.status)
+    yield from _validate_indexes(new)
+    status = new.status
+    if is_finished and (status.terminating or 0) > 0:
+        why = "terminating>0 is invalid for finished job"
+        yield invalid("status.terminating", status.terminating, why)
+    if status.ready is not None and status.ready > status.active:
+        yield invalid("status.ready", status.ready, "cannot set more ready pods than active")
+    yield from _validate_success(new, old)
+    yield from _validate_transition(new, old)
+
+
+def _validate_counts(status: JobStatus) -> Iterator[Cause]:
+    for wire, count in (
+        ("active", status.active),
+        ("succeeded", status.succeeded),
+        ("failed", status.failed),
+        ("ready", status.ready),
+        ("terminating", status.terminating),
+    ):
+        if count is not None:
+            yield from at_least(f"status.{wire}", count, 0)
+    uncounted, seen = status.uncounted_terminated_pods, set[str]()
+    lists = (("succeeded", uncounted.succeeded), ("failed", uncounted.failed)) if uncounted else ()
+    for wire, uids in lists:
+        for i, uid in enumerate(uids):
+            path = f"status.uncountedTerminatedPods.{wire}[{i}]"
+            if not uid:
+                yield invalid(path, uid, "must not be empty")
+            elif uid in seen:
+                yield duplicate(path, uid)
+            seen.add(uid)
+
+
+def _plain(why: str) -> Cause:
+    """Conditions at fault, which are not shown."""
+    return Cause("FieldValueInvalid", f"Invalid value: {why}", CONDITIONS)
+
+
+def _validate_end(job: Job) -> Iterator[Cause]:
+    status, path = job.status, "status.completionTime"
+    is_complete, is_failed = has_condition(job, COMPLETE), has_condition(job, FAILED)
+    will_fail, succeeds = has_condition(job, FAILURE_TARGET), has_condition(job, SUCCESS)
+    started, completed = status.start_time, status.completion_time
+    if is_complete and is_failed:
+        yield _plain("cannot set Complete=True and Failed=true conditions")
+    if is_complete and will_fail:
+        yield _plain("cannot set Complete=True and FailureTarget=true conditions")
+    if completed and not is_complete:
+        why = "cannot set completionTime when there is no Complete=True condition"
+        yield invalid(path, completed, why)
+    if is_complete and not completed:
+        yield required(path, "completionTime is required for Complete jobs")
+    if completed and started and completed < started:
+        yield invalid(path, completed, "must be equal to or after `startTime`")
+    if is_failed and not will_fail:
+        yield _plain("cannot set Failed=True condition without the FailureTarget=true condition")
+    if is_complete and not succeeds:
+        yield _plain("cannot set Complete=True condition without the SuccessCriteriaMet=true condition")
+
+
+def _validate_success(new: Job, old: Job) -> Iterator[Cause]:
+    if not has_condition(new, SUCCESS):
+        return
+    if has_condition(new, FAILED):
+        yield _plain("cannot set SuccessCriteriaMet=True and Failed=true conditions")
+    if has_condition(new, FAILURE_TARGET):
+        yield _plain("cannot set SuccessCriteriaMet=True and FailureTarget=true conditions")
+    if not has_condition(old, SUCCESS) and has_condition(old, COMPLETE):
+        yield _plain("cannot set SuccessCriteriaMet=True for Job already has Complete=true conditions")
+
+
+def _validate_finished(status: JobStatus) -> Iterator[Cause]:
+    if status.active > 0:
+        yield invalid("status.active", status.active, "active>0 is invalid for finished job")
+    if not status.start_time:
+        yield required("status.startTime", "startTime is required for finished job")
+    uncounted = status.uncounted_terminated_pods
+    if uncounted is not None and (uncounted.succeeded or uncounted.failed):
+        yield invalid("status.uncountedTerminatedPods", internal(uncounted), "must be empty for finished job")
+
+
+def _validate_indexes(job: Job) -> Iterator[Cause]:
+    spec, status, parsed = job.spec, job.status, []
+    failed = status.failed_indexes if spec.backoff_limit_per_index is not None else None
+    for wire, text in (("completedIndexes", status.completed_indexes), ("failedIndexes", failed)):
+        if text is None or spec.completions is None:
+            continue
+        try:
+            parsed.append(parse_indexes(text, spec.completions))
+        except ValueError as error:
+            yield invalid(f"status.{wire}", text, f"error parsing {wire}: {error}")
+    if spec.completion_mode != INDEXED and status.completed_indexes:
+        why = "cannot set non-empty completedIndexes when non-indexed completion mode"
+        yield invalid("status.completedIndexes", status.completed_indexes, why)
+    if status.failed_indexes is not None and spec.backoff_limit_per_index is None:
+        why = "cannot set non-null failedIndexes when backoffLimitPerIndex is null"
+        yield invalid("status.failedIndexes", status.failed_indexes, why)
+    if len(parsed) == 2 and (shared := overlap(*parsed)) is not None:
+        why = f"failedIndexes and completedIndexes overlap at index: {shared}"
+        yield invalid("status.failedIndexes", status.failed_indexes, why)
+
+
+def _validate_transition(new: Job, old: Job) -> Iterator[Cause]:
+    ours, theirs = new.status, old.status
+    for type in (COMPLETE, FAILED, FAILURE_TARGET):
+        if has_condition(old, type) and not has_condition(new, type):
+            yield _plain(f"cannot disable the terminal {type}=True condition")
+    if has_condition(old, SUCCESS) and not has_condition(new, SUCCESS):
+        yield _plain("cannot disable the SuccessCriteriaMet=True condition")
+    if ours.failed < theirs.failed:
+        yield invalid("status.failed", ours.failed, "cannot decrease the failed counter")
+    if ours.succeeded < theirs.succeeded:
+        yield invalid("status.succeeded", ours.succeeded, "cannot decrease the succeeded counter")
+    if theirs.completion_time and ours.completion_time and ours.completion_time != theirs.completion_time:
+        yield invalid("status.completionTime", ours.completion_time, IMMUTABLE)
+    if theirs.start_time and ours.start_time != theirs.start_time and not new.spec.suspend:
+        why = "field is immutable for unsuspended job once set"
+        yield invalid("status.startTime", ours.start_time or None, why)
