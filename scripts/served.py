@@ -11,13 +11,13 @@ from typing import Any, NamedTuple
 
 import yaml
 
-from podling.apiserver.kinds.kind import Connect, Kind, Members
+from podling.apiserver.kinds.kind import Connect, Kind, Members, Projection
 from podling.apiserver.kinds.kinds import KINDS
 from podling.apiserver.kinds.reviews import Review
 from podling.apiserver.patch.parse import MEDIA_TYPES
 from podling.apiserver.request.negotiation import READ, SERVED
 from podling.apiserver.routes import METHODS
-from podling.apiserver.verbs.selection import ON_ALL_KINDS
+from podling.apiserver.verbs.list import ON_ALL_KINDS
 
 REFUSALS = yaml.safe_load(Path(__file__).with_name("refusals.yaml").read_text())
 DOCUMENT = Path(__file__).parents[1] / "docs/served.md"
@@ -89,6 +89,8 @@ def _subresources() -> str:
 def _how(subresource: Any) -> str:
     if isinstance(subresource, Connect):
         return "passed on as it is" if subresource.has_path else "a connection to the kubelet"
+    if isinstance(subresource, Projection):
+        return f"read and written as a `{subresource.body.KIND}`"
     if hasattr(subresource, "body"):
         return f"posted a `{subresource.body.KIND}`"
     return "a part of the object"

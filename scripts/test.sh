@@ -5,6 +5,8 @@ set -euo pipefail
 cd "$(dirname "$(realpath "$0")")/.."
 scripts/setup.sh test
 export PATH=$PWD/.venv/bin:$PATH
+# pytest keeps the tests it has prepared as bytecode: each worker would prepare all of them again, for 8 s.
+unset PYTHONDONTWRITEBYTECODE
 
 failed=()
 check() {

@@ -10,24 +10,16 @@ from msgspec.structs import replace
 
 from podling.apiserver.store.expiry import expire_events
 from podling.assemble import process
-from podling.assemble.audit_options import AuditOptions
-from podling.assemble.control_plane import (
-    LOOPBACK,
-    ServerSettings,
-    control_plane,
-    server_settings,
-    write_admin,
-    write_node,
-    write_parts,
-)
+from podling.assemble.control_plane import control_plane, server_settings
 from podling.assemble.controllers import CONTROLLERS, run_own
+from podling.assemble.kubeconfigs import write_admin, write_parts
 from podling.assemble.process import Report
-from podling.assemble.settle import check_port
+from podling.assemble.settle import LOOPBACK, AuditOptions, check_port
 from podling.machine.instance import DEFAULT_PORT, Instance
 from podling.machine.pki import Authority
 from podling.machine.start import hold, machine_address, writing
 from podling.model.gates import DEFAULT_GATES, Gates
-from podling.model.time import Clock, SystemClock
+from podling.model.time import SystemClock
 from podling.storage.compactor import compact_forever
 
 
@@ -45,41 +37,30 @@ class ServerOptions(msgspec.Struct, frozen=True):
 
 def run(options: ServerOptions, report: Report) -> None:
     """Serve until told to stop. Raises StartError."""
-    process.run(lambda told_to_stop: _run(options, report, told_to_stop))
 
+    async def main(told_to_stop: asyncio.Event) -> None:
+        clock, instance, port = SystemClock(), options.instance, options.port
+        with hold(instance):
+            with writing(instance.data_dir):
+                instance.have_data_dir()
+                check_port(port)
+                authority = Authority(instance.pki_dir, clock.now())
+                address = options.address or machine_address()
+                settings = server_settings(instance, port, address, authority, options.gates, options.audit)
+                settings = replace(settings, kubelet_ca=options.kubelet_ca)
+                write_admin(instance, port, authority)
+                write_parts(instance, port, authority)
+            async with control_plane(settings, clock) as plane, asyncio.TaskGroup() as tasks:
+                own = plane.client(CONTROLLERS)
+                acting = [
+                    tasks.create_task(compact_forever(plane.storage)),
+                    tasks.create_task(expire_events(plane.storage, clock)),
+                    tasks.create_task(run_own(own, settings.address, settings.port)),
+                ]
+                report(f"API server on https://{LOOPBACK}:{settings.port}")
+                await told_to_stop.wait()
+                plane.server.drain()
+                for task in acting:
+                    task.cancel()
 
-def grant_node(instance: Instance, node: str, server: str, file: Path) -> None:
-    """Write a kubeconfig for the kubelet of `node`."""
-    with writing(file.parent):
-        write_node(instance, server, node, file, SystemClock().now())
-
-
-async def _run(options: ServerOptions, report: Report, told_to_stop: asyncio.Event) -> None:
-    clock = SystemClock()
-    with hold(options.instance):
-        with writing(options.instance.data_dir):
-            settings = _settings(options, clock)
-        async with control_plane(settings, clock) as plane, asyncio.TaskGroup() as tasks:
-            own = plane.client(CONTROLLERS)
-            acting = [
-                tasks.create_task(compact_forever(plane.storage)),
-                tasks.create_task(expire_events(plane.storage, clock)),
-                tasks.create_task(run_own(own, settings.address, settings.port)),
-            ]
-            report(f"API server on https://{LOOPBACK}:{settings.port}")
-            await told_to_stop.wait()
-            plane.server.drain()
-            for task in acting:
-                task.cancel()
-
-
-def _settings(options: ServerOptions, clock: Clock) -> ServerSettings:
-    instance, port = options.instance, options.port
-    instance.have_data_dir()
-    check_port(port)
-    authority = Authority(instance.pki_dir, clock.now())
-    address = options.address or machine_address()
-    settings = server_settings(instance, port, address, authority, options.gates, options.audit)
-    write_admin(instance, port, authority)
-    write_parts(instance, port, authority)
-    return replace(settings, kubelet_ca=options.kubelet_ca)
+    process.run(main)

@@ -74,7 +74,11 @@ def back_up(instance: Instance, file: Path) -> Copied:
 
 
 def _write(archive: Path, files: dict[str, Path], copied: Copied) -> None:
-    contents = {name: _content(path) for name, path in files.items()}
+    contents = {}
+    for name, path in files.items():
+        with path.open("rb") as file:
+            digest = hashlib.file_digest(file, "sha256").hexdigest()
+        contents[name] = Content(path.stat().st_size, digest)
     manifest = Manifest(FORMAT, __version__, SystemClock().now(), copied.revision, contents)
     descriptor = os.open(archive, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
     with open(descriptor, "w+b") as written:
@@ -87,8 +91,3 @@ def _write(archive: Path, files: dict[str, Path], copied: Copied) -> None:
                 tar.add(path, name, recursive=False)
         written.flush()
         os.fsync(written.fileno())
-
-
-def _content(path: Path) -> Content:
-    with path.open("rb") as file:
-        return Content(path.stat().st_size, hashlib.file_digest(file, "sha256").hexdigest())

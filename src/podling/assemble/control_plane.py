@@ -1,5 +1,5 @@
-"""Storage and API server: their settings and certificates, the kubeconfigs by which clients reach them, and
-running them. Everything else is a client of them.
+"""Storage and API server: their settings and certificates, and running them. Everything else is a client of
+them.
 """
 
 from __future__ import annotations
@@ -7,8 +7,8 @@ from __future__ import annotations
 import resource
 import ssl
 from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack, asynccontextmanager
-from datetime import datetime, timedelta
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, nullcontext
+from datetime import timedelta
 from pathlib import Path
 
 import msgspec
@@ -16,9 +16,8 @@ import msgspec
 from podling import __version__
 from podling.apiserver.assemble import ApiServer
 from podling.apiserver.authn.tokens import SigningKey
-from podling.apiserver.authz.authorizers import MASTERS
 from podling.apiserver.connect.kubelet import KubeletProxy
-from podling.apiserver.connect.kubelets import Kubelets, unverified
+from podling.apiserver.connect.kubelets import Kubelets
 from podling.apiserver.http.connections import Connections, limits_for
 from podling.apiserver.http.local import LocalTransport
 from podling.apiserver.http.server import listening, tls_context
@@ -29,8 +28,7 @@ from podling.apiserver.paths.discovery import Discovery
 from podling.apiserver.paths.openapi.documents import OpenAPI
 from podling.apiserver.request.context import AUTHENTICATED
 from podling.apiserver.request.request import User
-from podling.assemble.audit_options import AuditOptions
-from podling.client import kubeconfig
+from podling.assemble.settle import LOOPBACK, AuditOptions
 from podling.client.client import Client
 from podling.controllers.system import ADDRESS as SERVICE_ADDRESS
 from podling.machine.instance import Instance
@@ -39,18 +37,17 @@ from podling.machine.start import DamagedError, StartError
 from podling.model.gates import DEFAULT_GATES, Gates
 from podling.model.time import Clock
 from podling.model.types.node import Node
+from podling.model.types.rbac import MASTERS
 from podling.model.types.service import Endpoints
 from podling.process.metrics import gate_metrics
+from podling.process.tls import connecting_context
 from podling.storage.interface import Storage
 from podling.storage.sqlite.store import open as open_sqlite
 from podling.storage.sqlite.whole import DamagedFileError, DataFileError
 
-LOOPBACK = "127.0.0.1"
-CLUSTER_NAME = "podling"
+NO_AUDIT = "off"
 KUBELET_CLIENT = "kube-apiserver-kubelet-client"
 """The user that the API server is to kubelets; it is in `system:masters`."""
-PARTS = {"scheduler": "system:kube-scheduler", "controller-manager": "system:kube-controller-manager"}
-"""The names, without `.conf`, of the kubeconfigs of parts that run alone, and their users."""
 
 
 class ServerSettings(msgspec.Struct, frozen=True):
@@ -96,42 +93,6 @@ def api_server_hosts(address: str) -> list[str]:
     return list(dict.fromkeys(["localhost", *names, LOOPBACK, SERVICE_ADDRESS, address]))
 
 
-def write_admin(instance: Instance, port: int, authority: Authority) -> None:
-    admin = authority.client("admin", "kubernetes-admin", [MASTERS])
-    _write(instance.kubeconfig, _local(port), authority, admin)
-
-
-def write_parts(instance: Instance, port: int, authority: Authority) -> None:
-    for name, user in PARTS.items():
-        pair = authority.client(name, user)
-        _write(instance.data_dir / f"{name}.conf", _local(port), authority, pair)
-
-
-def write_node(instance: Instance, server: str, node: str, file: Path, now: datetime) -> None:
-    """Write a kubeconfig for the kubelet of `node`, with a certificate of this API server's authority."""
-    authority = Authority(instance.pki_dir, now)
-    pair = authority.client(f"node-{node}", f"system:node:{node}", ["system:nodes"])
-    _write(file, server, authority, pair)
-
-
-def _local(port: int) -> str:
-    return f"https://{LOOPBACK}:{port}"
-
-
-def _write(file: Path, server: str, authority: Authority, client: KeyPair) -> None:
-    kubeconfig.write(
-        file,
-        CLUSTER_NAME,
-        server,
-        certificate_authority=authority.ca.certificate.read_bytes(),
-        client_certificate=client.certificate.read_bytes(),
-        client_key=client.key.read_bytes(),
-    )
-
-
-NO_AUDIT = "off"
-
-
 class Plane(msgspec.Struct, frozen=True):
     """A control plane that answers, as the other parts of its process use it."""
 
@@ -156,70 +117,58 @@ async def control_plane(settings: ServerSettings, clock: Clock) -> AsyncIterator
         raise DamagedError(str(error)) from error
     except DataFileError as error:
         raise StartError(str(error)) from error
-    try:
 
-        def find_node(name: str) -> Node:
-            return server.objects.get(Node, "", name)
+    def find_node(name: str) -> Node:
+        return server.objects.get(Node, "", name)
 
-        def find_endpoints(namespace: str, name: str) -> Endpoints:
-            return server.objects.get(Endpoints, namespace, name)
+    def find_endpoints(namespace: str, name: str) -> Endpoints:
+        return server.objects.get(Endpoints, namespace, name)
 
+    async with AsyncExitStack() as running:
+        running.push_async_callback(storage.close)
         kubelets = Kubelets(kubelet_tls(settings.kubelet_client, settings.kubelet_ca))
         served = kinds(settings.gates)
-        async with _audit_log(settings, clock) as audit:
-            server = ApiServer.build(
-                storage,
-                served,
-                clock=clock,
-                connector=KubeletProxy(find_node, find_endpoints, kubelets),
-                paths=(Discovery(served, __version__), OpenAPI(served, __version__)),
-                audit=audit,
-                signing_key=SigningKey.of_pem(settings.signing_key.read_bytes()),
-                address=f"{settings.address}:{settings.port}",
-                mount_tokens=True,
+        server = ApiServer.build(
+            storage,
+            served,
+            clock=clock,
+            connector=KubeletProxy(find_node, find_endpoints, kubelets),
+            paths=(Discovery(served, __version__), OpenAPI(served, __version__)),
+            audit=await running.enter_async_context(_audit_log(settings, clock)),
+            signing_key=SigningKey.of_pem(settings.signing_key.read_bytes()),
+            address=f"{settings.address}:{settings.port}",
+            mount_tokens=True,
+        )
+        server.metrics.add(lambda: gate_metrics(settings.gates))
+        await server.start()
+        tls = tls_context(settings.serving.certificate, settings.serving.key, settings.ca)
+        descriptors, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+        connections = Connections(limits_for(descriptors))
+        for host in settings.hosts:
+            listens = listening(
+                server.handle, host, settings.port, tls, end_streams=server.close, connections=connections
             )
-            server.metrics.add(lambda: gate_metrics(settings.gates))
-            await server.start()
-            async with _listening(server, settings):
-                yield Plane(server, storage, kubelets)
-    finally:
-        await storage.close()
+            try:
+                await running.enter_async_context(listens)
+            except OSError as error:
+                why = f"the API server cannot listen on {host}, port {settings.port}: {error}"
+                raise StartError(why) from error
+        yield Plane(server, storage, kubelets)
+
+
+def _audit_log(settings: ServerSettings, clock: Clock) -> AbstractAsyncContextManager[AuditFile | None]:
+    options = settings.audit
+    if options.path == NO_AUDIT:
+        return nullcontext()
+    chosen = None if options.path == "-" else Path(options.path or settings.instance.audit_log)
+    age = timedelta(days=options.max_age_days)
+    rotation = Rotation(options.max_size_mib << 20, options.max_backups, age)
+    return audit_file(chosen, clock, rotation)
 
 
 def kubelet_tls(client: KeyPair, ca: Path | None) -> ssl.SSLContext:
     """The TLS context for requests to kubelets: it shows the API server's client certificate, and trusts
     `ca`, or any certificate without one."""
-    context = ssl.create_default_context(cafile=str(ca)) if ca else unverified()
+    context = connecting_context(ca.read_bytes() if ca else None, verify=ca is not None)
     context.load_cert_chain(client.certificate, client.key)
     return context
-
-
-@asynccontextmanager
-async def _audit_log(settings: ServerSettings, clock: Clock) -> AsyncIterator[AuditFile | None]:
-    options = settings.audit
-    if options.path == NO_AUDIT:
-        yield None
-        return
-    chosen = None if options.path == "-" else Path(options.path or settings.instance.audit_log)
-    age = timedelta(days=options.max_age_days)
-    rotation = Rotation(options.max_size_mib << 20, options.max_backups, age)
-    async with audit_file(chosen, clock, rotation) as audit:
-        yield audit
-
-
-@asynccontextmanager
-async def _listening(server: ApiServer, settings: ServerSettings) -> AsyncIterator[None]:
-    tls = tls_context(settings.serving.certificate, settings.serving.key, settings.ca)
-    descriptors, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-    connections = Connections(limits_for(descriptors))
-    async with AsyncExitStack() as listeners:
-        for host in settings.hosts:
-            listener = listening(
-                server.handle, host, settings.port, tls, end_streams=server.close, connections=connections
-            )
-            try:
-                await listeners.enter_async_context(listener)
-            except OSError as error:
-                why = f"the API server cannot listen on {host}, port {settings.port}: {error}"
-                raise StartError(why) from error
-        yield

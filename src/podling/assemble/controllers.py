@@ -10,8 +10,8 @@ from typing import Any
 from prometheus_client.metrics_core import Metric
 
 from podling.assemble import process
-from podling.assemble.access import access_from
 from podling.assemble.process import Report
+from podling.client import kubeconfig as kubeconfigs
 from podling.client.client import Client
 from podling.client.events import EventRecorder
 from podling.client.informer import Informers
@@ -19,8 +19,9 @@ from podling.client.kubeconfig import Access
 from podling.controllers import all as controllers
 from podling.controllers.controller import Controller, queue_metrics
 from podling.controllers.controller import run as run_controller
+from podling.machine.start import StartError
 from podling.model.time import Clock, SystemClock
-from podling.process.wake import woken
+from podling.process.waits import woken
 from podling.scheduler.loop import SCHEDULER_NAME, Scheduler
 
 SCHEDULER, CONTROLLERS = "system:kube-scheduler", "system:kube-controller-manager"
@@ -104,7 +105,7 @@ def _begin(every: Iterable[Controller[Any]], tasks: asyncio.TaskGroup) -> None:
 
 def schedule(kubeconfig: Path, report: Report) -> None:
     """Schedule until told to stop. Raises StartError."""
-    access = access_from(kubeconfig)
+    access = _access(kubeconfig)
     report(f"Scheduling for {access.server}")
     _run(access, lambda client: run_scheduler(client, SystemClock()))
 
@@ -112,10 +113,17 @@ def schedule(kubeconfig: Path, report: Report) -> None:
 def control(kubeconfig: Path, root_ca: Path | None, report: Report) -> None:
     """Run the controllers until told to stop. Pods trust `root_ca` (PEM); without one, the authority that
     this client trusts. Raises StartError."""
-    access = access_from(kubeconfig)
+    access = _access(kubeconfig)
     ca = root_ca.read_text() if root_ca else access.certificate_authority.decode()
     report(f"Controlling for {access.server}")
     _run(access, lambda client: run_controllers(client, ca, SystemClock()))
+
+
+def _access(file: Path) -> Access:
+    try:
+        return kubeconfigs.read(file)
+    except kubeconfigs.KubeconfigError as error:
+        raise StartError(str(error)) from error
 
 
 def _run(access: Access, act: Callable[[Client], Coroutine[Any, Any, None]]) -> None:

@@ -7,10 +7,10 @@ import signal
 from pathlib import Path
 
 from podling.assemble.process import Report
-from podling.cri.process import Process
 from podling.machine import node_runtime
 from podling.machine.instance import Instance
 from podling.machine.start import StartError
+from podling.process.programs import Process
 
 ANSWER_WITHIN = 10.0
 """Seconds in which a podling handles SIGTERM, unless something blocks its event loop."""
@@ -21,22 +21,22 @@ LOOK_EVERY = 0.05
 
 def stop(instance: Instance, report: Report) -> None:
     """Raises StartError."""
-    asyncio.run(_stop(instance, report))
 
+    async def main() -> None:
+        pid = instance.running()
+        if pid:
+            report(f"Stopping podling (process {pid}) and its pods")
+            await _end(pid, instance, report)
+        lock = instance.lock()
+        if lock is None:
+            raise StartError(f"another podling has just started for {instance.data_dir}")
+        with lock:
+            left = await node_runtime.end(instance)
+        if pid is None:
+            what = "ended what an earlier one had left" if left else "nothing to stop"
+            report(f"podling is not running for {instance.data_dir}: {what}")
 
-async def _stop(instance: Instance, report: Report) -> None:
-    pid = instance.running()
-    if pid:
-        report(f"Stopping podling (process {pid}) and its pods")
-        await _end(pid, instance, report)
-    lock = instance.lock()
-    if lock is None:
-        raise StartError(f"another podling has just started for {instance.data_dir}")
-    with lock:
-        left = await node_runtime.end(instance)
-    if pid is None:
-        what = "ended what an earlier one had left" if left else "nothing to stop"
-        report(f"podling is not running for {instance.data_dir}: {what}")
+    asyncio.run(main())
 
 
 async def _end(pid: int, instance: Instance, report: Report) -> None:
@@ -46,43 +46,33 @@ async def _end(pid: int, instance: Instance, report: Report) -> None:
     except ProcessLookupError:
         return
     # Now that the process is held by its descriptor, its number may become another's.
-    if not _has_open(pid, instance.lock_file):
+    try:
+        files = list(Path(f"/proc/{pid}/fd").iterdir())
+        has_lock = any(file.samefile(instance.lock_file) for file in files)
+    except OSError:
+        has_lock = False
+    if not has_lock:
         if instance.running() == pid:
             raise StartError(f"process {pid} is not the podling that holds {instance.lock_file}")
         return
     process.send(signal.SIGTERM)
-    if not await _hears(pid):
-        report(f"podling (process {pid}) does not answer: it is killed, and what it leaves is ended")
-    elif not await _ends(process):
-        report(f"podling (process {pid}) does not come to an end: it is killed, and what it leaves is ended")
-    await process.kill()
-
-
-async def _hears(pid: int) -> bool:
     for _ in range(round(ANSWER_WITHIN / LOOK_EVERY)):
-        if _has_heard(pid):
-            return True
+        if has_heard(pid):
+            break
         await asyncio.sleep(LOOK_EVERY)
-    return False
-
-
-async def _ends(process: Process) -> bool:
+    else:
+        report(f"podling (process {pid}) does not answer: it is killed, and what it leaves is ended")
+        await process.kill()
+        return
     try:
         async with asyncio.timeout(STOP_WITHIN):
             await process.exited()
     except TimeoutError:
-        return False
-    return True
+        report(f"podling (process {pid}) does not come to an end: it is killed, and what it leaves is ended")
+    await process.kill()
 
 
-def _has_open(pid: int, file: Path) -> bool:
-    try:
-        return any(entry.samefile(file) for entry in Path(f"/proc/{pid}/fd").iterdir())
-    except OSError:
-        return False
-
-
-def _has_heard(pid: int) -> bool:
+def has_heard(pid: int) -> bool:
     """Whether the process is stopping, and so ignores SIGTERM (see `process.py`), or has ended."""
     try:
         lines = Path(f"/proc/{pid}/status").read_text().splitlines()

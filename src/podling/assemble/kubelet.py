@@ -8,18 +8,18 @@ from __future__ import annotations
 
 import asyncio
 from pathlib import Path
+from socket import socket
 
 import msgspec
 
 from podling.assemble import process
-from podling.assemble.access import access_from
 from podling.assemble.node import NodeSettings, RunningNode, port_of
 from podling.assemble.node_options import NodeOptions, start_runtime
 from podling.assemble.process import Report
 from podling.assemble.settle import KUBELET_PORT, choose, port_before
+from podling.client import kubeconfig
 from podling.client.client import Client
 from podling.client.kubeconfig import Access
-from podling.kubelet.kubelet import Kubelet
 from podling.kubelet.server.server import server_tls
 from podling.machine.instance import Instance
 from podling.machine.pki import Authority, KeyPair
@@ -46,43 +46,69 @@ class KubeletOptions(msgspec.Struct, frozen=True):
 
 def run(options: KubeletOptions, report: Report) -> None:
     """Run the node until told to stop. Raises StartError."""
-    process.run(lambda told_to_stop: _run(options, report, told_to_stop))
 
-
-async def _run(options: KubeletOptions, report: Report, told_to_stop: asyncio.Event) -> None:
-    access, clock = access_from(options.kubeconfig), SystemClock()
-    check_machine()
-    with hold(options.instance):
-        with writing(options.instance.data_dir):
-            settings = _settings(options, access, clock)
-        containerd = await start_runtime(settings.instance, settings.subnet, settings.options, report)
-        client = Client(access.transport())
-        node = RunningNode(settings, client, clock, containerd)
+    async def main(told_to_stop: asyncio.Event) -> None:
         try:
-            async with asyncio.TaskGroup() as tasks:
-                saying = _say_ready(node.kubelet, f"Node {settings.name} of {access.server}", report)
-                acting = [tasks.create_task(node.run()), tasks.create_task(saying)]
-                await told_to_stop.wait()
-                for task in acting:
-                    task.cancel()
-        finally:
-            await node.close()
-            await client.close()
+            access = kubeconfig.read(options.kubeconfig)
+        except kubeconfig.KubeconfigError as error:
+            raise StartError(str(error)) from error
+        check_machine()
+        clock = SystemClock()
+        instance, ip = options.instance, options.node_ip or machine_address()
+        with hold(instance):
+            wanted = (options.port,) if options.port else (port_before(instance) or KUBELET_PORT, 0)
+            with listener(ip, *wanted) as listening:
+                with writing(instance.data_dir):
+                    settings = _settings(options, access, ip, listening, clock)
+                await _serve(settings, access, clock, told_to_stop, report)
+
+    process.run(main)
 
 
-async def _say_ready(kubelet: Kubelet, what: str, report: Report) -> None:
-    await kubelet.wait_ready()
-    report(f"{what} takes pods")
+async def _serve(
+    settings: NodeSettings, access: Access, clock: Clock, told_to_stop: asyncio.Event, report: Report
+) -> None:
+    containerd = await start_runtime(settings.instance, settings.subnet, settings.options, report)
+    client = Client(access.transport())
+    node = RunningNode(settings, client, clock, containerd)
+
+    async def say_ready() -> None:
+        await node.kubelet.wait_ready()
+        report(f"Node {settings.name} of {access.server} takes pods")
+
+    try:
+        async with asyncio.TaskGroup() as tasks:
+            acting = [tasks.create_task(node.run()), tasks.create_task(say_ready())]
+            await told_to_stop.wait()
+            for task in acting:
+                task.cancel()
+    finally:
+        await node.close()
+        await client.close()
 
 
-def _settings(options: KubeletOptions, access: Access, clock: Clock) -> NodeSettings:
-    instance, ip = options.instance, options.node_ip or machine_address()
+def _settings(
+    options: KubeletOptions, access: Access, ip: str, listening: socket, clock: Clock
+) -> NodeSettings:
+    """Fill in what the options leave open. Raises StartError."""
+    instance, name = options.instance, options.node.name
     instance.have_data_dir()
-    wanted = (options.port,) if options.port else (port_before(instance) or KUBELET_PORT, 0)
-    listening = listener(ip, *wanted)
-    client_ca = options.client_ca or _client_ca(instance, access)
-    serving = options.serving or _own_serving(instance, options.node.name, ip, clock)
-    _check_tls(serving, client_ca)
+    client_ca = options.client_ca
+    if client_ca is None:
+        if not access.certificate_authority:
+            raise StartError("the kubeconfig names no certificate authority: give one with --client-ca-file")
+        client_ca = instance.pki_dir / "client-ca.crt"
+        client_ca.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        client_ca.write_bytes(access.certificate_authority)
+    serving = options.serving
+    if serving is None:
+        authority = Authority(instance.pki_dir, clock.now())
+        serving = authority.server("kubelet", f"system:node:{name}", [name, ip])
+    try:
+        # Here only to be read: what the kubelet's server cannot use is refused before anything starts.
+        server_tls(serving.certificate, serving.key, client_ca)
+    except (OSError, ValueError) as error:
+        raise StartError(f"--tls-cert-file, --tls-private-key-file or --client-ca-file: {error}") from error
     return NodeSettings(
         instance=instance,
         options=options.node,
@@ -93,26 +119,3 @@ def _settings(options: KubeletOptions, access: Access, clock: Clock) -> NodeSett
         client_ca=client_ca,
         api_server=options.api_server,
     )
-
-
-def _own_serving(instance: Instance, name: str, ip: str, clock: Clock) -> KeyPair:
-    """A serving certificate of an authority of the kubelet's own."""
-    return Authority(instance.pki_dir, clock.now()).server("kubelet", f"system:node:{name}", [name, ip])
-
-
-def _check_tls(serving: KeyPair, client_ca: Path) -> None:
-    """Raises StartError for files that the kubelet's server cannot use."""
-    try:
-        server_tls(serving.certificate, serving.key, client_ca)
-    except (OSError, ValueError) as error:
-        raise StartError(f"--tls-cert-file, --tls-private-key-file or --client-ca-file: {error}") from error
-
-
-def _client_ca(instance: Instance, access: Access) -> Path:
-    """The kubeconfig's authority, written to a file. Raises StartError when the kubeconfig has none."""
-    if not access.certificate_authority:
-        raise StartError("the kubeconfig names no certificate authority: give one with --client-ca-file")
-    file = instance.pki_dir / "client-ca.crt"
-    file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    file.write_bytes(access.certificate_authority)
-    return file

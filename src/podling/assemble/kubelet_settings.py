@@ -17,41 +17,31 @@ from typing import Any
 
 import yaml
 
+from podling.kubelet.config import CGROUP_MOUNT
 from podling.kubelet.host.cgroups import hierarchies
 from podling.kubelet.options.table import ALONE, API_VERSION, DEFAULTS, KIND, LIMITS, OPTIONS, Option
+from podling.process.mounts import MOUNTINFO
 
-CGROUPS, MOUNTS = Path("/sys/fs/cgroup"), Path("/proc/self/mountinfo")
+_BY_FLAG = {option.flag: option for option in (*OPTIONS, *ALONE) if option.flag}
+_BY_FIELD = {option.field: option for option in LIMITS if option.field}
 
 
 class SettingError(ValueError):
     """A setting that cannot be; names it."""
 
 
-_BY_FLAG = {option.flag: option for option in (*OPTIONS, *ALONE) if option.flag}
-_BY_FIELD = {option.field: option for option in LIMITS if option.field}
-
-
-def chosen(file: Path | None, flags: Mapping[str, object], mounts: Path = MOUNTS) -> Mapping[str, Any]:
+def chosen(file: Path | None, flags: Mapping[str, object], mounts: Path = MOUNTINFO) -> Mapping[str, Any]:
     """What differs from the defaults of `KubeletConfig`, by its names; `mounts` are this machine's. Raises
     SettingError."""
     given = dict(_of_file(file)) if file else {}
     given.update((_BY_FLAG[flag], text) for flag, text in flags.items())
-    values = {option.attribute: _read(option, value) for option, value in given.items()}
-    _check(values)
-    if values.get("single_process_oom_kill") is False and not _kills_together(mounts):
-        raise SettingError("singleProcessOOMKill must not be explicitly set to false when using cgroup v1")
-    return values
-
-
-def _read(option: Option, value: object) -> Any:
-    try:
-        return option.read(value)
-    except ValueError as error:
-        raise SettingError(f"{option.both}: {error}") from error
-
-
-def _check(values: Mapping[str, Any]) -> None:
-    """What settings say of each other."""
+    values: dict[str, Any] = {}
+    for option, value in given.items():
+        try:
+            values[option.attribute] = option.read(value)
+        except ValueError as error:
+            raise SettingError(f"{option.both}: {error}") from error
+    # What settings say of each other, and of the machine.
     high = values.get("image_gc_high", DEFAULTS["image_gc_high"])
     low = values.get("image_gc_low", DEFAULTS["image_gc_low"])
     if low >= high:
@@ -61,11 +51,12 @@ def _check(values: Mapping[str, Any]) -> None:
         if signal not in values.get("eviction_soft_grace", ()):
             needed = f"grace period must be specified for the soft eviction threshold {signal}"
             raise SettingError(f"{_BY_FIELD['evictionSoftGracePeriod'].both}: {needed}")
-
-
-def _kills_together(mounts: Path) -> bool:
-    """Whether the kernel can kill all of a container at once: where memory is cgroup v2's."""
-    return any(h.version == 2 and "memory" in h.controllers for h in hierarchies(CGROUPS, mounts))
+    # The kernel can kill all of a container at once only where memory is cgroup v2's.
+    if values.get("single_process_oom_kill") is False and not any(
+        h.version == 2 and "memory" in h.controllers for h in hierarchies(CGROUP_MOUNT, mounts)
+    ):
+        raise SettingError("singleProcessOOMKill must not be explicitly set to false when using cgroup v1")
+    return values
 
 
 def _of_file(file: Path) -> Iterator[tuple[Option, object]]:

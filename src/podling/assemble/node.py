@@ -9,8 +9,8 @@ from __future__ import annotations
 import asyncio
 import logging
 import socket
-from collections.abc import AsyncIterator, Callable
-from contextlib import AbstractContextManager, asynccontextmanager
+from collections.abc import Callable
+from contextlib import AbstractContextManager, AsyncExitStack
 from pathlib import Path
 
 import msgspec
@@ -27,7 +27,9 @@ from podling.machine.instance import Instance
 from podling.machine.node_runtime import PAUSE_IMAGE
 from podling.machine.pki import KeyPair
 from podling.model.time import Clock
-from podling.streaming.sockets import Connect
+from podling.streaming.driver import Connect
+
+log = logging.getLogger(__name__)
 
 
 class NodeSettings(msgspec.Struct, frozen=True):
@@ -69,9 +71,6 @@ def port_of(listener: socket.socket) -> int:
     return port
 
 
-log = logging.getLogger(__name__)
-
-
 class Neighbour(msgspec.Struct, frozen=True):
     """An API server of the same process. `peer` is its user to the kubelet; `join` tells it, while a kubelet
     serves, how to connect to the one at an address and port."""
@@ -102,32 +101,27 @@ class RunningNode:
         self.kubelet = Kubelet(client, self._runtime, self._events, clock, settings.kubelet_config())
 
     async def run(self) -> None:
+        settings, neighbour = self._settings, self._neighbour
+        server = KubeletServer(self.kubelet, self._clock, self._access.allows)
+        tls = server_tls(settings.serving.certificate, settings.serving.key, settings.client_ca)
+
+        async def serve() -> None:
+            async with AsyncExitStack() as serving:
+                await serving.enter_async_context(server.listening(settings.listener, tls))
+                if neighbour is not None:
+                    connect = await serving.enter_async_context(server.joined(neighbour.peer))
+                    serving.enter_context(neighbour.join(settings.ip, port_of(settings.listener), connect))
+                await server.run()
+
         async with asyncio.TaskGroup() as tasks:
             if self._containerd is not None:
                 tasks.create_task(self._containerd.supervise(log.error))
             tasks.create_task(self._events.run())
             tasks.create_task(self.kubelet.run())
-            tasks.create_task(self._serve())
+            tasks.create_task(serve())
 
     async def stop_pods(self) -> None:
         await self.kubelet.stop_all()
 
     async def close(self) -> None:
         await self._runtime.close()
-
-    async def _serve(self) -> None:
-        settings = self._settings
-        server = KubeletServer(self.kubelet, self._clock, self._access.allows)
-        tls = server_tls(settings.serving.certificate, settings.serving.key, settings.client_ca)
-        async with server.listening(settings.listener, tls), self._joined(server):
-            await server.run()
-
-    @asynccontextmanager
-    async def _joined(self, server: KubeletServer) -> AsyncIterator[None]:
-        if self._neighbour is None:
-            yield
-            return
-        ip, port = self._settings.ip, port_of(self._settings.listener)
-        async with server.joined(self._neighbour.peer) as connect:
-            with self._neighbour.join(ip, port, connect):
-                yield

@@ -15,12 +15,12 @@ import uvloop
 
 from podling.machine.start import StartError
 from podling.process import watchdog
-from podling.process.descriptors import raise_limit
+from podling.process.programs import raise_limit
 
 COLLECT_AFTER = 100_000
 """New objects between two runs of Python's cyclic garbage collector. With the default of 700 it runs all the
 time in a busy API server, now and then over all objects, and a write took a tenth longer."""
-SWITCH_AFTER = 0.0005
+SWITCH_AFTER = 0.0001
 """Seconds a thread may compute while the event loop waits for Python's interpreter lock. The loop releases
 the lock at each poll for events, so while a thread computes it waits this long several times a request."""
 
@@ -34,34 +34,34 @@ def run(main: Main) -> None:
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
     tune()
     raise_limit()
-    uvloop.run(_until_told(main))
+
+    async def until_told() -> None:
+        loop, told_to_stop = asyncio.get_running_loop(), asyncio.Event()
+
+        def told() -> None:
+            told_to_stop.set()
+            # Seen from outside, that SIGTERM is ignored now says that this was heard (`down.py`).
+            loop.remove_signal_handler(signal.SIGTERM)
+            signal.signal(signal.SIGTERM, signal.SIG_IGN)
+
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, told)
+        with watchdog.watching():
+            await main(told_to_stop)
+
+    try:
+        uvloop.run(until_told())
+    except BaseExceptionGroup as errors:
+        starting, others = errors.split(StartError)
+        if starting is None or others is not None:
+            raise
+        raise first(starting) from errors
 
 
 def tune() -> None:
     """Set the interpreter up for one loop that is to answer soon."""
     gc.set_threshold(COLLECT_AFTER)
     sys.setswitchinterval(SWITCH_AFTER)
-
-
-async def _until_told(main: Main) -> None:
-    loop, told_to_stop = asyncio.get_running_loop(), asyncio.Event()
-
-    def told() -> None:
-        told_to_stop.set()
-        # Seen from outside, that SIGTERM is ignored now says that this was heard (`down.py`).
-        loop.remove_signal_handler(signal.SIGTERM)
-        signal.signal(signal.SIGTERM, signal.SIG_IGN)
-
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, told)
-    try:
-        with watchdog.watching():
-            await main(told_to_stop)
-    except BaseExceptionGroup as errors:
-        starting, others = errors.split(StartError)
-        if starting is None or others is not None:
-            raise
-        raise first(starting) from errors
 
 
 def first(errors: BaseExceptionGroup[StartError]) -> StartError:

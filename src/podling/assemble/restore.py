@@ -20,7 +20,7 @@ from pathlib import Path
 import msgspec
 
 from podling.assemble.backup import FORMAT as ARCHIVE_FORMAT
-from podling.assemble.backup import MANIFEST, Content, Copied, Manifest
+from podling.assemble.backup import MANIFEST, Copied, Manifest
 from podling.machine.instance import Instance
 from podling.machine.start import DamagedError, StartError, finish_restore, hold, writing
 from podling.storage.sqlite.backup import copy, go_on, look, newest_acknowledged
@@ -109,23 +109,20 @@ def _unpack(archive: tarfile.TarFile, staging: Path) -> None:
     for name, content in manifest.files.items():
         if not _NAME.fullmatch(name):
             raise ValueError(f"{name!r} is nothing that backups have")
-        _unpack_one(archive, name, content, staging / name)
-
-
-def _unpack_one(archive: tarfile.TarFile, name: str, content: Content, path: Path) -> None:
-    source, digest, size = archive.extractfile(name), hashlib.sha256(), 0
-    if source is None:
-        raise ValueError(f"{name} is no file")
-    mode = 0o644 if path.suffix in _PUBLIC else 0o600
-    with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "wb") as file:
-        while piece := source.read(_PIECE):
-            digest.update(piece)
-            size += len(piece)
-            file.write(piece)
-        file.flush()
-        os.fsync(file.fileno())
-    if (size, digest.hexdigest()) != (content.size, content.sha256):
-        raise ValueError(f"{name} is not as it was written")
+        source, digest, size = archive.extractfile(name), hashlib.sha256(), 0
+        if source is None:
+            raise ValueError(f"{name} is no file")
+        path = staging / name
+        mode = 0o644 if path.suffix in _PUBLIC else 0o600
+        with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "wb") as file:
+            while piece := source.read(_PIECE):
+                digest.update(piece)
+                size += len(piece)
+                file.write(piece)
+            file.flush()
+            os.fsync(file.fileno())
+        if (size, digest.hexdigest()) != (content.size, content.sha256):
+            raise ValueError(f"{name} is not as it was written")
 
 
 def _sync(directory: Path) -> None:

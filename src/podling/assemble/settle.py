@@ -1,4 +1,5 @@
-"""What every start settles before parts are built: the port of the API server and the pods' subnet.
+"""What a start knows before parts are built: the options of the audit log, the port of the API server and the
+pods' subnet.
 
 It imports little of podling and has all that containerd's start needs, because containerd starts while the
 other parts are imported (`up.py`).
@@ -8,11 +9,24 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import msgspec
+
 from podling.machine import doctor
 from podling.machine.instance import LAYOUT_VERSION, Choices, Instance, LayoutError, routed
 from podling.machine.start import StartError
 
+LOOPBACK = "127.0.0.1"
 KUBELET_PORT = 10250
+
+
+class AuditOptions(msgspec.Struct, frozen=True):
+    """The options of the audit log: kube-apiserver's, in its units; 0 for any limit means none."""
+
+    path: str = ""
+    """A file, `-` for standard output, `off` for no log; `audit.log` of the data directory when empty."""
+    max_age_days: int = 366
+    max_backups: int = 100
+    max_size_mib: int = 100
 
 
 def check_port(port: int) -> None:

@@ -15,10 +15,9 @@ from collections.abc import Awaitable, Callable
 import msgspec
 
 from podling.assemble import process
-from podling.assemble.audit_options import AuditOptions
 from podling.assemble.node_options import NodeOptions, start_runtime
 from podling.assemble.process import Report
-from podling.assemble.settle import check_port, choose, port_before
+from podling.assemble.settle import AuditOptions, check_port, choose, port_before
 from podling.cri.containerd.containerd import Containerd
 from podling.machine import node_runtime
 from podling.machine.instance import DEFAULT_PORT, Instance
@@ -52,39 +51,33 @@ def run(options: UpOptions, report: Report, ready: Callable[[], None]) -> None:
 
     Raises StartError.
     """
-    process.run(lambda told_to_stop: _run(options, report, ready, told_to_stop))
-
-
-async def _run(
-    options: UpOptions, report: Report, ready: Callable[[], None], told_to_stop: asyncio.Event
-) -> None:
-    check_machine()
     instance = options.instance
-    with hold(instance):
-        settled = _settle(options)
-        try:
-            async with asyncio.TaskGroup() as tasks:
-                starting = tasks.create_task(start_runtime(instance, settled.subnet, options.node, report))
-                live = await asyncio.to_thread(_imported)
-                await live(settled, starting, ready, told_to_stop, report)
-        except* StartError:
-            await node_runtime.end(instance)
-            raise
-        if not options.node.cri_endpoint:
-            await node_runtime.end(instance)
 
+    def imported() -> Live:
+        """Import all the parts, which is two thirds of a start's time. containerd starts meanwhile."""
+        from podling.assemble.cluster import live
 
-def _settle(options: UpOptions) -> Settled:
-    instance = options.instance
-    with writing(instance.data_dir):
-        instance.have_data_dir()
-        port = options.port or port_before(instance) or DEFAULT_PORT
-        check_port(port)
-        return Settled(options, port, choose(instance, port).subnet)
+        return live
 
+    async def main(told_to_stop: asyncio.Event) -> None:
+        check_machine()
+        with hold(instance):
+            with writing(instance.data_dir):
+                instance.have_data_dir()
+                port = options.port or port_before(instance) or DEFAULT_PORT
+                check_port(port)
+                settled = Settled(options, port, choose(instance, port).subnet)
+            try:
+                async with asyncio.TaskGroup() as tasks:
+                    starting = tasks.create_task(
+                        start_runtime(instance, settled.subnet, options.node, report)
+                    )
+                    live = await asyncio.to_thread(imported)
+                    await live(settled, starting, ready, told_to_stop, report)
+            except* StartError:
+                await node_runtime.end(instance)
+                raise
+            if not options.node.cri_endpoint:
+                await node_runtime.end(instance)
 
-def _imported() -> Live:
-    """Import all the parts, which is two thirds of a start's time. containerd starts meanwhile."""
-    from podling.assemble.cluster import live
-
-    return live
+    process.run(main)

@@ -41,7 +41,7 @@ def apiserver(
     """Serve the Kubernetes API from a data directory. Kubeconfigs for users and parts are written there:
     admin.conf, scheduler.conf and controller-manager.conf; `podling kubeconfig` makes those of nodes."""
     from podling.assemble.apiserver import ServerOptions, run
-    from podling.assemble.audit_options import AuditOptions
+    from podling.assemble.settle import AuditOptions
 
     chosen = ServerOptions(instance, port, address, kubelet_ca, gates, AuditOptions(**audit))
     with exit_on_start_error():

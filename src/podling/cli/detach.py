@@ -13,7 +13,6 @@ from __future__ import annotations
 import os
 import sys
 from pathlib import Path
-from typing import IO
 
 import click
 
@@ -51,50 +50,32 @@ class Reports:
 def fork_into_background(log: Path) -> Reports:
     """Return in the child. The parent waits until the child is ready and exits with 0, or with the child's
     exit code if it ends before that."""
-    output = _opened(log)
+    try:
+        log.parent.mkdir(parents=True, exist_ok=True)
+        output = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+    except OSError as error:
+        raise click.ClickException(f"no log can be written: {error}") from error
     reading, writing = os.pipe()
     sys.stdout.flush()
     sys.stderr.flush()
     child = os.fork()
     if child:
         os.close(writing)
-        sys.exit(_wait(child, reading, log))
+        with os.fdopen(reading) as reports:
+            for line in reports:
+                if line.rstrip("\n") == READY:
+                    sys.exit(0)
+                click.echo(line, nl=False, err=line.startswith("Error: "))
+        # It has ended, or at least nothing of it can report any more.
+        code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+        click.echo(f"podling did not start (exit code {code}); its log is {log}", err=True)
+        sys.exit(code if code > 0 else 1)
     os.setsid()
-    _redirect(output, writing)
-    return Reports(writing)
-
-
-def _opened(log: Path) -> int:
-    try:
-        log.parent.mkdir(parents=True, exist_ok=True)
-        return os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
-    except OSError as error:
-        raise click.ClickException(f"no log can be written: {error}") from error
-
-
-def _redirect(output: int, pipe: int) -> None:
-    """Close every inherited descriptor: podling's parent may wait for the end of any of them. The end of the
-    pipe tells the parent that the child has ended; programs that the child starts do not inherit it."""
     nothing = os.open(os.devnull, os.O_RDONLY)
     for stream, descriptor in enumerate((nothing, output, output)):
         os.dup2(descriptor, stream)
-    os.closerange(STANDARD_STREAMS, pipe)
-    os.closerange(pipe + 1, os.sysconf("SC_OPEN_MAX"))
-
-
-def _wait(child: int, reading: int, log: Path) -> int:
-    with os.fdopen(reading) as reports:
-        if _show(reports):
-            return 0
-    code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-    click.echo(f"podling did not start (exit code {code}); its log is {log}", err=True)
-    return code if code > 0 else 1
-
-
-def _show(reports: IO[str]) -> bool:
-    """Show the reports; returns whether the child became ready."""
-    for line in reports:
-        if line.rstrip("\n") == READY:
-            return True
-        click.echo(line, nl=False, err=line.startswith("Error: "))
-    return False
+    # Every inherited descriptor is closed: podling's parent may wait for the end of any of them. The end of
+    # the pipe tells the parent that the child has ended; programs that the child starts do not inherit it.
+    os.closerange(STANDARD_STREAMS, writing)
+    os.closerange(writing + 1, os.sysconf("SC_OPEN_MAX"))
+    return Reports(writing)

@@ -24,8 +24,12 @@ SHOWN = {
 @click.option("--port", type=click.IntRange(1, 65535), help=f"API server port.  [default: {DEFAULT_PORT}]")
 def doctor(instance: Instance, port: int | None) -> None:
     """Check kernel, cgroups, capabilities, ports and programs; exit 1 when podling cannot run here."""
-    ports = {} if _runs(instance) else {"API server": port or DEFAULT_PORT}
-    findings = examine(ports)
+    try:
+        runs = instance.running() is not None
+    except PermissionError:
+        # A user who may not know whether podling runs here is not told that its port is taken.
+        runs = True
+    findings = examine({} if runs else {"API server": port or DEFAULT_PORT})
     table = Table(box=None, pad_edge=False)
     for heading in ("CHECK", "VERDICT", "FOUND", "WHAT TO DO"):
         table.add_column(heading, overflow="fold")
@@ -36,11 +40,3 @@ def doctor(instance: Instance, port: int | None) -> None:
         click.echo(f"\nInstall what is missing with: apt-get install {' '.join(packages)}")
     if any(finding.verdict is Verdict.FAILED for finding in findings):
         sys.exit(1)
-
-
-def _runs(instance: Instance) -> bool:
-    """Whether podling runs here. A user who may not know is not told that its port is taken."""
-    try:
-        return instance.running() is not None
-    except PermissionError:
-        return True

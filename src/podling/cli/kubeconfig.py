@@ -24,7 +24,7 @@ from podling.machine.instance import DEFAULT_PORT, Instance
 def kubeconfig(instance: Instance, node: str, server: str, file: Path) -> None:
     """Write FILE, a kubeconfig for `podling kubelet`, with a certificate of the API server that keeps its
     data in the data directory."""
-    from podling.assemble.apiserver import grant_node
+    from podling.assemble.kubeconfigs import grant_node
 
     with exit_on_start_error():
         grant_node(instance, node, server, file)

@@ -8,21 +8,22 @@ import click
 
 from podling import __version__
 
-COMMANDS = (
-    "apiserver",
-    "backup",
-    "controllers",
-    "doctor",
-    "down",
-    "feature-gates",
-    "images",
-    "kubeconfig",
-    "kubelet",
-    "restore",
-    "scheduler",
-    "status",
-    "up",
-)
+COMMANDS = {
+    "apiserver": "Serve the Kubernetes API from a data directory.",
+    "backup": "Write objects, certificates and keys to a file.",
+    "controllers": "Reconcile objects, for an API server elsewhere.",
+    "doctor": "Check kernel, cgroups, capabilities, ports and programs.",
+    "down": "Stop everything; objects and images stay.",
+    "feature-gates": "List the feature gates.",
+    "images": "Pull, load and list images.",
+    "kubeconfig": "Write what the kubelet of another node needs.",
+    "kubelet": "Run a node of an API server elsewhere.",
+    "restore": "Replace objects, certificates and keys by a backup's.",
+    "scheduler": "Give pods their nodes, for an API server elsewhere.",
+    "status": "Say whether podling runs, and what it runs.",
+    "up": "Start everything in one process.",
+}
+"""Command → what `podling --help` says of it. It stands here so that to say it imports none of them."""
 
 
 class Commands(click.Group):
@@ -37,6 +38,10 @@ class Commands(click.Group):
         name = cmd_name.replace("-", "_")
         command: click.Command = getattr(import_module(f"podling.cli.{name}"), name)
         return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl(list(COMMANDS.items()))
 
 
 @click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})

@@ -22,6 +22,11 @@ _config = click.option(
     help="File of a KubeletConfiguration with any of these settings. Command-line options override the file.",
 )
 
+cri_endpoint = click.option(
+    "--cri-endpoint", default="", help="Use this CRI v1 socket instead of a private containerd."
+)
+node_name = click.option("--node-name", default="", help="Name of the node.  [default: the host's name]")
+
 
 def settings(command: Command, options: Sequence[Option] = OPTIONS) -> Command:
     """The kubelet's options; the command is given those that were set as `settings`."""
@@ -32,7 +37,15 @@ def settings(command: Command, options: Sequence[Option] = OPTIONS) -> Command:
         values = {option.flag: given.pop(option.attribute) for option in offered}
         # click gives None for what was not set, () for what may be set several times.
         flags = {flag: value for flag, value in values.items() if value not in (None, ())}
-        return command(settings=_chosen(config, flags), **given)
+        if config is None and not flags:
+            return command(settings={}, **given)
+        from podling.assemble.kubelet_settings import SettingError, chosen
+
+        try:
+            values = dict(chosen(config, flags))
+        except SettingError as error:
+            raise click.UsageError(f"invalid configuration: {error}") from error
+        return command(settings=values, **given)
 
     decorated: Command = _config(collected)
     for option in reversed(offered):
@@ -44,17 +57,6 @@ def settings(command: Command, options: Sequence[Option] = OPTIONS) -> Command:
             help=f"{option.help}  [default: {option.default}]" if option.default else option.help,
         )(decorated)
     return decorated
-
-
-def _chosen(config: Path | None, flags: dict[str, object]) -> dict[str, Any]:
-    if config is None and not flags:
-        return {}
-    from podling.assemble.kubelet_settings import SettingError, chosen
-
-    try:
-        return dict(chosen(config, flags))
-    except SettingError as error:
-        raise click.UsageError(f"invalid configuration: {error}") from error
 
 
 def _mirrors(context: click.Context, parameter: click.Parameter, given: tuple[str, ...]) -> dict[str, str]:
@@ -78,12 +80,6 @@ mirrors = click.option(
     callback=_mirrors,
     help="Pull images of REGISTRY from URL, such as docker.io=http://127.0.0.1:5000. May be repeated.",
 )
-
-cri_endpoint = click.option(
-    "--cri-endpoint", default="", help="Use this CRI v1 socket instead of a private containerd."
-)
-
-node_name = click.option("--node-name", default="", help="Name of the node.  [default: the host's name]")
 
 NODE = (node_name, mirrors, cri_endpoint, gates)
 

@@ -14,6 +14,44 @@ from podling.model.gates import Gates
 
 Command = Callable[..., Any]
 
+_LIMITS = (
+    ("maxage", "max_age_days", 366, "DAYS", "Remove rotated audit logs that are older; 0 keeps them."),
+    (
+        "maxbackup",
+        "max_backups",
+        100,
+        "NUMBER",
+        "Remove the oldest rotated audit logs beyond so many; 0 keeps them.",
+    ),
+    ("maxsize", "max_size_mib", 100, "MEGABYTES", "Rotate the audit log before it is longer; 0 never does."),
+)
+AUDIT = (
+    click.option(
+        "--audit-log",
+        "path",
+        default="",
+        metavar="PATH|-|off",
+        help="File of the audit log, - for standard output.  [default: audit.log in the data directory]",
+    ),
+    *(
+        click.option(
+            f"--audit-log-{limit}",
+            name,
+            type=click.IntRange(0),
+            default=default,
+            show_default=True,
+            metavar=unit,
+            help=text,
+        )
+        for limit, name, default, unit, text in _LIMITS
+    ),
+)
+AUDIT_NAMES = ("path", *(name for _, name, *_ in _LIMITS))
+KUBECONFIG = click.Path(path_type=Path, exists=True, dir_okay=False)
+kubeconfig = click.option(
+    "--kubeconfig", type=KUBECONFIG, required=True, help="Which API server, whom to trust, who we are."
+)
+
 
 def _instance(context: click.Context, parameter: click.Parameter, value: Path) -> Instance:
     return Instance.at(value)
@@ -26,25 +64,22 @@ def _gates(context: click.Context, parameter: click.Parameter, text: str) -> Gat
         raise click.UsageError(f'invalid argument "{text}" for "--feature-gates" flag: {error}') from error
 
 
-data_dir = click.option(
+_data_dir = functools.partial(
+    click.option,
     "--data-dir",
     "instance",
     type=click.Path(path_type=Path, file_okay=False),
-    default=DEFAULT_DATA_DIR,
     show_default=True,
-    envvar="PODLING_DATA_DIR",
     callback=_instance,
+)
+data_dir = _data_dir(
+    default=DEFAULT_DATA_DIR,
+    envvar="PODLING_DATA_DIR",
     is_eager=True,
     help="Where this podling keeps everything; podlings with different directories live side by side.",
 )
-
-node_dir = click.option(
-    "--data-dir",
-    "instance",
-    type=click.Path(path_type=Path, file_okay=False),
+node_dir = _data_dir(
     default=DEFAULT_NODE_DIR,
-    show_default=True,
-    callback=_instance,
     help="Where the node keeps its pods' files and its runtime; not an API server's directory.",
 )
 
@@ -56,44 +91,6 @@ gates = click.option(
     callback=_gates,
     help="Switch gates on or off; `podling feature-gates` lists them.",
 )
-
-AUDIT = (
-    click.option(
-        "--audit-log",
-        "path",
-        default="",
-        metavar="PATH|-|off",
-        help="File of the audit log, - for standard output.  [default: audit.log in the data directory]",
-    ),
-    click.option(
-        "--audit-log-maxage",
-        "max_age_days",
-        type=click.IntRange(0),
-        default=366,
-        show_default=True,
-        metavar="DAYS",
-        help="Remove rotated audit logs that are older; 0 keeps them.",
-    ),
-    click.option(
-        "--audit-log-maxbackup",
-        "max_backups",
-        type=click.IntRange(0),
-        default=100,
-        show_default=True,
-        metavar="NUMBER",
-        help="Remove the oldest rotated audit logs beyond so many; 0 keeps them.",
-    ),
-    click.option(
-        "--audit-log-maxsize",
-        "max_size_mib",
-        type=click.IntRange(0),
-        default=100,
-        show_default=True,
-        metavar="MEGABYTES",
-        help="Rotate the audit log before it is longer; 0 never does.",
-    ),
-)
-AUDIT_NAMES = ("path", "max_age_days", "max_backups", "max_size_mib")
 
 
 def audit(command: Command) -> Command:
@@ -108,12 +105,6 @@ def audit(command: Command) -> Command:
     for option in reversed(AUDIT):
         wrapped = option(wrapped)
     return wrapped
-
-
-KUBECONFIG = click.Path(path_type=Path, exists=True, dir_okay=False)
-kubeconfig = click.option(
-    "--kubeconfig", type=KUBECONFIG, required=True, help="Which API server, whom to trust, who we are."
-)
 
 
 def kubeconfig_in(file: str) -> Callable[[Command], Command]:

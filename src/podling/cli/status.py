@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import sys
+from collections import Counter
 
 import click
 
@@ -43,27 +44,24 @@ async def _shown(instance: Instance) -> list[str]:
     client = Client(access.transport())
     try:
         nodes, pods = (await client.list(Node)).items, (await client.list(Pod)).items
-        return [
-            f"API server   {access.server}",
-            f"kubeconfig   {instance.kubeconfig}",
-            *(f"node         {node.metadata.name}: {_condition(node)}" for node in nodes),
-            f"pods         {_phases(pods)}",
-        ]
     finally:
         await client.close()
+    return [
+        f"API server   {access.server}",
+        f"kubeconfig   {instance.kubeconfig}",
+        *(f"node         {node.metadata.name}: {condition(node)}" for node in nodes),
+        f"pods         {phases(pods)}",
+    ]
 
 
-def _condition(node: Node) -> str:
+def condition(node: Node) -> str:
     ready = next((c for c in node.status.conditions if c.type == "Ready"), None)
     if ready is None:
         return "no Ready condition yet"
     return "Ready" if ready.status == "True" else f"not ready ({ready.reason}: {ready.message})"
 
 
-def _phases(pods: list[Pod]) -> str:
+def phases(pods: list[Pod]) -> str:
     """`3 Running, 1 Pending`, the most frequent first."""
-    counts: dict[str, int] = {}
-    for pod in pods:
-        counts[pod.status.phase] = counts.get(pod.status.phase, 0) + 1
-    ordered = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
-    return ", ".join(f"{count} {phase}" for phase, count in ordered) or "none"
+    counts = Counter(sorted(pod.status.phase for pod in pods)).most_common()
+    return ", ".join(f"{count} {phase}" for phase, count in counts) or "none"

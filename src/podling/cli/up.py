@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import click
 
 from podling.cli import node_options, options
-from podling.cli.detach import Reports, fork_into_background
+from podling.cli.detach import fork_into_background
 from podling.cli.ending import exit_on_start_error
 from podling.machine.instance import DEFAULT_PORT, Instance
 
@@ -23,17 +22,17 @@ def up(instance: Instance, port: int | None, detach: bool, audit: dict[str, Any]
     """Start API server, scheduler, controllers and kubelet in one process, and a containerd beside it."""
     reports = fork_into_background(instance.log_file) if detach else None
     # Not before it is known who goes on: what is imported from here on is most of a start.
-    from podling.assemble.audit_options import AuditOptions
     from podling.assemble.node_options import NodeOptions
+    from podling.assemble.settle import AuditOptions
     from podling.assemble.up import UpOptions, run
 
     chosen = UpOptions(instance, port, NodeOptions(**node), AuditOptions(**audit))
     report = reports.line if reports else click.echo
+
+    def ready() -> None:
+        report(f"kubectl --kubeconfig {instance.kubeconfig} get nodes")
+        if reports:
+            reports.ready()
+
     with exit_on_start_error(reports.line if reports else None):
-        run(chosen, report, lambda: _ready(report, reports, instance))
-
-
-def _ready(report: Callable[[str], None], reports: Reports | None, instance: Instance) -> None:
-    report(f"kubectl --kubeconfig {instance.kubeconfig} get nodes")
-    if reports:
-        reports.ready()
+        run(chosen, report, ready)

@@ -6,18 +6,18 @@ Paths follow from the type's resource in `podling.model.scheme`; a server's Stat
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import aclosing
 from typing import Any, Generic, NamedTuple, TypeVar
 
 import msgspec
 
-from podling.client.transport import JSON, Answer, Transport
+from podling.client.transport import JSON, Transport
 from podling.model.codec import json
 from podling.model.errors import StatusError
-from podling.model.scheme import Resource, resource_of
+from podling.model.scheme import resource_of
 from podling.model.types.meta import DeleteOptions, KubeObject, ListMeta, PartialObjectMetadata, Preconditions
-from podling.process.turns import Turn
+from podling.process.waits import Turn
 
 T = TypeVar("T", bound=KubeObject)
 
@@ -83,7 +83,7 @@ class Client:
         resource_version: str,
         label_selector: str = "",
         field_selector: str = "",
-    ) -> AsyncIterator[Sequence[WatchEvent[T]]]:
+    ) -> AsyncGenerator[Sequence[WatchEvent[T]], None]:
         """Changes after `resource_version`, in groups as they arrived, bookmarks included.
 
         Ends when the server ends the watch. Raises StatusError 410 when the version is too old.
@@ -95,9 +95,13 @@ class Client:
             **_selectors(label_selector, field_selector),
         }
         stream = self._transport.stream(path_of(type_, namespace), query)
-        async with aclosing(_lines(stream)) as groups:
-            async for lines in groups:
-                yield [_event(line, type_) for line in lines]
+        rest = b""
+        async with aclosing(stream):
+            async for piece in stream:
+                # An incomplete line waits for the next piece.
+                *lines, rest = (rest + piece if rest else piece).split(b"\n")
+                if lines:
+                    yield [_event(line, type_) for line in lines]
 
     async def create(self, obj: T) -> T:
         path = path_of(type(obj), obj.metadata.namespace)
@@ -178,13 +182,17 @@ class Client:
         body: bytes | None = None,
         content_type: str = JSON,
     ) -> bytes:
-        return _body(await self._transport.request(method, path, query or {}, body, content_type))
+        """The body of the answer. Raises StatusError, or OSError when the server cannot be reached."""
+        code, _, content = await self._transport.request(method, path, query or {}, body, content_type)
+        if code >= 400:
+            raise StatusError.from_json(code, content)
+        return content
 
 
 def path_of(type_: type[KubeObject], namespace: str = "", name: str = "", subresource: str = "") -> str:
     """The API path of a collection, an object, or a subresource."""
     resource = resource_of(type_)
-    parts = [_root(resource)]
+    parts = [f"/apis/{resource.group}/{resource.version}" if resource.group else f"/api/{resource.version}"]
     if resource.namespaced and namespace:
         parts.append(f"namespaces/{namespace}")
     parts.append(resource.plural)
@@ -192,20 +200,9 @@ def path_of(type_: type[KubeObject], namespace: str = "", name: str = "", subres
     return "/".join(parts)
 
 
-def _root(resource: Resource) -> str:
-    return f"/apis/{resource.group}/{resource.version}" if resource.group else f"/api/{resource.version}"
-
-
 def _selectors(label_selector: str, field_selector: str) -> dict[str, str]:
     given = {"labelSelector": label_selector, "fieldSelector": field_selector}
     return {key: value for key, value in given.items() if value}
-
-
-def _body(answer: Answer) -> bytes:
-    code, _, body = answer
-    if code >= 400:
-        raise StatusError.from_json(code, body)
-    return body
 
 
 def _event(line: bytes, type_: type[T]) -> WatchEvent[T]:
@@ -213,16 +210,6 @@ def _event(line: bytes, type_: type[T]) -> WatchEvent[T]:
     if event.type == "ERROR":
         raise StatusError.from_json(500, bytes(event.object))
     return WatchEvent(event.type, json.decode(event.object, type_))
-
-
-async def _lines(stream: AsyncGenerator[bytes, None]) -> AsyncGenerator[list[bytes], None]:
-    """The complete lines of each piece of `stream`; an incomplete line waits for the next piece."""
-    rest = b""
-    async with aclosing(stream):
-        async for piece in stream:
-            *lines, rest = (rest + piece if rest else piece).split(b"\n")
-            if lines:
-                yield lines
 
 
 class Served(NamedTuple):

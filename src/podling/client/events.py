@@ -98,13 +98,20 @@ class EventRecorder:
         self._say(obj, WARNING, reason, message, field_path)
 
     async def run(self) -> None:
+        async def empty(lane: _Lane) -> None:
+            while True:
+                said = await lane.next()
+                try:
+                    await self._write(said)
+                except (StatusError, OSError) as error:
+                    about = said.about
+                    log.warning(
+                        "event %s on %s/%s not recorded: %s", said.reason, about.kind, about.name, error
+                    )
+
         async with asyncio.TaskGroup() as tasks:
             for lane in self._lanes:
-                tasks.create_task(self._empty(lane))
-
-    async def _empty(self, lane: _Lane) -> None:
-        while True:
-            await self._send(await lane.next())
+                tasks.create_task(empty(lane))
 
     def _say(self, obj: KubeObject, type_: str, reason: str, message: str, field_path: str) -> None:
         about = ObjectReference(
@@ -117,18 +124,11 @@ class EventRecorder:
             field_path=field_path,
         )
         # Before it is queued: what is said too often must not push what others say out of the queue.
-        if not self._affordable(about):
+        now = self._clock.now()
+        if not self._affordable(about, now.timestamp()):
             return
         lane = self._lanes[hash(about.uid or about.name) % LANES]
-        lane.add(_Said(about, type_, reason, message, rfc3339(self._clock.now())))
-
-    async def _send(self, said: _Said) -> None:
-        try:
-            await self._write(said)
-        except (StatusError, OSError) as error:
-            log.warning(
-                "event %s on %s/%s not recorded: %s", said.reason, said.about.kind, said.about.name, error
-            )
+        lane.add(_Said(about, type_, reason, message, rfc3339(now)))
 
     async def _write(self, said: _Said) -> None:
         key = (said.about.uid, said.about.name, said.about.field_path, said.type, said.reason, said.message)
@@ -146,17 +146,10 @@ class EventRecorder:
             else:
                 self._remember(key, raised)
                 return
-        name = f"{said.about.name}.{self._stamp():x}"
-        await self._client.create(self._event(said, name, namespace))
-        self._remember(key, _Standing(name, 1))
-
-    def _stamp(self) -> int:
-        """Nanoseconds since the epoch, never the same twice, for unique event names."""
+        # Unique in the namespace: nanoseconds since the epoch, never the same twice.
         self._last_stamp = max(self._last_stamp + 1, int(self._clock.now().timestamp() * 1e9))
-        return self._last_stamp
-
-    def _event(self, said: _Said, name: str, namespace: str) -> Event:
-        return Event(
+        name = f"{said.about.name}.{self._last_stamp:x}"
+        event = Event(
             metadata=ObjectMeta(name=name, namespace=namespace),
             involved_object=said.about,
             reason=said.reason,
@@ -169,6 +162,8 @@ class EventRecorder:
             reporting_component=self._component,
             reporting_instance=self._host,
         )
+        await self._client.create(event)
+        self._remember(key, _Standing(name, 1))
 
     def _remember(self, key: tuple[str, ...], standing: _Standing) -> None:
         self._standing[key] = standing
@@ -176,8 +171,7 @@ class EventRecorder:
         if len(self._standing) > REMEMBERED:
             self._standing.popitem(last=False)
 
-    def _affordable(self, about: ObjectReference) -> bool:
-        now = self._clock.now().timestamp()
+    def _affordable(self, about: ObjectReference, now: float) -> bool:
         key = about.uid or f"{about.kind}/{about.name}"
         if about.field_path.startswith(RUN_ONCE):
             key += about.field_path

@@ -88,19 +88,12 @@ def credential(answer: bytes, api_version: str) -> Credential:
         raise ValueError("status has neither a token nor a certificate and key")
     if bool(status.client_certificate_data) != bool(status.client_key_data):
         raise ValueError("status has only one of clientCertificateData and clientKeyData")
-    _check(status)
+    for field, read in (("expirationTimestamp", status.expires), ("token", status.authorization)):
+        try:
+            read()
+        except ValueError as error:
+            raise ValueError(f"status.{field}: {error}") from error
     return status
-
-
-def _check(status: Credential) -> None:
-    try:
-        status.expires()
-    except ValueError as error:
-        raise ValueError(f"status.expirationTimestamp: {error}") from error
-    try:
-        status.authorization()
-    except ValueError as error:
-        raise ValueError(f"status.token: {error}") from error
 
 
 async def run(plugin: Plugin, deadline: float = DEADLINE) -> Credential:
@@ -161,7 +154,8 @@ class ExecLogin:
 
     async def present(self) -> Shown:
         async with self._running:
-            if not self._had or self._expired():
+            expired = self._expires is not None and self._clock.now() >= self._expires
+            if not self._had or expired:
                 await self._take()
             return self._shown()
 
@@ -180,6 +174,3 @@ class ExecLogin:
 
     def _shown(self) -> Shown:
         return Shown(self._authorization, self._tls.get())
-
-    def _expired(self) -> bool:
-        return self._expires is not None and self._clock.now() >= self._expires

@@ -13,11 +13,10 @@ import logging
 from collections.abc import Callable, Iterable
 from typing import Any, Generic, TypeVar, cast
 
-from podling.client.client import Client, WatchEvent
+from podling.client.client import Client
 from podling.model.errors import StatusError
 from podling.model.types.meta import KubeObject
-from podling.process.backoff import Backoff
-from podling.process.turns import Turn
+from podling.process.waits import Backoff, Turn
 
 T = TypeVar("T", bound=KubeObject)
 
@@ -119,13 +118,10 @@ class Informer(Generic[T]):
         )
         async for events in changes:
             for event in events:
-                self._apply(event)
-
-    def _apply(self, event: WatchEvent[T]) -> None:
-        if event.type != "BOOKMARK":
-            self._put(_key(event.object), None if event.type == "DELETED" else event.object)
-        # After the handlers: a handler that fails must not make its event disappear.
-        self._version = event.object.metadata.resource_version
+                if event.type != "BOOKMARK":
+                    self._put(_key(event.object), None if event.type == "DELETED" else event.object)
+                # After the handlers: a handler that fails must not make its event disappear.
+                self._version = event.object.metadata.resource_version
 
     def _put(self, key: tuple[str, str], new: T | None) -> None:
         old = self._objects.get(key)

@@ -26,6 +26,12 @@ from podling.client.login import Login, StandingLogin, basic, bearer, bearer_in
 from podling.client.tls import Pair, Pem, Reread, Trust, client_tls, content
 from podling.model.time import Clock, SystemClock
 
+T = TypeVar("T")
+
+CLUSTER_CONFIG = "client.authentication.k8s.io/exec"
+"""The cluster's extension that is passed to the credential plugin."""
+_CLOCK = SystemClock()
+
 
 class FieldError(ValueError):
     """A field has a value that cannot be used; the message names it."""
@@ -119,16 +125,20 @@ class Context(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     extensions: list[dict[str, Any]] = []
 
 
-CLUSTER_CONFIG = "client.authentication.k8s.io/exec"
-"""The cluster's extension that is passed to the credential plugin."""
-
-
 def login_of(user: User, pair: Pair, cluster: Cluster, trust: Trust, directory: Path, clock: Clock) -> Login:
     """How `user` authenticates. Raises FieldError, and TlsError for certificates that cannot be used."""
     if user.auth_provider:
         raise FieldError("auth-provider", "not supported: use an exec plugin instead")
     if user.exec is not None:
-        _check_alone(user)
+        others = {
+            "token": user.token,
+            "tokenFile": user.token_file,
+            "username": user.username,
+            "client-certificate": user.client_certificate,
+            "client-certificate-data": user.client_certificate_data,
+        }
+        for field in (field for field, value in others.items() if value):
+            raise FieldError(field, "exec is given, too: only one can be")
         return ExecLogin(_plugin(user.exec, cluster, trust, directory), trust, clock)
     return StandingLogin(client_tls(trust, pair), _authorization(user, directory))
 
@@ -181,71 +191,46 @@ def _made(field: str, files: list[Path], make: Callable[[], str]) -> Reread[str]
         raise FieldError(field, error) from error
 
 
-def _check_alone(user: User) -> None:
-    """Raises FieldError for two credentials that exclude each other."""
-    others = {
-        "token": user.token,
-        "tokenFile": user.token_file,
-        "username": user.username,
-        "client-certificate": user.client_certificate,
-        "client-certificate-data": user.client_certificate_data,
-    }
-    for field in (field for field, value in others.items() if value):
-        raise FieldError(field, "exec is given, too: only one can be")
-
-
 def _plugin(given: Exec, cluster: Cluster, trust: Trust, directory: Path) -> Plugin:
     if given.api_version not in VERSIONS:
         wanted = " or ".join(VERSIONS)
         raise FieldError("exec.apiVersion", f'"{given.api_version}" is not supported: it must be {wanted}')
     if given.interactive_mode == "Always":
         raise FieldError("exec.interactiveMode", "Always is not supported: there is no standard input for it")
-    if given.interactive_mode not in _modes(given.api_version):
+    # v1 has no default for it.
+    optional = () if given.api_version == VERSIONS[0] else ("",)
+    if given.interactive_mode not in ("Never", "IfAvailable", *optional):
         why = f'"{given.interactive_mode}" must be one of Never, IfAvailable, Always'
         raise FieldError("exec.interactiveMode", why)
     for variable in given.env or ():
         if not variable.name:
             raise FieldError("exec.env", "a variable has no name")
-    return Plugin(
-        (_program(given, directory), *(given.args or ())),
-        {variable.name: variable.value for variable in given.env or ()},
-        given.api_version,
-        _told(cluster, trust) if given.provide_cluster_info else None,
-    )
-
-
-def _modes(api_version: str) -> tuple[str, ...]:
-    return ("Never", "IfAvailable") if api_version == VERSIONS[0] else ("", "Never", "IfAvailable")
-
-
-def _program(given: Exec, directory: Path) -> str:
-    """The program's path; a name without a slash is looked up in PATH."""
     if not given.command:
         raise FieldError("exec.command", "missing")
+    # A name without a slash is looked up in PATH.
     command = str(directory / given.command) if "/" in given.command else given.command
     if shutil.which(command) is None:
         hint = f"\n{given.install_hint.strip()}" if given.install_hint else ""
         raise FieldError("exec.command", f"{command} is not a program that can be run{hint}")
-    return command
-
-
-def _told(cluster: Cluster, trust: Trust) -> dict[str, Any]:
-    configs = [found for found in cluster.extensions if found.get("name") == CLUSTER_CONFIG]
-    told = {
-        "server": cluster.server,
-        "tls-server-name": cluster.tls_server_name,
-        "insecure-skip-tls-verify": cluster.insecure_skip_tls_verify,
-        "certificate-authority-data": base64.b64encode(content(trust.authority)).decode(),
-        "proxy-url": cluster.proxy_url,
-        "disable-compression": cluster.disable_compression,
-        "config": configs[0].get("extension") if configs else None,
-    }
-    return {field: value for field, value in told.items() if value}
-
-
-T = TypeVar("T")
-
-_CLOCK = SystemClock()
+    told: dict[str, Any] | None = None
+    if given.provide_cluster_info:
+        configs = [found for found in cluster.extensions if found.get("name") == CLUSTER_CONFIG]
+        fields = {
+            "server": cluster.server,
+            "tls-server-name": cluster.tls_server_name,
+            "insecure-skip-tls-verify": cluster.insecure_skip_tls_verify,
+            "certificate-authority-data": base64.b64encode(content(trust.authority)).decode(),
+            "proxy-url": cluster.proxy_url,
+            "disable-compression": cluster.disable_compression,
+            "config": configs[0].get("extension") if configs else None,
+        }
+        told = {field: value for field, value in fields.items() if value}
+    return Plugin(
+        (command, *(given.args or ())),
+        {variable.name: variable.value for variable in given.env or ()},
+        given.api_version,
+        told,
+    )
 
 
 class KubeconfigError(Exception):
@@ -319,7 +304,11 @@ def _access(document: Mapping[str, Any], context: str, directory: Path, clock: C
     with _within("clusters", selected.cluster):
         if http_url("server", cluster.server, ("https", "http")).user is not None:
             raise FieldError("server", "who asks belongs into username and password of the user")
-        trust = _trust(cluster, directory)
+        given = cluster.certificate_authority_data, cluster.certificate_authority
+        trust = Trust(pem("certificate-authority", *given, directory), cluster.insecure_skip_tls_verify)
+        if trust.authority and trust.insecure:
+            why = "certificate-authority is given, too: only one can be"
+            raise FieldError("insecure-skip-tls-verify", why)
         proxy = http_url("proxy-url", cluster.proxy_url, ("http",)) if cluster.proxy_url else None
         server_name = header_value("tls-server-name", cluster.tls_server_name) or None
         # Trusted by itself first, so that what cannot be is this entry's fault.
@@ -332,14 +321,6 @@ def _access(document: Mapping[str, Any], context: str, directory: Path, clock: C
         wire = Wire(server_name, proxy, not cluster.disable_compression, headers)
         certificate, key = content(pair.certificate), content(pair.key)
     return Access(cluster.server, authority, certificate, key, login, wire, selected.namespace or "default")
-
-
-def _trust(cluster: Cluster, directory: Path) -> Trust:
-    given = cluster.certificate_authority_data, cluster.certificate_authority
-    authority = pem("certificate-authority", *given, directory)
-    if authority and cluster.insecure_skip_tls_verify:
-        raise FieldError("insecure-skip-tls-verify", "certificate-authority is given, too: only one can be")
-    return Trust(authority, cluster.insecure_skip_tls_verify)
 
 
 def _entry(document: Mapping[str, Any], section: str, name: str, type_: type[T]) -> T:

@@ -15,9 +15,14 @@ from functools import partial
 from pathlib import Path
 from typing import Generic, NamedTuple, TypeVar
 
+from podling.process.tls import connecting_context
+
 T = TypeVar("T")
 
 log = logging.getLogger(__name__)
+
+Pem = bytes | Path
+"""Inline bytes, or a file."""
 
 _Stamp = tuple[int, int, int] | None
 
@@ -46,19 +51,15 @@ class Reread(Generic[T]):
         return self._made
 
     def _look(self) -> list[_Stamp]:
-        return [_stamp(file) for file in self._files]
-
-
-def _stamp(file: Path) -> _Stamp:
-    try:
-        found = file.stat()
-    except OSError:
-        return None
-    return found.st_mtime_ns, found.st_ino, found.st_size
-
-
-Pem = bytes | Path
-"""Inline bytes, or a file."""
+        stamps: list[_Stamp] = []
+        for file in self._files:
+            try:
+                found = file.stat()
+            except OSError:
+                stamps.append(None)
+            else:
+                stamps.append((found.st_mtime_ns, found.st_ino, found.st_size))
+        return stamps
 
 
 class TlsError(OSError):
@@ -94,36 +95,24 @@ def content(pem: Pem) -> bytes:
 
 def _context(trust: Trust, pair: Pair) -> ssl.SSLContext:
     try:
-        authorities = content(trust.authority).decode("ascii", errors="ignore")
-        if trust.authority and not authorities.strip():
-            # Such a context would trust whom the machine trusts.
-            raise TlsError("it is empty")
-        context = ssl.create_default_context(cadata=authorities or None)
+        authorities = content(trust.authority) if trust.authority else None
+        context = connecting_context(authorities, verify=not trust.insecure)
     except OSError as error:
         raise TlsError(f"certificate-authority: {error}") from error
-    # As in Go: what the file holds is trusted, root or not, and certificates need not have every extension.
-    context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
-    context.verify_flags &= ~ssl.VERIFY_X509_STRICT
-    if trust.insecure:
-        context.check_hostname = False
-        context.verify_mode = ssl.CERT_NONE
-    if pair.certificate:
-        _show(context, pair)
-    return context
+    if not pair.certificate:
+        return context
 
+    def refuse_passphrase() -> str:
+        raise TlsError("the key is encrypted, and there is no field for its passphrase")
 
-def _show(context: ssl.SSLContext, pair: Pair) -> None:
     try:
         certificate, key = content(pair.certificate), content(pair.key)
         # The ssl module loads a client certificate from files only.
         with tempfile.NamedTemporaryFile() as pem:
             pem.write(certificate + b"\n" + key)
             pem.flush()
-            context.load_cert_chain(pem.name, password=_no_passphrase)
+            # Without a callback, OpenSSL asks for the passphrase on the terminal.
+            context.load_cert_chain(pem.name, password=refuse_passphrase)
     except OSError as error:
         raise TlsError(f"client-certificate with client-key: {error}") from error
-
-
-def _no_passphrase() -> str:
-    """Without a callback, OpenSSL asks for the passphrase on the terminal."""
-    raise TlsError("the key is encrypted, and there is no field for its passphrase")
+    return context

@@ -17,7 +17,7 @@ from collections.abc import Awaitable, Callable, Hashable
 from typing import Generic, TypeVar
 
 from podling.model.errors import StatusError
-from podling.process.backoff import Backoff
+from podling.process.waits import Backoff
 
 K = TypeVar("K", bound=Hashable)
 
@@ -81,7 +81,11 @@ class WorkQueue(Generic[K]):
         key = self._ready.popleft()
         self._queued.discard(key)
         self._working.add(key)
-        self._charge(key)
+        now = asyncio.get_running_loop().time()
+        self._paid_until[key] = max(self._paid_until.pop(key, now), now) + 1 / A_SECOND
+        # Those that have nothing to pay any more are forgotten: only the busy ones are kept.
+        while (oldest := next(iter(self._paid_until))) != key and self._paid_until[oldest] <= now:
+            del self._paid_until[oldest]
         return key
 
     def done(self, key: K) -> None:
@@ -110,13 +114,6 @@ class WorkQueue(Generic[K]):
         if key not in self._paid_until:
             return 0.0
         return self._paid_until[key] - (AT_ONCE - 1) / A_SECOND - asyncio.get_running_loop().time()
-
-    def _charge(self, key: K) -> None:
-        now = asyncio.get_running_loop().time()
-        self._paid_until[key] = max(self._paid_until.pop(key, now), now) + 1 / A_SECOND
-        # Those that have nothing to pay any more are forgotten: only the busy ones are kept.
-        while (oldest := next(iter(self._paid_until))) != key and self._paid_until[oldest] <= now:
-            del self._paid_until[oldest]
 
     def _due(self, key: K) -> None:
         del self._timers[key]

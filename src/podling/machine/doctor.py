@@ -14,7 +14,7 @@ from enum import Enum
 from pathlib import Path
 from typing import NamedTuple
 
-from podling.process.mountinfo import read_mounts
+from podling.process.mounts import read_mounts
 
 CNI_BIN_DIRS = (Path("/usr/lib/cni"), Path("/opt/cni/bin"), Path("/usr/libexec/cni"))
 
@@ -39,6 +39,8 @@ OLDEST_KERNEL = (4, 19)
 
 
 class Verdict(Enum):
+    """A WARNING costs a feature, FAILED prevents a start."""
+
     OK = "ok"
     WARNING = "warning"
     FAILED = "failed"

@@ -21,16 +21,15 @@ from podling.cri.grpc.client import GrpcRuntime
 from podling.cri.images.archive import ImageArchiveError, ImageLoadError, load_images
 from podling.cri.images.build import pause_image
 from podling.cri.interface import Runtime, RuntimeFault
-from podling.cri.mounts import mounts_under, unmount
-from podling.kubelet.config import NO_PROGRESS_FOR
+from podling.kubelet.config import CGROUP_MOUNT, NO_PROGRESS_FOR
 from podling.kubelet.host.cgroups import Cgroups
 from podling.machine.doctor import CNI_BIN_DIRS, CNI_PLUGINS
 from podling.machine.instance import Instance
 from podling.machine.network import NetworkError, cni_configuration, set_up_masquerade, tear_down_masquerade
 from podling.machine.start import StartError, writing
+from podling.process.mounts import unmount_under
 
 PAUSE_IMAGE = "podling.local/pause:1"
-CGROUP_MOUNT = Path("/sys/fs/cgroup")
 
 log = logging.getLogger(__name__)
 
@@ -75,9 +74,7 @@ async def start(
 async def end(instance: Instance) -> bool:
     """End everything that runs for this instance, whoever started it. Returns whether anything did."""
     found = await _end_runtime(instance)
-    for point in mounts_under(instance.kubelet_dir):
-        unmount(point)
-        found = True
+    found |= unmount_under(instance.kubelet_dir)
     Cgroups(CGROUP_MOUNT, instance.cgroup).remove_root()
     await tear_down_masquerade(instance.bridge, instance.bridge)
     instance.release_subnet()

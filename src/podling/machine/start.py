@@ -16,6 +16,8 @@ from typing import IO
 from podling.machine import doctor
 from podling.machine.instance import Instance
 
+DISK_FAULTS = frozenset((errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EIO, errno.EACCES, errno.EPERM))
+
 
 class StartError(Exception):
     """podling cannot start or continue. The message is for the user and says what to do; `exit_code` is the
@@ -28,9 +30,6 @@ class DamagedError(StartError):
     """Something in the data directory is lost or was changed; nothing was done about it."""
 
     exit_code = 4
-
-
-DISK_FAULTS = frozenset((errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EIO, errno.EACCES, errno.EPERM))
 
 
 @contextmanager

@@ -1,3 +1,3 @@
-"""What every part needs of its own process: turns of the event loop and its watchdog, waits and backoff,
-descriptors, the table of mounts, histograms and metrics.
+"""What every part needs of its own process: waits, the watchdog of the loop, other programs, TLS, mounts,
+histograms and metrics.
 """

@@ -54,6 +54,7 @@ class _FromSource(Collector):
 
 
 def stall_metrics(stalls: Stalls = STALLS) -> Iterable[Metric]:
+    """How often and for how long the event loop was held."""
     yield HistogramMetricFamily(
         "podling_loop_stall_seconds",
         "Seconds for which something held the event loop, above a tenth of a second.",

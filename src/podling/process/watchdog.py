@@ -34,6 +34,22 @@ SIGEVENT_BYTES = 64
 
 _libc = ctypes.CDLL(None, use_errno=True)
 
+log = logging.getLogger(__name__)
+
+INTERVAL = 0.02
+"""Seconds of processor time between two looks."""
+LONGEST_SLEEP = 1.0
+"""Seconds between two looks at a process that uses no processor time. A task that blocks the loop without
+computing is found if it blocks that long.
+"""
+LIMIT = 0.1
+LONG = 1.0
+LINES_APART = 10.0
+"""Seconds between two log lines about short stalls; the next line counts those between."""
+LONGEST_PATH = 200
+FRAMES = 16
+"""Innermost frames of the stack that are logged."""
+
 
 class _Event(ctypes.Structure):
     """struct sigevent"""
@@ -86,23 +102,6 @@ def _checked(result: int) -> None:
         raise OSError(code, os.strerror(code))
 
 
-INTERVAL = 0.02
-"""Seconds of processor time between two looks."""
-LONGEST_SLEEP = 1.0
-"""Seconds between two looks at a process that uses no processor time. A task that blocks the loop without
-computing is found if it blocks that long.
-"""
-LIMIT = 0.1
-LONG = 1.0
-LINES_APART = 10.0
-"""Seconds between two log lines about short stalls; the next line counts those between."""
-LONGEST_PATH = 200
-FRAMES = 16
-"""Innermost frames of the stack that are logged."""
-
-log = logging.getLogger(__name__)
-
-
 class Stalls(Histogram):
     """How many there were, by how long they lasted; written by one thread."""
 
@@ -133,6 +132,8 @@ def watching(stalls: Stalls = STALLS) -> Iterator[None]:
 
 
 class Watchdog:
+    """Watches one loop; `watching` runs it on a thread."""
+
     def __init__(self, loop: asyncio.AbstractEventLoop, stalls: Stalls) -> None:
         """Made on the loop's thread."""
         self.watches = threading.Event()
@@ -193,15 +194,12 @@ class Watchdog:
                 log.warning("the loop is being held by %s", who)
             is_told = True
         seconds = self._turned - began
-        self._tell(seconds, who, at_once=is_told)
+        self.tell(seconds, who, at_once=is_told)
+        # Counted when it has been logged: who waits for the count finds the line.
         self._stalls.observe(seconds)
 
-    def _give_sign(self, sign: threading.Event) -> None:
-        self._turned = time.monotonic()
-        self._resting = sys._getframe(1)
-        sign.set()
-
-    def _tell(self, seconds: float, who: str, *, at_once: bool) -> None:
+    def tell(self, seconds: float, who: str, *, at_once: bool) -> None:
+        """Log a stall, unless it is short and another was logged of late."""
         if time.monotonic() < self._silent_until and not at_once:
             self._untold += 1
             return
@@ -209,25 +207,21 @@ class Watchdog:
         log.warning("the loop was held for %.2f s by %s%s", seconds, who, more)
         self._untold, self._silent_until = 0, time.monotonic() + LINES_APART
 
+    def _give_sign(self, sign: threading.Event) -> None:
+        self._turned = time.monotonic()
+        self._resting = sys._getframe(1)
+        sign.set()
+
     def _who(self, frame: FrameType | None) -> str:
-        frames: list[FrameType] = []
+        """What runs in `frame`: the request that is being answered, of whichever server, as it stands on the
+        stack, and the innermost frames."""
+        asked, places = "", []
         while frame is not None and frame is not self._resting:
-            frames.append(frame)
+            code = frame.f_code
+            places.append(f"{'/'.join(code.co_filename.split('/')[-2:])}:{frame.f_lineno} {code.co_name}")
+            request = frame.f_locals.get("request")
+            method, path = getattr(request, "method", None), getattr(request, "path", None)
+            if not asked and isinstance(method, str) and isinstance(path, str):
+                asked = f"{method[:LONGEST_PATH]!a} {path[:LONGEST_PATH]!a}: "
             frame = frame.f_back
-        places = " < ".join(_place(frame) for frame in frames[:FRAMES])
-        return f"{_request(frames)}{places or 'what has just ended'}"
-
-
-def _place(frame: FrameType) -> str:
-    code = frame.f_code
-    return f"{'/'.join(code.co_filename.split('/')[-2:])}:{frame.f_lineno} {code.co_name}"
-
-
-def _request(frames: list[FrameType]) -> str:
-    """The request that is being answered, of whichever server: it stands on the stack."""
-    for frame in frames:
-        request = frame.f_locals.get("request")
-        method, path = getattr(request, "method", None), getattr(request, "path", None)
-        if isinstance(method, str) and isinstance(path, str):
-            return f"{method[:LONGEST_PATH]!a} {path[:LONGEST_PATH]!a}: "
-    return ""
+        return f"{asked}{' < '.join(places[:FRAMES]) or 'what has just ended'}"
