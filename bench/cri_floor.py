@@ -40,7 +40,7 @@ ROUNDS = 10
 _names = count()
 _APP = ["sh", "-c", "trap 'exit 0' TERM; sleep 1000 & wait"]
 _NAMESPACES = pb.NamespaceOption(network=pb.POD, pid=pb.CONTAINER, ipc=pb.POD)
-_BEST_EFFORT = {"cpu_period": 100_000, "cpu_shares": 2}
+_BEST_EFFORT = pb.LinuxContainerResources(cpu_period=100_000, cpu_shares=2)
 _OOM_SCORE = 1000
 _VARIABLES = {f"KUBERNETES_PORT_443_{n}": "192.0.2.2" for n in range(8)}
 _MOUNTS = {
@@ -121,7 +121,7 @@ class Pods:
         if not self._bare:
             config.labels.update(_labels(name))
             config.dns_config.servers.append("192.0.2.1")
-            config.linux.resources.MergeFrom(pb.LinuxContainerResources(**_BEST_EFFORT))
+            config.linux.resources.MergeFrom(_BEST_EFFORT)
             config.linux.security_context.seccomp.profile_type = pb.SecurityProfile.RuntimeDefault
             config.linux.security_context.seccomp.SetInParent()
         async with _timed(self._floor.run_sandbox):
@@ -168,8 +168,8 @@ class Pods:
         config.envs.extend(pb.KeyValue(key=key, value=value) for key, value in _VARIABLES.items())
         for inside, outside in _MOUNTS.items():
             config.mounts.add(container_path=inside, host_path=str(self._logs / outside))
-        resources = pb.LinuxContainerResources(**_BEST_EFFORT, oom_score_adj=_OOM_SCORE)
-        config.linux.resources.MergeFrom(resources)
+        config.linux.resources.MergeFrom(_BEST_EFFORT)
+        config.linux.resources.oom_score_adj = _OOM_SCORE
         config.linux.security_context.masked_paths.extend(MASKED_PATHS)
         config.linux.security_context.readonly_paths.extend(READ_ONLY_PATHS)
 

@@ -17,7 +17,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -143,7 +143,7 @@ async def answered(reader: asyncio.StreamReader) -> bool:
     return b"connection: close" not in lines
 
 
-HOLDING: dict[str, tuple[int, Callable[[Client], Awaitable[None]]]] = {
+HOLDING: dict[str, tuple[int, Callable[[Client], Coroutine[None, None, None]]]] = {
     "new connections without end": (WORKERS, Client.greet),
     "300 heads a byte at a time": (MOST, Client.dawdle),
 }

@@ -51,7 +51,7 @@ GROWTH_PODS = 1000
 HOSTNAME, ZONE = "kubernetes.io/hostname", "topology.kubernetes.io/zone"
 APP = {"app": "web"}
 
-SPREAD = {
+SPREAD: dict[str, object] = {
     "topologySpreadConstraints": [
         {
             "maxSkew": 1,
@@ -61,7 +61,7 @@ SPREAD = {
         }
     ]
 }
-PREFER_APART = {
+PREFER_APART: dict[str, object] = {
     "affinity": {
         "podAntiAffinity": {
             "preferredDuringSchedulingIgnoredDuringExecution": [

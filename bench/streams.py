@@ -39,8 +39,8 @@ from podling.machine import node_runtime
 from podling.machine.instance import Instance
 from podling.model.codec import json
 from podling.model.types.pod import Pod
+from podling.streaming.driver import Factory
 from podling.streaming.session import Session
-from podling.streaming.sockets import Factory
 from podling.streaming.upgrade import Address, request_head, upgrade
 from podling.streaming.websocket.channels import SUBPROTOCOLS, ChannelWire
 

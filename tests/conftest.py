@@ -25,6 +25,7 @@ from podling.cri.interface import RuntimeFault
 
 PAUSE = "podling.test/pause:1"
 BUSYBOX = "podling.test/busybox:1"
+UntilDone = Callable[[Callable[[], Awaitable[None]]], Awaitable[None]]
 _NEEDED = ("containerd", "ctr", "runc", "busybox", "catatonit")
 
 # How long an example takes says what else the machine does, nothing of what is proved.
@@ -94,7 +95,7 @@ async def containerd_runtime(containerd: RealContainerd) -> AsyncIterator[GrpcRu
 
 
 @pytest.fixture
-def until_done() -> Callable[[Callable[[], Awaitable[None]]], Awaitable[None]]:
+def until_done() -> UntilDone:
     """Between an exit and the end of its shim containerd may refuse to stop or remove: ask again, as the
     kubelet does. What is gone already is done.
     """
@@ -150,7 +151,13 @@ def _busybox_image() -> bytes:
     listed = subprocess.run([busybox, "--list"], check=True, capture_output=True, text=True).stdout.split()
     links = {f"bin/{applet}": Symlink("busybox") for applet in listed if applet != "busybox"}
     accounts = {"etc/passwd": b"root:x:0:0:root:/root:/bin/sh\n", "etc/group": b"root:x:0:\n"}
-    files = {**links, **accounts, "bin/busybox": busybox, "tmp/": b"", "root/": b""}
+    files: dict[str, bytes | Path | Symlink] = {
+        **links,
+        **accounts,
+        "bin/busybox": busybox,
+        "tmp/": b"",
+        "root/": b"",
+    }
     return build_image(BUSYBOX, files, ImageConfig(cmd=["sh"], env=["PATH=/bin"]))
 
 
@@ -176,3 +183,20 @@ def _remove_cgroups(name: str) -> None:
         for directory in sorted([root, *root.rglob("*/")], key=lambda path: -len(path.parts)):
             with suppress(OSError):
                 directory.rmdir()
+
+
+@pytest.fixture(scope="session")
+def kubernetes_programs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """The directory of Kubernetes' own programs. Tests that need them are skipped where they are not."""
+    upstream = os.environ.get("PODLING_UPSTREAM", "")
+    if not upstream:
+        pytest.skip("PODLING_UPSTREAM, the directory that unpacks Kubernetes' own programs, is not set")
+    if not (Path(upstream) / "unpack").is_file():
+        pytest.skip(f"there is no {upstream}/unpack to make Kubernetes' own programs with")
+    directory = tmp_path_factory.mktemp("programs")
+    try:
+        subprocess.run([Path(upstream) / "unpack", directory], check=True, capture_output=True)
+        yield directory
+    finally:
+        # A third of a gigabyte, which pytest would keep for three runs.
+        shutil.rmtree(directory)

@@ -17,7 +17,6 @@ import uvloop
 
 from podling import __version__
 from podling.apiserver.assemble import ApiServer
-from podling.apiserver.authz.authorizers import MASTERS
 from podling.apiserver.http.server import listening
 from podling.apiserver.kinds.kinds import KINDS
 from podling.apiserver.paths.discovery import Discovery
@@ -27,6 +26,7 @@ from podling.apiserver.request.request import Request, User
 from podling.apiserver.request.response import Response
 from podling.model.errors import bad_request
 from podling.model.time import SystemClock
+from podling.model.types.rbac import MASTERS
 from podling.storage import sqlite
 from podling.storage.compactor import compact_forever
 

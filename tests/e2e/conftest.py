@@ -63,6 +63,12 @@ class Podling:
         command = [kubectl_program(), "--kubeconfig", str(self.instance.kubeconfig), *arguments]
         return run(command, input=input, check=check, timeout=timeout, env={**os.environ, **env})
 
+    def send_signal(self, number: signal.Signals) -> None:
+        """Sends it to the one process of a podling that runs."""
+        running = self.instance.running()
+        assert running
+        os.kill(running, number)
+
     def apply(self, *objects: dict[str, Any]) -> None:
         listed = {"apiVersion": "v1", "kind": "List", "items": list(objects)}
         self.kubectl("apply", "-f", "-", input=json.dumps(listed))
@@ -88,8 +94,8 @@ def traces(instance: Instance) -> list[str]:
     """What a podling has on the machine beyond its data directory: nothing, once it is down."""
     mounts = Path("/proc/self/mountinfo").read_text().splitlines()
     found = [line for line in mounts if str(instance.data_dir) in line or str(instance.run_dir) in line]
-    found += [str(path) for path in Path("/sys/fs/cgroup").glob(f"**{instance.cgroup}")]
-    found += [str(path) for path in Path("/sys/fs/cgroup").glob(f"*{instance.cgroup}")]
+    # Other cgroups come and go meanwhile: os.walk passes over what is gone.
+    found += [place for place, _, _ in os.walk("/sys/fs/cgroup") if place.endswith(instance.cgroup)]
     found += [
         str(path) for path in [instance.run_dir, Path("/sys/class/net") / instance.bridge] if path.exists()
     ]
@@ -150,6 +156,11 @@ class Part:
             if line.startswith(ready):
                 return
         pytest.fail(f"{self.arguments[0]} ended: {said} {self.log.read_text()}")
+
+    @property
+    def running(self) -> subprocess.Popen[str]:
+        assert self.process
+        return self.process
 
     def end(self, number: signal.Signals = signal.SIGTERM) -> None:
         if self.process is None:
@@ -239,10 +250,10 @@ HISTORY = 20
 @pytest.fixture(scope="module")
 def api_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Plain]:
     """Storage and API server alone, with an object named `sample` of every kind that is stored."""
-    program = [sys.executable, Path(__file__).with_name("api_server.py")]
+    program = [sys.executable, str(Path(__file__).with_name("api_server.py"))]
     data = tmp_path_factory.mktemp("api") / "podling.db"
     running = subprocess.Popen(
-        [*program, data, str(HISTORY)], stdout=subprocess.PIPE, text=True, start_new_session=True
+        [*program, str(data), str(HISTORY)], stdout=subprocess.PIPE, text=True, start_new_session=True
     )
     assert running.stdout
     with running.stdout as said:

@@ -11,17 +11,20 @@ import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 import pytest
 
+if TYPE_CHECKING:
+    from e2e.conftest import Part, Podling
+
 
 @pytest.fixture
-def serve(make_part: Callable[..., Any]) -> Iterator[Callable[[Any], Any]]:
+def serve(make_part: Callable[..., Part]) -> Iterator[Callable[[Podling], Part]]:
     """Starts the API server of a podling alone."""
-    parts: list[Any] = []
+    parts: list[Part] = []
 
-    def start(podling: Any) -> Any:
+    def start(podling: Podling) -> Part:
         directory = podling.instance.data_dir
         directory.mkdir(exist_ok=True)
         at = ["--data-dir", str(directory), "--port", str(podling.port)]
@@ -35,16 +38,16 @@ def serve(make_part: Callable[..., Any]) -> Iterator[Callable[[Any], Any]]:
         part.end(signal.SIGKILL)
 
 
-def names(podling: Any) -> set[str]:
+def names(podling: Podling) -> set[str]:
     return {item["metadata"]["name"] for item in podling.get("configmaps", "-n", "default")["items"]}
 
 
-def create(podling: Any, name: str) -> None:
+def create(podling: Podling, name: str) -> None:
     podling.kubectl("create", "configmap", name, "-n", "default")
 
 
 def test_all_that_was_acknowledged_before_it_began_is_in_it(
-    make_podling: Callable[[], Any], serve: Callable[[Any], Any], tmp_path: Path
+    make_podling: Callable[[], Podling], serve: Callable[[Podling], Part], tmp_path: Path
 ) -> None:
     here, there, backup = make_podling(), make_podling(), tmp_path / "backup.tar"
     serving = serve(here)

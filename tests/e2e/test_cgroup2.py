@@ -8,9 +8,12 @@ import re
 import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
+
+if TYPE_CHECKING:
+    from e2e.conftest import Podling
 
 ROOT = Path("/sys/fs/cgroup")
 BUSYBOX = "podling.test/busybox:1"
@@ -42,7 +45,7 @@ def given(requests: dict[str, str], limits: dict[str, str]) -> dict[str, Any]:
     return {"requests": requests, "limits": limits}
 
 
-def ready(podling: Any, namespace: str, name: str) -> dict[str, Any]:
+def ready(podling: Podling, namespace: str, name: str) -> dict[str, Any]:
     podling.kubectl(
         "wait", "--for=condition=Ready", f"pod/{name}", "-n", namespace, "--timeout=120s", timeout=130
     )
@@ -51,29 +54,31 @@ def ready(podling: Any, namespace: str, name: str) -> dict[str, Any]:
 
 
 def status_of(got: dict[str, Any], name: str) -> dict[str, Any]:
+    found: dict[str, Any]
     [found] = [status for status in got["status"]["containerStatuses"] if status["name"] == name]
     return found
 
 
-def pods_root(podling: Any) -> Path:
+def pods_root(podling: Podling) -> Path:
     return ROOT / podling.instance.cgroup.lstrip("/")
 
 
-def cgroup(podling: Any, got: dict[str, Any], container: str = "") -> Path:
+def cgroup(podling: Podling, got: dict[str, Any], container: str = "") -> Path:
     """Of a pod that was got, or of one of its containers."""
     quality = got["status"]["qosClass"].lower()
     parent = pods_root(podling) / ("" if quality == "guaranteed" else quality)
     directory = parent / f"pod{got['metadata']['uid']}"
     if not container:
         return directory
-    return directory / status_of(got, container)["containerID"].partition("://")[2]
+    container_id: str = status_of(got, container)["containerID"]
+    return directory / container_id.partition("://")[2]
 
 
 def read(directory: Path, *names: str) -> list[str]:
     return [(directory / name).read_text().strip() for name in names]
 
 
-def ended(podling: Any, namespace: str, name: str, container: str = "app") -> tuple[str, int]:
+def ended(podling: Podling, namespace: str, name: str, container: str = "app") -> tuple[str, int]:
     """Why and with which code, once it has."""
     path = f"{{.status.containerStatuses[?(@.name=='{container}')].state.terminated.exitCode}}"
     podling.kubectl("wait", f"--for=jsonpath={path}", f"pod/{name}", "-n", namespace, "--timeout=60s")
@@ -81,14 +86,14 @@ def ended(podling: Any, namespace: str, name: str, container: str = "app") -> tu
     return state["reason"], state["exitCode"]
 
 
-def asked(podling: Any, path: str) -> str:
+def asked(podling: Podling, path: str) -> str:
     """Of the node's kubelet."""
     node = podling.get("nodes")["items"][0]["metadata"]["name"]
     told: str = podling.kubectl("get", "--raw", f"/api/v1/nodes/{node}/proxy{path}").stdout
     return told
 
 
-def test_each_level_is_allowed_what_kubernetes_allows_it(podling: Any, namespace: str) -> None:
+def test_each_level_is_allowed_what_kubernetes_allows_it(podling: Podling, namespace: str) -> None:
     """R-SYS-5, R-INIT-9: 250m are 256 shares, and those a weight of 10."""
     app = {"resources": given({"cpu": "250m", "memory": "32Mi"}, {"cpu": "500m", "memory": "64Mi"})}
     podling.apply(pod(namespace, "web", app))
@@ -114,7 +119,7 @@ def test_each_level_is_allowed_what_kubernetes_allows_it(podling: Any, namespace
     assert read(pods_root(podling), "cpu.weight") == [str(1 + (shares - 2) * 9999 // 262142)]
 
 
-def test_a_qos_class_weighs_what_its_pods_ask_for(podling: Any, namespace: str) -> None:
+def test_a_qos_class_weighs_what_its_pods_ask_for(podling: Podling, namespace: str) -> None:
     burstable = pods_root(podling) / "burstable/cpu.weight"
     # Pods of other tests may still be on their way out.
     podling.kubectl("wait", "--for=delete", "pods", "--all", "-A", "--timeout=60s", timeout=70, check=False)
@@ -127,7 +132,7 @@ def test_a_qos_class_weighs_what_its_pods_ask_for(podling: Any, namespace: str) 
 
 
 def test_a_container_dies_as_a_whole_when_one_of_its_processes_takes_too_much(
-    podling: Any, namespace: str
+    podling: Podling, namespace: str
 ) -> None:
     """R-SYS-5"""
     script = f"sh -c '{EAT}'; echo the rest lives on; sleep 1000"
@@ -139,8 +144,8 @@ def test_a_container_dies_as_a_whole_when_one_of_its_processes_takes_too_much(
 
 @pytest.fixture
 def one_by_one(
-    make_podling: Callable[[], Any], image_archives: dict[str, Path], tmp_path: Path
-) -> Iterator[Any]:
+    make_podling: Callable[[], Podling], image_archives: dict[str, Path], tmp_path: Path
+) -> Iterator[Podling]:
     """A podling whose kernel kills processes one by one, and whose pods have no more than 40."""
     podling, limits = make_podling(), tmp_path / "kubelet.yaml"
     limits.write_text(LIMITS)
@@ -151,7 +156,7 @@ def one_by_one(
     podling.command("down")
 
 
-def test_a_node_may_have_processes_killed_one_by_one_and_pods_few_of_them(one_by_one: Any) -> None:
+def test_a_node_may_have_processes_killed_one_by_one_and_pods_few_of_them(one_by_one: Podling) -> None:
     script = f"sh -c '{EAT}'; echo the rest lives on"
     small = {"command": ["sh", "-c", script], "resources": given({}, {"memory": "16Mi"})}
     forks = {"command": ["sh", "-c", "for i in $(seq 50); do sleep 1000 & done"]}
@@ -169,7 +174,7 @@ def test_a_node_may_have_processes_killed_one_by_one_and_pods_few_of_them(one_by
     assert "can't fork" in one_by_one.kubectl("logs", "forks").stdout
 
 
-def test_a_pod_over_its_limit_loses_the_container_that_went_over_it(podling: Any, namespace: str) -> None:
+def test_a_pod_over_its_limit_loses_the_container_that_went_over_it(podling: Podling, namespace: str) -> None:
     """R-INIT-9: neither container is over its own."""
     volumes = [{"name": "memory", "emptyDir": {"medium": "Memory"}}]
     holds = "dd if=/dev/zero of=/memory/file bs=1M count=64; touch /done; exec sleep 1000"
@@ -193,7 +198,7 @@ def test_a_pod_over_its_limit_loses_the_container_that_went_over_it(podling: Any
     assert held["restartCount"] == 0
 
 
-def test_what_waits_for_a_processor_is_said_to_wait(podling: Any, namespace: str) -> None:
+def test_what_waits_for_a_processor_is_said_to_wait(podling: Podling, namespace: str) -> None:
     """Pressure stall information of the container, the pod, all pods and the node."""
     burn = "i=0; while [ $i -lt 20000 ]; do i=$((i+1)); done; touch /done; exec sleep 1000"
     burner = {
@@ -223,7 +228,7 @@ def test_what_waits_for_a_processor_is_said_to_wait(podling: Any, namespace: str
     assert float(waited) >= app["cpu"]["psi"]["some"]["total"] / 1e6
 
 
-def test_systemd_takes_no_controller_away(podling: Any, namespace: str) -> None:
+def test_systemd_takes_no_controller_away(podling: Podling, namespace: str) -> None:
     """It minds the root of the tree, where the pods' cgroup is a stranger to it."""
     if not Path("/run/systemd/system").is_dir():
         pytest.skip("needs systemd as the machine's first process")
@@ -244,13 +249,13 @@ def test_systemd_takes_no_controller_away(podling: Any, namespace: str) -> None:
         assert read(cgroup(podling, got), "cpu.max", "memory.max") == ["50000 100000", str(64 << 20)]
 
 
-def mapped(podling: Any, namespace: str, name: str) -> tuple[int, int, int]:
+def mapped(podling: Podling, namespace: str, name: str) -> tuple[int, int, int]:
     told = podling.kubectl("exec", name, "-n", namespace, "--", "cat", "/proc/self/uid_map").stdout.split()
     inside, outside, length = map(int, told)
     return inside, outside, length
 
 
-def test_pods_have_users_of_their_own(podling: Any, namespace: str) -> None:
+def test_pods_have_users_of_their_own(podling: Podling, namespace: str) -> None:
     """`hostUsers: false`: root inside is nobody outside, and writes what its pod can read."""
     [node] = podling.get("nodes")["items"]
     handlers = node["status"].get("runtimeHandlers", [])

@@ -9,9 +9,12 @@ import signal
 import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 import pytest
+
+if TYPE_CHECKING:
+    from e2e.conftest import Part, Podling
 
 DAMAGED, REFUSED = 4, 1
 
@@ -19,7 +22,7 @@ DAMAGED, REFUSED = 4, 1
 class Alone:
     """An API server alone, and what its start says."""
 
-    def __init__(self, podling: Any, make_part: Callable[..., Any]) -> None:
+    def __init__(self, podling: Podling, make_part: Callable[..., Part]) -> None:
         self.podling = podling
         self.directory: Path = podling.instance.data_dir
         self.directory.mkdir(exist_ok=True)
@@ -45,7 +48,7 @@ class Alone:
 
 
 @pytest.fixture
-def alone(make_podling: Callable[[], Any], make_part: Callable[..., Any]) -> Iterator[Alone]:
+def alone(make_podling: Callable[[], Podling], make_part: Callable[..., Part]) -> Iterator[Alone]:
     server = Alone(make_podling(), make_part)
     yield server
     server.end(signal.SIGKILL)

@@ -15,13 +15,16 @@ from contextlib import suppress
 from ipaddress import ip_network
 from pathlib import Path
 from threading import Thread
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from podling.cri.images.build import ImageConfig, Symlink, build_image
 
 from .dns_server import Resolver
+
+if TYPE_CHECKING:
+    from e2e.conftest import Podling
 
 BUSYBOX = "podling.test/busybox:1"
 STRACE, GDB, WORKER = "podling.test/strace:1", "podling.test/gdb:1", "podling.test/worker:1"
@@ -35,14 +38,16 @@ Load = Callable[[str, Mapping[str, str]], str]
 
 
 @pytest.fixture
-def pod(podling: Any, namespace: str) -> str:
+def pod(podling: Podling, namespace: str) -> str:
     """A web server whose process a debugger may look at; gives its namespace."""
     script = "mkdir /www; echo page > /www/index.html; exec httpd -f -p 8080 -h /www"
     make_pod(podling, namespace, [{"name": "neato", "image": BUSYBOX, "command": ["sh", "-c", script]}])
     return namespace
 
 
-def make_pod(podling: Any, namespace: str, containers: list[Any], name: str = "neato", **spec: Any) -> None:
+def make_pod(
+    podling: Podling, namespace: str, containers: list[Any], name: str = "neato", **spec: Any
+) -> None:
     podling.apply(
         {
             "apiVersion": "v1",
@@ -55,7 +60,7 @@ def make_pod(podling: Any, namespace: str, containers: list[Any], name: str = "n
     podling.kubectl(*ready, timeout=70)
 
 
-def debug(podling: Any, namespace: str, *arguments: str, image: str = BUSYBOX) -> str:
+def debug(podling: Podling, namespace: str, *arguments: str, image: str = BUSYBOX) -> str:
     """Run a debug container to its end; what it printed."""
     flags = ("-n", namespace, f"--image={image}", "--profile=general", "-c", "debugger", "-q")
     podling.kubectl("debug", "neato", *flags, *arguments)
@@ -65,7 +70,7 @@ def debug(podling: Any, namespace: str, *arguments: str, image: str = BUSYBOX) -
     return printed
 
 
-def interactive(podling: Any, namespace: str, *arguments: str, input: str = "") -> str:
+def interactive(podling: Podling, namespace: str, *arguments: str, input: str = "") -> str:
     """What a debug container and its client print until both have ended, a terminal's line ends aside."""
     flags = ("-n", namespace, f"--image={BUSYBOX}", "--profile=general", "-q", "-i")
     done = podling.kubectl("debug", "neato", *flags, *arguments, timeout=120, input=input)
@@ -93,7 +98,9 @@ def converse(command: list[str], environment: Mapping[str, str], prompt: str, ty
 
 
 @pytest.mark.parametrize(("flags", "runs"), [((), 100), (("-t",), 20)], ids=["pipe", "terminal"])
-def test_no_output_of_a_one_shot_is_lost(podling: Any, pod: str, flags: tuple[str, ...], runs: int) -> None:
+def test_no_output_of_a_one_shot_is_lost(
+    podling: Podling, pod: str, flags: tuple[str, ...], runs: int
+) -> None:
     """R-CLI-3: a stock cluster loses what is printed before the attach."""
 
     def one(number: int) -> str:
@@ -105,12 +112,12 @@ def test_no_output_of_a_one_shot_is_lost(podling: Any, pod: str, flags: tuple[st
     assert printed == [f"first {number}\nlast {number}\n" for number in range(runs)]
 
 
-def test_commands_piped_into_a_shell_answer_all(podling: Any, pod: str) -> None:
+def test_commands_piped_into_a_shell_answer_all(podling: Podling, pod: str) -> None:
     typed = "echo first; sleep 1; echo last; exit\n"
     assert interactive(podling, pod, "--target=neato", "--", "sh", input=typed) == "first\nlast\n"
 
 
-def test_operations_looks_at_processes_files_and_network(podling: Any, pod: str) -> None:
+def test_operations_looks_at_processes_files_and_network(podling: Podling, pod: str) -> None:
     """R-CLI-5: the target's process, its files through /proc/PID/root, and a request from its network."""
     script = "ps; cat /proc/1/root/www/index.html; wget -q -O - http://neato:8080/"
     printed = debug(podling, pod, "--target=neato", "--", "sh", "-c", script)
@@ -119,7 +126,7 @@ def test_operations_looks_at_processes_files_and_network(podling: Any, pod: str)
 
 
 @pytest.fixture
-def resolver(podling: Any) -> Iterator[Resolver]:
+def resolver(podling: Podling) -> Iterator[Resolver]:
     """A DNS server where pods can reach it."""
     (node,) = podling.get("nodes")["items"]
     with Resolver(str(ip_network(node["spec"]["podCIDR"])[1])) as server:
@@ -131,11 +138,11 @@ def resolver(podling: Any) -> Iterator[Resolver]:
 
 
 def test_operations_asks_names_from_the_pods_network(
-    podling: Any, namespace: str, resolver: Resolver
+    podling: Podling, namespace: str, resolver: Resolver
 ) -> None:
     """R-CLI-5: a debug container has the pod's resolver, hosts and addresses, and is taken for the pod."""
     script = "mkdir /www; echo page > /www/index.html; exec httpd -f -p 8080 -h /www"
-    names = {
+    names: dict[str, Any] = {
         "dnsPolicy": "None",
         "dnsConfig": {"nameservers": [resolver.address], "searches": ["neato.test"]},
         "hostAliases": [{"ip": "192.0.2.7", "hostnames": ["elsewhere"]}],
@@ -156,7 +163,7 @@ def test_operations_asks_names_from_the_pods_network(
     assert {who for who, name in resolver.asked if name == "shop.neato.test"} == {address}
 
 
-def test_operations_sees_all_of_a_pod_that_shares_its_processes(podling: Any, namespace: str) -> None:
+def test_operations_sees_all_of_a_pod_that_shares_its_processes(podling: Podling, namespace: str) -> None:
     """R-CLI-5, R-EPH-4: no target is needed, nor does one hide the others."""
     containers = [
         {"name": name, "image": BUSYBOX, "command": ["sleep", seconds]}
@@ -167,7 +174,7 @@ def test_operations_sees_all_of_a_pod_that_shares_its_processes(podling: Any, na
     assert "sleep 1001" in printed and "sleep 1002" in printed
 
 
-def test_operations_sees_only_the_target_of_a_pod_that_does_not(podling: Any, namespace: str) -> None:
+def test_operations_sees_only_the_target_of_a_pod_that_does_not(podling: Podling, namespace: str) -> None:
     """R-CLI-5, R-EPH-4."""
     containers = [
         {"name": name, "image": BUSYBOX, "command": ["sleep", seconds]}
@@ -179,7 +186,7 @@ def test_operations_sees_only_the_target_of_a_pod_that_does_not(podling: Any, na
 
 
 def test_debugging_enters_the_target_with_a_busybox_of_its_own(
-    podling: Any, pod: str, tmp_path: Path
+    podling: Podling, pod: str, tmp_path: Path
 ) -> None:
     """R-CLI-5: SYS_ADMIN and SYS_PTRACE let a debugger copy its tools in and enter all namespaces."""
     custom = tmp_path / "custom.json"
@@ -191,13 +198,13 @@ def test_debugging_enters_the_target_with_a_busybox_of_its_own(
     assert debug(podling, pod, *flags, "--", "sh", "-c", script) == "index.html\n0\n"
 
 
-def test_a_debugger_may_be_privileged_in_a_pod_that_is_not(podling: Any, pod: str) -> None:
+def test_a_debugger_may_be_privileged_in_a_pod_that_is_not(podling: Podling, pod: str) -> None:
     """R-EPH-2."""
     script = "mkdir -p /mnt; mount -t tmpfs none /mnt && echo mounted"
     assert debug(podling, pod, "--profile=sysadmin", "--", "sh", "-c", script) == "mounted\n"
 
 
-def test_what_the_documentation_shows_works(podling: Any, pod: str) -> None:
+def test_what_the_documentation_shows_works(podling: Podling, pod: str) -> None:
     """The commands of docs/debugging.md, as they stand there."""
     shown = re.findall(r"```console\n(.+?)\n```", DOCUMENT.read_text(), re.DOTALL)
     assert len(shown) == 2
@@ -219,7 +226,7 @@ def test_what_the_documentation_shows_works(podling: Any, pod: str) -> None:
 
 
 @pytest.fixture(scope="module")
-def load(podling: Any, tmp_path_factory: pytest.TempPathFactory) -> Load:
+def load(podling: Podling, tmp_path_factory: pytest.TempPathFactory) -> Load:
     """Makes a debug image of files of this machine and of busybox's commands, and gives its name."""
 
     def make(reference: str, files: Mapping[str, str]) -> str:
@@ -279,7 +286,7 @@ def worker_image(load: Load, tmp_path_factory: pytest.TempPathFactory) -> str:
     return load(WORKER, {"bin/worker": str(program)})
 
 
-def test_debugging_attaches_a_debugger_to_the_target(podling: Any, pod: str, strace_image: str) -> None:
+def test_debugging_attaches_a_debugger_to_the_target(podling: Podling, pod: str, strace_image: str) -> None:
     """R-CLI-5."""
     traced = "until grep -q 'TracerPid:.[1-9]' /proc/1/status; do sleep 0.01; done"
     script = f"strace -p 1 & {traced}; wget -q -O - http://127.0.0.1:8080/; kill -INT $!; wait"
@@ -288,7 +295,7 @@ def test_debugging_attaches_a_debugger_to_the_target(podling: Any, pod: str, str
 
 
 def test_debugging_attaches_gdb_to_the_target(
-    podling: Any, namespace: str, gdb_image: str, worker_image: str
+    podling: Podling, namespace: str, gdb_image: str, worker_image: str
 ) -> None:
     """R-CLI-5: its threads, where they are, and its variables; let go of, the target runs on."""
     make_pod(podling, namespace, [{"name": "worker", "image": worker_image, "command": ["worker"]}])
@@ -310,7 +317,7 @@ def test_debugging_attaches_gdb_to_the_target(
     assert status["ready"] and status["restartCount"] == 0
 
 
-def test_automation_audits_every_pod_in_a_loop(podling: Any, namespace: str) -> None:
+def test_automation_audits_every_pod_in_a_loop(podling: Podling, namespace: str) -> None:
     """R-CLI-5."""
     for name in ("first", "second", "third"):
         container = {
@@ -336,7 +343,7 @@ def test_automation_audits_every_pod_in_a_loop(podling: Any, namespace: str) -> 
     assert done.stdout.split() == ["A=first", "A=second", "A=third"]
 
 
-def kubeconfig_of(podling: Any, namespace: str) -> str:
+def kubeconfig_of(podling: Podling, namespace: str) -> str:
     """A kubeconfig whose namespace is this."""
     path = podling.instance.data_dir / f"{namespace}.kubeconfig"
     shutil.copyfile(podling.instance.kubeconfig, path)
@@ -345,7 +352,7 @@ def kubeconfig_of(podling: Any, namespace: str) -> str:
     return str(path)
 
 
-def test_kubectl_debug_returns_when_its_container_cannot_run_and_says_why(podling: Any, pod: str) -> None:
+def test_kubectl_debug_returns_when_its_container_cannot_run_and_says_why(podling: Podling, pod: str) -> None:
     """R-EPH-15: a command that is not there, and a pod that has ended."""
     done = ("wait", "--for=jsonpath={.status.phase}=Succeeded", "pod/done", "-n", pod, "--timeout=60s")
     container = {"name": "app", "image": BUSYBOX, "command": ["true"]}

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from e2e.conftest import Podling
 
 BUSYBOX = "podling.test/busybox:1"
 MOUNT = [{"name": "shared", "mountPath": "/shared"}]
@@ -31,7 +34,7 @@ def pod(namespace: str, *containers: dict[str, Any], **spec: Any) -> dict[str, A
     }
 
 
-def test_a_container_has_what_an_init_container_wrote(podling: Any, namespace: str) -> None:
+def test_a_container_has_what_an_init_container_wrote(podling: Podling, namespace: str) -> None:
     """R-INIT-12: without mounting the volume."""
     file = "GREETING='hello  # $HOME' # of the app\nLINES='one\ntwo'\n"
     script = 'mkdir /shared/made && printf %s "$FILE" > /shared/made/app.env'
@@ -52,7 +55,7 @@ def test_a_container_has_what_an_init_container_wrote(podling: Any, namespace: s
     assert said == f"{greeting}|{lines}|<{greeting}>$(NONE)|unset|{lines}|alone\n"
 
 
-def test_a_container_waits_for_the_file_that_another_writes(podling: Any, namespace: str) -> None:
+def test_a_container_waits_for_the_file_that_another_writes(podling: Podling, namespace: str) -> None:
     """R-INIT-12"""
     writer = container("writer", "sleep 3600", volumeMounts=MOUNT)
     app = container("app", 'echo "$TEXT"; sleep 3600', env=[variable("TEXT", "GREETING")])

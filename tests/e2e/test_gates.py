@@ -14,11 +14,14 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 import pytest
 
 from podling.cri.images.push import push_image
+
+if TYPE_CHECKING:
+    from e2e.conftest import Podling
 
 ROOT = Path(__file__).parents[2]
 BUSYBOX = "podling.test/busybox:1"
@@ -56,7 +59,9 @@ def serving(command: list[str]) -> Iterator[None]:
 
 
 @pytest.fixture(scope="module")
-def gated(make_podling: Callable[[], Any], image_archives: dict[str, Path], registry: str) -> Iterator[Any]:
+def gated(
+    make_podling: Callable[[], Podling], image_archives: dict[str, Path], registry: str
+) -> Iterator[Podling]:
     """A podling with the gates on. Docker Hub is, for it, the registry, which has a busybox:1.36."""
     asyncio.run(push_image(image_archives[BUSYBOX], f"{registry}/library/busybox:1.36"))
     podling = make_podling()
@@ -67,7 +72,7 @@ def gated(make_podling: Callable[[], Any], image_archives: dict[str, Path], regi
     podling.kubectl("delete", "pod", "web", "--ignore-not-found")
 
 
-def shell(podling: Any, script: str) -> str:
+def shell(podling: Podling, script: str) -> str:
     """Run a script of the documentation; what it printed."""
     paths = [str(Path(sys.executable).parent), os.environ["PATH"]]
     env = {
@@ -88,7 +93,7 @@ def shell(podling: Any, script: str) -> str:
     return done.stdout
 
 
-def test_the_commands_of_the_documentation(gated: Any) -> None:
+def test_the_commands_of_the_documentation(gated: Podling) -> None:
     """R-EPH-11, R-DBG-1, R-DBG-2"""
     blocks = re.findall(r"^```sh\n(.*?)^```", (ROOT / "docs/gates.md").read_text(), re.MULTILINE | re.DOTALL)
     up, *steps = blocks
@@ -106,7 +111,7 @@ def test_the_commands_of_the_documentation(gated: Any) -> None:
     assert sorted(killed) == ["look", "shell"]
 
 
-def test_the_name_of_an_exited_container_is_used_again(gated: Any) -> None:
+def test_the_name_of_an_exited_container_is_used_again(gated: Podling) -> None:
     """R-DBG-1: on a real runtime, where the old container goes first."""
     path = "/api/v1/namespaces/default/pods/web/debug/again"
     for word in ("first", "second"):
@@ -118,7 +123,7 @@ def test_the_name_of_an_exited_container_is_used_again(gated: Any) -> None:
         assert gated.kubectl("logs", "web", "-c", "again").stdout == f"{word}\n"
 
 
-def test_a_one_shot_in_a_new_container_is_shown_whole(gated: Any) -> None:
+def test_a_one_shot_in_a_new_container_is_shown_whole(gated: Podling) -> None:
     """R-DBG-2: also when it has ended before it could be attached to."""
     once = "python3 examples/exec_container.py web once$n busybox:1.36 sh -c 'echo first; echo last'"
     printed = shell(gated, f"for n in 1 2 3 4 5; do : | {once}; done")
@@ -130,14 +135,14 @@ def test_a_one_shot_in_a_new_container_is_shown_whole(gated: Any) -> None:
     assert re.search(r"^refused: HTTP 422\n.*Invalid value: \"Bad\".*\n1\n$", refused, re.DOTALL)
 
 
-def test_the_gate_off_and_on_again_and_only_images_that_are_allowed(gated: Any) -> None:
+def test_the_gate_off_and_on_again_and_only_images_that_are_allowed(gated: Podling) -> None:
     """R-EPH-8, R-DBG-2: what runs goes on, what is stored stays, what was not started is started later."""
     gated.kubectl("debug", "web", f"--image={BUSYBOX}", "-c", "before", "--", "sleep", "600")
     running = '{.status.ephemeralContainerStatuses[?(@.name=="before")].state.running.startedAt}'
     gated.wait(f"jsonpath={running}", "pod/web")
     stored = gated.get("pod", "web")["spec"]["ephemeralContainers"]
 
-    os.kill(gated.instance.running(), signal.SIGKILL)
+    gated.send_signal(signal.SIGKILL)
     gated.up("--feature-gates", "EphemeralContainers=false")
     refused = gated.kubectl("debug", "web", f"--image={BUSYBOX}", "-c", "late", check=False)
     assert "ephemeral containers are disabled for this cluster" in refused.stderr
@@ -145,12 +150,12 @@ def test_the_gate_off_and_on_again_and_only_images_that_are_allowed(gated: Any) 
     assert gated.get("pod", "web")["spec"]["ephemeralContainers"] == stored
     assert gated.kubectl("exec", "web", "-c", "before", "--", "echo", "alive").stdout == "alive\n"
 
-    os.kill(gated.instance.running(), signal.SIGKILL)
+    gated.send_signal(signal.SIGKILL)
     gated.up("--feature-gates", "EphemeralContainers=true", "--debug-image-allowlist", "podling.test/*")
     assert gated.kubectl("exec", "web", "-c", "before", "--", "echo", "alive").stdout == "alive\n"
     gated.kubectl("debug", "web", f"--image={BUSYBOX}", "-c", "allowed", "--", "sleep", "600")
     gated.kubectl("debug", "web", "--image=busybox:1.36", "-c", "refused", "--", "sleep", "600")
     allowed = '{.status.ephemeralContainerStatuses[?(@.name=="allowed")].state.running.startedAt}'
     gated.wait(f"jsonpath={allowed}", "pod/web")
-    refused = '{.status.ephemeralContainerStatuses[?(@.name=="refused")].state.waiting.reason}'
-    gated.wait(f"jsonpath={refused}=ErrImageNotAllowed", "pod/web")
+    why = '{.status.ephemeralContainerStatuses[?(@.name=="refused")].state.waiting.reason}'
+    gated.wait(f"jsonpath={why}=ErrImageNotAllowed", "pod/web")

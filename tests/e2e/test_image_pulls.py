@@ -12,7 +12,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import aiohttp
 import pytest
@@ -21,6 +21,9 @@ from podling.cri.grpc.client import GrpcRuntime
 from podling.cri.images.build import ImageConfig, Symlink, build_image
 from podling.cri.images.push import push_image
 from podling.machine.node_runtime import settings
+
+if TYPE_CHECKING:
+    from e2e.conftest import Podling
 
 USER, PASSWORD = "joe", "open sesame"
 HTPASSWD = "joe:$2b$04$CGD7SlgBLl/NhKDqF4cteOGKX.Bqng25xx1.uA5QOHg.vI8sv1YDC\n"
@@ -47,13 +50,13 @@ def waiting(reason: str) -> str:
     return f"jsonpath={{.status.containerStatuses[0].state.waiting.reason}}={reason}"
 
 
-def wait(podling: Any, condition: str, name: str, namespace: str) -> None:
+def wait(podling: Podling, condition: str, name: str, namespace: str) -> None:
     podling.kubectl(
         "wait", f"--for={condition}", f"pod/{name}", "-n", namespace, "--timeout=90s", timeout=100
     )
 
 
-def events_of(podling: Any, name: str, namespace: str) -> list[tuple[str, str]]:
+def events_of(podling: Podling, name: str, namespace: str) -> list[tuple[str, str]]:
     chosen = f"involvedObject.name={name}"
     found = podling.get("events", "-n", namespace, "--field-selector", chosen)["items"]
     return [(event["reason"], event["message"]) for event in found]
@@ -101,7 +104,11 @@ def private(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     image: it would be private for all."""
     base = tmp_path_factory.mktemp("private")
     links = {"bin/sh": Symlink("busybox"), "bin/sleep": Symlink("busybox")}
-    files = {"bin/busybox": Path(shutil.which("busybox") or ""), **links, "private": b"yes"}
+    files: dict[str, bytes | Path | Symlink] = {
+        "bin/busybox": Path(shutil.which("busybox") or ""),
+        **links,
+        "private": b"yes",
+    }
     archive = base / "app.tar"
     archive.write_bytes(build_image("team/app:1", files, ImageConfig(env=["PATH=/bin"])))
     with serving(base / "open", base / "images") as address:
@@ -113,7 +120,7 @@ def private(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         yield address
 
 
-def give_secret(podling: Any, namespace: str, name: str, registry: str, password: str) -> None:
+def give_secret(podling: Podling, namespace: str, name: str, registry: str, password: str) -> None:
     auth = base64.b64encode(f"{USER}:{password}".encode()).decode()
     told = json.dumps({"auths": {registry: {"auth": auth}}})
     podling.apply(
@@ -127,7 +134,7 @@ def give_secret(podling: Any, namespace: str, name: str, registry: str, password
     )
 
 
-def test_a_private_image_is_for_pods_with_its_secret(podling: Any, namespace: str, private: str) -> None:
+def test_a_private_image_is_for_pods_with_its_secret(podling: Podling, namespace: str, private: str) -> None:
     """Also when it is on the node already: KubeletEnsureSecretPulledImages."""
     image = f"{private}/team/app:1"
     where = ("-n", namespace)
@@ -194,7 +201,7 @@ def silent() -> Iterator[Silent]:
         serve.join()
 
 
-async def nothing_left(podling: Any, uid: str) -> None:
+async def nothing_left(podling: Podling, uid: str) -> None:
     """Returns when the runtime has nothing of the pod and pulls nothing."""
     runtime = GrpcRuntime(str(settings(podling.instance).socket))
     async with asyncio.timeout(30):
@@ -204,7 +211,7 @@ async def nothing_left(podling: Any, uid: str) -> None:
     await runtime.close()
 
 
-def test_a_pull_that_hangs_ends_with_its_pod(podling: Any, namespace: str, silent: Silent) -> None:
+def test_a_pull_that_hangs_ends_with_its_pod(podling: Podling, namespace: str, silent: Silent) -> None:
     """Others start meanwhile, and the runtime stops pulling."""
     where = ("-n", namespace)
     podling.apply(pod("hung", namespace, silent.image))
@@ -221,7 +228,7 @@ def test_a_pull_that_hangs_ends_with_its_pod(podling: Any, namespace: str, silen
 
 
 def test_a_pull_that_hangs_is_given_up(
-    make_podling: Callable[[], Any], image_archives: dict[str, Path], silent: Silent
+    make_podling: Callable[[], Podling], image_archives: dict[str, Path], silent: Silent
 ) -> None:
     impatient = make_podling()
     impatient.up("--image-pull-progress-deadline", "3s")

@@ -7,13 +7,16 @@ import os
 import shutil
 import sys
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
-from kubernetes.client import ApiClient, AuthenticationV1Api, Configuration
+from kubernetes.client import ApiClient, AuthenticationV1Api, Configuration, V1SelfSubjectReview
 from kubernetes.config.incluster_config import InClusterConfigLoader
 
 from podling.cri.images.build import ImageConfig, build_image
+
+if TYPE_CHECKING:
+    from e2e.conftest import Podling
 
 BUSYBOX = "podling.test/busybox:1"
 KUBECTL = "podling.test/kubectl:1"
@@ -21,7 +24,7 @@ ACCOUNT = "/var/run/secrets/kubernetes.io/serviceaccount"
 
 
 @pytest.fixture(scope="module")
-def kubectl_image(podling: Any, tmp_path_factory: pytest.TempPathFactory) -> str:
+def kubectl_image(podling: Podling, tmp_path_factory: pytest.TempPathFactory) -> str:
     """kubectl and nothing else: no shell, no kubeconfig, no resolver."""
     places = os.pathsep.join([os.environ["PATH"], str(Path(sys.executable).parent)])
     program = shutil.which("kubectl", path=places)
@@ -33,7 +36,7 @@ def kubectl_image(podling: Any, tmp_path_factory: pytest.TempPathFactory) -> str
     return KUBECTL
 
 
-def job(podling: Any, namespace: str, name: str, container: dict[str, Any], **spec: Any) -> str:
+def job(podling: Podling, namespace: str, name: str, container: dict[str, Any], **spec: Any) -> str:
     """Run a container to its end; what it printed."""
     spec = {"restartPolicy": "Never", "containers": [{"name": "app", **container}], **spec}
     metadata = {"name": name, "namespace": namespace}
@@ -50,7 +53,7 @@ def variables(printed: str) -> dict[str, str]:
 
 @pytest.mark.parametrize("network", ["its own", "the node's"])
 def test_a_client_in_a_pod_finds_the_api_server(
-    podling: Any, namespace: str, kubectl_image: str, network: str
+    podling: Podling, namespace: str, kubectl_image: str, network: str
 ) -> None:
     """With nothing but what every pod has: kubectl's in-cluster configuration is that of client-go."""
     container = {"image": kubectl_image, "args": ["auth", "whoami", "-o", "json"]}
@@ -62,7 +65,7 @@ def test_a_client_in_a_pod_finds_the_api_server(
     assert "Server Version: v1.36" in version
 
 
-def test_the_python_client_finds_it_too(podling: Any, namespace: str, tmp_path: Path) -> None:
+def test_the_python_client_finds_it_too(podling: Podling, namespace: str, tmp_path: Path) -> None:
     """From what a pod was told."""
     for name in ("token", "ca.crt"):
         script = f"cat {ACCOUNT}/{name}"
@@ -73,11 +76,12 @@ def test_the_python_client_finds_it_too(podling: Any, namespace: str, tmp_path: 
     loader = InClusterConfigLoader(str(tmp_path / "token"), str(tmp_path / "ca.crt"), environ=told)
     loader.load_and_set(found)
     with ApiClient(found) as client:
-        said = AuthenticationV1Api(client).create_self_subject_review({})
+        said = AuthenticationV1Api(client).create_self_subject_review(V1SelfSubjectReview())
+    assert said.status and said.status.user_info
     assert said.status.user_info.username == f"system:serviceaccount:{namespace}:default"
 
 
-def test_services_of_the_namespace_are_told_of(podling: Any, namespace: str) -> None:
+def test_services_of_the_namespace_are_told_of(podling: Podling, namespace: str) -> None:
     port = {"name": "http", "port": 80, "targetPort": 8080}
     metadata = {"name": "web-ui", "namespace": namespace}
     podling.apply({"apiVersion": "v1", "kind": "Service", "metadata": metadata, "spec": {"ports": [port]}})

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from e2e.conftest import Podling
 
 BUSYBOX = "podling.test/busybox:1"
 
@@ -21,13 +24,13 @@ def pod(name: str, namespace: str, inits: list[dict[str, Any]], **spec: Any) -> 
     }
 
 
-def shown(podling: Any, namespace: str, name: str) -> str:
+def shown(podling: Podling, namespace: str, name: str) -> str:
     """The STATUS column."""
     line: str = podling.kubectl("get", "pod", name, "-n", namespace, "--no-headers").stdout
     return line.split()[2]
 
 
-def test_a_failing_init_container_fails_a_pod_that_never_restarts(podling: Any, namespace: str) -> None:
+def test_a_failing_init_container_fails_a_pod_that_never_restarts(podling: Podling, namespace: str) -> None:
     """R-INIT-2, R-INIT-3."""
     podling.apply(pod("never", namespace, [shell("bad", "exit 3")], restartPolicy="Never"))
     podling.kubectl(
@@ -39,7 +42,7 @@ def test_a_failing_init_container_fails_a_pod_that_never_restarts(podling: Any, 
     assert "containerID" not in status["containerStatuses"][0]
 
 
-def test_a_failing_init_container_is_tried_again_with_backoff(podling: Any, namespace: str) -> None:
+def test_a_failing_init_container_is_tried_again_with_backoff(podling: Podling, namespace: str) -> None:
     """R-INIT-2, R-INIT-3."""
     podling.apply(pod("again", namespace, [shell("good", "true"), shell("bad", "echo tried; exit 1")]))
     crashing = "jsonpath={.status.initContainerStatuses[1].state.waiting.reason}=CrashLoopBackOff"

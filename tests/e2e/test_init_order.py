@@ -19,7 +19,7 @@ from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -27,6 +27,9 @@ from podling.client import kubeconfig
 from podling.client.client import Client
 from podling.model.codec import json
 from podling.model.types.pod import Pod
+
+if TYPE_CHECKING:
+    from e2e.conftest import Podling
 
 PROGRAM = Path(__file__).with_name("podling_lives.py")
 SEED = int(os.environ.get("PODLING_TEST_SEED") or random.randrange(10**6))
@@ -167,7 +170,7 @@ async def replace_pods(client: Client, diaries: Diaries) -> None:
 
 
 @asynccontextmanager
-async def lives(podling: Any) -> AsyncIterator[Lives]:
+async def lives(podling: Podling) -> AsyncIterator[Lives]:
     instance = podling.instance
     with instance.log_file.open("ab") as log:
         program = await asyncio.create_subprocess_exec(
@@ -185,7 +188,7 @@ async def lives(podling: Any) -> AsyncIterator[Lives]:
 
 
 @pytest.fixture
-def killable(make_podling: Callable[[], Any], image_archives: dict[str, Path]) -> Iterator[Any]:
+def killable(make_podling: Callable[[], Podling], image_archives: dict[str, Path]) -> Iterator[Podling]:
     """A podling of this test's own, which has its images, and is not running."""
     podling = make_podling()
     podling.up()
@@ -198,7 +201,7 @@ def killable(make_podling: Callable[[], Any], image_archives: dict[str, Path]) -
 
 @pytest.mark.parametrize("seed", [SEED])
 async def test_200_kills_skip_no_init_container_and_run_none_out_of_order(
-    seed: int, killable: Any, tmp_path: Path
+    seed: int, killable: Podling, tmp_path: Path
 ) -> None:
     choices = random.Random(seed)
     diaries = Diaries(tmp_path)
@@ -227,7 +230,7 @@ async def test_200_kills_skip_no_init_container_and_run_none_out_of_order(
     assert halfway > LIVES / 4, "most lives ended when no pod was starting"
 
 
-def settle(podling: Any, open: list[str]) -> None:
+def settle(podling: Podling, open: list[str]) -> None:
     """In a life that is left alone every pod becomes ready, and those that were deleted go."""
     podling.kubectl("wait", "--for=condition=Ready", *(f"pod/{name}" for name in open), "--timeout=60s")
     podling.kubectl("delete", "pods", "--all", "--grace-period=1", timeout=60)

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from e2e.conftest import Podling
 
 BUSYBOX = "podling.test/busybox:1"
 SLEEP = ["sh", "-c", "trap 'exit 0' TERM; sleep 1000 & wait"]
@@ -20,7 +23,7 @@ def pod(namespace: str, name: str, *containers: dict[str, Any], **spec: Any) -> 
     }
 
 
-def wait(podling: Any, namespace: str, condition: str, name: str) -> None:
+def wait(podling: Podling, namespace: str, condition: str, name: str) -> None:
     podling.kubectl("wait", f"--for={condition}", f"pod/{name}", "-n", namespace, "--timeout=60s", timeout=70)
 
 
@@ -33,7 +36,7 @@ def init(name: str, script: str) -> dict[str, Any]:
     }
 
 
-def test_init_containers_prepare_what_the_app_finds(podling: Any, namespace: str) -> None:
+def test_init_containers_prepare_what_the_app_finds(podling: Podling, namespace: str) -> None:
     """R-INIT-1, R-INIT-8"""
     app = {
         "command": ["sh", "-c", "cat /work/steps; exec sleep 1000"],
@@ -50,7 +53,7 @@ def test_init_containers_prepare_what_the_app_finds(podling: Any, namespace: str
     assert [s["state"]["terminated"]["reason"] for s in status["initContainerStatuses"]] == ["Completed"] * 2
 
 
-def test_volumes_of_every_kind_are_seen_inside(podling: Any, namespace: str, tmp_path: Path) -> None:
+def test_volumes_of_every_kind_are_seen_inside(podling: Podling, namespace: str, tmp_path: Path) -> None:
     podling.apply(
         {
             "apiVersion": "v1",
@@ -97,7 +100,7 @@ def test_volumes_of_every_kind_are_seen_inside(podling: Any, namespace: str, tmp
     assert uid not in Path("/proc/self/mountinfo").read_text()
 
 
-def test_a_pod_knows_its_own_names_and_addresses(podling: Any, namespace: str) -> None:
+def test_a_pod_knows_its_own_names_and_addresses(podling: Podling, namespace: str) -> None:
     env = [
         {"name": name, "valueFrom": {"fieldRef": {"fieldPath": path}}}
         for name, path in (("NAME", "metadata.name"), ("IP", "status.podIP"))
@@ -113,7 +116,7 @@ def test_a_pod_knows_its_own_names_and_addresses(podling: Any, namespace: str) -
     assert log == f"web {ip}\nweb\n# Entries added by HostAliases.\n192.0.2.9\tfar\taway\n"
 
 
-def test_the_end_of_a_pod_is_told_as_kubernetes_tells_it(podling: Any, namespace: str) -> None:
+def test_the_end_of_a_pod_is_told_as_kubernetes_tells_it(podling: Podling, namespace: str) -> None:
     app = {"command": ["sh", "-c", "echo sorry > /dev/termination-log; exit 3"]}
     podling.apply(pod(namespace, "web", app, restartPolicy="Never"))
     wait(podling, namespace, "jsonpath={.status.phase}=Failed", "web")
@@ -123,7 +126,7 @@ def test_the_end_of_a_pod_is_told_as_kubernetes_tells_it(podling: Any, namespace
     assert (ended["exitCode"], ended["reason"], ended["message"]) == (3, "Error", "sorry\n")
 
 
-def test_an_image_that_does_not_exist_is_named(podling: Any, namespace: str) -> None:
+def test_an_image_that_does_not_exist_is_named(podling: Podling, namespace: str) -> None:
     podling.apply(pod(namespace, "web", {"image": "localhost:1/nope:1"}))
     reason = "jsonpath={.status.containerStatuses[0].state.waiting.reason}=ImagePullBackOff"
     wait(podling, namespace, reason, "web")
@@ -134,7 +137,7 @@ def test_an_image_that_does_not_exist_is_named(podling: Any, namespace: str) -> 
     assert ("Warning", "Failed", "Error") in said
 
 
-def test_a_debug_container_sees_its_targets_processes(podling: Any, namespace: str) -> None:
+def test_a_debug_container_sees_its_targets_processes(podling: Podling, namespace: str) -> None:
     """R-EPH-4"""
     podling.apply(pod(namespace, "web"))
     wait(podling, namespace, "condition=Ready", "web")
@@ -160,7 +163,7 @@ def test_a_debug_container_sees_its_targets_processes(podling: Any, namespace: s
     assert "trap 'exit 0' TERM" in podling.kubectl("logs", "web", "-c", "debug", "-n", namespace).stdout
 
 
-def test_deleting_a_pod_leaves_nothing_of_it_on_the_node(podling: Any, namespace: str) -> None:
+def test_deleting_a_pod_leaves_nothing_of_it_on_the_node(podling: Podling, namespace: str) -> None:
     podling.apply(
         pod(namespace, "web", initContainers=[{"name": "one", "image": BUSYBOX, "command": ["true"]}])
     )

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
+
+if TYPE_CHECKING:
+    from e2e.conftest import Podling
 
 NODE = "/api/v1/nodes"
 
 
-def raw(podling: Any, path: str) -> str:
+def raw(podling: Podling, path: str) -> str:
     said: str = podling.kubectl("get", "--raw", path).stdout
     return said
 
 
-def node_name(podling: Any) -> str:
+def node_name(podling: Podling) -> str:
     name: str = podling.get("nodes")["items"][0]["metadata"]["name"]
     return name
 
@@ -35,7 +38,7 @@ def pod(name: str, namespace: str, script: str, **spec: Any) -> dict[str, Any]:
     }
 
 
-def test_what_a_pod_uses_is_told(podling: Any, namespace: str) -> None:
+def test_what_a_pod_uses_is_told(podling: Podling, namespace: str) -> None:
     script = "dd if=/dev/zero of=/file bs=1M count=8; echo here; httpd -f -p 8080 -h /etc"
     podling.apply(pod("web", namespace, script, container={"ports": [{"containerPort": 8080}]}))
     podling.kubectl("wait", "--for=condition=Ready", "pod/web", "-n", namespace, "--timeout=60s")
@@ -58,7 +61,9 @@ def test_what_a_pod_uses_is_told(podling: Any, namespace: str) -> None:
 
 
 @pytest.mark.parametrize("writer", ["app", "debugger"])
-def test_a_pod_that_writes_more_than_its_limit_is_evicted(podling: Any, namespace: str, writer: str) -> None:
+def test_a_pod_that_writes_more_than_its_limit_is_evicted(
+    podling: Podling, namespace: str, writer: str
+) -> None:
     """R-EPH-12: what a debug container writes is its pod's."""
     limits = {"resources": {"limits": {"ephemeral-storage": "10Mi"}}}
     writes, waits = "dd if=/dev/zero of=/file bs=1M count=30; sleep 1000", "sleep 1000"
@@ -79,7 +84,7 @@ def test_a_pod_that_writes_more_than_its_limit_is_evicted(podling: Any, namespac
 LINES = 150_000
 
 
-def test_no_line_of_a_log_is_lost_when_it_is_rotated(podling: Any, namespace: str) -> None:
+def test_no_line_of_a_log_is_lost_when_it_is_rotated(podling: Podling, namespace: str) -> None:
     """Twice while it is followed, and read from the end afterwards."""
     batches = [f"seq {start + 1} {start + LINES}" for start in range(0, 3 * LINES, LINES)]
     # Its last words are said in time: a runtime may lose them with the container.

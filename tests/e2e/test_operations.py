@@ -5,18 +5,21 @@ from __future__ import annotations
 import json
 import ssl
 import stat
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.error import HTTPError
 from urllib.request import Request, urlopen
+
+if TYPE_CHECKING:
+    from e2e.conftest import Podling
 
 BUSYBOX = "podling.test/busybox:1"
 
 
-def audited(podling: Any) -> list[Any]:
+def audited(podling: Podling) -> list[Any]:
     return [json.loads(line) for line in podling.instance.audit_log.read_text().splitlines()]
 
 
-def ask(podling: Any, url: str, token: str) -> Any:
+def ask(podling: Podling, url: str, token: str) -> Any:
     """As a pod does, that trusts the cluster's authority and has a token."""
     trust = ssl.create_default_context(cafile=str(podling.instance.pki_dir / "ca.crt"))
     request = Request(url, headers={"Authorization": f"Bearer {token}"})
@@ -27,13 +30,13 @@ def ask(podling: Any, url: str, token: str) -> Any:
         return json.load(refusal)
 
 
-def test_it_is_ready(podling: Any) -> None:
+def test_it_is_ready(podling: Podling) -> None:
     told = podling.kubectl("get", "--raw", "/readyz?verbose").stdout
     assert told.startswith("[+]ping ok\n") and told.endswith("readyz check passed\n")
     assert "[+]etcd ok" in told and "[-]" not in told
 
 
-def test_an_ephemeral_container_is_counted_and_audited(podling: Any, namespace: str) -> None:
+def test_an_ephemeral_container_is_counted_and_audited(podling: Podling, namespace: str) -> None:
     """R-EPH-7, R-EPH-9."""
     container = {"name": "main", "image": BUSYBOX, "command": ["sleep", "1000"]}
     metadata = {"name": "watched", "namespace": namespace}
@@ -67,7 +70,7 @@ def test_an_ephemeral_container_is_counted_and_audited(podling: Any, namespace: 
     assert event["responseStatus"]["code"] == 200
 
 
-def test_a_token_is_an_identity_where_pods_ask(podling: Any, namespace: str) -> None:
+def test_a_token_is_an_identity_where_pods_ask(podling: Podling, namespace: str) -> None:
     token = podling.kubectl("create", "token", "default", "-n", namespace, "--duration=10m").stdout.strip()
     (subset,) = podling.get("endpoints", "kubernetes")["subsets"]
     host, port = subset["addresses"][0]["ip"], subset["ports"][0]["port"]
@@ -78,13 +81,13 @@ def test_a_token_is_an_identity_where_pods_ask(podling: Any, namespace: str) -> 
     assert found["jwks_uri"] == f"https://{host}:{port}/openid/v1/jwks"
 
 
-def test_the_older_watch(podling: Any) -> None:
+def test_the_older_watch(podling: Podling) -> None:
     path = "/api/v1/watch/namespaces/default/endpoints/kubernetes"
     answer = podling.kubectl("get", "--raw", f"{path}?timeoutSeconds=1").stdout
     assert json.loads(answer.splitlines()[0])["object"]["metadata"]["name"] == "kubernetes"
 
 
-def test_nobody_else_reads_its_secrets_or_takes_its_locks(podling: Any) -> None:
+def test_nobody_else_reads_its_secrets_or_takes_its_locks(podling: Podling) -> None:
     instance = podling.instance
     assert stat.S_IMODE(instance.data_dir.stat().st_mode) == 0o711
     secrets = [instance.lock_file, instance.log_file, instance.kubeconfig, *instance.pki_dir.glob("*.key")]

@@ -16,12 +16,16 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.error import HTTPError
 from urllib.request import urlopen
 
 import pytest
 import yaml
+
+if TYPE_CHECKING:
+    from conftest import RealContainerd
+    from e2e.conftest import Part, Podling
 
 BUSYBOX = "podling.test/busybox:1"
 NODE = "apart"
@@ -41,9 +45,9 @@ READY = {
 class Apart:
     """A cluster of four processes. `podling` has kubectl and the server's directory, `node` the kubelet's."""
 
-    podling: Any
-    node: Any
-    parts: dict[str, Any] = field(default_factory=dict)
+    podling: Podling
+    node: Podling
+    parts: dict[str, Part] = field(default_factory=dict)
 
     def start(self, name: str) -> None:
         self.parts[name].start(READY[name])
@@ -61,7 +65,7 @@ class Apart:
 
 @pytest.fixture(scope="module")
 def apart(
-    make_podling: Callable[[], Any], make_part: Callable[..., Any], image_archives: dict[str, Path]
+    make_podling: Callable[[], Podling], make_part: Callable[..., Part], image_archives: dict[str, Path]
 ) -> Iterator[Apart]:
     server, node = make_podling(), make_podling()
     directory = server.instance.data_dir
@@ -184,7 +188,10 @@ def test_pods_find_the_api_server_where_their_kubelet_says(apart: Apart) -> None
 
 
 def test_another_kubelet_drives_a_runtime_it_did_not_start(
-    apart: Apart, make_podling: Callable[[], Any], make_part: Callable[..., Any], containerd: Any
+    apart: Apart,
+    make_podling: Callable[[], Podling],
+    make_part: Callable[..., Part],
+    containerd: RealContainerd,
 ) -> None:
     """R-SYS-2: any CRI v1 socket will do. What runs there stays when the kubelet goes."""
     guest, server = make_podling(), apart.podling
@@ -210,9 +217,9 @@ def test_another_kubelet_drives_a_runtime_it_did_not_start(
 
 
 @contextmanager
-def gateway(port: int, server: Any, node: str, token: str) -> Iterator[None]:
+def gateway(port: int, server: Podling, node: str, token: str) -> Iterator[None]:
     """Between a kubelet and its API server: lets those through who have `token`, as `node`."""
-    program = [sys.executable, Path(__file__).with_name("token_gateway.py")]
+    program = [sys.executable, str(Path(__file__).with_name("token_gateway.py"))]
     told = [str(port), str(server.port), str(server.instance.pki_dir), node, token]
     with subprocess.Popen([*program, *told], stdout=subprocess.PIPE, text=True) as running:
         assert running.stdout
@@ -260,9 +267,9 @@ def replace(file: Path, text: str) -> None:
 @pytest.mark.parametrize("credential", [TokenFile, ExecPlugin])
 def test_a_kubelet_goes_on_with_a_token_that_was_renewed(
     apart: Apart,
-    make_podling: Callable[[], Any],
-    make_part: Callable[..., Any],
-    containerd: Any,
+    make_podling: Callable[[], Podling],
+    make_part: Callable[..., Part],
+    containerd: RealContainerd,
     tmp_path: Path,
     credential: type[TokenFile | ExecPlugin],
 ) -> None:
@@ -299,7 +306,7 @@ def test_a_kubelet_goes_on_with_a_token_that_was_renewed(
 
 
 def test_a_kubeconfig_that_cannot_be_is_refused_by_its_field(
-    apart: Apart, make_podling: Callable[[], Any], tmp_path: Path
+    apart: Apart, make_podling: Callable[[], Podling], tmp_path: Path
 ) -> None:
     given = yaml.safe_load((apart.podling.instance.data_dir / "kubelet.conf").read_text())
     given["clusters"][0]["cluster"]["proxy-url"] = "socks5://127.0.0.1:1080"
@@ -310,7 +317,7 @@ def test_a_kubeconfig_that_cannot_be_is_refused_by_its_field(
 
 
 def test_a_certificate_that_cannot_be_is_refused_by_its_option(
-    apart: Apart, make_podling: Callable[[], Any], tmp_path: Path
+    apart: Apart, make_podling: Callable[[], Podling], tmp_path: Path
 ) -> None:
     bad = tmp_path / "bad.crt"
     bad.write_text("no certificate")

@@ -8,9 +8,12 @@ import os
 import socket
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
+
+if TYPE_CHECKING:
+    from e2e.conftest import Podling
 
 BUSYBOX = "podling.test/busybox:1"
 STATUS = "cat /proc/self/status"
@@ -28,11 +31,11 @@ def pod(namespace: str, name: str, *containers: dict[str, Any], **spec: Any) -> 
     return {"apiVersion": "v1", "kind": "Pod", "metadata": meta, "spec": spec}
 
 
-def wait(podling: Any, namespace: str, name: str, condition: str) -> None:
+def wait(podling: Podling, namespace: str, name: str, condition: str) -> None:
     podling.kubectl("wait", f"--for={condition}", f"pod/{name}", "-n", namespace, "--timeout=60s", timeout=70)
 
 
-def run(podling: Any, namespace: str, made: dict[str, Any]) -> Callable[[str], str]:
+def run(podling: Podling, namespace: str, made: dict[str, Any]) -> Callable[[str], str]:
     """Run a pod to its end; what its containers said."""
     name = made["metadata"]["name"]
     podling.apply(made)
@@ -50,7 +53,7 @@ def namespaces(*kinds: str) -> list[str]:
     return [os.readlink(f"/proc/self/ns/{kind}") for kind in kinds]
 
 
-def test_security_contexts(podling: Any, namespace: str) -> None:
+def test_security_contexts(podling: Podling, namespace: str) -> None:
     profile = {
         "defaultAction": "SCMP_ACT_ALLOW",
         "syscalls": [{"names": ["mkdir"], "action": "SCMP_ACT_ERRNO"}],
@@ -111,7 +114,7 @@ def test_security_contexts(podling: Any, namespace: str) -> None:
     assert {s["state"]["terminated"]["reason"] for s in status["containerStatuses"]} == {"Completed"}
 
 
-def test_a_container_that_must_not_be_root_and_would_is_not_started(podling: Any, namespace: str) -> None:
+def test_a_container_that_must_not_be_root_and_would_is_not_started(podling: Podling, namespace: str) -> None:
     sleeper = says("app", "sleep 1000")
     podling.apply(
         pod(namespace, "image", sleeper, securityContext={"runAsNonRoot": True}),
@@ -129,7 +132,7 @@ def test_a_container_that_must_not_be_root_and_would_is_not_started(podling: Any
         assert status["phase"] == "Pending"
 
 
-def test_the_nodes_namespaces(podling: Any, namespace: str) -> None:
+def test_the_nodes_namespaces(podling: Podling, namespace: str) -> None:
     links = "for kind in net pid ipc; do readlink /proc/self/ns/$kind; done"
     said = run(
         podling,
@@ -149,7 +152,7 @@ def test_the_nodes_namespaces(podling: Any, namespace: str) -> None:
     assert "192.0.2.7\tseven" in said
 
 
-def test_namespaces_and_names_of_its_own(podling: Any, namespace: str) -> None:
+def test_namespaces_and_names_of_its_own(podling: Podling, namespace: str) -> None:
     script = """
         for kind in net pid ipc; do readlink /proc/self/ns/$kind; done
         hostname; cat /proc/sys/kernel/shm_rmid_forced; cat /etc/resolv.conf; cat /etc/hosts
@@ -186,7 +189,7 @@ def test_namespaces_and_names_of_its_own(podling: Any, namespace: str) -> None:
     assert "pid 1" not in lines
 
 
-def test_sysctls_that_are_not_safe_are_refused(podling: Any, namespace: str) -> None:
+def test_sysctls_that_are_not_safe_are_refused(podling: Podling, namespace: str) -> None:
     sysctls = [{"name": "net.ipv4.tcp_timestamps", "value": "0"}]
     podling.apply(pod(namespace, "odd", says("app", "true"), securityContext={"sysctls": sysctls}))
     wait(podling, namespace, "odd", "jsonpath={.status.phase}=Failed")
@@ -197,7 +200,7 @@ def test_sysctls_that_are_not_safe_are_refused(podling: Any, namespace: str) -> 
     )
 
 
-def test_a_host_port_leads_to_the_container(podling: Any, namespace: str) -> None:
+def test_a_host_port_leads_to_the_container(podling: Podling, namespace: str) -> None:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
@@ -210,7 +213,7 @@ def test_a_host_port_leads_to_the_container(podling: Any, namespace: str) -> Non
         assert connection.recv(100) == b"hello\n"
 
 
-def test_rules_on_exit_codes_and_what_is_left_as_a_message(podling: Any, namespace: str) -> None:
+def test_rules_on_exit_codes_and_what_is_left_as_a_message(podling: Podling, namespace: str) -> None:
     """A rule restarts what the policy would not; the file, or the log, is the message."""
     rule = {"action": "Restart", "exitCodes": {"operator": "In", "values": [42]}}
     again = says(
@@ -232,7 +235,9 @@ def test_rules_on_exit_codes_and_what_is_left_as_a_message(podling: Any, namespa
 
 
 @pytest.fixture
-def with_stop_signals(make_podling: Callable[[], Any], image_archives: dict[str, Path]) -> Iterator[Any]:
+def with_stop_signals(
+    make_podling: Callable[[], Podling], image_archives: dict[str, Path]
+) -> Iterator[Podling]:
     podling = make_podling()
     podling.up("--feature-gates", "ContainerStopSignals=true")
     for archive in image_archives.values():
@@ -241,7 +246,7 @@ def with_stop_signals(make_podling: Callable[[], Any], image_archives: dict[str,
     podling.command("down")
 
 
-def test_a_container_is_told_with_the_signal_it_asks_for(with_stop_signals: Any, tmp_path: Path) -> None:
+def test_a_container_is_told_with_the_signal_it_asks_for(with_stop_signals: Podling, tmp_path: Path) -> None:
     """On a containerd whose CRI does not know of it."""
     podling, namespace = with_stop_signals, "default"
     script = "trap 'echo told > /out/said; exit 0' USR1; sleep 1000 & wait"
@@ -257,8 +262,8 @@ def test_a_container_is_told_with_the_signal_it_asks_for(with_stop_signals: Any,
 
 @pytest.fixture
 def with_manifests(
-    make_podling: Callable[[], Any], image_archives: dict[str, Path], tmp_path: Path
-) -> Iterator[tuple[Any, Path]]:
+    make_podling: Callable[[], Podling], image_archives: dict[str, Path], tmp_path: Path
+) -> Iterator[tuple[Podling, Path]]:
     """A podling of the test's own, and the directory of its static pods."""
     podling = make_podling()
     podling.up("--pod-manifest-path", str(tmp_path))
@@ -268,7 +273,7 @@ def with_manifests(
     podling.command("down")
 
 
-def test_static_pods(with_manifests: tuple[Any, Path]) -> None:
+def test_static_pods(with_manifests: tuple[Podling, Path]) -> None:
     podling, directory = with_manifests
     node = podling.get("nodes")["items"][0]["metadata"]["name"]
     name = f"static-{node.lower()}"

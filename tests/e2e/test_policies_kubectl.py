@@ -5,9 +5,12 @@ from __future__ import annotations
 import json
 import re
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
+
+if TYPE_CHECKING:
+    from e2e.conftest import Podling
 
 pytestmark = pytest.mark.containerd
 
@@ -34,7 +37,7 @@ def pod(name: str, namespace: str, **spec: Any) -> dict[str, Any]:
         "service externalname e --external-name=example.com",
     ],
 )
-def test_kubectl_creates(podling: Any, namespace: str, command: str) -> None:
+def test_kubectl_creates(podling: Podling, namespace: str, command: str) -> None:
     """In protobuf, as Go clients send it."""
     words = command.split()
     podling.kubectl("create", "-n", namespace, *words)
@@ -44,19 +47,19 @@ def test_kubectl_creates(podling: Any, namespace: str, command: str) -> None:
     podling.kubectl("describe", kind, name, "-n", namespace)
 
 
-def test_who_am_i_and_what_may_i(podling: Any) -> None:
+def test_who_am_i_and_what_may_i(podling: Podling) -> None:
     assert podling.kubectl("auth", "can-i", "create", "pods").stdout.strip() == "yes"
     who = json.loads(podling.kubectl("auth", "whoami", "-o", "json").stdout)
     assert who["status"]["userInfo"]["username"] == "kubernetes-admin"
 
 
-def test_what_every_cluster_has(podling: Any) -> None:
+def test_what_every_cluster_has(podling: Podling) -> None:
     podling.kubectl("wait", "--for=create", "endpointslice/kubernetes", "--timeout=30s")
     assert podling.get("service", "kubernetes")["spec"]["clusterIP"] == "10.96.0.1"
     assert podling.get("priorityclass", "system-node-critical")["value"] == 2_000_001_000
 
 
-def test_the_roles_every_cluster_has(podling: Any) -> None:
+def test_the_roles_every_cluster_has(podling: Podling) -> None:
     """R-SYS-4"""
     podling.kubectl("wait", "--for=create", "clusterrolebinding/system:node", "--timeout=30s")
     lines = podling.kubectl("describe", "clusterrole", "cluster-admin").stdout.splitlines()
@@ -71,11 +74,11 @@ def test_the_roles_every_cluster_has(podling: Any) -> None:
 
 
 @pytest.mark.parametrize("path", re.findall(r"`kubectl get --raw (\S+)`", README.read_text()))
-def test_what_it_says_of_itself(podling: Any, path: str) -> None:
+def test_what_it_says_of_itself(podling: Podling, path: str) -> None:
     assert podling.kubectl("get", "--raw", path).stdout
 
 
-def test_a_service_finds_its_pods_and_a_drain_keeps_them(podling: Any, namespace: str) -> None:
+def test_a_service_finds_its_pods_and_a_drain_keeps_them(podling: Podling, namespace: str) -> None:
     podling.kubectl("create", "-n", namespace, "service", "clusterip", "web", "--tcp=80:8080")
     podling.kubectl("create", "-n", namespace, "pdb", "all", "--min-available=100%", "--selector=app=web")
     podling.apply(pod("one", namespace))
@@ -96,7 +99,7 @@ def test_a_service_finds_its_pods_and_a_drain_keeps_them(podling: Any, namespace
     assert "Cannot evict pod as it would violate the pod's disruption budget." in refused.stderr
 
 
-def test_a_quota_is_counted_and_kept(podling: Any, namespace: str) -> None:
+def test_a_quota_is_counted_and_kept(podling: Podling, namespace: str) -> None:
     podling.kubectl("create", "-n", namespace, "quota", "q", "--hard=pods=1")
     podling.kubectl("wait", "--for=jsonpath={.status.used.pods}=0", "quota/q", "-n", namespace)
     podling.apply(pod("one", namespace))
@@ -106,7 +109,7 @@ def test_a_quota_is_counted_and_kept(podling: Any, namespace: str) -> None:
     podling.kubectl("wait", "--for=jsonpath={.status.used.pods}=0", "quota/q", "-n", namespace)
 
 
-def test_a_namespace_goes_with_all_in_it(podling: Any) -> None:
+def test_a_namespace_goes_with_all_in_it(podling: Podling) -> None:
     podling.kubectl("create", "namespace", "brief")
     podling.kubectl("wait", "--for=create", "serviceaccount/default", "-n", "brief", "--timeout=30s")
     podling.kubectl("create", "-n", "brief", "role", "r", "--verb=get", "--resource=pods")

@@ -6,9 +6,12 @@ import json
 import shutil
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
+
+if TYPE_CHECKING:
+    from e2e.conftest import Podling
 
 BUSYBOX = "podling.test/busybox:1"
 FOREVER = "trap exit TERM; sleep 3600 & wait"
@@ -32,24 +35,24 @@ def pod(name: str, script: str = FOREVER, **spec: Any) -> dict[str, Any]:
 
 
 @pytest.fixture
-def small(on_small_disk: Callable[..., Any], tmp_path: Path) -> Any:
+def small(on_small_disk: Callable[..., Podling], tmp_path: Path) -> Podling:
     """A podling with little disk, that wants 100 MiB of it left."""
     limits = tmp_path / "kubelet.yaml"
     limits.write_text(LIMITS)
     return on_small_disk(DISK, "--config", str(limits))
 
 
-def condition(podling: Any, name: str, kind: str) -> tuple[str, str, str]:
+def condition(podling: Podling, name: str, kind: str) -> tuple[str, str, str]:
     conditions = podling.get("node", name)["status"]["conditions"]
     [found] = [(c["status"], c["reason"], c["message"]) for c in conditions if c["type"] == kind]
     return found
 
 
-def taints(podling: Any, name: str) -> set[tuple[str, str]]:
+def taints(podling: Podling, name: str) -> set[tuple[str, str]]:
     return {(taint["key"], taint["effect"]) for taint in podling.get("node", name)["spec"].get("taints", ())}
 
 
-def test_a_node_short_of_disk_ends_the_fattest_pod_and_recovers(small: Any) -> None:
+def test_a_node_short_of_disk_ends_the_fattest_pod_and_recovers(small: Podling) -> None:
     """The room comes with the evicted pod's dead container; nobody else has to go."""
     (node,) = small.get("nodes")["items"]
     name = node["metadata"]["name"]

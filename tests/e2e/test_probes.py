@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from e2e.conftest import Podling
 
 BUSYBOX = "podling.test/busybox:1"
 SLEEP = "trap 'exit 0' TERM; sleep 1000 & wait"
@@ -24,20 +27,20 @@ def run(command: str) -> dict[str, Any]:
     return {"exec": {"command": ["sh", "-c", command]}}
 
 
-def until(podling: Any, namespace: str, condition: str, name: str) -> None:
+def until(podling: Podling, namespace: str, condition: str, name: str) -> None:
     podling.kubectl("wait", f"--for={condition}", f"pod/{name}", "-n", namespace, "--timeout=60s", timeout=70)
 
 
-def events(podling: Any, namespace: str) -> list[str]:
+def events(podling: Podling, namespace: str) -> list[str]:
     found = podling.get("events", "-n", namespace)["items"]
     return [f"{event['reason']}: {event['message']}" for event in found]
 
 
-def container(podling: Any, namespace: str, name: str) -> Any:
+def container(podling: Podling, namespace: str, name: str) -> Any:
     return podling.get("pod", name, "-n", namespace)["status"]["containerStatuses"][0]
 
 
-def test_readiness_over_http_follows_the_server(podling: Any, namespace: str) -> None:
+def test_readiness_over_http_follows_the_server(podling: Podling, namespace: str) -> None:
     probe = {"httpGet": {"path": "/health", "port": "web"}, "periodSeconds": 1, "failureThreshold": 1}
     ports = [{"name": "web", "containerPort": 8080}]
     podling.apply(pod(namespace, "web", SERVE, ports=ports, readinessProbe=probe))
@@ -52,7 +55,9 @@ def test_readiness_over_http_follows_the_server(podling: Any, namespace: str) ->
     assert container(podling, namespace, "web")["restartCount"] == 0
 
 
-def test_liveness_by_command_starts_anew_what_does_not_answer_in_time(podling: Any, namespace: str) -> None:
+def test_liveness_by_command_starts_anew_what_does_not_answer_in_time(
+    podling: Podling, namespace: str
+) -> None:
     script = f"test -e /work/again || touch /work/again /work/stuck; {SLEEP}"
     check = "test ! -e /work/stuck || { rm /work/stuck; sleep 20; }"
     probe = {**run(check), "periodSeconds": 1, "failureThreshold": 1, "timeoutSeconds": 1}
@@ -66,7 +71,7 @@ def test_liveness_by_command_starts_anew_what_does_not_answer_in_time(podling: A
     assert "Killing: Container app failed liveness probe, will be restarted" in said
 
 
-def test_a_startup_probe_over_tcp_lets_a_slow_server_come_up(podling: Any, namespace: str) -> None:
+def test_a_startup_probe_over_tcp_lets_a_slow_server_come_up(podling: Podling, namespace: str) -> None:
     """R-INIT-6"""
     startup = {"tcpSocket": {"port": 8080}, "periodSeconds": 1, "failureThreshold": 60}
     side = {
@@ -84,7 +89,9 @@ def test_a_startup_probe_over_tcp_lets_a_slow_server_come_up(podling: Any, names
     assert any("Startup probe failed: dial tcp" in event for event in events(podling, namespace))
 
 
-def test_hooks_run_after_the_start_and_before_the_end(podling: Any, namespace: str, tmp_path: Path) -> None:
+def test_hooks_run_after_the_start_and_before_the_end(
+    podling: Podling, namespace: str, tmp_path: Path
+) -> None:
     script = "trap 'echo ended >> /host/said; exit 0' TERM; sleep 1000 & wait"
     lifecycle = {
         "postStart": run("sleep 1; echo started >> /host/said"),
@@ -99,7 +106,7 @@ def test_hooks_run_after_the_start_and_before_the_end(podling: Any, namespace: s
     assert (tmp_path / "said").read_text() == "started\nstopping\nended\n"
 
 
-def test_a_failed_post_start_hook_keeps_the_pod_from_running(podling: Any, namespace: str) -> None:
+def test_a_failed_post_start_hook_keeps_the_pod_from_running(podling: Podling, namespace: str) -> None:
     lifecycle = {"postStart": run("echo secret; exit 3")}
     podling.apply(pod(namespace, "web", SLEEP, lifecycle=lifecycle))
     reason = "jsonpath={.status.containerStatuses[0].state.waiting.reason}=CrashLoopBackOff"

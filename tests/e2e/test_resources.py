@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from e2e.conftest import Podling
 
 BUSYBOX = "podling.test/busybox:1"
 SLEEP = ["sh", "-c", "trap 'exit 0' TERM; sleep 1000 & wait"]
@@ -25,7 +28,7 @@ def limited(requests: dict[str, str], limits: dict[str, str], **more: Any) -> di
     return {"resources": {"requests": requests, "limits": limits}, **more}
 
 
-def ready(podling: Any, namespace: str, name: str) -> dict[str, Any]:
+def ready(podling: Podling, namespace: str, name: str) -> dict[str, Any]:
     podling.kubectl(
         "wait", "--for=condition=Ready", f"pod/{name}", "-n", namespace, "--timeout=60s", timeout=70
     )
@@ -33,7 +36,7 @@ def ready(podling: Any, namespace: str, name: str) -> dict[str, Any]:
     return got
 
 
-def cgroup(podling: Any, controller: str, below: str = "") -> Path:
+def cgroup(podling: Podling, controller: str, below: str = "") -> Path:
     """Below the podling's own cgroup, of a controller of v1 or in v2."""
     root = Path("/sys/fs/cgroup")
     mount = root / controller if (root / controller).is_dir() else root
@@ -45,11 +48,11 @@ def read(directory: Path, *names: str) -> str:
     return next((directory / name).read_text().strip() for name in names if (directory / name).exists())
 
 
-def memory_limit(podling: Any, below: str) -> int:
+def memory_limit(podling: Podling, below: str) -> int:
     return int(read(cgroup(podling, "memory", below), "memory.limit_in_bytes", "memory.max"))
 
 
-def test_a_pods_cgroup_has_its_effective_resources_and_goes_with_it(podling: Any, namespace: str) -> None:
+def test_a_pods_cgroup_has_its_effective_resources_and_goes_with_it(podling: Podling, namespace: str) -> None:
     """R-INIT-9"""
     small = limited({"cpu": "100m", "memory": "16Mi"}, {"cpu": "500m", "memory": "32Mi"})
     init = {
@@ -78,7 +81,7 @@ def last_end(status: dict[str, Any]) -> tuple[str, int]:
     return ended["reason"], ended["exitCode"]
 
 
-def test_a_container_that_takes_more_memory_than_it_may_is_killed(podling: Any, namespace: str) -> None:
+def test_a_container_that_takes_more_memory_than_it_may_is_killed(podling: Podling, namespace: str) -> None:
     """R-SYS-5"""
     small = limited({}, {"memory": "16Mi"}, command=EAT)
     podling.apply(pod(namespace, "eater", small, restartPolicy="Never"))
@@ -89,7 +92,7 @@ def test_a_container_that_takes_more_memory_than_it_may_is_killed(podling: Any, 
     )
 
 
-def test_a_debug_container_cannot_take_more_than_its_pod_may(podling: Any, namespace: str) -> None:
+def test_a_debug_container_cannot_take_more_than_its_pod_may(podling: Podling, namespace: str) -> None:
     """R-EPH-12: the eater is killed, the pod lives."""
     small = limited({"memory": "32Mi"}, {"memory": "32Mi", "cpu": "500m"})
     podling.apply(pod(namespace, "web", small))
@@ -114,13 +117,15 @@ def test_a_debug_container_cannot_take_more_than_its_pod_may(podling: Any, names
     assert last_end({**status["containerStatuses"][0], "state": {}}) == ("Completed", 0)
 
 
-def resize(podling: Any, namespace: str, name: str, requests: dict[str, str], limits: dict[str, str]) -> None:
+def resize(
+    podling: Podling, namespace: str, name: str, requests: dict[str, str], limits: dict[str, str]
+) -> None:
     body = {"spec": {"containers": [{"name": "app", **limited(requests, limits)}]}}
     patch = ["patch", "pod", name, "-n", namespace, "--subresource", "resize", "--patch", json.dumps(body)]
     podling.kubectl(*patch)
 
 
-def test_a_running_pod_is_resized_up_and_down(podling: Any, namespace: str) -> None:
+def test_a_running_pod_is_resized_up_and_down(podling: Podling, namespace: str) -> None:
     """R-SYS-5: cgroups of pod and container follow, nothing restarts."""
     small = limited({"cpu": "100m", "memory": "32Mi"}, {"cpu": "500m", "memory": "64Mi"})
     podling.apply(pod(namespace, "web", small))
@@ -140,7 +145,9 @@ def test_a_running_pod_is_resized_up_and_down(podling: Any, namespace: str) -> N
     assert not [c for c in after["conditions"] if "Resize" in c["type"]]
 
 
-def test_a_pod_is_resized_as_a_whole_and_in_an_init_container_that_runs(podling: Any, namespace: str) -> None:
+def test_a_pod_is_resized_as_a_whole_and_in_an_init_container_that_runs(
+    podling: Podling, namespace: str
+) -> None:
     """R-SYS-5, R-INIT-9"""
     own = limited({"memory": "8Mi"}, {"memory": "16Mi"})
     init = {"name": "init", "image": BUSYBOX, "command": SLEEP, **own}
@@ -169,7 +176,7 @@ def test_a_pod_is_resized_as_a_whole_and_in_an_init_container_that_runs(podling:
     assert not [c for c in after["conditions"] if "Resize" in c["type"]]
 
 
-def test_what_the_node_does_not_have_is_not_given(podling: Any, namespace: str) -> None:
+def test_what_the_node_does_not_have_is_not_given(podling: Podling, namespace: str) -> None:
     """R-SYS-5: neither in a resize nor to a pod that names the node itself."""
     podling.apply(pod(namespace, "web", limited({"cpu": "100m"}, {})))
     node = ready(podling, namespace, "web")["spec"]["nodeName"]

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import runpy
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
+
+if TYPE_CHECKING:
+    from e2e.conftest import Plain
 
 SERVED = runpy.run_path(str(Path(__file__).parents[2] / "scripts/served.py"))
 CELLS = [cell for kind in SERVED["KINDS"] for cell in SERVED["cells"](kind)] + [
@@ -22,16 +25,16 @@ EMPTY = "customresourcedefinitions"
 
 
 @pytest.mark.parametrize("cell", CELLS, ids=lambda cell: f"{cell.verb} {cell.path}")
-def test_verbs(api_server: Any, cell: Any) -> None:
+def test_verbs(api_server: Plain, cell: Any) -> None:
     kind = {"Content_Type": "application/merge-patch+json"} if cell.verb == "patch" else {}
-    body = {} if cell.method in ("POST", "PUT", "PATCH") else None
+    body: dict[str, str] | None = {} if cell.method in ("POST", "PUT", "PATCH") else None
     code, said = api_server.ask(cell.method, f"{cell.path}?{QUERY.get(cell.verb, '')}", body, **kind)
     assert (code == SERVED["NOT_ALLOWED"]) != cell.served, said
     assert code != 404 or not cell.served or EMPTY in cell.path, said
 
 
 @pytest.mark.parametrize("refusal", SERVED["REFUSALS"], ids=lambda refusal: refusal["what"])
-def test_refusals(api_server: Any, refusal: dict[str, Any]) -> None:
+def test_refusals(api_server: Plain, refusal: dict[str, Any]) -> None:
     body = b" " * refusal["size"] if "size" in refusal else refusal.get("body")
     headers = {
         "Content_Type": refusal.get("type", "application/json"),
@@ -44,7 +47,7 @@ def test_refusals(api_server: Any, refusal: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("kind", SERVED["KINDS"], ids=lambda kind: kind.resource.qualified)
-def test_field_selectors(api_server: Any, kind: Any) -> None:
+def test_field_selectors(api_server: Plain, kind: Any) -> None:
     listed = next(cell for cell in SERVED["cells"](kind) if cell.verb == "list")
     if listed.served:
         for field in ("metadata.name", *kind.selectable_fields):

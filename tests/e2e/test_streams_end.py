@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import os
 import signal
-import subprocess
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from subprocess import PIPE, Popen
+from typing import TYPE_CHECKING
 
 import pytest
 
 from podling.machine.node_runtime import settings
+
+if TYPE_CHECKING:
+    from e2e.conftest import Part, Podling
 
 BUSYBOX = "podling.test/busybox:1"
 NODE = "apart"
@@ -35,17 +38,17 @@ class Cluster:
     """API server and kubelet as two processes; a pod that names its node needs nobody else. `podling` has
     kubectl and the server's directory, `node` the kubelet's."""
 
-    podling: Any
-    node: Any
-    server: Any
-    kubelet: Any
+    podling: Podling
+    node: Podling
+    server: Part
+    kubelet: Part
 
     def start_kubelet(self) -> None:
         self.kubelet.start(f"Node {NODE} of ")
 
     def files(self) -> int:
         """How many the API server has open, connections included."""
-        return len(list(Path(f"/proc/{self.server.process.pid}/fd").iterdir()))
+        return len(list(Path(f"/proc/{self.server.running.pid}/fd").iterdir()))
 
     def has_let_go(self, files: int) -> bool:
         """Whether the API server has no more files open than that. It is given some requests' time."""
@@ -62,7 +65,7 @@ class Cluster:
 
 @pytest.fixture(scope="module")
 def cluster(
-    make_podling: Callable[[], Any], make_part: Callable[..., Any], image_archives: dict[str, Path]
+    make_podling: Callable[[], Podling], make_part: Callable[..., Part], image_archives: dict[str, Path]
 ) -> Iterator[Cluster]:
     server, node = make_podling(), make_podling()
     directory = server.instance.data_dir
@@ -100,38 +103,41 @@ def pod(cluster: Cluster) -> Iterator[None]:
 
 
 @contextmanager
-def streaming(cluster: Cluster, websockets: str) -> Iterator[dict[str, Any]]:
+def streaming(cluster: Cluster, websockets: str) -> Iterator[dict[str, Popen[str]]]:
     """A kubectl for each sort of stream, each with its stream open."""
     names = ("KUBECTL_REMOTE_COMMAND_WEBSOCKETS", "KUBECTL_PORT_FORWARD_WEBSOCKETS")
     env = {**os.environ, **dict.fromkeys(names, websockets)}
     kubectl = ["kubectl", "--kubeconfig", str(cluster.podling.instance.kubeconfig)]
-    pipes = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
     with ExitStack() as stack:
         clients = {}
         for kind, arguments in STREAMS.items():
-            client = subprocess.Popen([*kubectl, *arguments], env=env, text=True, **pipes)
+            command = [*kubectl, *arguments]
+            client = Popen(command, env=env, text=True, stdin=PIPE, stdout=PIPE, stderr=PIPE)
             stack.callback(end, client)
             clients[kind] = client
         say(clients["attach"], "echo up")
         for kind, client in clients.items():
+            assert client.stdout
             line = client.stdout.readline()
             assert line == "up\n" or line.startswith("Forwarding"), (kind, line)
         yield clients
 
 
-def say(client: Any, line: str) -> None:
+def say(client: Popen[str], line: str) -> None:
+    assert client.stdin
     client.stdin.write(f"{line}\n")
     client.stdin.flush()
 
 
-def end(client: Any) -> None:
+def end(client: Popen[str]) -> None:
     client.kill()
     client.communicate()
 
 
-def said_at_end(client: Any) -> tuple[int, str]:
+def said_at_end(client: Popen[str]) -> tuple[int, str]:
     """The exit code, and the last thing it said."""
     client.wait(PATIENCE)
+    assert client.stderr
     return client.returncode, client.stderr.read().strip().rpartition("\n")[2]
 
 
@@ -144,7 +150,7 @@ def test_streams_end_with_the_kubelet(
     takes the end of the connection for the end of the command, whoever serves it."""
     files = cluster.files()
     with streaming(cluster, websockets) as clients:
-        cluster.kubelet.process.send_signal(number)
+        cluster.kubelet.running.send_signal(number)
         ended = {kind: said_at_end(client) for kind, client in clients.items()}
         cluster.kubelet.end(number)
     assert cluster.has_let_go(files)
@@ -171,6 +177,7 @@ def test_streams_end_with_the_runtime_and_logs_do_not(cluster: Cluster, pod: Non
         assert said_at_end(clients["port-forward"]) == (1, LOST)
         cluster.run_pod("later", "exec sh")
         cluster.podling.kubectl("exec", "ends", "--", "sh", "-c", "echo still here > /proc/1/fd/1")
+        assert clients["logs"].stdout
         assert [clients["logs"].stdout.readline() for _ in range(2)] == ["up\n", "still here\n"]
     assert cluster.has_let_go(files)
 

@@ -10,9 +10,12 @@ import urllib.request
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
+
+if TYPE_CHECKING:
+    from e2e.conftest import Completed, Podling
 
 BUSYBOX = "podling.test/busybox:1"
 SERVER = "mkdir /www; echo page > /www/index.html; echo started; httpd -f -p 8080 -h /www"
@@ -21,7 +24,7 @@ both_commands = pytest.mark.parametrize("websockets", ["true", "false"], ids=["w
 
 
 @pytest.fixture
-def pod(podling: Any, namespace: str) -> str:
+def pod(podling: Podling, namespace: str) -> str:
     """A pod with an init container that has spoken, a web server and a shell with a terminal."""
     spec = {
         "terminationGracePeriodSeconds": 1,
@@ -39,13 +42,15 @@ def pod(podling: Any, namespace: str) -> str:
     return namespace
 
 
-def execute(podling: Any, namespace: str, websockets: str, *arguments: str, **options: Any) -> Any:
-    env = {"KUBECTL_REMOTE_COMMAND_WEBSOCKETS": websockets}
-    return podling.kubectl("exec", "-n", namespace, "streams", *arguments, check=False, **env, **options)
+def execute(
+    podling: Podling, namespace: str, websockets: str, *arguments: str, input: str | None = None
+) -> Completed:
+    command = ("exec", "-n", namespace, "streams", *arguments)
+    return podling.kubectl(*command, input=input, check=False, KUBECTL_REMOTE_COMMAND_WEBSOCKETS=websockets)
 
 
 @both_commands
-def test_exec_gives_outputs_exit_codes_and_takes_input(podling: Any, pod: str, websockets: str) -> None:
+def test_exec_gives_outputs_exit_codes_and_takes_input(podling: Podling, pod: str, websockets: str) -> None:
     done = execute(podling, pod, websockets, "-c", "web", "--", "sh", "-c", "echo out; echo err >&2; exit 7")
     assert (done.returncode, done.stdout) == (7, "out\n")
     assert done.stderr == "err\ncommand terminated with exit code 7\n"
@@ -54,7 +59,7 @@ def test_exec_gives_outputs_exit_codes_and_takes_input(podling: Any, pod: str, w
 
 
 @both_commands
-def test_megabytes_pass_both_ways_unchanged(podling: Any, pod: str, websockets: str) -> None:
+def test_megabytes_pass_both_ways_unchanged(podling: Podling, pod: str, websockets: str) -> None:
     sent = "0123456789abcdef" * 65536 * 8
     done = execute(podling, pod, websockets, "-i", "-c", "web", "--", "sha256sum", input=sent)
     assert done.stdout.split()[0] == hashlib.sha256(sent.encode()).hexdigest()
@@ -62,7 +67,7 @@ def test_megabytes_pass_both_ways_unchanged(podling: Any, pod: str, websockets: 
     assert done.stdout == "y\n" * 4194304
 
 
-def test_what_cannot_be_is_said_in_kubectls_usual_words(podling: Any, pod: str) -> None:
+def test_what_cannot_be_is_said_in_kubectls_usual_words(podling: Podling, pod: str) -> None:
     done = execute(podling, pod, "true", "-c", "init", "--", "true")
     why = 'unable to upgrade connection: container not found ("init")'
     assert done.stderr == f"error: Internal error occurred: {why}\n"
@@ -70,7 +75,7 @@ def test_what_cannot_be_is_said_in_kubectls_usual_words(podling: Any, pod: str) 
 
 
 @both_commands
-def test_a_shell_outlives_the_client_that_attached_to_it(podling: Any, pod: str, websockets: str) -> None:
+def test_a_shell_outlives_the_client_that_attached_to_it(podling: Podling, pod: str, websockets: str) -> None:
     """R-EPH-6."""
     for typed, shown in (("kept=remembered\n", b"kept=remembered"), ("echo is:$kept\n", b"is:remembered")):
         with attached(podling, pod, websockets) as client:
@@ -84,7 +89,7 @@ def test_a_shell_outlives_the_client_that_attached_to_it(podling: Any, pod: str,
 
 
 @contextmanager
-def attached(podling: Any, namespace: str, websockets: str) -> Iterator[Any]:
+def attached(podling: Podling, namespace: str, websockets: str) -> Iterator[Any]:
     """A kubectl that is killed at the end, as by a lost connection."""
     command = ["kubectl", "--kubeconfig", str(podling.instance.kubeconfig), "-n", namespace]
     client = subprocess.Popen(
@@ -102,7 +107,9 @@ def attached(podling: Any, namespace: str, websockets: str) -> Iterator[Any]:
 
 
 @pytest.mark.parametrize("websockets", ["true", "false"], ids=["tunnel", "spdy"])
-def test_port_forward_carries_one_connection_after_the_other(podling: Any, pod: str, websockets: str) -> None:
+def test_port_forward_carries_one_connection_after_the_other(
+    podling: Podling, pod: str, websockets: str
+) -> None:
     command = ["kubectl", "--kubeconfig", str(podling.instance.kubeconfig), "-n", pod]
     forwarding = subprocess.Popen(
         [*command, "port-forward", "streams", ":8080", "--address=127.0.0.1"],
@@ -112,6 +119,7 @@ def test_port_forward_carries_one_connection_after_the_other(podling: Any, pod: 
         env={**os.environ, "KUBECTL_PORT_FORWARD_WEBSOCKETS": websockets},
     )
     try:
+        assert forwarding.stdout
         address = forwarding.stdout.readline().split()[2]
         for _ in range(3):
             with urllib.request.urlopen(f"http://{address}/", timeout=10) as answer:
@@ -121,7 +129,7 @@ def test_port_forward_carries_one_connection_after_the_other(podling: Any, pod: 
         forwarding.communicate()
 
 
-def test_logs_of_every_container(podling: Any, pod: str) -> None:
+def test_logs_of_every_container(podling: Podling, pod: str) -> None:
     """R-INIT-8."""
     logs = [podling.kubectl("logs", "streams", "-n", pod, "-c", name).stdout for name in ("init", "web")]
     assert logs == ["prepared\n", "started\n"]
@@ -131,7 +139,7 @@ def test_logs_of_every_container(podling: Any, pod: str) -> None:
     assert followed == "prepared\n"
 
 
-def test_a_bad_log_option_is_refused(podling: Any, pod: str) -> None:
+def test_a_bad_log_option_is_refused(podling: Podling, pod: str) -> None:
     path = f"/api/v1/namespaces/{pod}/pods/streams/log?container=web&limitBytes=0"
     done = podling.kubectl("get", "--raw", path, check=False)
     assert "limitBytes: Invalid value: 0: must be greater than 0" in done.stderr
@@ -139,21 +147,20 @@ def test_a_bad_log_option_is_refused(podling: Any, pod: str) -> None:
 
 @both_commands
 def test_files_are_copied_both_ways_unchanged(
-    podling: Any, pod: str, websockets: str, tmp_path: Path
+    podling: Podling, pod: str, websockets: str, tmp_path: Path
 ) -> None:
     """256 MiB; `bench/streams.py` passes a gigabyte each way."""
     there, back = tmp_path / "there", tmp_path / "back"
     there.write_bytes(random.Random(1).randbytes(1 << 20) * 256)
-    env = {"KUBECTL_REMOTE_COMMAND_WEBSOCKETS": websockets}
-    copy = ("cp", "-n", pod, "-c", "web")
-    podling.kubectl(*copy, str(there), "streams:/tmp/file", timeout=150, **env)
-    podling.kubectl(*copy, "streams:/tmp/file", str(back), timeout=150, **env)
+    for source, target in ((str(there), "streams:/tmp/file"), ("streams:/tmp/file", str(back))):
+        copy = ("cp", "-n", pod, "-c", "web", source, target)
+        podling.kubectl(*copy, timeout=150, KUBECTL_REMOTE_COMMAND_WEBSOCKETS=websockets)
     with there.open("rb") as one, back.open("rb") as other:
         assert hashlib.file_digest(one, "sha256").digest() == hashlib.file_digest(other, "sha256").digest()
 
 
 @both_commands
-def test_clients_that_do_not_read_cost_no_memory(podling: Any, pod: str, websockets: str) -> None:
+def test_clients_that_do_not_read_cost_no_memory(podling: Podling, pod: str, websockets: str) -> None:
     """What they do not take waits in the container."""
     before = resident(podling)
     with ExitStack() as stack:
@@ -167,7 +174,7 @@ def test_clients_that_do_not_read_cost_no_memory(podling: Any, pod: str, websock
 
 
 @both_commands
-def test_streams_end_with_their_pod(podling: Any, pod: str, websockets: str) -> None:
+def test_streams_end_with_their_pod(podling: Podling, pod: str, websockets: str) -> None:
     with (
         started(podling, pod, websockets, "sh", "-c", "echo in; sleep 1000") as inside,
         attached(podling, pod, websockets) as shell,
@@ -178,7 +185,7 @@ def test_streams_end_with_their_pod(podling: Any, pod: str, websockets: str) -> 
         shell.wait(timeout=30)
 
 
-def test_a_client_that_does_not_read_keeps_no_pod_from_going(podling: Any, namespace: str) -> None:
+def test_a_client_that_does_not_read_keeps_no_pod_from_going(podling: Podling, namespace: str) -> None:
     """containerd 1.6 alone would wait for it."""
     spam = "trap 'exit 0' TERM; yes $(head -c 4000 /dev/zero | tr '\\0' x) & wait"
     container = {"name": "shell", "image": BUSYBOX, "command": ["sh", "-c", spam], "stdin": True}
@@ -196,7 +203,7 @@ def test_a_client_that_does_not_read_keeps_no_pod_from_going(podling: Any, names
 
 
 @contextmanager
-def started(podling: Any, namespace: str, websockets: str, *command: str) -> Iterator[Any]:
+def started(podling: Podling, namespace: str, websockets: str, *command: str) -> Iterator[Any]:
     """A kubectl exec that is killed at the end."""
     kubectl = ["kubectl", "--kubeconfig", str(podling.instance.kubeconfig), "-n", namespace]
     client = subprocess.Popen(
@@ -212,7 +219,7 @@ def started(podling: Any, namespace: str, websockets: str, *command: str) -> Ite
         client.communicate()
 
 
-def resident(podling: Any) -> int:
+def resident(podling: Podling) -> int:
     """Bytes of memory podling has now."""
     statm = Path(f"/proc/{podling.instance.running()}/statm").read_text()
     return int(statm.split()[1]) * os.sysconf("SC_PAGE_SIZE")

@@ -9,13 +9,16 @@ import os
 import signal
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from podling.cri.process import command_line, processes
 from podling.machine.instance import Instance
 from podling.machine.node_runtime import settings
+from podling.process.programs import command_line, processes
+
+if TYPE_CHECKING:
+    from e2e.conftest import Podling
 
 BUSYBOX = "podling.test/busybox:1"
 FOREVER = "trap exit TERM; sleep 3600 & wait"
@@ -38,12 +41,12 @@ def pod(name: str, *inits: dict[str, Any], script: str = FOREVER, **spec: Any) -
     return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name}, "spec": spec}
 
 
-def running(podling: Any, name: str) -> tuple[str, int]:
+def running(podling: Podling, name: str) -> tuple[str, int]:
     status = podling.get("pod", name)["status"]["containerStatuses"][0]
     return status["containerID"], status["restartCount"]
 
 
-def restarted(podling: Any, name: str, count: int = 1) -> dict[str, Any]:
+def restarted(podling: Podling, name: str, count: int = 1) -> dict[str, Any]:
     """The pod's status once its app has been begun again, and is ready."""
     again = f"jsonpath={{.status.containerStatuses[0].restartCount}}={count}"
     podling.wait(again, f"pod/{name}")
@@ -58,12 +61,12 @@ def process_of(word: str) -> int:
     return found
 
 
-def kill_containerd(podling: Any) -> None:
+def kill_containerd(podling: Podling) -> None:
     os.kill(int(settings(podling.instance).pid_file.read_text()), signal.SIGKILL)
 
 
 @pytest.fixture(scope="module")
-def survivor(make_podling: Callable[[], Any], image_archives: dict[str, Path]) -> Iterator[Any]:
+def survivor(make_podling: Callable[[], Podling], image_archives: dict[str, Path]) -> Iterator[Podling]:
     """A podling of these tests' own."""
     podling = make_podling()
     podling.up()
@@ -73,7 +76,7 @@ def survivor(make_podling: Callable[[], Any], image_archives: dict[str, Path]) -
     podling.command("down")
 
 
-def test_pods_do_not_notice_that_containerd_was_killed(survivor: Any) -> None:
+def test_pods_do_not_notice_that_containerd_was_killed(survivor: Podling) -> None:
     survivor.apply(pod("steady"))
     survivor.wait("condition=Ready", "pod/steady")
     before = running(survivor, "steady")
@@ -88,7 +91,7 @@ def test_pods_do_not_notice_that_containerd_was_killed(survivor: Any) -> None:
 
 @pytest.mark.parametrize("moment", ["applied", "begun", "initialized"])
 def test_containerd_killed_while_pods_start_costs_them_nothing_but_time(
-    survivor: Any, tmp_path: Path, moment: str
+    survivor: Podling, tmp_path: Path, moment: str
 ) -> None:
     """R-INIT-1: the order holds, whatever call was under way. Some of the init containers end while nobody
     can be told of it."""
@@ -108,7 +111,7 @@ def test_containerd_killed_while_pods_start_costs_them_nothing_but_time(
         assert diary.count("end") >= 2 and diary[-1] == "end", diary
 
 
-def test_a_container_killed_from_outside_is_begun_again(survivor: Any) -> None:
+def test_a_container_killed_from_outside_is_begun_again(survivor: Podling) -> None:
     """Init containers are not: they have done their work."""
     survivor.apply(pod("struck", shell("first", "echo first"), script=f": {MARK}; {FOREVER}"))
     survivor.wait("condition=Ready", "pod/struck")
@@ -119,7 +122,7 @@ def test_a_container_killed_from_outside_is_begun_again(survivor: Any) -> None:
     assert status["initContainerStatuses"][0]["restartCount"] == 0
 
 
-def test_a_sandbox_killed_from_outside_begins_the_whole_pod_again(survivor: Any) -> None:
+def test_a_sandbox_killed_from_outside_begins_the_whole_pod_again(survivor: Podling) -> None:
     """R-INIT-4"""
     survivor.apply(pod("uprooted", shell("first", "echo first")))
     survivor.wait("condition=Ready", "pod/uprooted")
@@ -150,7 +153,7 @@ def fill(file: Path) -> None:
             return
 
 
-def test_a_full_disk_stops_writes_and_nothing_else(on_small_disk: Callable[..., Any]) -> None:
+def test_a_full_disk_stops_writes_and_nothing_else(on_small_disk: Callable[..., Podling]) -> None:
     """Whoever writes is told; pods run on and can be read from; with room again everything goes on."""
     cramped = on_small_disk(DISK)
     cramped.apply(pod("before"))

@@ -9,11 +9,14 @@ import signal
 import stat
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
+
+if TYPE_CHECKING:
+    from e2e.conftest import Podling
 
 BUSYBOX = "podling.test/busybox:1"
 GATE = "--feature-gates=ContainerVolumes=true"
@@ -41,7 +44,7 @@ def settings(namespace: str, text: str) -> dict[str, Any]:
 class Shell:
     """What is in a pod, as `kubectl exec` shows it."""
 
-    def __init__(self, podling: Any, namespace: str, name: str) -> None:
+    def __init__(self, podling: Podling, namespace: str, name: str) -> None:
         self._podling = podling
         self._where = ("-n", namespace, name)
 
@@ -56,7 +59,7 @@ class Shell:
             assert time.monotonic() < deadline, f"{script} says {said}, not {expected}"
 
 
-def start(podling: Any, namespace: str, *objects: dict[str, Any]) -> Shell:
+def start(podling: Podling, namespace: str, *objects: dict[str, Any]) -> Shell:
     podling.apply(*objects)
     name = next(obj["metadata"]["name"] for obj in objects if obj["kind"] == "Pod")
     podling.kubectl("wait", "--for=condition=Ready", f"pod/{name}", "-n", namespace, "--timeout=60s")
@@ -67,7 +70,7 @@ def mounts_of(uid: str) -> list[str]:
     return [line for line in Path("/proc/self/mountinfo").read_text().splitlines() if uid in line]
 
 
-def gone(podling: Any, namespace: str, name: str) -> None:
+def gone(podling: Podling, namespace: str, name: str) -> None:
     """The pod, every mount of it, and its directory."""
     uid = podling.get("pod", name, "-n", namespace)["metadata"]["uid"]
     assert (podling.instance.kubelet_dir / "pods" / uid).exists()
@@ -78,7 +81,7 @@ def gone(podling: Any, namespace: str, name: str) -> None:
         time.sleep(0.05)  # noqa: TID251 - nothing tells of mounts that go
 
 
-def test_files_follow_what_they_are_made_of_but_sub_paths_do_not(podling: Any, namespace: str) -> None:
+def test_files_follow_what_they_are_made_of_but_sub_paths_do_not(podling: Podling, namespace: str) -> None:
     labels = {"path": "labels", "fieldRef": {"fieldPath": "metadata.labels"}}
     volumes = [
         {"name": "settings", "configMap": {"name": "settings"}},
@@ -101,8 +104,10 @@ def test_files_follow_what_they_are_made_of_but_sub_paths_do_not(podling: Any, n
 
 
 @pytest.mark.parametrize("user", [None, 4321])
-def test_a_pod_reaches_the_api_server_with_its_token(podling: Any, namespace: str, user: int | None) -> None:
-    context = {"securityContext": {"runAsUser": user, "runAsNonRoot": True}} if user else {}
+def test_a_pod_reaches_the_api_server_with_its_token(
+    podling: Podling, namespace: str, user: int | None
+) -> None:
+    context: dict[str, Any] = {"securityContext": {"runAsUser": user, "runAsNonRoot": True}} if user else {}
     shell = start(podling, namespace, pod("web", namespace, **context))
     assert shell(f"ls {SERVICE_ACCOUNT}").split() == ["ca.crt", "namespace", "token"]
     assert shell(f"cat {SERVICE_ACCOUNT}/namespace") == namespace
@@ -123,12 +128,12 @@ def test_a_pod_reaches_the_api_server_with_its_token(podling: Any, namespace: st
     gone(podling, namespace, "web")
 
 
-def test_a_pod_that_wants_no_token_gets_none(podling: Any, namespace: str) -> None:
+def test_a_pod_that_wants_no_token_gets_none(podling: Podling, namespace: str) -> None:
     shell = start(podling, namespace, pod("web", namespace, automountServiceAccountToken=False))
     assert shell("ls /var/run/secrets", check=False) == ""
 
 
-def test_an_image_is_a_read_only_volume_without_programs(podling: Any, namespace: str) -> None:
+def test_an_image_is_a_read_only_volume_without_programs(podling: Podling, namespace: str) -> None:
     """R-VOL-2"""
     volumes = [{"name": "tools", "image": {"reference": BUSYBOX, "pullPolicy": "Never"}}]
     mounts = [
@@ -150,7 +155,7 @@ def test_an_image_is_a_read_only_volume_without_programs(podling: Any, namespace
     gone(podling, namespace, "web")
 
 
-def test_an_image_that_cannot_be_had_is_said_of_who_mounts_it(podling: Any, namespace: str) -> None:
+def test_an_image_that_cannot_be_had_is_said_of_who_mounts_it(podling: Podling, namespace: str) -> None:
     """R-VOL-2"""
     volumes = [{"name": "v", "image": {"reference": "podling.test/none:1", "pullPolicy": "Never"}}]
     podling.apply(pod("web", namespace, mounts=[{"name": "v", "mountPath": "/v"}], volumes=volumes))
@@ -162,7 +167,7 @@ def test_an_image_that_cannot_be_had_is_said_of_who_mounts_it(podling: Any, name
 
 
 @pytest.fixture
-def fresh(make_podling: Any, image_archives: dict[str, Path]) -> Iterator[Any]:
+def fresh(make_podling: Callable[[], Podling], image_archives: dict[str, Path]) -> Iterator[Podling]:
     """A podling of the test's own, where containers may be volumes."""
     podling = make_podling()
     podling.up(GATE)
@@ -175,7 +180,7 @@ def fresh(make_podling: Any, image_archives: dict[str, Path]) -> Iterator[Any]:
     podling.command("down")
 
 
-def test_a_volume_container_fills_its_volume_first(fresh: Any) -> None:
+def test_a_volume_container_fills_its_volume_first(fresh: Podling) -> None:
     """R-VOL-1: the seed's clone of a repository, as a volume."""
     script = "echo cloned > /repo/readme; echo done"
     mount = {"name": "repo", "mountPath": "/repo"}
@@ -195,7 +200,7 @@ def test_a_volume_container_fills_its_volume_first(fresh: Any) -> None:
     gone(fresh, "default", "web")
 
 
-def test_volumes_live_on_when_podling_is_killed(fresh: Any, tmp_path: Path) -> None:
+def test_volumes_live_on_when_podling_is_killed(fresh: Podling, tmp_path: Path) -> None:
     """As their containers have made them: one exchanges a directory of its volume for a link to the host all
     the while, and has made more directories in each other than Python could call itself."""
     volumes = [
@@ -218,7 +223,7 @@ def test_volumes_live_on_when_podling_is_killed(fresh: Any, tmp_path: Path) -> N
     shell("echo kept > /part/file; chown 5:5 /disk; chmod 710 /disk")
     before = mounts_of(fresh.get("pod", "web")["metadata"]["uid"])
     shell("cd /disk; i=0; while [ $i -lt 1500 ]; do mkdir d; cd d; i=$((i+1)); done")
-    os.kill(fresh.instance.running(), signal.SIGKILL)
+    fresh.send_signal(signal.SIGKILL)
     fresh.up(GATE)
     fresh.apply(settings("default", "two"))
     shell.until("cat /settings/key", "two")
@@ -232,7 +237,7 @@ def test_volumes_live_on_when_podling_is_killed(fresh: Any, tmp_path: Path) -> N
     assert of_host == [(os.getegid(), 0o700), (os.getegid(), 0o600)]
 
 
-def test_volumes_of_every_kind_in_one_pod(podling: Any, namespace: str, tmp_path: Path) -> None:
+def test_volumes_of_every_kind_in_one_pod(podling: Podling, namespace: str, tmp_path: Path) -> None:
     """Sizes, owners, types and expressions, as a process sees them."""
     device = tmp_path / "device"
     os.mknod(device, 0o600 | stat.S_IFBLK, os.makedev(7, 0))
@@ -275,7 +280,9 @@ def shared(tmp_path: Path) -> Iterator[Path]:
         subprocess.run(["umount", tmp_path / point], check=False, capture_output=True)
 
 
-def test_mounts_pass_between_host_and_container_as_asked(podling: Any, namespace: str, shared: Path) -> None:
+def test_mounts_pass_between_host_and_container_as_asked(
+    podling: Podling, namespace: str, shared: Path
+) -> None:
     for name in ("inner", "outer"):
         (shared / name).mkdir()
     volumes = [{"name": "v", "hostPath": {"path": str(shared)}}]
@@ -321,7 +328,7 @@ def test_mounts_pass_between_host_and_container_as_asked(podling: Any, namespace
     ],
 )
 def test_what_only_the_node_can_know_is_said_in_an_event(
-    podling: Any, namespace: str, volume: dict[str, Any], mount: dict[str, Any], why: str
+    podling: Podling, namespace: str, volume: dict[str, Any], mount: dict[str, Any], why: str
 ) -> None:
     mounts = [{"name": "v", "mountPath": "/v", **mount}]
     podling.apply(pod("web", namespace, mounts=mounts, volumes=[{"name": "v", **volume}]))

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -14,20 +12,10 @@ from peer.server import Server
 
 
 @pytest.fixture(scope="session")
-def kubernetes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    """The real API server. Tests that need it are skipped where its programs are not."""
-    upstream = os.environ.get("PODLING_UPSTREAM", "")
-    if not upstream:
-        pytest.skip("PODLING_UPSTREAM, the directory that unpacks Kubernetes' own programs, is not set")
-    if not (Path(upstream) / "unpack").is_file():
-        pytest.skip(f"there is no {upstream}/unpack to make Kubernetes' own programs with")
-    directory = tmp_path_factory.mktemp("kubernetes")
-    try:
-        with control_plane.kubernetes(Path(upstream), directory) as server:
-            yield server
-    finally:
-        # A third of a gigabyte, which pytest would keep for three runs.
-        shutil.rmtree(directory)
+def kubernetes(kubernetes_programs: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """The real API server."""
+    with control_plane.kubernetes(kubernetes_programs, tmp_path_factory.mktemp("kubernetes")) as server:
+        yield server
 
 
 @pytest.fixture(scope="session")

@@ -7,7 +7,6 @@ makes `DIR/etcd` and `DIR/kube-apiserver`.
 from __future__ import annotations
 
 import ssl
-import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -16,8 +15,9 @@ from pathlib import Path
 
 from peer.server import Server, free_port, running, until_ready, write_kubeconfig
 from podling.apiserver.admission.services import SERVICE_CIDR
-from podling.assemble.control_plane import MASTERS, SERVICE_ADDRESS
+from podling.controllers.system import ADDRESS as SERVICE_ADDRESS
 from podling.machine.pki import Authority
+from podling.model.types.rbac import MASTERS
 
 HOST = "127.0.0.1"
 ADMIN = "kubernetes-admin"
@@ -25,10 +25,8 @@ TOKEN = "peer-admin"
 
 
 @contextmanager
-def kubernetes(upstream: Path, directory: Path) -> Iterator[Server]:
+def kubernetes(programs: Path, directory: Path) -> Iterator[Server]:
     """Kubernetes' API server while the block runs. It keeps everything in `directory`."""
-    programs = directory / "programs"
-    subprocess.run([upstream / "unpack", programs], check=True, capture_output=True)
     authority = _authority(directory)
     with _etcd(programs / "etcd", directory) as etcd:
         port, log = free_port(), directory / "kube-apiserver.log"

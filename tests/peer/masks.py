@@ -14,6 +14,8 @@ NOW = re.compile(r"2026-(?!01-02T)\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z")
 TOKEN = re.compile(r"eyJ[\w-]+\.[\w-]+\.[\w-]+")
 SUFFIX = re.compile(r"(kube-api-access-|generated-)[a-z0-9]{5}\b")
 RECORD = re.compile(r"(?<=ResourceVersion in record \()\d+")
+BY = ("operation", "manager", "subresource", "apiVersion")
+LISTED = frozenset({"items", "rows"})
 ADDRESS = re.compile(r"10\.96\.\d+\.\d+")
 
 
@@ -24,11 +26,17 @@ class Masks:
         self._seen: dict[str, dict[str, int]] = {}
 
     def masked(self, value: Any, name: str = "", within: str = "") -> Any:
+        if isinstance(value, dict) and LISTED.intersection(value) and "metadata" in value:
+            # That of the whole store, in which other objects are written meanwhile.
+            value = {**value, "metadata": {**value["metadata"], "resourceVersion": "<of the list>"}}
         if isinstance(value, dict):
             return {key: self.masked(inner, key, name) for key, inner in value.items()}
+        if isinstance(value, list) and name == "managedFields":
+            # Ordered by the second of the write, which one server may see end between two and the other not.
+            value = sorted(value, key=lambda entry: [entry.get(part, "") for part in BY])
         if isinstance(value, list):
             return [self.masked(inner, name, within) for inner in value]
-        if name == "resourceVersion" and value:
+        if name == "resourceVersion" and value and value != "<of the list>":
             return self._numbered("version", str(value))
         if name in ("nodePort", "healthCheckNodePort") and value:
             return self._numbered("port", str(value))

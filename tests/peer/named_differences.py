@@ -19,13 +19,78 @@ class Difference(NamedTuple):
 
 
 _NOT_OURS = "what a client sends is the client's fault, also a version that Kubernetes answers with 500"
+_BINDING = "a Binding that names no node is not the server's fault, so 422 and not 500"
+_INTERNAL = "Kubernetes shows a pod template that may not change by the names of its internal types"
+_KEPT = r"Invalid value: \{.*\}: field is immutable"
+_TEMPLATE = rf"spec\.template(\.spec)?: {_KEPT}"
 NAMED = (
+    Difference(
+        "what is allowed",
+        "RFC 9110 asks every 405 to say so; Kubernetes leaves it out for some paths",
+        r"headers\.Allow",
+        "nothing",
+        ".*",
+    ),
+    Difference(
+        "nobody manages a question",
+        "the answer to a TokenRequest or a review is not stored, so nobody manages its fields",
+        r"body\.metadata\.managedFields",
+        r".*'manager': 'peer', .*'subresource': 'token'.*",
+        "nothing",
+    ),
+    Difference("a bad binding", _BINDING, r"(body\.)?code", "500", "422"),
+    Difference("a bad binding", _BINDING, r"body\.reason", "nothing", "Invalid"),
+    Difference("a bad binding", _BINDING, r"body\.details", "nothing", r".*'kind': 'Binding'.*"),
+    Difference(
+        "a bad binding",
+        _BINDING,
+        r"body\.message",
+        r"\[?target\.\w+: .*",
+        r"Binding .* is invalid: \[?target\..*",
+    ),
+    Difference(
+        "own words",
+        "descriptions are podling's own",
+        r"body\.columnDefinitions\[\d+\]\.description",
+        ".*",
+        ".*",
+    ),
+    Difference(
+        "generation of a template",
+        "Kubernetes writes this deprecated annotation everywhere but in the rows of a Table",
+        r"body\.rows\[\d+\]\.object\.metadata\.annotations",
+        "nothing",
+        r"\{'deprecated\.daemonset\.template\.generation': '1'\}",
+    ),
+    Difference("an internal template", _INTERNAL, r"body\.message", f".*{_TEMPLATE}.*", f".*{_TEMPLATE}.*"),
+    Difference("an internal template", _INTERNAL, r"body\.details\.causes\[\d+\]\.message", _KEPT, _KEPT),
     Difference(
         "no storage key",
         "podling keeps objects in SQLite: there is no key of etcd's to name",
         r"body\.message",
         r".*StorageError: invalid object, Code: 4, Key: .*",
         r"Operation cannot be fulfilled on .*: Precondition failed: UID in precondition: .*",
+    ),
+    Difference(
+        "a fault told once",
+        "Kubernetes checks the metadata of some kinds several times and lists each fault as often",
+        r"body\.details\.causes",
+        r"\[(\{[^{}]*\})(, \1)+\]",
+        r"\[\{[^{}]*\}\]",
+    ),
+    Difference(
+        "empty or absent",
+        "podling does not know bytes that are left out from bytes that are empty",
+        r"body\.(details\.causes\[\d+\]\.)?message",
+        r'.*spec\.request: Invalid value: "": .*|Invalid value: "": PEM block .*',
+        r".*spec\.request: Invalid value: null: .*|Invalid value: null: PEM block .*",
+    ),
+    Difference(
+        "no credential id",
+        "podling knows the user of a client certificate by its subject, and says no more of the certificate",
+        r"body\.spec\.extra",
+        r"\{'authentication\.kubernetes\.io/credential-id': \['X509SHA256=[0-9a-f]+'\]\}",
+        "nothing",
     ),
     Difference("the client's fault", _NOT_OURS, r"(body\.)?code", "500", "400"),
     Difference("the client's fault", _NOT_OURS, r"body\.reason", "nothing", "BadRequest"),

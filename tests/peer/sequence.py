@@ -17,6 +17,8 @@ from peer.masks import Masks
 from peer.server import Answer, Asking, Server
 
 COMPARED_HEADERS = ("Content-Type", "Warning", "Allow", "Retry-After")
+OWN_WARNING = re.compile(r'(, )?299 - "podling has no [^"]*"')
+"""Where podling keeps what it does not act on, it says so, and Kubernetes has nothing to say."""
 JSON_PATCH = "application/json-patch+json"
 MERGE_PATCH = "application/merge-patch+json"
 STRATEGIC_PATCH = "application/strategic-merge-patch+json"
@@ -44,8 +46,8 @@ class Found(NamedTuple):
 
     step: int
     path: str
-    kubernetes: Any
-    podling: Any
+    kubernetes: Server
+    podling: Server
 
 
 class Missing:
@@ -63,8 +65,19 @@ def differences(compared: Compared, namespace: str, kubernetes: Server, podling:
     return [
         Found(step, path, their, our)
         for step, (one, other) in enumerate(zip(theirs, ours, strict=True))
-        for path, their, our in _unlike(one, other, "")
+        for path, their, our in _unlike(*_told(one, other), "")
     ]
+
+
+def _told(theirs: Any, ours: Any) -> tuple[Any, Any]:
+    """Both answers; if one is an error and the other is none, only what they say, for people to read."""
+    if (theirs["code"] < 400) == (ours["code"] < 400):
+        return theirs, ours
+    brief = [
+        {"code": one["code"], "body": {"message": one["body"].get("message", "")} if one["body"] else None}
+        for one in (theirs, ours)
+    ]
+    return brief[0], brief[1]
 
 
 def shown(compared: Compared, found: Sequence[Found]) -> str:
@@ -83,16 +96,17 @@ def shown(compared: Compared, found: Sequence[Found]) -> str:
 
 def _answers(compared: Compared, namespace: str, server: Server) -> list[Any]:
     """What the server said, masked, each as plain data."""
-    masks, said = Masks(), []
+    masks = Masks()
+    said: list[Answer] = []
     with server.asking() as asking:
-        _make_namespace(asking, namespace)
+        make_namespace(asking, namespace)
         for ask in compared.asks:
             target = _filled(ask.target.replace("{ns}", namespace), said)
             said.append(asking.ask(ask.method, target, _filled(ask.body, said), **ask.headers))
     return [_plain(answer, masks) for answer in said]
 
 
-def _make_namespace(asking: Asking, namespace: str) -> None:
+def make_namespace(asking: Asking, namespace: str) -> None:
     """With what the controllers of a whole cluster would put there."""
     asking.ask("POST", "/api/v1/namespaces", {"metadata": {"name": namespace}})
     asking.ask("POST", f"/api/v1/namespaces/{namespace}/serviceaccounts", {"metadata": {"name": "default"}})
@@ -100,6 +114,8 @@ def _make_namespace(asking: Asking, namespace: str) -> None:
 
 def _plain(answer: Answer, masks: Masks) -> Any:
     headers = {name: answer.headers[name] for name in COMPARED_HEADERS if name in answer.headers}
+    if told := OWN_WARNING.sub("", headers.pop("Warning", "")):
+        headers["Warning"] = told
     return {"code": answer.code, "headers": headers, "body": masks.masked(answer.body)}
 
 

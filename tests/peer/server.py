@@ -21,7 +21,8 @@ READY_WITHIN = 600
 
 
 class Answer(NamedTuple):
-    """`body` is data when it was JSON, None when there was none, else text."""
+    """`body` is data when it was JSON, None when there was none, else text. Several events of a watch
+    are in a list, `events`."""
 
     code: int
     headers: Mapping[str, str]
@@ -75,7 +76,13 @@ class Asking(msgspec.Struct, frozen=True):
 def _read(body: bytes, content_type: str) -> Any:
     if not body:
         return None
-    return json.loads(body) if content_type == "application/json" else body.decode(errors="replace")
+    if content_type != "application/json":
+        return body.decode(errors="replace")
+    try:
+        return json.loads(body)
+    except json.JSONDecodeError:
+        # The events of a watch are one a line.
+        return {"events": [json.loads(line) for line in body.splitlines()]}
 
 
 def free_port() -> int:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from peer.named_differences import unnamed
-from peer.sequence import APPLY, MERGE_PATCH, Ask, Compared, differences, shown
+from peer.sequence import APPLY, MERGE_PATCH, STRATEGIC_PATCH, Ask, Compared, differences, shown
 from peer.server import Server
 
 NS = "/api/v1/namespaces/{ns}"
@@ -47,6 +47,15 @@ def disrupted(answer: int, pods: dict[str, Any]) -> Ask:
     return Ask("PUT", f"{BUDGETS}/b/status", budget)
 
 
+def metadata_of(rest: dict[str, Any], name: str) -> list[dict[str, Any]]:
+    """Bodies with that name in them, others, and none."""
+    return [rest, *({**rest, "metadata": metadata} for metadata in (
+        {}, {"name": name}, {"name": "other"}, {"name": ""}, {"generateName": "x"},
+        {"namespace": "elsewhere"}, {"name": name, "namespace": "elsewhere"},
+        {"name": "other", "namespace": "elsewhere"},
+    ))]  # fmt: skip
+
+
 SEQUENCES = (
     Compared("create, change, change nothing, delete", [
         MADE, put({}), put({}), patched({}), put({"resourceVersion": "$1.metadata.resourceVersion"}),
@@ -70,6 +79,39 @@ SEQUENCES = (
                 ("GET", MAPS, ""), ("GET", MAPS, "limit=1&"), ("GET", MAPS, "watch=1&"), ("GET", MAP, ""),
                 ("DELETE", MAPS, "labelSelector=none&"),
             )
+        ),
+    ]),
+    Compared("a body is named, or not, as its path", [
+        MADE, *(
+            Ask(method, f"{MAPS}/{name}?dryRun=All&fieldManager=peer", body, {"Content_Type": sort})
+            for name in ("m", "none")
+            for body in metadata_of({"apiVersion": "v1", "kind": "ConfigMap"}, "m")
+            for method, sort in (
+                ("PUT", "application/json"), ("PATCH", MERGE_PATCH), ("PATCH", STRATEGIC_PATCH),
+                ("PATCH", APPLY),
+            )
+        ),
+        Ask("PATCH", f"{MAP}?dryRun=All", {"metadata": {"name": None}}, {"Content_Type": MERGE_PATCH}),
+        *(Ask("PUT", f"{NS}?dryRun=All", body) for body in metadata_of({}, "n")),
+    ]),
+    Compared("what is posted about an object is named, or not, as it", [
+        POD, *(
+            Ask("POST", f"{NS}/pods/{name}/{action}?dryRun=All", body)
+            for name in ("p", "none")
+            for action, rest in (("binding", {"target": {"name": "n"}}), ("eviction", {}))
+            for body in metadata_of(rest, "p")
+        ),
+    ]),
+    Compared("a token is asked for by the name of its account, or another", [
+        Ask("POST", f"{NS}/serviceaccounts/{name}/token", body)
+        for name in ("default", "none")
+        for rest in ({"spec": {"audiences": ["a"]}}, {"spec": {"expirationSeconds": 1}})
+        for body in metadata_of(rest, "default")
+    ]),
+    Compared("a pod is bound to what is no node", [
+        POD, *(
+            Ask("POST", f"{NS}/pods/p/binding", {"metadata": {"name": "p"}, **rest})
+            for rest in ({}, {"target": {"kind": "x"}}, {"target": {"kind": "Node"}})
         ),
     ]),
     Compared("a negative grace period", [

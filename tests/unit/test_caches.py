@@ -16,8 +16,9 @@ COUNTED = {
     "apiserver/authn/authenticators.py": "subjects that the cluster's authority has signed",
     "apiserver/http/local.py": "queries of the project's own parts",
 }
-OF_THE_PROJECT = {"", "type_", "annotation", "owner", "info", "rows"}
-"""What caches without a bound are keyed by: the project's own types, of which there are so many."""
+OF_THE_PROJECT = {"", "type_", "annotation", "owner", "info", "rows", "shape", "target"}
+"""What caches without a bound are keyed by: the project's own types, and the resources and subresources that
+it serves, of which there are so many."""
 
 
 def test_every_cache_is_bounded() -> None:

@@ -11,6 +11,7 @@ from urllib.parse import urlparse
 
 import click
 import pytest
+import yaml
 
 from podling.cli.main import main
 
@@ -18,6 +19,7 @@ ROOT = Path(__file__).parents[2]
 README = ROOT / "README.md"
 DOCUMENTS = sorted([README, ROOT / "CHANGELOG.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").rglob("*.md")])
 SOURCES = sorted((ROOT / "src").rglob("*.py"))
+HOOKS = yaml.safe_load((ROOT / ".pre-commit-config.yaml").read_text())["repos"][0]["hooks"]
 TRANSCRIPT = runpy.run_path(str(ROOT / "examples/neato/transcript.py"))
 
 each_document = pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
@@ -104,7 +106,12 @@ def test_every_module_in_the_documents_exists(document: Path) -> None:
         f"/{path.relative_to(ROOT)}" for room in ("src", "tests") for path in (ROOT / room).rglob("*.py")
     ]
     named = set(re.findall(r"`((?:\w+/)+\w+\.py)`", document.read_text()))
-    made_by_the_reader = {"src/podling/model/types/gadget.py", "src/podling/apiserver/kinds/gadgets.py"}
+    made_by_the_reader = {
+        "src/podling/model/types/gadget.py",
+        "src/podling/apiserver/kinds/gadgets.py",
+        "src/podling/apiserver/kinds/pods/notes.py",
+        "src/podling/controllers/pod_counts.py",
+    }
     missing = {
         name
         for name in named - made_by_the_reader
@@ -152,6 +159,34 @@ def test_the_ci_runs_what_the_readme_says() -> None:
     assert "sudo scripts/test.sh" in README.read_text()
     run = (ROOT / ".ci/run").read_text().splitlines()
     assert run[-1] == "exec bash scripts/test.sh"
+
+
+def test_the_same_checks_stand_wherever_they_are_run() -> None:
+    """scripts/test.sh, `make check` and the hooks of pre-commit."""
+    of_script = re.findall(r"^check (.+)$", (ROOT / "scripts/test.sh").read_text(), re.MULTILINE)
+    makefile = (ROOT / "Makefile").read_text()
+    of_make = makefile.partition("\ncheck:")[2].partition("\n\n")[0].splitlines()[1:]
+    hooks = [hook for hook in HOOKS if hook["language"] == "system"]
+    assert [line.strip() for line in of_make] == of_script
+    assert [hook["entry"].removeprefix(".venv/bin/") for hook in hooks] == of_script
+
+
+@pytest.mark.parametrize(
+    ("message", "is_right"),
+    [
+        ("cli: say what it is for\n\nBecause.\n", True),
+        ("kubelet, apiserver: one table", True),
+        (f"docs: {'x' * 66}\n", True),
+        (f"docs: {'x' * 67}\n", False),
+        ("Say what it is for\n", False),
+        ("cli:say\n", False),
+        ("\ncli: say\n", False),
+    ],
+)
+def test_a_subject_has_a_scope_and_72_columns(message: str, is_right: bool) -> None:
+    [hook] = [hook for hook in HOOKS if hook["language"] == "pygrep"]
+    assert hook["args"] == ["--negate", "--multiline"] and hook["stages"] == ["commit-msg"]
+    assert bool(re.search(hook["entry"], message, re.MULTILINE | re.DOTALL)) == is_right
 
 
 @pytest.mark.parametrize("script", sorted((ROOT / "scripts").glob("*.sh")), ids=lambda path: path.name)

@@ -11,7 +11,7 @@ from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from itertools import count
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import aiohttp
 import pytest
@@ -21,7 +21,12 @@ from podling.cri.hollow.runtime import HollowRuntime
 from podling.cri.hollow.script import ExecOutcome, HollowImage, Script
 from podling.cri.interface import EventKind, Runtime, RuntimeEvent
 
-_EXECUTES = {("sh", "-c", "echo out; echo err >&2; exit 4"): ExecOutcome(4, b"out\n", b"err\n")}
+if TYPE_CHECKING:
+    from conftest import RealContainerd, UntilDone
+
+_EXECUTES: dict[tuple[str, ...], ExecOutcome] = {
+    ("sh", "-c", "echo out; echo err >&2; exit 4"): ExecOutcome(4, b"out\n", b"err\n")
+}
 _WORKLOADS = {
     "runs": (
         ["sh", "-c", "trap 'exit 7' TERM; : >/tmp/ready; sleep 1000 & wait"],
@@ -155,12 +160,14 @@ def kit(request: pytest.FixtureRequest) -> Kit:
 
 
 @pytest.fixture
-def hollow_kit(tmp_path: Path, until_done: Any) -> Kit:
+def hollow_kit(tmp_path: Path, until_done: UntilDone) -> Kit:
     return Kit(HollowRuntime(hollow_images()), tmp_path / "logs", "", None, until_done)
 
 
 @pytest.fixture
-def containerd_kit(containerd: Any, containerd_runtime: Runtime, tmp_path: Path, until_done: Any) -> Kit:
+def containerd_kit(
+    containerd: RealContainerd, containerd_runtime: Runtime, tmp_path: Path, until_done: UntilDone
+) -> Kit:
     logs = tmp_path / "logs"
     return Kit(containerd_runtime, logs, containerd.cgroup_parent, containerd.busybox, until_done)
 

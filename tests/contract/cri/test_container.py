@@ -3,15 +3,18 @@ start."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 import pytest
 
 from podling.cri.grpc import cri_pb2 as pb
 from podling.cri.interface import EventKind, RuntimeFault
 
+if TYPE_CHECKING:
+    from contract.cri.conftest import Kit
 
-async def test_a_container_is_created_then_runs_then_is_gone(kit: Any) -> None:
+
+async def test_a_container_is_created_then_runs_then_is_gone(kit: Kit) -> None:
     async with kit.sandbox() as (sandbox_id, config):
         container = kit.container_config("runs", labels={"name": "app"})
         container_id = await kit.runtime.create_container(sandbox_id, container, config)
@@ -33,7 +36,7 @@ async def test_a_container_is_created_then_runs_then_is_gone(kit: Any) -> None:
 
 
 @pytest.mark.parametrize(("does", "code", "reason"), [("exits-0", 0, "Completed"), ("exits-3", 3, "Error")])
-async def test_an_exit_is_told_with_its_code(kit: Any, does: str, code: int, reason: str) -> None:
+async def test_an_exit_is_told_with_its_code(kit: Kit, does: str, code: int, reason: str) -> None:
     """R-INIT-1: the next init container starts when this one exited 0, which has to be known at once."""
     async with kit.listening() as ears, kit.started(does) as container_id:
         event = await ears.next(EventKind.EXITED, container_id)
@@ -45,7 +48,7 @@ async def test_an_exit_is_told_with_its_code(kit: Any, does: str, code: int, rea
         assert status.created_at < event.finished_at == status.finished_at
 
 
-async def _ended(kit: Any, container_id: str) -> pb.ContainerStatus:
+async def _ended(kit: Kit, container_id: str) -> pb.ContainerStatus:
     """Its status once the runtime itself says it has ended: stopping what has ended only waits for that."""
     await kit.runtime.stop_container(container_id, 10)
     status: pb.ContainerStatus = await kit.runtime.container_status(container_id)
@@ -53,14 +56,14 @@ async def _ended(kit: Any, container_id: str) -> pb.ContainerStatus:
     return status
 
 
-async def test_a_container_may_be_removed_the_moment_its_exit_is_told(kit: Any) -> None:
+async def test_a_container_may_be_removed_the_moment_its_exit_is_told(kit: Kit) -> None:
     async with kit.listening() as ears, kit.started("exits-0") as container_id:
         await ears.next(EventKind.EXITED, container_id)
         await kit.until_done(lambda: kit.runtime.remove_container(container_id))
         assert container_id not in {container.id for container in await kit.runtime.list_containers()}
 
 
-async def test_containers_are_listed_by_labels_with_their_sandbox(kit: Any) -> None:
+async def test_containers_are_listed_by_labels_with_their_sandbox(kit: Kit) -> None:
     async with kit.sandbox() as (sandbox_id, config):
         ids = {}
         for name in ("one", "two"):
@@ -74,14 +77,14 @@ async def test_containers_are_listed_by_labels_with_their_sandbox(kit: Any) -> N
         ]
 
 
-async def test_a_container_cannot_be_started_twice(kit: Any) -> None:
+async def test_a_container_cannot_be_started_twice(kit: Kit) -> None:
     """R-EPH-3 stands on this: whoever crashes between start and record cannot start it again."""
     async with kit.started("runs") as container_id:
         with pytest.raises(RuntimeFault):
             await kit.runtime.start_container(container_id)
 
 
-async def test_what_is_not_there_is_not_found(kit: Any) -> None:
+async def test_what_is_not_there_is_not_found(kit: Kit) -> None:
     config = kit.sandbox_config()
     for call in (
         kit.runtime.pod_sandbox_status("none"),
@@ -95,12 +98,12 @@ async def test_what_is_not_there_is_not_found(kit: Any) -> None:
         assert fault.value.code == "NOT_FOUND"
 
 
-async def test_removing_what_is_not_there_is_no_fault(kit: Any) -> None:
+async def test_removing_what_is_not_there_is_no_fault(kit: Kit) -> None:
     await kit.runtime.remove_container("none")
     await kit.runtime.remove_pod_sandbox("none")
 
 
-async def test_a_container_of_an_absent_image_is_refused(kit: Any) -> None:
+async def test_a_container_of_an_absent_image_is_refused(kit: Kit) -> None:
     async with kit.sandbox() as (sandbox_id, config):
         container = kit.container_config("runs", image=pb.ImageSpec(image="podling.test/absent:1"))
         with pytest.raises(RuntimeFault) as fault:
@@ -109,7 +112,7 @@ async def test_a_container_of_an_absent_image_is_refused(kit: Any) -> None:
 
 
 @pytest.mark.containerd
-async def test_the_same_attempt_can_be_created_again_only_when_it_was_removed(containerd_kit: Any) -> None:
+async def test_the_same_attempt_can_be_created_again_only_when_it_was_removed(containerd_kit: Kit) -> None:
     async with containerd_kit.sandbox() as (sandbox_id, config):
         runtime, container = containerd_kit.runtime, containerd_kit.container_config("runs")
         container_id = await runtime.create_container(sandbox_id, container, config)

@@ -6,7 +6,7 @@ import asyncio
 import time
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 import pytest
 import uvloop
@@ -15,10 +15,14 @@ from podling.cri.grpc import cri_pb2 as pb
 from podling.cri.grpc.client import GrpcRuntime
 from podling.cri.interface import EventKind, RuntimeFault
 
+if TYPE_CHECKING:
+    from conftest import RealContainerd
+    from contract.cri.conftest import Kit
+
 pytestmark = pytest.mark.containerd
 
 
-async def test_a_container_may_join_the_processes_of_another(containerd_kit: Any) -> None:
+async def test_a_container_may_join_the_processes_of_another(containerd_kit: Kit) -> None:
     """R-EPH-4: an ephemeral container with a target sees the target as process 1, and its files."""
     runtime = containerd_kit.runtime
     async with containerd_kit.sandbox() as (sandbox_id, config):
@@ -37,7 +41,7 @@ async def test_a_container_may_join_the_processes_of_another(containerd_kit: Any
         assert files.exit_code == 0
 
 
-async def test_a_memory_kill_is_told_and_seen(containerd_kit: Any) -> None:
+async def test_a_memory_kill_is_told_and_seen(containerd_kit: Kit) -> None:
     """R-EPH-12: over its limit a container is killed, and its status says why."""
     runtime = containerd_kit.runtime
     config = containerd_kit.container_config("runs", command=[])
@@ -56,7 +60,7 @@ async def test_a_memory_kill_is_told_and_seen(containerd_kit: Any) -> None:
         assert (await runtime.container_status(container_id)).reason == "OOMKilled"
 
 
-async def test_a_program_that_is_not_there_is_refused_at_the_start(containerd_kit: Any) -> None:
+async def test_a_program_that_is_not_there_is_refused_at_the_start(containerd_kit: Kit) -> None:
     runtime = containerd_kit.runtime
     async with containerd_kit.sandbox() as (sandbox_id, config):
         container = containerd_kit.container_config("missing-program")
@@ -67,7 +71,7 @@ async def test_a_program_that_is_not_there_is_refused_at_the_start(containerd_ki
         assert (status.state, status.exit_code, status.reason) == (pb.CONTAINER_EXITED, 128, "StartError")
 
 
-async def test_streams_are_served_on_loopback(containerd_kit: Any) -> None:
+async def test_streams_are_served_on_loopback(containerd_kit: Kit) -> None:
     async with containerd_kit.started("runs") as container_id:
         request = pb.ExecRequest(container_id=container_id, cmd=["true"], stdout=True)
         assert (await containerd_kit.runtime.exec(request)).startswith("http://127.0.0.1:")
@@ -75,7 +79,7 @@ async def test_streams_are_served_on_loopback(containerd_kit: Any) -> None:
         assert (await containerd_kit.runtime.attach(attach)).startswith("http://127.0.0.1:")
 
 
-async def test_an_exit_is_told_long_before_the_runtime_admits_it(containerd_kit: Any) -> None:
+async def test_an_exit_is_told_long_before_the_runtime_admits_it(containerd_kit: Kit) -> None:
     """The planner may act on the event alone; that it then removes or replaces a container CRI calls running
     is in order. Ten exits, each heard within 20 ms of its own time stamp at the best."""
     delays = []
@@ -90,7 +94,7 @@ async def test_an_exit_is_told_long_before_the_runtime_admits_it(containerd_kit:
     assert min(delays) < 0.02
 
 
-def test_it_works_on_uvloop(containerd: Any) -> None:
+def test_it_works_on_uvloop(containerd: RealContainerd) -> None:
     """One loop serves HTTP and speaks gRPC: both must live on uvloop."""
 
     async def conversation() -> pb.VersionResponse:
@@ -105,7 +109,7 @@ def test_it_works_on_uvloop(containerd: Any) -> None:
     assert uvloop.run(conversation()).runtime_name == "containerd"
 
 
-async def test_a_containerd_before_2_says_nothing_of_its_handlers(containerd_kit: Any) -> None:
+async def test_a_containerd_before_2_says_nothing_of_its_handlers(containerd_kit: Kit) -> None:
     """So that no pod is promised users of its own there, and none runs as the node's instead."""
     runtime = containerd_kit.runtime
     version, found = await runtime.version(), await runtime.features()
@@ -114,12 +118,14 @@ async def test_a_containerd_before_2_says_nothing_of_its_handlers(containerd_kit
     assert found.user_namespaces <= found.handlers
 
 
-async def test_an_image_is_held_under_a_name_until_it_is_let_go(containerd_kit: Any) -> None:
+async def test_an_image_is_held_under_a_name_until_it_is_let_go(containerd_kit: Kit) -> None:
     """R-VOL-2: what a runtime that mounts no images is asked for instead."""
     runtime = containerd_kit.runtime
     if (await runtime.features()).mounts_images:
         pytest.skip("containerd mounts images itself from 2.1 on")
-    image = (await runtime.image_status(containerd_kit.container_config("runs").image.image)).id
+    found = await runtime.image_status(containerd_kit.container_config("runs").image.image)
+    assert found
+    image = found.id
     held = await runtime.hold_image("podling/u/v/1", image)
     assert held == await runtime.hold_image("podling/u/v/1", image)
     assert [mount.type for mount in held] == ["bind"] and "ro" in held[0].options

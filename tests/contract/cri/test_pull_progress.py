@@ -7,10 +7,13 @@ import hashlib
 import json
 from collections.abc import AsyncIterator
 from contextlib import suppress
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from aiohttp import web
+
+if TYPE_CHECKING:
+    from contract.cri.conftest import Kit
 
 pytestmark = pytest.mark.containerd
 
@@ -77,7 +80,7 @@ async def halting() -> AsyncIterator[tuple[Halting, str]]:
 
 
 async def test_a_pull_that_stands_still_shows_how_far_it_has_come_and_ends_when_it_is_cancelled(
-    containerd_kit: Any, halting: tuple[Halting, str]
+    containerd_kit: Kit, halting: tuple[Halting, str]
 ) -> None:
     registry, image = halting
     runtime = containerd_kit.runtime
@@ -91,6 +94,7 @@ async def test_a_pull_that_stands_still_shows_how_far_it_has_come_and_ends_when_
         while (now := await runtime.pull_progress()) != seen:
             await asyncio.sleep(0.3)
             seen = now
+        assert now
         assert {name: SEEN <= size <= len(HALF) for name, size in now} == {layer: True}
         pull.cancel()
         await registry.left.wait()

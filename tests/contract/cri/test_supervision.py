@@ -18,9 +18,9 @@ from podling.cri.grpc.client import GrpcRuntime
 from podling.cri.images.archive import ImageArchiveError, load_images
 from podling.cri.images.push import push_image
 from podling.cri.interface import EventKind
-from podling.cri.mounts import mounts_under
-from podling.cri.process import command_line, processes
 from podling.kubelet.worker.observe import observe_until_answered
+from podling.process.mounts import mounts_under
+from podling.process.programs import command_line, processes
 
 pytestmark = pytest.mark.containerd
 PATIENCE = 120

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 import pytest
 
 from podling.cri.grpc import cri_pb2 as pb
 from podling.cri.interface import RuntimeFault
+
+if TYPE_CHECKING:
+    from contract.cri.conftest import Kit
 
 LESS, MORE = 32 << 20, 64 << 20
 
@@ -19,7 +22,7 @@ def resources(memory: int) -> pb.LinuxContainerResources:
     )
 
 
-async def test_an_update_that_comes_too_late_is_no_fault(kit: Any) -> None:
+async def test_an_update_that_comes_too_late_is_no_fault(kit: Kit) -> None:
     async with kit.sandbox() as (sandbox_id, config):
         container_id = await kit.runtime.create_container(sandbox_id, kit.container_config("runs"), config)
         await kit.runtime.start_container(container_id)
@@ -28,7 +31,7 @@ async def test_an_update_that_comes_too_late_is_no_fault(kit: Any) -> None:
         await kit.runtime.update_container_resources(container_id, resources(LESS))
 
 
-async def test_what_is_not_there_is_not_found(kit: Any) -> None:
+async def test_what_is_not_there_is_not_found(kit: Kit) -> None:
     with pytest.raises(RuntimeFault) as fault:
         await kit.runtime.update_container_resources("f" * 64, resources(MORE))
     assert fault.value.code == "NOT_FOUND"
@@ -36,7 +39,7 @@ async def test_what_is_not_there_is_not_found(kit: Any) -> None:
 
 @pytest.mark.containerd
 @pytest.mark.parametrize(("before", "after"), [(LESS, MORE), (MORE, LESS)])
-async def test_the_kernel_is_told_up_and_down(containerd_kit: Any, before: int, after: int) -> None:
+async def test_the_kernel_is_told_up_and_down(containerd_kit: Kit, before: int, after: int) -> None:
     runtime = containerd_kit.runtime
     container = containerd_kit.container_config("runs")
     container.linux.resources.CopyFrom(resources(before))

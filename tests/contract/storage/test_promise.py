@@ -82,7 +82,7 @@ async def test_writes_may_follow_each_other_without_waiting(storage: Storage) ->
         storage.delete(POD, 2),
         storage.create(POD, b"v3"),
     )
-    assert outcomes == [1, 2, 3, 4]
+    assert list(outcomes) == [1, 2, 3, 4]
     assert [event.previous for event in await storage.history("", 0)] == [
         None,
         Record(POD, b"v1", 1),
@@ -183,11 +183,21 @@ async def test_a_read_in_a_watcher_finds_the_write(storage: Storage) -> None:
     assert revisions == [1]
 
 
-async def test_a_watcher_learns_of_progress_elsewhere(storage: Storage) -> None:
+async def test_a_watcher_hears_of_what_is_under_its_prefix_alone(storage: Storage) -> None:
     heard: list[tuple[int, Sequence[Event]]] = []
     storage.watch("/registry/pods/", lambda revision, events: heard.append((revision, events)))
-    await storage.create("/registry/secrets/default/s", b"")
-    assert heard == [(1, [])]
+    await storage.create("/registry/nodes/a", b"1")
+    assert heard == []
+    assert storage.revision == 1
+
+
+async def test_a_revision_yet_to_come_is_waited_for(storage: Storage) -> None:
+    async with asyncio.TaskGroup() as tasks:
+        waiting = tasks.create_task(storage.reached(2))
+        await storage.create("/registry/nodes/a", b"1")
+        assert not waiting.done()
+        await storage.create("/registry/nodes/b", b"1")
+    await storage.reached(1)
 
 
 async def test_a_watch_ends_when_told(storage: Storage) -> None:
@@ -211,8 +221,11 @@ async def test_a_watcher_may_end_another(storage: Storage) -> None:
 async def test_a_broken_watcher_keeps_nobody_from_news_or_answer(
     storage: Storage, caplog: pytest.LogCaptureFixture
 ) -> None:
+    def broken(revision: int, events: Sequence[Event]) -> None:
+        raise ZeroDivisionError
+
     heard: list[int] = []
-    storage.watch("", lambda *_: 1 // 0)
+    storage.watch("", broken)
     storage.watch("", lambda revision, _: heard.append(revision))
     assert await storage.create(POD, b"v1") == 1
     assert heard == [1]

@@ -12,7 +12,7 @@ from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
 
 import pytest
@@ -25,8 +25,13 @@ from podling.machine.pki import Authority
 from podling.model.time import SystemClock
 from podling.model.types.container import Container
 from podling.model.types.meta import ObjectMeta
-from podling.model.types.pod import Pod, PodSpec, PodStatus
-from podling.model.types.pod_status import ContainerState, ContainerStateRunning, ContainerStatus
+from podling.model.types.pod import Pod, PodSpec
+from podling.model.types.pod_status import (
+    ContainerState,
+    ContainerStateRunning,
+    ContainerStatus,
+    PodStatus,
+)
 from podling.streaming.session import Session, Stream
 from podling.streaming.spdy.connection import SpdyWire
 from podling.streaming.upgrade import Address, request_head, upgrade
@@ -34,6 +39,9 @@ from podling.streaming.websocket.channels import SUBPROTOCOLS, ChannelWire
 from podling.streaming.websocket.tunnel import SUBPROTOCOL as TUNNEL
 from podling.streaming.websocket.tunnel import TunnelWire
 from podling.streaming.wire import Wire
+
+if TYPE_CHECKING:
+    from conftest import RealContainerd, UntilDone
 
 
 @dataclass
@@ -240,11 +248,11 @@ def seam(request: pytest.FixtureRequest) -> str:
 @pytest.fixture
 async def node(
     seam: str,
-    containerd: Any,
+    containerd: RealContainerd,
     containerd_runtime: Runtime,
     tmp_path: Path,
     certificates: Certificates,
-    until_done: Any,
+    until_done: UntilDone,
 ) -> AsyncIterator[Node]:
     config = pb.PodSandboxConfig(
         metadata=pb.PodSandboxMetadata(name="pod", uid=str(tmp_path), namespace="default"),

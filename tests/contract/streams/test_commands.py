@@ -7,6 +7,7 @@ import hashlib
 import json
 from contextlib import suppress
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -14,6 +15,10 @@ from podling.kubelet.logs.reading import LogDirectories
 from podling.kubelet.server import relay
 from podling.streaming import driver
 from podling.streaming.upgrade import Refused
+
+if TYPE_CHECKING:
+    from conftest import UntilDone
+    from contract.streams.conftest import Node, Remote
 
 pytestmark = pytest.mark.containerd
 
@@ -28,7 +33,7 @@ every_half_closing_protocol = pytest.mark.parametrize("protocol", HALF_CLOSE)
 
 
 @every_status_protocol
-async def test_exec_gives_both_outputs_and_the_exit_code(node, protocol):
+async def test_exec_gives_both_outputs_and_the_exit_code(node: Node, protocol: str) -> None:
     await node.make("c", *SLEEP)
     async with node.command(protocol, "exec", "c", "sh", "-c", "echo out; echo err >&2; exit 3") as remote:
         assert await remote.all("stdout") == b"out\n"
@@ -39,14 +44,16 @@ async def test_exec_gives_both_outputs_and_the_exit_code(node, protocol):
 
 
 @every_status_protocol
-async def test_success_is_a_status_too(node, protocol):
+async def test_success_is_a_status_too(node: Node, protocol: str) -> None:
     await node.make("c", *SLEEP)
     async with node.command(protocol, "exec", "c", "true") as remote:
         assert json.loads(await remote.all("error")) == {"metadata": {}, "status": "Success"}
 
 
 @every_text_protocol
-async def test_protocols_before_v4_say_failure_in_words_and_success_in_none(node, protocol):
+async def test_protocols_before_v4_say_failure_in_words_and_success_in_none(
+    node: Node, protocol: str
+) -> None:
     await node.make("c", *SLEEP)
     async with node.command(protocol, "exec", "c", "sh", "-c", "exit 3") as remote:
         assert b"exit code 3" in await remote.all("error")
@@ -56,7 +63,7 @@ async def test_protocols_before_v4_say_failure_in_words_and_success_in_none(node
 
 
 @every_half_closing_protocol
-async def test_the_end_of_stdin_ends_what_reads_it(node, protocol):
+async def test_the_end_of_stdin_ends_what_reads_it(node: Node, protocol: str) -> None:
     await node.make("c", *SLEEP)
     async with node.command(protocol, "exec", "c", "cat", stdin=True) as remote:
         await remote["stdin"].write(b"through")
@@ -66,7 +73,7 @@ async def test_the_end_of_stdin_ends_what_reads_it(node, protocol):
 
 
 @every_status_protocol
-async def test_a_terminal_has_a_size_that_can_change(node, protocol):
+async def test_a_terminal_has_a_size_that_can_change(node: Node, protocol: str) -> None:
     await node.make("c", *SLEEP)
     async with node.command(protocol, "exec", "c", "sh", stdin=True, tty=True) as remote:
         await remote["resize"].write(b'{"Width":133,"Height":41}\n')
@@ -76,11 +83,11 @@ async def test_a_terminal_has_a_size_that_can_change(node, protocol):
 
 
 @every_half_closing_protocol
-async def test_megabytes_pass_both_ways_unchanged(node, protocol):
+async def test_megabytes_pass_both_ways_unchanged(node: Node, protocol: str) -> None:
     await node.make("c", *SLEEP)
     sent = bytes(range(256)) * 4096 * 8
 
-    async def say(remote) -> None:
+    async def say(remote: Remote) -> None:
         for at in range(0, len(sent), 32768):
             await remote["stdin"].write(sent[at : at + 32768])
         remote["stdin"].end()
@@ -95,7 +102,7 @@ async def test_megabytes_pass_both_ways_unchanged(node, protocol):
 
 
 @every_status_protocol
-async def test_a_lost_client_leaves_the_shell_it_attached_to_alive(node, protocol):
+async def test_a_lost_client_leaves_the_shell_it_attached_to_alive(node: Node, protocol: str) -> None:
     """R-EPH-6: no end of input is sent, and the next client finds the same shell."""
     await node.make("shell", "sh", stdin=True, tty=True)
     async with node.command(protocol, "attach", "shell", stdin=True, tty=True) as remote:
@@ -107,7 +114,7 @@ async def test_a_lost_client_leaves_the_shell_it_attached_to_alive(node, protoco
 
 
 @every_half_closing_protocol
-async def test_a_client_that_ends_its_stdin_does_not_end_the_containers(node, protocol):
+async def test_a_client_that_ends_its_stdin_does_not_end_the_containers(node: Node, protocol: str) -> None:
     """R-EPH-6: only `stdinOnce` lets a client's end of input through."""
     await node.make("cat", "cat", stdin=True)
     async with node.command(protocol, "attach", "cat", stdin=True) as remote:
@@ -120,7 +127,7 @@ async def test_a_client_that_ends_its_stdin_does_not_end_the_containers(node, pr
 
 
 @every_half_closing_protocol
-async def test_stdin_once_ends_with_the_first_client(node, protocol):
+async def test_stdin_once_ends_with_the_first_client(node: Node, protocol: str) -> None:
     container = await node.make("cat", "cat", stdin=True, stdin_once=True)
     async with node.command(protocol, "attach", "cat", stdin=True) as remote:
         await remote["stdin"].write(b"only\n")
@@ -130,7 +137,7 @@ async def test_stdin_once_ends_with_the_first_client(node, protocol):
         await node.host.container_ended(container)
 
 
-async def test_several_clients_share_a_terminal_and_one_may_leave(node):
+async def test_several_clients_share_a_terminal_and_one_may_leave(node: Node) -> None:
     """R-EPH-6."""
     await node.make("shell", "sh", stdin=True, tty=True)
     spdy, websocket = HALF_CLOSE
@@ -144,7 +151,9 @@ async def test_several_clients_share_a_terminal_and_one_may_leave(node):
 
 
 @every_half_closing_protocol
-async def test_a_client_that_reads_late_misses_nothing(node, seam, protocol, monkeypatch):
+async def test_a_client_that_reads_late_misses_nothing(
+    node: Node, seam: str, protocol: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Its command ended long ago, and the runtime has closed the connection. What it printed just fits in the
     buffers on the way: more than the server takes, less than would hold up the command."""
     printed = {"network": 6_000_000, "process": 700_000}[seam]
@@ -165,19 +174,28 @@ async def test_a_client_that_reads_late_misses_nothing(node, seam, protocol, mon
 
 
 @every_half_closing_protocol
-async def test_a_client_that_never_reads_stops_the_container_and_costs_no_memory(node, protocol):
+async def test_a_client_that_never_reads_stops_the_container_and_costs_no_memory(
+    node: Node, protocol: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     await node.make("c", *SLEEP)
     loop_held = asyncio.Event()
     async with node.command(protocol, "exec", "c", "sh", "-c", "yes | head -c 50000000") as remote:
         hold = remote.session.hold_peer
-        remote.session.hold_peer = lambda: (hold(), loop_held.set())
+
+        def held() -> None:
+            hold()
+            loop_held.set()
+
+        monkeypatch.setattr(remote.session, "hold_peer", held)
         await loop_held.wait()
         assert remote.session._unread < 1_000_000
         assert len(await remote.all("stdout")) == 50_000_000
 
 
 @every_status_protocol
-async def test_a_container_killed_during_exec_ends_the_client_with_a_status(node, protocol):
+async def test_a_container_killed_during_exec_ends_the_client_with_a_status(
+    node: Node, protocol: str
+) -> None:
     container = await node.make("c", *SLEEP)
     async with node.command(protocol, "exec", "c", "sh", "-c", "echo in; sleep 1000") as remote:
         await remote.until("stdout", b"in\n")
@@ -187,8 +205,8 @@ async def test_a_container_killed_during_exec_ends_the_client_with_a_status(node
 
 @pytest.mark.parametrize("tty", [False, True], ids=["pipes", "terminal"])
 async def test_a_client_that_does_not_read_does_not_keep_a_container_from_being_stopped(
-    node, until_done, monkeypatch, tmp_path, tty
-):
+    node: Node, until_done: UntilDone, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, tty: bool
+) -> None:
     """containerd 1.6 stops no container whose attached output nobody takes."""
     monkeypatch.setattr(relay, "STALLED", 0.1)
     spam = "exec yes $(head -c 4000 /dev/zero | tr '\\0' x)"
@@ -202,7 +220,9 @@ async def test_a_client_that_does_not_read_does_not_keep_a_container_from_being_
             await until_done(lambda: node.host.runtime.remove_container(container))
 
 
-async def test_a_client_that_does_not_read_lets_a_command_take_its_leave(node, monkeypatch, tmp_path):
+async def test_a_client_that_does_not_read_lets_a_command_take_its_leave(
+    node: Node, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     """It is let go when the container's stop begins, so that what waits for it does not use up the grace."""
     monkeypatch.setattr(relay, "STALLED", 0.1)
     script = "trap 'echo bye; exit 7' TERM; while true; do head -c 100000 /dev/zero | tr '\\0' x; done"
@@ -218,7 +238,9 @@ async def test_a_client_that_does_not_read_lets_a_command_take_its_leave(node, m
     assert (tmp_path / "logs" / "c.log").read_bytes().endswith(b"bye\n")
 
 
-async def test_a_client_that_reads_hears_all_from_a_container_that_is_stopped(node, monkeypatch):
+async def test_a_client_that_reads_hears_all_from_a_container_that_is_stopped(
+    node: Node, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(relay, "STALLED", 0.1)
     script = "trap 'head -c 3000000 /dev/zero; exit' TERM; echo up; while true; do sleep 0.01; done"
     container = await node.make("c", "sh", "-c", f"read go; {script}", stdin=True)
@@ -246,21 +268,21 @@ async def until_quiet(log: Path) -> None:
 
 
 @pytest.mark.parametrize("protocol", ["spdy:v4.channel.k8s.io", "v4.channel.k8s.io"])
-async def test_a_container_that_is_not_there_is_said_before_the_upgrade(node, protocol):
+async def test_a_container_that_is_not_there_is_said_before_the_upgrade(node: Node, protocol: str) -> None:
     with pytest.raises(Refused) as refused:
         async with node.command(protocol, "exec", "missing", "true"):
             pass
     assert (refused.value.status, refused.value.body) == (500, b'container not found ("missing")')
 
 
-async def test_a_v5_client_is_told_on_the_error_stream_as_kubernetes_api_server_tells_it(node):
+async def test_a_v5_client_is_told_on_the_error_stream_as_kubernetes_api_server_tells_it(node: Node) -> None:
     async with node.command("v5.channel.k8s.io", "exec", "missing", "true") as remote:
         status = json.loads(await remote.all("error"))
     why = 'Internal error occurred: unable to upgrade connection: container not found ("missing")'
     assert (status["reason"], status["message"]) == ("InternalError", why)
 
 
-async def test_200_sessions_at_once(node):
+async def test_200_sessions_at_once(node: Node) -> None:
     """All are open before any is spoken in."""
     await node.make("c", *SLEEP)
     everybody = asyncio.Barrier(200)
@@ -281,7 +303,7 @@ async def test_200_sessions_at_once(node):
             group.create_task(one(number))
 
 
-async def test_many_execs_at_once(node):
+async def test_many_execs_at_once(node: Node) -> None:
     await node.make("c", *SLEEP)
 
     async def one(number: int) -> None:

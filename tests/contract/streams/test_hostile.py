@@ -9,12 +9,16 @@ import struct
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
 from podling.kubelet.server import relay
 from podling.streaming import driver
 from podling.streaming.upgrade import Refused
+
+if TYPE_CHECKING:
+    from contract.streams.conftest import Node, Remote
 
 pytestmark = [pytest.mark.containerd, pytest.mark.usefixtures("leaves_nothing")]
 
@@ -73,7 +77,7 @@ HARMLESS = {
 
 
 @every_protocol
-async def test_what_cannot_be_understood_ends_the_connection(node, protocol):
+async def test_what_cannot_be_understood_ends_the_connection(node: Node, protocol: str) -> None:
     await node.make("c", *SLEEP)
     for fault, (spoken, said) in FAULTS.items():
         if spoken == protocol:
@@ -81,7 +85,7 @@ async def test_what_cannot_be_understood_ends_the_connection(node, protocol):
                 await break_off(node, protocol, said)
 
 
-async def break_off(node, protocol, said):
+async def break_off(node: Node, protocol: str, said: bytes) -> None:
     async with node.command(protocol, "exec", "c", "sh", "-c", "echo up; cat", stdin=True) as remote:
         await remote.until("stdout", b"up\n")
         remote.session.say(said)
@@ -91,7 +95,7 @@ async def break_off(node, protocol, said):
 
 
 @every_protocol
-async def test_what_says_nothing_to_anyone_is_passed_over(node, protocol):
+async def test_what_says_nothing_to_anyone_is_passed_over(node: Node, protocol: str) -> None:
     await node.make("c", *SLEEP)
     for oddity, (spoken, said) in HARMLESS.items():
         if spoken == protocol:
@@ -99,7 +103,7 @@ async def test_what_says_nothing_to_anyone_is_passed_over(node, protocol):
                 await go_on(node, protocol, said)
 
 
-async def go_on(node, protocol, said):
+async def go_on(node: Node, protocol: str, said: bytes) -> None:
     async with node.command(protocol, "exec", "c", "sh", "-c", "read a; echo $a", stdin=True) as remote:
         remote.session.say(said)
         await remote["stdin"].write(b"heard\n")
@@ -116,7 +120,7 @@ def naming(what: str) -> Iterator[None]:
         raise
 
 
-async def test_a_base64_message_may_not_be_endless(node):
+async def test_a_base64_message_may_not_be_endless(node: Node) -> None:
     await node.make("c", *SLEEP)
     async with node.command(BASE64, "exec", "c", "cat", stdin=True) as remote:
         remote.session.say(frame(1, b"0"[:1] + base64.b64encode(bytes(60)), bits=0))
@@ -152,7 +156,9 @@ async def test_a_base64_message_may_not_be_endless(node):
         ),
     ],
 )
-async def test_a_request_that_is_no_upgrade_is_answered_in_words(node, headers, status, why):
+async def test_a_request_that_is_no_upgrade_is_answered_in_words(
+    node: Node, headers: dict[str, str], status: int, why: str
+) -> None:
     await node.make("c", *SLEEP)
     with pytest.raises(Refused) as refused:
         await node.ask("/exec/default/pod/c?output=1&command=true", headers)
@@ -160,7 +166,9 @@ async def test_a_request_that_is_no_upgrade_is_answered_in_words(node, headers, 
     assert why in refused.value.body.decode()
 
 
-async def test_a_client_that_opens_no_streams_is_not_waited_for(node, monkeypatch):
+async def test_a_client_that_opens_no_streams_is_not_waited_for(
+    node: Node, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(relay, "STREAMS_TIMEOUT", 0.1)
     await node.make("c", *SLEEP)
     query = [("output", "1"), ("command", "true")]
@@ -171,7 +179,9 @@ async def test_a_client_that_opens_no_streams_is_not_waited_for(node, monkeypatc
 
 
 @pytest.mark.parametrize("protocol", [SPDY, V4, V5])
-async def test_a_flood_of_input_nobody_takes_waits_at_its_sender(node, protocol, monkeypatch):
+async def test_a_flood_of_input_nobody_takes_waits_at_its_sender(
+    node: Node, protocol: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """And when the sender leaves, that is noticed, though nothing of it is read."""
     monkeypatch.setattr(relay, "LAST_WORDS", 0.1)
     monkeypatch.setattr(driver, "GRACE", 0.1)
@@ -195,7 +205,7 @@ async def test_a_flood_of_input_nobody_takes_waits_at_its_sender(node, protocol,
     assert resident() - before < 24 << 20
 
 
-async def test_a_port_forward_of_more_streams_than_may_be_is_refused_those(node):
+async def test_a_port_forward_of_more_streams_than_may_be_is_refused_those(node: Node) -> None:
     await node.make("c", *SLEEP)
     session = await node.connect("spdy:portforward.k8s.io", "/portForward/default/pod", [])
     streams = [
@@ -207,8 +217,9 @@ async def test_a_port_forward_of_more_streams_than_may_be_is_refused_those(node)
     session.drop()
 
 
-def reset_when_closed(remote) -> None:
+def reset_when_closed(remote: Remote) -> None:
     """Else the kernel goes on, for minutes, offering what has not been taken."""
+    assert remote.session._transport
     connection = remote.session._transport.get_extra_info("socket")
     connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
 

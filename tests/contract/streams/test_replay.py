@@ -4,11 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import json
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from podling.kubelet.server import replay, streams
 from podling.model.types.container import EphemeralContainer
+from podling.streaming.session import Session
+
+if TYPE_CHECKING:
+    from conftest import UntilDone
+    from contract.streams.conftest import Node
 
 pytestmark = [
     pytest.mark.containerd,
@@ -20,7 +26,7 @@ PROTOCOLS = ("spdy:v4.channel.k8s.io", "v5.channel.k8s.io")
 every_protocol = pytest.mark.parametrize("protocol", PROTOCOLS)
 
 
-async def make(node, name: str, script: str, **fields) -> str:
+async def make(node: Node, name: str, script: str, **fields: Any) -> str:
     """An ephemeral container that runs `script`."""
     container_id = await node.make(name, "sh", "-c", script, **fields)
     once = fields.get("stdin_once", False)
@@ -29,7 +35,7 @@ async def make(node, name: str, script: str, **fields) -> str:
 
 
 @every_protocol
-async def test_the_first_attach_shows_everything_from_the_start(node, protocol):
+async def test_the_first_attach_shows_everything_from_the_start(node: Node, protocol: str) -> None:
     await make(node, "debug", "echo before; read line; echo heard $line >&2; echo last", stdin=True)
     async with node.command(protocol, "attach", "debug", stdin=True) as remote:
         await remote.until("stdout", b"before\n")
@@ -40,7 +46,7 @@ async def test_the_first_attach_shows_everything_from_the_start(node, protocol):
 
 
 @every_protocol
-async def test_a_client_that_has_no_more_to_say_still_hears_all(node, protocol):
+async def test_a_client_that_has_no_more_to_say_still_hears_all(node: Node, protocol: str) -> None:
     """kubectl ends its stdin at once when commands are piped into it."""
     await make(node, "debug", "exec sh", stdin=True)
     async with node.command(protocol, "attach", "debug", stdin=True) as remote:
@@ -49,7 +55,9 @@ async def test_a_client_that_has_no_more_to_say_still_hears_all(node, protocol):
         assert await remote.all("stdout") == b"first\nlast\n"
 
 
-async def test_a_client_that_has_no_more_to_say_is_let_go_when_the_container_is_silent(node, monkeypatch):
+async def test_a_client_that_has_no_more_to_say_is_let_go_when_the_container_is_silent(
+    node: Node, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """R-EPH-6: the shell lives on."""
     monkeypatch.setattr(replay, "SILENCE", 0.1)
     container_id = await make(node, "debug", "exec sh", stdin=True)
@@ -64,7 +72,7 @@ async def test_a_client_that_has_no_more_to_say_is_let_go_when_the_container_is_
 
 
 @every_protocol
-async def test_a_terminal_is_live_after_what_it_showed_before(node, protocol):
+async def test_a_terminal_is_live_after_what_it_showed_before(node: Node, protocol: str) -> None:
     await make(node, "debug", "echo hello; exec sh", stdin=True, tty=True)
     async with node.command(protocol, "attach", "debug", stdin=True, tty=True) as remote:
         await remote.until("stdout", b"hello\r\n")
@@ -72,7 +80,7 @@ async def test_a_terminal_is_live_after_what_it_showed_before(node, protocol):
         await remote.until("stdout", b"\r\n42\r\n")
 
 
-async def test_a_question_without_a_line_end_is_shown(node):
+async def test_a_question_without_a_line_end_is_shown(node: Node) -> None:
     await make(node, "debug", "read a; echo got $a; printf 'more? '; read b; echo $a$b", stdin=True)
     async with node.command(PROTOCOLS[0], "attach", "debug", stdin=True) as remote:
         await remote["stdin"].write(b"x\n")
@@ -81,7 +89,7 @@ async def test_a_question_without_a_line_end_is_shown(node):
         assert await remote.all("stdout") == b"xy\n"
 
 
-async def test_a_later_attach_asks_for_what_came_before_or_joins_what_is_going_on(node):
+async def test_a_later_attach_asks_for_what_came_before_or_joins_what_is_going_on(node: Node) -> None:
     await make(node, "debug", "echo before; while read line; do echo $line; done", stdin=True)
     async with node.command(PROTOCOLS[0], "attach", "debug", stdin=True) as remote:
         await remote.until("stdout", b"before\n")
@@ -92,7 +100,7 @@ async def test_a_later_attach_asks_for_what_came_before_or_joins_what_is_going_o
         assert await remote.until("stdout", b"live\n") == b"before\nlive\n"
 
 
-async def test_stdin_once_still_ends_with_its_first_client(node):
+async def test_stdin_once_still_ends_with_its_first_client(node: Node) -> None:
     await make(node, "debug", "cat; echo over", stdin=True, stdin_once=True)
     async with node.command(PROTOCOLS[0], "attach", "debug", stdin=True) as remote:
         await remote["stdin"].write(b"only\n")
@@ -100,7 +108,7 @@ async def test_stdin_once_still_ends_with_its_first_client(node):
         assert await remote.all("stdout") == b"only\nover\n"
 
 
-async def test_megabytes_are_neither_cut_nor_doubled(node):
+async def test_megabytes_are_neither_cut_nor_doubled(node: Node) -> None:
     """The container waits at the end: of one that ends with its pipe full, containerd 1.6 loses the rest."""
     await make(node, "debug", "seq 300000; echo end; read line", stdin=True)
     async with node.command(PROTOCOLS[0], "attach", "debug", stdin=True) as remote:
@@ -108,7 +116,7 @@ async def test_megabytes_are_neither_cut_nor_doubled(node):
     assert heard == b"".join(b"%d\n" % number for number in range(1, 300001)) + b"end\n"
 
 
-async def test_a_client_that_does_not_read_holds_up_nobody(node, until_done):
+async def test_a_client_that_does_not_read_holds_up_nobody(node: Node, until_done: UntilDone) -> None:
     """R-EPH-6: the container goes on, can be stopped, and is shown whole to one that reads."""
     script = "echo begin; seq 400000 1>&2; seq 400000; echo end; read line"
     container_id = await make(node, "debug", script, stdin=True)
@@ -120,7 +128,7 @@ async def test_a_client_that_does_not_read_holds_up_nobody(node, until_done):
         await until_done(lambda: node.host.runtime.stop_container(container_id, 1))
 
 
-async def test_a_terminal_that_does_not_read_for_a_while_misses_nothing(node):
+async def test_a_terminal_that_does_not_read_for_a_while_misses_nothing(node: Node) -> None:
     await make(node, "debug", "stty -echo; echo begin; read line; seq 200000; exec sh", stdin=True, tty=True)
     async with node.command(PROTOCOLS[0], "attach", "debug", stdin=True, tty=True) as slow:
         heard = await slow.until("stdout", b"begin\r\n")
@@ -139,7 +147,9 @@ every_status_protocol = pytest.mark.parametrize("protocol", [*PROTOCOLS, "v4.bas
 
 @every_status_protocol
 @pytest.mark.parametrize("tty", [False, True], ids=["pipes", "terminal"])
-async def test_a_container_that_has_ended_is_shown_whole_with_its_exit_code(node, protocol, tty):
+async def test_a_container_that_has_ended_is_shown_whole_with_its_exit_code(
+    node: Node, protocol: str, tty: bool
+) -> None:
     container_id = await make(node, "debug", "echo out; echo err >&2; exit 3", stdin=True, tty=tty)
     await node.host.container_ended(container_id)
     async with node.command(protocol, "attach", "debug", stdin=True, tty=tty, exit_code=True) as remote:
@@ -152,7 +162,9 @@ async def test_a_container_that_has_ended_is_shown_whole_with_its_exit_code(node
 
 
 @every_status_protocol
-async def test_a_container_that_ends_while_it_is_attached_to_tells_its_exit_code(node, protocol):
+async def test_a_container_that_ends_while_it_is_attached_to_tells_its_exit_code(
+    node: Node, protocol: str
+) -> None:
     await make(node, "debug", "echo before; read code; exit $code", stdin=True)
     async with node.command(protocol, "attach", "debug", stdin=True, exit_code=True) as remote:
         await remote.until("stdout", b"before\n")
@@ -160,7 +172,7 @@ async def test_a_container_that_ends_while_it_is_attached_to_tells_its_exit_code
         assert json.loads(await remote.all("error"))["details"]["causes"][0]["message"] == "7"
 
 
-async def test_words_and_no_words_for_clients_of_old(node):
+async def test_words_and_no_words_for_clients_of_old(node: Node) -> None:
     for code, said in ((0, b""), (3, b"command terminated with non-zero exit code: exit status 3")):
         container_id = await make(node, f"debug{code}", f"exit {code}")
         await node.host.container_ended(container_id)
@@ -168,7 +180,7 @@ async def test_words_and_no_words_for_clients_of_old(node):
             assert await remote.all("error") == said
 
 
-async def test_whoever_ends_at_any_moment_is_shown_whole(node):
+async def test_whoever_ends_at_any_moment_is_shown_whole(node: Node) -> None:
     """Also between the question whether it runs and the attach."""
     for run in range(20):
         await make(node, f"debug{run}", f"echo first; sleep 0.0{run % 10}; echo last; exit 4")
@@ -178,13 +190,15 @@ async def test_whoever_ends_at_any_moment_is_shown_whole(node):
 
 
 @every_protocol
-async def test_a_lost_runtime_is_told_though_the_log_goes_on(node, protocol, monkeypatch):
+async def test_a_lost_runtime_is_told_though_the_log_goes_on(
+    node: Node, protocol: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """What the client types would go nowhere."""
-    reached = []
+    reached: list[Session] = []
     connect = streams.connect
 
-    async def remembered(url, wanted):
-        reached.append(await connect(url, wanted))
+    async def remembered(url: str, protocol: str) -> Session:
+        reached.append(await connect(url, protocol))
         return reached[-1]
 
     monkeypatch.setattr(streams, "connect", remembered)

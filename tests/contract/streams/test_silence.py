@@ -14,15 +14,19 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import aiohttp
 import pytest
 
 from podling.kubelet.server import relay
-from podling.streaming import sockets
-from podling.streaming.sockets import Factory
+from podling.streaming import driver
+from podling.streaming.driver import Factory
 from podling.streaming.upgrade import Address
 from podling.streaming.websocket.tunnel import SUBPROTOCOL as TUNNEL
+
+if TYPE_CHECKING:
+    from contract.streams.conftest import Node
 
 pytestmark = [pytest.mark.containerd]
 
@@ -43,7 +47,9 @@ def let_hours_pass(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("protocol", COMMANDS)
 @pytest.mark.parametrize("verb", ["exec", "attach"])
-async def test_a_session_is_there_after_hours_of_silence(node, monkeypatch, protocol, verb):
+async def test_a_session_is_there_after_hours_of_silence(
+    node: Node, monkeypatch: pytest.MonkeyPatch, protocol: str, verb: str
+) -> None:
     await node.make("c", "cat", stdin=True)
     async with node.command(protocol, verb, "c", "cat", stdin=True, patience=2 * HOURS) as remote:
         await remote["stdin"].write(b"before\n")
@@ -56,7 +62,9 @@ async def test_a_session_is_there_after_hours_of_silence(node, monkeypatch, prot
 
 
 @pytest.mark.parametrize("protocol", PORTS)
-async def test_a_port_forward_is_there_after_hours_of_silence(node, monkeypatch, protocol):
+async def test_a_port_forward_is_there_after_hours_of_silence(
+    node: Node, monkeypatch: pytest.MonkeyPatch, protocol: str
+) -> None:
     await node.make("c", "sh", "-c", "nc -l -p 8080 -e cat; sleep 1000")
     listens = "until grep -q ':1F90 .* 0A' /proc/net/tcp*; do sleep 0.01; done"
     async with node.command(COMMANDS[0], "exec", "c", "sh", "-c", listens) as remote:
@@ -75,8 +83,11 @@ async def test_a_port_forward_is_there_after_hours_of_silence(node, monkeypatch,
 
 
 @only_network
-async def test_a_follower_of_a_log_is_there_after_hours_of_silence(node, monkeypatch):
+async def test_a_follower_of_a_log_is_there_after_hours_of_silence(
+    node: Node, monkeypatch: pytest.MonkeyPatch
+) -> None:
     await node.make("c", "cat", stdin=True)
+    assert node.address.tls
     connector = aiohttp.TCPConnector(ssl=node.address.tls)
     url = f"https://127.0.0.1:{node.address.port}/containerLogs/default/pod/c?follow=true"
     forever = aiohttp.ClientTimeout(total=None)
@@ -96,7 +107,7 @@ async def test_a_follower_of_a_log_is_there_after_hours_of_silence(node, monkeyp
 @pytest.fixture
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     for name, value in (("IDLE", 1), ("INTERVAL", 1), ("QUESTIONS", 2)):
-        monkeypatch.setattr(sockets, name, value)
+        monkeypatch.setattr(driver, name, value)
 
 
 @dataclass(frozen=True)
@@ -149,15 +160,18 @@ def elsewhere() -> Iterator[Elsewhere]:
 @only_network
 @pytest.mark.usefixtures("impatient", "leaves_nothing")
 @pytest.mark.parametrize("verb", ["exec", "attach", "portForward"])
-async def test_a_client_that_has_lost_its_network_is_noticed(node, elsewhere, monkeypatch, verb):
+async def test_a_client_that_has_lost_its_network_is_noticed(
+    node: Node, elsewhere: Elsewhere, monkeypatch: pytest.MonkeyPatch, verb: str
+) -> None:
     """It says no goodbye; nothing of it is left all the same, and what it was joined to is free."""
     monkeypatch.setattr(relay, "LAST_WORDS", 0.1)
     await node.make("c", "cat", stdin=True)
     loop, connection = asyncio.get_running_loop(), elsewhere.socket_to(node.address.port)
 
     async def connect(client: Factory) -> asyncio.Transport:
-        tls = {"ssl": node.address.tls, "server_hostname": "127.0.0.1"}
-        transport, _ = await loop.create_connection(client, sock=connection, **tls)
+        transport, _ = await loop.create_connection(
+            client, sock=connection, ssl=node.address.tls, server_hostname="127.0.0.1"
+        )
         return transport
 
     far = replace(node, address=Address("127.0.0.1", node.address.port, within=connect))

@@ -17,12 +17,16 @@ import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from kubernetes import client, config, watch
 
+from e2e.clients.required import required
 from podling.client import kubeconfig
+
+if TYPE_CHECKING:
+    from e2e.conftest import Podling
 
 BUSYBOX = "podling.test/busybox:1"
 STAY = "sleep 1000 & wait"
@@ -43,6 +47,7 @@ def machines_kubectl() -> str | None:
 MACHINES = machines_kubectl()
 
 Manifest = dict[str, Any]
+"""The official client takes one as it is written; its types name only its models."""
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -136,7 +141,7 @@ def kubectl(kubectl_program: str, kubectl_home: Path, admin: str, space: str) ->
 
 
 @pytest.fixture(scope="session")
-def admin(podling: Any) -> str:
+def admin(podling: Podling) -> str:
     """The path of the administrator's kubeconfig."""
     return str(podling.instance.kubeconfig)
 
@@ -154,7 +159,7 @@ def space(api: client.ApiClient, request: pytest.FixtureRequest) -> Iterator[str
     """A namespace in which pods can be made, gone with all in it after the test."""
     core = client.CoreV1Api(api)
     name = f"c{abs(hash(request.node.nodeid)) % 10**8}-{os.getpid()}"
-    core.create_namespace({"metadata": {"name": name}})
+    core.create_namespace({"metadata": {"name": name}})  # type: ignore[arg-type]
     for event in watch.Watch().stream(core.list_namespaced_service_account, name, timeout_seconds=30):
         if event["object"].metadata.name == "default":
             break
@@ -175,9 +180,9 @@ def no_socket_left() -> Iterator[None]:
 def forgotten(admin: str, api: client.ApiClient) -> str:
     """A version of secrets so old that the server no longer knows what came after it."""
     core = client.CoreV1Api(api)
-    core.create_namespace({"metadata": {"name": "forgotten"}})
-    core.create_namespaced_secret("forgotten", {"metadata": {"name": "before"}})
-    version: str = core.list_namespaced_secret("forgotten").metadata.resource_version
+    core.create_namespace({"metadata": {"name": "forgotten"}})  # type: ignore[arg-type]
+    core.create_namespaced_secret("forgotten", {"metadata": {"name": "before"}})  # type: ignore[arg-type]
+    version = required(required(core.list_namespaced_secret("forgotten").metadata).resource_version)
     asyncio.run(_write_until_forgotten(admin, version))
     core.delete_namespace("forgotten")
     return version

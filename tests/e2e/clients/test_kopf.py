@@ -8,7 +8,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -16,6 +16,8 @@ from typing import Any
 import pytest
 from kubernetes import client, watch
 from kubernetes.client import ApiException
+
+from e2e.clients.required import required
 
 pytestmark = pytest.mark.containerd
 
@@ -65,7 +67,7 @@ def cared(make_pod: Callable[..., Manifest]) -> Callable[..., Manifest]:
     return cared
 
 
-def until(events: Iterator[Any], good: Callable[[Any], bool]) -> Any:
+def until(events: Generator[Any, None, None], good: Callable[[Any], bool]) -> Any:
     """The first object seen that is as it should be."""
     for event in events:
         if good(event):
@@ -78,7 +80,9 @@ def annotated(core: client.CoreV1Api, space: str, name: str, key: str, value: st
     events = watch.Watch().stream(
         core.list_namespaced_pod, space, field_selector=f"metadata.name={name}", timeout_seconds=PATIENCE
     )
-    return until(events, lambda event: (event["object"].metadata.annotations or {}).get(key) == value)
+    pod: client.V1Pod
+    pod = until(events, lambda event: (event["object"].metadata.annotations or {}).get(key) == value)
+    return pod
 
 
 def gone(core: client.CoreV1Api, space: str, name: str) -> None:
@@ -94,10 +98,10 @@ def gone(core: client.CoreV1Api, space: str, name: str) -> None:
 @pytest.mark.usefixtures("operator")
 def test_a_pod_is_greeted(core: client.CoreV1Api, space: str, cared: Callable[..., Manifest]) -> None:
     """By an annotation, and by an event that `kubectl describe` would show."""
-    core.create_namespaced_pod(space, cared("one"))
+    core.create_namespaced_pod(space, cared("one"))  # type: ignore[arg-type]
     pod = annotated(core, space, "one", "caretaker/neighbours", "1")
-    assert pod.metadata.finalizers == [FINALIZER]
-    assert "kopf.zalando.org/last-handled-configuration" in pod.metadata.annotations
+    assert required(pod.metadata).finalizers == [FINALIZER]
+    assert "kopf.zalando.org/last-handled-configuration" in required(required(pod.metadata).annotations)
     events = watch.Watch().stream(
         core.list_namespaced_event, space, field_selector="reason=Greeted", timeout_seconds=PATIENCE
     )
@@ -110,7 +114,7 @@ def test_a_pod_is_greeted(core: client.CoreV1Api, space: str, cared: Callable[..
 def test_changes_of_a_field_are_followed(
     core: client.CoreV1Api, space: str, cared: Callable[..., Manifest]
 ) -> None:
-    core.create_namespaced_pod(space, cared("one", mood="glad"))
+    core.create_namespaced_pod(space, cared("one", mood="glad"))  # type: ignore[arg-type]
     annotated(core, space, "one", "caretaker/mood", "None then glad")
     core.patch_namespaced_pod("one", space, {"metadata": {"labels": {"mood": "sad"}}})
     annotated(core, space, "one", "caretaker/mood", "glad then sad")
@@ -122,16 +126,16 @@ def test_what_fails_for_now_is_tried_again(
     core: client.CoreV1Api, space: str, cared: Callable[..., Manifest]
 ) -> None:
     """kopf keeps its progress in annotations of the pod."""
-    core.create_namespaced_pod(space, cared("one", shy="yes"))
+    core.create_namespaced_pod(space, cared("one", shy="yes"))  # type: ignore[arg-type]
     pod = annotated(core, space, "one", "caretaker/approached", "after 2 tries")
-    assert pod.metadata.labels == {"care": "yes", "shy": "yes"}
+    assert required(pod.metadata).labels == {"care": "yes", "shy": "yes"}
     gone(core, space, "one")
 
 
 @pytest.mark.usefixtures("operator")
 def test_a_daemon_guards_each_pod(core: client.CoreV1Api, space: str, cared: Callable[..., Manifest]) -> None:
     for name in ("one", "two"):
-        core.create_namespaced_pod(space, cared(name, guarded="yes"))
+        core.create_namespaced_pod(space, cared(name, guarded="yes"))  # type: ignore[arg-type]
     for name in ("one", "two"):
         annotated(core, space, name, "caretaker/guarded", "yes")
         gone(core, space, name)
@@ -141,7 +145,7 @@ def test_a_daemon_guards_each_pod(core: client.CoreV1Api, space: str, cared: Cal
 def test_a_pod_goes_when_its_handler_has_run(
     core: client.CoreV1Api, space: str, cared: Callable[..., Manifest]
 ) -> None:
-    core.create_namespaced_pod(space, cared("one"))
+    core.create_namespaced_pod(space, cared("one"))  # type: ignore[arg-type]
     annotated(core, space, "one", "caretaker/neighbours", "1")
     gone(core, space, "one")
     assert core.read_namespaced_config_map("will-of-one", space).data == {"said": "goodbye"}
@@ -150,7 +154,7 @@ def test_a_pod_goes_when_its_handler_has_run(
 @pytest.mark.usefixtures("operator")
 def test_a_child_that_was_adopted_goes_with_its_parent(core: client.CoreV1Api, space: str) -> None:
     parent = {"metadata": {"name": "parent", "annotations": {"caretaker/child": "wanted"}}}
-    core.create_namespaced_config_map(space, parent)
+    core.create_namespaced_config_map(space, parent)  # type: ignore[arg-type]
     events = watch.Watch().stream(core.list_namespaced_secret, space, timeout_seconds=PATIENCE)
     child = next(event["object"] for event in events if event["object"].metadata.name == "child")
     (owner,) = child.metadata.owner_references
@@ -162,7 +166,7 @@ def test_a_child_that_was_adopted_goes_with_its_parent(core: client.CoreV1Api, s
 
 @pytest.mark.usefixtures("operator")
 def test_others_are_left_alone(core: client.CoreV1Api, space: str, make_pod: Callable[..., Manifest]) -> None:
-    core.create_namespaced_pod(space, make_pod("other"))
+    core.create_namespaced_pod(space, make_pod("other"))  # type: ignore[arg-type]
     events = watch.Watch().stream(core.list_namespaced_pod, space, timeout_seconds=PATIENCE)
     pod = until(events, lambda event: event["object"].status.phase == "Running")
     assert not pod.metadata.finalizers and not pod.metadata.annotations
@@ -172,11 +176,11 @@ def test_an_operator_that_was_away_comes_back_to_its_work(
     core: client.CoreV1Api, admin: str, space: str, cared: Callable[..., Manifest], tmp_path: Path
 ) -> None:
     """A pod deleted while nobody cared stays until somebody does."""
-    core.create_namespaced_pod(space, cared("one", care="later"))
+    core.create_namespaced_pod(space, cared("one", care="later"))  # type: ignore[arg-type]
     with operating(admin, tmp_path / "first", "later"):
         annotated(core, space, "one", "caretaker/neighbours", "1")
     core.delete_namespaced_pod("one", space, grace_period_seconds=1)
-    assert core.read_namespaced_pod("one", space).metadata.deletion_timestamp
+    assert required(core.read_namespaced_pod("one", space).metadata).deletion_timestamp
     with operating(admin, tmp_path / "second", "later"):
         events = watch.Watch().stream(core.list_namespaced_pod, space, timeout_seconds=PATIENCE)
         until(events, lambda event: event["type"] == "DELETED")

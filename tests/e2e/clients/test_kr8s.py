@@ -11,7 +11,7 @@ from typing import Any
 
 import kr8s.asyncio
 import pytest
-from kr8s.asyncio.objects import ConfigMap, Node, Pod, PodDisruptionBudget, Secret, Service
+from kr8s.asyncio.objects import APIObject, ConfigMap, Node, Pod, PodDisruptionBudget, Secret, Service
 
 pytestmark = [
     pytest.mark.containerd,
@@ -34,10 +34,15 @@ async def cluster(admin: str, space: str) -> kr8s.asyncio.Api:
 @pytest.fixture
 async def running(cluster: kr8s.asyncio.Api, web: Manifest) -> Pod:
     """A pod called `web` that is ready."""
-    pod = await Pod(web, namespace=cluster.namespace, api=cluster)
+    pod: Pod = await Pod(web, namespace=cluster.namespace, api=cluster)
     await pod.create()
     await pod.wait("condition=Ready", timeout=PATIENCE)
     return pod
+
+
+def listed(found: APIObject | dict[Any, Any]) -> APIObject:
+    assert isinstance(found, APIObject)
+    return found
 
 
 async def make(cluster: kr8s.asyncio.Api, *names: str, **labels: str) -> list[Secret]:
@@ -79,7 +84,7 @@ async def test_kinds_found_by_discovery(cluster: kr8s.asyncio.Api, kind: str, bo
     class_.plural = class_.endpoint = plural
     made = await class_({"metadata": {"name": "one"}, **body}, api=cluster)
     await made.create()
-    assert [one.name async for one in cluster.get(kind, "one")] == ["one"]
+    assert [listed(one).name async for one in cluster.get(kind, "one")] == ["one"]
     await made.annotate(seen="yes")
     assert made.annotations.seen == "yes"
     await made.delete()
@@ -115,7 +120,7 @@ async def test_a_long_list_comes_in_pages(cluster: kr8s.asyncio.Api) -> None:
     """kr8s asks for 100 at a time."""
     names = [f"s{number:03}" for number in range(120)]
     await asyncio.gather(*(make(cluster, *names[start::4]) for start in range(4)))
-    assert [secret.name async for secret in cluster.get("secrets")] == names
+    assert [listed(secret).name async for secret in cluster.get("secrets")] == names
 
 
 async def test_selectors(cluster: kr8s.asyncio.Api) -> None:
@@ -123,7 +128,7 @@ async def test_selectors(cluster: kr8s.asyncio.Api) -> None:
     await make(cluster, "c", tier="back")
 
     async def found(**selectors: Any) -> list[str]:
-        return [secret.name async for secret in cluster.get("secrets", **selectors)]
+        return [listed(secret).name async for secret in cluster.get("secrets", **selectors)]
 
     assert await found(label_selector={"tier": "front"}) == ["a", "b"]
     assert await found(label_selector="tier notin (front)") == ["c"]
@@ -132,7 +137,8 @@ async def test_selectors(cluster: kr8s.asyncio.Api) -> None:
 
 async def test_a_table_for_people(cluster: kr8s.asyncio.Api, running: Pod) -> None:
     tables = [t async for t in cluster.get("pods", as_object=kr8s.asyncio.objects.Table)]
-    (table,) = tables
+    table = listed(tables[0])
+    assert len(tables) == 1
     assert [column["name"] for column in table.raw["columnDefinitions"]][:3] == ["Name", "Ready", "Status"]
     assert table.raw["rows"][0]["cells"][:3] == ["web", "1/1", "Running"]
 
@@ -162,7 +168,7 @@ async def test_a_refusal_carries_the_status(cluster: kr8s.asyncio.Api) -> None:
     pod = await Pod({"metadata": {"name": "p"}, "spec": {"containers": [{"name": "A"}]}}, api=cluster)
     with pytest.raises(kr8s.ServerError) as raised:
         await pod.create()
-    status = raised.value.status
+    status: Any = raised.value.status
     assert (status["code"], status["reason"], status["details"]["kind"]) == (422, "Invalid", "Pod")
     assert {cause["field"] for cause in status["details"]["causes"]} >= {
         "spec.containers[0].name",
@@ -259,6 +265,7 @@ async def test_an_eviction_waits_for_its_budget(cluster: kr8s.asyncio.Api, runni
 async def test_a_node_is_cordoned_and_tainted(cluster: kr8s.asyncio.Api) -> None:
     """With what does not drive out the pods that run."""
     (node,) = [node async for node in Node.list(api=cluster)]
+    assert isinstance(node, Node)
     await node.cordon()
     await until_tainted(node, {"node.kubernetes.io/unschedulable"})
     await node.uncordon()

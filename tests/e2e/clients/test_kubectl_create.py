@@ -5,9 +5,13 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 import pytest
+
+if TYPE_CHECKING:
+    from e2e.clients.conftest import Kubectl
+    from e2e.conftest import Podling
 
 pytestmark = pytest.mark.containerd
 
@@ -68,7 +72,9 @@ def editor(tmp_path: Path) -> Callable[[str, str], str]:
 
 
 @pytest.mark.parametrize(("command", "kind", "field"), GENERATED, ids=lambda value: value[:44])
-def test_generators(kubectl: Any, space: str, tmp_path: Path, command: str, kind: str, field: str) -> None:
+def test_generators(
+    kubectl: Kubectl, space: str, tmp_path: Path, command: str, kind: str, field: str
+) -> None:
     """`kubectl create KIND`, sent as protobuf."""
     file = tmp_path / "file"
     file.write_text("KEY=value\n")
@@ -80,21 +86,21 @@ def test_generators(kubectl: Any, space: str, tmp_path: Path, command: str, kind
     kubectl.says(f"delete {kind} {name} --wait=false", f'"{name}" deleted')
 
 
-def test_a_secret_of_tls(kubectl: Any, podling: Any) -> None:
+def test_a_secret_of_tls(kubectl: Kubectl, podling: Podling) -> None:
     pki = podling.instance.data_dir / "pki"
     pair = f"--cert={pki / 'admin.crt'} --key={pki / 'admin.key'}"
     kubectl.says(f"create secret tls s {pair}", "secret/s created")
     kubectl.says("describe secret s", r"Type: +kubernetes.io/tls\n")
 
 
-def test_a_name_that_is_taken(kubectl: Any) -> None:
+def test_a_name_that_is_taken(kubectl: Kubectl) -> None:
     kubectl.says("create cm c --dry-run=client -o yaml", "name: c\n")
     kubectl.says("create cm c --dry-run=server", r"configmap/c created \(server dry run\)")
     kubectl("create cm c")
     kubectl.refuses("create cm c", 'configmaps "c" already exists')
 
 
-def test_apply(kubectl: Any, editor: Any) -> None:
+def test_apply(kubectl: Kubectl, editor: Callable[[str, str], str]) -> None:
     kubectl.says("apply -f -", "configmap/c created", CONFIG)
     kubectl.says("apply -f -", "configmap/c unchanged", CONFIG)
     differs = kubectl.run("diff -f -", CHANGED)
@@ -110,7 +116,7 @@ def test_apply(kubectl: Any, editor: Any) -> None:
     kubectl.says("delete -f -", 'configmap "c" deleted', CONFIG)
 
 
-def test_apply_prunes_what_is_left_out(kubectl: Any, space: str) -> None:
+def test_apply_prunes_what_is_left_out(kubectl: Kubectl, space: str) -> None:
     both = CONFIG + "---\n" + CONFIG.replace("name: c", "name: d")
     allowed = "--prune -l set=s --prune-allowlist=core/v1/ConfigMap"
     labelled = both.replace("{name: c}", "{name: c, labels: {set: s}}").replace(
@@ -121,7 +127,7 @@ def test_apply_prunes_what_is_left_out(kubectl: Any, space: str) -> None:
     assert kubectl("get cm -l set=s -o name") == "configmap/c\n"
 
 
-def test_apply_on_the_server(kubectl: Any) -> None:
+def test_apply_on_the_server(kubectl: Kubectl) -> None:
     kubectl.says("apply --server-side -f -", "configmap/c serverside-applied", CONFIG)
     differs = kubectl.run("diff --server-side -f -", CHANGED)
     assert differs.code == 1 and "+  l: w\n" in differs.out
@@ -133,7 +139,7 @@ def test_apply_on_the_server(kubectl: Any) -> None:
     assert managers.split() == ["x"]
 
 
-def test_apply_of_a_kustomization(kubectl: Any, tmp_path: Path) -> None:
+def test_apply_of_a_kustomization(kubectl: Kubectl, tmp_path: Path) -> None:
     (tmp_path / "config.yaml").write_text(CONFIG)
     (tmp_path / "kustomization.yaml").write_text("namePrefix: my-\nresources: [config.yaml]\n")
     kubectl.says(f"apply -k {tmp_path}", "configmap/my-c created")
@@ -141,7 +147,7 @@ def test_apply_of_a_kustomization(kubectl: Any, tmp_path: Path) -> None:
     kubectl.says(f"delete -k {tmp_path}", "deleted")
 
 
-def test_replace(kubectl: Any) -> None:
+def test_replace(kubectl: Kubectl) -> None:
     kubectl("create -f - --save-config", CONFIG)
     kubectl.says("replace -f -", "configmap/c replaced", CHANGED)
     uid = kubectl("get cm c -o jsonpath={.metadata.uid}")
@@ -161,7 +167,7 @@ PATCHES = [
 
 
 @pytest.mark.parametrize(("type_", "patch", "data"), PATCHES, ids=[patch[0] for patch in PATCHES])
-def test_patch(kubectl: Any, tmp_path: Path, type_: str, patch: str, data: dict[str, str]) -> None:
+def test_patch(kubectl: Kubectl, tmp_path: Path, type_: str, patch: str, data: dict[str, str]) -> None:
     file = tmp_path / "patch"
     file.write_text(patch)
     kubectl("create -f -", CONFIG)
@@ -173,7 +179,7 @@ def test_patch(kubectl: Any, tmp_path: Path, type_: str, patch: str, data: dict[
     kubectl.refuses(f"patch cm none --type={type_} -p '{patch}'", "NotFound")
 
 
-def test_patch_of_a_subresource(kubectl: Any, space: str) -> None:
+def test_patch_of_a_subresource(kubectl: Kubectl, space: str) -> None:
     kubectl("run p --image=podling.test/busybox:1 --command -- sleep 1000")
     condition = '{"status": {"conditions": [{"type": "example.com/Blessed", "status": "True"}]}}'
     kubectl.says(f"patch pod p --subresource=status --type=strategic -p '{condition}'", "pod/p patched")
@@ -182,7 +188,7 @@ def test_patch_of_a_subresource(kubectl: Any, space: str) -> None:
     kubectl("delete pod p --force --grace-period=0")
 
 
-def test_labels_and_annotations(kubectl: Any) -> None:
+def test_labels_and_annotations(kubectl: Kubectl) -> None:
     kubectl("create -f -", CONFIG)
     kubectl.says("label cm c a=1 b=2", "configmap/c labeled")
     kubectl.refuses("label cm c a=2", "already has a value")
@@ -196,7 +202,7 @@ def test_labels_and_annotations(kubectl: Any) -> None:
     assert (meta["labels"], meta["annotations"]) == ({"a": "2", "all": "yes"}, {"note": "x y"})
 
 
-def test_edit(kubectl: Any, editor: Any) -> None:
+def test_edit(kubectl: Kubectl, editor: Callable[[str, str], str]) -> None:
     kubectl("create -f -", CONFIG)
     kubectl.says("edit cm c", "configmap/c edited", KUBE_EDITOR=editor("k: v", "k: edited"))
     kubectl.says("edit cm c", "no changes made", KUBE_EDITOR="true")
@@ -205,7 +211,7 @@ def test_edit(kubectl: Any, editor: Any) -> None:
     kubectl.says(f"edit {node} --subresource=status", "cancelled", KUBE_EDITOR="true")
 
 
-def test_set(kubectl: Any) -> None:
+def test_set(kubectl: Kubectl) -> None:
     kubectl("create -f -", TEMPLATE)
     kubectl.refuses("set image pod/none a=x:2", "NotFound")
     kubectl("run p --image=x:1 --restart=Never")
@@ -223,7 +229,7 @@ def test_set(kubectl: Any) -> None:
     kubectl("delete pod p --force --grace-period=0")
 
 
-def test_deletion(kubectl: Any) -> None:
+def test_deletion(kubectl: Kubectl) -> None:
     named = "---\n".join(CONFIG.replace("{name: c}", f"{{name: {n}, labels: {{is: {n}}}}}") for n in "abcdef")
     kubectl("create -f -", named)
     kubectl.says("delete cm a --dry-run=server", "server dry run")
@@ -235,7 +241,7 @@ def test_deletion(kubectl: Any) -> None:
     kubectl.says("delete cm --cascade=foreground --field-selector=metadata.name=f", '"f" deleted')
 
 
-def test_validation(kubectl: Any) -> None:
+def test_validation(kubectl: Kubectl) -> None:
     wrong = CONFIG.replace("\ndata:", "\ndatum:")
     kubectl.refuses("create -f - --validate=strict", 'strict decoding error: unknown field "datum"', wrong)
     kubectl.says("create -f - --validate=warn", 'Warning: unknown field "datum"', wrong)

@@ -5,10 +5,14 @@ what the server says of itself.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
-from typing import Any
+import subprocess
+from collections.abc import Callable, Iterator
+from typing import IO, TYPE_CHECKING, Any
 
 import pytest
+
+if TYPE_CHECKING:
+    from e2e.clients.conftest import Kubectl
 
 pytestmark = pytest.mark.containerd
 
@@ -22,7 +26,7 @@ SECRETS = "---\n".join(SECRET.format(*one) for one in (("a", "front"), ("b", "fr
 
 
 @pytest.fixture
-def secrets(kubectl: Any) -> Any:
+def secrets(kubectl: Kubectl) -> Kubectl:
     """A kubectl in a namespace with secrets a, b and c."""
     kubectl("create -f -", SECRETS)
     return kubectl
@@ -55,12 +59,12 @@ OUTPUTS = [
 ]
 
 
-def test_outputs(secrets: Any) -> None:
+def test_outputs(secrets: Kubectl) -> None:
     for options, wanted in OUTPUTS:
         secrets.says(f"get secrets {options}", wanted)
 
 
-def test_several_kinds_at_once(secrets: Any) -> None:
+def test_several_kinds_at_once(secrets: Kubectl) -> None:
     secrets.says("get secret/a sa/default", r"(?s)NAME +TYPE.*secret/a .*serviceaccount/default ")
     secrets.says("get secrets,sa -o name", "(?s)secret/a\n.*serviceaccount/default\n")
     secrets("create service clusterip web --tcp=80")
@@ -68,7 +72,7 @@ def test_several_kinds_at_once(secrets: Any) -> None:
     secrets.says("get -f - -o name", "secret/a\nsecret/b\nsecret/c\n", SECRETS)
 
 
-def test_raw(secrets: Any, space: str) -> None:
+def test_raw(secrets: Kubectl, space: str) -> None:
     listed = json.loads(secrets(f"get --raw /api/v1/namespaces/{space}/secrets?limit=1"))
     assert (listed["kind"], len(listed["items"])) == ("SecretList", 1) and listed["metadata"]["continue"]
     secrets.says(f"get --raw /api/v1/namespaces/{space}?pretty=true", '\\A{\n  "kind": "Namespace",\n')
@@ -81,13 +85,15 @@ def test_raw(secrets: Any, space: str) -> None:
 
 
 @pytest.fixture
-def watching(secrets: Any) -> Iterator[Any]:
+def watching(secrets: Kubectl) -> Iterator[Callable[[str], IO[str]]]:
     """Runs `get` with `--watch` and closes it at the end."""
-    started = []
+    started: list[subprocess.Popen[str]] = []
 
-    def watching(command: str) -> Any:
+    def watching(command: str) -> IO[str]:
         started.append(secrets.start(f"{command} --watch"))
-        return started[-1].stdout
+        said = started[-1].stdout
+        assert said
+        return said
 
     yield watching
     for process in started:
@@ -95,7 +101,7 @@ def watching(secrets: Any) -> Iterator[Any]:
         process.communicate()
 
 
-def test_watches(secrets: Any, watching: Any) -> None:
+def test_watches(secrets: Kubectl, watching: Callable[[str], IO[str]]) -> None:
     plain = watching("get secrets")
     told = watching("get secrets --output-watch-events")
     one = watching("get secret c -o jsonpath='{.metadata.labels.tier}{\"\\n\"}'")
@@ -114,7 +120,7 @@ def test_watches(secrets: Any, watching: Any) -> None:
     assert one.readline() == "side\n"
 
 
-def test_waits(secrets: Any) -> None:
+def test_waits(secrets: Kubectl) -> None:
     labelled = secrets.start("wait secret/a --for=jsonpath='{.metadata.labels.done}'=yes --timeout=30s")
     present = secrets.start("wait secret/a --for=jsonpath='{.metadata.labels.done}' --timeout=30s")
     gone = secrets.start("wait secret/b --for=delete --timeout=30s")
@@ -143,7 +149,7 @@ KINDS = [
     ("endpointslice/o", "-f -", "AddressType: +IPv4"),
     ("endpoints/n", "-f -", "Addresses: +10.0.0.9"),
 ]
-WRITTEN = {
+WRITTEN: dict[str, dict[str, Any]] = {
     "limitrange/l": {"kind": "LimitRange", "spec": {"limits": [{"type": "Container", "max": {"cpu": "9"}}]}},
     "podtemplate/t": {
         "kind": "PodTemplate",
@@ -164,14 +170,14 @@ WRITTEN = {
 
 
 @pytest.mark.parametrize(("what", "made", "wanted"), KINDS, ids=[what for what, _, _ in KINDS])
-def test_describe(kubectl: Any, what: str, made: str, wanted: str) -> None:
+def test_describe(kubectl: Kubectl, what: str, made: str, wanted: str) -> None:
     body = {"apiVersion": "v1", **WRITTEN.get(what, {}), "metadata": {"name": what.partition("/")[2]}}
     if made:
         kubectl(f"create {made}", json.dumps(body))
     kubectl.says(f"describe {what}", wanted)
 
 
-def test_describe_what_the_cluster_has(kubectl: Any, space: str) -> None:
+def test_describe_what_the_cluster_has(kubectl: Kubectl, space: str) -> None:
     node = kubectl("get nodes -o name").strip()
     described = kubectl(f"describe {node}")
     for section in ("Roles:", "Conditions:", "Capacity:", "System Info:", "Allocated resources:", "Lease:"):
@@ -200,14 +206,14 @@ FIELDS = [
 ]
 
 
-def test_explain(kubectl: Any) -> None:
+def test_explain(kubectl: Kubectl) -> None:
     for what, wanted in FIELDS:
         kubectl.says(f"explain {what}", wanted)
     kubectl.refuses("explain pods.spec.novel", 'field "novel" does not exist')
     kubectl.refuses("explain novels", "the server doesn't have a resource type")
 
 
-def test_what_the_server_serves(kubectl: Any) -> None:
+def test_what_the_server_serves(kubectl: Kubectl) -> None:
     kubectl.says("version", r"Server Version: v1\.36")
     kubectl.says("api-resources", r"pods +po +v1 +true +Pod\n")
     kubectl.says("api-resources --namespaced=false -o name", "(?m)^nodes$")
@@ -234,7 +240,7 @@ def test_what_the_server_serves(kubectl: Any) -> None:
     )
 
 
-def test_auth_reconciles_roles(kubectl: Any, space: str) -> None:
+def test_auth_reconciles_roles(kubectl: Kubectl, space: str) -> None:
     role = (
         "apiVersion: rbac.authorization.k8s.io/v1\nkind: Role\n"
         f"metadata: {{name: r, namespace: {space}}}\nrules:\n"
@@ -247,7 +253,7 @@ def test_auth_reconciles_roles(kubectl: Any, space: str) -> None:
     assert sorted(kubectl("get role r -o jsonpath={.rules[*].verbs[*]}").split()) == ["get", "list"]
 
 
-def test_refusals(kubectl: Any) -> None:
+def test_refusals(kubectl: Kubectl) -> None:
     for command, wanted in (
         ("get novels", 'the server doesn\'t have a resource type "novels"'),
         ("get pod nowhere", r'Error from server \(NotFound\): pods "nowhere" not found'),

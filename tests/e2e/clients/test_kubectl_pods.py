@@ -7,9 +7,13 @@ import re
 import urllib.request
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
+
+if TYPE_CHECKING:
+    from e2e.clients.conftest import Kubectl
+    from e2e.conftest import Podling
 
 pytestmark = pytest.mark.containerd
 
@@ -19,14 +23,14 @@ MakePod = Callable[..., Manifest]
 
 
 @pytest.fixture
-def running(kubectl: Any, web: Manifest) -> Any:
+def running(kubectl: Kubectl, web: Manifest) -> Kubectl:
     """A kubectl in the namespace of a pod called `web` that is ready."""
     kubectl("create -f -", json.dumps(web))
     kubectl("wait --for=condition=Ready pod/web --timeout=60s")
     return kubectl
 
 
-def test_run(kubectl: Any) -> None:
+def test_run(kubectl: Kubectl) -> None:
     """With its options for a pod that stays, one that speaks, and one that is gone when it has spoken."""
     options = f"--image={BUSYBOX} --restart=Never --env=WHO=you --labels=a=b"
     kubectl.says(f"run dry {options} --dry-run=server -o yaml", "name: WHO")
@@ -38,7 +42,7 @@ def test_run(kubectl: Any) -> None:
     kubectl.refuses("get pod two", "NotFound")
 
 
-def test_what_runs_is_shown(running: Any) -> None:
+def test_what_runs_is_shown(running: Kubectl) -> None:
     running.says("get pods", r"NAME +READY +STATUS +RESTARTS +AGE\nweb +1/1 +Running +0 +\d+s\n")
     running.says("get pods -o wide", r"IP +NODE +NOMINATED NODE +READINESS GATES\n.* 10\.\d+\.\d+\.\d+ +")
     described = running("describe pod web")
@@ -50,7 +54,7 @@ def test_what_runs_is_shown(running: Any) -> None:
     running.says("get events --sort-by=.lastTimestamp -o name", "event/web")
 
 
-def test_looking_inside(running: Any, tmp_path: Path) -> None:
+def test_looking_inside(running: Kubectl, tmp_path: Path) -> None:
     running.says("exec web -- cat /www/index.html", "served\n")
     assert running.run("exec web -- sh -c 'exit 7'").code == 7
     running.says("exec -i web -c app -- cat", "through", "through")
@@ -64,12 +68,15 @@ def test_looking_inside(running: Any, tmp_path: Path) -> None:
     running.says("logs -l app=web --all-containers", "spoken")
 
 
-def test_a_port_is_forwarded(running: Any) -> None:
+def test_a_port_is_forwarded(running: Kubectl) -> None:
     running("expose pod web --port=80 --target-port=http")
     for target in ("pod/web :8080", "service/web :80"):
         forwarding = running.start(f"port-forward {target} --address=127.0.0.1")
         try:
-            port = int(re.search(r":(\d+) ->", forwarding.stdout.readline()).group(1))
+            assert forwarding.stdout
+            said = re.search(r":(\d+) ->", forwarding.stdout.readline())
+            assert said
+            port = int(said[1])
             with urllib.request.urlopen(f"http://127.0.0.1:{port}/", timeout=30) as page:
                 assert page.read() == b"served\n"
         finally:
@@ -77,7 +84,7 @@ def test_a_port_is_forwarded(running: Any) -> None:
             forwarding.communicate()
 
 
-def test_expose(running: Any) -> None:
+def test_expose(running: Kubectl) -> None:
     running.says("expose pod web --port=80 --target-port=http --name=s --dry-run=server", "server dry run")
     running.says("expose pod web --port=80 --target-port=http --name=s --type=NodePort", "service/s exposed")
     running.says(
@@ -89,7 +96,7 @@ def test_expose(running: Any) -> None:
     running.says("get service s", r"s +NodePort +10\.96\.\S+ +<none> +80:3\d+/TCP")
 
 
-def test_debug(running: Any) -> None:
+def test_debug(running: Kubectl) -> None:
     """R-EPH-1"""
     running.says(
         f"debug web --image={BUSYBOX} --target=app --container=look -- sh -c 'ps; echo looked'",
@@ -103,7 +110,7 @@ def test_debug(running: Any) -> None:
     running.says("get pod copy -o name", "pod/copy")
 
 
-def test_ways_to_delete_a_pod(kubectl: Any, make_pod: MakePod) -> None:
+def test_ways_to_delete_a_pod(kubectl: Kubectl, make_pod: MakePod) -> None:
     for name in ("soft", "now", "force", "wait", "label"):
         kubectl("create -f -", json.dumps(make_pod(name)))
     kubectl("wait --for=condition=Ready pod --all --timeout=60s")
@@ -118,7 +125,7 @@ def test_ways_to_delete_a_pod(kubectl: Any, make_pod: MakePod) -> None:
     kubectl.says("get pods", "No resources found")
 
 
-def test_a_node_is_cordoned_tainted_and_drained(running: Any, space: str) -> None:
+def test_a_node_is_cordoned_tainted_and_drained(running: Kubectl, space: str) -> None:
     """Only the pod of this test leaves."""
     node = running("get nodes -o jsonpath={.items[0].metadata.name}")
     running(f"label pod web leaves={space}")
@@ -137,7 +144,7 @@ def test_a_node_is_cordoned_tainted_and_drained(running: Any, space: str) -> Non
     running.says(f"label node {node} example.com/x-", "unlabeled")
 
 
-def test_resources_of_a_namespace(kubectl: Any) -> None:
+def test_resources_of_a_namespace(kubectl: Kubectl) -> None:
     """A quota counts what is made, and says what it keeps from being made."""
     kubectl("create quota q --hard=pods=1,requests.cpu=1")
     kubectl("wait --for=jsonpath='{.status.hard.pods}'=1 quota/q --timeout=30s")
@@ -147,7 +154,7 @@ def test_resources_of_a_namespace(kubectl: Any) -> None:
     kubectl.says("describe quota q", r"pods +0 +1")
 
 
-def test_a_pod_is_resized(kubectl: Any, make_pod: MakePod) -> None:
+def test_a_pod_is_resized(kubectl: Kubectl, make_pod: MakePod) -> None:
     pod = make_pod("sized")
     pod["spec"]["containers"][0]["resources"] = {"requests": {"cpu": "10m", "memory": "8Mi"}}
     kubectl("create -f -", json.dumps(pod))
@@ -164,7 +171,9 @@ def test_a_pod_is_resized(kubectl: Any, make_pod: MakePod) -> None:
     )
 
 
-def test_a_token_of_a_service_account(kubectl: Any, kubectl_program: str, podling: Any, space: str) -> None:
+def test_a_token_of_a_service_account(
+    kubectl: Kubectl, kubectl_program: str, podling: Podling, space: str
+) -> None:
     token = kubectl("create token default --duration=10m").strip()
     ca = podling.instance.data_dir / "pki" / "ca.crt"
     # A certificate goes before a token: a kubeconfig with neither.

@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
-from typing import Any
+from typing import TYPE_CHECKING
 
 import pytest
 from kubernetes.aio import client, config, watch
 from kubernetes.aio.client import ApiException
 from kubernetes.aio.stream import WsApiClient
+
+from e2e.clients.required import required
+
+if TYPE_CHECKING:
+    from e2e.clients.conftest import Manifest
 
 pytestmark = pytest.mark.containerd
 
@@ -32,11 +37,11 @@ async def core(configuration: client.Configuration) -> AsyncIterator[client.Core
 async def test_many_at_once_are_watched_in_the_order_of_their_versions(
     core: client.CoreV1Api, space: str
 ) -> None:
-    start = (await core.list_namespaced_secret(space)).metadata.resource_version
+    start = required((await core.list_namespaced_secret(space)).metadata).resource_version
     names = [f"s{number:02}" for number in range(40)]
     async with asyncio.timeout(PATIENCE), asyncio.TaskGroup() as group:
         for name in names:
-            group.create_task(core.create_namespaced_secret(space, {"metadata": {"name": name}}))
+            group.create_task(core.create_namespaced_secret(space, {"metadata": {"name": name}}))  # type: ignore[arg-type]
     events = watch.Watch().stream(
         core.list_namespaced_secret, space, resource_version=start, timeout_seconds=1
     )
@@ -47,14 +52,14 @@ async def test_many_at_once_are_watched_in_the_order_of_their_versions(
 
 async def test_writers_of_one_object_lose_nothing(core: client.CoreV1Api, space: str) -> None:
     """Optimistic locking: who comes too late reads and tries again."""
-    await core.create_namespaced_config_map(space, {"metadata": {"name": "count"}, "data": {"n": "0"}})
+    await core.create_namespaced_config_map(space, {"metadata": {"name": "count"}, "data": {"n": "0"}})  # type: ignore[arg-type]
     refused = 0
 
     async def add() -> None:
         nonlocal refused
         while True:
             counter = await core.read_namespaced_config_map("count", space)
-            counter.data["n"] = str(int(counter.data["n"]) + 1)
+            required(counter.data)["n"] = str(int(required(counter.data)["n"]) + 1)
             try:
                 await core.replace_namespaced_config_map("count", space, counter)
                 return
@@ -70,9 +75,9 @@ async def test_writers_of_one_object_lose_nothing(core: client.CoreV1Api, space:
 
 
 async def test_a_command_in_a_pod(
-    core: client.CoreV1Api, configuration: client.Configuration, space: str, web: dict[str, Any]
+    core: client.CoreV1Api, configuration: client.Configuration, space: str, web: Manifest
 ) -> None:
-    await core.create_namespaced_pod(space, web)
+    await core.create_namespaced_pod(space, web)  # type: ignore[arg-type]
     events = watch.Watch().stream(core.list_namespaced_pod, space, timeout_seconds=PATIENCE)
     async with events:
         async for event in events:

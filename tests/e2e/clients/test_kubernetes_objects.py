@@ -5,12 +5,15 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
 from kubernetes import client, utils, watch
 from kubernetes.client import ApiException
 from kubernetes.dynamic import DynamicClient
+
+from e2e.clients.required import required
 
 pytestmark = pytest.mark.containerd
 
@@ -27,7 +30,7 @@ def refused(call: Callable[..., Any], *arguments: Any, **options: Any) -> tuple[
     """The code and the Status of an answer that the client raises."""
     with pytest.raises(ApiException) as raised:
         call(*arguments, **options)
-    status = json.loads(raised.value.body)
+    status = json.loads(required(raised.value.body))
     assert status["code"] == raised.value.status and status["status"] == "Failure"
     return raised.value.status, status
 
@@ -98,17 +101,18 @@ def test_cluster_scoped_kinds(api: client.ApiClient, space: str) -> None:
     meta = client.V1ObjectMeta(name=space)
     rule = client.V1PolicyRule(verbs=["get"], api_groups=[""], resources=["pods"])
     role = rbac.create_cluster_role(client.V1ClusterRole(metadata=meta, rules=[rule]))
-    assert role.rules[0].resources == ["pods"]
+    assert required(role.rules)[0].resources == ["pods"]
     important = scheduling.create_priority_class(client.V1PriorityClass(metadata=meta, value=7))
     assert important.preemption_policy == "PreemptLowerPriority"
     runtime = node.create_runtime_class(client.V1RuntimeClass(metadata=meta, handler="runc"))
     assert runtime.handler == "runc"
     rbac.delete_cluster_role(space)
     scheduling.delete_priority_class(space)
-    assert node.delete_runtime_class(space)["status"] == "Success"
+    deleted: Any = node.delete_runtime_class(space)
+    assert deleted["status"] == "Success"
 
 
-def test_objects_from_yaml_of_several_documents(api: client.ApiClient, space: str, tmp_path: Any) -> None:
+def test_objects_from_yaml_of_several_documents(api: client.ApiClient, space: str, tmp_path: Path) -> None:
     manifest = tmp_path / "all.yaml"
     manifest.write_text(
         "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n"
@@ -123,33 +127,39 @@ def test_objects_from_yaml_of_several_documents(api: client.ApiClient, space: st
 
 
 def test_generated_names_differ(core: client.CoreV1Api, space: str) -> None:
-    named = [core.create_namespaced_secret(space, {"metadata": {"generateName": "s-"}}) for _ in range(3)]
-    names = {secret.metadata.name for secret in named}
+    named = [core.create_namespaced_secret(space, {"metadata": {"generateName": "s-"}}) for _ in range(3)]  # type: ignore[arg-type]
+    names = {required(required(secret.metadata).name) for secret in named}
     assert len(names) == 3 and all(name.startswith("s-") and len(name) == 7 for name in names)
 
 
 def test_pages_of_a_list_show_one_state(core: client.CoreV1Api, space: str) -> None:
     for number in range(7):
-        core.create_namespaced_secret(space, {"metadata": {"name": f"s{number}"}})
+        core.create_namespaced_secret(space, {"metadata": {"name": f"s{number}"}})  # type: ignore[arg-type]
     page = core.list_namespaced_secret(space, limit=3)
-    names, remaining = [item.metadata.name for item in page.items], [page.metadata.remaining_item_count]
+    names, remaining = (
+        [required(item.metadata).name for item in page.items],
+        [required(page.metadata).remaining_item_count],
+    )
     core.delete_namespaced_secret("s5", space)
-    while page.metadata._continue:
-        page = core.list_namespaced_secret(space, limit=3, _continue=page.metadata._continue)
-        names += [item.metadata.name for item in page.items]
-        remaining.append(page.metadata.remaining_item_count)
+    while required(page.metadata)._continue:
+        page = core.list_namespaced_secret(space, limit=3, _continue=required(page.metadata)._continue)
+        names += [required(item.metadata).name for item in page.items]
+        remaining.append(required(page.metadata).remaining_item_count)
     assert names == [f"s{number}" for number in range(7)] and remaining == [4, 1, None]
     assert len(core.list_namespaced_secret(space).items) == 6
 
 
 def test_a_list_of_a_version(core: client.CoreV1Api, space: str) -> None:
-    core.create_namespaced_config_map(space, CONFIG_MAP)
-    then = core.list_namespaced_config_map(space).metadata.resource_version
+    core.create_namespaced_config_map(space, CONFIG_MAP)  # type: ignore[arg-type]
+    then = required(core.list_namespaced_config_map(space).metadata).resource_version
     core.delete_namespaced_config_map("c", space)
     exact = core.list_namespaced_config_map(
         space, resource_version=then, resource_version_match="Exact", limit=500
     )
-    assert "c" in [item.metadata.name for item in exact.items] and exact.metadata.resource_version == then
+    assert (
+        "c" in [required(item.metadata).name for item in exact.items]
+        and required(exact.metadata).resource_version == then
+    )
     code, status = refused(core.list_namespaced_config_map, space, resource_version_match="Exact")
     assert (code, status["details"]["causes"][0]["field"]) == (422, "resourceVersionMatch")
 
@@ -167,15 +177,15 @@ def test_a_list_of_a_version(core: client.CoreV1Api, space: str) -> None:
         ({"field_selector": "type=Opaque", "label_selector": "app=x"}, "a"),
     ],
 )
-def test_selectors(core: client.CoreV1Api, space: str, selectors: dict[str, str], found: str) -> None:
+def test_selectors(core: client.CoreV1Api, space: str, selectors: dict[str, Any], found: str) -> None:
     for name, type_, labels in (
         ("a", "Opaque", {"tier": "front", "app": "x"}),
         ("b", "Opaque", {"tier": "front"}),
         ("c", "example.com/other", {"tier": "back"}),
     ):
-        core.create_namespaced_secret(space, {"metadata": {"name": name, "labels": labels}, "type": type_})
+        core.create_namespaced_secret(space, {"metadata": {"name": name, "labels": labels}, "type": type_})  # type: ignore[arg-type]
     listed = core.list_namespaced_secret(space, **selectors).items
-    assert "".join(secret.metadata.name for secret in listed) == found
+    assert "".join(required(required(secret.metadata).name) for secret in listed) == found
 
 
 @pytest.mark.parametrize(
@@ -194,8 +204,8 @@ def test_selectors(core: client.CoreV1Api, space: str, selectors: dict[str, str]
 def test_patches_of_every_type(
     core: client.CoreV1Api, space: str, content_type: str, body: Any, data: dict[str, str]
 ) -> None:
-    core.create_namespaced_config_map(space, CONFIG_MAP)
-    manager = {"field_manager": "tests"} if "apply" in content_type else {}
+    core.create_namespaced_config_map(space, CONFIG_MAP)  # type: ignore[arg-type]
+    manager: dict[str, Any] = {"field_manager": "tests"} if "apply" in content_type else {}
     patched = core.patch_namespaced_config_map("c", space, body, _content_type=content_type, **manager)
     assert patched.data == data
 
@@ -214,15 +224,15 @@ def test_applying_managers_meet_and_one_is_forced(core: client.CoreV1Api, space:
         {"reason": "FieldManagerConflict", "message": 'conflict with "ann"', "field": ".data.k"}
     ]
     assert apply("bob", "2", force=True).data == {"k": "2"}
-    managers = core.read_namespaced_config_map("c", space).metadata.managed_fields
-    assert [(entry.manager, "f:k" in str(entry.fields_v1)) for entry in managers] == [("bob", True)]
+    managers = required(core.read_namespaced_config_map("c", space).metadata).managed_fields
+    assert [(entry.manager, "f:k" in str(entry.fields_v1)) for entry in required(managers)] == [("bob", True)]
 
 
 def test_dry_runs_answer_and_keep_nothing(core: client.CoreV1Api, space: str) -> None:
-    made = core.create_namespaced_config_map(space, CONFIG_MAP, dry_run="All")
-    assert made.metadata.uid and not made.metadata.resource_version
+    made = core.create_namespaced_config_map(space, CONFIG_MAP, dry_run="All")  # type: ignore[arg-type]
+    assert required(made.metadata).uid and not required(made.metadata).resource_version
     assert refused(core.read_namespaced_config_map, "c", space)[0] == 404
-    core.create_namespaced_config_map(space, CONFIG_MAP)
+    core.create_namespaced_config_map(space, CONFIG_MAP)  # type: ignore[arg-type]
     assert core.patch_namespaced_config_map("c", space, {"data": {"k": "w"}}, dry_run="All").data == {
         "k": "w"
     }
@@ -288,7 +298,7 @@ def test_what_the_type_does_not_have(api: client.ApiClient, space: str) -> None:
 def test_errors_are_kubernetes_own(
     core: client.CoreV1Api, space: str, verb: str, arguments: Any, code: int, reason: str, message: str
 ) -> None:
-    core.create_namespaced_config_map(space, {"metadata": {"name": "taken"}})
+    core.create_namespaced_config_map(space, {"metadata": {"name": "taken"}})  # type: ignore[arg-type]
     call = getattr(core, verb)
     arguments = (*arguments, space) if verb.startswith(("read", "delete")) else (space, *arguments)
     got, status = refused(call, *arguments)
@@ -298,7 +308,7 @@ def test_errors_are_kubernetes_own(
 
 def test_a_stale_write_is_refused_and_a_loop_loses_nothing(api: client.ApiClient, space: str) -> None:
     core = client.CoreV1Api(api)
-    core.create_namespaced_config_map(space, {"metadata": {"name": "count"}, "data": {"n": "0"}})
+    core.create_namespaced_config_map(space, {"metadata": {"name": "count"}, "data": {"n": "0"}})  # type: ignore[arg-type]
     stale = core.read_namespaced_config_map("count", space)
     core.patch_namespaced_config_map("count", space, {"metadata": {"labels": {"a": "b"}}})
     code, status = refused(core.replace_namespaced_config_map, "count", space, stale)
@@ -310,7 +320,7 @@ def test_a_stale_write_is_refused_and_a_loop_loses_nothing(api: client.ApiClient
     def add(times: int) -> None:
         while times:
             counter = core.read_namespaced_config_map("count", space)
-            counter.data["n"] = str(int(counter.data["n"]) + 1)
+            required(counter.data)["n"] = str(int(required(counter.data)["n"]) + 1)
             try:
                 core.replace_namespaced_config_map("count", space, counter)
                 times -= 1
@@ -326,28 +336,29 @@ def test_a_stale_write_is_refused_and_a_loop_loses_nothing(api: client.ApiClient
 
 
 def test_deletion_with_preconditions(core: client.CoreV1Api, space: str) -> None:
-    core.create_namespaced_config_map(space, CONFIG_MAP)
+    core.create_namespaced_config_map(space, CONFIG_MAP)  # type: ignore[arg-type]
     wrong = client.V1DeleteOptions(preconditions=client.V1Preconditions(uid="another"))
     code, status = refused(core.delete_namespaced_config_map, "c", space, body=wrong)
     assert (code, status["reason"]) == (409, "Conflict")
     assert "the UID in the precondition (another) does not match the UID in record (" in status["message"]
-    assert core.delete_namespaced_config_map("c", space)["details"]["kind"] == "configmaps"
+    deleted: Any = core.delete_namespaced_config_map("c", space)
+    assert deleted["details"]["kind"] == "configmaps"
 
 
 def test_deletion_of_what_is_selected(core: client.CoreV1Api, space: str) -> None:
     for name in "abc":
         labels = {"go": str(name != "b")}
-        core.create_namespaced_secret(space, {"metadata": {"name": name, "labels": labels}})
+        core.create_namespaced_secret(space, {"metadata": {"name": name, "labels": labels}})  # type: ignore[arg-type]
     core.delete_collection_namespaced_secret(space, label_selector="go=True")
-    assert [secret.metadata.name for secret in core.list_namespaced_secret(space).items] == ["b"]
+    assert [required(secret.metadata).name for secret in core.list_namespaced_secret(space).items] == ["b"]
 
 
 def test_a_finalizer_holds_what_is_deleted(core: client.CoreV1Api, space: str) -> None:
     meta = {"name": "held", "finalizers": ["example.com/hold"]}
-    core.create_namespaced_config_map(space, {"metadata": meta})
+    core.create_namespaced_config_map(space, {"metadata": meta})  # type: ignore[arg-type]
     core.delete_namespaced_config_map("held", space)
     held = core.read_namespaced_config_map("held", space)
-    assert held.metadata.deletion_timestamp
+    assert required(held.metadata).deletion_timestamp
     code, status = refused(
         core.patch_namespaced_config_map, "held", space, {"metadata": {"finalizers": ["example.com/new"]}}
     )
@@ -360,18 +371,19 @@ def test_a_finalizer_holds_what_is_deleted(core: client.CoreV1Api, space: str) -
 
 @pytest.mark.parametrize("policy", ["Background", "Foreground", "Orphan"])
 def test_dependents_follow_their_owner_or_stay(core: client.CoreV1Api, space: str, policy: str) -> None:
-    owner = core.create_namespaced_config_map(space, {"metadata": {"name": "owner"}})
+    owner = core.create_namespaced_config_map(space, {"metadata": {"name": "owner"}})  # type: ignore[arg-type]
     reference = {
         "apiVersion": "v1",
         "kind": "ConfigMap",
         "name": "owner",
-        "uid": owner.metadata.uid,
+        "uid": required(owner.metadata).uid,
         "blockOwnerDeletion": True,
     }
     child = core.create_namespaced_secret(
-        space, {"metadata": {"name": "child", "ownerReferences": [reference]}}
+        space,
+        {"metadata": {"name": "child", "ownerReferences": [reference]}},  # type: ignore[arg-type]
     )
-    version = child.metadata.resource_version
+    version = required(child.metadata).resource_version
     core.delete_namespaced_config_map("owner", space, propagation_policy=policy)
     events = watch.Watch().stream(
         core.list_namespaced_secret, space, resource_version=version, timeout_seconds=30
@@ -394,7 +406,7 @@ def test_what_a_server_says_of_itself(api: client.ApiClient) -> None:
 
 def test_reviews(api: client.ApiClient) -> None:
     attributes = {"resourceAttributes": {"verb": "create", "resource": "pods", "namespace": "default"}}
-    review = client.AuthorizationV1Api(api).create_self_subject_access_review({"spec": attributes})
-    assert review.status.allowed
-    me = client.AuthenticationV1Api(api).create_self_subject_review({})
-    assert me.status.user_info.username == "kubernetes-admin"
+    review = client.AuthorizationV1Api(api).create_self_subject_access_review({"spec": attributes})  # type: ignore[arg-type]
+    assert required(review.status).allowed
+    me = client.AuthenticationV1Api(api).create_self_subject_review({})  # type: ignore[arg-type]
+    assert required(required(me.status).user_info).username == "kubernetes-admin"

@@ -14,6 +14,8 @@ from kubernetes.client import ApiException
 from kubernetes.stream import portforward, stream
 from kubernetes.stream.ws_client import WSClient
 
+from e2e.clients.required import required
+
 pytestmark = [
     pytest.mark.containerd,
     pytest.mark.usefixtures("no_socket_left"),
@@ -35,7 +37,7 @@ def core(api: client.ApiClient) -> client.CoreV1Api:
 @pytest.fixture
 def running(core: client.CoreV1Api, space: str, web: Manifest) -> str:
     """The namespace of a pod called `web` that is ready."""
-    core.create_namespaced_pod(space, web)
+    core.create_namespaced_pod(space, web)  # type: ignore[arg-type]
     until(core, space, "web", ready)
     return space
 
@@ -46,30 +48,33 @@ def until(core: client.CoreV1Api, space: str, name: str, good: Callable[[Any], b
         core.list_namespaced_pod, space, field_selector=f"metadata.name={name}", timeout_seconds=PATIENCE
     )
     for event in events:
-        if good(event["object"]):
+        pod: client.V1Pod = event["object"]
+        if good(pod):
             events.close()
-            return event["object"]
+            return pod
     raise AssertionError(f"{name} is {core.read_namespaced_pod(name, space).status}")
 
 
 def ready(pod: client.V1Pod) -> bool:
-    conditions = pod.status.conditions or []
+    conditions = required(pod.status).conditions or []
     return any(condition.type == "Ready" and condition.status == "True" for condition in conditions)
 
 
 def execute(core: client.CoreV1Api, space: str, script: str, **options: Any) -> WSClient:
     options = {"stderr": True, "stdin": False, "stdout": True, "tty": False, **options}
     command = ["sh", "-c", script]
-    return stream(
+    opened: WSClient = stream(
         core.connect_get_namespaced_pod_exec, "web", space, command=command, _preload_content=False, **options
     )
+    return opened
 
 
 def test_the_life_of_a_pod_as_a_watch_tells_it(core: client.CoreV1Api, space: str, make_pod: MakePod) -> None:
-    start = core.list_namespaced_pod(space).metadata.resource_version
+    start = required(core.list_namespaced_pod(space).metadata).resource_version
     init = {"name": "first", "image": "podling.test/busybox:1", "command": ["true"]}
     core.create_namespaced_pod(
-        space, make_pod("brief", "echo done", restartPolicy="Never", initContainers=[init])
+        space,
+        make_pod("brief", "echo done", restartPolicy="Never", initContainers=[init]),  # type: ignore[arg-type]
     )
     phases, initialized = [], []
     events = watch.Watch().stream(
@@ -164,7 +169,7 @@ def test_exec_in_what_is_not_there(core: client.CoreV1Api, running: str) -> None
 def test_attach_hears_what_is_said_next(core: client.CoreV1Api, space: str, make_pod: MakePod) -> None:
     pod = make_pod("talk", "while read line; do echo heard $line; done")
     pod["spec"]["containers"][0]["stdin"] = True
-    core.create_namespaced_pod(space, pod)
+    core.create_namespaced_pod(space, pod)  # type: ignore[arg-type]
     until(core, space, "talk", ready)
     session = stream(
         core.connect_get_namespaced_pod_attach,
@@ -182,7 +187,7 @@ def test_attach_hears_what_is_said_next(core: client.CoreV1Api, space: str, make
 
 
 def test_logs_are_read_from_where_one_likes(core: client.CoreV1Api, space: str, make_pod: MakePod) -> None:
-    core.create_namespaced_pod(space, make_pod("talk", "seq 5", restartPolicy="Never"))
+    core.create_namespaced_pod(space, make_pod("talk", "seq 5", restartPolicy="Never"))  # type: ignore[arg-type]
     until(core, space, "talk", lambda pod: pod.status.phase == "Succeeded")
     assert core.read_namespaced_pod_log("talk", space, tail_lines=2) == "4\n5\n"
     assert core.read_namespaced_pod_log("talk", space, limit_bytes=4) == "1\n2\n"
@@ -228,8 +233,8 @@ def test_an_ephemeral_container_by_its_subresource(core: client.CoreV1Api, runni
     )
 
     def has_looked(pod: client.V1Pod) -> bool:
-        statuses = pod.status.ephemeral_container_statuses or []
-        return any(status.state.terminated for status in statuses)
+        statuses = required(pod.status).ephemeral_container_statuses or []
+        return any(required(status.state).terminated for status in statuses)
 
     assert ready(until(core, running, "web", has_looked))
     said = core.read_namespaced_pod_log("web", running, container="debug")
@@ -241,9 +246,9 @@ def test_a_status_is_written_by_itself(core: client.CoreV1Api, running: str) -> 
     patched = core.patch_namespaced_pod_status(
         "web", running, {"status": {"conditions": [condition]}, "metadata": {"labels": {"app": "x"}}}
     )
-    assert "example.com/Blessed" in [c.type for c in patched.status.conditions]
+    assert "example.com/Blessed" in [c.type for c in required(required(patched.status).conditions)]
     unchanged = core.patch_namespaced_pod("web", running, {"status": {"phase": "Failed"}})
-    assert unchanged.status.phase == "Running"
+    assert required(unchanged.status).phase == "Running"
 
 
 def test_a_budget_keeps_a_pod_from_eviction(
@@ -251,7 +256,7 @@ def test_a_budget_keeps_a_pod_from_eviction(
 ) -> None:
     policy = client.PolicyV1Api(api)
     budget = {"minAvailable": 1, "selector": {"matchLabels": {"app": "web"}}}
-    policy.create_namespaced_pod_disruption_budget(running, {"metadata": {"name": "b"}, "spec": budget})
+    policy.create_namespaced_pod_disruption_budget(running, {"metadata": {"name": "b"}, "spec": budget})  # type: ignore[arg-type]
     events = watch.Watch().stream(
         policy.list_namespaced_pod_disruption_budget, running, timeout_seconds=PATIENCE
     )
@@ -261,7 +266,7 @@ def test_a_budget_keeps_a_pod_from_eviction(
     eviction = client.V1Eviction(metadata=client.V1ObjectMeta(name="web"))
     with pytest.raises(ApiException) as raised:
         core.create_namespaced_pod_eviction("web", running, eviction)
-    cause = json.loads(raised.value.body)["details"]["causes"][0]
+    cause = json.loads(required(raised.value.body))["details"]["causes"][0]
     assert (raised.value.status, cause["reason"]) == (429, "DisruptionBudget")
     policy.delete_namespaced_pod_disruption_budget("b", running)
     core.create_namespaced_pod_eviction("web", running, eviction)
@@ -279,13 +284,16 @@ def closing(events: Any, last: str) -> Any:
 
 def test_deletion_is_graceful_or_at_once(core: client.CoreV1Api, space: str, make_pod: MakePod) -> None:
     for name in ("slow", "quick"):
-        core.create_namespaced_pod(space, make_pod(name, terminationGracePeriodSeconds=20))
+        core.create_namespaced_pod(space, make_pod(name, terminationGracePeriodSeconds=20))  # type: ignore[arg-type]
         until(core, space, name, ready)
-    listed = core.list_namespaced_pod(space).metadata.resource_version
+    listed = required(core.list_namespaced_pod(space).metadata).resource_version
     dying = core.delete_namespaced_pod("slow", space)
-    assert dying.metadata.deletion_grace_period_seconds == 20 and dying.metadata.deletion_timestamp
+    assert (
+        required(dying.metadata).deletion_grace_period_seconds == 20
+        and required(dying.metadata).deletion_timestamp
+    )
     core.delete_namespaced_pod("quick", space, grace_period_seconds=0)
-    assert "quick" not in [pod.metadata.name for pod in core.list_namespaced_pod(space).items]
+    assert "quick" not in [required(pod.metadata).name for pod in core.list_namespaced_pod(space).items]
     events = watch.Watch().stream(
         core.list_namespaced_pod,
         space,
@@ -298,7 +306,7 @@ def test_deletion_is_graceful_or_at_once(core: client.CoreV1Api, space: str, mak
 
 def test_a_node_is_cordoned(core: client.CoreV1Api) -> None:
     (node,) = core.list_node().items
-    core.patch_node(node.metadata.name, {"metadata": {"labels": {"tests": "here"}}})
+    core.patch_node(required(required(node.metadata).name), {"metadata": {"labels": {"tests": "here"}}})
     (found,) = core.list_node(label_selector="tests=here").items
-    assert found.status.node_info.kubelet_version.startswith("v1.36")
-    core.patch_node(node.metadata.name, {"metadata": {"labels": {"tests": None}}})
+    assert required(required(found.status).node_info).kubelet_version.startswith("v1.36")
+    core.patch_node(required(required(node.metadata).name), {"metadata": {"labels": {"tests": None}}})

@@ -18,6 +18,8 @@ from kubernetes.leaderelection import electionconfig
 from kubernetes.leaderelection.leaderelection import LeaderElection
 from kubernetes.leaderelection.resourcelock.leaselock import LeaseLock
 
+from e2e.clients.required import required
+
 pytestmark = pytest.mark.containerd
 
 PATIENCE = 30
@@ -31,7 +33,7 @@ def core(api: client.ApiClient) -> client.CoreV1Api:
 
 def make(core: client.CoreV1Api, space: str, *names: str, **labels: str) -> None:
     for name in names:
-        core.create_namespaced_secret(space, {"metadata": {"name": name, "labels": labels}})
+        core.create_namespaced_secret(space, {"metadata": {"name": name, "labels": labels}})  # type: ignore[arg-type]
 
 
 def seen(core: client.CoreV1Api, space: str, count: int, **options: Any) -> list[str]:
@@ -52,7 +54,7 @@ def describe(event: Any) -> str:
 
 
 def test_every_change_once_and_in_order(core: client.CoreV1Api, space: str) -> None:
-    start = core.list_namespaced_secret(space).metadata.resource_version
+    start = required(core.list_namespaced_secret(space).metadata).resource_version
     make(core, space, "a", "b")
     core.patch_namespaced_secret("a", space, {"metadata": {"labels": {"x": "1"}}})
     core.delete_namespaced_secret("b", space)
@@ -68,7 +70,7 @@ def test_what_is_there_comes_first_without_a_version(core: client.CoreV1Api, spa
 
 
 def test_a_watch_resumes_where_it_broke_off(core: client.CoreV1Api, space: str) -> None:
-    start = core.list_namespaced_secret(space).metadata.resource_version
+    start = required(core.list_namespaced_secret(space).metadata).resource_version
     make(core, space, "a", "b", "c")
     with watching(core, space, resource_version=start) as events:
         version = next(events)["object"].metadata.resource_version
@@ -79,13 +81,13 @@ def test_a_deletion_carries_the_version_it_happened_at(core: client.CoreV1Api, s
     make(core, space, "a")
     listed = core.list_namespaced_secret(space)
     core.delete_namespaced_secret("a", space)
-    with watching(core, space, resource_version=listed.metadata.resource_version) as events:
+    with watching(core, space, resource_version=required(listed.metadata).resource_version) as events:
         gone = next(events)["object"]
-    assert int(gone.metadata.resource_version) > int(listed.metadata.resource_version)
+    assert int(gone.metadata.resource_version) > int(required(required(listed.metadata).resource_version))
 
 
 def test_objects_come_and_go_from_what_is_selected(core: client.CoreV1Api, space: str) -> None:
-    start = core.list_namespaced_secret(space).metadata.resource_version
+    start = required(core.list_namespaced_secret(space).metadata).resource_version
     make(core, space, "a", tier="front")
     make(core, space, "b", tier="back")
     for tier in ("back", "front"):
@@ -122,7 +124,7 @@ def test_initial_events_are_asked_for_in_full_or_refused(core: client.CoreV1Api,
     ):
         next(events)
     assert raised.value.status == 422
-    assert "resourceVersionMatch: Forbidden" in raised.value.body
+    assert "resourceVersionMatch: Forbidden" in required(raised.value.body)
 
 
 def test_a_watch_ends_when_it_is_told_to(core: client.CoreV1Api, space: str) -> None:
@@ -137,13 +139,15 @@ def test_what_is_too_old_is_gone(core: client.CoreV1Api, space: str, forgotten: 
     assert raised.value.reason.startswith(f"Expired: too old resource version: {forgotten} (")
     with pytest.raises(ApiException) as raised:
         core.list_namespaced_secret(space, resource_version=forgotten, resource_version_match="Exact")
-    assert (raised.value.status, '"reason":"Expired"' in raised.value.body) == (410, True)
+    assert (raised.value.status, '"reason":"Expired"' in required(raised.value.body)) == (410, True)
 
 
 def test_a_version_from_the_future(core: client.CoreV1Api, space: str) -> None:
     with pytest.raises(ApiException) as raised:
         core.list_namespaced_secret(space, resource_version="999999999")
-    assert raised.value.status == 504 and "Too large resource version: 999999999" in raised.value.body
+    assert raised.value.status == 504 and "Too large resource version: 999999999" in required(
+        raised.value.body
+    )
 
 
 def test_an_informer_keeps_up(core: client.CoreV1Api, space: str) -> None:
@@ -183,17 +187,19 @@ def test_candidates_elect_one_leader_at_a_time(
     (leader,) = [name for name, candidate in candidates.items() if candidate.leads]
     leases = client.CoordinationV1Api(api)
     lease = leases.read_namespaced_lease("leader", space)
-    assert lease.spec.holder_identity == leader and lease.spec.lease_duration_seconds == 15
+    assert (
+        required(lease.spec).holder_identity == leader and required(lease.spec).lease_duration_seconds == 15
+    )
     (other,) = candidates.keys() - {leader}
     assert not candidates[other].try_once()
     assert candidates[leader].try_once()
-    renewed = leases.read_namespaced_lease("leader", space)
-    assert renewed.spec.renew_time > lease.spec.renew_time
-    assert renewed.spec.acquire_time == lease.spec.acquire_time
+    before, after = required(lease.spec), required(leases.read_namespaced_lease("leader", space).spec)
+    assert required(after.renew_time) > required(before.renew_time)
+    assert after.acquire_time == before.acquire_time
     candidates[other].election.observed_time_milliseconds = 0
     candidates[other].election.observed_record = candidates[leader].election.observed_record
     assert candidates[other].try_once()
-    assert leases.read_namespaced_lease("leader", space).spec.holder_identity == other
+    assert required(leases.read_namespaced_lease("leader", space).spec).holder_identity == other
 
 
 class Candidate:

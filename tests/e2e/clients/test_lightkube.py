@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-from collections.abc import Callable, Iterator
+from collections.abc import AsyncGenerator, Callable, Generator, Iterator
 from contextlib import aclosing, closing
-from typing import Any
+from typing import Any, TypeVar
 
 import httpx2
 import pytest
@@ -21,10 +21,19 @@ from lightkube.resources import coordination_v1, core_v1, policy_v1
 from lightkube.resources.core_v1 import ConfigMap, Node, Pod, Secret
 from lightkube.types import CascadeType, OnErrorAction, OnErrorResult, PatchType
 
+from e2e.clients.required import required
+
 pytestmark = pytest.mark.containerd
 
 Manifest = dict[str, Any]
+Resource = TypeVar("Resource", Pod, core_v1.PodTemplate, core_v1.Event)
 PATIENCE = 60
+
+
+def read(type_: type[Resource], manifest: Manifest) -> Resource:
+    obj = type_.from_dict(manifest)
+    assert isinstance(obj, type_)
+    return obj
 
 
 @pytest.fixture
@@ -37,7 +46,7 @@ def cluster(admin: str, space: str) -> Iterator[Client]:
 @pytest.fixture
 def running(cluster: Client, web: Manifest) -> str:
     """The name of a pod that is ready."""
-    cluster.create(Pod.from_dict(web))
+    cluster.create(read(Pod, web))
     cluster.wait(Pod, "web", for_conditions=["Ready"])
     return "web"
 
@@ -63,7 +72,9 @@ def test_objects_are_made_read_replaced_and_deleted(cluster: Client) -> None:
     made.data = {"k": "w"}
     replaced = cluster.replace(made)
     assert cluster.get(ConfigMap, "c").data == {"k": "w"}
-    assert int(replaced.metadata.resourceVersion) > int(made.metadata.resourceVersion)
+    assert int(required(required(replaced.metadata).resourceVersion)) > int(
+        required(made.metadata.resourceVersion)
+    )
     assert refusal(cluster.replace, made).reason == "Conflict"
     cluster.delete(ConfigMap, "c")
     assert refusal(cluster.get, ConfigMap, "c").code == 404
@@ -93,14 +104,14 @@ def test_objects_are_made_read_replaced_and_deleted(cluster: Client) -> None:
 )
 def test_kinds_from_yaml_fit_their_types(cluster: Client, manifest: Manifest) -> None:
     manifest = {"apiVersion": "v1", **manifest, "metadata": {"name": "one"}}
-    (obj,) = codecs.load_all_yaml(codecs.dump_all_yaml([codecs.from_dict(manifest)]))
-    assert cluster.apply(obj).metadata.name == "one"
-    (listed,) = [one for one in cluster.list(type(obj)) if one.metadata.name == "one"]
+    (obj,) = codecs.load_all_yaml(required(codecs.dump_all_yaml([codecs.from_dict(manifest)])))
+    assert required(cluster.apply(obj).metadata).name == "one"
+    (listed,) = [one for one in cluster.list(type(obj)) if required(one.metadata).name == "one"]
     assert type(listed) is type(obj)
     patched = cluster.patch(
         type(obj), "one", {"metadata": {"labels": {"x": "1"}}}, patch_type=PatchType.MERGE
     )
-    assert patched.metadata.labels == {"x": "1"}
+    assert required(patched.metadata).labels == {"x": "1"}
     cluster.delete(type(obj), "one")
 
 
@@ -124,22 +135,27 @@ def test_apply_conflicts_are_told_and_forced(cluster: Client) -> None:
     refused = refusal(cluster.apply, applied("2"), field_manager="other")
     assert (refused.code, refused.details.causes[0].reason) == (409, "FieldManagerConflict")
     assert cluster.apply(applied("2"), field_manager="other", force=True).data == {"k": "2"}
-    assert [entry.manager for entry in cluster.get(ConfigMap, "c").metadata.managedFields] == ["other"]
+    assert [
+        entry.manager for entry in required(required(cluster.get(ConfigMap, "c").metadata).managedFields)
+    ] == ["other"]
 
 
 def test_strategic_merges_by_name_and_apply_leaves_others_alone(cluster: Client) -> None:
     template = {"spec": {"containers": [{"name": "a", "image": "x"}, {"name": "b", "image": "y"}]}}
-    cluster.create(core_v1.PodTemplate.from_dict({"metadata": {"name": "t"}, "template": template}))
+    cluster.create(read(core_v1.PodTemplate, {"metadata": {"name": "t"}, "template": template}))
     change = {"template": {"spec": {"containers": [{"name": "b", "image": "z"}]}}}
     patched = cluster.patch(core_v1.PodTemplate, "t", change)
-    assert [(c.name, c.image) for c in patched.template.spec.containers] == [("a", "x"), ("b", "z")]
+    assert [(c.name, c.image) for c in required(required(patched.template).spec).containers] == [
+        ("a", "x"),
+        ("b", "z"),
+    ]
     remove = {"template": {"spec": {"containers": [{"name": "a", "$patch": "delete"}]}}}
     patched = cluster.patch(core_v1.PodTemplate, "t", remove)
-    assert [c.name for c in patched.template.spec.containers] == ["b"]
+    assert [c.name for c in required(required(patched.template).spec).containers] == ["b"]
 
 
 def test_dry_runs_keep_nothing(cluster: Client) -> None:
-    assert cluster.create(config_map(), dry_run=True).metadata.uid
+    assert required(cluster.create(config_map(), dry_run=True).metadata).uid
     assert refusal(cluster.get, ConfigMap, "c").code == 404
     cluster.create(config_map(k="v"))
     assert cluster.patch(ConfigMap, "c", {"data": {"k": "w"}}, dry_run=True).data == {"k": "w"}
@@ -151,7 +167,7 @@ def test_lists_in_chunks(cluster: Client) -> None:
     names = [f"s{number:02}" for number in range(25)]
     make(cluster, *names)
     listed = cluster.list(Secret, chunk_size=7)
-    assert [secret.metadata.name for secret in listed] == names
+    assert [required(secret.metadata).name for secret in listed] == names
     assert int(listed.resourceVersion) >= 1
 
 
@@ -170,7 +186,8 @@ def test_selectors(cluster: Client, labels: dict[str, Any], found: str) -> None:
     make(cluster, "a", tier="front", app="x")
     make(cluster, "b", tier="front")
     make(cluster, "c", tier="back")
-    assert "".join(secret.metadata.name for secret in cluster.list(Secret, labels=labels)) == found
+    selected = cluster.list(Secret, labels=labels)
+    assert "".join(required(required(secret.metadata).name) for secret in selected) == found
 
 
 def test_a_collection_is_deleted(cluster: Client) -> None:
@@ -183,25 +200,33 @@ def test_a_collection_is_deleted(cluster: Client) -> None:
 def test_dependents_go_or_stay(cluster: Client, policy: CascadeType) -> None:
     owner = cluster.create(config_map("owner"))
     reference = OwnerReference(
-        apiVersion="v1", kind="ConfigMap", name="owner", uid=owner.metadata.uid, blockOwnerDeletion=True
+        apiVersion="v1",
+        kind="ConfigMap",
+        name="owner",
+        uid=required(required(owner.metadata).uid),
+        blockOwnerDeletion=True,
     )
     child = cluster.create(Secret(metadata=ObjectMeta(name="child", ownerReferences=[reference])))
     cluster.delete(ConfigMap, "owner", cascade=policy)
-    events = cluster.watch(Secret, resource_version=child.metadata.resourceVersion, server_timeout=PATIENCE)
+    events = cluster.watch(
+        Secret, resource_version=required(child.metadata).resourceVersion, server_timeout=PATIENCE
+    )
+    assert isinstance(events, Generator)
     with closing(events):
         type_, left = next(events)
     assert type_ == ("DELETED" if policy is CascadeType.FOREGROUND else "MODIFIED")
-    assert bool(left.metadata.ownerReferences) == (policy is CascadeType.FOREGROUND)
+    assert bool(required(left.metadata).ownerReferences) == (policy is CascadeType.FOREGROUND)
 
 
 def test_a_watch_resumes_from_a_version(cluster: Client) -> None:
     (first,) = make(cluster, "a")
-    version = first.metadata.resourceVersion
+    version = required(first.metadata).resourceVersion
     make(cluster, "b")
     cluster.delete(Secret, "a")
     events = cluster.watch(Secret, resource_version=version, server_timeout=PATIENCE)
+    assert isinstance(events, Generator)
     with closing(events):
-        told = [(type_, secret.metadata.name) for type_, secret in itertools.islice(events, 2)]
+        told = [(type_, required(secret.metadata).name) for type_, secret in itertools.islice(events, 2)]
     assert told == [("ADDED", "b"), ("DELETED", "a")]
 
 
@@ -223,13 +248,14 @@ async def test_many_watch_at_once(cluster: Client, admin: str, space: str) -> No
     """Twenty watchers of one collection, each of which hears all of it in order."""
     names = [f"s{number}" for number in range(10)]
     (first,) = make(cluster, "first")
-    version = first.metadata.resourceVersion
+    version = required(first.metadata).resourceVersion
     client = AsyncClient(KubeConfig.from_file(admin), namespace=space)
 
     async def listen() -> list[str]:
         events = client.watch(Secret, resource_version=version, server_timeout=PATIENCE)
+        assert isinstance(events, AsyncGenerator)
         async with aclosing(events):
-            return [(await anext(events))[1].metadata.name for _ in names]
+            return [required((await anext(events))[1].metadata.name) for _ in names]
 
     async with asyncio.timeout(PATIENCE), asyncio.TaskGroup() as group:
         heard = [group.create_task(listen()) for _ in range(20)]
@@ -243,23 +269,26 @@ def test_a_lease_that_was_let_go_is_taken_by_one(cluster: Client) -> None:
     lease = coordination_v1.Lease(metadata=ObjectMeta(name="leader"), spec=LeaseSpec(holderIdentity=""))
     cluster.create(lease)
     ann, bob = cluster.get(coordination_v1.Lease, "leader"), cluster.get(coordination_v1.Lease, "leader")
-    ann.spec.holderIdentity, bob.spec.holderIdentity = "ann", "bob"
+    required(ann.spec).holderIdentity, required(bob.spec).holderIdentity = "ann", "bob"
     cluster.replace(ann)
     assert refusal(cluster.replace, bob).reason == "Conflict"
-    assert cluster.get(coordination_v1.Lease, "leader").spec.holderIdentity == "ann"
+    assert required(cluster.get(coordination_v1.Lease, "leader").spec).holderIdentity == "ann"
 
 
 def test_a_pod_runs_and_speaks(cluster: Client, running: str) -> None:
     pod = cluster.get(Pod, running)
-    assert (pod.status.phase, pod.status.containerStatuses[0].ready) == ("Running", True)
-    assert pod.status.podIP in [ip.ip for ip in pod.status.podIPs]
+    assert (required(pod.status).phase, required(required(pod.status).containerStatuses)[0].ready) == (
+        "Running",
+        True,
+    )
+    assert required(pod.status).podIP in [ip.ip for ip in required(required(pod.status).podIPs)]
     done = cluster.exec(running, command=["sh", "-c", "cat; echo err >&2; exit 3"], stdin="in\n",
                         stdout=True, stderr=True)  # fmt: skip
     assert (done.stdout, done.stderr, done.exit_code) == ("in\n", "err\n", 3)
 
 
 def test_logs(cluster: Client, make_pod: Callable[..., Manifest]) -> None:
-    cluster.create(Pod.from_dict(make_pod("talk", "seq 3; sleep 1000 & wait")))
+    cluster.create(read(Pod, make_pod("talk", "seq 3; sleep 1000 & wait")))
     cluster.wait(Pod, "talk", for_conditions=["Ready"])
     assert list(itertools.islice(cluster.log("talk", follow=True), 3)) == ["1\n", "2\n", "3\n"]
     assert list(cluster.log("talk", tail_lines=1, newlines=False)) == ["3"]
@@ -269,19 +298,19 @@ def test_logs(cluster: Client, make_pod: Callable[..., Manifest]) -> None:
 def test_an_ephemeral_container(cluster: Client, running: str) -> None:
     """R-EPH-1"""
     pod = cluster.get(core_v1.PodEphemeralcontainers, running)
-    pod.spec.ephemeralContainers = [
+    required(pod.spec).ephemeralContainers = [
         EphemeralContainer(name="debug", image="podling.test/busybox:1", command=["echo", "looked"])
     ]
-    cluster.replace(pod)
+    cluster.replace(pod, running)
     for _, seen in cluster.watch(Pod, fields={"metadata.name": running}, server_timeout=PATIENCE):
-        statuses = seen.status.ephemeralContainerStatuses or []
-        if any(status.state.terminated for status in statuses):
+        statuses = required(seen.status).ephemeralContainerStatuses or []
+        if any(required(status.state).terminated for status in statuses):
             break
     assert list(cluster.log(running, container="debug")) == ["looked\n"]
 
 
 def test_a_failed_wait_says_why(cluster: Client, make_pod: Callable[..., Manifest]) -> None:
-    cluster.create(Pod.from_dict(make_pod("done", "true", restartPolicy="Never")))
+    cluster.create(read(Pod, make_pod("done", "true", restartPolicy="Never")))
     with pytest.raises(ConditionError, match="pods/done"):
         cluster.wait(Pod, "done", for_conditions=["Disrupted"], raise_for_conditions=["Initialized"])
 
@@ -307,19 +336,16 @@ def test_an_eviction(cluster: Client, running: str) -> None:
 def test_events_are_written_and_selected(cluster: Client, space: str) -> None:
     about = ObjectReference(kind="Pod", name="web", namespace=space)
     for reason in ("Tested", "Ignored"):
-        cluster.create(
-            core_v1.Event.from_dict(
-                Event(
-                    metadata=ObjectMeta(generateName="e-"), involvedObject=about, reason=reason, type="Normal"
-                ).to_dict()
-            )
+        event = Event(
+            metadata=ObjectMeta(generateName="e-"), involvedObject=about, reason=reason, type="Normal"
         )
+        cluster.create(read(core_v1.Event, event.to_dict()))
     (found,) = cluster.list(core_v1.Event, fields={"reason": "Tested", "involvedObject.name": "web"})
     assert found.reason == "Tested"
 
 
 def test_a_node_has_what_its_type_says(cluster: Client) -> None:
     (node,) = cluster.list(Node)
-    assert node.status.nodeInfo.kubeletVersion.startswith("v1.36")
-    assert {"cpu", "memory", "pods"} <= node.status.allocatable.keys()
-    assert any(c.type == "Ready" and c.status == "True" for c in node.status.conditions)
+    assert required(required(node.status).nodeInfo).kubeletVersion.startswith("v1.36")
+    assert {"cpu", "memory", "pods"} <= required(required(node.status).allocatable).keys()
+    assert any(c.type == "Ready" and c.status == "True" for c in required(required(node.status).conditions))

@@ -17,7 +17,7 @@ from podling.apiserver.patch.parse import merge_patch
 from podling.apiserver.request.context import RequestContext
 from podling.apiserver.request.request import Request, User
 from podling.apiserver.request.response import Response
-from podling.apiserver.verbs import list_options
+from podling.apiserver.verbs import list as list_verb
 from podling.apiserver.verbs.scope import Connector
 from podling.model.codec.json import from_data
 from podling.model.types.pod import Pod
@@ -136,7 +136,7 @@ class Watched:
 @pytest.fixture(autouse=True)
 def nothing_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
     """What no write of the test brings about does not come."""
-    monkeypatch.setattr(list_options, "LONGEST_WAIT", 0.05)
+    monkeypatch.setattr(list_verb, "LONGEST_WAIT", 0.05)
 
 
 async def answers_itself(context: RequestContext, obj: Any) -> Response:

@@ -76,7 +76,7 @@ def test_who_asks_for_bookmarks_gets_one_a_minute(
     in_no_time(watched_for_minutes())
 
 
-async def test_parts_of_the_server_find_what_is_stored():
+async def test_parts_of_the_server_find_what_is_stored() -> None:
     server = ApiServer.build(MemoryStorage(), KINDS, clock=Clock(), connector=nowhere)
     await server.start()
     await make(server, "/api/v1/nodes", {"metadata": {"name": "here"}})

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Iterator
+from collections.abc import AsyncGenerator, Iterator
 from contextlib import suppress
 from functools import reduce
 from itertools import count
 from operator import getitem
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 import pytest
@@ -21,6 +21,9 @@ from podling.apiserver.kinds.pods.pods import Pods
 from podling.apiserver.request.response import Response
 from podling.model.codec.json import decoder_of
 from podling.model.types.pod import Pod
+
+if TYPE_CHECKING:
+    from unit.apiserver.conftest import Conversation
 
 CONFIGS = "/api/v1/namespaces/default/configmaps"
 PODS = "/api/v1/namespaces/default/pods"
@@ -73,31 +76,34 @@ SENT = (OBJECTS | VALUES).map(lambda value: json.dumps(value).encode()) | st.bin
 
 
 @pytest.fixture
-async def furnished(api: Any) -> Any:
+async def furnished(api: Conversation) -> Conversation:
     await api.post(CONFIGS, {"metadata": {"name": "a", "labels": {"x": "y"}}, "data": {"k": "v"}})
     await api.post(PODS, {"metadata": {"name": "p"}, "spec": {"containers": [{"name": "c", "image": "i"}]}})
     return api
 
 
-async def survives(api: Any, method: str, target: str, body: bytes = b"", **headers: str) -> Response:
+async def survives(
+    api: Conversation, method: str, target: str, body: bytes = b"", **headers: str
+) -> Response:
     """504 says that a revision is yet to come."""
-    response: Response = await api.raw(method, target, body, **headers)
+    response = await api.raw(method, target, body, **headers)
     if not isinstance(response.body, bytes):
-        await response.body.aclose()  # type: ignore[union-attr]
+        assert isinstance(response.body, AsyncGenerator)
+        await response.body.aclose()
     assert response.status < 500 or response.status == 504, response.body
     return response
 
 
 @bounded
 @given(SENT, st.sampled_from([CONFIGS, PODS, NODES]), st.sampled_from(BODIES), st.booleans())
-async def test_creating(furnished: Any, body: bytes, target: str, kind: str, strict: bool) -> None:
+async def test_creating(furnished: Conversation, body: bytes, target: str, kind: str, strict: bool) -> None:
     query = "?dryRun=All&fieldValidation=Strict" if strict else "?dryRun=All"
     await survives(furnished, "POST", target + query, body, Content_Type=kind)
 
 
 @bounded
 @given(SENT, st.sampled_from([f"{CONFIGS}/a", f"{PODS}/p", f"{PODS}/p/status"]), st.sampled_from(BODIES))
-async def test_updating(furnished: Any, body: bytes, target: str, kind: str) -> None:
+async def test_updating(furnished: Conversation, body: bytes, target: str, kind: str) -> None:
     await survives(furnished, "PUT", f"{target}?dryRun=All", body, Content_Type=kind)
 
 
@@ -109,7 +115,7 @@ async def test_updating(furnished: Any, body: bytes, target: str, kind: str) -> 
     ),
     st.sampled_from(PATCHES),
 )
-async def test_patching(furnished: Any, body: bytes, target: str, kind: str) -> None:
+async def test_patching(furnished: Conversation, body: bytes, target: str, kind: str) -> None:
     query = "?dryRun=All" + ("&fieldManager=m&force=true" if kind.startswith("apply") else "")
     await survives(furnished, "PATCH", target + query, body, Content_Type=f"application/{kind}")
 
@@ -166,7 +172,7 @@ SPOILED = st.lists(st.tuples(st.sampled_from([*places(WHOLE)]), CHANGES | CHANGE
 
 @bounded
 @given(SPOILED, st.sampled_from(PATCHES))
-async def test_nothing_is_stored_that_is_not_valid(furnished: Any, body: bytes, kind: str) -> None:
+async def test_nothing_is_stored_that_is_not_valid(furnished: Conversation, body: bytes, kind: str) -> None:
     anew = body.replace(b'"name": "p"', b'"name": "p-%d"' % next(NUMBERS))
     await survives(furnished, "POST", PODS, anew, Content_Type="application/json")
     await survives(furnished, "PUT", f"{PODS}/p", body, Content_Type="application/json")
@@ -178,7 +184,7 @@ async def test_nothing_is_stored_that_is_not_valid(furnished: Any, body: bytes, 
 
 @bounded
 @given(st.lists(st.dictionaries(st.sampled_from(["op", "path", "from", "value"]), VALUES), max_size=4))
-async def test_json_patches(furnished: Any, patch: Any) -> None:
+async def test_json_patches(furnished: Conversation, patch: Any) -> None:
     body = json.dumps(patch).encode()
     await survives(
         furnished, "PATCH", f"{PODS}/p?dryRun=All", body, Content_Type="application/json-patch+json"
@@ -187,7 +193,7 @@ async def test_json_patches(furnished: Any, patch: Any) -> None:
 
 @bounded
 @given(SENT, st.sampled_from([f"{CONFIGS}/a", CONFIGS]))
-async def test_deleting(furnished: Any, body: bytes, target: str) -> None:
+async def test_deleting(furnished: Conversation, body: bytes, target: str) -> None:
     await survives(furnished, "DELETE", f"{target}?dryRun=All", body)
 
 
@@ -252,7 +258,7 @@ SELECTORS = st.lists(
 
 @bounded
 @given(SELECTORS, SELECTORS, st.sampled_from([PODS, "/api/v1/pods", NODES, "/apis/events.k8s.io/v1/events"]))
-async def test_selecting(furnished: Any, labels: str, fields: str, target: str) -> None:
+async def test_selecting(furnished: Conversation, labels: str, fields: str, target: str) -> None:
     chosen = f"labelSelector={quote(labels)}&fieldSelector={quote(fields)}"
     await survives(furnished, "GET", f"{target}?{chosen}")
     await survives(furnished, "GET", f"{target}?watch=1&{chosen}")
@@ -277,7 +283,9 @@ EVERYWHERE = [
     st.sampled_from(["", "/a", "/a/status", "/a/b/c"]),
     st.sampled_from(PATCHES),
 )
-async def test_every_kind(furnished: Any, body: bytes, collection: str, name: str, kind: str) -> None:
+async def test_every_kind(
+    furnished: Conversation, body: bytes, collection: str, name: str, kind: str
+) -> None:
     target = f"{collection}{name}?dryRun=All&fieldManager=m"
     for method in ("POST", "PUT", "DELETE"):
         await survives(furnished, method, target, body, Content_Type="application/json")
@@ -298,7 +306,7 @@ SEGMENTS = st.lists(
     SEGMENTS,
     st.text(max_size=10),
 )
-async def test_paths(furnished: Any, method: str, segments: list[str], query: str) -> None:
+async def test_paths(furnished: Conversation, method: str, segments: list[str], query: str) -> None:
     await survives(furnished, method, f"/{'/'.join(segments)}?{quote(query, errors='replace')}", b"{}")
 
 
@@ -316,21 +324,21 @@ HEADERS = st.dictionaries(
 
 @bounded
 @given(HEADERS, st.sampled_from(["GET", "POST", "PATCH", "DELETE"]))
-async def test_headers(furnished: Any, headers: dict[str, str], method: str) -> None:
+async def test_headers(furnished: Conversation, headers: dict[str, str], method: str) -> None:
     await survives(furnished, method, f"{CONFIGS}/a?dryRun=All", b"{}", **headers)
     await survives(furnished, method, f"{CONFIGS}?dryRun=All", b"{}", **headers)
 
 
 @bounded
 @given(PARAMETERS, ACCEPTED)
-async def test_asking(furnished: Any, parameters: dict[str, str], accept: str) -> None:
+async def test_asking(furnished: Conversation, parameters: dict[str, str], accept: str) -> None:
     query = "&".join(f"{name}={quote(value, errors='replace')}" for name, value in parameters.items())
     await survives(furnished, "GET", f"{CONFIGS}?{query}", Accept=accept)
 
 
 @pytest.mark.parametrize("number", ["9" * 30, "9" * 5000, "-" + "9" * 5000])
 @pytest.mark.parametrize("parameter", ["limit", "timeoutSeconds", "resourceVersion", "gracePeriodSeconds"])
-async def test_numbers_beyond_all_bounds(furnished: Any, parameter: str, number: str) -> None:
+async def test_numbers_beyond_all_bounds(furnished: Conversation, parameter: str, number: str) -> None:
     for method, target in (("GET", CONFIGS), ("GET", f"{CONFIGS}/a"), ("DELETE", f"{PODS}/p")):
         await survives(furnished, method, f"{target}?{parameter}={number}")
     await survives(furnished, "GET", f"{CONFIGS}?watch=1&{parameter}={number}")
@@ -338,7 +346,7 @@ async def test_numbers_beyond_all_bounds(furnished: Any, parameter: str, number:
 
 @bounded
 @given(st.binary(max_size=30) | VALUES.map(lambda value: json.dumps(value).encode()), st.booleans())
-async def test_continue_tokens(furnished: Any, token: bytes, encoded: bool) -> None:
+async def test_continue_tokens(furnished: Conversation, token: bytes, encoded: bool) -> None:
     text = base64.urlsafe_b64encode(token).decode() if encoded else quote(token)
     await survives(furnished, "GET", f"{CONFIGS}?limit=1&continue={text}")
 
@@ -364,7 +372,7 @@ BEYOND = [
 
 
 @pytest.mark.parametrize(("target", "body"), BEYOND)
-async def test_values_beyond_all_bounds(furnished: Any, target: str, body: dict[str, Any]) -> None:
+async def test_values_beyond_all_bounds(furnished: Conversation, target: str, body: dict[str, Any]) -> None:
     named = {**body, "metadata": {"name": "n", **body.get("metadata", {})}}
     await survives(furnished, "POST", target, json.dumps(named).encode(), Content_Type="application/json")
     await survives(
@@ -394,7 +402,7 @@ DEEP = {
 
 
 @pytest.mark.parametrize(("kind", "body"), [(kind, body) for kind, bodies in DEEP.items() for body in bodies])
-async def test_deep_bodies_are_refused(furnished: Any, kind: str, body: bytes) -> None:
+async def test_deep_bodies_are_refused(furnished: Conversation, kind: str, body: bytes) -> None:
     for method, target in (("POST", PODS), ("PUT", f"{PODS}/p"), ("DELETE", f"{PODS}/p")):
         refused = await survives(furnished, method, target, body, Content_Type=kind)
         assert refused.status in (400, 422), refused.body
@@ -404,13 +412,13 @@ async def test_deep_bodies_are_refused(furnished: Any, kind: str, body: bytes) -
 @pytest.mark.parametrize(
     "body", [b"[" * 100_000, b'{"metadata":' * 50_000, b'{"data":' * 900 + b"1" + b"}" * 900]
 )
-async def test_deep_patches_are_refused(furnished: Any, kind: str, body: bytes) -> None:
+async def test_deep_patches_are_refused(furnished: Conversation, kind: str, body: bytes) -> None:
     target = f"{CONFIGS}/a?fieldManager=m"
     refused = await survives(furnished, "PATCH", target, body, Content_Type=f"application/{kind}")
     assert refused.status in (400, 422), refused.body
 
 
-async def test_deep_records_of_managers_are_not_kept(furnished: Any) -> None:
+async def test_deep_records_of_managers_are_not_kept(furnished: Conversation) -> None:
     fields = b'{"f:a":' * 600 + b"{}" + b"}" * 600
     entry = (
         b'[{"manager":"m","operation":"Update","apiVersion":"v1","fieldsType":"FieldsV1","fieldsV1":' + fields
@@ -418,9 +426,10 @@ async def test_deep_records_of_managers_are_not_kept(furnished: Any) -> None:
     body = b'{"metadata":{"managedFields":' + entry + b"}]}}"
     answer = await furnished.patch(f"{CONFIGS}/a", body)
     assert answer.status in (200, 400)
-    assert b"f:a" not in (await furnished.raw("GET", f"{CONFIGS}/a")).body
+    left = (await furnished.raw("GET", f"{CONFIGS}/a")).body
+    assert isinstance(left, bytes) and b"f:a" not in left
 
 
-async def test_a_body_beyond_the_limit(furnished: Any) -> None:
+async def test_a_body_beyond_the_limit(furnished: Conversation) -> None:
     refused = await survives(furnished, "POST", CONFIGS, b" " * (3 * 1024 * 1024 + 1))
     assert refused.status == 413

@@ -7,7 +7,7 @@ import gc
 import gzip
 import json
 import tracemalloc
-from typing import Any
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -17,6 +17,9 @@ from podling.apiserver.request.context import AUTHENTICATED, RequestContext
 from podling.apiserver.request.request import Request, User
 from podling.apiserver.request.response import Response
 from podling.storage.memory import MemoryStorage
+
+if TYPE_CHECKING:
+    from unit.apiserver.conftest import Conversation
 
 CONFIGS = "/api/v1/namespaces/default/configmaps"
 
@@ -51,24 +54,24 @@ def heard() -> Heard:
 
 
 @pytest.fixture
-def server(api: Any, heard: Heard) -> ApiServer:
+def server(api: Conversation, heard: Heard) -> ApiServer:
     return ApiServer.build(
-        MemoryStorage(), [], clock=api.clock, connector=None, paths=[Hello()], observers=[heard]
+        MemoryStorage(), [], clock=api.clock, connector=api.connector, paths=[Hello()], observers=[heard]
     )
 
 
-async def test_headers_of_every_answer(api: Any) -> None:
+async def test_headers_of_every_answer(api: Conversation) -> None:
     for answer in (await api.get(CONFIGS), await api.get("/nowhere")):
         assert len(answer.headers["Audit-Id"]) == 36
         assert answer.headers["Cache-Control"] == "no-cache, private"
 
 
-async def test_an_audit_id_is_kept(api: Any) -> None:
+async def test_an_audit_id_is_kept(api: Conversation) -> None:
     assert (await api.get(CONFIGS, Audit_Id="mine")).headers["Audit-Id"] == "mine"
     assert (await api.get(CONFIGS, Audit_Id="x" * 65)).headers["Audit-Id"] == "x" * 64
 
 
-async def test_strangers_are_refused(api: Any) -> None:
+async def test_strangers_are_refused(api: Conversation) -> None:
     api.user = None
     answer = await api.get(CONFIGS)
     assert answer.status == 403
@@ -79,12 +82,12 @@ async def test_strangers_are_refused(api: Any) -> None:
     assert (await api.get(CONFIGS, Authorization="Bearer x")).status == 401
 
 
-async def test_a_refusal_comes_before_the_body_is_looked_at(api: Any) -> None:
+async def test_a_refusal_comes_before_the_body_is_looked_at(api: Conversation) -> None:
     api.user = None
     assert (await api.post(CONFIGS, b"x" * (4 << 20))).status == 403
 
 
-async def test_nothing_is_kept_of_what_is_asked_at_length(api: Any) -> None:
+async def test_nothing_is_kept_of_what_is_asked_at_length(api: Conversation) -> None:
     """R-SYS-4: neither of a stranger, nor of one whose credentials are none, nor of a user."""
     root, megabyte = api.user, 1 << 20
 
@@ -110,7 +113,7 @@ async def test_nothing_is_kept_of_what_is_asked_at_length(api: Any) -> None:
     assert kept < megabyte
 
 
-async def test_strangers_fill_no_cache(api: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_strangers_fill_no_cache(api: Conversation, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("recall_query", "recall_path"):
         monkeypatch.setattr(pipeline, name, None)
     api.user = None
@@ -145,14 +148,14 @@ class Unread:
     ],
 )
 async def test_a_body_is_read_when_it_is_known_who_sends_it_and_that_he_may(
-    api: Any, user: User | None, headers: dict[str, str], path: str, status: int, asked: int
+    api: Conversation, user: User | None, headers: dict[str, str], path: str, status: int, asked: int
 ) -> None:
     unread = Unread()
     request = Request("POST", path, "", headers, user=user, read=unread.read)
     assert ((await api.server.handle(request)).status, unread.asked) == (status, asked)
 
 
-async def test_a_certificate_is_an_identity(api: Any) -> None:
+async def test_a_certificate_is_an_identity(api: Conversation) -> None:
     subject = ((("commonName", "alice"),),)
     response = await api.server.handle(Request("GET", CONFIGS, certificate=subject))
     assert response.status == 200
@@ -162,13 +165,16 @@ async def test_other_paths(server: ApiServer) -> None:
     root = User("root", (AUTHENTICATED,))
     assert (await server.handle(Request("GET", "/hello", user=root))).body == b"hello"
     assert (await server.handle(Request("GET", "/hell", user=root))).status == 404
-    index = json.loads((await server.handle(Request("GET", "/", user=root))).body)["paths"]
+    response = await server.handle(Request("GET", "/", user=root))
+    assert isinstance(response.body, bytes)
+    index = json.loads(response.body)["paths"]
     assert {"/hello", "/metrics", "/livez/ping", "/openid/v1/jwks"} <= set(index)
     assert index == sorted(index)
 
 
 async def test_a_bug_is_a_500_and_not_the_end(server: ApiServer, caplog: pytest.LogCaptureFixture) -> None:
     response = await server.handle(Request("GET", "/bug", user=User("root", (AUTHENTICATED,))))
+    assert isinstance(response.body, bytes)
     status = json.loads(response.body)
     assert (response.status, status["reason"]) == (500, "InternalError")
     assert status["message"] == "Internal error occurred: nobody thought of this"
@@ -178,13 +184,13 @@ async def test_a_bug_is_a_500_and_not_the_end(server: ApiServer, caplog: pytest.
 SELF = "/apis/authentication.k8s.io/v1/selfsubjectreviews"
 
 
-async def test_whoever_may_acts_as_somebody_else(api: Any) -> None:
+async def test_whoever_may_acts_as_somebody_else(api: Conversation) -> None:
     answer = await api.post(SELF, {}, Impersonate_User="bob", Impersonate_Uid="u", Impersonate_Group="g")
     found = answer.body["status"]["userInfo"]
     assert found == {"username": "bob", "uid": "u", "groups": ["g", AUTHENTICATED]}
 
 
-async def test_the_rights_are_those_of_whom_one_acts_as(api: Any) -> None:
+async def test_the_rights_are_those_of_whom_one_acts_as(api: Conversation) -> None:
     account = "system:serviceaccount:default:default"
     answer = await api.get(CONFIGS, Impersonate_User=account)
     assert answer.status == 403
@@ -194,7 +200,7 @@ async def test_the_rights_are_those_of_whom_one_acts_as(api: Any) -> None:
     )
 
 
-async def test_a_service_account_may_act_as_nobody_else(api: Any) -> None:
+async def test_a_service_account_may_act_as_nobody_else(api: Conversation) -> None:
     api.user = User("system:serviceaccount:default:default", ("system:serviceaccounts", AUTHENTICATED))
     answer = await api.post(SELF, {}, Impersonate_User="root")
     assert answer.status == 403
@@ -202,7 +208,7 @@ async def test_a_service_account_may_act_as_nobody_else(api: Any) -> None:
     assert (await api.post(SELF, {})).status == 201
 
 
-async def test_groups_of_nobody_are_a_bad_request(api: Any) -> None:
+async def test_groups_of_nobody_are_a_bad_request(api: Conversation) -> None:
     answer = await api.get(CONFIGS, Impersonate_Group="g")
     assert (answer.status, answer.body["reason"]) == (400, "BadRequest")
     assert answer.message.endswith("without impersonating a user name")
@@ -214,10 +220,11 @@ async def test_observers_hear_of_everything(server: ApiServer, heard: Heard) -> 
     assert heard.requests == [("root", "get", 200), ("system:anonymous", "create", 403)]
 
 
-async def test_long_answers_are_compressed_for_those_who_accept(api: Any) -> None:
+async def test_long_answers_are_compressed_for_those_who_accept(api: Conversation) -> None:
     await api.post(CONFIGS, {"metadata": {"name": "a"}, "data": {"k": "v" * 200_000}})
     plain = await api.raw("GET", f"{CONFIGS}/a")
     packed = await api.raw("GET", f"{CONFIGS}/a", Accept_Encoding="deflate, gzip;q=1.0")
+    assert isinstance(packed.body, bytes)
     assert packed.headers["Content-Encoding"] == "gzip" and len(packed.body) < 10_000
     assert gzip.decompress(packed.body) == plain.body
     refused = await api.raw("GET", f"{CONFIGS}/a", Accept_Encoding="gzip;q=0")
@@ -226,13 +233,14 @@ async def test_long_answers_are_compressed_for_those_who_accept(api: Any) -> Non
     assert "Content-Encoding" not in short.headers
 
 
-async def test_yaml_for_those_who_ask(api: Any) -> None:
+async def test_yaml_for_those_who_ask(api: Conversation) -> None:
     response = await api.raw("GET", "/api/v1/namespaces/default", Accept="application/yaml")
     assert response.content_type == "application/yaml"
+    assert isinstance(response.body, bytes)
     assert response.body.startswith(b"apiVersion: v1\nkind: Namespace\n")
 
 
-async def test_tables_for_kubectl(api: Any) -> None:
+async def test_tables_for_kubectl(api: Conversation) -> None:
     table = "application/json;as=Table;v=v1;g=meta.k8s.io,application/json"
     await api.post(CONFIGS, {"metadata": {"name": "a"}, "data": {"k": "v"}})
     one = (await api.get(f"{CONFIGS}/a", Accept=table)).body
@@ -242,5 +250,9 @@ async def test_tables_for_kubectl(api: Any) -> None:
     metadata = "application/json;as=PartialObjectMetadataList;v=v1;g=meta.k8s.io"
     listed = (await api.get(CONFIGS, Accept=metadata)).body
     assert listed["kind"] == "PartialObjectMetadataList" and "data" not in listed["items"][0]
+    refused = await api.get(f"{CONFIGS}/a", Accept=metadata)
+    assert refused.status == 406 and "the requested object is not a list" in refused.message
     metadata = "application/json;as=PartialObjectMetadata;v=v1;g=meta.k8s.io"
     assert (await api.get(f"{CONFIGS}/a", Accept=metadata)).body["kind"] == "PartialObjectMetadata"
+    refused = await api.get(CONFIGS, Accept=metadata)
+    assert refused.status == 406 and "the requested object is a list" in refused.message

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 import pytest
 
 from podling.apiserver.request.request import User
+
+if TYPE_CHECKING:
+    from unit.apiserver.conftest import Conversation
 
 PODS = "/api/v1/namespaces/default/pods"
 PROTOBUF = "application/vnd.kubernetes.protobuf"
@@ -16,7 +19,10 @@ PROTOBUF = "application/vnd.kubernetes.protobuf"
     "path",
     [
         "/nowhere",
-        "/api/v2/pods",
+        "/apis//policy/v1",
+        "/openapi/v2/",
+        "/openapi/v3/",
+        "/openapi/v3/api/v1/",
         "/apis/example.com/v1/things",
         "/apis/apps",
         "//api/v1/namespaces/default",
@@ -26,7 +32,7 @@ PROTOBUF = "application/vnd.kubernetes.protobuf"
         "/healthz/../metrics",
     ],
 )
-async def test_no_such_page(api: Any, path: str) -> None:
+async def test_no_such_page(api: Conversation, path: str) -> None:
     answer = await api.get(path)
     assert (answer.status, answer.body) == (404, b"404 page not found\n")
     assert answer.content_type == "text/plain; charset=utf-8"
@@ -38,6 +44,14 @@ async def test_no_such_page(api: Any, path: str) -> None:
         "/api/v1/things",
         f"{PODS}/a/things",
         "/apis/policy/v1/things",
+        "/api/v2/pods",
+        "/api//v1",
+        "/api/./v1/pods",
+        "/apis/policy/v9/things",
+        "/apis/policy//v1",
+        "/api/v1/namespaces/default/namespaces",
+        "/api/v1/namespaces/default/namespaces/default",
+        "/api/v1/namespaces/default/namespaces/default/status",
         "/api/v1//namespaces/default",
         "/api/v1/namespaces/default//pods",
         "/api/v1/namespaces/default/./pods",
@@ -49,7 +63,7 @@ async def test_no_such_page(api: Any, path: str) -> None:
         f"{PODS}/a/status/b",
     ],
 )
-async def test_no_such_resource_in_a_version_that_is_served(api: Any, path: str) -> None:
+async def test_no_such_resource_in_a_group_that_is_served(api: Conversation, path: str) -> None:
     answer = await api.get(path)
     assert (answer.status, answer.body["kind"], answer.body["reason"]) == (404, "Status", "NotFound")
     assert answer.message == "the server could not find the requested resource"
@@ -70,7 +84,7 @@ async def test_no_such_resource_in_a_version_that_is_served(api: Any, path: str)
         ("GET", "/apis/authentication.k8s.io/v1/tokenreviews", "POST"),
     ],
 )
-async def test_a_method_that_is_not_served(api: Any, method: str, path: str, allowed: str) -> None:
+async def test_a_method_that_is_not_served(api: Conversation, method: str, path: str, allowed: str) -> None:
     answer = await api.say(method, path)
     assert (answer.status, answer.body["reason"]) == (405, "MethodNotAllowed")
     assert answer.message == "the server does not allow this method on the requested resource"
@@ -89,7 +103,7 @@ async def test_a_method_that_is_not_served(api: Any, method: str, path: str, all
         ("application/json;q=0", 406),
     ],
 )
-async def test_what_a_client_takes(api: Any, accept: str, status: int) -> None:
+async def test_what_a_client_takes(api: Conversation, accept: str, status: int) -> None:
     answer = await api.get(PODS, Accept=accept)
     assert (answer.status, answer.content_type) == (status, "application/json")
     if status == 406:
@@ -97,7 +111,7 @@ async def test_what_a_client_takes(api: Any, accept: str, status: int) -> None:
 
 
 @pytest.mark.parametrize("content_type", ["text/plain", "application/x-www-form-urlencoded"])
-async def test_a_body_of_another_type(api: Any, content_type: str) -> None:
+async def test_a_body_of_another_type(api: Conversation, content_type: str) -> None:
     answer = await api.post(PODS, b"{}", Content_Type=content_type)
     assert (answer.status, answer.body["reason"]) == (415, "UnsupportedMediaType")
 
@@ -111,8 +125,20 @@ async def test_a_body_of_another_type(api: Any, content_type: str) -> None:
         ("/ap%69/v1/namespaces/default//", "Namespace"),
     ],
 )
-async def test_a_path_is_decoded_before_it_is_divided(api: Any, path: str, kind: str) -> None:
+async def test_a_path_is_decoded_before_it_is_divided(api: Conversation, path: str, kind: str) -> None:
     assert (await api.get(path)).body["kind"] == kind
+
+
+@pytest.mark.parametrize("method", ["GET", "POST", "DELETE"])
+@pytest.mark.parametrize("namespace", ["..", ".", "%2e%2e"])
+async def test_a_namespace_that_cannot_be_is_refused(api: Conversation, method: str, namespace: str) -> None:
+    answer = await api.say(method, f"/api/v1/namespaces/{namespace}/pods", {})
+    assert answer.status == 400 and "Namespace parameter invalid" in answer.message
+
+
+@pytest.mark.parametrize("path", ["/index.html", "/openid/v1/jwks/", "/.well-known/openid-configuration/"])
+async def test_other_names_of_pages(api: Conversation, path: str) -> None:
+    assert (await api.get(path)).status == 200
 
 
 @pytest.mark.parametrize("method", ["GET", "PUT", "PATCH", "DELETE"])
@@ -124,18 +150,18 @@ async def test_a_path_is_decoded_before_it_is_divided(api: Any, path: str, kind:
         ("a%25b", "\"a%b\": may not contain '%'"),
     ],
 )
-async def test_what_can_be_no_name(api: Any, method: str, name: str, why: str) -> None:
+async def test_what_can_be_no_name(api: Conversation, method: str, name: str, why: str) -> None:
     answer = await api.say(method, f"{PODS}/{name}")
     assert (answer.status, answer.message) == (400, f"Name parameter invalid: {why}")
 
 
-async def test_a_subresource_is_of_something(api: Any) -> None:
+async def test_a_subresource_is_of_something(api: Conversation) -> None:
     answer = await api.get(f"{PODS}//log")
     assert (answer.status, answer.message) == (400, "name must be provided")
 
 
 @pytest.mark.parametrize("method", ["GET", "HEAD", "OPTIONS", "POST", "PUT", "PATCH", "DELETE"])
-async def test_a_proxy_is_reached_by_every_method_kubernetes_has(api: Any, method: str) -> None:
+async def test_a_proxy_is_reached_by_every_method_kubernetes_has(api: Conversation, method: str) -> None:
     pod = {"metadata": {"name": "web"}, "spec": {"containers": [{"name": "c", "image": "i"}]}}
     assert (await api.post(PODS, pod)).status == 201
     answer = await api.say(method, f"{PODS}/web/proxy/a")
@@ -143,7 +169,7 @@ async def test_a_proxy_is_reached_by_every_method_kubernetes_has(api: Any, metho
     assert (await api.say("BREW", f"{PODS}/web/proxy/a")).status == 405
 
 
-async def test_options_of_a_proxy_are_allowed_by_no_verb(api: Any) -> None:
+async def test_options_of_a_proxy_are_allowed_by_no_verb(api: Conversation) -> None:
     """As in Kubernetes: who may do only what rules say may not ask for them."""
     api.user = User("eve", ())
     answer = await api.say("OPTIONS", f"{PODS}/web/proxy/a")
@@ -156,7 +182,7 @@ TOKEN = "/api/v1/namespaces/default/serviceaccounts/default/token"
 
 
 @pytest.mark.parametrize("path", [REVIEW, TOKEN, f"{PODS}/web/eviction", f"{PODS}/web/binding"])
-async def test_what_is_no_object_has_no_columns(api: Any, path: str) -> None:
+async def test_what_is_no_object_has_no_columns(api: Conversation, path: str) -> None:
     answer = await api.post(path, {}, Accept="application/json;as=Table;v=v1;g=meta.k8s.io")
     assert (answer.status, answer.body["reason"]) == (406, "NotAcceptable")
     either = "application/json;as=Table;v=v1;g=meta.k8s.io,application/json"
@@ -164,7 +190,7 @@ async def test_what_is_no_object_has_no_columns(api: Any, path: str) -> None:
 
 
 @pytest.mark.parametrize("path", [REVIEW, TOKEN])
-async def test_what_is_no_object_has_metadata(api: Any, path: str) -> None:
+async def test_what_is_no_object_has_metadata(api: Conversation, path: str) -> None:
     metadata = "application/json;as=PartialObjectMetadata;v=v1;g=meta.k8s.io"
     answer = await api.post(path, {}, Accept=metadata)
     assert (answer.status, answer.body["kind"]) == (201, "PartialObjectMetadata")
@@ -172,7 +198,7 @@ async def test_what_is_no_object_has_metadata(api: Any, path: str) -> None:
 
 
 @pytest.mark.parametrize("kind", ["merge-patch", "strategic-merge-patch", "json-patch"])
-async def test_a_patch_is_utf8(api: Any, kind: str) -> None:
+async def test_a_patch_is_utf8(api: Conversation, kind: str) -> None:
     configs = "/api/v1/namespaces/default/configmaps"
     await api.post(configs, {"metadata": {"name": "a"}})
     merge, steps = b'{"data":{"a":"\xff"}}', b'[{"op":"add","path":"/data","value":{"a":"\xff"}}]'

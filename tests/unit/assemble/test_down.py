@@ -120,4 +120,4 @@ def test_a_process_that_does_not_hold_the_lock_is_left_alone(podlings: Podlings)
 def test_one_that_has_ended_has_heard() -> None:
     with subprocess.Popen(["true"]) as process:
         process.wait()
-        assert down._has_heard(process.pid)
+        assert down.has_heard(process.pid)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import ssl
-from datetime import UTC, datetime
 from pathlib import Path
 
 from cryptography import x509
 
-from podling.assemble.control_plane import api_server_hosts, write_node
+from podling.assemble.control_plane import api_server_hosts
+from podling.assemble.kubeconfigs import grant_node
 from podling.client import kubeconfig
 from podling.machine.instance import Instance
 
@@ -29,7 +29,7 @@ def test_the_api_server_is_known_by_every_name_clients_use() -> None:
 
 def test_a_node_is_given_a_certificate_in_kubernetes_words(tmp_path: Path) -> None:
     file = tmp_path / "worker.conf"
-    write_node(Instance.at(tmp_path), "https://192.0.2.7:6443", "worker", file, datetime.now(UTC))
+    grant_node(Instance.at(tmp_path), "worker", "https://192.0.2.7:6443", file)
     access = kubeconfig.read(file)
     certificate = x509.load_pem_x509_certificate(access.client_certificate)
     assert access.server == "https://192.0.2.7:6443"

@@ -9,7 +9,7 @@ import pytest
 from click.testing import CliRunner
 
 from podling.cli.main import main
-from podling.cli.status import _condition, _phases
+from podling.cli.status import condition, phases
 from podling.machine.instance import Instance
 from podling.model.types.node import Node, NodeCondition, NodeStatus
 from podling.model.types.pod import Pod
@@ -25,8 +25,8 @@ def test_what_does_not_run_is_exit_3(tmp_path: Path) -> None:
 
 def test_phases_are_counted_the_most_frequent_first() -> None:
     pods = [Pod(status=PodStatus(phase=phase)) for phase in ("Pending", "Running", "Running", "Failed")]
-    assert _phases(pods) == "2 Running, 1 Failed, 1 Pending"
-    assert _phases([]) == "none"
+    assert phases(pods) == "2 Running, 1 Failed, 1 Pending"
+    assert phases([]) == "none"
 
 
 @pytest.mark.parametrize(
@@ -41,7 +41,7 @@ def test_phases_are_counted_the_most_frequent_first() -> None:
     ],
 )
 def test_a_node_says_why_it_is_not_ready(conditions: list[NodeCondition], expected: str) -> None:
-    assert _condition(Node(status=NodeStatus(conditions=conditions))) == expected
+    assert condition(Node(status=NodeStatus(conditions=conditions))) == expected
 
 
 def test_a_reader_who_has_seen_enough_is_no_dead_server(

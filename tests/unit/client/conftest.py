@@ -33,7 +33,7 @@ class ScriptedServer:
 
     script: list[Step]
     exhausted: Callable[[], None]
-    asked: list[tuple[str, str, dict[str, str], object]] = field(default_factory=list)
+    asked: list[tuple[str, str, dict[str, str], Any]] = field(default_factory=list)
 
     async def request(
         self, method: str, path: str, query: Mapping[str, str], body: bytes | None, content_type: str = JSON

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from podling.client.client import Client, served
+
+if TYPE_CHECKING:
+    from unit.client.conftest import ScriptedServer
 
 
 def said(data: Any) -> Any:
     return 200, {}, msgspec.json.encode(data)
 
 
-async def test_resources_in_the_versions_their_groups_prefer(scripted: Any) -> None:
+async def test_resources_in_the_versions_their_groups_prefer(scripted: type[ScriptedServer]) -> None:
     preferred = {"groupVersion": "x.io/v2", "version": "v2"}
     groups = {"groups": [{"name": "x.io", "versions": [preferred], "preferredVersion": preferred}]}
     core = {

@@ -3,24 +3,27 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from podling.client.client import Client
 from podling.client.events import BURST, LANES, QUEUE_LIMIT, EventRecorder
+from podling.client.transport import Answer
 from podling.model.types.meta import ObjectMeta
 from podling.model.types.pod import Pod
 
-OK = (200, {}, b"{}")
+if TYPE_CHECKING:
+    from unit.client.conftest import HandClock, ScriptedServer
+
+OK: Answer = (200, {}, b"{}")
 POD = Pod(metadata=ObjectMeta(name="p", namespace="ns", uid="u1", resource_version="7"))
 
 
 class Recorder:
     """A recorder over a server that gives `answers`; `sent` waits until it has given the last of them."""
 
-    def __init__(self, scripted: Callable[..., Any], clock: Any, *answers: Any) -> None:
+    def __init__(self, scripted: type[ScriptedServer], clock: HandClock, *answers: Any) -> None:
         self._done = asyncio.Event()
         self._server = scripted(list(answers), self._done.set)
         self.events = EventRecorder(Client(self._server), clock, "kubelet", "node1")
@@ -33,7 +36,7 @@ class Recorder:
         return [(method, path, body) for method, path, _, body in self._server.asked]
 
 
-async def test_an_event_says_who_what_and_when(scripted: Callable[..., Any], clock: Any) -> None:
+async def test_an_event_says_who_what_and_when(scripted: type[ScriptedServer], clock: HandClock) -> None:
     recorder = Recorder(scripted, clock, OK)
     recorder.events.normal(POD, "Started", "Started container c", field_path="spec.containers{c}")
     ((method, path, body),) = await recorder.sent()
@@ -53,7 +56,7 @@ async def test_an_event_says_who_what_and_when(scripted: Callable[..., Any], clo
     assert body["metadata"]["name"].startswith("p.")
 
 
-async def test_said_again_it_is_counted(scripted: Callable[..., Any], clock: Any) -> None:
+async def test_said_again_it_is_counted(scripted: type[ScriptedServer], clock: HandClock) -> None:
     recorder = Recorder(scripted, clock, OK, OK, OK)
     for _ in range(3):
         recorder.events.warning(POD, "BackOff", "Back-off restarting")
@@ -64,7 +67,7 @@ async def test_said_again_it_is_counted(scripted: Callable[..., Any], clock: Any
     assert sent[2][2] == {"count": 3, "lastTimestamp": "2026-01-02T03:04:25Z"}
 
 
-async def test_one_that_expired_is_created_anew(scripted: Callable[..., Any], clock: Any) -> None:
+async def test_one_that_expired_is_created_anew(scripted: type[ScriptedServer], clock: HandClock) -> None:
     gone = msgspec.json.encode({"kind": "Status", "code": 404, "reason": "NotFound", "message": "gone"})
     recorder = Recorder(scripted, clock, OK, (404, {}, gone), OK)
     recorder.events.normal(POD, "Pulled", "x")
@@ -73,7 +76,7 @@ async def test_one_that_expired_is_created_anew(scripted: Callable[..., Any], cl
 
 
 async def test_an_object_that_never_stops_is_cut_off_and_others_are_not(
-    scripted: Callable[..., Any], clock: Any
+    scripted: type[ScriptedServer], clock: HandClock
 ) -> None:
     recorder = Recorder(scripted, clock, *[OK] * (BURST + 1))
     for number in range(BURST + 10):
@@ -85,7 +88,7 @@ async def test_an_object_that_never_stops_is_cut_off_and_others_are_not(
 
 
 async def test_events_of_debug_containers_are_not_lost_to_the_noise(
-    scripted: Callable[..., Any], clock: Any
+    scripted: type[ScriptedServer], clock: HandClock
 ) -> None:
     """R-EPH-14: neither to their pod's nor to that of the debug containers before them."""
     debuggers, reasons = [f"debugger-{number}" for number in range(20)], ("Pulled", "Created", "Started")
@@ -101,7 +104,7 @@ async def test_events_of_debug_containers_are_not_lost_to_the_noise(
 
 
 async def test_a_debug_container_that_never_stops_is_cut_off_too(
-    scripted: Callable[..., Any], clock: Any
+    scripted: type[ScriptedServer], clock: HandClock
 ) -> None:
     recorder = Recorder(scripted, clock, *[OK] * (BURST + 1))
     for number in range(BURST + 10):
@@ -110,7 +113,9 @@ async def test_a_debug_container_that_never_stops_is_cut_off_too(
     assert [body["reason"] for _, _, body in await recorder.sent()] == ["Noise"] * BURST + ["Started"]
 
 
-async def test_an_event_that_does_not_get_through_holds_up_few_others(scripted: Any, clock: Any) -> None:
+async def test_an_event_that_does_not_get_through_holds_up_few_others(
+    scripted: type[ScriptedServer], clock: HandClock
+) -> None:
     class Stuck(scripted):  # type: ignore[valid-type,misc]
         async def request(self, method: str, path: str, query: Any, body: Any, content_type: str = "") -> Any:
             if msgspec.json.decode(body)["reason"] == "Stuck":
@@ -133,7 +138,7 @@ async def test_an_event_that_does_not_get_through_holds_up_few_others(scripted: 
 
 
 async def test_a_server_that_refuses_does_not_end_the_recorder(
-    scripted: Callable[..., Any], clock: Any
+    scripted: type[ScriptedServer], clock: HandClock
 ) -> None:
     refused = msgspec.json.encode({"kind": "Status", "code": 403, "reason": "Forbidden", "message": "no"})
     recorder = Recorder(scripted, clock, (403, {}, refused), OK)
@@ -142,7 +147,9 @@ async def test_a_server_that_refuses_does_not_end_the_recorder(
     assert [body["reason"] for _, _, body in await recorder.sent()] == ["A", "B"]
 
 
-async def test_two_events_of_the_same_moment_have_two_names(scripted: Callable[..., Any], clock: Any) -> None:
+async def test_two_events_of_the_same_moment_have_two_names(
+    scripted: type[ScriptedServer], clock: HandClock
+) -> None:
     recorder = Recorder(scripted, clock, OK, OK)
     recorder.events.normal(POD, "Created", "a")
     recorder.events.normal(POD, "Started", "b")

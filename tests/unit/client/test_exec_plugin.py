@@ -12,7 +12,7 @@ from collections.abc import AsyncIterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import aclosing, asynccontextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import given
@@ -22,6 +22,9 @@ from podling.client import exec_plugin, kubeconfig
 from podling.client.exec_plugin import Credential, Plugin, PluginError, credential, run
 from podling.client.https import HttpsTransport
 from podling.model.errors import StatusError
+
+if TYPE_CHECKING:
+    from unit.client.conftest import Doorman, HandClock
 
 V1 = "client.authentication.k8s.io/v1"
 PATIENCE = 60
@@ -71,7 +74,7 @@ async def ask(made: HttpsTransport) -> int:
     return (await made.request("GET", "/api", {}, None))[0]
 
 
-async def test_one_run_is_enough_for_many_requests(doorman: Any, helper: Helper) -> None:
+async def test_one_run_is_enough_for_many_requests(doorman: Doorman, helper: Helper) -> None:
     helper.answers(token="t0")
     async with transport(doorman.kubeconfig(helper.user())) as made, asyncio.TaskGroup() as tasks:
         for _ in range(5):
@@ -80,7 +83,7 @@ async def test_one_run_is_enough_for_many_requests(doorman: Any, helper: Helper)
     assert helper.runs == 1
 
 
-async def test_a_certificate_is_handed_out(doorman: Any, helper: Helper) -> None:
+async def test_a_certificate_is_handed_out(doorman: Doorman, helper: Helper) -> None:
     pair = doorman.authority.client("ada", "ada")
     pem = {"clientCertificateData": pair.certificate.read_text(), "clientKeyData": pair.key.read_text()}
     helper.answers(**pem)
@@ -90,7 +93,7 @@ async def test_a_certificate_is_handed_out(doorman: Any, helper: Helper) -> None
 
 
 async def test_a_credential_that_has_expired_is_asked_for_anew(
-    doorman: Any, helper: Helper, clock: Any
+    doorman: Doorman, helper: Helper, clock: HandClock
 ) -> None:
     helper.answers(token="first", expirationTimestamp="2026-01-02T03:05:05Z")
     async with transport(doorman.kubeconfig(helper.user()), clock) as made:
@@ -108,7 +111,7 @@ async def test_a_credential_that_has_expired_is_asked_for_anew(
     assert helper.runs == 2
 
 
-async def test_a_credential_that_was_refused_is_asked_for_anew(doorman: Any, helper: Helper) -> None:
+async def test_a_credential_that_was_refused_is_asked_for_anew(doorman: Doorman, helper: Helper) -> None:
     """The request is sent once more: nothing was done for it."""
     helper.answers(token="first")
     async with transport(doorman.kubeconfig(helper.user())) as made:
@@ -119,7 +122,7 @@ async def test_a_credential_that_was_refused_is_asked_for_anew(doorman: Any, hel
     assert [shown for _, shown in doorman.who] == ["Bearer first", "Bearer first", "Bearer second"]
 
 
-async def test_a_certificate_that_was_refused_is_asked_for_anew(doorman: Any, helper: Helper) -> None:
+async def test_a_certificate_that_was_refused_is_asked_for_anew(doorman: Doorman, helper: Helper) -> None:
     pairs = {name: doorman.authority.client(name, name) for name in ("old", "new")}
     pems = {
         name: {"clientCertificateData": pair.certificate.read_text(), "clientKeyData": pair.key.read_text()}
@@ -134,7 +137,7 @@ async def test_a_certificate_that_was_refused_is_asked_for_anew(doorman: Any, he
     assert [name for name, _ in doorman.who] == ["old", "old", "new"]
 
 
-async def test_a_watch_that_was_refused_begins_with_another(doorman: Any, helper: Helper) -> None:
+async def test_a_watch_that_was_refused_begins_with_another(doorman: Doorman, helper: Helper) -> None:
     helper.answers(token="first")
     async with transport(doorman.kubeconfig(helper.user())) as made:
         await ask(made)
@@ -144,7 +147,7 @@ async def test_a_watch_that_was_refused_begins_with_another(doorman: Any, helper
             assert [piece async for piece in stream] == [b"come in"]
 
 
-async def test_many_that_were_refused_share_one_run(doorman: Any, helper: Helper) -> None:
+async def test_many_that_were_refused_share_one_run(doorman: Doorman, helper: Helper) -> None:
     helper.answers(token="first")
     async with transport(doorman.kubeconfig(helper.user())) as made:
         await ask(made)
@@ -156,7 +159,7 @@ async def test_many_that_were_refused_share_one_run(doorman: Any, helper: Helper
     assert helper.runs == 2
 
 
-async def test_a_plugin_with_nothing_better_leaves_the_refusal(doorman: Any, helper: Helper) -> None:
+async def test_a_plugin_with_nothing_better_leaves_the_refusal(doorman: Doorman, helper: Helper) -> None:
     doorman.refused = {"Bearer first"}
     helper.answers(token="first")
     async with transport(doorman.kubeconfig(helper.user())) as made:
@@ -167,7 +170,7 @@ async def test_a_plugin_with_nothing_better_leaves_the_refusal(doorman: Any, hel
     assert len(doorman.asked) == 2
 
 
-async def test_a_plugin_that_fails_is_named_and_tried_again(doorman: Any, helper: Helper) -> None:
+async def test_a_plugin_that_fails_is_named_and_tried_again(doorman: Doorman, helper: Helper) -> None:
     """A server that cannot be asked is all its callers have to know of: an OSError."""
     helper.script("exit 3")
     async with transport(doorman.kubeconfig(helper.user())) as made:
@@ -178,7 +181,9 @@ async def test_a_plugin_that_fails_is_named_and_tried_again(doorman: Any, helper
         assert await ask(made) == 200
 
 
-async def test_what_a_plugin_is_told(doorman: Any, helper: Helper, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_what_a_plugin_is_told(
+    doorman: Doorman, helper: Helper, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("OURS", "inherited")
     helper.script(
         'printf "%s\\n" "$KUBERNETES_EXEC_INFO" "$OURS" "$THEIRS" "$*" > told; cat > stdin; cat answer'
@@ -215,7 +220,7 @@ def test_a_plugin_is_not_told_of_the_cluster_unless_it_asks() -> None:
     assert info == {"kind": "ExecCredential", "apiVersion": V1, "spec": {"interactive": False}}
 
 
-async def test_v1beta1_needs_no_interactive_mode(doorman: Any, helper: Helper) -> None:
+async def test_v1beta1_needs_no_interactive_mode(doorman: Doorman, helper: Helper) -> None:
     """As the files of several clouds still have it."""
     beta = "client.authentication.k8s.io/v1beta1"
     helper.script(f'echo \'{{"kind":"ExecCredential","apiVersion":"{beta}","status":{{"token":"t0"}}}}\'')
@@ -245,7 +250,9 @@ async def test_a_plugin_that_hangs_is_ended_with_what_it_began(helper: Helper, t
             await run(Plugin((str(helper.program),), {}, V1), deadline=0.2)
 
 
-async def test_one_that_is_not_waited_for_any_more_lets_the_next_ask(doorman: Any, helper: Helper) -> None:
+async def test_one_that_is_not_waited_for_any_more_lets_the_next_ask(
+    doorman: Doorman, helper: Helper
+) -> None:
     os.mkfifo(doorman.directory / "begun")
     helper.script("exec 3> alive; sleep 3600 & echo > begun; wait")
     async with transport(doorman.kubeconfig(helper.user())) as made, ended(doorman.directory / "alive"):

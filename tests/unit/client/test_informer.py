@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Callable, Coroutine
 from typing import Any
 
 import msgspec
@@ -81,7 +81,11 @@ async def test_a_frame_may_come_in_pieces(scripted: ScriptedServerType) -> None:
 
 
 async def test_a_bookmark_moves_the_version_only(scripted: ScriptedServerType) -> None:
-    bookmark = {"kind": "ConfigMap", "apiVersion": "v1", "metadata": {"resourceVersion": "99"}}
+    bookmark: dict[str, object] = {
+        "kind": "ConfigMap",
+        "apiVersion": "v1",
+        "metadata": {"resourceVersion": "99"},
+    }
     seen, asked, _ = await played(scripted, [listing(5), [frame("BOOKMARK", bookmark)]])
     assert seen == []
     assert asked[-1] == ("WATCH", "99")
@@ -124,7 +128,9 @@ class Held(BaseException):
     """The loop was held: nobody else would ever run."""
 
 
-def test_a_version_that_is_always_too_old_is_not_asked_for_without_pause(in_no_time: Any) -> None:
+def test_a_version_that_is_always_too_old_is_not_asked_for_without_pause(
+    in_no_time: Callable[[Coroutine[Any, Any, None]], None],
+) -> None:
     async def story() -> None:
         server = AlwaysTooOld()
         async with asyncio.TaskGroup() as tasks:

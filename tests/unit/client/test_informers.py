@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -11,13 +11,16 @@ from podling.client.client import Client
 from podling.client.informer import Informers
 from podling.model.types.core import ConfigMap, Secret
 
+if TYPE_CHECKING:
+    from unit.client.conftest import ScriptedServer
+
 
 def listing(*names: str) -> Any:
     items = [{"metadata": {"name": name, "resourceVersion": "1"}} for name in names]
     return 200, {}, msgspec.json.encode({"items": items, "metadata": {"resourceVersion": "1"}})
 
 
-async def test_one_informer_a_type_started_once(scripted: Any) -> None:
+async def test_one_informer_a_type_started_once(scripted: type[ScriptedServer]) -> None:
     server = scripted([], lambda: None)
     informers = Informers(Client(server))
     assert informers.of(ConfigMap) is informers.of(ConfigMap)

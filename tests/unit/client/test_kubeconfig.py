@@ -7,14 +7,18 @@ import base64
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 import yaml
 from cryptography.hazmat.primitives import serialization as form
+from multidict import MultiMapping
 
 from podling.client import kubeconfig
 from podling.client.kubeconfig import KubeconfigError
+
+if TYPE_CHECKING:
+    from unit.client.conftest import Doorman
 
 
 async def ask(file: Path, context: str = "") -> int:
@@ -30,7 +34,7 @@ def encoded(file: Path) -> str:
     return base64.b64encode(file.read_bytes()).decode()
 
 
-async def test_certificates_inline(doorman: Any) -> None:
+async def test_certificates_inline(doorman: Doorman) -> None:
     pair = doorman.authority.client("ada", "ada")
     user = {"client-certificate-data": encoded(pair.certificate), "client-key-data": encoded(pair.key)}
     ca = encoded(doorman.authority.ca.certificate)
@@ -39,7 +43,7 @@ async def test_certificates_inline(doorman: Any) -> None:
     assert doorman.who == [("ada", "")]
 
 
-async def test_paths_start_at_the_file(doorman: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_paths_start_at_the_file(doorman: Doorman, monkeypatch: pytest.MonkeyPatch) -> None:
     doorman.authority.client("ada", "ada")
     user = {"client-certificate": "pki/ada.crt", "client-key": "pki/ada.key"}
     file = doorman.kubeconfig(user, **{"certificate-authority": "pki/ca.crt"})
@@ -58,20 +62,20 @@ async def test_paths_start_at_the_file(doorman: Any, monkeypatch: pytest.MonkeyP
         ({"username": "ada", "password": "pä:ss"}, "Basic YWRhOnDDpDpzcw=="),
     ],
 )
-async def test_who_asks_without_a_certificate(doorman: Any, user: dict[str, str], shown: str) -> None:
+async def test_who_asks_without_a_certificate(doorman: Doorman, user: dict[str, str], shown: str) -> None:
     (doorman.directory / "token").write_text(" t1\n")
     assert await ask(doorman.kubeconfig(user)) == 200
     assert doorman.who == [("", shown)]
 
 
-async def test_a_certificate_and_a_token_are_both_shown(doorman: Any) -> None:
+async def test_a_certificate_and_a_token_are_both_shown(doorman: Doorman) -> None:
     doorman.authority.client("ada", "ada")
     user = {"client-certificate": "pki/ada.crt", "client-key": "pki/ada.key", "token": "t0"}
     assert await ask(doorman.kubeconfig(user)) == 200
     assert doorman.who == [("ada", "Bearer t0")]
 
 
-async def test_acting_as_somebody_else(doorman: Any) -> None:
+async def test_acting_as_somebody_else(doorman: Doorman) -> None:
     as_bob = {
         "as": "bob",
         "as-uid": "17",
@@ -80,42 +84,43 @@ async def test_acting_as_somebody_else(doorman: Any) -> None:
     }
     assert await ask(doorman.kubeconfig({"token": "t0", **as_bob})) == 200
     headers = doorman.asked[0].headers
+    assert isinstance(headers, MultiMapping)
     assert headers["Impersonate-User"] == "bob"
     assert headers["Impersonate-Uid"] == "17"
     assert headers.getall("Impersonate-Group") == ["dev", "ops"]
     assert headers.getall("Impersonate-Extra-example.org%2Fscope") == ["a", "b"]
 
 
-async def test_compression_is_offered_unless_it_is_disabled(doorman: Any) -> None:
+async def test_compression_is_offered_unless_it_is_disabled(doorman: Doorman) -> None:
     assert await ask(doorman.kubeconfig({})) == 200
     assert await ask(doorman.kubeconfig({}, **{"disable-compression": True})) == 200
     offered = [request.headers.get("Accept-Encoding", "") for request in doorman.asked]
     assert "gzip" in offered[0] and offered[1] == ""
 
 
-async def test_a_server_of_an_unknown_authority_is_not_believed(doorman: Any) -> None:
+async def test_a_server_of_an_unknown_authority_is_not_believed(doorman: Doorman) -> None:
     """Without an authority in the file the machine's are trusted, which know nothing of this server."""
     with pytest.raises(OSError, match="certificate verify failed"):
         await ask(doorman.kubeconfig({}, **{"certificate-authority": None}))
     assert doorman.asked == []
 
 
-async def test_any_server_is_believed_where_the_file_says_so(doorman: Any) -> None:
+async def test_any_server_is_believed_where_the_file_says_so(doorman: Doorman) -> None:
     careless = {"certificate-authority": None, "insecure-skip-tls-verify": True}
     assert await ask(doorman.kubeconfig({}, **careless)) == 200
 
 
-async def test_a_server_certificate_is_trusted_by_itself(doorman: Any) -> None:
+async def test_a_server_certificate_is_trusted_by_itself(doorman: Doorman) -> None:
     """As in Go: what is in the file is trusted, an authority or not."""
     assert await ask(doorman.kubeconfig({}, **{"certificate-authority": "pki/server.crt"})) == 200
 
 
 @pytest.mark.parametrize("name", ["api.example", "127.0.0.1"])
-async def test_the_certificate_is_for_tls_server_name(doorman: Any, name: str) -> None:
+async def test_the_certificate_is_for_tls_server_name(doorman: Doorman, name: str) -> None:
     assert await ask(doorman.kubeconfig({}, **{"tls-server-name": name})) == 200
 
 
-async def test_a_certificate_for_another_name_is_not_believed(doorman: Any) -> None:
+async def test_a_certificate_for_another_name_is_not_believed(doorman: Doorman) -> None:
     with pytest.raises(OSError, match=r"not valid for 'other.example'"):
         await ask(doorman.kubeconfig({}, **{"tls-server-name": "other.example"}))
 
@@ -150,7 +155,7 @@ async def proxy() -> AsyncIterator[tuple[int, list[str]]]:
 
 
 @pytest.mark.parametrize(("login", "shown"), [("", False), ("ada:secret@", True)])
-async def test_the_way_is_through_a_proxy(doorman: Any, login: str, shown: bool) -> None:
+async def test_the_way_is_through_a_proxy(doorman: Doorman, login: str, shown: bool) -> None:
     async with proxy() as (port, heads):
         through = {"proxy-url": f"http://{login}127.0.0.1:{port}", "tls-server-name": "api.example"}
         assert await ask(doorman.kubeconfig({"token": "t0"}, **through)) == 200
@@ -160,7 +165,7 @@ async def test_the_way_is_through_a_proxy(doorman: Any, login: str, shown: bool)
     assert "t0" not in heads[0]
 
 
-async def test_one_of_several_contexts(doorman: Any) -> None:
+async def test_one_of_several_contexts(doorman: Doorman) -> None:
     document = {
         "clusters": [
             {"name": "here", "cluster": {"server": f"https://127.0.0.1:{doorman.port}", **CA}},
@@ -231,7 +236,7 @@ EXEC = {
     ],
 )
 def test_a_user_that_cannot_be_is_refused_by_field(
-    lonely: Any, field: str, user: dict[str, Any], why: str
+    lonely: Doorman, field: str, user: dict[str, Any], why: str
 ) -> None:
     refused = refusal(lonely.kubeconfig(user))
     assert 'users "me": ' in refused and field in refused and why in refused
@@ -255,7 +260,7 @@ def test_a_user_that_cannot_be_is_refused_by_field(
     ],
 )
 def test_a_cluster_that_cannot_be_is_refused_by_field(
-    lonely: Any, field: str, cluster: dict[str, Any], why: str
+    lonely: Doorman, field: str, cluster: dict[str, Any], why: str
 ) -> None:
     refused = refusal(lonely.kubeconfig({}, **cluster))
     assert 'clusters "here": ' in refused and field in refused and why in refused
@@ -272,7 +277,9 @@ def test_a_cluster_that_cannot_be_is_refused_by_field(
         ({"contexts": [{"name": "this", "context": []}]}, 'contexts "this": Expected `object`'),
     ],
 )
-def test_a_file_that_does_not_hold_together_is_refused(lonely: Any, change: dict[str, Any], why: str) -> None:
+def test_a_file_that_does_not_hold_together_is_refused(
+    lonely: Doorman, change: dict[str, Any], why: str
+) -> None:
     file = lonely.kubeconfig({})
     file.write_text(yaml.safe_dump({**yaml.safe_load(file.read_text()), **change}))
     assert why in refusal(file)
@@ -286,7 +293,7 @@ def refusal(file: Path) -> str:
 
 
 @pytest.fixture
-def lonely(absent_doorman: Any, tmp_path: Path) -> Any:
+def lonely(absent_doorman: Doorman, tmp_path: Path) -> Doorman:
     """A server that nobody will come to, with files to be wrong about."""
     made = absent_doorman
     made.authority.client("ada", "ada")

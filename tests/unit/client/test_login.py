@@ -8,13 +8,16 @@ from collections.abc import AsyncIterator
 from contextlib import aclosing, asynccontextmanager
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 import pytest
 
 from podling.client import kubeconfig
 from podling.client.https import HttpsTransport
 from podling.machine.pki import Authority
+
+if TYPE_CHECKING:
+    from unit.client.conftest import Doorman
 
 
 @asynccontextmanager
@@ -36,7 +39,7 @@ def replace(file: Path, text: str) -> None:
     partial.replace(file)
 
 
-async def test_a_token_file_is_read_again_when_it_was_replaced(doorman: Any) -> None:
+async def test_a_token_file_is_read_again_when_it_was_replaced(doorman: Doorman) -> None:
     file = doorman.directory / "token"
     file.write_text("first\n")
     async with transport(doorman.kubeconfig({"tokenFile": "token"})) as made:
@@ -48,7 +51,7 @@ async def test_a_token_file_is_read_again_when_it_was_replaced(doorman: Any) -> 
     assert doorman.who == [("", "Bearer first"), ("", "Bearer second"), ("", "Bearer second")]
 
 
-async def test_a_refused_token_is_not_shown_again(doorman: Any) -> None:
+async def test_a_refused_token_is_not_shown_again(doorman: Doorman) -> None:
     """What is in the file is what there is: the 401 is the answer."""
     doorman.refused = {"Bearer first"}
     (doorman.directory / "token").write_text("first")
@@ -57,7 +60,7 @@ async def test_a_refused_token_is_not_shown_again(doorman: Any) -> None:
     assert len(doorman.asked) == 1
 
 
-async def test_a_client_certificate_that_was_replaced_is_shown(doorman: Any) -> None:
+async def test_a_client_certificate_that_was_replaced_is_shown(doorman: Doorman) -> None:
     """Also when a connection stands that the old one has opened. Between the two writes the old one stays."""
     old, new = (doorman.authority.client(name, name) for name in ("old", "new"))
     certificate, key = doorman.directory / "own.crt", doorman.directory / "own.key"
@@ -73,7 +76,7 @@ async def test_a_client_certificate_that_was_replaced_is_shown(doorman: Any) -> 
     assert doorman.who == [("old", ""), ("old", ""), ("new", "")]
 
 
-async def test_a_certificate_in_one_file_with_its_key_is_followed(doorman: Any) -> None:
+async def test_a_certificate_in_one_file_with_its_key_is_followed(doorman: Doorman) -> None:
     """As Kubernetes' kubelet keeps its own: a link to the current one."""
     for name in ("old", "new"):
         pair = doorman.authority.client(name, name)
@@ -90,7 +93,7 @@ async def test_a_certificate_in_one_file_with_its_key_is_followed(doorman: Any) 
     assert doorman.who == [("old", ""), ("new", "")]
 
 
-async def test_a_watch_begins_with_what_is_current(doorman: Any) -> None:
+async def test_a_watch_begins_with_what_is_current(doorman: Doorman) -> None:
     file = doorman.directory / "token"
     file.write_text("first")
     async with transport(doorman.kubeconfig({"tokenFile": "token"})) as made:
@@ -101,7 +104,7 @@ async def test_a_watch_begins_with_what_is_current(doorman: Any) -> None:
     assert doorman.who == [("", "Bearer first"), ("", "Bearer second")]
 
 
-async def test_an_authority_that_was_replaced_is_trusted(doorman: Any) -> None:
+async def test_an_authority_that_was_replaced_is_trusted(doorman: Doorman) -> None:
     stranger = Authority(doorman.directory / "stranger", datetime.now(UTC)).ca.certificate
     trusted = doorman.directory / "trusted.crt"
     shutil.copy(stranger, trusted)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
 from itertools import pairwise
 from typing import Any
 
@@ -112,7 +112,9 @@ async def test_a_reconciler_that_adds_keys_for_ever_lets_the_loop_turn(circle: l
     assert sum(bad.worked_on.values()) <= 102, "one key a turn of the loop"
 
 
-def test_a_key_that_comes_back_for_ever_does_so_at_a_bounded_rate(in_no_time: Any) -> None:
+def test_a_key_that_comes_back_for_ever_does_so_at_a_bounded_rate(
+    in_no_time: Callable[[Coroutine[Any, Any, None]], None],
+) -> None:
     async def story() -> None:
         bad = Misbehaving("a")
 
@@ -127,7 +129,9 @@ def test_a_key_that_comes_back_for_ever_does_so_at_a_bounded_rate(in_no_time: An
     in_no_time(story())
 
 
-def test_two_who_undo_each_others_work_do_so_at_a_bounded_rate(in_no_time: Any) -> None:
+def test_two_who_undo_each_others_work_do_so_at_a_bounded_rate(
+    in_no_time: Callable[[Coroutine[Any, Any, None]], None],
+) -> None:
     async def story() -> None:
         first, second = Misbehaving(), Misbehaving()
 
@@ -147,7 +151,9 @@ def test_two_who_undo_each_others_work_do_so_at_a_bounded_rate(in_no_time: Any) 
     in_no_time(story())
 
 
-def test_a_key_that_rests_may_come_at_once_again_and_is_forgotten(in_no_time: Any) -> None:
+def test_a_key_that_rests_may_come_at_once_again_and_is_forgotten(
+    in_no_time: Callable[[Coroutine[Any, Any, None]], None],
+) -> None:
     async def story() -> None:
         queue: WorkQueue[str] = WorkQueue()
 

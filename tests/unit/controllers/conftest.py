@@ -81,8 +81,9 @@ class Cluster:
                     await self._reconcile_next(controller)
             await self.see()
 
-    async def reconcile(self, controller: Controller[Any], key: Any) -> None:
-        """As if the time had come for `key`."""
+    async def reconcile(self, key: Any) -> None:
+        """As if the time had come for `key` of the one controller that runs."""
+        (controller,) = self._controllers
         await self.see()
         await controller.reconcile(key)
         await self.settle()

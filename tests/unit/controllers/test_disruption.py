@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -11,6 +11,9 @@ from podling.model.codec.json import from_data
 from podling.model.errors import StatusError
 from podling.model.types.pod import Eviction, Pod
 from podling.model.types.policy import PodDisruptionBudget, PodDisruptionBudgetSpec
+
+if TYPE_CHECKING:
+    from unit.controllers.conftest import Cluster
 
 READY = {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}
 KEY = ("ns", "b")
@@ -32,31 +35,29 @@ def test_desired(spec: Any, pods: int, desired: int) -> None:
 
 
 @pytest.fixture
-async def started(cluster: Any) -> Any:
+async def started(cluster: Cluster) -> Cluster:
     for name in ("one", "two", "three"):
         await cluster.pod(name, node="n", metadata={"labels": {"app": "a"}}, status=READY)
     selector = {"matchLabels": {"app": "a"}}
     await cluster.make(PodDisruptionBudget, "b", spec={"minAvailable": 2, "selector": selector})
     of = cluster.informers.of
-    controller = DisruptionBudgets(cluster.client, of(PodDisruptionBudget), of(Pod), cluster.clock)
-    await cluster.run(controller)
-    cluster.controller = controller
+    await cluster.run(DisruptionBudgets(cluster.client, of(PodDisruptionBudget), of(Pod), cluster.clock))
     return cluster
 
 
-async def numbers(cluster: Any) -> tuple[int, int, int, int]:
+async def numbers(cluster: Cluster) -> tuple[int, int, int, int]:
     """(allowed, healthy, desired, expected)"""
     status = (await cluster.client.get(PodDisruptionBudget, "b", "ns")).status
     return status.disruptions_allowed, status.current_healthy, status.desired_healthy, status.expected_pods
 
 
-async def evict(cluster: Any, name: str) -> None:
+async def evict(cluster: Cluster, name: str) -> None:
     body = Eviction()
     body.metadata.name, body.metadata.namespace = name, "ns"
     await cluster.client.create_subresource(Pod, name, "eviction", body)
 
 
-async def test_what_is_healthy_is_counted(started: Any) -> None:
+async def test_what_is_healthy_is_counted(started: Cluster) -> None:
     assert await numbers(started) == (1, 3, 2, 3)
     status = (await started.client.get(PodDisruptionBudget, "b", "ns")).status
     assert [(c.type, c.status, c.reason) for c in status.conditions] == [
@@ -64,7 +65,7 @@ async def test_what_is_healthy_is_counted(started: Any) -> None:
     ]
 
 
-async def test_evictions_keep_to_it(started: Any) -> None:
+async def test_evictions_keep_to_it(started: Cluster) -> None:
     await evict(started, "one")
     with pytest.raises(StatusError, match="Cannot evict pod as it would violate") as refused:
         await evict(started, "two")
@@ -77,7 +78,7 @@ async def test_evictions_keep_to_it(started: Any) -> None:
     assert await numbers(started) == (0, 2, 2, 2)
 
 
-async def test_a_pod_that_was_evicted_at_no_time_counts(started: Any) -> None:
+async def test_a_pod_that_was_evicted_at_no_time_counts(started: Cluster) -> None:
     """Go's zero time, written as null, is long ago."""
     budget = await started.client.get(PodDisruptionBudget, "b", "ns")
     budget.status.disrupted_pods = {"one": None}
@@ -87,12 +88,12 @@ async def test_a_pod_that_was_evicted_at_no_time_counts(started: Any) -> None:
     assert (await started.client.get(PodDisruptionBudget, "b", "ns")).status.disrupted_pods == {}
 
 
-async def test_a_pod_that_does_not_go_counts_again(started: Any) -> None:
+async def test_a_pod_that_does_not_go_counts_again(started: Cluster) -> None:
     since = "2026-01-02T03:04:05Z"
     status = {"disruptedPods": {"one": since}, "disruptionsAllowed": 0}
     await started.client.patch(PodDisruptionBudget, "b", "ns", {"status": status}, subresource="status")
     await started.settle()
     assert await numbers(started) == (0, 2, 2, 3)
     started.clock.move(120)
-    await started.reconcile(started.controller, KEY)
+    await started.reconcile(KEY)
     assert await numbers(started) == (1, 3, 2, 3)

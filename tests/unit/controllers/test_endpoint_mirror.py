@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -12,31 +12,34 @@ from podling.model.codec.json import to_data
 from podling.model.types.discovery import EndpointSlice
 from podling.model.types.service import Endpoints, Service
 
+if TYPE_CHECKING:
+    from unit.controllers.conftest import Cluster
+
 PORTS = [{"name": "http", "port": 80}]
 ADDRESS = {"ip": "192.0.2.1"}
 
 
 @pytest.fixture
-async def started(cluster: Any) -> Any:
+async def started(cluster: Cluster) -> Cluster:
     of = cluster.informers.of
     await cluster.run(EndpointMirror(cluster.client, of(Service), of(Endpoints), of(EndpointSlice)))
     return cluster
 
 
-async def service(cluster: Any, **spec: Any) -> None:
+async def service(cluster: Cluster, **spec: Any) -> None:
     await cluster.make(Service, "web", spec={"ports": [{"port": 80}], **spec})
 
 
-async def written(cluster: Any, *subsets: Any, **metadata: Any) -> None:
+async def written(cluster: Cluster, *subsets: Any, **metadata: Any) -> None:
     await cluster.make(Endpoints, "web", metadata=metadata, subsets=list(subsets))
 
 
-async def slices(cluster: Any) -> list[EndpointSlice]:
+async def slices(cluster: Cluster) -> list[EndpointSlice]:
     await cluster.settle()
     return list((await cluster.client.list(EndpointSlice, "ns")).items)
 
 
-async def test_addresses_are_mirrored(started: Any) -> None:
+async def test_addresses_are_mirrored(started: Cluster) -> None:
     await service(started)
     await written(
         started,
@@ -59,7 +62,7 @@ async def test_addresses_are_mirrored(started: Any) -> None:
     assert to_data(found.ports) == [{"name": "http", "protocol": "TCP", "port": 80}]
 
 
-async def test_a_slice_for_each_family_and_set_of_ports(started: Any) -> None:
+async def test_a_slice_for_each_family_and_set_of_ports(started: Cluster) -> None:
     await service(started)
     await written(
         started,
@@ -70,7 +73,7 @@ async def test_a_slice_for_each_family_and_set_of_ports(started: Any) -> None:
     assert found == [("IPv4", 80), ("IPv4", 81), ("IPv6", 80)]
 
 
-async def test_changes_keep_the_slice_and_what_is_gone_goes(started: Any) -> None:
+async def test_changes_keep_the_slice_and_what_is_gone_goes(started: Cluster) -> None:
     await service(started)
     await written(started, {"addresses": [ADDRESS], "ports": PORTS})
     (before,) = await slices(started)
@@ -90,18 +93,18 @@ async def test_changes_keep_the_slice_and_what_is_gone_goes(started: Any) -> Non
         ({}, {"annotations": {"control-plane.alpha.kubernetes.io/leader": "{}"}}),
     ],
 )
-async def test_what_is_not_mirrored(started: Any, spec: Any, metadata: Any) -> None:
+async def test_what_is_not_mirrored(started: Cluster, spec: Any, metadata: Any) -> None:
     await service(started, **spec)
     await written(started, {"addresses": [ADDRESS], "ports": PORTS}, **metadata)
     assert await slices(started) == []
 
 
-async def test_endpoints_of_no_service_are_not(started: Any) -> None:
+async def test_endpoints_of_no_service_are_not(started: Cluster) -> None:
     await written(started, {"addresses": [ADDRESS], "ports": PORTS})
     assert await slices(started) == []
 
 
-async def test_a_slice_that_is_not_seen_yet_is_not_made_again(cluster: Any) -> None:
+async def test_a_slice_that_is_not_seen_yet_is_not_made_again(cluster: Cluster) -> None:
     """The informer lags behind what was created: a second look finds nothing standing and must wait."""
     of = cluster.informers.of
     mirror = EndpointMirror(cluster.client, of(Service), of(Endpoints), of(EndpointSlice))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -13,11 +13,14 @@ from podling.model.types.discovery import EndpointSlice
 from podling.model.types.pod import Pod
 from podling.model.types.service import Endpoints, Service
 
+if TYPE_CHECKING:
+    from unit.controllers.conftest import Cluster
+
 LABELS = {"labels": {"app": "a"}}
 
 
 @pytest.fixture
-async def started(cluster: Any) -> Any:
+async def started(cluster: Cluster) -> Cluster:
     client, of = cluster.client, cluster.informers.of
     services, pods = of(Service), of(Pod)
     await cluster.run(
@@ -27,12 +30,12 @@ async def started(cluster: Any) -> Any:
     return cluster
 
 
-async def service(cluster: Any, name: str = "web", **spec: Any) -> None:
+async def service(cluster: Cluster, name: str = "web", **spec: Any) -> None:
     ports = [{"port": 80, "targetPort": "http"}]
     await cluster.make(Service, name, spec={"ports": ports, "selector": {"app": "a"}, **spec})
 
 
-async def backend(cluster: Any, name: str, ip: str, *, ready: bool = True, **spec: Any) -> None:
+async def backend(cluster: Cluster, name: str, ip: str, *, ready: bool = True, **spec: Any) -> None:
     status = {
         "phase": "Running",
         "podIP": ip,
@@ -44,7 +47,7 @@ async def backend(cluster: Any, name: str, ip: str, *, ready: bool = True, **spe
     await cluster.pod(name, node="n", metadata=LABELS, spec={"containers": containers, **spec}, status=status)
 
 
-async def shown(cluster: Any) -> list[tuple[list[str], list[str], list[int]]]:
+async def shown(cluster: Cluster) -> list[tuple[list[str], list[str], list[int]]]:
     """(ready, not ready, ports) of every subset."""
     found = await cluster.client.get(Endpoints, "web", "ns")
     return [
@@ -53,11 +56,11 @@ async def shown(cluster: Any) -> list[tuple[list[str], list[str], list[int]]]:
     ]
 
 
-async def slices(cluster: Any) -> list[EndpointSlice]:
+async def slices(cluster: Cluster) -> list[EndpointSlice]:
     return list((await cluster.client.list(EndpointSlice, "ns")).items)
 
 
-async def test_pods_stand_behind_a_service(started: Any) -> None:
+async def test_pods_stand_behind_a_service(started: Cluster) -> None:
     await service(started)
     await backend(started, "b", "10.0.0.2")
     await backend(started, "a", "10.0.0.1")
@@ -75,11 +78,11 @@ async def test_pods_stand_behind_a_service(started: Any) -> None:
     assert slice.endpoints[0].target_ref.name == "a"
 
 
-async def test_ports_of_sidecars_count_and_those_of_init_containers_do_not(started: Any) -> None:
+async def test_ports_of_sidecars_count_and_those_of_init_containers_do_not(started: Cluster) -> None:
     """R-INIT-8"""
     ports = [{"name": "http", "containerPort": 9090}]
     sidecar = {"name": "s", "image": "i", "ports": ports, "restartPolicy": "Always"}
-    app = {"containers": [{"name": "a", "image": "i"}]}
+    app: dict[str, Any] = {"containers": [{"name": "a", "image": "i"}]}
     await service(started)
     await backend(started, "side", "10.0.0.1", **app, initContainers=[sidecar])
     sidecar = {"name": "s", "image": "i", "ports": ports}
@@ -88,7 +91,7 @@ async def test_ports_of_sidecars_count_and_those_of_init_containers_do_not(start
     assert await shown(started) == [(["10.0.0.1"], [], [9090])]
 
 
-async def test_a_pod_that_ends_still_serves_in_slices(started: Any) -> None:
+async def test_a_pod_that_ends_still_serves_in_slices(started: Cluster) -> None:
     await service(started)
     await backend(started, "a", "10.0.0.1")
     await started.client.delete(Pod, "a", "ns")
@@ -101,7 +104,7 @@ async def test_a_pod_that_ends_still_serves_in_slices(started: Any) -> None:
     assert [one.endpoints for one in await slices(started)] == [[]]
 
 
-async def test_unready_addresses_may_be_published(started: Any) -> None:
+async def test_unready_addresses_may_be_published(started: Cluster) -> None:
     await service(started, publishNotReadyAddresses=True, clusterIP="None")
     await backend(started, "a", "10.0.0.1", ready=False)
     await started.settle()
@@ -109,14 +112,14 @@ async def test_unready_addresses_may_be_published(started: Any) -> None:
     assert "service.kubernetes.io/headless" in (await slices(started))[0].metadata.labels
 
 
-async def test_a_service_without_selector_is_left_alone(started: Any) -> None:
+async def test_a_service_without_selector_is_left_alone(started: Cluster) -> None:
     await service(started, selector=None)
     await started.settle()
     assert await started.names(Endpoints, "ns") == []
     assert await slices(started) == []
 
 
-async def test_both_go_with_the_service(started: Any) -> None:
+async def test_both_go_with_the_service(started: Cluster) -> None:
     await service(started)
     await started.settle()
     assert await started.names(Endpoints, "ns") == ["web"]
@@ -126,7 +129,7 @@ async def test_both_go_with_the_service(started: Any) -> None:
     assert await slices(started) == []
 
 
-async def test_a_slice_holds_a_hundred(started: Any) -> None:
+async def test_a_slice_holds_a_hundred(started: Cluster) -> None:
     await service(started)
     for n in range(MOST + 1):
         await backend(started, f"p{n}", f"10.0.0.{n + 1}")

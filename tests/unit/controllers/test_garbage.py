@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -13,9 +13,12 @@ from podling.model.errors import StatusError
 from podling.model.types.core import ConfigMap, Secret
 from podling.model.types.meta import KubeObject, ObjectMeta, OwnerReference
 
+if TYPE_CHECKING:
+    from unit.controllers.conftest import Cluster
+
 
 @pytest.fixture
-async def started(cluster: Any) -> Any:
+async def started(cluster: Cluster) -> Cluster:
     await cluster.run(GarbageCollector(cluster.client, cluster.informers))
     return cluster
 
@@ -34,7 +37,7 @@ def owned_by(*owners: KubeObject, blocking: bool = False) -> dict[str, Any]:
     return {"ownerReferences": references}
 
 
-async def test_what_belongs_to_nobody_any_more_goes(started: Any) -> None:
+async def test_what_belongs_to_nobody_any_more_goes(started: Cluster) -> None:
     owner = await started.make(ConfigMap, "owner")
     child = await started.make(Secret, "child", metadata=owned_by(owner))
     await started.make(ConfigMap, "grandchild", metadata=owned_by(child))
@@ -46,7 +49,7 @@ async def test_what_belongs_to_nobody_any_more_goes(started: Any) -> None:
     assert await started.names(ConfigMap, "ns") == []
 
 
-async def test_one_owner_is_enough_to_stay(started: Any) -> None:
+async def test_one_owner_is_enough_to_stay(started: Cluster) -> None:
     one, other = await started.make(ConfigMap, "one"), await started.make(ConfigMap, "other")
     await started.make(Secret, "child", metadata=owned_by(one, other))
     await started.client.delete(ConfigMap, "one", "ns")
@@ -55,7 +58,7 @@ async def test_one_owner_is_enough_to_stay(started: Any) -> None:
     assert [ref.name for ref in child.metadata.owner_references] == ["other"]
 
 
-async def test_an_owner_that_never_was_is_no_owner(started: Any) -> None:
+async def test_an_owner_that_never_was_is_no_owner(started: Cluster) -> None:
     owner = ConfigMap()
     owner.metadata.name, owner.metadata.uid = "owner", "u"
     await started.make(ConfigMap, "owner")
@@ -64,14 +67,14 @@ async def test_an_owner_that_never_was_is_no_owner(started: Any) -> None:
     assert await started.names(Secret, "ns") == []
 
 
-async def test_an_owner_of_an_unknown_kind_keeps_its_dependents(started: Any) -> None:
+async def test_an_owner_of_an_unknown_kind_keeps_its_dependents(started: Cluster) -> None:
     reference = {"apiVersion": "x.io/v1", "kind": "Gadget", "name": "g", "uid": "u"}
     await started.make(Secret, "child", metadata={"ownerReferences": [reference]})
     await started.settle()
     assert await started.names(Secret, "ns") == ["child"]
 
 
-async def test_orphans_are_let_go(started: Any) -> None:
+async def test_orphans_are_let_go(started: Cluster) -> None:
     owner = await started.make(ConfigMap, "owner")
     await started.make(Secret, "child", metadata=owned_by(owner))
     await started.settle()
@@ -82,7 +85,7 @@ async def test_orphans_are_let_go(started: Any) -> None:
     assert (await started.client.get(Secret, "child", "ns")).metadata.owner_references == []
 
 
-async def test_in_the_foreground_the_owner_goes_last(started: Any) -> None:
+async def test_in_the_foreground_the_owner_goes_last(started: Cluster) -> None:
     owner = await started.make(ConfigMap, "owner")
     held = {**owned_by(owner, blocking=True), "finalizers": ["x.io/held"]}
     await started.make(Secret, "child", metadata=held)
@@ -98,7 +101,7 @@ async def test_in_the_foreground_the_owner_goes_last(started: Any) -> None:
     assert await started.names(ConfigMap, "ns") == []
 
 
-async def own(cluster: Any, *edges: str) -> None:
+async def own(cluster: Cluster, *edges: str) -> None:
     """`a>b`: config map a is owned by b, and holds it while it is deleted in the foreground; `a-b` does not.
     A letter in upper case is held by somebody's finalizer."""
     letters = sorted({letter for edge in edges for letter in (edge[0], edge[2])})
@@ -119,13 +122,13 @@ async def own(cluster: Any, *edges: str) -> None:
     await cluster.settle()
 
 
-async def left(cluster: Any) -> dict[str, tuple[bool, list[str]]]:
+async def left(cluster: Cluster) -> dict[str, tuple[bool, list[str]]]:
     """Whether what is left is being deleted, and what holds it."""
     found = (await cluster.client.list(ConfigMap, "ns")).items
     return {o.metadata.name: (bool(o.metadata.deletion_timestamp), o.metadata.finalizers) for o in found}
 
 
-async def delete_in_the_foreground(cluster: Any, name: str) -> None:
+async def delete_in_the_foreground(cluster: Cluster, name: str) -> None:
     await cluster.client.delete(ConfigMap, name, "ns", propagation="Foreground")
     await asyncio.wait_for(cluster.settle(), 10)
 
@@ -139,19 +142,19 @@ async def delete_in_the_foreground(cluster: Any, name: str) -> None:
         ["a>b", "b>a", "c>a", "c>b", "a>c"],
     ],
 )
-async def test_a_circle_in_the_foreground_goes(started: Any, edges: list[str]) -> None:
+async def test_a_circle_in_the_foreground_goes(started: Cluster, edges: list[str]) -> None:
     await own(started, *edges)
     await delete_in_the_foreground(started, "a")
     assert await left(started) == {}
 
 
-async def test_what_holds_itself_stays_as_in_kubernetes(started: Any) -> None:
+async def test_what_holds_itself_stays_as_in_kubernetes(started: Cluster) -> None:
     await own(started, "a>a")
     await delete_in_the_foreground(started, "a")
     assert await left(started) == {"a": (True, ["foregroundDeletion"])}
 
 
-async def test_a_circle_that_is_held_from_outside_waits_as_in_kubernetes(started: Any) -> None:
+async def test_a_circle_that_is_held_from_outside_waits_as_in_kubernetes(started: Cluster) -> None:
     await own(started, "A>b", "b>C", "C>A")
     await delete_in_the_foreground(started, "a")
     assert await left(started) == {
@@ -167,7 +170,7 @@ async def test_a_circle_that_is_held_from_outside_waits_as_in_kubernetes(started
     assert await left(started) == {}
 
 
-async def test_a_dependent_that_lets_go_frees_its_owner(started: Any) -> None:
+async def test_a_dependent_that_lets_go_frees_its_owner(started: Cluster) -> None:
     await own(started, "B>a")
     await delete_in_the_foreground(started, "a")
     assert (await left(started))["a"][0]
@@ -177,7 +180,7 @@ async def test_a_dependent_that_lets_go_frees_its_owner(started: Any) -> None:
     assert sorted(await left(started)) == ["b"]
 
 
-async def owner_of(cluster: Any, obj: KubeObject) -> ConfigMap:
+async def owner_of(cluster: Cluster, obj: KubeObject) -> ConfigMap:
     owner: ConfigMap = await cluster.client.get(ConfigMap, obj.metadata.owner_references[0].name, "ns")
     return owner
 
@@ -215,7 +218,7 @@ class Told:
         references = [OwnerReference("v1", "ConfigMap", o, o, block_owner_deletion=True) for o in owners]
         meta = ObjectMeta(name=name, namespace="ns", uid=name, owner_references=references)
         meta.finalizers = list(finalizers)
-        meta.deletion_timestamp = "2026-01-02T03:04:05Z" if deleted else None
+        meta.deletion_timestamp = "2026-01-02T03:04:05Z" if deleted else ""
         old, new = self._objects.get(("ns", name)), ConfigMap(metadata=meta)
         self._objects["ns", name] = new
         self._handler(old, new)
@@ -251,15 +254,15 @@ async def test_work_is_linear_in_dependents(number: int) -> None:
         assert await reconciled(collector) == 1, "not its dependents, each time it changes"
 
 
-async def test_ten_thousand_owners_are_looked_up_once() -> None:
+async def test_two_thousand_owners_are_looked_up_once() -> None:
     told, server = Told(), Absent()
     collector = GarbageCollector(server, told)  # type: ignore[arg-type]
-    told.put("child", *map(str, range(10_000)))
+    told.put("child", *map(str, range(2_000)))
     assert await reconciled(collector) == 1
-    assert server.asked == 10_000 + 1
-    for i in range(10_000):
+    assert server.asked == 2_000 + 1
+    for i in range(2_000):
         told.put(str(i))
     assert await reconciled(collector) == 0
     told.put("child", "0")
-    assert await reconciled(collector) == 10_000, "what it names, and those it names no more"
-    assert server.asked == 10_000 + 1
+    assert await reconciled(collector) == 2_000, "what it names, and those it names no more"
+    assert server.asked == 2_000 + 1

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -13,16 +13,19 @@ from podling.model.types.core import ConfigMap, Namespace, Secret
 from podling.model.types.discovery import EndpointSlice
 from podling.model.types.pod import Pod
 
+if TYPE_CHECKING:
+    from unit.controllers.conftest import Cluster
+
 
 @pytest.fixture
-async def started(cluster: Any) -> Any:
+async def started(cluster: Cluster) -> Cluster:
     client, informers = cluster.client, cluster.informers
     namespaces, pods = informers.of(Namespace), informers.of(Pod)
     await cluster.run(Namespaces(client, namespaces, pods, cluster.clock))
     return cluster
 
 
-async def test_all_in_it_goes_then_it_goes(started: Any) -> None:
+async def test_all_in_it_goes_then_it_goes(started: Cluster) -> None:
     await started.make(ConfigMap, "a")
     await started.make(Lease, "a")
     await started.make(EndpointSlice, "a", addressType="IPv4")
@@ -34,14 +37,14 @@ async def test_all_in_it_goes_then_it_goes(started: Any) -> None:
     assert await started.names(ConfigMap, "ns") + await started.names(Lease, "ns") == []
 
 
-async def test_other_namespaces_are_left_alone(started: Any) -> None:
+async def test_other_namespaces_are_left_alone(started: Cluster) -> None:
     await started.make(ConfigMap, "kept", "default")
     await started.client.delete(Namespace, "ns")
     await started.settle()
     assert await started.names(ConfigMap, "default") == ["kept"]
 
 
-async def test_it_waits_for_what_is_held_and_says_so(started: Any) -> None:
+async def test_it_waits_for_what_is_held_and_says_so(started: Cluster) -> None:
     await started.make(Secret, "held", metadata={"finalizers": ["x.io/hold"]})
     await started.client.delete(Namespace, "ns")
     await started.settle()
@@ -59,7 +62,7 @@ async def test_it_waits_for_what_is_held_and_says_so(started: Any) -> None:
     assert said["NamespaceDeletionContentFailure"][0] == "False"
 
 
-async def test_the_last_pod_ends_the_wait(started: Any) -> None:
+async def test_the_last_pod_ends_the_wait(started: Cluster) -> None:
     await started.pod("p", node="n")
     await started.client.delete(Namespace, "ns")
     await started.settle()
@@ -69,7 +72,7 @@ async def test_the_last_pod_ends_the_wait(started: Any) -> None:
     assert "ns" not in await started.names(Namespace)
 
 
-async def test_what_pods_use_stays_until_they_are_gone(started: Any) -> None:
+async def test_what_pods_use_stays_until_they_are_gone(started: Cluster) -> None:
     """The conditions are what kube-controller-manager 1.36 writes at each step."""
     await started.pod("p", node="n", metadata={"finalizers": ["x.io/pod"]})
     await started.make(ConfigMap, "used", metadata={"finalizers": ["x.io/hold"]})
@@ -95,12 +98,12 @@ async def test_what_pods_use_stays_until_they_are_gone(started: Any) -> None:
     )
 
 
-async def said(cluster: Any) -> dict[str, str]:
+async def said(cluster: Cluster) -> dict[str, str]:
     status = (await cluster.client.get(Namespace, "ns")).status
     return {condition.type: f"{condition.status}: {condition.message}" for condition in status.conditions}
 
 
-async def test_its_last_words_are_that_nothing_is_left(started: Any) -> None:
+async def test_its_last_words_are_that_nothing_is_left(started: Cluster) -> None:
     await started.make(ConfigMap, "held", metadata={"finalizers": ["x.io/hold"]})
     namespaces = started.informers.of(Namespace)
     changes: list[Namespace] = []
@@ -108,8 +111,7 @@ async def test_its_last_words_are_that_nothing_is_left(started: Any) -> None:
     await started.client.delete(Namespace, "ns")
     await started.settle()
     await started.client.patch(ConfigMap, "held", "ns", {"metadata": {"finalizers": None}})
-    controller = next(iter(started._controllers))
-    await started.reconcile(controller, ("", "ns"))
+    await started.reconcile(("", "ns"))
     assert "ns" not in await started.names(Namespace)
     remaining = [c.status for c in changes[-1].status.conditions if c.type == "NamespaceContentRemaining"]
     assert remaining == ["False"]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -12,24 +12,26 @@ from podling.model.types.coordination import Lease
 from podling.model.types.node import Node
 from podling.model.types.pod import Pod
 
+if TYPE_CHECKING:
+    from unit.controllers.conftest import Cluster
+
 KEY = ("", "n")
 READY = {"conditions": [{"type": "Ready", "status": "True", "lastHeartbeatTime": "2026-01-02T03:04:05Z"}]}
 
 
 @pytest.fixture
-async def started(cluster: Any) -> Any:
+async def started(cluster: Cluster) -> Cluster:
     await cluster.make(Node, "n", "", status=READY)
     running = {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}
     await cluster.pod("p", node="n", status=running)
     of = cluster.informers.of
-    cluster.controller = NodeLifecycle(
-        cluster.client, of(Node), of(Lease), of(Pod), cluster.events, cluster.clock
+    await cluster.run(
+        NodeLifecycle(cluster.client, of(Node), of(Lease), of(Pod), cluster.events, cluster.clock)
     )
-    await cluster.run(cluster.controller)
     return cluster
 
 
-async def renew(cluster: Any) -> None:
+async def renew(cluster: Cluster) -> None:
     spec = {"renewTime": f"{cluster.clock.now().replace(tzinfo=None).isoformat(timespec='microseconds')}Z"}
     if await cluster.names(Lease, "kube-node-lease"):
         await cluster.client.patch(Lease, "n", "kube-node-lease", {"spec": spec})
@@ -38,9 +40,9 @@ async def renew(cluster: Any) -> None:
     await cluster.settle()
 
 
-async def later(cluster: Any, seconds: float) -> Node:
+async def later(cluster: Cluster, seconds: float) -> Node:
     cluster.clock.move(seconds)
-    await cluster.reconcile(cluster.controller, KEY)
+    await cluster.reconcile(KEY)
     node: Node = await cluster.client.get(Node, "n")
     return node
 
@@ -49,7 +51,7 @@ def shown(node: Node) -> set[str]:
     return {f"{taint.key.rpartition('/')[2]}:{taint.effect}" for taint in node.spec.taints}
 
 
-async def test_a_silent_node_becomes_unknown_and_unreachable(started: Any) -> None:
+async def test_a_silent_node_becomes_unknown_and_unreachable(started: Cluster) -> None:
     assert shown(await later(started, 49)) == set()
     node = await later(started, 1)
     (ready, *_) = node.status.conditions
@@ -67,13 +69,13 @@ async def test_a_silent_node_becomes_unknown_and_unreachable(started: Any) -> No
     ]
 
 
-async def test_a_renewed_lease_keeps_it(started: Any) -> None:
+async def test_a_renewed_lease_keeps_it(started: Cluster) -> None:
     for _ in range(5):
         await renew(started)
         assert shown(await later(started, 30)) == set()
 
 
-async def test_it_comes_back_when_the_kubelet_does(started: Any) -> None:
+async def test_it_comes_back_when_the_kubelet_does(started: Cluster) -> None:
     await later(started, 41)
     await renew(started)
     await started.client.patch(Node, "n", "", {"status": READY}, subresource="status")

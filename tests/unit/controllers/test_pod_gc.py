@@ -2,32 +2,33 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 from podling.controllers.garbage import SWEEP, PodGC
 from podling.model.types.node import Node
 from podling.model.types.pod import Pod
 
+if TYPE_CHECKING:
+    from unit.controllers.conftest import Cluster
 
-async def collector(cluster: Any, threshold: int = 100) -> PodGC:
+
+async def collector(cluster: Cluster, threshold: int = 100) -> None:
     of = cluster.informers.of
-    made = PodGC(cluster.client, of(Node), of(Pod), cluster.clock, threshold)
-    await cluster.run(made)
-    return made
+    await cluster.run(PodGC(cluster.client, of(Node), of(Pod), cluster.clock, threshold))
 
 
-async def test_pods_of_a_node_that_is_gone(cluster: Any) -> None:
+async def test_pods_of_a_node_that_is_gone(cluster: Cluster) -> None:
     await cluster.make(Node, "n", "")
     await cluster.pod("stays", node="n")
     await cluster.pod("lost", node="elsewhere")
-    gc = await collector(cluster)
+    await collector(cluster)
     assert await cluster.names(Pod, "ns") == ["lost", "stays"]
     for name in ("lost", "stays"):
-        await cluster.reconcile(gc, ("ns", name))
+        await cluster.reconcile(("ns", name))
     assert await cluster.names(Pod, "ns") == ["stays"]
 
 
-async def test_a_pod_deleted_before_it_had_a_node(cluster: Any) -> None:
+async def test_a_pod_deleted_before_it_had_a_node(cluster: Cluster) -> None:
     held = {"finalizers": ["x.io/hold"]}
     await cluster.pod("p", metadata=held)
     await collector(cluster)
@@ -37,12 +38,12 @@ async def test_a_pod_deleted_before_it_had_a_node(cluster: Any) -> None:
     assert await cluster.names(Pod, "ns") == []
 
 
-async def test_the_oldest_of_too_many_that_are_over_go(cluster: Any) -> None:
-    gc = await collector(cluster, threshold=2)
+async def test_the_oldest_of_too_many_that_are_over_go(cluster: Cluster) -> None:
+    await collector(cluster, threshold=2)
     for name in ("c", "b", "a"):
         cluster.clock.move(1)
         await cluster.pod(name, node="n", status={"phase": "Succeeded"})
     await cluster.settle()
     assert await cluster.names(Pod, "ns") == ["a", "b"]
-    await cluster.reconcile(gc, SWEEP)
+    await cluster.reconcile(SWEEP)
     assert await cluster.names(Pod, "ns") == ["a", "b"]

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Any
+from collections.abc import Callable, Coroutine
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -16,26 +17,29 @@ from podling.model.types.meta import KubeObject, ObjectMeta
 from podling.model.types.pod import Pod
 from podling.model.types.service import Service
 
+if TYPE_CHECKING:
+    from unit.controllers.conftest import Cluster
+
 
 @pytest.fixture
-async def started(cluster: Any) -> Any:
+async def started(cluster: Cluster) -> Cluster:
     await cluster.run(ResourceQuotas(cluster.client, cluster.informers))
     return cluster
 
 
-async def quota(cluster: Any, **hard: str) -> None:
+async def quota(cluster: Cluster, **hard: str) -> None:
     named = {name.replace("_", "/"): value for name, value in hard.items()}
     await cluster.make(ResourceQuota, "q", spec={"hard": named})
     await cluster.settle()
 
 
-async def used(cluster: Any) -> dict[str, str]:
+async def used(cluster: Cluster) -> dict[str, str]:
     status = (await cluster.client.get(ResourceQuota, "q", "ns")).status
     assert status.hard.keys() == status.used.keys()
     return {name: str(amount) for name, amount in status.used.items()}
 
 
-async def test_what_is_there_is_counted(started: Any) -> None:
+async def test_what_is_there_is_counted(started: Cluster) -> None:
     await started.make(ConfigMap, "a")
     await started.make(ConfigMap, "a", "default")
     await started.pod("p")
@@ -49,7 +53,7 @@ async def test_what_is_there_is_counted(started: Any) -> None:
     }
 
 
-async def test_what_goes_is_free_again(started: Any) -> None:
+async def test_what_goes_is_free_again(started: Cluster) -> None:
     await quota(started, pods="1")
     await started.pod("p")
     with pytest.raises(StatusError, match="exceeded quota: q"):
@@ -60,7 +64,7 @@ async def test_what_goes_is_free_again(started: Any) -> None:
     await started.pod("q")
 
 
-async def test_a_pod_that_is_over_uses_only_its_place(started: Any) -> None:
+async def test_a_pod_that_is_over_uses_only_its_place(started: Cluster) -> None:
     await quota(started, pods="1", count_pods="1")
     await started.pod("p")
     await started.client.patch(Pod, "p", "ns", {"status": {"phase": "Succeeded"}}, subresource="status")
@@ -68,14 +72,16 @@ async def test_a_pod_that_is_over_uses_only_its_place(started: Any) -> None:
     assert await used(started) == {"pods": "0", "count/pods": "1"}
 
 
-async def test_another_limit_is_taken_over(started: Any) -> None:
+async def test_another_limit_is_taken_over(started: Cluster) -> None:
     await quota(started, pods="1")
     await started.client.patch(ResourceQuota, "q", "ns", {"spec": {"hard": {"pods": "2"}}})
     await started.settle()
     assert str((await started.client.get(ResourceQuota, "q", "ns")).status.hard["pods"]) == "2"
 
 
-async def test_what_somebody_else_wrote_does_not_stand(started: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_what_somebody_else_wrote_does_not_stand(
+    started: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(quotas, "QUIET", 0.0)
     await started.make(ConfigMap, "a")
     await quota(started, configmaps="5")
@@ -86,7 +92,9 @@ async def test_what_somebody_else_wrote_does_not_stand(started: Any, monkeypatch
     assert str((await started.client.get(ResourceQuota, "q", "ns")).status.hard["configmaps"]) == "5"
 
 
-def test_a_status_that_is_being_written_is_left_alone(in_no_time: Any) -> None:
+def test_a_status_that_is_being_written_is_left_alone(
+    in_no_time: Callable[[Coroutine[Any, Any, None]], None],
+) -> None:
     async def story() -> None:
         told = Told()
         controller = ResourceQuotas(told, told)  # type: ignore[arg-type]

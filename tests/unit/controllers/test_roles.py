@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 from podling.controllers import all as controllers
 from podling.controllers.role_data.namespace_roles import PUBLIC, SYSTEM
@@ -19,6 +19,9 @@ from podling.model.types.rbac import (
     RoleBinding,
     Subject,
 )
+
+if TYPE_CHECKING:
+    from unit.controllers.conftest import Cluster
 
 SEES, EDITS = PolicyRule(verbs=["get"]), PolicyRule(verbs=["update"])
 
@@ -39,18 +42,23 @@ def test_a_role_is_made_of_those_it_selects_each_rule_once() -> None:
     assert aggregated(parts[0], parts) == [EDITS, SEES]
 
 
-async def test_every_binding_has_its_role(cluster: Any) -> None:
+async def test_every_binding_has_its_role(cluster: Cluster) -> None:
     for namespace in (SYSTEM, PUBLIC):
         await cluster.make(Namespace, namespace, "")
     await cluster.run(*controllers.roles(cluster.client, cluster.informers))
-    for roles, bindings in ((ClusterRole, ClusterRoleBinding), (Role, RoleBinding)):
-        named = {(one.metadata.namespace, one.metadata.name) for one in cluster.informers.of(roles).items()}
-        bound = cluster.informers.of(bindings).items()
-        assert {(one.metadata.namespace, one.role_ref.name) for one in bound} <= named
-        assert {one.role_ref.kind for one in bound} == {roles.KIND}
+    of = cluster.informers.of
+    bindings: list[ClusterRoleBinding | RoleBinding]
+    bindings = [*of(ClusterRoleBinding).items(), *of(RoleBinding).items()]
+    roles = {
+        (one.KIND, one.metadata.namespace, one.metadata.name)
+        for one in (*of(ClusterRole).items(), *of(Role).items())
+    }
+    bound = {(one.role_ref.kind, one.metadata.namespace, one.role_ref.name) for one in bindings}
+    assert bound <= roles
+    assert {type(one) for one in bindings} == {ClusterRoleBinding, RoleBinding}
 
 
-async def test_what_every_cluster_has(cluster: Any) -> None:
+async def test_what_every_cluster_has(cluster: Cluster) -> None:
     await cluster.run(*controllers.roles(cluster.client, cluster.informers))
     bound = await cluster.names(ClusterRoleBinding)
     assert [name for name in bound if not name.startswith("system:controller:")] == sorted(SUBJECTS)
@@ -75,7 +83,7 @@ async def test_what_every_cluster_has(cluster: Any) -> None:
         assert (*found, await may(name, "create", "roles")) == expected, name
 
 
-async def test_a_role_joins_by_its_label_and_leaves(cluster: Any) -> None:
+async def test_a_role_joins_by_its_label_and_leaves(cluster: Cluster) -> None:
     await cluster.run(*controllers.roles(cluster.client, cluster.informers))
     labels = {"rbac.authorization.k8s.io/aggregate-to-view": "true"}
     rule = {"verbs": ["get"], "apiGroups": ["example.com"], "resources": ["widgets"]}
@@ -92,13 +100,13 @@ async def test_a_role_joins_by_its_label_and_leaves(cluster: Any) -> None:
     assert [await has_widgets(name) for name in ("view", "edit", "admin")] == [False] * 3
 
 
-async def test_what_was_changed_stays(cluster: Any) -> None:
+async def test_what_was_changed_stays(cluster: Cluster) -> None:
     await cluster.make(ClusterRole, "system:discovery", "", rules=[])
     await cluster.run(*controllers.roles(cluster.client, cluster.informers))
     assert (await cluster.client.get(ClusterRole, "system:discovery")).rules == []
 
 
-async def test_a_controller_may_do_what_its_work_takes(cluster: Any) -> None:
+async def test_a_controller_may_do_what_its_work_takes(cluster: Cluster) -> None:
     await cluster.run(*controllers.roles(cluster.client, cluster.informers))
     name = "system:controller:pod-garbage-collector"
     role = await cluster.client.get(ClusterRole, name)
@@ -115,7 +123,7 @@ async def test_a_controller_may_do_what_its_work_takes(cluster: Any) -> None:
     assert len(ours) == 38
 
 
-async def test_the_namespaces_of_the_system_have_roles_once_they_are_there(cluster: Any) -> None:
+async def test_the_namespaces_of_the_system_have_roles_once_they_are_there(cluster: Cluster) -> None:
     await cluster.run(*controllers.roles(cluster.client, cluster.informers))
     assert await cluster.names(Role) == await cluster.names(RoleBinding) == []
     await cluster.make(Namespace, PUBLIC, "")

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from podling.client.workqueue import WorkQueue
-from podling.controllers.controller import Key
-from podling.controllers.endpoints import MANAGED_BY, SERVICE_LABEL, of_pods, of_slices, of_the_same_name
+from podling.controllers.controller import Key, own_key
+from podling.controllers.endpoints import MANAGED_BY, SERVICE_LABEL, of_pods, of_slices
 from podling.model.types.discovery import EndpointSlice
 from podling.model.types.meta import ObjectMeta
 from podling.model.types.pod import Pod
@@ -36,7 +36,7 @@ def named(name: str, **labels: str) -> ObjectMeta:
 
 async def test_a_service_and_what_is_called_like_it_add_their_own_key_even_when_gone() -> None:
     queue: WorkQueue[Key] = WorkQueue()
-    changed = of_the_same_name(queue)
+    changed = own_key(queue)
     changed(None, Service(metadata=named("made")))
     changed(Service(metadata=named("gone")), None)
     assert await added(queue) == {("ns", "made"), ("ns", "gone")}

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from podling.controllers.system import KubernetesService, SystemNamespaces, SystemPriorityClasses
 from podling.model.types.core import Namespace
 from podling.model.types.discovery import EndpointSlice
-from podling.model.types.priority_class import PriorityClass
+from podling.model.types.scheduling import PriorityClass
 from podling.model.types.service import Endpoints, Service
 
+if TYPE_CHECKING:
+    from unit.controllers.conftest import Cluster
 
-async def test_the_system_classes(cluster: Any) -> None:
+
+async def test_the_system_classes(cluster: Cluster) -> None:
     await cluster.run(SystemPriorityClasses(cluster.client))
     classes = (await cluster.client.list(PriorityClass)).items
     assert {one.metadata.name: one.value for one in classes} == {
@@ -23,7 +26,7 @@ async def test_the_system_classes(cluster: Any) -> None:
     await cluster.run(SystemPriorityClasses(cluster.client))
 
 
-async def test_the_service_of_the_api_server(cluster: Any) -> None:
+async def test_the_service_of_the_api_server(cluster: Cluster) -> None:
     namespaces, services = cluster.informers.of(Namespace), cluster.informers.of(Service)
     await cluster.run(KubernetesService(cluster.client, namespaces, services, "192.0.2.1", 6443))
     service = await cluster.client.get(Service, "kubernetes", "default")
@@ -34,7 +37,7 @@ async def test_the_service_of_the_api_server(cluster: Any) -> None:
     assert slice.endpoints[0].addresses == ["192.0.2.1"]
 
 
-async def test_it_comes_back_and_moves_with_the_server(cluster: Any) -> None:
+async def test_it_comes_back_and_moves_with_the_server(cluster: Cluster) -> None:
     namespaces, services = cluster.informers.of(Namespace), cluster.informers.of(Service)
     await cluster.run(KubernetesService(cluster.client, namespaces, services, "192.0.2.1", 6443))
     await cluster.client.delete(Service, "kubernetes", "default")
@@ -46,7 +49,7 @@ async def test_it_comes_back_and_moves_with_the_server(cluster: Any) -> None:
 
 
 @pytest.mark.parametrize("changed", [{"type": "NodePort"}, {"ports": [{"name": "https", "port": 8443}]}])
-async def test_what_was_written_into_the_service_is_put_right(cluster: Any, changed: Any) -> None:
+async def test_what_was_written_into_the_service_is_put_right(cluster: Cluster, changed: Any) -> None:
     """An earlier server's port, or anybody's change."""
     namespaces, services = cluster.informers.of(Namespace), cluster.informers.of(Service)
     await cluster.run(KubernetesService(cluster.client, namespaces, services, "192.0.2.1", 6443))
@@ -56,7 +59,7 @@ async def test_what_was_written_into_the_service_is_put_right(cluster: Any, chan
     assert (await cluster.client.get(Service, "kubernetes", "default")).spec == before.spec
 
 
-async def test_the_service_follows_the_port_of_the_server(cluster: Any) -> None:
+async def test_the_service_follows_the_port_of_the_server(cluster: Cluster) -> None:
     await cluster.run(SystemNamespaces(cluster.client, cluster.informers.of(Namespace)))
     stale = {"clusterIP": "10.96.0.1", "ports": [{"name": "https", "port": 443, "targetPort": 6443}]}
     await cluster.make(Service, "kubernetes", "default", spec=stale)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -11,6 +11,9 @@ from podling.controllers.nodes import TaintEviction, eviction_time
 from podling.model.codec.json import from_data
 from podling.model.types.node import Node, Taint
 from podling.model.types.pod import Pod, Toleration
+
+if TYPE_CHECKING:
+    from unit.controllers.conftest import Cluster
 
 NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 ADDED = "2026-01-02T03:04:00Z"
@@ -41,17 +44,16 @@ def test_when_a_pod_must_go(tolerations: list[Any], seconds: int | None) -> None
     assert due == (None if seconds is None else NOW + timedelta(seconds=seconds))
 
 
-async def test_a_pod_goes_when_its_toleration_has_run_out(cluster: Any) -> None:
+async def test_a_pod_goes_when_its_toleration_has_run_out(cluster: Cluster) -> None:
     await cluster.make(Node, "n", "")
     await cluster.pod("p", node="n")
     of = cluster.informers.of
-    eviction = TaintEviction(cluster.client, of(Node), of(Pod), cluster.events, cluster.clock)
-    await cluster.run(eviction)
+    await cluster.run(TaintEviction(cluster.client, of(Node), of(Pod), cluster.events, cluster.clock))
     await cluster.client.patch(Node, "n", "", {"spec": {"taints": [TAINT]}})
     await cluster.settle()
     assert not (await cluster.client.get(Pod, "p", "ns")).metadata.deletion_timestamp
     cluster.clock.move(300)
-    await cluster.reconcile(eviction, ("ns", "p"))
+    await cluster.reconcile(("ns", "p"))
     pod = await cluster.client.get(Pod, "p", "ns")
     assert pod.metadata.deletion_timestamp
     assert [(c.type, c.reason) for c in pod.status.conditions] == [

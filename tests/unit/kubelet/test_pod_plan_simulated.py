@@ -8,21 +8,24 @@ checked against that memory. What the kubelet writes is judged by the API server
 
 from __future__ import annotations
 
-from datetime import timedelta
+from datetime import datetime, timedelta
 from itertools import pairwise
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from podling.apiserver.kinds.pods.status import PodStatusPart
+from podling.apiserver.kinds.pods.update import PodStatusPart
 from podling.kubelet.plan.containers import recorded
 from podling.kubelet.plan.plan import plan
 from podling.kubelet.plan.restart import definition_hash
 from podling.kubelet.pod.actions import (
+    Action,
     CreateSandbox,
     Finish,
+    Plan,
     RecordInitialized,
     RemoveContainer,
     RemoveSandbox,
@@ -40,11 +43,20 @@ from podling.kubelet.pod.observed import (
     ObservedSandbox,
     StartFailure,
 )
+from podling.kubelet.status.conditions import with_standing
 from podling.kubelet.status.pod_status import pod_status
-from podling.kubelet.status.standing import with_standing
 from podling.model.rules.resources import qos_class, volume_container_names
 from podling.model.time import rfc3339
-from podling.model.types.container import ContainerRestartRule, ContainerRestartRuleOnExitCodes
+from podling.model.types.container import (
+    Container,
+    ContainerRestartRule,
+    ContainerRestartRuleOnExitCodes,
+    EphemeralContainer,
+)
+from podling.model.types.pod_status import PodStatus
+
+if TYPE_CHECKING:
+    from unit.kubelet.conftest import Scene
 
 SHAPES = ["a", "i1 / a", "i1 i2 / a b", "s1* i1 / a", "i1 s1* i2 s2* / a", "/ a / e", "i1 i2 / a / e f>a"]
 SHAPES += ["v1+ v2+ / a", "v1+ v2+ s1* i1 / a b / e"]
@@ -53,7 +65,7 @@ ENDS_ROUND = 42
 
 
 class World:
-    def __init__(self, scene, shape, policy, ender=None):
+    def __init__(self, scene: type[Scene], shape: str, policy: str, ender: str | None = None) -> None:
         """`ender` is the container whose exit with ENDS_ROUND restarts all (RestartAllContainers)."""
         self.pod = scene.pod(shape, policy)
         self.pod.metadata.resource_version, self.pod.status.qos_class = "1", qos_class(self.pod)
@@ -66,23 +78,26 @@ class World:
                 ]
         self.specs = {container.name: (kind, container) for kind, container in all_containers(self.pod)}
         self.now = scene.NOW
-        self.sandboxes, self.containers = [], []
-        self.record = frozenset()
+        self.sandboxes: list[ObservedSandbox] = []
+        self.containers: list[ObservedContainer] = []
+        self.record: frozenset[str] = frozenset()
         self.finished = False
         self.clock = 0
-        self.started, self.passed = [], set()
+        self.started: list[ObservedContainer] = []
+        self.passed: set[tuple[str, str, str]] = set()
         self.written = self.pod.status
         self.boot()
 
-    def boot(self):
+    def boot(self) -> None:
         """A kubelet begins: all it knows is the runtime, its record and the pod's status."""
-        self.in_flight, self.failures = {}, {}
+        self.in_flight: dict[Action, None] = {}
+        self.failures: dict[str, StartFailure] = {}
         self.pod.status, self.began = self.written, self.now
         self.sandboxes = [replace(sandbox, stopped=False) for sandbox in self.sandboxes]
 
     # The kubelet
 
-    def sync(self, writes=True):
+    def sync(self, writes: bool = True) -> Plan:
         """`writes`: the API hears of the status, before there is another."""
         observed = self.observed()
         made = plan(self.pod, observed, self.now)
@@ -102,13 +117,13 @@ class World:
             self.write()
         return made
 
-    def write(self):
+    def write(self) -> None:
         status = with_standing(self.pod.spec, self.written, self.pod.status)
         new, old = (replace(self.pod, status=status) for status in (status, self.written))
         assert PodStatusPart().validate_update(new, old) == []
         self.written = status
 
-    def observed(self):
+    def observed(self) -> ObservedPod:
         return ObservedPod(
             sandboxes=tuple(reversed(self.sandboxes)),
             containers=tuple(reversed(self.containers)),
@@ -118,7 +133,7 @@ class World:
             started_at=self.began,
         )
 
-    def apply(self, action, fails=False):
+    def apply(self, action: Action, fails: bool = False) -> None:
         self.in_flight.pop(action, None)
         match action:
             case CreateSandbox(attempt):
@@ -147,7 +162,7 @@ class World:
                 assert not self.sandboxes and not self.containers
                 self.finished = True
 
-    def start(self, action, fails):
+    def start(self, action: StartContainer, fails: bool) -> None:
         if not self.sandboxes or not self.sandboxes[-1].ready:
             return
         if fails:
@@ -157,7 +172,7 @@ class World:
         self.failures.pop(action.name, None)
         self.run(self.create(action))
 
-    def create(self, action):
+    def create(self, action: StartContainer) -> ObservedContainer:
         kind, spec = self.specs[action.name]
         made = ObservedContainer(
             id=f"{action.name}.{len(self.started)}.{self.clock}",
@@ -176,7 +191,7 @@ class World:
         self.containers.append(made)
         return made
 
-    def run(self, container):
+    def run(self, container: ObservedContainer) -> None:
         self.check_start(container)
         self.change(container.id, state=ContainerState.RUNNING, started_at=self.now)
         self.started.append(container)
@@ -185,31 +200,31 @@ class World:
 
     # What may happen to the runtime
 
-    def exit(self, container_id, code):
+    def exit(self, container_id: str, code: int) -> None:
         for container in self.containers:
             if container.id == container_id and container.running:
                 self.change(container_id, state=ContainerState.EXITED, exit_code=code, finished_at=self.now)
                 if code == 0:
                     self.passed.add((*place(container), container.name))
 
-    def stop_sandbox(self, sandbox_id):
+    def stop_sandbox(self, sandbox_id: str) -> None:
         for container in self.containers:
             if container.sandbox_id == sandbox_id:
                 self.exit(container.id, 137)
         self.change_sandbox(sandbox_id, ready=False)
 
-    def crash(self, done):
+    def crash(self, done: int) -> None:
         """The kubelet dies; of the actions under way those in `done` still took effect, or half of it."""
         for index, action in enumerate(list(self.in_flight)):
             if done >> (index % 8) & 1:
-                half = isinstance(action, StartContainer) and done & 256
-                if half and self.sandboxes and self.sandboxes[-1].ready:
+                half = done & 256 and self.sandboxes and self.sandboxes[-1].ready
+                if half and isinstance(action, StartContainer):
                     self.create(action)
                 else:
                     self.apply(action)
         self.boot()
 
-    def collect(self, index):
+    def collect(self, index: int) -> None:
         """Someone else collects a finished init container."""
         done = [c for c in self.containers if c.type is ContainerType.INIT and c.exited]
         # The newest instance of a container is nobody's to collect as long as a round is named by it.
@@ -217,7 +232,7 @@ class World:
         if done:
             self.containers.remove(done[index % len(done)])
 
-    def wipe(self, everything):
+    def wipe(self, everything: bool) -> None:
         """The kubelet dies, and the runtime comes back without its newest sandbox, or with nothing."""
         gone = {sandbox.id for sandbox in (self.sandboxes if everything else self.sandboxes[-1:])}
         self.sandboxes = [s for s in self.sandboxes if s.id not in gone]
@@ -226,24 +241,24 @@ class World:
         self.started = [c for c in self.started if c.id in left or self.is_known(c)]
         self.boot()
 
-    def is_known(self, container):
+    def is_known(self, container: ObservedContainer) -> bool:
         """Whether the API has heard that it ran; what nobody has can happen twice."""
         status = recorded(self.written, container.name)
         return status is not None and bool(status.state.running or status.state.terminated)
 
-    def change(self, container_id, **fields):
+    def change(self, container_id: str, **fields: Any) -> None:
         self.containers = [replace(c, **fields) if c.id == container_id else c for c in self.containers]
 
-    def change_sandbox(self, sandbox_id, **fields):
+    def change_sandbox(self, sandbox_id: str, **fields: Any) -> None:
         self.sandboxes = [replace(s, **fields) if s.id == sandbox_id else s for s in self.sandboxes]
 
-    def tick(self):
+    def tick(self) -> datetime:
         self.clock += 1
         return self.now + timedelta(microseconds=self.clock)
 
     # What must never happen
 
-    def check_start(self, new):
+    def check_start(self, new: ObservedContainer) -> None:
         twins = [c for c in self.containers if c.name == new.name and c.running]
         assert not twins, f"{new.name} runs twice"
         before = [c for c in self.started if c.name == new.name]
@@ -270,12 +285,12 @@ class World:
             )
 
 
-def place(container):
+def place(container: ObservedContainer) -> tuple[str, str]:
     """The sandbox, and the round of it, a container was made in."""
     return container.sandbox_id, container.round
 
 
-def choose(world, number):
+def choose(world: World, number: int) -> None:
     """One thing happens, by lot."""
     kind, lot = number % 10, number // 10
     running = [c for c in world.containers if c.running]
@@ -296,7 +311,7 @@ def choose(world, number):
         world.stop_sandbox(world.sandboxes[-1].id)
 
 
-def settle(world):
+def settle(world: World) -> Plan:
     """From now on all goes well: everything asked for is done, whatever is to end ends well."""
     for _ in range(150):
         made = world.sync()
@@ -312,11 +327,11 @@ def settle(world):
     raise AssertionError("never comes to rest")
 
 
-def must_end(world, container):
+def must_end(world: World, container: ObservedContainer) -> bool:
     return container.type is ContainerType.REGULAR and world.pod.spec.restart_policy != "Always"
 
 
-def at_rest(world, made):
+def at_rest(world: World, made: Plan) -> bool:
     if made.state is PodState.TERMINATED:
         return True
     wanted = {
@@ -330,9 +345,11 @@ def at_rest(world, made):
 tapes = st.lists(st.integers(0, 5119), min_size=10, max_size=50)
 
 
-@settings(max_examples=200)
+@settings(max_examples=120)
 @given(st.sampled_from(SHAPES), st.sampled_from(POLICIES), tapes)
-def test_whatever_happens_the_order_holds_and_the_pod_comes_to_rest(scene, shape, policy, tape):
+def test_whatever_happens_the_order_holds_and_the_pod_comes_to_rest(
+    scene: type[Scene], shape: str, policy: str, tape: list[int]
+) -> None:
     """R-INIT-1, R-INIT-2, R-INIT-4, R-INIT-11, R-EPH-3"""
     world = World(scene, shape, policy)
     for number in tape:
@@ -346,18 +363,20 @@ def test_whatever_happens_the_order_holds_and_the_pod_comes_to_rest(scene, shape
         assert world.pod.status.phase == "Running"
 
 
-@settings(max_examples=300)
+@settings(max_examples=150)
 @example("i1 i2 / a b", "Never", [0, 0, 0, 0, 0, 0, 0, 27, 367, 472])
 @example("v1+ v2+ / a", "OnFailure", [0, 0, 0, 0, 109, 0, 0, 0, 20, 0])
 @given(st.sampled_from(SHAPES), st.sampled_from(POLICIES), tapes)
-def test_whatever_was_lost_the_api_takes_every_status_and_what_ended_stays_so(scene, shape, policy, tape):
+def test_whatever_was_lost_the_api_takes_every_status_and_what_ended_stays_so(
+    scene: type[Scene], shape: str, policy: str, tape: list[int]
+) -> None:
     """R-EPH-3, R-EPH-13, R-INIT-11: at any moment kubelet and runtime may lose what they had, and the API
     know only some of what there was."""
     world = World(scene, shape, policy)
     for number in tape:
         world.sync(writes=number % 3 > 0)
         if number % 11 == 10:
-            world.wipe(number % 2)
+            world.wipe(number % 2 > 0)
         else:
             choose(world, number)
     before = ended_ephemeral(world.written)
@@ -367,7 +386,7 @@ def test_whatever_was_lost_the_api_takes_every_status_and_what_ended_stays_so(sc
     assert world.pod.status.phase in expected
 
 
-def ended_ephemeral(status):
+def ended_ephemeral(status: PodStatus) -> set[str]:
     return {c.name for c in status.ephemeral_container_statuses if c.state.terminated}
 
 
@@ -380,9 +399,11 @@ ENDERS = [
 ]
 
 
-@settings(max_examples=150)
+@settings(max_examples=90)
 @given(st.sampled_from(ENDERS), st.sampled_from(POLICIES), tapes)
-def test_a_round_begins_anew_whatever_happens(scene, shape_and_ender, policy, tape):
+def test_a_round_begins_anew_whatever_happens(
+    scene: type[Scene], shape_and_ender: tuple[str, str], policy: str, tape: list[int]
+) -> None:
     """R-INIT-11: nothing of an earlier round runs beside the new one, which begins at the first container."""
     shape, ender = shape_and_ender
     world = World(scene, shape, policy, ender)
@@ -398,13 +419,15 @@ def test_a_round_begins_anew_whatever_happens(scene, shape_and_ender, policy, ta
         assert len(rounds) == 1
 
 
-def starting(world):
+def starting(world: World) -> set[str]:
     return {action.name for action in world.in_flight if isinstance(action, StartContainer)}
 
 
-@settings(max_examples=150)
+@settings(max_examples=90)
 @given(st.sampled_from(SHAPES), st.sampled_from(POLICIES), tapes, tapes)
-def test_a_deleted_pod_always_goes_and_starts_nothing_more(scene, shape, policy, tape, later):
+def test_a_deleted_pod_always_goes_and_starts_nothing_more(
+    scene: type[Scene], shape: str, policy: str, tape: list[int], later: list[int]
+) -> None:
     """R-INIT-11"""
     world = World(scene, shape, policy)
     for number in tape:
@@ -425,11 +448,11 @@ def test_a_deleted_pod_always_goes_and_starts_nothing_more(scene, shape, policy,
 
 @settings(max_examples=30)
 @given(st.sampled_from(SHAPES), st.integers(1, 12))
-def test_failures_are_tried_again_with_growing_delays(scene, shape, failures):
+def test_failures_are_tried_again_with_growing_delays(scene: type[Scene], shape: str, failures: int) -> None:
     """R-INIT-2"""
     world = World(scene, shape, "Always")
     first = next(c for c in (*world.pod.spec.init_containers, *world.pod.spec.containers)).name
-    starts = []
+    starts: list[datetime] = []
     while len(starts) <= failures:
         made = world.sync()
         for action in list(world.in_flight):
@@ -439,6 +462,7 @@ def test_failures_are_tried_again_with_growing_delays(scene, shape, failures):
                 newest = next(c for c in reversed(world.containers) if c.name == first)
                 world.exit(newest.id, 1)
         if not made.actions:
+            assert made.wake_at
             world.now = made.wake_at
     delays = [(later - earlier).total_seconds() for earlier, later in pairwise(starts)]
     assert delays == [0, 10, 20, 40, 80, 160, 300, 300, 300, 300, 300, 300][:failures]
@@ -447,14 +471,14 @@ def test_failures_are_tried_again_with_growing_delays(scene, shape, failures):
 OWN = [None, "Always", "OnFailure", "Never"]
 
 
-def outcome_of(policy, code):
+def outcome_of(policy: str, code: int) -> str:
     """How one container ends for good whose first run ends with `code` and every later one well."""
     if policy == "Always":
         return "Running"
     return "Failed" if code and policy == "Never" else "Succeeded"
 
 
-def live(world, codes, crash_at, done):
+def live(world: World, codes: dict[str, int], crash_at: int, done: int) -> None:
     """Containers end as `codes` say, once, and well afterwards; the kubelet crashes once, at a step."""
     for step in range(60):
         made = world.sync()
@@ -474,20 +498,20 @@ def live(world, codes, crash_at, done):
     raise AssertionError("never comes to rest")
 
 
-def is_first_run(world, container):
+def is_first_run(world: World, container: ObservedContainer) -> bool:
     return next(c.id for c in world.started if c.name == container.name) == container.id
 
 
-def runs_on(world, container):
+def runs_on(world: World, container: ObservedContainer) -> bool:
     kind, spec = world.specs[container.name]
     return kind is ContainerType.REGULAR and policy_of(world, spec) == "Always"
 
 
-def policy_of(world, spec):
+def policy_of(world: World, spec: Container | EphemeralContainer) -> str:
     return spec.restart_policy or world.pod.spec.restart_policy
 
 
-def at_peace(world, made):
+def at_peace(world: World, made: Plan) -> bool:
     running = [c for c in world.containers if c.running]
     lasting = [c for c in running if runs_on(world, c) and not is_first_run(world, c)]
     return made.state is PodState.TERMINATED or (bool(lasting) and running == lasting)
@@ -498,8 +522,8 @@ def at_peace(world, made):
 @pytest.mark.parametrize("own_of_app", OWN)
 @pytest.mark.parametrize("codes", [(0, 0), (0, 1), (1, 0), (1, 1)])
 def test_every_policy_with_every_outcome_and_a_crash_at_every_step(
-    scene, policy, own_of_init, own_of_app, codes
-):
+    scene: type[Scene], policy: str, own_of_init: str | None, own_of_app: str | None, codes: tuple[int, int]
+) -> None:
     """R-INIT-2, R-INIT-11: the pod comes to the same end wherever the kubelet was lost."""
     code_of_init, code_of_app = codes
     expected = outcome_of(own_of_app or policy, code_of_app)

@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from podling.model.codec import json
-from podling.model.scheme import RESOURCES, by_kind, by_plural, resource_of
+from podling.model.scheme import RESOURCES, Resource, by_kind, resource_of
 from podling.model.types.coordination import Lease
 from podling.model.types.core import Event, EventsEvent
 from podling.model.types.pod import Pod
@@ -15,12 +15,14 @@ from podling.model.types.pod import Pod
 def test_lookups_agree() -> None:
     for resource in RESOURCES:
         assert resource_of(resource.type) is resource
-        assert by_plural(resource.group, resource.version, resource.plural) is resource
         assert by_kind(resource.api_version, resource.kind) is resource
 
 
+def test_a_path_is_one_resource() -> None:
+    assert len({(one.group, one.version, one.plural) for one in RESOURCES}) == len(RESOURCES)
+
+
 def test_unknown_ones_are_none() -> None:
-    assert by_plural("", "v1", "gadgets") is None
     assert by_kind("v2", "Pod") is None
 
 
@@ -39,7 +41,7 @@ def test_both_forms_of_event_are_resources() -> None:
 
 
 @pytest.mark.parametrize("resource", RESOURCES, ids=[r.qualified for r in RESOURCES])
-def test_every_empty_object_round_trips_and_begins_alike(resource) -> None:
+def test_every_empty_object_round_trips_and_begins_alike(resource: Resource) -> None:
     data = json.encode(resource.type())
     start = f'{{"kind":"{resource.kind}","apiVersion":"{resource.api_version}","metadata":{{}}'
     assert data.startswith(start.encode())

@@ -158,9 +158,9 @@ def test_there_are_few_lines_however_many_stalls(
     monkeypatch.setattr(time, "monotonic", lambda: now)
     dog = Watchdog(Loop(), Stalls())  # type: ignore[arg-type]
     for _ in range(100):
-        dog._tell(0.2, "somebody", at_once=False)
+        dog.tell(0.2, "somebody", at_once=False)
     now += LINES_APART
-    dog._tell(0.2, "somebody", at_once=False)
+    dog.tell(0.2, "somebody", at_once=False)
     assert [record.getMessage() for record in caplog.records] == [
         "the loop was held for 0.20 s by somebody",
         "the loop was held for 0.20 s by somebody (99 more since the last was told of)",
@@ -211,5 +211,6 @@ async def test_whatever_serves_metrics_serves_it() -> None:
     asked, info = Request("GET", "/metrics"), request_info("GET", "/metrics", {})
     at = datetime(2026, 1, 2, tzinfo=UTC)
     answer = await Metrics(()).serve(RequestContext(asked, "", at, {}, info=info))
-    assert answer is not None and b"podling_loop_stall_seconds_count" in answer.body
+    assert answer is not None and isinstance(answer.body, bytes)
+    assert b"podling_loop_stall_seconds_count" in answer.body
     assert b"podling_loop_stall_seconds_count" in Exposition(process=True).text()

@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from podling.scheduler.explanation import explain, explain_preemption
-from podling.scheduler.refusal import Refusal
+from podling.scheduler.filter import Refusal
+from podling.scheduler.loop import explain, explain_preemption
 
 CPU = Refusal("NodeResourcesFit", ("Insufficient cpu",))
 BOTH = Refusal("NodeResourcesFit", ("Insufficient cpu", "Insufficient memory"))

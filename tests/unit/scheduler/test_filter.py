@@ -7,9 +7,8 @@ from typing import Any
 
 import pytest
 
-from podling.scheduler.filter import refuse
+from podling.scheduler.filter import Refusal, refuse
 from podling.scheduler.info import NodeInfo, PodInfo
-from podling.scheduler.refusal import Refusal
 
 
 def required(*terms: dict[str, Any]) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from podling.apiserver.kinds.kinds import KINDS
 from podling.apiserver.request.request import Request, User
 from podling.apiserver.request.response import Response, failure
 from podling.client.client import Client
-from podling.client.informer import Informers
+from podling.client.informer import Informers, until
 from podling.model.codec.json import from_data
 from podling.model.errors import StatusError
 from podling.model.types.core import Namespace, ServiceAccount
@@ -25,7 +25,7 @@ from podling.model.types.node import Node
 from podling.model.types.pod import Pod
 from podling.model.types.pod_status import PodCondition
 from podling.model.types.policy import PodDisruptionBudget
-from podling.model.types.priority_class import PriorityClass
+from podling.model.types.scheduling import PriorityClass
 from podling.scheduler.loop import Scheduler
 from podling.storage.memory import MemoryStorage
 
@@ -278,6 +278,20 @@ async def test_a_more_important_pod_preempts(cluster: Cluster) -> None:
     await cluster.client.delete(Pod, "victim", "ns", grace_seconds=0)
     assert await cluster.placed("preemptor") == "one"
     assert not (await cluster.get("preemptor")).status.nominated_node_name
+
+
+async def test_who_was_promised_a_node_gives_way_to_the_more_important(cluster: Cluster) -> None:
+    await cluster.node("one")
+    await cluster.pod("victim", cpu="2", priorityClassName="low", terminationGracePeriodSeconds=600)
+    await cluster.placed("victim")
+    await cluster.pod("middle", cpu="2")
+    await cluster.said.until("victim", "Preempted")
+    assert (await cluster.get("middle")).status.nominated_node_name == "one"
+    await cluster.pod("first", cpu="2", priorityClassName="high")
+    await until(cluster.client, Pod, "ns", "middle", lambda pod: not pod.status.nominated_node_name)
+    assert (await cluster.get("first")).status.nominated_node_name == "one"
+    await cluster.client.delete(Pod, "victim", "ns", grace_seconds=0)
+    assert await cluster.placed("first") == "one"
 
 
 async def test_who_never_preempts_says_so(cluster: Cluster) -> None:

@@ -43,7 +43,7 @@ Placed = list[tuple[str, dict[str, Any]]]
 
 WEB_IN_A: Placed = [("a1", {"labels": WEB})]
 ANY_NAMESPACE: dict[str, Any] = {"namespaceSelector": {}}
-TEAM_A = {"namespaceSelector": {"matchLabels": {"team": "a"}}}
+TEAM_A: dict[str, Any] = {"namespaceSelector": {"matchLabels": {"team": "a"}}}
 
 CASES: list[tuple[str, Placed, dict[str, Any], str]] = [
     ("near web: its zone", WEB_IN_A, near(term(WEB)), "a1 a2"),

@@ -13,9 +13,9 @@ from podling.model.types.node import Node
 from podling.model.types.policy import PodDisruptionBudget
 from podling.scheduler.cluster import Cluster
 from podling.scheduler.decision import Evaluations, decide
+from podling.scheduler.filter import Refusal
 from podling.scheduler.info import PodInfo
 from podling.scheduler.preemption import candidates, choose, ineligible
-from podling.scheduler.refusal import Refusal
 
 Pods = dict[str, list[tuple[str, int, str]]]
 

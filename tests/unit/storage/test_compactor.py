@@ -38,6 +38,22 @@ async def test_history_is_cut_to_one_window_when_it_reaches_two() -> None:
     assert lengths == [*range(1, 20), *range(10, 20), *range(10, 20), *range(10, 16)]
 
 
+async def test_large_objects_have_a_shorter_history() -> None:
+    """A tenant who writes a megabyte again and again does not fill the disk with what it was."""
+    storage = MemoryStorage()
+    lengths = []
+    async with asyncio.TaskGroup() as tasks:
+        compactor = tasks.create_task(compact_forever(storage, 1000, window_bytes=50))
+        await asyncio.sleep(0)
+        for n in range(40):
+            await storage.create(f"/registry/pods/{n}", b"ten bytes.")
+            await asyncio.sleep(0)
+            lengths.append(await _history(storage))
+        compactor.cancel()
+    assert max(lengths) == 9
+    assert min(lengths[10:]) == 5
+
+
 async def test_what_an_earlier_run_left_is_cut_at_the_start() -> None:
     storage = MemoryStorage()
     for n in range(45):

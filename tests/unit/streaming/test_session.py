@@ -5,14 +5,19 @@ is.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 import pytest
 
-from podling.streaming.session import UNREAD_HIGH
+from podling.streaming.session import UNREAD_HIGH, Session, Stream
 from podling.streaming.spdy.connection import SpdyWire
 from podling.streaming.websocket.channels import SUBPROTOCOLS, ChannelWire
 from podling.streaming.websocket.tunnel import TunnelWire
 from podling.streaming.wire import Disconnected, ProtocolError, Wire
+
+if TYPE_CHECKING:
+    from unit.streaming.conftest import Connect
 
 STDIN = {"streamtype": "stdin"}
 ONE_READ = 512 * 1024
@@ -31,17 +36,26 @@ def v5() -> tuple[Wire, Wire]:
     return ChannelWire(protocol, client=True), ChannelWire(protocol, client=False)
 
 
+Wires = Callable[[], tuple[Wire, Wire]]
+
 every_wire = pytest.mark.parametrize("wires", [spdy, tunnel, v5])
 
 
-async def all_of(stream) -> bytes:
+async def all_of(stream: Stream) -> bytes:
     heard = b""
     while data := await stream.read():
         heard += data
     return heard
 
 
-async def stdin_of(session):
+async def taken(session: Session) -> Stream:
+    """The next one that the peer opens."""
+    stream = await session.accept()
+    assert stream
+    return stream
+
+
+async def stdin_of(session: Session) -> Stream:
     while (stream := await session.accept()) is not None:
         if stream.headers == STDIN:
             return stream
@@ -49,7 +63,7 @@ async def stdin_of(session):
 
 
 @pytest.mark.parametrize("wires", [spdy, tunnel])
-async def test_whoever_opens_streams_learns_when_they_are_taken(connect, wires):
+async def test_whoever_opens_streams_learns_when_they_are_taken(connect: Connect, wires: Wires) -> None:
     ends = await connect(*wires())
     ends.server.hold_peer()
     for _ in range(3):
@@ -62,21 +76,23 @@ async def test_whoever_opens_streams_learns_when_they_are_taken(connect, wires):
 
 
 @pytest.mark.parametrize("wires", [spdy, tunnel])
-async def test_streams_opened_together_are_announced_together(connect, wires):
+async def test_streams_opened_together_are_announced_together(
+    connect: Connect, wires: Wires, monkeypatch: pytest.MonkeyPatch
+) -> None:
     ends = await connect(*wires())
     written: list[bytes] = []
-    ends.client.say = lambda data: written.append(data)
+    monkeypatch.setattr(ends.client, "say", written.append)
     names = ["error", "stdin", "stdout"]
     opened = ends.client.open_all(*({"streamtype": name} for name in names))
     (announced,) = written
     ends.server.data_received(announced)
-    taken = [await ends.server.accept() for _ in names]
-    assert [stream.headers["streamtype"] for stream in taken] == names
-    assert [stream.number for stream in taken] == [stream.number for stream in opened]
+    theirs = [await taken(ends.server) for _ in names]
+    assert [stream.headers["streamtype"] for stream in theirs] == names
+    assert [stream.number for stream in theirs] == [stream.number for stream in opened]
 
 
 @every_wire
-async def test_nobody_waits_for_a_peer_that_is_lost_to_take_a_stream(connect, wires):
+async def test_nobody_waits_for_a_peer_that_is_lost_to_take_a_stream(connect: Connect, wires: Wires) -> None:
     ends = await connect(*wires())
     ends.server.hold_peer()
     ends.client.open(STDIN)
@@ -86,7 +102,7 @@ async def test_nobody_waits_for_a_peer_that_is_lost_to_take_a_stream(connect, wi
 
 
 @every_wire
-async def test_what_is_written_is_read_until_the_half_close(connect, wires):
+async def test_what_is_written_is_read_until_the_half_close(connect: Connect, wires: Wires) -> None:
     ends = await connect(*wires())
     ours = ends.client.open(STDIN)
     await ours.write(b"hello ")
@@ -98,7 +114,7 @@ async def test_what_is_written_is_read_until_the_half_close(connect, wires):
 
 
 @pytest.mark.parametrize("wires", [spdy, tunnel])
-async def test_either_side_writes_after_the_other_has_ended(connect, wires):
+async def test_either_side_writes_after_the_other_has_ended(connect: Connect, wires: Wires) -> None:
     ends = await connect(*wires())
     ours = ends.client.open(STDIN)
     ours.end()
@@ -111,13 +127,20 @@ async def test_either_side_writes_after_the_other_has_ended(connect, wires):
 
 
 @every_wire
-async def test_an_unread_stream_stops_its_writer_and_then_loses_nothing(connect, wires):
+async def test_an_unread_stream_stops_its_writer_and_then_loses_nothing(
+    connect: Connect, wires: Wires, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """What waits for a reader is bounded, whatever the peer sends."""
     ends = await connect(*wires())
     ours, sent = ends.client.open(STDIN), bytes(range(256)) * 128
     held = asyncio.Event()
     hold = ends.server.hold_peer
-    ends.server.hold_peer = lambda: (hold(), held.set())
+
+    def hold_and_tell() -> None:
+        hold()
+        held.set()
+
+    monkeypatch.setattr(ends.server, "hold_peer", hold_and_tell)
 
     async def flood() -> None:
         for _ in range(1024):
@@ -134,7 +157,7 @@ async def test_an_unread_stream_stops_its_writer_and_then_loses_nothing(connect,
 
 
 @every_wire
-async def test_a_dropped_connection_is_no_end_of_input(connect, wires):
+async def test_a_dropped_connection_is_no_end_of_input(connect: Connect, wires: Wires) -> None:
     """R-EPH-6."""
     ends = await connect(*wires())
     await ends.client.open(STDIN).write(b"typed")
@@ -149,7 +172,7 @@ async def test_a_dropped_connection_is_no_end_of_input(connect, wires):
 
 
 @every_wire
-async def test_what_arrived_before_a_reset_is_still_read(connect, wires):
+async def test_what_arrived_before_a_reset_is_still_read(connect: Connect, wires: Wires) -> None:
     ends = await connect(*wires())
     ours = ends.client.open(STDIN)
     await ours.write(b"last words")
@@ -160,7 +183,7 @@ async def test_what_arrived_before_a_reset_is_still_read(connect, wires):
 
 
 @every_wire
-async def test_finish_delivers_everything_to_a_slow_reader(connect, wires):
+async def test_finish_delivers_everything_to_a_slow_reader(connect: Connect, wires: Wires) -> None:
     ends = await connect(*wires())
     ours, sent = ends.client.open(STDIN), bytes(3 * 1024 * 1024)
     async with asyncio.TaskGroup() as group:
@@ -178,17 +201,17 @@ async def test_finish_delivers_everything_to_a_slow_reader(connect, wires):
 
 
 @every_wire
-async def test_garbage_ends_the_connection_and_names_the_fault(connect, wires):
+async def test_garbage_ends_the_connection_and_names_the_fault(connect: Connect, wires: Wires) -> None:
     ends = await connect(*wires())
     ends.client.say(b"\xff" * 40)
     await ends.server.wait_lost()
     assert isinstance(ends.server.fault, ProtocolError)
 
 
-async def test_a_stream_nobody_reads_can_be_ignored_without_holding_up_the_others(connect):
+async def test_a_stream_nobody_reads_can_be_ignored_without_holding_up_the_others(connect: Connect) -> None:
     ends = await connect(*spdy())
     noise, ours = ends.client.open({"streamtype": "stdout"}), ends.client.open(STDIN)
-    unwanted = await ends.server.accept()
+    unwanted = await taken(ends.server)
     unwanted.ignore()
     async with asyncio.TaskGroup() as group:
 
@@ -201,13 +224,13 @@ async def test_a_stream_nobody_reads_can_be_ignored_without_holding_up_the_other
         assert await all_of(await stdin_of(ends.server)) == b"heard"
 
 
-async def test_a_reset_stream_leaves_the_others_alone(connect):
+async def test_a_reset_stream_leaves_the_others_alone(connect: Connect) -> None:
     ends = await connect(*spdy())
     first, second = ends.client.open({"streamtype": "error"}), ends.client.open(STDIN)
     first.reset()
     await second.write(b"on")
     second.end()
-    gone = await ends.server.accept()
+    gone = await taken(ends.server)
     assert await gone.read() == b""
     assert not gone.ended
     assert await all_of(await stdin_of(ends.server)) == b"on"

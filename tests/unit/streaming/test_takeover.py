@@ -19,7 +19,7 @@ from podling.streaming.wire import Wire
 
 Run = Callable[[Coroutine[Any, Any, None]], None]
 CHANNELS = SUBPROTOCOLS["v5.channel.k8s.io"]
-WIRES = {
+WIRES: dict[str, Callable[[bool], Wire]] = {
     "SPDY/3.1": lambda client: SpdyWire(client=client),
     "websocket": lambda client: ChannelWire(CHANNELS, client=client),
 }
@@ -29,6 +29,7 @@ async def echo_once(session: Session) -> None:
     while (stream := await session.accept()) is not None:
         if stream.headers["streamtype"] == "stdin":
             break
+    assert stream
     while data := await stream.read():
         await stream.write(data) if isinstance(session.wire, SpdyWire) else await say_stdout(session, data)
     await session.finish()
@@ -69,5 +70,5 @@ async def converse(protocol: str, client: Wire, server: Wire) -> None:
 
 @pytest.mark.parametrize("run", [asyncio.run, uvloop.run], ids=["asyncio", "uvloop"])
 @pytest.mark.parametrize("protocol", WIRES)
-def test_a_conversation_over_a_connection_taken_from_aiohttp(run: Run, protocol: str):
+def test_a_conversation_over_a_connection_taken_from_aiohttp(run: Run, protocol: str) -> None:
     run(converse(protocol, WIRES[protocol](True), WIRES[protocol](False)))

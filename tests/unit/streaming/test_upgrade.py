@@ -9,7 +9,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from podling.streaming.splice import Splice
-from podling.streaming.upgrade import Address, Refused, parse_body, parse_head, request_head, upgrade
+from podling.streaming.upgrade import (
+    Address,
+    Refused,
+    Upgraded,
+    parse_body,
+    parse_head,
+    request_head,
+    upgrade,
+)
 from podling.streaming.wire import Disconnected, ProtocolError
 
 YES = b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: SPDY/3.1\r\n\r\n"
@@ -27,7 +35,7 @@ class Collect(asyncio.Protocol):
         self.over.set()
 
 
-async def ask(answer: bytes, request: bytes = b"GET / HTTP/1.1\r\n\r\n"):
+async def ask(answer: bytes, request: bytes = b"GET / HTTP/1.1\r\n\r\n") -> Upgraded:
     """Asks a server that answers `answer`, byte by byte as it were, and closes."""
 
     async def reply(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -42,7 +50,7 @@ async def ask(answer: bytes, request: bytes = b"GET / HTTP/1.1\r\n\r\n"):
         return await upgrade(Address(*server.sockets[0].getsockname()), request)
 
 
-async def test_what_follows_the_101_belongs_to_the_next_protocol():
+async def test_what_follows_the_101_belongs_to_the_next_protocol() -> None:
     upgraded = await ask(YES + b"first bytes")
     assert upgraded.headers["upgrade"] == "SPDY/3.1"
     collected = Collect()
@@ -65,7 +73,7 @@ async def test_what_follows_the_101_belongs_to_the_next_protocol():
         (b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n", 200, b""),
     ],
 )
-async def test_a_refusal_carries_status_and_body(answer: bytes, status: int, body: bytes):
+async def test_a_refusal_carries_status_and_body(answer: bytes, status: int, body: bytes) -> None:
     with pytest.raises(Refused) as refused:
         await ask(answer)
     assert (refused.value.status, refused.value.body) == (status, body)
@@ -81,22 +89,22 @@ async def test_a_refusal_carries_status_and_body(answer: bytes, status: int, bod
         (b"x" * 70_000, ProtocolError),
     ],
 )
-async def test_what_is_no_answer_is_an_error(answer: bytes, error: type[Exception]):
+async def test_what_is_no_answer_is_an_error(answer: bytes, error: type[Exception]) -> None:
     with pytest.raises(error):
         await ask(answer)
 
 
-async def test_nobody_listening_is_an_os_error():
+async def test_nobody_listening_is_an_os_error() -> None:
     with pytest.raises(OSError):
         await upgrade(Address("127.0.0.1", 1), b"")
 
 
-def test_headers_cannot_smuggle_lines():
+def test_headers_cannot_smuggle_lines() -> None:
     with pytest.raises(ProtocolError):
         request_head("GET", "/", [("X", "a\r\nY: b")])
 
 
-async def test_handing_over_a_connection_that_is_gone_says_so():
+async def test_handing_over_a_connection_that_is_gone_says_so() -> None:
     upgraded = await ask(YES)
     upgraded.drop()
     splice, _ = Splice.pair()
@@ -105,7 +113,7 @@ async def test_handing_over_a_connection_that_is_gone_says_so():
 
 
 @given(st.binary(max_size=200), st.booleans())
-def test_random_answers_raise_only_the_declared_error(data: bytes, at_end: bool):
+def test_random_answers_raise_only_the_declared_error(data: bytes, at_end: bool) -> None:
     for parse in (parse_head, lambda data: parse_body(b"HTTP/1.1 200 OK\r\n" + data, at_end=at_end)):
         try:
             parse(data)

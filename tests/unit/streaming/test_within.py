@@ -10,9 +10,8 @@ from typing import Any
 import pytest
 import uvloop
 
-from podling.streaming import sockets
-from podling.streaming.driver import Driver
-from podling.streaming.sockets import connect_within
+from podling.streaming import driver
+from podling.streaming.driver import Driver, connect_within
 
 Run = Callable[[Coroutine[Any, Any, None]], None]
 on_both_loops = pytest.mark.parametrize("run", [asyncio.run, uvloop.run], ids=["asyncio", "uvloop"])
@@ -43,7 +42,7 @@ async def joined() -> tuple[End, End]:
 
 
 @on_both_loops
-def test_each_end_hears_the_other_and_its_end(run: Run):
+def test_each_end_hears_the_other_and_its_end(run: Run) -> None:
     async def converse() -> None:
         client, server = await joined()
         client.say(b"there")
@@ -60,7 +59,7 @@ def test_each_end_hears_the_other_and_its_end(run: Run):
 
 
 @on_both_loops
-def test_who_does_not_read_is_waited_for(run: Run):
+def test_who_does_not_read_is_waited_for(run: Run) -> None:
     async def flood() -> None:
         client, server = await joined()
         server.hold_peer()
@@ -79,7 +78,9 @@ def test_who_does_not_read_is_waited_for(run: Run):
 
 
 @on_both_loops
-def test_a_client_that_leaves_while_it_is_held_back_is_noticed(run: Run, monkeypatch: pytest.MonkeyPatch):
+def test_a_client_that_leaves_while_it_is_held_back_is_noticed(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("podling.streaming.driver.HELD", 0.0)
     monkeypatch.setattr("podling.streaming.driver.GRACE", 0.0)
 
@@ -95,7 +96,7 @@ def test_a_client_that_leaves_while_it_is_held_back_is_noticed(run: Run, monkeyp
     run(asyncio.wait_for(leave(), 10))
 
 
-async def test_a_server_that_takes_nobody_leaves_no_socket(monkeypatch: pytest.MonkeyPatch):
+async def test_a_server_that_takes_nobody_leaves_no_socket(monkeypatch: pytest.MonkeyPatch) -> None:
     made: list[socket.socket] = []
 
     def pair() -> tuple[socket.socket, socket.socket]:
@@ -105,7 +106,7 @@ async def test_a_server_that_takes_nobody_leaves_no_socket(monkeypatch: pytest.M
     def refuse() -> asyncio.Protocol:
         raise ConnectionRefusedError("not now")
 
-    monkeypatch.setattr(sockets, "socket", type("sockets", (), {"socketpair": staticmethod(pair)}))
+    monkeypatch.setattr(driver, "socket", type("sockets", (), {"socketpair": staticmethod(pair)}))
     with pytest.raises(ConnectionRefusedError, match="not now"):
         await connect_within(refuse, End)
     assert [end.fileno() for end in made] == [-1, -1]

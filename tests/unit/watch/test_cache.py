@@ -5,37 +5,41 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from podling.storage.interface import CompactedError, Event
 from podling.storage.memory import MemoryStorage
-from podling.watch.frames import JsonFrames
+from podling.watch.entry import JsonFrames
+
+if TYPE_CHECKING:
+    from unit.watch.conftest import Cluster
 
 PODS = "/registry/pods/"
 
 
-async def test_an_object_is_there_as_soon_as_its_write_is_answered(cluster: Any) -> None:
+async def test_an_object_is_there_as_soon_as_its_write_is_answered(cluster: Cluster) -> None:
     revision = await cluster.apply("default/a")
     entry = cluster.cache.get(PODS + "default/a")
+    assert entry
     assert (entry.revision, entry.object["metadata"]["resourceVersion"]) == (revision, str(revision))
     await cluster.delete("default/a")
     assert cluster.cache.get(PODS + "default/a") is None
 
 
-async def test_the_bytes_are_those_of_the_store(cluster: Any) -> None:
+async def test_the_bytes_are_those_of_the_store(cluster: Cluster) -> None:
     await cluster.apply("default/a")
-    record = await cluster.storage.get(PODS + "default/a")
-    assert cluster.cache.get(PODS + "default/a").value is record.value
+    record, entry = await cluster.storage.get(PODS + "default/a"), cluster.cache.get(PODS + "default/a")
+    assert record and entry and entry.value is record.value
 
 
-async def test_it_is_as_new_as_the_store_whatever_was_written(cluster: Any) -> None:
+async def test_it_is_as_new_as_the_store_whatever_was_written(cluster: Cluster) -> None:
     await cluster.storage.create("/registry/secrets/default/s", b"{}")
     assert cluster.cache.revision == cluster.storage.revision == 1
 
 
-async def test_a_list_is_in_order_of_key_and_ends_with_its_prefix(cluster: Any) -> None:
+async def test_a_list_is_in_order_of_key_and_ends_with_its_prefix(cluster: Cluster) -> None:
     for name in ("b/y", "a/z", "ab/x", "a/x"):
         await cluster.apply(name)
 
@@ -47,11 +51,11 @@ async def test_a_list_is_in_order_of_key_and_ends_with_its_prefix(cluster: Any) 
     assert names(PODS + "c/") == []
 
 
-async def test_a_page_says_what_remains(cluster: Any) -> None:
+async def test_a_page_says_what_remains(cluster: Cluster) -> None:
     for name in ("a/1", "a/2", "a/3", "a/4", "a/5", "b/1"):
         await cluster.apply(name)
 
-    def page(after: str, limit: int) -> tuple[str, bool, int]:
+    def page(after: str, limit: int) -> tuple[str, bool, int | None]:
         found = cluster.cache.select(PODS + "a/", after=after and PODS + after, limit=limit)
         assert found.revision == 6
         return "".join(entry.key[-1] for entry in found.entries), found.more, found.remaining
@@ -63,7 +67,7 @@ async def test_a_page_says_what_remains(cluster: Any) -> None:
     assert page("a/22", 0) == ("345", False, 0)
 
 
-async def test_every_state_in_the_window_can_be_listed(cluster: Any) -> None:
+async def test_every_state_in_the_window_can_be_listed(cluster: Cluster) -> None:
     """Whatever was created, changed and deleted since, in any page size."""
     states: dict[int, list[tuple[str, int]]] = {}
 
@@ -90,7 +94,7 @@ async def test_every_state_in_the_window_can_be_listed(cluster: Any) -> None:
             assert found == state
 
 
-async def test_with_a_selector_what_remains_is_unknown(cluster: Any) -> None:
+async def test_with_a_selector_what_remains_is_unknown(cluster: Cluster) -> None:
     for name, color in (("a/1", "red"), ("a/2", "blue"), ("a/3", "red"), ("a/4", "blue")):
         await cluster.apply(name, color)
     page = cluster.cache.select(PODS, limit=1, match=cluster.is_red)
@@ -100,7 +104,7 @@ async def test_with_a_selector_what_remains_is_unknown(cluster: Any) -> None:
 
 
 @pytest.mark.parametrize("revision", [None, 0])
-async def test_a_watch_from_nowhere_begins_with_what_is_there(cluster: Any, revision: int | None) -> None:
+async def test_a_watch_from_nowhere_begins_with_what_is_there(cluster: Cluster, revision: int | None) -> None:
     await cluster.apply("b")
     await cluster.apply("a")
     await cluster.apply("b", "red")
@@ -109,7 +113,7 @@ async def test_a_watch_from_nowhere_begins_with_what_is_there(cluster: Any, revi
     assert await cluster.read(watch, 3) == [("ADDED", "a", 2), ("ADDED", "b", 3, "red"), ("DELETED", "a", 4)]
 
 
-async def test_a_watch_from_a_revision_goes_on_after_it(cluster: Any) -> None:
+async def test_a_watch_from_a_revision_goes_on_after_it(cluster: Cluster) -> None:
     await cluster.apply("a")
     await cluster.apply("b")
     await cluster.apply("a", "red")
@@ -122,14 +126,14 @@ async def test_a_watch_from_a_revision_goes_on_after_it(cluster: Any) -> None:
     ]
 
 
-async def test_a_watch_from_the_future_waits_for_it(cluster: Any) -> None:
+async def test_a_watch_from_the_future_waits_for_it(cluster: Cluster) -> None:
     watch = cluster.cache.watch(PODS, 2)
     for name in "abc":
         await cluster.apply(name)
     assert await cluster.read(watch, 1) == [("ADDED", "c", 3)]
 
 
-async def test_initial_events_end_with_an_annotated_bookmark(cluster: Any) -> None:
+async def test_initial_events_end_with_an_annotated_bookmark(cluster: Cluster) -> None:
     await cluster.apply("a")
     await cluster.apply("b")
     watch = cluster.cache.watch(PODS, 1, bookmarks=True, initial=True)
@@ -142,27 +146,27 @@ async def test_initial_events_end_with_an_annotated_bookmark(cluster: Any) -> No
     }
 
 
-async def test_who_takes_no_bookmarks_is_not_told_where_initial_events_end(cluster: Any) -> None:
+async def test_who_takes_no_bookmarks_is_not_told_where_initial_events_end(cluster: Cluster) -> None:
     await cluster.apply("a")
     assert await cluster.drain(cluster.cache.watch(PODS, initial=True)) == [("ADDED", "a", 1)]
 
 
 @pytest.mark.parametrize("revision", [None, 0])
-async def test_without_initial_events_a_watch_begins_now(cluster: Any, revision: int | None) -> None:
+async def test_without_initial_events_a_watch_begins_now(cluster: Cluster, revision: int | None) -> None:
     await cluster.apply("a")
     watch = cluster.cache.watch(PODS, revision, initial=False)
     await cluster.apply("b")
     assert await cluster.read(watch, 1) == [("ADDED", "b", 2)]
 
 
-async def test_a_watch_of_a_namespace_sees_no_other(cluster: Any) -> None:
+async def test_a_watch_of_a_namespace_sees_no_other(cluster: Cluster) -> None:
     watch = cluster.cache.watch(PODS + "a/")
     await cluster.apply("ab/x")
     await cluster.apply("a/x")
     assert await cluster.read(watch, 1) == [("ADDED", "a/x", 2)]
 
 
-async def test_a_selector_decides_at_every_stage(cluster: Any) -> None:
+async def test_a_selector_decides_at_every_stage(cluster: Cluster) -> None:
     """An object that starts to match is ADDED, one that ceases to is DELETED as it last matched."""
     await cluster.apply("a", "red")
     await cluster.apply("b", "blue")
@@ -176,20 +180,20 @@ async def test_a_selector_decides_at_every_stage(cluster: Any) -> None:
     assert await cluster.read(cluster.cache.watch(PODS, 2, match=cluster.is_red), 3) == later
 
 
-async def test_all_watchers_are_sent_the_same_bytes(cluster: Any) -> None:
+async def test_all_watchers_are_sent_the_same_bytes(cluster: Cluster) -> None:
     one, other = cluster.cache.watch(PODS), cluster.cache.watch(PODS + "default/")
     await cluster.apply("default/a")
     assert one._queue[0] is other._queue[0]
 
 
-async def test_another_representation_is_another_frames(cluster: Any) -> None:
+async def test_another_representation_is_another_frames(cluster: Cluster) -> None:
     await cluster.apply("a")
     frames = JsonFrames("PartialObjectMetadata", "meta.k8s.io/v1")
     watch = cluster.cache.watch(PODS, bookmarks=True, initial=True, frames=frames)
     assert b'"kind":"PartialObjectMetadata","apiVersion":"meta.k8s.io/v1"' in await anext(watch)
 
 
-async def test_bookmarks_are_sent_when_told(cluster: Any) -> None:
+async def test_bookmarks_are_sent_when_told(cluster: Cluster) -> None:
     watch, silent = cluster.cache.watch(PODS, bookmarks=True), cluster.cache.watch(PODS)
     await cluster.apply("a")
     await cluster.storage.create("/registry/secrets/default/s", b"{}")
@@ -198,14 +202,14 @@ async def test_bookmarks_are_sent_when_told(cluster: Any) -> None:
     assert await cluster.drain(silent) == [("ADDED", "a", 1)]
 
 
-async def test_a_closed_subscription_is_forgotten(cluster: Any) -> None:
+async def test_a_closed_subscription_is_forgotten(cluster: Cluster) -> None:
     watches = [cluster.cache.watch(PODS) for _ in range(2)]
     for watch in watches:
         watch.close()
     assert cluster.cache._subscriptions == {}
 
 
-async def test_closing_the_cache_ends_its_watches(cluster: Any) -> None:
+async def test_closing_the_cache_ends_its_watches(cluster: Cluster) -> None:
     watch = cluster.cache.watch(PODS)
     cluster.cache.close()
     with pytest.raises(StopAsyncIteration):
@@ -216,7 +220,7 @@ async def test_closing_the_cache_ends_its_watches(cluster: Any) -> None:
         await anext(cluster.cache.watch(PODS))
 
 
-async def test_out_of_the_window_a_watch_cannot_resume(cluster: Any) -> None:
+async def test_out_of_the_window_a_watch_cannot_resume(cluster: Cluster) -> None:
     await cluster.restart_cache(window=2)
     for name in "abcd":
         await cluster.apply(name)
@@ -227,7 +231,7 @@ async def test_out_of_the_window_a_watch_cannot_resume(cluster: Any) -> None:
     assert len(cluster.cache._subscriptions[PODS]) == 1
 
 
-async def test_what_was_compacted_cannot_be_listed_but_watched_from(cluster: Any) -> None:
+async def test_what_was_compacted_cannot_be_listed_but_watched_from(cluster: Cluster) -> None:
     """As in Kubernetes, whose lists of the past are etcd's and whose watches are its cache's."""
     for name in "abcd":
         await cluster.apply(name)
@@ -241,7 +245,7 @@ async def test_what_was_compacted_cannot_be_listed_but_watched_from(cluster: Any
     assert await cluster.read(cluster.cache.watch(PODS, 2), 2) == [("ADDED", "c", 3), ("ADDED", "d", 4)]
 
 
-async def test_a_new_cache_lets_watches_resume_over_what_the_store_remembers(cluster: Any) -> None:
+async def test_a_new_cache_lets_watches_resume_over_what_the_store_remembers(cluster: Cluster) -> None:
     for color in ("red", "blue", "green"):
         await cluster.apply("a", color)
     await cluster.apply("b")
@@ -260,7 +264,7 @@ async def test_a_new_cache_lets_watches_resume_over_what_the_store_remembers(clu
     assert [entry.key for entry in cluster.cache.select(PODS).entries] == [PODS + "a"]
 
 
-async def test_writes_while_it_starts_are_neither_lost_nor_doubled(cluster_type: Any) -> None:
+async def test_writes_while_it_starts_are_neither_lost_nor_doubled(cluster_type: type[Cluster]) -> None:
     storage = _SlowStorage()
     slow = cluster_type(storage)
     await slow.apply("before")
@@ -322,7 +326,7 @@ class _SlowStorage(MemoryStorage):
         return events
 
 
-async def test_a_revision_is_waited_for_by_whoever_needs_it(cluster: Any) -> None:
+async def test_a_revision_is_waited_for_by_whoever_needs_it(cluster: Cluster) -> None:
     start = cluster.cache.revision
     async with asyncio.timeout(5), asyncio.TaskGroup() as tasks:
         waiting = [tasks.create_task(cluster.cache.reached(start + more)) for more in (0, 1, 2)]

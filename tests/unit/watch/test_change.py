@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from podling.watch.entry import Decoder, Entry
-from podling.watch.frames import Change, SelectedEvent, select
+from podling.watch.entry import Change, Decoder, Entry, SelectedEvent, select
 
 
 def _entry(revision: int, value: bytes) -> Entry:

@@ -66,10 +66,13 @@ def test_an_object_is_decoded_once_and_only_when_asked_for() -> None:
 
 
 def test_only_recent_objects_stay_decoded() -> None:
-    decoded: list[int] = []
-    decoder = Decoder(
-        lambda data: decoded.append(json.loads(data)["metadata"]["resourceVersion"]) or data, keep=2
-    )
+    decoded: list[str] = []
+
+    def decode(data: bytes) -> bytes:
+        decoded.append(json.loads(data)["metadata"]["resourceVersion"])
+        return data
+
+    decoder = Decoder(decode, keep=2)
     first, second, third = (_entry(decoder=decoder, revision=n) for n in (1, 2, 3))
     for entry in (first, second, first, third, third, second, first):
         assert entry.object
@@ -77,7 +80,10 @@ def test_only_recent_objects_stay_decoded() -> None:
 
 
 def test_an_object_that_is_known_is_not_decoded() -> None:
-    entry = _entry(decoder=Decoder(pytest.fail))
+    def never(data: bytes) -> None:
+        raise AssertionError("decoded")
+
+    entry = _entry(decoder=Decoder(never))
     entry.know_object("neato")
     assert entry.object == "neato"
 

@@ -6,8 +6,7 @@ import json
 
 import pytest
 
-from podling.watch.entry import Decoder, Entry
-from podling.watch.frames import EventType, JsonFrames, SelectedEvent, SharedFrames
+from podling.watch.entry import Decoder, Entry, EventType, JsonFrames, SelectedEvent, SharedFrames
 
 POD = Entry(
     "/registry/pods/a", 7, b'{"kind":"Pod","apiVersion":"v1","metadata":{"name":"a"}}', Decoder(json.loads)

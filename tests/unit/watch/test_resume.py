@@ -4,13 +4,16 @@ order, and ends with the state the cache has (R-SYS-1: watch with bookmarks and 
 from __future__ import annotations
 
 import asyncio
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from podling.storage.interface import CompactedError
 from podling.storage.memory import MemoryStorage
+
+if TYPE_CHECKING:
+    from unit.watch.conftest import Cluster
 
 PODS = "/registry/pods/"
 WATCHERS = 3
@@ -43,17 +46,17 @@ class Watcher:
     """A client as client-go's reflector is one: lists, watches from there, resumes at the last revision it
     heard of, lists again when that is gone. Keeps the events heard since the last list."""
 
-    def __init__(self, cluster: Any, color: str | None, initial: bool) -> None:
+    def __init__(self, cluster: Cluster, color: str | None, initial: bool) -> None:
         self.cluster = cluster
         self.color = color
         self.initial = initial
         self.match = None if color is None else self._is_mine
-        self.list()
+        self.begin()
 
     def _is_mine(self, entry: Any) -> bool:
         return bool(entry.object["metadata"]["labels"]["color"] == self.color)
 
-    def list(self) -> None:
+    def begin(self) -> None:
         """By a list and a watch, or by a watch that begins with what is there."""
         cache = self.cluster.cache
         self.listed = self.revision = cache.revision
@@ -87,12 +90,12 @@ class Watcher:
         self.watch.close()
         if self.initial_events:
             # Broken off before the initial events were all read: the client knows nothing yet.
-            self.list()
+            self.begin()
             return
         try:
             self.watch = self.cluster.cache.watch(PODS, self.revision, match=self.match, bookmarks=True)
         except CompactedError:
-            self.list()
+            self.begin()
 
     def should_have_heard(self, writes: list[Write]) -> list[tuple[Any, ...]]:
         return [seen for write in writes if write.revision > self.listed and (seen := self._sees(write))]
@@ -107,7 +110,7 @@ class Watcher:
         return event, write.name, write.revision
 
 
-async def _play(cluster: Any, steps: list[tuple[Any, ...]]) -> None:
+async def _play(cluster: Cluster, steps: list[tuple[Any, ...]]) -> None:
     # A store in use: to watch from revision 0, that of an empty store, is to ask for what is there.
     await cluster.storage.create("/registry/namespaces/default", b"")
     await cluster.cache.start()
@@ -144,6 +147,6 @@ async def _play(cluster: Any, steps: list[tuple[Any, ...]]) -> None:
 @given(steps=STEPS)
 @settings(max_examples=400)
 def test_every_watcher_sees_every_event_once_in_order(
-    cluster_type: Any, steps: list[tuple[Any, ...]]
+    cluster_type: type[Cluster], steps: list[tuple[Any, ...]]
 ) -> None:
     asyncio.run(_play(cluster_type(MemoryStorage(), window=5), steps))

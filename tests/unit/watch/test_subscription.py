@@ -8,8 +8,7 @@ from collections.abc import Iterable, Iterator
 
 import pytest
 
-from podling.watch.entry import Decoder, Entry
-from podling.watch.frames import Change, JsonFrames, SharedFrames
+from podling.watch.entry import Change, Decoder, Entry, JsonFrames, SharedFrames
 from podling.watch.subscription import BATCH_BYTES, Subscription
 
 FRAMES = JsonFrames("Pod", "v1")

@@ -6,7 +6,7 @@ import pytest
 
 from podling.storage.interface import CompactedError
 from podling.watch.cache import Window
-from podling.watch.frames import Change
+from podling.watch.entry import Change, Decoder, Entry
 
 
 def _window(size: int, *revisions: int, start: int = 0) -> Window:
@@ -38,3 +38,30 @@ def test_a_full_window_starts_after_what_it_lost() -> None:
     with pytest.raises(CompactedError) as compacted:
         window.since(13)
     assert compacted.value.revision == 14
+
+
+def test_large_objects_make_a_shorter_past() -> None:
+    """Whoever writes a megabyte again and again fills no memory with it."""
+    decoder = Decoder(lambda data: data)
+    entries = [Entry("/registry/pods/a", n, b'{"metadata":{}}'.ljust(100), decoder) for n in range(1, 51)]
+    window = Window(1000, 0, most_bytes=1000)
+    window.extend(Change(entry.revision, entry.key, None, entry) for entry in entries)
+    assert _since(window, 40) == list(range(41, 51))
+    with pytest.raises(CompactedError):
+        window.since(39)
+
+
+def test_few_large_objects_stay_decoded() -> None:
+    decoded: list[bytes] = []
+
+    def decode(data: bytes) -> bytes:
+        decoded.append(data)
+        return data
+
+    decoder = Decoder(decode, keep=100, most_bytes=1000)
+    entries = [Entry("/registry/pods/a", n, b'{"metadata":{}}'.ljust(100), decoder) for n in range(1, 21)]
+    for entry in entries:
+        assert entry.object
+    assert len(decoded) == 20
+    assert entries[-10].object and len(decoded) == 20
+    assert entries[0].object and len(decoded) == 21

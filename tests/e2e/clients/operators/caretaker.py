@@ -24,19 +24,26 @@ def configure(settings: kopf.OperatorSettings, **_: Any) -> None:
 
 
 @kopf.index("pods", labels=CARE)
-def cared_for(name: str, namespace: str, **_: Any) -> dict[str, str]:
+def cared_for(name: str, namespace: str | None, **_: Any) -> dict[str | None, str]:
     return {namespace: name}
 
 
+# Of an argument that is an index kopf's types know nothing.
 @kopf.on.create("pods", labels=CARE)
-@kopf.on.resume("pods", labels=CARE)
-def greet(patch: kopf.Patch, body: kopf.Body, cared_for: kopf.Index, namespace: str, **_: Any) -> None:
+@kopf.on.resume("pods", labels=CARE)  # type: ignore[arg-type]
+def greet(
+    patch: kopf.Patch,
+    body: kopf.Body,
+    cared_for: kopf.Index[str | None, str],
+    namespace: str | None,
+    **_: Any,
+) -> None:
     patch.metadata.annotations["caretaker/neighbours"] = str(len(cared_for[namespace]))
     kopf.event(body, type="Normal", reason="Greeted", message=f"Hello {body.metadata.name}")
 
 
 @kopf.on.field("pods", labels=CARE, field="metadata.labels.mood")
-def follow(old: str | None, new: str | None, patch: kopf.Patch, **_: Any) -> None:
+def follow(old: Any, new: Any, patch: kopf.Patch, **_: Any) -> None:
     patch.metadata.annotations["caretaker/mood"] = f"{old} then {new}"
 
 
@@ -53,13 +60,15 @@ async def guard(stopped: kopf.DaemonStopped, patch: kopf.Patch, **_: Any) -> Non
 
 
 @kopf.on.delete("pods", labels=CARE)
-def bury(name: str, namespace: str, **_: Any) -> None:
+def bury(name: str, namespace: str | None, **_: Any) -> None:
+    assert namespace
     will = {"metadata": {"name": f"will-of-{name}"}, "data": {"said": "goodbye"}}
-    client.CoreV1Api().create_namespaced_config_map(namespace, will)
+    client.CoreV1Api().create_namespaced_config_map(namespace, will)  # type: ignore[arg-type]
 
 
 @kopf.on.create("configmaps", annotations={"caretaker/child": kopf.PRESENT})
-def raise_child(body: kopf.Body, namespace: str, **_: Any) -> None:
+def raise_child(body: kopf.Body, namespace: str | None, **_: Any) -> None:
+    assert namespace
     child = {"metadata": {"name": "child"}}
     kopf.adopt(child)
-    client.CoreV1Api().create_namespaced_secret(namespace, child)
+    client.CoreV1Api().create_namespaced_secret(namespace, child)  # type: ignore[arg-type]

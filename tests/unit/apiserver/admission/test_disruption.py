@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
 import pytest
+
+if TYPE_CHECKING:
+    from unit.apiserver.conftest import Conversation
 
 HERE = "/api/v1/namespaces/default"
 BUDGETS = "/apis/policy/v1/namespaces/default/poddisruptionbudgets"
 READY = {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}
 
 
-async def running(api: Any, pod_body: Any, *names: str, status: Any = READY) -> None:
+async def running(
+    api: Conversation, pod_body: Callable[..., dict[str, Any]], *names: str, status: Any = READY
+) -> None:
     for name in names:
         body = pod_body(name)
         body["metadata"]["labels"] = {"app": "a"}
@@ -20,7 +26,9 @@ async def running(api: Any, pod_body: Any, *names: str, status: Any = READY) -> 
         assert (await api.patch(f"{HERE}/pods/{name}/status", {"status": status})).status == 200
 
 
-async def budget(api: Any, name: str = "b", allowed: int = 0, spec: Any = None, **status: Any) -> None:
+async def budget(
+    api: Conversation, name: str = "b", allowed: int = 0, spec: Any = None, **status: Any
+) -> None:
     """A budget that its controller has counted."""
     selector = {"matchLabels": {"app": "a"}}
     made = await api.post(
@@ -32,11 +40,13 @@ async def budget(api: Any, name: str = "b", allowed: int = 0, spec: Any = None, 
     assert (await api.patch(f"{BUDGETS}/{name}/status", {"status": counted})).status == 200
 
 
-async def evict(api: Any, name: str) -> Any:
+async def evict(api: Conversation, name: str) -> Any:
     return await api.post(f"{HERE}/pods/{name}/eviction", {"metadata": {"name": name}})
 
 
-async def test_an_eviction_takes_one_disruption(api: Any, pod_body: Any) -> None:
+async def test_an_eviction_takes_one_disruption(
+    api: Conversation, pod_body: Callable[..., dict[str, Any]]
+) -> None:
     await running(api, pod_body, "a", "b")
     await budget(api, allowed=1, currentHealthy=2)
     answers = await asyncio.gather(evict(api, "a"), evict(api, "b"))
@@ -46,7 +56,7 @@ async def test_an_eviction_takes_one_disruption(api: Any, pod_body: Any) -> None
     assert len(status["disruptedPods"]) == 1
 
 
-async def test_without_one_it_is_refused(api: Any, pod_body: Any) -> None:
+async def test_without_one_it_is_refused(api: Conversation, pod_body: Callable[..., dict[str, Any]]) -> None:
     await running(api, pod_body, "a")
     await budget(api, currentHealthy=1)
     refused = await evict(api, "a")
@@ -61,14 +71,18 @@ async def test_without_one_it_is_refused(api: Any, pod_body: Any) -> None:
     assert (await api.get(f"{HERE}/pods/a")).status == 200
 
 
-async def test_a_budget_not_counted_yet_asks_for_patience(api: Any, pod_body: Any) -> None:
+async def test_a_budget_not_counted_yet_asks_for_patience(
+    api: Conversation, pod_body: Callable[..., dict[str, Any]]
+) -> None:
     await running(api, pod_body, "a")
     await budget(api, allowed=1, observedGeneration=0)
     refused = await evict(api, "a")
     assert refused.body["details"]["retryAfterSeconds"] == 10
 
 
-async def test_a_pod_of_two_budgets_cannot_be_judged(api: Any, pod_body: Any) -> None:
+async def test_a_pod_of_two_budgets_cannot_be_judged(
+    api: Conversation, pod_body: Callable[..., dict[str, Any]]
+) -> None:
     await running(api, pod_body, "a")
     await budget(api, "b")
     await budget(api, "c")
@@ -88,14 +102,19 @@ async def test_a_pod_of_two_budgets_cannot_be_judged(api: Any, pod_body: Any) ->
     ],
 )
 async def test_who_need_not_be_counted(
-    api: Any, pod_body: Any, status: Any, spec: Any, counted: Any, code: int
+    api: Conversation,
+    pod_body: Callable[..., dict[str, Any]],
+    status: Any,
+    spec: Any,
+    counted: Any,
+    code: int,
 ) -> None:
     await running(api, pod_body, "a", status=status)
     await budget(api, spec=spec, **counted)
     assert (await evict(api, "a")).status == code
 
 
-async def test_an_evicted_pod_says_so(api: Any, pod_body: Any) -> None:
+async def test_an_evicted_pod_says_so(api: Conversation, pod_body: Callable[..., dict[str, Any]]) -> None:
     """As does every pod the system ends: by the condition that controllers look for."""
     await api.post(f"{HERE}/pods", pod_body("a", {"nodeName": "n"}))
     assert (await evict(api, "a")).status == 201
@@ -117,7 +136,7 @@ async def test_an_evicted_pod_says_so(api: Any, pod_body: Any) -> None:
     assert again["lastTransitionTime"] == condition["lastTransitionTime"]
 
 
-async def test_older_clients_evict_too(api: Any, pod_body: Any) -> None:
+async def test_older_clients_evict_too(api: Conversation, pod_body: Callable[..., dict[str, Any]]) -> None:
     await api.post(f"{HERE}/pods", pod_body("a"))
     body = {"apiVersion": "policy/v1beta1", "kind": "Eviction", "metadata": {"name": "a"}}
     assert (await api.post(f"{HERE}/pods/a/eviction", body)).status == 201

@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
 import pytest
+
+if TYPE_CHECKING:
+    from unit.apiserver.conftest import Conversation
 
 PODS = "/api/v1/namespaces/default/pods"
 
 
-async def limit(api: Any, **item: Any) -> None:
+async def limit(api: Conversation, **item: Any) -> None:
     body = {"metadata": {"name": "limits"}, "spec": {"limits": [{"type": "Container", **item}]}}
     made = await api.post("/api/v1/namespaces/default/limitranges", body)
     assert made.status == 201, made.body
 
 
-async def test_containers_get_what_they_do_not_say(api: Any, pod_body: Any) -> None:
+async def test_containers_get_what_they_do_not_say(
+    api: Conversation, pod_body: Callable[..., dict[str, Any]]
+) -> None:
     await limit(api, default={"cpu": "1"}, defaultRequest={"cpu": "100m", "memory": "1Mi"})
     init = {"initContainers": [{"name": "init", "image": "i"}]}
     made = (await api.post(PODS, pod_body(spec=init, requests={"memory": "2Mi"}))).body
@@ -42,13 +48,17 @@ async def test_containers_get_what_they_do_not_say(api: Any, pod_body: Any) -> N
          "cpu max limit to request ratio per Container is 2, but provided ratio is 3.000000"),
     ],
 )  # fmt: skip
-async def test_bounds(api: Any, pod_body: Any, item: Any, resources: Any, why: str) -> None:
+async def test_bounds(
+    api: Conversation, pod_body: Callable[..., dict[str, Any]], item: Any, resources: Any, why: str
+) -> None:
     await limit(api, **item)
     refused = await api.post(PODS, pod_body(**resources))
     assert (refused.status, refused.message) == (403, f'pods "p" is forbidden: {why}')
 
 
-async def test_a_pod_is_bound_by_its_effective_resources(api: Any, pod_body: Any) -> None:
+async def test_a_pod_is_bound_by_its_effective_resources(
+    api: Conversation, pod_body: Callable[..., dict[str, Any]]
+) -> None:
     """R-INIT-9"""
     await limit(api, type="Pod", max={"cpu": "1"})
     init = {"name": "init", "image": "i", "resources": {"limits": {"cpu": "2"}}}

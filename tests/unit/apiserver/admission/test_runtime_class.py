@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from unit.apiserver.conftest import Conversation
 
 CLASSES = "/apis/node.k8s.io/v1/runtimeclasses"
 PODS = "/api/v1/namespaces/default/pods"
 
 
-async def test_overhead_and_scheduling_are_added(api: Any, pod_body: Any) -> None:
+async def test_overhead_and_scheduling_are_added(
+    api: Conversation, pod_body: Callable[..., dict[str, Any]]
+) -> None:
     toleration = {"key": "kata", "operator": "Exists"}
     made = await api.post(
         CLASSES,
@@ -33,7 +39,7 @@ async def test_overhead_and_scheduling_are_added(api: Any, pod_body: Any) -> Non
     )
 
 
-async def test_refused(api: Any, pod_body: Any) -> None:
+async def test_refused(api: Conversation, pod_body: Callable[..., dict[str, Any]]) -> None:
     refused = await api.post(PODS, pod_body(spec={"runtimeClassName": "none"}))
     assert refused.message == 'pods "p" is forbidden: pod rejected: RuntimeClass "none" not found'
     refused = await api.post(PODS, pod_body(spec={"overhead": {"cpu": "1"}}))

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import ipaddress
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
+
+if TYPE_CHECKING:
+    from unit.apiserver.conftest import Conversation
 
 SERVICES = "/api/v1/namespaces/default/services"
 RANGE = ipaddress.ip_network("10.96.0.0/16")
@@ -16,7 +19,7 @@ def service(name: str = "s", **spec: Any) -> dict[str, Any]:
     return {"metadata": {"name": name}, "spec": {"ports": [{"port": 80}], **spec}}
 
 
-async def test_addresses_are_given_once(api: Any) -> None:
+async def test_addresses_are_given_once(api: Conversation) -> None:
     answers = await asyncio.gather(*(api.post(SERVICES, service(f"s{n}")) for n in range(50)))
     given = [answer.body["spec"]["clusterIP"] for answer in answers]
     assert len(set(given)) == 50
@@ -24,7 +27,7 @@ async def test_addresses_are_given_once(api: Any) -> None:
     assert answers[0].body["spec"]["clusterIPs"] == [given[0]]
 
 
-async def test_an_address_may_be_chosen(api: Any) -> None:
+async def test_an_address_may_be_chosen(api: Conversation) -> None:
     assert (await api.post(SERVICES, service(clusterIP="10.96.0.10"))).status == 201
     taken = await api.post(SERVICES, service("t", clusterIP="10.96.0.10"))
     assert (taken.status, taken.body["details"]["causes"][0]["field"]) == (422, "spec.clusterIPs")
@@ -33,7 +36,7 @@ async def test_an_address_may_be_chosen(api: Any) -> None:
     assert "the provided IP (10.0.0.1) is not in the valid range" in outside.message
 
 
-async def test_an_address_stays(api: Any) -> None:
+async def test_an_address_stays(api: Conversation) -> None:
     made = (await api.post(SERVICES, service())).body
     replaced = await api.put(f"{SERVICES}/s", service(sessionAffinity="ClientIP"))
     assert replaced.body["spec"]["clusterIP"] == made["spec"]["clusterIP"]
@@ -46,12 +49,12 @@ async def test_an_address_stays(api: Any) -> None:
 
 
 @pytest.mark.parametrize("spec", [{"clusterIP": "None"}, {"type": "ExternalName", "externalName": "a.b"}])
-async def test_some_have_none(api: Any, spec: dict[str, Any]) -> None:
+async def test_some_have_none(api: Conversation, spec: dict[str, Any]) -> None:
     made = (await api.post(SERVICES, service(**spec))).body
     assert made["spec"].get("clusterIP", "") == spec.get("clusterIP", "")
 
 
-async def test_node_ports(api: Any) -> None:
+async def test_node_ports(api: Conversation) -> None:
     made = (await api.post(SERVICES, service(type="NodePort"))).body
     port = made["spec"]["ports"][0]["nodePort"]
     assert 30000 <= port <= 32767
@@ -65,7 +68,7 @@ async def test_node_ports(api: Any) -> None:
     assert "The range of valid ports is 30000-32767" in outside.message
 
 
-async def test_a_number_of_the_nodes_is_shared_by_protocols_of_one_service_only(api: Any) -> None:
+async def test_a_number_of_the_nodes_is_shared_by_protocols_of_one_service_only(api: Conversation) -> None:
     both = [{"name": "u", "port": 53, "protocol": "UDP"}, {"name": "t", "port": 53, "nodePort": 30053}]
     made = (await api.post(SERVICES, service(type="NodePort", ports=both))).body
     assert [port["nodePort"] for port in made["spec"]["ports"]] == [30053, 30053]
@@ -76,8 +79,9 @@ async def test_a_number_of_the_nodes_is_shared_by_protocols_of_one_service_only(
     assert (twice.status, twice.message) == (500, "Internal error occurred: duplicate nodePort: {TCP 30053}")
 
 
-async def test_a_load_balancer_may_do_without_numbers_but_those_it_asks_for(api: Any) -> None:
+async def test_a_load_balancer_may_do_without_numbers_but_those_it_asks_for(api: Conversation) -> None:
     ports = [{"name": "a", "port": 1}, {"name": "b", "port": 2, "nodePort": 30002}]
+    spec: dict[str, Any]
     spec = {"type": "LoadBalancer", "allocateLoadBalancerNodePorts": False, "ports": ports}
     made = (await api.post(SERVICES, service(**spec))).body
     assert [port.get("nodePort", 0) for port in made["spec"]["ports"]] == [0, 30002]
@@ -90,7 +94,9 @@ async def test_a_load_balancer_may_do_without_numbers_but_those_it_asks_for(api:
 LOCAL = {"type": "LoadBalancer", "externalTrafficPolicy": "Local"}
 
 
-async def test_a_local_load_balancer_is_asked_after_its_health_at_a_number_of_its_own(api: Any) -> None:
+async def test_a_local_load_balancer_is_asked_after_its_health_at_a_number_of_its_own(
+    api: Conversation,
+) -> None:
     made = (await api.post(SERVICES, service(**LOCAL))).body
     number = made["spec"]["healthCheckNodePort"]
     assert 30000 <= number <= 32767 and number != made["spec"]["ports"][0]["nodePort"]
@@ -108,7 +114,7 @@ async def test_a_local_load_balancer_is_asked_after_its_health_at_a_number_of_it
     assert (await api.post(SERVICES, as_port)).status == 201
 
 
-async def test_a_service_that_becomes_one_with_an_address_gets_one(api: Any) -> None:
+async def test_a_service_that_becomes_one_with_an_address_gets_one(api: Conversation) -> None:
     await api.post(SERVICES, service(type="ExternalName", externalName="a.b", ports=[]))
     changed = await api.patch(f"{SERVICES}/s", {"spec": {"type": "NodePort", "ports": [{"port": 1}]}})
     spec = changed.body["spec"]
@@ -120,7 +126,7 @@ async def test_a_service_that_becomes_one_with_an_address_gets_one(api: Any) -> 
     assert "nodePort" not in back.body["spec"]["ports"][0]
 
 
-async def test_families_a_cluster_of_one_has_not_are_refused(api: Any) -> None:
+async def test_families_a_cluster_of_one_has_not_are_refused(api: Conversation) -> None:
     refused = await api.post(SERVICES, service(ipFamilyPolicy="RequireDualStack"))
     assert refused.message == (
         'Service "s" is invalid: spec.ipFamilyPolicy: Invalid value: "RequireDualStack": '

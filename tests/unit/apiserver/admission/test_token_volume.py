@@ -2,27 +2,30 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, TypeVar
 
 import pytest
 
-from podling.apiserver.admission.chain import Attributes
+from podling.apiserver.admission.plugin import Attributes
 from podling.apiserver.admission.pods import PLACE
 from podling.apiserver.admission.pods import ServiceAccountPlugin as Plugin
 from podling.apiserver.request.request import User
 from podling.model.codec.json import from_data, to_data
 from podling.model.scheme import resource_of
-from podling.model.types.core import ServiceAccount
+from podling.model.types.meta import KubeObject
 from podling.model.types.pod import Pod
 
+T = TypeVar("T", bound=KubeObject)
 OWN = {"name": "mine", "mountPath": PLACE}
 
 
 async def admitted(spec: dict[str, Any], account: dict[str, Any] | None = None, on: bool = True) -> Any:
-    known = from_data(account or {}, ServiceAccount)
+    def find(type: type[T], namespace: str, name: str) -> T:
+        return from_data(account or {}, type)
+
     pod = from_data({"spec": spec}, Pod)
-    attributes = Attributes("CREATE", resource_of(Pod), "", "default", "p", User("me"))
-    await Plugin(lambda *_: known, mount_tokens=on).admit(attributes, pod, None)
+    attributes = Attributes("CREATE", resource_of(Pod), "", "default", "p", User("me"), "pods")
+    await Plugin(find, mount_tokens=on).admit(attributes, pod, None)
     return to_data(pod.spec)
 
 

@@ -7,12 +7,12 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from podling.apiserver.apply.fields import difference, intersection, paths, union
+from podling.apiserver.apply.managed_fields import difference, intersection, paths, union
 from podling.apiserver.apply.schema import changes, owned, schema_of
 from podling.model.types.pod import Pod
 
 SMALL = st.dictionaries(st.sampled_from("abc"), st.sampled_from("xy"), min_size=1)
-CONTAINERS = st.lists(
+CONTAINERS: st.SearchStrategy[list[dict[str, Any]]] = st.lists(
     st.fixed_dictionaries(
         {"name": st.sampled_from("abc")},
         optional={

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from podling.apiserver.authz.authorizers import ALLOW, MASTERS, NO_OPINION, MastersAuthorizer, Opinion
+from podling.apiserver.authz.authorizers import ALLOW, NO_OPINION, MastersAuthorizer, Opinion
 from podling.apiserver.authz.impersonation import NODE_NAME, account_of, impersonate, node_of
 from podling.apiserver.request.context import AUTHENTICATED, UNAUTHENTICATED, Impersonation
 from podling.apiserver.request.request import RequestInfo, User, request_info
 from podling.model.errors import StatusError
+from podling.model.types.rbac import MASTERS
 
 EVE = User("eve", (AUTHENTICATED,))
 ROOT = User("root", (MASTERS, AUTHENTICATED))

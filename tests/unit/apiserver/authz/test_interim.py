@@ -3,7 +3,6 @@
 import pytest
 
 from podling.apiserver.authz.authorizers import (
-    MASTERS,
     AuthenticatedAuthorizer,
     Decision,
     MastersAuthorizer,
@@ -11,6 +10,7 @@ from podling.apiserver.authz.authorizers import (
 )
 from podling.apiserver.request.context import ANONYMOUS, AUTHENTICATED
 from podling.apiserver.request.request import User, request_info
+from podling.model.types.rbac import MASTERS
 
 ALLOW, NONE = Decision.ALLOW, Decision.NO_OPINION
 PODS = request_info("GET", "/api/v1/pods", {})

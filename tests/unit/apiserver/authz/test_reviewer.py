@@ -6,8 +6,7 @@ from typing import Any
 
 from podling.apiserver.authn.authenticators import CertificateAuthenticator
 from podling.apiserver.authn.tokens import ISSUER, Owner, ServiceAccountTokens, SigningKey
-from podling.apiserver.authz.authorizers import ALLOW, Decision, Opinion
-from podling.apiserver.authz.reviewer import AccessReviewer
+from podling.apiserver.authz.authorizers import ALLOW, AccessReviewer, Decision, Opinion
 from podling.apiserver.request.request import Request, RequestInfo, User
 from podling.model.errors import unauthorized
 from podling.model.time import SystemClock

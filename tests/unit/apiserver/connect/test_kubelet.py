@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import asyncio
 import ssl
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import ExitStack, aclosing
 from datetime import UTC, datetime
 from typing import Any
@@ -27,8 +27,8 @@ from podling.model.types.meta import ObjectMeta
 from podling.model.types.node import DaemonEndpoint, Node, NodeAddress, NodeDaemonEndpoints, NodeStatus
 from podling.model.types.pod import Pod, PodSpec
 from podling.model.types.service import Endpoints, Service
+from podling.streaming.driver import Factory, connect_within
 from podling.streaming.session import Session
-from podling.streaming.sockets import Factory, connect_within
 from podling.streaming.spdy.connection import SpdyWire
 from podling.streaming.takeover import taken_over
 from podling.streaming.upgrade import Address, Refused, request_head, upgrade
@@ -121,11 +121,12 @@ def asked(subresource: str, query: str = "", **headers: str) -> RequestContext:
 
 
 async def body_of(response: Response) -> bytes:
-    async with aclosing(response.body) as pieces:  # type: ignore[type-var]
+    assert isinstance(response.body, AsyncGenerator)
+    async with aclosing(response.body) as pieces:
         return b"".join([piece async for piece in pieces])
 
 
-async def test_a_log_is_passed_on(kubelet: Kubelet, proxy: KubeletProxy):
+async def test_a_log_is_passed_on(kubelet: Kubelet, proxy: KubeletProxy) -> None:
     async def log(request: web.BaseRequest) -> web.StreamResponse:
         return web.Response(text="one\ntwo\n")
 
@@ -136,7 +137,9 @@ async def test_a_log_is_passed_on(kubelet: Kubelet, proxy: KubeletProxy):
     assert kubelet.asked == "/containerLogs/ns/p/c?tailLines=2"
 
 
-async def test_a_kubelet_of_this_process_is_reached_directly_while_it_serves(kubelet, kubelets):
+async def test_a_kubelet_of_this_process_is_reached_directly_while_it_serves(
+    kubelet: Kubelet, kubelets: Kubelets
+) -> None:
     async def log(request: web.BaseRequest) -> web.StreamResponse:
         return web.Response(text="here")
 
@@ -151,7 +154,9 @@ async def test_a_kubelet_of_this_process_is_reached_directly_while_it_serves(kub
     assert [*encrypted, kubelet.encrypted] == [False, False, True]
 
 
-async def test_a_node_at_another_address_is_no_kubelet_of_this_process(kubelet, kubelets):
+async def test_a_node_at_another_address_is_no_kubelet_of_this_process(
+    kubelet: Kubelet, kubelets: Kubelets
+) -> None:
     proxy = KubeletProxy(kubelet.node, kubelet.endpoints, kubelets)
     elsewhere = kubelets.join("127.0.0.2", kubelet.port, kubelet.connect)
     with elsewhere, pytest.raises(StatusError, match="nothing to say"):
@@ -167,7 +172,9 @@ async def test_a_node_at_another_address_is_no_kubelet_of_this_process(kubelet, 
         (404, "gone", "NotFound", "the server could not find the requested resource ( pods/log p)"),
     ],
 )
-async def test_a_refused_log_is_a_status(kubelet, proxy, status: int, text: str, reason: str, message: str):
+async def test_a_refused_log_is_a_status(
+    kubelet: Kubelet, proxy: KubeletProxy, status: int, text: str, reason: str, message: str
+) -> None:
     async def refuse(request: web.BaseRequest) -> web.StreamResponse:
         return web.Response(status=status, text=text)
 
@@ -177,7 +184,7 @@ async def test_a_refused_log_is_a_status(kubelet, proxy, status: int, text: str,
     assert (error.value.code, error.value.reason, error.value.message) == (status, reason, message)
 
 
-async def test_a_follower_that_leaves_leaves_the_kubelet(kubelet: Kubelet, proxy: KubeletProxy):
+async def test_a_follower_that_leaves_leaves_the_kubelet(kubelet: Kubelet, proxy: KubeletProxy) -> None:
     left = asyncio.Event()
 
     async def follow(request: web.BaseRequest) -> web.StreamResponse:
@@ -192,7 +199,8 @@ async def test_a_follower_that_leaves_leaves_the_kubelet(kubelet: Kubelet, proxy
 
     kubelet.handler = follow
     response = await proxy(asked("log", "follow=true"), POD)
-    async with aclosing(response.body) as pieces:  # type: ignore[type-var]
+    assert isinstance(response.body, AsyncGenerator)
+    async with aclosing(response.body) as pieces:
         assert await anext(pieces) == b"first\n"
     async with asyncio.timeout(5):
         await left.wait()
@@ -201,7 +209,7 @@ async def test_a_follower_that_leaves_leaves_the_kubelet(kubelet: Kubelet, proxy
 @pytest.mark.parametrize("what", ["log", "proxy"])
 async def test_what_a_kubelet_that_is_lost_had_still_to_say_is_missed(
     kubelet: Kubelet, proxy: KubeletProxy, what: str
-):
+) -> None:
     async def break_off(request: web.BaseRequest) -> web.StreamResponse:
         response = web.StreamResponse()
         await response.prepare(request)
@@ -219,7 +227,7 @@ async def test_what_a_kubelet_that_is_lost_had_still_to_say_is_missed(
         await body_of(response)
 
 
-async def test_a_pod_on_no_node_has_an_empty_log_and_nothing_to_exec_in(proxy: KubeletProxy):
+async def test_a_pod_on_no_node_has_an_empty_log_and_nothing_to_exec_in(proxy: KubeletProxy) -> None:
     nowhere = Pod(
         metadata=ObjectMeta(name="p", namespace="ns"), spec=PodSpec(containers=[Container(name="c")])
     )
@@ -239,7 +247,7 @@ def proxied(
     return RequestContext(request, "audit", datetime.now(UTC), parsed, request_info(method, target, parsed))
 
 
-async def test_what_is_asked_of_a_node_is_asked_of_its_kubelet(kubelet: Kubelet, proxy: KubeletProxy):
+async def test_what_is_asked_of_a_node_is_asked_of_its_kubelet(kubelet: Kubelet, proxy: KubeletProxy) -> None:
     async def answer(request: web.BaseRequest) -> web.StreamResponse:
         text = f"{request.method} {(await request.read()).decode()}"
         return web.Response(status=418, text=text, headers={"X-Said": "so", "Content-Type": "a/b"})
@@ -259,7 +267,9 @@ async def test_what_is_asked_of_a_node_is_asked_of_its_kubelet(kubelet: Kubelet,
 
 
 @pytest.mark.parametrize("method", ["GET", "HEAD", "OPTIONS", "POST", "PUT", "PATCH", "DELETE"])
-async def test_who_is_behind_a_proxy_learns_who_asks(kubelet: Kubelet, proxy: KubeletProxy, method: str):
+async def test_who_is_behind_a_proxy_learns_who_asks(
+    kubelet: Kubelet, proxy: KubeletProxy, method: str
+) -> None:
     async def answer(request: web.BaseRequest) -> web.StreamResponse:
         return web.Response(headers={"X-Method": request.method})
 
@@ -273,32 +283,32 @@ async def test_who_is_behind_a_proxy_learns_who_asks(kubelet: Kubelet, proxy: Ku
     assert kubelet.headers["X-Forwarded-For"] == "10.0.0.8, 10.0.0.9"
 
 
-async def test_a_proxied_directory_ends_in_a_slash(kubelet: Kubelet, proxy: KubeletProxy):
+async def test_a_proxied_directory_ends_in_a_slash(kubelet: Kubelet, proxy: KubeletProxy) -> None:
     response = await proxy(proxied("nodes", "n/proxy?x=1"), kubelet.node("n"))
     assert (response.status, response.headers["Location"]) == (301, "/api/v1/nodes/n/proxy/?x=1")
 
 
-async def test_nobody_to_pass_it_on_to_is_said(kubelet: Kubelet, proxy: KubeletProxy):
+async def test_nobody_to_pass_it_on_to_is_said(kubelet: Kubelet, proxy: KubeletProxy) -> None:
     kubelet.port = 1
     with pytest.raises(StatusError, match=r"error trying to reach service: .*127.0.0.1:1") as error:
         await proxy(proxied("nodes", "n/proxy/metrics"), kubelet.node("n"))
     assert (error.value.code, error.value.reason) == (503, "ServiceUnavailable")
 
 
-async def test_a_service_without_endpoints_is_unavailable(proxy: KubeletProxy):
+async def test_a_service_without_endpoints_is_unavailable(proxy: KubeletProxy) -> None:
     service = Service(metadata=ObjectMeta(name="web", namespace="ns"))
     with pytest.raises(StatusError, match='no endpoints available for service "web"') as error:
         await proxy(proxied("namespaces/ns/services", "web/proxy/"), service)
     assert error.value.code == 503
 
 
-async def test_a_kubelet_that_is_gone_is_said(kubelet: Kubelet, proxy: KubeletProxy):
+async def test_a_kubelet_that_is_gone_is_said(kubelet: Kubelet, proxy: KubeletProxy) -> None:
     kubelet.port = 1
     with pytest.raises(StatusError, match=r"Get .*127.0.0.1:1"):
         await proxy(asked("log"), POD)
 
 
-async def test_exec_without_an_upgrade_is_a_bad_request(proxy: KubeletProxy):
+async def test_exec_without_an_upgrade_is_a_bad_request(proxy: KubeletProxy) -> None:
     with pytest.raises(StatusError, match="Upgrade request required"):
         await proxy(asked("exec", "stdout=1"), POD)
 
@@ -309,7 +319,8 @@ async def front(proxy: KubeletProxy) -> AsyncIterator[Address]:
 
     async def serve(request: web.BaseRequest) -> web.StreamResponse:
         response = await proxy(asked("exec", "command=ls&stdout=1", Upgrade="SPDY/3.1"), POD)
-        return await response.body.run(request)  # type: ignore[union-attr]
+        assert not isinstance(response.body, bytes | AsyncGenerator)
+        return await response.body.run(request)
 
     server = web.Server(serve, handler_cancellation=True)
     listener = await asyncio.get_running_loop().create_server(server, "127.0.0.1", 0)
@@ -322,7 +333,7 @@ async def front(proxy: KubeletProxy) -> AsyncIterator[Address]:
 HEAD = request_head("POST", "/", UPGRADE)
 
 
-async def test_an_upgrade_is_spliced(kubelet: Kubelet, front: Address):
+async def test_an_upgrade_is_spliced(kubelet: Kubelet, front: Address) -> None:
     async def echo(request: web.BaseRequest) -> web.StreamResponse:
         session = Session(SpdyWire(client=False))
         headers = {"Connection": "Upgrade", "Upgrade": "SPDY/3.1", "X-Stream-Protocol-Version": "v4"}
@@ -355,13 +366,13 @@ async def test_an_upgrade_is_spliced(kubelet: Kubelet, front: Address):
     await session.wait_lost()
 
 
-async def test_a_kubelets_no_is_the_clients_answer(kubelet: Kubelet, front: Address):
+async def test_a_kubelets_no_is_the_clients_answer(kubelet: Kubelet, front: Address) -> None:
     with pytest.raises(Refused) as refused:
         await upgrade(front, HEAD)
     assert (refused.value.status, refused.value.body) == (500, b"nothing to say")
 
 
-async def test_a_kubelet_that_cannot_be_dialled_is_a_status(kubelet: Kubelet, front: Address):
+async def test_a_kubelet_that_cannot_be_dialled_is_a_status(kubelet: Kubelet, front: Address) -> None:
     kubelet.port = 1
     with pytest.raises(Refused) as refused:
         await upgrade(front, HEAD)
@@ -370,7 +381,7 @@ async def test_a_kubelet_that_cannot_be_dialled_is_a_status(kubelet: Kubelet, fr
 
 
 @pytest.mark.parametrize("who", ["client", "kubelet"])
-async def test_when_one_end_is_lost_so_is_the_other(kubelet: Kubelet, front: Address, who: str):
+async def test_when_one_end_is_lost_so_is_the_other(kubelet: Kubelet, front: Address, who: str) -> None:
     ends: list[Session] = []
     joined = asyncio.Event()
 

@@ -44,7 +44,7 @@ def pod(*containers: str, init: tuple[str, ...] = ()) -> Pod:
         ("portforward", "", "/portForward/ns/p"),
     ],
 )
-def test_targets(subresource: str, query: str, target: str):
+def test_targets(subresource: str, query: str, target: str) -> None:
     assert kubelet_target(pod("c"), subresource, parse_query(query)) == target
 
 
@@ -61,13 +61,13 @@ def test_targets(subresource: str, query: str, target: str):
         (pod("a"), "x", "container x is not valid for pod p"),
     ],
 )
-def test_a_container_that_cannot_be_told_is_a_bad_request(asked_of: Pod, name: str, why: str):
+def test_a_container_that_cannot_be_told_is_a_bad_request(asked_of: Pod, name: str, why: str) -> None:
     with pytest.raises(StatusError) as error:
         chosen_container(asked_of, name)
     assert (error.value.code, error.value.message) == (400, why)
 
 
-def test_containers_of_every_kind_can_be_chosen():
+def test_containers_of_every_kind_can_be_chosen() -> None:
     """R-INIT-8, R-EPH-6."""
     asked_of = pod("a", "b", init=("i",))
     assert [chosen_container(asked_of, name) for name in ("a", "i", "debug")] == ["a", "i", "debug"]
@@ -96,7 +96,7 @@ def test_containers_of_every_kind_can_be_chosen():
         ("stream=Stdout&tailLines=1", 422, "mutually exclusive"),
     ],
 )
-def test_log_options_that_cannot_be(query: str, code: int, why: str):
+def test_log_options_that_cannot_be(query: str, code: int, why: str) -> None:
     with pytest.raises(StatusError) as error:
         kubelet_target(pod("c"), "log", parse_query(query))
     assert error.value.code == code
@@ -109,12 +109,12 @@ def node(*addresses: tuple[str, str], port: int = 10250) -> Node:
     return Node(status=NodeStatus(addresses=known, daemon_endpoints=endpoints))
 
 
-def test_a_node_is_reached_at_its_internal_address():
+def test_a_node_is_reached_at_its_internal_address() -> None:
     assert kubelet_address(node(("Hostname", "h"), ("InternalIP", "10.0.0.1"))) == ("10.0.0.1", 10250)
     assert kubelet_address(node(("Hostname", "h"))) == ("h", 10250)
 
 
 @pytest.mark.parametrize("lost", [node(), node(("InternalIP", "10.0.0.1"), port=0)])
-def test_a_node_that_has_not_said_where_it_is_cannot_be_asked(lost: Node):
+def test_a_node_that_has_not_said_where_it_is_cannot_be_asked(lost: Node) -> None:
     with pytest.raises(StatusError, match="no preferred addresses found"):
         kubelet_address(lost)

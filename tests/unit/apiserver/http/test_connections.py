@@ -23,6 +23,7 @@ from podling.apiserver.http.server import listening, tls_context
 from podling.apiserver.request.request import Request
 from podling.apiserver.request.response import Response
 from podling.machine.pki import Authority
+from podling.model.errors import StatusError
 
 GET = b"GET / HTTP/1.1\r\nHost: x\r\n\r\n"
 LAST = b"GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"
@@ -119,6 +120,35 @@ async def test_between_requests_a_connection_rests_so_long() -> None:
         assert (await served.said(GET, GET)).count(b"HTTP/1.1 200") == 2
 
 
+async def test_a_request_with_a_body_leaves_a_connection_its_rest() -> None:
+    async with serving(head_seconds=QUICK, idle_seconds=10) as served:
+        reader, writer = await served.connect()
+        writer.write(b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 4\r\n\r\nbody")
+        assert (await reader.readuntil(b"\r\n\r\n/")).startswith(b"HTTP/1.1 200")
+        assert await served.said(b"") == b"", "another one's time has passed meanwhile"
+        writer.write(LAST)
+        assert (await reader.read()).startswith(b"HTTP/1.1 200")
+        writer.close()
+
+
+async def test_long_heads_take_turns(monkeypatch: pytest.MonkeyPatch) -> None:
+    """After a piece of a long head a connection is not read until its turn has come; others are."""
+    waiting: list[module.Connection] = []
+    monkeypatch.setattr(Connections, "take_turn", lambda _, connection: waiting.append(connection))
+    async with serving() as served, asyncio.TaskGroup() as tasks:
+        long = b"GET /long HTTP/1.1\r\nHost: x\r\nConnection: close\r\nX-A: %b\r\n\r\n" % (b"a" * 1_000_000)
+        asked = tasks.create_task(served.said(long))
+        await until(lambda: len(waiting) == 1)
+        assert (await served.said(LAST)).endswith(b"\r\n\r\n/")
+        assert len(waiting) == 1 and not asked.done()
+        turns = 1
+        while not asked.done():
+            waiting.pop().go_on()
+            await until(lambda: bool(waiting) or asked.done())
+            turns += 1
+        assert asked.result().endswith(b"/long") and turns > 3
+
+
 async def test_who_waits_for_an_answer_has_all_the_time() -> None:
     async with serving(head_seconds=QUICK, idle_seconds=QUICK) as served:
         async with asyncio.TaskGroup() as tasks:
@@ -131,7 +161,7 @@ async def test_who_waits_for_an_answer_has_all_the_time() -> None:
 
 @pytest.mark.parametrize("sent", [b"", b"x"])
 async def test_a_body_has_its_time(sent: bytes) -> None:
-    answers = []
+    answers: list[Exception] = []
 
     async def handle(request: Request) -> Response:
         assert request.read is not None
@@ -150,6 +180,7 @@ async def test_a_body_has_its_time(sent: bytes) -> None:
             b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\n" + sent
         )
     (error,) = answers
+    assert isinstance(error, StatusError)
     assert (error.code, error.message) == (408, "the body did not arrive within 0.05 seconds")
 
 

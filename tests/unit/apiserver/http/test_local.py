@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from contextlib import aclosing
-from typing import Any
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -17,9 +17,12 @@ from podling.model.errors import StatusError
 from podling.model.types.core import ConfigMap
 from podling.model.types.meta import ObjectMeta
 
+if TYPE_CHECKING:
+    from unit.apiserver.conftest import Conversation
+
 
 @pytest.fixture
-def client(api: Any) -> Client:
+def client(api: Conversation) -> Client:
     return Client(LocalTransport(api.server.handle, User("me", (AUTHENTICATED,))))
 
 
@@ -37,7 +40,7 @@ async def test_the_client_reads_and_writes(client: Client) -> None:
     assert raised.value.code == 404
 
 
-async def test_the_client_watches(client: Client, api: Any) -> None:
+async def test_the_client_watches(client: Client, api: Conversation) -> None:
     start = (await client.list(ConfigMap, "default")).resource_version
     async with aclosing(client.watch(ConfigMap, "default", resource_version=start)) as watch:
         await client.create(ConfigMap(metadata=ObjectMeta(name="a", namespace="default")))
@@ -45,14 +48,14 @@ async def test_the_client_watches(client: Client, api: Any) -> None:
         assert (event.type, event.object.metadata.name) == ("ADDED", "a")
 
 
-async def test_the_user_is_who_it_says(api: Any) -> None:
+async def test_the_user_is_who_it_says(api: Conversation) -> None:
     stranger = Client(LocalTransport(api.server.handle, User("system:anonymous")))
     with pytest.raises(StatusError) as raised:
         await stranger.list(ConfigMap, "default")
     assert raised.value.code == 403
 
 
-async def test_a_refused_stream_is_an_error(api: Any) -> None:
+async def test_a_refused_stream_is_an_error(api: Conversation) -> None:
     transport = LocalTransport(api.server.handle, User("me", (AUTHENTICATED,)))
     with pytest.raises(StatusError) as raised:
         async for _ in transport.stream("/api/v1/configmaps", {"watch": "1", "labelSelector": "==="}):
@@ -60,7 +63,7 @@ async def test_a_refused_stream_is_an_error(api: Any) -> None:
     assert raised.value.code == 400
 
 
-async def test_requests_and_streams_are_asked_for_apart(api: Any) -> None:
+async def test_requests_and_streams_are_asked_for_apart(api: Conversation) -> None:
     transport = LocalTransport(api.server.handle, User("me", (AUTHENTICATED,)))
     with pytest.raises(ValueError, match="stream"):
         await transport.request("GET", "/api/v1/configmaps", {"watch": "1"}, None)

@@ -11,11 +11,11 @@ from contextlib import asynccontextmanager, suppress
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from pathlib import Path
-from typing import Any
 
 import aiohttp
 import pytest
 from aiohttp import web
+from yarl import URL
 
 from podling.apiserver.http.server import (
     LARGE,
@@ -103,7 +103,7 @@ async def session() -> AsyncIterator[aiohttp.ClientSession]:
 async def test_a_request_arrives_as_it_was_sent(session: aiohttp.ClientSession) -> None:
     echo = Echo()
     async with serving(echo) as url:
-        target = aiohttp.client.URL(f"{url}/api/a%3Ab?x=%2C&y", encoded=True)
+        target = URL(f"{url}/api/a%3Ab?x=%2C&y", encoded=True)
         answer = await session.post(target, data=b"body", headers={"X-Y": "z"})
         assert await answer.text() == "POST /api/a%3Ab?x=%2C&y"
     (request,) = echo.requests
@@ -313,6 +313,14 @@ async def test_the_whole_url_may_be_asked_for() -> None:
     assert [(request.path, request.query) for request in echo.requests] == [("/c", "d")]
 
 
+async def test_the_server_itself_may_be_asked_for_its_options() -> None:
+    echo = Echo()
+    async with serving(echo) as url:
+        (answer,) = await conversation(url, "OPTIONS * HTTP/1.1\r\nConnection: close")
+    assert answer.startswith(b"1 200 OK\r\n") and b"Content-Length: 0\r\n" in answer
+    assert not echo.requests
+
+
 async def test_a_client_may_ask_before_it_sends(session: aiohttp.ClientSession) -> None:
     echo = Echo()
     async with serving(echo) as url:
@@ -390,7 +398,9 @@ def client_tls(authority: Authority, user: str = "") -> ssl.SSLContext:
     return context
 
 
-async def test_client_certificates(session: aiohttp.ClientSession, authority: Any) -> None:
+async def test_client_certificates(
+    session: aiohttp.ClientSession, authority: Callable[[str], Authority]
+) -> None:
     """R-SYS-4: one of ours names the user, none is a stranger, one of another authority gets no answer."""
     ours, other = authority("ours"), authority("other")
     pair = ours.server("server", "server", ["127.0.0.1"])
@@ -407,7 +417,7 @@ async def test_client_certificates(session: aiohttp.ClientSession, authority: An
     assert stranger.certificate is None
 
 
-async def test_a_client_is_given_one_ticket_to_come_back_with(authority: Any) -> None:
+async def test_a_client_is_given_one_ticket_to_come_back_with(authority: Callable[[str], Authority]) -> None:
     ours = authority("ours")
     pair = ours.server("server", "server", ["127.0.0.1"])
     tls = tls_context(pair.certificate, pair.key, ours.ca.certificate)

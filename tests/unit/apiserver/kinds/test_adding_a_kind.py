@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import re
-import sys
 from collections.abc import AsyncIterator
-from pathlib import Path
-from types import ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 import pytest
@@ -16,32 +12,27 @@ from podling.apiserver.kinds import kinds
 from podling.apiserver.paths.discovery import Discovery
 from podling.apiserver.paths.openapi.documents import OpenAPI
 from podling.model import scheme
+from unit.recipe import code_of, written
 
-DOCUMENT = Path(__file__).parents[4] / "docs/adding-a-kind.md"
-TYPE, RESOURCE, KIND = re.findall(r"```python\n(.*?)```", DOCUMENT.read_text(), re.DOTALL)
+if TYPE_CHECKING:
+    from unit.apiserver.conftest import Conversation
+
+TYPE, RESOURCE, KIND = code_of("adding-a-kind.md")
 HERE = "/apis/toys.example.com/v1/namespaces/default/gadgets"
 TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io"
 
 
-def module(patch: pytest.MonkeyPatch, name: str, source: str) -> Any:
-    """What the source is once it stands where the document says."""
-    made = ModuleType(name)
-    patch.setitem(sys.modules, name, made)
-    exec(compile(source, name, "exec"), made.__dict__)
-    return made
-
-
 @pytest.fixture
 def kind(monkeypatch: pytest.MonkeyPatch) -> Any:
-    gadget = module(monkeypatch, "podling.model.types.gadget", TYPE).Gadget
+    gadget = written(monkeypatch, "podling.model.types.gadget", TYPE).Gadget
     resource = eval(RESOURCE, {**vars(scheme), "Gadget": gadget})
     monkeypatch.setitem(scheme._BY_TYPE, gadget, resource)
     monkeypatch.setitem(scheme._BY_KIND, (resource.api_version, resource.kind), resource)
-    return module(monkeypatch, "podling.apiserver.kinds.gadgets", KIND).Gadgets()
+    return written(monkeypatch, "podling.apiserver.kinds.gadgets", KIND).Gadgets()
 
 
 @pytest.fixture
-async def gadgets(api: Any, kind: Any, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Any]:
+async def gadgets(api: Conversation, kind: Any, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Any]:
     monkeypatch.setattr(f"{type(api).__module__}.KINDS", (*kinds.KINDS, kind))
     await api.restart()
     yield api
@@ -81,6 +72,7 @@ def test_it_is_discovered_and_described(kind: Any) -> None:
         one["name"] for one in msgspec.json.decode(documents["/apis/toys.example.com/v1"].body)["resources"]
     ]
     assert names == ["gadgets", "gadgets/status"]
-    described = OpenAPI(served, "1.0.0")._make("/openapi/v3/apis/toys.example.com/v1")
+    document = OpenAPI(served, "1.0.0")._document("/openapi/v3/apis/toys.example.com/v1")
+    described = msgspec.json.decode(document)
     assert "/apis/toys.example.com/v1/namespaces/{namespace}/gadgets/{name}/status" in described["paths"]
     assert any(name.endswith("GadgetPart") for name in described["components"]["schemas"])

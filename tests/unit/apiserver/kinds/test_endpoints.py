@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from podling.apiserver.kinds.kind import Kind
 from podling.apiserver.kinds.services import Endpoints, EndpointSlices
 from podling.model.codec.json import from_data
+
+if TYPE_CHECKING:
+    from unit.apiserver.conftest import Conversation
 
 NO_NAME = "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and end with an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?')"  # noqa: E501
 NO_IP = "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)"
@@ -104,7 +107,7 @@ SLICES: list[tuple[str, dict[str, Any], list[str]]] = [
     (
         "FQDN",
         {"addresses": [f"{'a' * 64}.b"]},
-        [f'addresses[0]: Invalid value: "{"a" * 64}": must be no more than 63 bytes'],
+        [f'addresses[0]: Invalid value: "{"a" * 64}": must be no more than 63 characters'],
     ),
     (
         "IPv4",
@@ -147,7 +150,7 @@ def test_what_was_valid_once_may_stay_until_it_is_changed(kind: Kind[Any], data:
     assert kind.validate_changed(new, old)
 
 
-async def test_the_topology_of_the_version_before_is_not_taken(api: Any) -> None:
+async def test_the_topology_of_the_version_before_is_not_taken(api: Conversation) -> None:
     slices = "/apis/discovery.k8s.io/v1/namespaces/default/endpointslices"
     endpoint = {"addresses": ["10.0.0.1"], "deprecatedTopology": {"a": "b"}}
     made = await api.post(slices, {"metadata": {"name": "s"}, "addressType": "IPv4", "endpoints": [endpoint]})
@@ -156,7 +159,7 @@ async def test_the_topology_of_the_version_before_is_not_taken(api: Any) -> None
     assert put.status == 200 and "deprecatedTopology" not in put.body["endpoints"][0]
 
 
-async def test_a_slice_that_becomes_another_services_is_of_a_new_generation(api: Any) -> None:
+async def test_a_slice_that_becomes_another_services_is_of_a_new_generation(api: Conversation) -> None:
     slices = "/apis/discovery.k8s.io/v1/namespaces/default/endpointslices"
     await api.post(slices, {"metadata": {"name": "s"}, "addressType": "IPv4", "endpoints": []})
     for change, generation in (

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from podling.apiserver.kinds.config import ConfigMaps, Secrets
 from podling.apiserver.kinds.events import Events, EventsEvents
-from podling.apiserver.kinds.kind import Kind, storage_key
+from podling.apiserver.kinds.kind import Kind, Part, storage_key
 from podling.apiserver.kinds.kinds import KINDS
 from podling.apiserver.kinds.namespaces import Namespaces
 from podling.apiserver.kinds.nodes import Leases, Nodes
@@ -21,17 +21,45 @@ from podling.model.codec import json
 from podling.model.codec.json import from_data
 from podling.model.types.meta import DeleteOptions
 
+if TYPE_CHECKING:
+    from unit.apiserver.conftest import Conversation
+
 NOW = datetime(2026, 1, 1, 0, 1, tzinfo=UTC)
 CREATED = {"creationTimestamp": "2026-01-01T00:00:00Z"}
+LABELS = {"app": "a"}
+TEMPLATE = {"metadata": {"labels": LABELS}, "spec": {"containers": [{"name": "a", "image": "a"}]}}
+REQUEST = (
+    "LS0tLS1CRUdJTiBDRVJUSUZJQ0FURSBSRVFVRVNULS0tLS0KTUlHUU1FUUNBUUF3RVRFUE1BMEdBMVVFQXd3R2MyRnRjR3hs"
+    "TUNvd0JRWURLMlZ3QXlFQUdDSFhrK3p3a2dlLwozVm16d2xOa0VSaS8rUmkwNE5DK1h3UnM3MW5HY1hPZ0FEQUZCZ01yWlhB"
+    "RFFRQ0VHeDN6R1A1RDdPY2JIMmQ1Ck9KRzVNOUwwWE8xbEFNTUJsNjU3bmhwRVBCZE9PVUYza3FWMzJUcnBuNWhpVXFtc0V3"
+    "NWJDMklXS1J4RmRuL0oKMzE4TwotLS0tLUVORCBDRVJUSUZJQ0FURSBSRVFVRVNULS0tLS0K"
+)
+"""A signed request in PEM, in base64."""
+RUN_ONCE = {"spec": {"restartPolicy": "Never", "containers": [{"name": "a", "image": "a"}]}}
 MINIMAL: dict[str, dict[str, Any]] = {
     "Pod": {"spec": {"containers": [{"name": "a", "image": "a"}]}},
     "PodTemplate": {"template": {"spec": {"containers": [{"name": "a", "image": "a"}]}}},
     "Service": {"spec": {"ports": [{"port": 80}]}},
     "EndpointSlice": {"addressType": "IPv4"},
+    "Ingress": {"spec": {"defaultBackend": {"service": {"name": "s", "port": {"number": 80}}}}},
+    "IngressClass": {"spec": {"controller": "example.test/c"}},
     "PriorityClass": {"value": 1},
     "RuntimeClass": {"handler": "h"},
     "RoleBinding": {"roleRef": {"kind": "Role", "name": "r"}},
     "ClusterRoleBinding": {"roleRef": {"kind": "ClusterRole", "name": "r"}},
+    "ReplicationController": {"spec": {"selector": LABELS, "template": TEMPLATE}},
+    "Deployment": {"spec": {"selector": {"matchLabels": LABELS}, "template": TEMPLATE}},
+    "ReplicaSet": {"spec": {"selector": {"matchLabels": LABELS}, "template": TEMPLATE}},
+    "DaemonSet": {"spec": {"selector": {"matchLabels": LABELS}, "template": TEMPLATE}},
+    "StatefulSet": {"spec": {"selector": {"matchLabels": LABELS}, "template": TEMPLATE}},
+    "Job": {"spec": {"template": RUN_ONCE}},
+    "CronJob": {"spec": {"schedule": "@daily", "jobTemplate": {"spec": {"template": RUN_ONCE}}}},
+    "ControllerRevision": {"data": {}},
+    "StorageClass": {"provisioner": "p"},
+    "CSIStorageCapacity": {"storageClassName": "s"},
+    "CertificateSigningRequest": {
+        "spec": {"request": REQUEST, "signerName": "example.test/signer", "usages": ["client auth"]}
+    },
     "Event": {
         "involvedObject": {"namespace": "ns"},
         "regarding": {"namespace": "ns"},
@@ -328,7 +356,7 @@ def test_a_deleted_namespace_stays_until_it_has_been_emptied() -> None:
     assert kind.may_vanish(finalized, namespace)
 
 
-async def test_the_phase_of_a_namespace_is_that_of_its_deletion(api: Any) -> None:
+async def test_the_phase_of_a_namespace_is_that_of_its_deletion(api: Conversation) -> None:
     path = "/api/v1/namespaces/default/status"
     refused = await api.patch(path, {"status": {"phase": "Terminating"}})
     assert refused.message == (
@@ -347,7 +375,9 @@ async def test_the_phase_of_a_namespace_is_that_of_its_deletion(api: Any) -> Non
 def test_only_finalize_clears_the_finalizers_of_a_namespace() -> None:
     kind, old, new = Namespaces(), made(Namespaces()), made(Namespaces())
     new.spec.finalizers = []
-    kind.subresources["finalize"].prepare_update(new, old)  # type: ignore[union-attr]
+    finalize = kind.subresources["finalize"]
+    assert isinstance(finalize, Part)
+    finalize.prepare_update(new, old)
     assert new.spec.finalizers == []
     kind.prepare_update(new, old)
     assert new.spec.finalizers == ["kubernetes"]

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from podling.apiserver.kinds.nodes import Nodes
 from podling.model.codec.json import from_data
 from podling.model.types.node import Node
+
+if TYPE_CHECKING:
+    from unit.apiserver.conftest import Conversation
 
 NO_VALUE = (
     "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and must "
@@ -124,7 +127,7 @@ def test_subnets_of_before_may_stay() -> None:
     assert Nodes().validate_changed(node({"podCIDR": "10.0.0.1/24"}), node())
 
 
-async def test_what_a_kubelet_reports_is_judged(api: Any) -> None:
+async def test_what_a_kubelet_reports_is_judged(api: Conversation) -> None:
     await api.post("/api/v1/nodes", {"metadata": {"name": "n"}})
     twice = [{"type": "InternalIP", "address": "10.0.0.1"}] * 2
     status = {"addresses": twice, "capacity": {"pods": "1500m"}}

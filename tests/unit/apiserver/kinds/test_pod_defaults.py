@@ -125,6 +125,14 @@ def test_volumes(make_pod: MakePod, source: dict[str, Any], filled: dict[str, An
     assert volume(make_pod(volumes=[{"name": "v", **source}])) == {"name": "v", **filled}
 
 
+def test_resources_are_rounded_up_to_thousandths(make_pod: MakePod) -> None:
+    fine = {"limits": {"cpu": "1u", "memory": "1.0001Ki"}, "requests": {"cpu": "1n", "memory": "0.01Ki"}}
+    milli = {"limits": {"cpu": "1m", "memory": "1024103m"}, "requests": {"cpu": "1m", "memory": "10240m"}}
+    pod = make_pod(containers=[{"name": "c", "image": "i", "resources": fine}], overhead={"cpu": "1.0001"})
+    assert container(pod)["resources"] == milli
+    assert json.to_data(pod.spec)["overhead"] == {"cpu": "1001m"}
+
+
 @pytest.mark.parametrize(
     ("image", "policy"),
     [

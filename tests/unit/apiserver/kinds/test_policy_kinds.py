@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from podling.apiserver.kinds.kind import Kind
+from podling.apiserver.kinds.kind import Kind, Part
 from podling.apiserver.kinds.nodes import RuntimeClasses
 from podling.apiserver.kinds.policy import PodDisruptionBudgets, PriorityClasses
 from podling.apiserver.kinds.quotas import LimitRanges, ResourceQuotas
 from podling.apiserver.kinds.rbac import ClusterRoleBindings, ClusterRoles, RoleBindings, Roles
 from podling.apiserver.kinds.services import EndpointSlices
 from podling.model.codec.json import from_data, to_data
+from podling.model.errors import Cause
+from podling.model.types.policy import PodDisruptionBudget
+
+if TYPE_CHECKING:
+    from unit.apiserver.conftest import Conversation
 
 NOW = datetime(2026, 1, 1, 0, 1, tzinfo=UTC)
 BORN = "2026-01-01T00:00:00Z"
@@ -380,24 +385,31 @@ CONDITIONS: list[tuple[list[dict[str, Any]], list[str]]] = [
 ]
 
 
+def status_causes(kind: PodDisruptionBudgets, new: PodDisruptionBudget) -> list[Cause]:
+    part = kind.subresources["status"]
+    assert isinstance(part, Part)
+    causes: list[Cause] = part.validate_update(new, made(kind, {}))
+    return causes
+
+
 @pytest.mark.parametrize(("conditions", "expected"), CONDITIONS)
 def test_conditions_of_a_budget(conditions: list[dict[str, Any]], expected: list[str]) -> None:
     kind = PodDisruptionBudgets()
     sent = [{key: value for key, value in one.items() if value is not None} for one in conditions]
     new = made(kind, {"status": {"conditions": sent}})
-    causes = kind.subresources["status"].validate_update(new, made(kind, {}))  # type: ignore[union-attr]
+    causes = status_causes(kind, new)
     assert [f"{c.field}: {c.message}".removeprefix("status.conditions") for c in causes] == expected
 
 
 def test_a_condition_says_why_in_one_word() -> None:
     kind = PodDisruptionBudgets()
     new = made(kind, {"status": {"conditions": [{**CONDITION, "reason": "as it is"}]}})
-    (cause,) = kind.subresources["status"].validate_update(new, made(kind, {}))  # type: ignore[union-attr]
+    (cause,) = status_causes(kind, new)
     assert cause.field == "status.conditions[0].reason"
     assert "a condition reason must start with alphabetic character" in cause.message
 
 
-async def test_a_priority_class_is_of_one_generation(api: Any) -> None:
+async def test_a_priority_class_is_of_one_generation(api: Conversation) -> None:
     classes = "/apis/scheduling.k8s.io/v1/priorityclasses"
     made = await api.post(classes, {"metadata": {"name": "p"}, "value": 1})
     assert made.body["metadata"]["generation"] == 1
@@ -413,12 +425,12 @@ UNCONDITIONAL = [
 
 @pytest.mark.parametrize(("path", "body"), UNCONDITIONAL, ids=["runtime class", "budget"])
 async def test_some_are_replaced_only_by_who_says_which_version(
-    api: Any, path: str, body: dict[str, Any]
+    api: Conversation, path: str, body: dict[str, Any]
 ) -> None:
     made = await api.post(path, {"metadata": {"name": "x"}, **body})
     refused = await api.put(f"{path}/x", {"metadata": {"name": "x"}, **body})
     assert refused.status == 422
-    assert "metadata.resourceVersion: Invalid value: 0x0: must be specified for an update" in refused.message
+    assert "metadata.resourceVersion: Invalid value: 0: must be specified for an update" in refused.message
     assert (await api.put(f"{path}/x", made.body)).status == 200
 
 
@@ -428,3 +440,10 @@ def test_a_runtime_class_is_warned_of_labels_that_have_new_names() -> None:
     assert RuntimeClasses().warnings(obj) == [
         'scheduling.nodeSelector: deprecated since v1.14; use "kubernetes.io/os" instead'
     ]
+
+
+def test_amounts_are_rounded_up_to_thousandths() -> None:
+    quota = made(ResourceQuotas(), {"spec": {"hard": {"cpu": "1u"}}, "status": {"used": {"cpu": "2u"}}})
+    limits = made(LimitRanges(), {"spec": {"limits": [{"type": "Pod", "max": {"cpu": "1.0001"}}]}})
+    assert to_data(quota.spec)["hard"] == to_data(quota.status)["used"] == {"cpu": "1m"}
+    assert to_data(limits.spec)["limits"][0]["max"] == {"cpu": "1001m"}

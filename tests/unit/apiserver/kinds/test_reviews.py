@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from podling.apiserver.request.request import User
+
+if TYPE_CHECKING:
+    from unit.apiserver.conftest import Conversation
 
 AUTHN, AUTHZ = "/apis/authentication.k8s.io/v1", "/apis/authorization.k8s.io/v1"
 MANAGED = {"managedFields": [{"manager": "m", "fieldsType": "FieldsV1", "fieldsV1": [None, None]}]}
 GET_PODS = {"resourceAttributes": {"verb": "get", "resource": "pods", "namespace": "default"}}
 
 
-async def test_who_am_i(api: Any) -> None:
+async def test_who_am_i(api: Conversation) -> None:
     api.user = User("ann", ("devs", "system:authenticated"), "7", (("k", ("v",)),))
     answer = await api.post(f"{AUTHN}/selfsubjectreviews", {})
     assert answer.status == 201
@@ -25,34 +28,34 @@ async def test_who_am_i(api: Any) -> None:
     }
 
 
-async def test_who_am_i_has_nothing_of_the_question_but_the_time_of_the_answer(api: Any) -> None:
+async def test_who_am_i_has_nothing_of_the_question_but_the_time_of_the_answer(api: Conversation) -> None:
     sent = {"metadata": {"name": "mine", "creationTimestamp": "2000-01-01T00:00:00Z", **MANAGED}}
     answer = await api.post(f"{AUTHN}/selfsubjectreviews", sent)
     assert list(answer.body["metadata"]) == ["creationTimestamp"]
     assert answer.body["metadata"]["creationTimestamp"] > "2001"
 
 
-async def test_a_question_comes_back_without_managers_of_its_fields(api: Any) -> None:
+async def test_a_question_comes_back_without_managers_of_its_fields(api: Conversation) -> None:
     answer = await api.post(f"{AUTHN}/tokenreviews", {"spec": {"token": "t"}, "metadata": MANAGED})
     assert (answer.status, "managedFields" in answer.body["metadata"]) == (201, False)
 
 
 @pytest.mark.parametrize(("groups", "allowed"), [(["system:authenticated"], True), (["strangers"], False)])
-async def test_may_he(api: Any, groups: list[str], allowed: bool) -> None:
+async def test_may_he(api: Conversation, groups: list[str], allowed: bool) -> None:
     spec = {**GET_PODS, "user": "ann", "groups": groups}
     for path in ("subjectaccessreviews", "namespaces/default/localsubjectaccessreviews"):
         answer = await api.post(f"{AUTHZ}/{path}", {"spec": spec})
         assert (answer.status, answer.body["status"]["allowed"]) == (201, allowed)
 
 
-async def test_may_i(api: Any) -> None:
+async def test_may_i(api: Conversation) -> None:
     mine = await api.post(f"{AUTHZ}/selfsubjectaccessreviews", {"spec": GET_PODS})
     assert mine.body["status"] == {"allowed": True}
     path = {"nonResourceAttributes": {"path": "/metrics", "verb": "get"}}
     assert (await api.post(f"{AUTHZ}/selfsubjectaccessreviews", {"spec": path})).body["status"]["allowed"]
 
 
-async def test_what_may_i(api: Any) -> None:
+async def test_what_may_i(api: Conversation) -> None:
     answer = await api.post(f"{AUTHZ}/selfsubjectrulesreviews", {"spec": {"namespace": "default"}})
     assert answer.body["status"]["resourceRules"] == [
         {"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"]}
@@ -60,7 +63,7 @@ async def test_what_may_i(api: Any) -> None:
     assert (await api.post(f"{AUTHZ}/selfsubjectrulesreviews", {})).message == "no namespace on request"
 
 
-async def test_whose_token(api: Any) -> None:
+async def test_whose_token(api: Conversation) -> None:
     answer = await api.post(f"{AUTHN}/tokenreviews", {"spec": {"token": "t"}})
     assert answer.body["status"] == {"user": {}, "error": "invalid bearer token"}
     none = await api.post(f"{AUTHN}/tokenreviews", {})
@@ -76,7 +79,7 @@ async def test_whose_token(api: Any) -> None:
          "must match metadata.namespace"),
     ],
 )  # fmt: skip
-async def test_faults(api: Any, path: str, spec: Any, fault: str) -> None:
+async def test_faults(api: Conversation, path: str, spec: Any, fault: str) -> None:
     answer = await api.post(f"{AUTHZ}/{path}", {"spec": spec})
     assert answer.status == 422
     assert fault in answer.message
@@ -118,7 +121,7 @@ SELECTORS: list[tuple[str, dict[str, Any], list[str]]] = [
 
 @pytest.mark.parametrize(("kind", "selector", "faults"), SELECTORS)
 async def test_what_is_selected_is_judged(
-    api: Any, kind: str, selector: dict[str, Any], faults: list[str]
+    api: Conversation, kind: str, selector: dict[str, Any], faults: list[str]
 ) -> None:
     spec = {"resourceAttributes": {**GET_PODS["resourceAttributes"], kind: selector}}
     answer = await api.post(f"{AUTHZ}/selfsubjectaccessreviews", {"spec": spec})
@@ -127,7 +130,7 @@ async def test_what_is_selected_is_judged(
     assert [f"{cause['field']}: {cause['message']}" for cause in causes] == [path + one for one in faults]
 
 
-async def test_a_question_is_no_object(api: Any) -> None:
+async def test_a_question_is_no_object(api: Conversation) -> None:
     for path, why in (
         ("selfsubjectaccessreviews", "must be empty"),
         ("namespaces/default/localsubjectaccessreviews", "must be empty except for namespace"),
@@ -137,6 +140,6 @@ async def test_a_question_is_no_object(api: Any) -> None:
         assert answer.status == 422 and answer.message.endswith(f": {why}")
 
 
-async def test_reviews_are_only_posted(api: Any) -> None:
+async def test_reviews_are_only_posted(api: Conversation) -> None:
     assert (await api.get(f"{AUTHN}/tokenreviews")).status == 405
     assert (await api.get(f"{AUTHN}/tokenreviews/x")).status == 405

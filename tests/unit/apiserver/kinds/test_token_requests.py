@@ -4,23 +4,26 @@ from __future__ import annotations
 
 import base64
 import json
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from podling.apiserver.authn.tokens import ISSUER
 
+if TYPE_CHECKING:
+    from unit.apiserver.conftest import Conversation
+
 ACCOUNT = "/api/v1/namespaces/default/serviceaccounts/default"
 PODS = "/api/v1/namespaces/default/pods"
 REVIEWS = "/apis/authentication.k8s.io/v1"
-POD = {"metadata": {"name": "a"}, "spec": {"containers": [{"name": "c", "image": "i"}]}}
+POD: dict[str, Any] = {"metadata": {"name": "a"}, "spec": {"containers": [{"name": "c", "image": "i"}]}}
 
 
-async def ask(api: Any, **spec: Any) -> Any:
+async def ask(api: Conversation, **spec: Any) -> Any:
     return await api.post(f"{ACCOUNT}/token", {"spec": spec})
 
 
-async def token(api: Any, **spec: Any) -> str:
+async def token(api: Conversation, **spec: Any) -> str:
     answer = await ask(api, **spec)
     assert answer.status == 201, answer.body
     return str(answer.body["status"]["token"])
@@ -31,7 +34,7 @@ def said(token: str) -> Any:
     return json.loads(base64.urlsafe_b64decode(payload + "=" * (-len(payload) % 4)))
 
 
-async def who(api: Any, token: str) -> Any:
+async def who(api: Conversation, token: str) -> Any:
     """The user the server takes the token's bearer for; None when it refuses."""
     root, api.user = api.user, None
     answer = await api.post(f"{REVIEWS}/selfsubjectreviews", {}, Authorization=f"Bearer {token}")
@@ -39,11 +42,15 @@ async def who(api: Any, token: str) -> Any:
     return answer.body["status"]["userInfo"] if answer.status == 201 else None
 
 
-async def test_a_token_of_an_hour(api: Any) -> None:
+async def test_a_token_of_an_hour(api: Conversation) -> None:
     answer = await ask(api)
     assert answer.body["kind"] == "TokenRequest"
     assert answer.body["metadata"] | {"name": "default", "namespace": "default"} == answer.body["metadata"]
-    assert answer.body["spec"] == {"audiences": [ISSUER], "expirationSeconds": 3600}
+    assert answer.body["spec"] == {
+        "audiences": [ISSUER],
+        "expirationSeconds": 3600,
+        "boundObjectRef": None,
+    }
     assert answer.body["status"]["expirationTimestamp"] == "2026-01-02T04:04:05Z"
     uid = (await api.get(ACCOUNT)).body["metadata"]["uid"]
     claims = said(answer.body["status"]["token"])
@@ -59,7 +66,7 @@ async def test_a_token_of_an_hour(api: Any) -> None:
     }
 
 
-async def test_its_bearer_is_the_account(api: Any) -> None:
+async def test_its_bearer_is_the_account(api: Conversation) -> None:
     issued = await token(api)
     assert await who(api, issued) == {
         "username": "system:serviceaccount:default:default",
@@ -69,7 +76,7 @@ async def test_its_bearer_is_the_account(api: Any) -> None:
     }
 
 
-async def test_a_token_is_no_pass_for_everything(api: Any) -> None:
+async def test_a_token_is_no_pass_for_everything(api: Conversation) -> None:
     """Its account was bound to no role."""
     issued = await token(api)
     api.user = None
@@ -78,20 +85,20 @@ async def test_a_token_is_no_pass_for_everything(api: Any) -> None:
 
 
 @pytest.mark.parametrize(("seconds", "good"), [(0, True), (3660, True), (3661, False)])
-async def test_a_token_ends(api: Any, seconds: int, good: bool) -> None:
+async def test_a_token_ends(api: Conversation, seconds: int, good: bool) -> None:
     """Clocks may differ by a minute."""
     issued = await token(api)
     api.clock.move(seconds)
     assert bool(await who(api, issued)) is good
 
 
-async def test_a_token_of_another_key_is_none(api: Any) -> None:
+async def test_a_token_of_another_key_is_none(api: Conversation) -> None:
     issued = await token(api)
     await api.restart()
     assert await who(api, issued) is None
 
 
-async def test_an_account_of_the_same_name_is_another(api: Any) -> None:
+async def test_an_account_of_the_same_name_is_another(api: Conversation) -> None:
     issued = await token(api)
     await api.delete(ACCOUNT)
     assert await who(api, issued) is None
@@ -99,7 +106,7 @@ async def test_an_account_of_the_same_name_is_another(api: Any) -> None:
     assert await who(api, issued) is None
 
 
-async def test_a_token_of_a_pod_ends_with_the_pod(api: Any) -> None:
+async def test_a_token_of_a_pod_ends_with_the_pod(api: Conversation) -> None:
     uid = (await api.post(PODS, POD)).body["metadata"]["uid"]
     bound = {"kind": "Pod", "apiVersion": "v1", "name": "a", "uid": uid}
     issued = await token(api, boundObjectRef=bound)
@@ -110,7 +117,7 @@ async def test_a_token_of_a_pod_ends_with_the_pod(api: Any) -> None:
     assert await who(api, issued) is None
 
 
-async def test_a_pod_that_is_being_deleted_keeps_its_token_a_minute(api: Any) -> None:
+async def test_a_pod_that_is_being_deleted_keeps_its_token_a_minute(api: Conversation) -> None:
     await api.post(PODS, POD)
     await api.post(f"{PODS}/a/binding", {"metadata": {"name": "a"}, "target": {"name": "n"}})
     issued = await token(api, boundObjectRef={"kind": "Pod", "apiVersion": "v1", "name": "a"})
@@ -121,7 +128,9 @@ async def test_a_pod_that_is_being_deleted_keeps_its_token_a_minute(api: Any) ->
     assert await who(api, issued) is None
 
 
-async def test_a_pod_s_token_for_the_server_lives_on_when_it_should_have_been_renewed(api: Any) -> None:
+async def test_a_pod_s_token_for_the_server_lives_on_when_it_should_have_been_renewed(
+    api: Conversation,
+) -> None:
     await api.post(PODS, POD)
     bound = {"kind": "Pod", "apiVersion": "v1", "name": "a"}
     answer = await ask(api, boundObjectRef=bound, expirationSeconds=3607)
@@ -133,7 +142,7 @@ async def test_a_pod_s_token_for_the_server_lives_on_when_it_should_have_been_re
     assert elsewhere["exp"] - elsewhere["iat"] == 3607
 
 
-async def test_a_token_for_someone_else_is_none_here(api: Any) -> None:
+async def test_a_token_for_someone_else_is_none_here(api: Conversation) -> None:
     issued = await token(api, audiences=["vault", "bank"])
     assert await who(api, issued) is None
     spec = {"token": issued, "audiences": ["bank", "post"]}
@@ -143,7 +152,7 @@ async def test_a_token_for_someone_else_is_none_here(api: Any) -> None:
     assert here == {"user": {}, "error": "invalid bearer token"}
 
 
-async def test_reviews_know_the_token(api: Any) -> None:
+async def test_reviews_know_the_token(api: Conversation) -> None:
     review = (await api.post(f"{REVIEWS}/tokenreviews", {"spec": {"token": await token(api)}})).body
     assert review["status"]["authenticated"] and review["status"]["audiences"] == [ISSUER]
     assert review["status"]["user"]["username"] == "system:serviceaccount:default:default"
@@ -169,7 +178,7 @@ async def test_reviews_know_the_token(api: Any) -> None:
          "cannot bind token to object of type batch/v1, Kind=Job"),
     ],
 )  # fmt: skip
-async def test_refusals(api: Any, spec: Any, status: int, message: str) -> None:
+async def test_refusals(api: Conversation, spec: Any, status: int, message: str) -> None:
     await api.post("/api/v1/namespaces/default/secrets", {"metadata": {"name": "s"}})
     await api.post("/api/v1/namespaces/default/serviceaccounts", {"metadata": {"name": "other"}})
     other = {"metadata": {"name": "o"}, "spec": {**POD["spec"], "serviceAccountName": "other"}}
@@ -178,12 +187,12 @@ async def test_refusals(api: Any, spec: Any, status: int, message: str) -> None:
     assert (answer.status, answer.message) == (status, message)
 
 
-async def test_an_account_that_is_not_there(api: Any) -> None:
+async def test_an_account_that_is_not_there(api: Conversation) -> None:
     answer = await api.post(f"{ACCOUNT}-2/token", {"spec": {}})
     assert (answer.status, answer.message) == (404, 'serviceaccounts "default-2" not found')
 
 
-async def test_bound_to_a_secret(api: Any) -> None:
+async def test_bound_to_a_secret(api: Conversation) -> None:
     await api.post("/api/v1/namespaces/default/secrets", {"metadata": {"name": "s"}})
     issued = await token(api, boundObjectRef={"kind": "Secret", "apiVersion": "v1", "name": "s"})
     assert await who(api, issued)
@@ -191,12 +200,13 @@ async def test_bound_to_a_secret(api: Any) -> None:
     assert await who(api, issued) is None
 
 
-async def test_others_find_the_key(api: Any) -> None:
+async def test_others_find_the_key(api: Conversation) -> None:
     found = (await api.get("/.well-known/openid-configuration")).body
     assert found["issuer"] == ISSUER
     assert found["jwks_uri"].endswith("/openid/v1/jwks")
     answer = await api.raw("GET", "/openid/v1/jwks")
     assert answer.content_type == "application/jwk-set+json"
     assert answer.headers["Cache-Control"] == "public, max-age=3600"
+    assert isinstance(answer.body, bytes)
     kid = json.loads(base64.urlsafe_b64decode((await token(api)).split(".")[0] + "=="))["kid"]
     assert [key["kid"] for key in json.loads(answer.body)["keys"]] == [kid]

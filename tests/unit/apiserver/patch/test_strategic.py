@@ -8,14 +8,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from podling.apiserver.patch.parse import lookup_of
-from podling.apiserver.patch.strategic import strategic_merge_patch
+from podling.apiserver.patch.strategic import lookup_of, strategic_merge_patch
+from podling.model.codec.fields import shape_of
 from podling.model.errors import StatusError
 from podling.model.types.pod import Pod
 
 
 def patched(document: dict[str, Any], patch: Any) -> Any:
-    return strategic_merge_patch(document, patch, lookup_of(Pod))
+    return strategic_merge_patch(document, patch, lookup_of(shape_of(Pod)))
 
 
 def containers(*items: dict[str, Any]) -> dict[str, Any]:

@@ -14,19 +14,25 @@ from podling.apiserver.paths.discovery import Discovery
 from podling.apiserver.request.context import RequestContext
 from podling.apiserver.request.request import Request, RequestInfo
 from podling.apiserver.request.response import Response
+from podling.model.errors import StatusError
 
 DISCOVERY = Discovery(KINDS, "0.1.0")
 GROUPS = [
     "apiextensions.k8s.io",
+    "apps",
     "authentication.k8s.io",
     "authorization.k8s.io",
+    "batch",
+    "certificates.k8s.io",
     "coordination.k8s.io",
     "discovery.k8s.io",
     "events.k8s.io",
+    "networking.k8s.io",
     "node.k8s.io",
     "policy",
     "rbac.authorization.k8s.io",
     "scheduling.k8s.io",
+    "storage.k8s.io",
 ]
 KUBECTL = (
     "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList,"
@@ -44,7 +50,7 @@ def ask(path: str, **headers: str) -> Response | None:
 
 def get(path: str, **headers: str) -> Any:
     response = ask(path, **headers)
-    assert response is not None
+    assert response is not None and isinstance(response.body, bytes)
     assert response.status == 200
     return msgspec.json.decode(response.body)
 
@@ -110,7 +116,7 @@ def test_a_body_of_another_group_says_which() -> None:
 @pytest.mark.parametrize("path", ["/api", "/apis"])
 def test_all_of_a_tree_in_one_answer(path: str) -> None:
     response = ask(path, Accept=KUBECTL)
-    assert response is not None
+    assert response is not None and isinstance(response.body, bytes)
     assert response.content_type == "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
     found = msgspec.json.decode(response.body)
     assert found["apiVersion"] == "apidiscovery.k8s.io/v2"
@@ -139,6 +145,12 @@ def test_the_version_names_kubernetes_and_podling() -> None:
     assert (found["major"], found["minor"], found["gitVersion"]) == ("1", "36", "v1.36.0+podling-0.1.0")
 
 
-@pytest.mark.parametrize("path", ["/", "/api/v2", "/apis/nothing", "/healthz"])
+@pytest.mark.parametrize("path", ["/", "/apis/nothing", "/apis/nothing/v1", "/healthz"])
 def test_other_paths_are_left_to_others(path: str) -> None:
     assert ask(path) is None
+
+
+@pytest.mark.parametrize("path", ["/api/v2", "/api/v2/", "/apis/policy/v9"])
+def test_a_version_that_is_not_served_is_no_resource(path: str) -> None:
+    with pytest.raises(StatusError, match="the server could not find the requested resource"):
+        ask(path)

@@ -1,13 +1,18 @@
 """The health paths, in Kubernetes' words."""
 
+from __future__ import annotations
+
 import asyncio
-from typing import Any
+from typing import TYPE_CHECKING
 
 import pytest
 
 from podling.apiserver.paths import health
 from podling.apiserver.paths.health import Checks, Unhealthy, ping, report
 from podling.storage.interface import StorageClosedError
+
+if TYPE_CHECKING:
+    from unit.apiserver.conftest import Conversation
 
 
 async def fails() -> None:
@@ -51,11 +56,11 @@ async def test_a_check_that_hangs_has_failed(monkeypatch: pytest.MonkeyPatch) ->
 
 
 @pytest.mark.parametrize("path", ["/healthz", "/livez", "/readyz", "/readyz/etcd", "/livez/ping"])
-async def test_a_server_that_runs_is_healthy(api: Any, path: str) -> None:
+async def test_a_server_that_runs_is_healthy(api: Conversation, path: str) -> None:
     assert (await api.get(path)).body == b"ok"
 
 
-async def test_strangers_may_ask(api: Any) -> None:
+async def test_strangers_may_ask(api: Conversation) -> None:
     api.user = None
     verbose = await api.get("/readyz?verbose")
     assert verbose.body.decode().splitlines() == [
@@ -72,7 +77,7 @@ async def test_strangers_may_ask(api: Any) -> None:
 
 
 async def test_storage_that_fails_is_neither_live_nor_ready(
-    api: Any, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    api: Conversation, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     async def probe() -> None:
         raise StorageClosedError("the disk is gone")
@@ -87,7 +92,7 @@ async def test_storage_that_fails_is_neither_live_nor_ready(
     assert (await api.get("/livez?exclude=etcd")).status == 200
 
 
-async def test_a_server_that_ends_is_live_but_not_ready(api: Any) -> None:
+async def test_a_server_that_ends_is_live_but_not_ready(api: Conversation) -> None:
     api.server.drain()
     assert (await api.get("/livez")).status == 200
     assert (await api.get("/readyz")).status == 500
@@ -95,5 +100,5 @@ async def test_a_server_that_ends_is_live_but_not_ready(api: Any) -> None:
     assert (await api.get("/readyz?exclude=shutdown")).status == 200
 
 
-async def test_a_check_that_is_not_there_is_no_path(api: Any) -> None:
+async def test_a_check_that_is_not_there_is_no_path(api: Conversation) -> None:
     assert (await api.get("/readyz/nothing")).status == 404

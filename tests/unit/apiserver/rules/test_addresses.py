@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 from ipaddress import ip_address
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -21,6 +21,9 @@ from podling.apiserver.rules.addresses import (
 from podling.model.codec import json
 from podling.model.codec.json import from_data
 from podling.model.types.service import Service
+
+if TYPE_CHECKING:
+    from unit.apiserver.conftest import Conversation
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 NO_ADDRESS = "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)"
@@ -80,7 +83,7 @@ NO_CIDR = "must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)"
 def test_what_is_a_subnet(cidr: str, fault: str) -> None:
     faults = [cause.message for cause in validate_cidr(cidr, "p")]
     assert faults == ([f'Invalid value: "{cidr}": {fault}'] if fault else [])
-    assert list(validate_cidr(cidr, "p", [cidr])) == []
+    assert list(validate_cidr(cidr, "p", {cidr})) == []
 
 
 @pytest.mark.parametrize(
@@ -224,7 +227,7 @@ def test_warnings(kind: Kind[Any], data: dict[str, Any], warnings: list[str]) ->
     assert kind.warnings(obj) == warnings
 
 
-async def test_they_come_with_the_answer(api: Any) -> None:
+async def test_they_come_with_the_answer(api: Conversation) -> None:
     services = "/api/v1/namespaces/default/services"
     spec = {"ports": [{"port": 80}], "externalIPs": ["010.0.0.1", "127.0.0.1"]}
     refused = await api.post(services, {"metadata": {"name": "s"}, "spec": spec})
@@ -285,13 +288,16 @@ def test_what_a_service_has_from_before_it_may_keep(
 OLD = "::ffff:10.96.0.9"
 
 
-async def test_a_service_of_other_times_can_be_updated_and_its_status_without_a_warning(api: Any) -> None:
+async def test_a_service_of_other_times_can_be_updated_and_its_status_without_a_warning(
+    api: Conversation,
+) -> None:
     services = "/api/v1/namespaces/default/services"
     spec = {"ports": [{"port": 80}], "type": "LoadBalancer"}
     made = await api.post(services, {"metadata": {"name": "s"}, "spec": spec})
     assert made.status == 201
     key = storage_key(Services.resource, "default", "s")
     stored = await api.storage.get(key)
+    assert stored
     obj = json.decode(stored.value, Service)
     obj.spec.cluster_ip, obj.spec.cluster_ips, obj.spec.external_ips = OLD, [OLD], ["010.0.0.1"]
     await api.storage.update(key, json.encode(obj), stored.revision)

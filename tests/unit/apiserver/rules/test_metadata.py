@@ -41,7 +41,10 @@ def test_valid(fields: dict[str, Any]) -> None:
     [
         ({"name": ""}, "metadata.name: Required value: name or generateName is required"),
         ({"name": "A"}, 'metadata.name: Invalid value: "A": a lowercase RFC 1123 subdomain'),
-        ({"name": "a" * 254}, f'metadata.name: Invalid value: "{"a" * 254}": must be no more than 253 bytes'),
+        (
+            {"name": "a" * 254},
+            f'metadata.name: Invalid value: "{"a" * 254}": must be no more than 253 characters',
+        ),
         ({"generateName": "A-"}, 'metadata.generateName: Invalid value: "A-": a lowercase'),
         ({"namespace": ""}, "metadata.namespace: Required value"),
         ({"namespace": "a.b"}, 'metadata.namespace: Invalid value: "a.b": must not contain dots'),

@@ -11,14 +11,21 @@ import pytest
 from podling.apiserver.kinds.config import ConfigMaps
 from podling.apiserver.kinds.kind import Kind
 from podling.apiserver.kinds.kinds import KINDS
-from podling.apiserver.show.partial import MetadataFrames, partial_metadata_list
-from podling.apiserver.show.table import METADATA, NOTHING, OBJECT, TableFrames, Tables, include_object
+from podling.apiserver.show.table import (
+    METADATA,
+    NOTHING,
+    OBJECT,
+    MetadataFrames,
+    TableFrames,
+    Tables,
+    include_object,
+    partial_metadata_list,
+)
 from podling.model.codec import json
 from podling.model.errors import StatusError
 from podling.model.types.core import ConfigMap
 from podling.model.types.meta import ListMeta
-from podling.watch.entry import Decoder, Entry
-from podling.watch.frames import SelectedEvent
+from podling.watch.entry import Decoder, Entry, SelectedEvent
 
 NOW = datetime(2026, 1, 1, 0, 1, tzinfo=UTC)
 TABLES = Tables(ConfigMaps())

@@ -6,13 +6,16 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import TYPE_CHECKING
 
 import pytest
 
 from podling.apiserver.store.expiry import Expiry, Written, expire_events, last_time
 from podling.model.types.core import Event, EventSeries
 from podling.model.types.meta import ObjectMeta
+
+if TYPE_CHECKING:
+    from unit.apiserver.conftest import Conversation
 
 EVENTS = "/api/v1/namespaces/default/events"
 NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
@@ -50,19 +53,19 @@ def test_when_an_event_last_happened(event: Event, expected: datetime) -> None:
 
 
 @asynccontextmanager
-async def expiring(api: Any, lifetime: timedelta = HOUR) -> AsyncIterator[None]:
+async def expiring(api: Conversation, lifetime: timedelta = HOUR) -> AsyncIterator[None]:
     async with asyncio.TaskGroup() as tasks:
         task = tasks.create_task(expire_events(api.storage, api.clock, lifetime))
         yield
         task.cancel()
 
 
-async def make(api: Any, name: str) -> None:
+async def make(api: Conversation, name: str) -> None:
     body = {"metadata": {"name": name}, "involvedObject": {"namespace": "default"}}
     assert (await api.post(EVENTS, body)).status == 201
 
 
-async def test_what_was_old_when_the_server_started_goes_and_watchers_see_it(api: Any) -> None:
+async def test_what_was_old_when_the_server_started_goes_and_watchers_see_it(api: Conversation) -> None:
     await make(api, "old")
     api.clock.move(3600)
     await make(api, "new")
@@ -72,7 +75,7 @@ async def test_what_was_old_when_the_server_started_goes_and_watchers_see_it(api
     assert [item["metadata"]["name"] for item in (await api.get(EVENTS)).body["items"]] == ["new"]
 
 
-async def test_what_comes_later_goes_too(api: Any) -> None:
+async def test_what_comes_later_goes_too(api: Conversation) -> None:
     async with await api.watch(f"{EVENTS}?watch=1") as watched, expiring(api, timedelta(0)):
         await asyncio.sleep(0)
         await make(api, "a")

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
+
+if TYPE_CHECKING:
+    from unit.apiserver.conftest import Conversation
 
 CONFIGS = "/api/v1/namespaces/default/configmaps"
 PODS = "/api/v1/namespaces/default/pods"
@@ -14,7 +17,7 @@ P = f"{PODS}/p"
 APP = {"name": "app", "image": "busybox:1"}
 
 
-async def apply(api: Any, target: str, body: Any, manager: str = "me", query: str = "") -> Any:
+async def apply(api: Conversation, target: str, body: Any, manager: str = "me", query: str = "") -> Any:
     where = f"{target}?fieldManager={manager}{query}"
     return await api.say("PATCH", where, body, Content_Type="application/apply-patch+yaml")
 
@@ -34,7 +37,7 @@ def owners(answer: Any) -> dict[str, Any]:
     return {f"{entry['manager']}/{entry['operation']}": entry["fieldsV1"] for entry in entries}
 
 
-async def test_creates_what_is_not_there(api: Any) -> None:
+async def test_creates_what_is_not_there(api: Conversation) -> None:
     answer = await apply(api, A, config(k="v"))
     assert answer.status == 201 and answer.body["data"] == {"k": "v"}
     assert answer.body["metadata"]["managedFields"] == [
@@ -50,19 +53,19 @@ async def test_creates_what_is_not_there(api: Any) -> None:
     assert (await api.get(A)).body == answer.body
 
 
-async def test_the_same_again_writes_nothing(api: Any) -> None:
+async def test_the_same_again_writes_nothing(api: Conversation) -> None:
     first = await apply(api, A, config(k="v"))
     api.clock.move(60)
     again = await apply(api, A, config(k="v"))
     assert again.status == 200 and again.body == first.body
 
 
-async def test_what_is_named_no_more_goes(api: Any) -> None:
+async def test_what_is_named_no_more_goes(api: Conversation) -> None:
     await apply(api, A, config(k="v", l="w"))
     assert (await apply(api, A, config(k="v"))).body["data"] == {"k": "v"}
 
 
-async def test_what_others_manage_too_stays(api: Any) -> None:
+async def test_what_others_manage_too_stays(api: Conversation) -> None:
     await apply(api, A, config(k="v", l="w"))
     await apply(api, A, config(l="w"), "other")
     answer = await apply(api, A, config(k="v"))
@@ -70,7 +73,7 @@ async def test_what_others_manage_too_stays(api: Any) -> None:
     assert owners(answer)["other/Apply"] == {"f:data": {"f:l": {}}}
 
 
-async def test_one_conflict(api: Any) -> None:
+async def test_one_conflict(api: Conversation) -> None:
     await api.post(f"{CONFIGS}?fieldManager=kubectl", config(key="v"))
     answer = await apply(api, A, config(key="w"))
     assert answer.status == 409 and answer.body["reason"] == "Conflict"
@@ -85,7 +88,7 @@ async def test_one_conflict(api: Any) -> None:
     assert (await api.get(A)).body["data"] == {"key": "v"}
 
 
-async def test_many_conflicts(api: Any) -> None:
+async def test_many_conflicts(api: Conversation) -> None:
     await apply(api, A, config(k="v"), "z")
     await api.patch(f"{A}?fieldManager=b", {"data": {"l": "w", "m": "x"}})
     answer = await apply(api, A, config(k="1", l="1", m="1"))
@@ -95,14 +98,23 @@ async def test_many_conflicts(api: Any) -> None:
     )
 
 
-async def test_force_takes(api: Any) -> None:
+async def test_force_takes(api: Conversation) -> None:
     await apply(api, A, config(k="v", l="w"), "z")
     answer = await apply(api, A, config(k="1"), "me", "&force=true")
     assert answer.status == 200 and answer.body["data"] == {"k": "1", "l": "w"}
     assert owners(answer) == {"z/Apply": {"f:data": {"f:l": {}}}, "me/Apply": {"f:data": {"f:k": {}}}}
 
 
-async def test_an_update_takes_from_who_applied(api: Any) -> None:
+async def test_what_changes_nothing_has_no_time_of_its_own(api: Conversation) -> None:
+    await apply(api, A, config(k="v"))
+    api.clock.move(60)
+    same, other = await apply(api, A, config(k="v")), await apply(api, A, config(k="v"), "other")
+    assert [entry.get("time") for entry in same.body["metadata"]["managedFields"]] == ["2026-01-02T03:04:05Z"]
+    times = {entry["manager"]: entry.get("time") for entry in other.body["metadata"]["managedFields"]}
+    assert times == {"me": "2026-01-02T03:04:05Z", "other": None}
+
+
+async def test_an_update_takes_from_who_applied(api: Conversation) -> None:
     await apply(api, A, config(k="v", l="w"))
     api.clock.move(60)
     answer = await api.patch(f"{A}?fieldManager=editor", {"data": {"k": "x"}})
@@ -111,7 +123,7 @@ async def test_an_update_takes_from_who_applied(api: Any) -> None:
     assert times == {"me": "2026-01-02T03:04:05Z", "editor": "2026-01-02T03:05:05Z"}
 
 
-async def test_list_items_are_merged_by_key(api: Any) -> None:
+async def test_list_items_are_merged_by_key(api: Conversation) -> None:
     await apply(api, P, pod({**APP, "env": [{"name": "A", "value": "1"}]}))
     answer = await apply(api, P, pod(labels={"x": "y"}, name="p"), "labels", "&force=true")
     assert answer.status == 200, answer.body
@@ -132,7 +144,7 @@ async def test_list_items_are_merged_by_key(api: Any) -> None:
     }
 
 
-async def test_a_created_pod_is_recorded_as_kubernetes_records_it(api: Any) -> None:
+async def test_a_created_pod_is_recorded_as_kubernetes_records_it(api: Conversation) -> None:
     made = await api.post(
         PODS,
         pod({**APP, "ports": [{"containerPort": 80}]}, labels={"run": "p"}),
@@ -172,7 +184,7 @@ async def test_a_created_pod_is_recorded_as_kubernetes_records_it(api: Any) -> N
     }
 
 
-async def test_status_is_recorded_by_its_subresource(api: Any) -> None:
+async def test_status_is_recorded_by_its_subresource(api: Conversation) -> None:
     await apply(api, P, pod())
     status = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}, "status": {"message": "hello"}}
     answer = await apply(api, f"{P}/status", status, "kubelet")
@@ -186,7 +198,7 @@ async def test_status_is_recorded_by_its_subresource(api: Any) -> None:
     )
 
 
-async def test_managed_fields_of_the_client_count(api: Any) -> None:
+async def test_managed_fields_of_the_client_count(api: Conversation) -> None:
     """As `kubectl apply --server-side` rewrites them, to take over from the client's side."""
     await api.post(f"{CONFIGS}?fieldManager=kubectl-client-side-apply", config(k="v"))
     entries = (await api.get(A)).body["metadata"]["managedFields"]
@@ -198,7 +210,7 @@ async def test_managed_fields_of_the_client_count(api: Any) -> None:
     assert owners(answer) == {"kubectl/Apply": {"f:data": {"f:l": {}}}}
 
 
-async def test_one_empty_entry_forgets_all(api: Any) -> None:
+async def test_one_empty_entry_forgets_all(api: Conversation) -> None:
     await apply(api, A, config(k="v"))
     stripped = await api.patch(A, {"metadata": {"managedFields": [{}]}})
     assert owners(stripped) == {}
@@ -211,13 +223,13 @@ async def test_one_empty_entry_forgets_all(api: Any) -> None:
 
 
 @pytest.mark.parametrize("sent", [[], [{"manager": "x"}], [{"operation": "Update", "fieldsV1": {"q:": 5}}]])
-async def test_entries_that_say_nothing_change_nothing(api: Any, sent: Any) -> None:
+async def test_entries_that_say_nothing_change_nothing(api: Conversation, sent: Any) -> None:
     before = await apply(api, A, config(k="v"))
     body = {**before.body, "metadata": {**before.body["metadata"], "managedFields": sent}}
     assert (await api.put(A, body)).body == before.body
 
 
-async def test_many_updaters_are_joined(api: Any) -> None:
+async def test_many_updaters_are_joined(api: Conversation) -> None:
     await api.post(f"{CONFIGS}?fieldManager=m0", config(k="v"))
     for n in range(1, 15):
         api.clock.move(1)
@@ -228,7 +240,7 @@ async def test_many_updaters_are_joined(api: Any) -> None:
     assert owners(answer)["ancient-changes/Update"]["f:data"].keys() == kept
 
 
-async def test_what_kubectl_applied_before_is_its_own(api: Any) -> None:
+async def test_what_kubectl_applied_before_is_its_own(api: Conversation) -> None:
     last = json.dumps(config(k="v"))
     annotations = {"kubectl.kubernetes.io/last-applied-configuration": last}
     old = config(k="v")
@@ -259,6 +271,7 @@ async def test_what_kubectl_applied_before_is_its_own(api: Any) -> None:
         ("fieldManager=m", {"kind": "ConfigMap"}, 400, "Incorrect version specified in apply patch"),
         ("fieldManager=m", {**config(), "kind": "Pod"}, 400, "cannot be handled as a ConfigMap"),
         ("fieldManager=m", {**config(), "spec": {}}, 400, ".spec: field not declared in schema"),
+        ("fieldManager=m", {**config(), "metadata": {}}, 400, "(a based on URL) was undeterminable"),
         (
             "fieldManager=m",
             {**config(), "metadata": {"name": "b"}},
@@ -281,7 +294,7 @@ async def test_what_kubectl_applied_before_is_its_own(api: Any) -> None:
         ),
     ],
 )
-async def test_refusals(api: Any, query: str, body: Any, status: int, message: str) -> None:
+async def test_refusals(api: Conversation, query: str, body: Any, status: int, message: str) -> None:
     answer = await api.say("PATCH", f"{A}?{query}", body, Content_Type="application/apply-patch+yaml")
     assert answer.status == status, answer.body
     assert message in answer.message
@@ -299,7 +312,7 @@ async def test_refusals(api: Any, query: str, body: Any, status: int, message: s
          ".spec.activeDeadlineSeconds: expected numeric (int or float), got string"),
     ],
 )  # fmt: skip
-async def test_scalars_of_another_type(api: Any, target: str, body: Any, fault: str) -> None:
+async def test_scalars_of_another_type(api: Conversation, target: str, body: Any, fault: str) -> None:
     kind, name = ("ConfigMap", "a") if target == A else ("Pod", "p")
     whole = {"apiVersion": "v1", "kind": kind, "metadata": {"name": name}, **body}
     answer = await apply(api, target, whole)
@@ -307,7 +320,7 @@ async def test_scalars_of_another_type(api: Any, target: str, body: Any, fault: 
     assert answer.message == f"failed to create typed patch object (default/{name}; v1, Kind={kind}): {fault}"
 
 
-async def test_items_without_their_keys_or_twice(api: Any) -> None:
+async def test_items_without_their_keys_or_twice(api: Conversation) -> None:
     answer = await apply(api, P, pod({"image": "x"}))
     assert answer.status == 400 and answer.message == (
         "failed to create typed patch object (default/p; v1, Kind=Pod): .spec.containers: element 0: "
@@ -318,13 +331,13 @@ async def test_items_without_their_keys_or_twice(api: Any) -> None:
     assert answer.message.endswith('.spec.containers: duplicate entries for key [name="app"]')
 
 
-async def test_force_is_for_apply_alone(api: Any) -> None:
+async def test_force_is_for_apply_alone(api: Conversation) -> None:
     await apply(api, A, config(k="v"))
     answer = await api.patch(f"{A}?force=true", {})
     assert answer.status == 422 and "may not be specified for non-apply patch" in answer.message
 
 
-async def test_dry_run_writes_nothing(api: Any) -> None:
+async def test_dry_run_writes_nothing(api: Conversation) -> None:
     assert (await apply(api, A, config(k="v"), "me", "&dryRun=All")).status == 201
     assert (await api.get(A)).status == 404
     await apply(api, A, config(k="v"))

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
+
+if TYPE_CHECKING:
+    from unit.apiserver.conftest import Conversation
 
 CONFIGS = "/api/v1/namespaces/default/configmaps"
 A = f"{CONFIGS}/a"
@@ -13,11 +16,11 @@ P = f"{PODS}/p"
 
 
 @pytest.fixture
-async def config(api: Any) -> Any:
+async def config(api: Conversation) -> Any:
     return (await api.post(CONFIGS, {"metadata": {"name": "a"}})).body
 
 
-async def running_pod(api: Any, **meta: Any) -> Any:
+async def running_pod(api: Conversation, **meta: Any) -> Any:
     """A pod bound to a node: deleting it needs the node's consent."""
     spec = {"containers": [{"name": "c", "image": "busybox"}], "nodeName": "n"}
     answer = await api.post(PODS, {"metadata": {"name": "p", **meta}, "spec": spec})
@@ -25,7 +28,7 @@ async def running_pod(api: Any, **meta: Any) -> Any:
     return answer.body
 
 
-async def test_at_once(api: Any, config: Any) -> None:
+async def test_at_once(api: Conversation, config: Any) -> None:
     answer = await api.delete(A)
     assert (answer.status, answer.body) == (
         200,
@@ -41,7 +44,7 @@ async def test_at_once(api: Any, config: Any) -> None:
     assert (await api.delete(A)).status == 404
 
 
-async def test_a_dry_run_deletes_nothing(api: Any, config: Any) -> None:
+async def test_a_dry_run_deletes_nothing(api: Conversation, config: Any) -> None:
     assert (await api.delete(f"{A}?dryRun=All")).status == 200
     assert (
         await api.delete(A, {"kind": "DeleteOptions", "apiVersion": "v1", "dryRun": ["All"]})
@@ -64,18 +67,18 @@ async def test_a_dry_run_deletes_nothing(api: Any, config: Any) -> None:
         ({"dryRun": ["Some"]}, 422, "dryRun"),
     ],
 )
-async def test_refusals(api: Any, config: Any, options: Any, status: int, message: str) -> None:
+async def test_refusals(api: Conversation, config: Any, options: Any, status: int, message: str) -> None:
     answer = await api.delete(A, options)
     assert answer.status == status and message in answer.message
     assert (await api.get(A)).status == 200
 
 
-async def test_options_come_in_the_version_of_any_group(api: Any, config: Any) -> None:
+async def test_options_come_in_the_version_of_any_group(api: Conversation, config: Any) -> None:
     options = {"kind": "DeleteOptions", "apiVersion": "coordination.k8s.io/v1"}
     assert (await api.delete(A, options)).status == 200
 
 
-async def test_who_asks_not_to_orphan_is_told_to_wait(api: Any) -> None:
+async def test_who_asks_not_to_orphan_is_told_to_wait(api: Conversation) -> None:
     """202 for what finalizers still hold, by the older option only."""
     await api.post(CONFIGS, {"metadata": {"name": "a", "finalizers": ["example.com/held"]}})
     statuses = [
@@ -85,18 +88,18 @@ async def test_who_asks_not_to_orphan_is_told_to_wait(api: Any) -> None:
     assert statuses == [200, 200, 202]
 
 
-async def test_a_collection_is_answered_as_it_is_asked_for(api: Any, config: Any) -> None:
+async def test_a_collection_is_answered_as_it_is_asked_for(api: Conversation, config: Any) -> None:
     gone = await api.delete(CONFIGS, Accept="application/json;as=Table;v=v1;g=meta.k8s.io")
     assert gone.body["kind"] == "Table" and gone.body["rows"][0]["cells"][0] == "a"
 
 
-async def test_preconditions_that_hold(api: Any, config: Any) -> None:
+async def test_preconditions_that_hold(api: Conversation, config: Any) -> None:
     meta = config["metadata"]
     wanted = {"preconditions": {"uid": meta["uid"], "resourceVersion": meta["resourceVersion"]}}
     assert (await api.delete(A, wanted)).status == 200
 
 
-async def test_a_running_pod_is_given_its_grace(api: Any) -> None:
+async def test_a_running_pod_is_given_its_grace(api: Conversation) -> None:
     await running_pod(api)
     marked = await api.delete(P)
     meta = marked.body["metadata"]
@@ -110,7 +113,7 @@ async def test_a_running_pod_is_given_its_grace(api: Any) -> None:
     assert (await api.get(P)).status == 404
 
 
-async def test_a_pod_that_runs_nowhere_is_answered_with_the_marks_of_its_deletion(api: Any) -> None:
+async def test_a_pod_that_runs_nowhere_is_answered_with_the_marks_of_its_deletion(api: Conversation) -> None:
     await api.post(PODS, {"metadata": {"name": "p"}, "spec": {"containers": [{"name": "c", "image": "i"}]}})
     gone = await api.delete(P)
     meta = gone.body["metadata"]
@@ -119,7 +122,7 @@ async def test_a_pod_that_runs_nowhere_is_answered_with_the_marks_of_its_deletio
     assert (await api.get(P)).status == 404
 
 
-async def test_grace_only_gets_shorter(api: Any) -> None:
+async def test_grace_only_gets_shorter(api: Conversation) -> None:
     await running_pod(api)
     await api.delete(P, {"gracePeriodSeconds": 20})
     longer = await api.delete(f"{P}?gracePeriodSeconds=25")
@@ -129,7 +132,7 @@ async def test_grace_only_gets_shorter(api: Any) -> None:
     assert shorter.body["metadata"]["deletionTimestamp"] == "2026-01-02T03:04:10Z"
 
 
-async def test_finalizers_hold(api: Any) -> None:
+async def test_finalizers_hold(api: Conversation) -> None:
     await api.post(CONFIGS, {"metadata": {"name": "a", "finalizers": ["example.com/x"]}})
     held = await api.delete(A)
     assert held.body["metadata"]["deletionTimestamp"] == "2026-01-02T03:04:05Z"
@@ -139,7 +142,7 @@ async def test_finalizers_hold(api: Any) -> None:
     assert (await api.get(A)).status == 404
 
 
-async def test_finalizers_hold_a_pod_even_without_grace(api: Any) -> None:
+async def test_finalizers_hold_a_pod_even_without_grace(api: Conversation) -> None:
     await running_pod(api, finalizers=["example.com/x"])
     held = await api.delete(P, {"gracePeriodSeconds": 0})
     assert held.body["metadata"]["deletionGracePeriodSeconds"] == 0
@@ -150,12 +153,20 @@ async def test_finalizers_hold_a_pod_even_without_grace(api: Any) -> None:
 @pytest.mark.parametrize(
     ("policy", "finalizer"), [("Foreground", "foregroundDeletion"), ("Orphan", "orphan")]
 )
-async def test_propagation_is_kept_as_a_finalizer(api: Any, config: Any, policy: str, finalizer: str) -> None:
+async def test_propagation_is_kept_as_a_finalizer(
+    api: Conversation, config: Any, policy: str, finalizer: str
+) -> None:
     held = await api.delete(f"{A}?propagationPolicy={policy}")
     assert held.body["metadata"]["finalizers"] == [finalizer]
 
 
-async def test_a_collection(api: Any) -> None:
+async def test_nobody_is_warned_of_options_that_are_none(api: Conversation) -> None:
+    await api.post(CONFIGS, {"metadata": {"name": "a"}})
+    answer = await api.say("DELETE", f"{CONFIGS}/a", {"unknown": 1})
+    assert answer.status == 200 and "Warning" not in answer.headers
+
+
+async def test_a_collection(api: Conversation) -> None:
     for name, app in (("a", "x"), ("b", "y"), ("c", "x")):
         await api.post(CONFIGS, {"metadata": {"name": name, "labels": {"app": app}}})
     answer = await api.delete(f"{CONFIGS}?labelSelector=app%3Dx")
@@ -165,7 +176,7 @@ async def test_a_collection(api: Any) -> None:
     assert [item["metadata"]["name"] for item in left.body["items"]] == ["b"]
 
 
-async def test_a_namespace_is_terminated_first(api: Any) -> None:
+async def test_a_namespace_is_terminated_first(api: Conversation) -> None:
     marked = await api.delete("/api/v1/namespaces/other")
     assert marked.status == 200 and marked.body["status"]["phase"] == "Terminating"
     body = {**marked.body, "spec": {"finalizers": []}}

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Any
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from unit.apiserver.conftest import Conversation
 
 CONFIGS = "/api/v1/namespaces/default/configmaps"
 
 
-async def test_what_is_created_is_read_back(api: Any) -> None:
+async def test_what_is_created_is_read_back(api: Conversation) -> None:
     created = await api.post(CONFIGS, {"metadata": {"name": "a"}, "data": {"k": "v"}})
     assert created.status == 201
     read = await api.get(f"{CONFIGS}/a")
@@ -19,7 +22,7 @@ async def test_what_is_created_is_read_back(api: Any) -> None:
     assert list(read.body) == ["kind", "apiVersion", "metadata", "data"]
 
 
-async def test_what_is_not_there(api: Any) -> None:
+async def test_what_is_not_there(api: Conversation) -> None:
     answer = await api.get(f"{CONFIGS}/a")
     assert answer.body == {
         "kind": "Status",
@@ -34,7 +37,7 @@ async def test_what_is_not_there(api: Any) -> None:
     assert answer.status == 404
 
 
-async def test_a_state_that_is_yet_to_come(api: Any) -> None:
+async def test_a_state_that_is_yet_to_come(api: Conversation) -> None:
     made = await api.post(CONFIGS, {"metadata": {"name": "a"}})
     known = int(made.body["metadata"]["resourceVersion"])
     assert (await api.get(f"{CONFIGS}/a?resourceVersion={known}")).status == 200
@@ -48,7 +51,7 @@ async def test_a_state_that_is_yet_to_come(api: Any) -> None:
     assert (await api.get(f"{CONFIGS}/a?resourceVersion=x")).status == 400
 
 
-async def test_a_state_that_comes_while_it_is_waited_for(api: Any) -> None:
+async def test_a_state_that_comes_while_it_is_waited_for(api: Conversation) -> None:
     ahead = api.storage.revision + 2
     async with asyncio.timeout(5), asyncio.TaskGroup() as asked:
         early = asked.create_task(api.get(f"{CONFIGS}/a?resourceVersion={ahead - 1}"))
@@ -63,7 +66,7 @@ async def test_a_state_that_comes_while_it_is_waited_for(api: Any) -> None:
     assert left.cancelled()
 
 
-async def test_what_is_deprecated_says_so_to_all(api: Any) -> None:
+async def test_what_is_deprecated_says_so_to_all(api: Conversation) -> None:
     endpoints = "/api/v1/namespaces/default/endpoints"
     told = '299 - "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice"'
     assert (await api.get(endpoints)).headers["Warning"] == told

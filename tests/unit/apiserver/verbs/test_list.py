@@ -1,17 +1,28 @@
-"""R-SYS-1: lists: selectors, pages, revisions."""
+"""R-SYS-1: lists: selectors, pages with their continue tokens, revisions that are past or yet to come."""
 
 from __future__ import annotations
 
-from typing import Any
+import base64
+from typing import TYPE_CHECKING, Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from podling.apiserver.verbs.list import Continuation, decode_continue, encode_continue, until_fresh
+from podling.model.errors import StatusError
+from podling.storage.memory import MemoryStorage
+from podling.watch.cache import ResourceCache
+
+if TYPE_CHECKING:
+    from unit.apiserver.conftest import Conversation
 
 CONFIGS = "/api/v1/namespaces/default/configmaps"
 ALL = "/api/v1/configmaps"
 
 
 @pytest.fixture
-async def configs(api: Any) -> None:
+async def configs(api: Conversation) -> None:
     for name, namespace, app in (
         ("a", "default", "x"),
         ("b", "default", "y"),
@@ -26,7 +37,7 @@ def names(answer: Any) -> str:
     return "".join(item["metadata"]["name"] for item in answer.body["items"])
 
 
-async def test_the_shape_of_a_list(api: Any, configs: None) -> None:
+async def test_the_shape_of_a_list(api: Conversation, configs: None) -> None:
     answer = await api.get(CONFIGS)
     assert list(answer.body) == ["kind", "apiVersion", "metadata", "items"]
     assert answer.body["kind"] == "ConfigMapList" and answer.body["apiVersion"] == "v1"
@@ -34,7 +45,7 @@ async def test_the_shape_of_a_list(api: Any, configs: None) -> None:
     assert list(answer.body["items"][0]) == ["metadata"], "items of a list do not repeat their kind"
 
 
-async def test_an_empty_list(api: Any) -> None:
+async def test_an_empty_list(api: Conversation) -> None:
     assert (await api.get(CONFIGS)).body["items"] == []
 
 
@@ -52,11 +63,11 @@ async def test_an_empty_list(api: Any) -> None:
         (f"{CONFIGS}?resourceVersion=0", "abc"),
     ],
 )
-async def test_selections(api: Any, configs: None, target: str, found: str) -> None:
+async def test_selections(api: Conversation, configs: None, target: str, found: str) -> None:
     assert names(await api.get(target)) == found
 
 
-async def test_pages(api: Any, configs: None) -> None:
+async def test_pages(api: Conversation, configs: None) -> None:
     first = await api.get(f"{ALL}?limit=2")
     meta = first.body["metadata"]
     assert names(first) == "ab" and meta["remainingItemCount"] == 2
@@ -65,11 +76,11 @@ async def test_pages(api: Any, configs: None) -> None:
     assert rest.body["metadata"]["resourceVersion"] == meta["resourceVersion"]
 
 
-async def test_a_page_ends_where_the_items_end(api: Any, configs: None) -> None:
+async def test_a_page_ends_where_the_items_end(api: Conversation, configs: None) -> None:
     assert "continue" not in (await api.get(f"{ALL}?limit=4")).body["metadata"]
 
 
-async def test_pages_of_a_selection_do_not_count_the_rest(api: Any, configs: None) -> None:
+async def test_pages_of_a_selection_do_not_count_the_rest(api: Conversation, configs: None) -> None:
     first = await api.get(f"{ALL}?limit=2&labelSelector=app%3Dx")
     meta = first.body["metadata"]
     assert names(first) == "ac" and "remainingItemCount" not in meta
@@ -77,7 +88,7 @@ async def test_pages_of_a_selection_do_not_count_the_rest(api: Any, configs: Non
     assert names(rest) == "d"
 
 
-async def test_all_pages_are_of_one_state(api: Any, configs: None) -> None:
+async def test_all_pages_are_of_one_state(api: Conversation, configs: None) -> None:
     first = await api.get(f"{ALL}?limit=1")
     before = (await api.get(f"{CONFIGS}/c")).body
     await api.delete(f"{CONFIGS}/b")
@@ -91,7 +102,7 @@ async def test_all_pages_are_of_one_state(api: Any, configs: None) -> None:
     assert names(rest) == "d"
 
 
-async def test_a_list_that_took_too_long_may_be_ended_as_things_are(api: Any, configs: None) -> None:
+async def test_a_list_that_took_too_long_may_be_ended_as_things_are(api: Conversation, configs: None) -> None:
     """Word for word as Kubernetes answers, once etcd has compacted what the first page was of."""
     first = await api.get(f"{ALL}?limit=1")
     await api.delete(f"{CONFIGS}/b")
@@ -120,7 +131,9 @@ async def test_a_list_that_took_too_long_may_be_ended_as_things_are(api: Any, co
     assert names(last) == "d", "from there on it is of one state again"
 
 
-async def test_a_collection_is_not_deleted_by_a_page_that_is_too_old(api: Any, configs: None) -> None:
+async def test_a_collection_is_not_deleted_by_a_page_that_is_too_old(
+    api: Conversation, configs: None
+) -> None:
     first = await api.get(f"{ALL}?limit=1")
     await api.delete(f"{CONFIGS}/b")
     await api.storage.compact(api.storage.revision)
@@ -129,7 +142,7 @@ async def test_a_collection_is_not_deleted_by_a_page_that_is_too_old(api: Any, c
     assert expired.body["metadata"]["continue"]
 
 
-async def test_a_list_of_an_earlier_state(api: Any, configs: None) -> None:
+async def test_a_list_of_an_earlier_state(api: Conversation, configs: None) -> None:
     revision = (await api.get(ALL)).body["metadata"]["resourceVersion"]
     await api.delete(f"{CONFIGS}/b")
     assert names(await api.get(f"{ALL}?resourceVersion={revision}")) == "acd"
@@ -157,12 +170,12 @@ async def test_a_list_of_an_earlier_state(api: Any, configs: None) -> None:
         ("resourceVersion=99999", 504, "Too large resource version: 99999, current: "),
     ],
 )
-async def test_refusals(api: Any, configs: None, query: str, status: int, message: str) -> None:
+async def test_refusals(api: Conversation, configs: None, query: str, status: int, message: str) -> None:
     answer = await api.get(f"{ALL}?{query}")
     assert answer.status == status and message in answer.message
 
 
-async def test_what_is_at_hand_comes_in_one_piece(api: Any, configs: None) -> None:
+async def test_what_is_at_hand_comes_in_one_piece(api: Conversation, configs: None) -> None:
     """Kubernetes' cache has no pages of what it has at revision 0."""
     every = (await api.get(ALL)).body["items"]
     answer = await api.get(f"{ALL}?limit=1&resourceVersion=0")
@@ -171,7 +184,7 @@ async def test_what_is_at_hand_comes_in_one_piece(api: Any, configs: None) -> No
     assert len((await api.get(f"{ALL}?limit=1")).body["items"]) == 1
 
 
-async def test_a_state_that_is_forgotten(api: Any, configs: None) -> None:
+async def test_a_state_that_is_forgotten(api: Conversation, configs: None) -> None:
     await api.storage.compact(api.storage.revision)
     for query in ("resourceVersion=1&resourceVersionMatch=Exact", "resourceVersion=1&limit=2"):
         answer = await api.get(f"{ALL}?{query}")
@@ -182,11 +195,11 @@ async def test_a_state_that_is_forgotten(api: Any, configs: None) -> None:
         assert names(await api.get(f"{ALL}?{query}")) == "abcd"
 
 
-async def test_cluster_wide_kinds(api: Any) -> None:
+async def test_cluster_wide_kinds(api: Conversation) -> None:
     assert names(await api.get("/api/v1/namespaces")) == "defaultother"
 
 
-async def test_a_namespace_as_the_field_of_what_is_in_none(api: Any) -> None:
+async def test_a_namespace_as_the_field_of_what_is_in_none(api: Conversation) -> None:
     """A label conversion of their own makes nodes and namespaces refuse it; others are just in none."""
     classes = "/apis/scheduling.k8s.io/v1/priorityclasses?fieldSelector=metadata.namespace"
     await api.post("/apis/scheduling.k8s.io/v1/priorityclasses", {"metadata": {"name": "c"}, "value": 1})
@@ -194,3 +207,61 @@ async def test_a_namespace_as_the_field_of_what_is_in_none(api: Any) -> None:
     assert len((await api.get(f"{classes}!%3Ddefault")).body["items"]) == 1
     refused = await api.get("/api/v1/nodes?fieldSelector=metadata.namespace%3Ddefault")
     assert refused.message == "field label not supported: metadata.namespace"
+
+
+@given(
+    st.integers(1, 2**63 - 1) | st.none(),
+    st.from_regex(r"[a-z0-9-]{1,20}(/[a-z0-9.-]{1,20})?", fullmatch=True),
+)
+def test_a_continue_token_is_read_as_it_was_written(revision: int | None, after: str) -> None:
+    if ".." not in after.split("/"):
+        continuation = Continuation(revision, after)
+        assert decode_continue(encode_continue(continuation)) == continuation
+
+
+@pytest.mark.parametrize(
+    "token",
+    [
+        "!",
+        "abc",
+        base64.urlsafe_b64encode(b"[]").decode(),
+        base64.urlsafe_b64encode(b'{"v":"v2","rv":1,"start":"a\\u0000"}').decode(),
+        base64.urlsafe_b64encode(b'{"v":"meta.k8s.io/v1","rv":0,"start":"a\\u0000"}').decode(),
+        base64.urlsafe_b64encode(b'{"v":"meta.k8s.io/v1","rv":1,"start":"a"}').decode(),
+        base64.urlsafe_b64encode(b'{"v":"meta.k8s.io/v1","rv":1,"start":"../a\\u0000"}').decode(),
+    ],
+)
+def test_a_forged_token_is_refused(token: str) -> None:
+    with pytest.raises(StatusError) as raised:
+        decode_continue(token)
+    assert raised.value.code == 400
+
+
+@given(st.binary(max_size=40))
+def test_only_a_status_escapes(data: bytes) -> None:
+    with pytest.raises(StatusError):
+        decode_continue(base64.urlsafe_b64encode(b"x" + data).decode())
+
+
+@pytest.fixture
+async def cache() -> ResourceCache:
+    cache = ResourceCache(MemoryStorage(), "/registry/x/", bytes, kind="X", api_version="v1")
+    await cache.start()
+    return cache
+
+
+async def test_what_does_not_come_is_refused_with_the_time_to_try_again(cache: ResourceCache) -> None:
+    with pytest.raises(StatusError) as refused:
+        await until_fresh(cache, 7)
+    status = refused.value.status()
+    assert (status["code"], status["reason"]) == (504, "Timeout")
+    assert status["message"] == f"Timeout: Too large resource version: 7, current: {cache.revision}"
+    assert status["details"] == {
+        "causes": [{"reason": "ResourceVersionTooLarge", "message": "Too large resource version"}],
+        "retryAfterSeconds": 1,
+    }
+
+
+async def test_what_is_there_is_not_waited_for(cache: ResourceCache) -> None:
+    with pytest.raises(StopIteration):
+        until_fresh(cache, cache.revision).send(None)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -12,6 +12,9 @@ from podling.apiserver.kinds.kinds import kinds
 from podling.apiserver.paths.openapi.documents import paths_of
 from podling.apiserver.verbs import members
 from podling.model.gates import Gates
+
+if TYPE_CHECKING:
+    from unit.apiserver.conftest import Conversation
 
 PODS = "/api/v1/namespaces/default/pods"
 DEBUG = f"{PODS}/p/debug"
@@ -25,7 +28,7 @@ def debug_container(image: str = "tools:1", **container: Any) -> dict[str, Any]:
 class Kubelet:
     """Shows containers, and stops showing them."""
 
-    def __init__(self, api: Any) -> None:
+    def __init__(self, api: Conversation) -> None:
         self._api = api
 
     async def show(self, *statuses: tuple[str, str]) -> Any:
@@ -52,7 +55,7 @@ class Kubelet:
 
 
 @pytest.fixture
-async def kubelet(api: Any) -> AsyncIterator[Kubelet]:
+async def kubelet(api: Conversation) -> AsyncIterator[Kubelet]:
     await api.restart(kinds(ON))
     made = await api.post(
         PODS, {"metadata": {"name": "p"}, "spec": {"containers": [{"name": "app", "image": "a"}]}}
@@ -61,19 +64,19 @@ async def kubelet(api: Any) -> AsyncIterator[Kubelet]:
     yield Kubelet(api)
 
 
-async def entries(api: Any) -> list[tuple[str, str]]:
+async def entries(api: Conversation) -> list[tuple[str, str]]:
     spec = (await api.get(f"{PODS}/p")).body["spec"]
     return [(one["name"], one["image"]) for one in spec.get("ephemeralContainers", [])]
 
 
-async def emptied(api: Any) -> None:
+async def emptied(api: Conversation) -> None:
     """Returns once the pod has no ephemeral containers."""
     async with await api.watch(f"{PODS}?watch=1") as events:
         while (await events.next())["object"]["spec"].get("ephemeralContainers"):
             pass
 
 
-async def test_one_is_created_read_and_deleted_by_its_name(api: Any, kubelet: Kubelet) -> None:
+async def test_one_is_created_read_and_deleted_by_its_name(api: Conversation, kubelet: Kubelet) -> None:
     made = await api.post(f"{DEBUG}/shell", debug_container(stdin=True, tty=True))
     assert made.status == 201
     assert (made.body["kind"], made.body["metadata"]) == (
@@ -95,13 +98,13 @@ async def test_one_is_created_read_and_deleted_by_its_name(api: Any, kubelet: Ku
         assert (answer.status, answer.message) == (404, 'pods/debug "shell" not found')
 
 
-async def test_its_status_is_shown_under_both_names(api: Any, kubelet: Kubelet) -> None:
+async def test_its_status_is_shown_under_both_names(api: Conversation, kubelet: Kubelet) -> None:
     status = await kubelet.show(("shell", "running"))
     assert status["debugContainerStatuses"] == status["ephemeralContainerStatuses"]
     assert "debugContainerStatuses" not in await kubelet.show()
 
 
-async def test_gate_off_there_is_neither(api: Any, kubelet: Kubelet) -> None:
+async def test_gate_off_there_is_neither(api: Conversation, kubelet: Kubelet) -> None:
     await api.restart()
     assert (await api.post(f"{DEBUG}/shell", debug_container())).status == 404
     assert "debugContainerStatuses" not in await kubelet.show(("shell", "running"))
@@ -117,7 +120,7 @@ async def test_gate_off_there_is_neither(api: Any, kubelet: Kubelet) -> None:
     ],
 )
 async def test_what_it_may_not_have_is_refused_by_its_path(
-    api: Any, kubelet: Kubelet, field: str, value: Any
+    api: Conversation, kubelet: Kubelet, field: str, value: Any
 ) -> None:
     refused = await api.post(f"{DEBUG}/shell", debug_container(**{field: value}))
     assert refused.status == 422
@@ -134,7 +137,7 @@ async def test_what_it_may_not_have_is_refused_by_its_path(
     ],
 )
 async def test_a_name_in_use_is_a_conflict(
-    api: Any, kubelet: Kubelet, name: str, shown: list[tuple[str, str]], why: str
+    api: Conversation, kubelet: Kubelet, name: str, shown: list[tuple[str, str]], why: str
 ) -> None:
     await api.post(f"{DEBUG}/shell", debug_container())
     await kubelet.show(*shown)
@@ -143,7 +146,7 @@ async def test_a_name_in_use_is_a_conflict(
     assert refused.message == f'Operation cannot be fulfilled on pods/debug "{name}": {why}'
 
 
-async def test_of_two_racing_creations_exactly_one_wins(api: Any, kubelet: Kubelet) -> None:
+async def test_of_two_racing_creations_exactly_one_wins(api: Conversation, kubelet: Kubelet) -> None:
     async with asyncio.TaskGroup() as tasks:
         racing = [tasks.create_task(api.post(f"{DEBUG}/shell", debug_container(f"t:{n}"))) for n in range(8)]
     won = [task.result().body["container"]["image"] for task in racing if task.result().status == 201]
@@ -152,7 +155,7 @@ async def test_of_two_racing_creations_exactly_one_wins(api: Any, kubelet: Kubel
 
 
 async def test_the_name_of_an_exited_one_is_used_again_once_the_kubelet_let_it_go(
-    api: Any, kubelet: Kubelet
+    api: Conversation, kubelet: Kubelet
 ) -> None:
     """Many ask for it at once, and exactly one gets it."""
     await api.post(f"{DEBUG}/shell", debug_container())
@@ -168,7 +171,7 @@ async def test_the_name_of_an_exited_one_is_used_again_once_the_kubelet_let_it_g
 
 
 async def test_a_kubelet_that_does_not_let_go_is_not_waited_for_for_ever(
-    api: Any, kubelet: Kubelet, monkeypatch: pytest.MonkeyPatch
+    api: Conversation, kubelet: Kubelet, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(members, "LONGEST_WAIT", 0.01)
     await api.post(f"{DEBUG}/shell", debug_container())
@@ -177,7 +180,7 @@ async def test_a_kubelet_that_does_not_let_go_is_not_waited_for_for_ever(
     assert (refused.status, refused.body["reason"]) == (504, "Timeout")
 
 
-async def test_a_pod_that_goes_ends_the_wait(api: Any, kubelet: Kubelet) -> None:
+async def test_a_pod_that_goes_ends_the_wait(api: Conversation, kubelet: Kubelet) -> None:
     await api.post(f"{DEBUG}/shell", debug_container())
     await kubelet.show(("shell", "terminated"))
     async with asyncio.TaskGroup() as tasks:
@@ -187,7 +190,7 @@ async def test_a_pod_that_goes_ends_the_wait(api: Any, kubelet: Kubelet) -> None
     assert asking.result().status == 404
 
 
-async def test_deleted_while_starting(api: Any, kubelet: Kubelet) -> None:
+async def test_deleted_while_starting(api: Conversation, kubelet: Kubelet) -> None:
     """The entry goes at once; its name, when the kubelet has let go of what it had begun."""
     await api.post(f"{DEBUG}/shell", debug_container())
     await kubelet.show(("shell", "waiting"))
@@ -197,7 +200,7 @@ async def test_deleted_while_starting(api: Any, kubelet: Kubelet) -> None:
     assert (await api.post(f"{DEBUG}/shell", debug_container())).status == 201
 
 
-async def test_dry_run_changes_nothing(api: Any, kubelet: Kubelet) -> None:
+async def test_dry_run_changes_nothing(api: Conversation, kubelet: Kubelet) -> None:
     assert (await api.post(f"{DEBUG}/shell?dryRun=All", debug_container())).status == 201
     assert await entries(api) == []
     await api.post(f"{DEBUG}/shell", debug_container())
@@ -207,12 +210,12 @@ async def test_dry_run_changes_nothing(api: Any, kubelet: Kubelet) -> None:
 
 @pytest.mark.parametrize("path", [DEBUG, f"{DEBUG}/shell/more", f"{PODS}/p/status/more"])
 async def test_a_path_with_too_few_or_too_many_names_is_not_found(
-    api: Any, kubelet: Kubelet, path: str
+    api: Conversation, kubelet: Kubelet, path: str
 ) -> None:
     assert (await api.get(path)).status == 404
 
 
-async def test_the_name_in_the_body_is_that_of_the_path(api: Any, kubelet: Kubelet) -> None:
+async def test_the_name_in_the_body_is_that_of_the_path(api: Conversation, kubelet: Kubelet) -> None:
     body = {**debug_container(), "metadata": {"name": "other"}}
     assert (await api.post(f"{DEBUG}/shell", body)).status == 400
 

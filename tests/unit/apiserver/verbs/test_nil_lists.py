@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from unit.apiserver.conftest import Conversation
 
 ROLES = "/apis/rbac.authorization.k8s.io/v1/clusterroles"
 SLICES = "/apis/discovery.k8s.io/v1/namespaces/default/endpointslices"
@@ -12,7 +15,7 @@ def managed(obj: Any) -> dict[str, Any]:
     return {entry["manager"]: entry["fieldsV1"] for entry in obj["metadata"]["managedFields"]}
 
 
-async def test_a_role_without_rules(api: Any) -> None:
+async def test_a_role_without_rules(api: Conversation) -> None:
     made = await api.post(f"{ROLES}?fieldManager=maker", {"metadata": {"name": "r"}, "rules": []})
     assert (made.status, made.body["rules"]) == (201, None)
     assert (await api.get(f"{ROLES}/r")).body == made.body
@@ -23,7 +26,7 @@ async def test_a_role_without_rules(api: Any) -> None:
     assert again.body["metadata"]["resourceVersion"] == made.body["metadata"]["resourceVersion"]
 
 
-async def test_who_changes_something_else_does_not_manage_it(api: Any) -> None:
+async def test_who_changes_something_else_does_not_manage_it(api: Conversation) -> None:
     await api.post(f"{ROLES}?fieldManager=maker", {"metadata": {"name": "r", "labels": {"c": "d"}}})
     label = {"metadata": {"labels": {"a": "b"}}}
     patched = (await api.patch(f"{ROLES}/r?fieldManager=other", label)).body
@@ -36,7 +39,7 @@ async def test_who_changes_something_else_does_not_manage_it(api: Any) -> None:
     assert emptied["rules"] is None
 
 
-async def test_a_slice_of_nothing(api: Any) -> None:
+async def test_a_slice_of_nothing(api: Conversation) -> None:
     made = await api.post(SLICES, {"metadata": {"name": "s"}, "addressType": "IPv4"})
     assert (made.body["endpoints"], made.body["ports"]) == (None, None)
     table = await api.get(f"{SLICES}/s", Accept="application/json;as=Table;v=v1;g=meta.k8s.io")
@@ -45,7 +48,7 @@ async def test_a_slice_of_nothing(api: Any) -> None:
     assert (await api.get(f"{SLICES}/s")).body == made.body
 
 
-async def test_what_is_answered_and_not_kept_has_its_empty_lists(api: Any) -> None:
+async def test_what_is_answered_and_not_kept_has_its_empty_lists(api: Conversation) -> None:
     reviews = "/apis/authorization.k8s.io/v1/selfsubjectrulesreviews"
     answer = await api.post(reviews, {"spec": {"namespace": "default"}})
     assert isinstance(answer.body["status"]["resourceRules"], list)

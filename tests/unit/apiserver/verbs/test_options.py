@@ -1,13 +1,21 @@
-"""R-SYS-1: options from query parameters."""
+"""R-SYS-1: options from query parameters, and which of a list or a watch contradict each other."""
 
+import msgspec
 import pytest
 
 from podling.apiserver.request.request import parse_query
-from podling.apiserver.verbs.options import field_validation, is_dry_run, options
+from podling.apiserver.verbs.options import (
+    check_list,
+    check_watch,
+    field_validation,
+    is_dry_run,
+    options,
+    revision,
+)
 from podling.model.errors import StatusError
 from podling.model.types.meta import DeleteOptions, ListOptions, PodExecOptions, PodPortForwardOptions
 
-READ = [
+READ: list[tuple[str, msgspec.Struct]] = [
     ("", ListOptions()),
     (
         "labelSelector=a%3Db&limit=5&continue=x&unknown=1",
@@ -22,10 +30,29 @@ READ = [
     ("command=ls&command=-l&stdin=true", PodExecOptions(command=["ls", "-l"], stdin=True)),
     ("ports=80&ports=443", PodPortForwardOptions(ports=[80, 443])),
 ]
+GOOD_LISTS = [
+    ListOptions(),
+    ListOptions(resource_version="0"),
+    ListOptions(resource_version="5", resource_version_match="Exact"),
+    ListOptions(resource_version="0", resource_version_match="NotOlderThan"),
+    ListOptions(continue_="x", limit=5),
+]
+BAD_LISTS = [
+    (ListOptions(resource_version_match="Exact"), "forbidden unless resourceVersion is provided"),
+    (ListOptions(resource_version="0", resource_version_match="Exact"), 'forbidden for resourceVersion "0"'),
+    (ListOptions(resource_version="5", resource_version_match="Near"), 'Unsupported value: "Near"'),
+    (ListOptions(continue_="x", resource_version_match="Exact"), "when continue is provided"),
+    (ListOptions(continue_="x", resource_version="5"), "not allowed when using continue"),
+    (ListOptions(send_initial_events=True), "sendInitialEvents is forbidden for list"),
+]
+BAD_WATCHES = [
+    (ListOptions(resource_version_match="Exact"), "unless sendInitialEvents is provided"),
+    (ListOptions(send_initial_events=True), "requires setting resourceVersionMatch to NotOlderThan"),
+]
 
 
 @pytest.mark.parametrize(("query", "expected"), READ)
-def test_parameters(query: str, expected: object) -> None:
+def test_parameters(query: str, expected: msgspec.Struct) -> None:
     assert options(parse_query(query), type(expected)) == expected
 
 
@@ -53,3 +80,37 @@ def test_field_validation_warns_unless_told_otherwise() -> None:
     with pytest.raises(StatusError) as raised:
         field_validation(parse_query("fieldValidation=Maybe"), "CreateOptions")
     assert raised.value.code == 422
+
+
+@pytest.mark.parametrize("wanted", GOOD_LISTS)
+def test_good_lists(wanted: ListOptions) -> None:
+    check_list(wanted)
+
+
+@pytest.mark.parametrize(("wanted", "message"), BAD_LISTS)
+def test_bad_lists(wanted: ListOptions, message: str) -> None:
+    with pytest.raises(StatusError, match=message):
+        check_list(wanted)
+
+
+@pytest.mark.parametrize(("wanted", "message"), BAD_WATCHES)
+def test_bad_watches(wanted: ListOptions, message: str) -> None:
+    with pytest.raises(StatusError, match=message):
+        check_watch(wanted)
+
+
+def test_good_watches() -> None:
+    check_watch(ListOptions(resource_version="5"))
+    check_watch(ListOptions(send_initial_events=True, resource_version_match="NotOlderThan"))
+
+
+@pytest.mark.parametrize(("text", "number"), [("", 0), ("0", 0), ("17", 17)])
+def test_revisions(text: str, number: int) -> None:
+    assert revision(text) == number
+
+
+@pytest.mark.parametrize("text", ["-1", "abc", "1.5", "²", str(1 << 64), "9" * 5000])
+def test_no_revisions(text: str) -> None:
+    with pytest.raises(StatusError) as raised:
+        revision(text)
+    assert raised.value.code == 400

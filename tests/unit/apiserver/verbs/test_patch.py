@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
+
+if TYPE_CHECKING:
+    from unit.apiserver.conftest import Conversation
 
 CONFIGS = "/api/v1/namespaces/default/configmaps"
 A = f"{CONFIGS}/a"
 
 
 @pytest.fixture
-async def config(api: Any) -> Any:
+async def config(api: Conversation) -> Any:
     return (await api.post(CONFIGS, {"metadata": {"name": "a"}, "data": {"k": "v", "l": "w"}})).body
 
 
@@ -24,24 +27,24 @@ async def config(api: Any) -> Any:
         ("json-patch", [{"op": "replace", "path": "/data/k", "value": "z"}], {"k": "z", "l": "w"}),
     ],
 )
-async def test_each_type(api: Any, config: Any, kind: str, body: Any, data: Any) -> None:
+async def test_each_type(api: Conversation, config: Any, kind: str, body: Any, data: Any) -> None:
     answer = await api.patch(A, body, kind)
     assert answer.status == 200 and answer.body["data"] == data
     assert (await api.get(A)).body == answer.body
 
 
-async def test_patches_of_many_clients_all_count(api: Any, config: Any) -> None:
+async def test_patches_of_many_clients_all_count(api: Conversation, config: Any) -> None:
     statuses = await asyncio.gather(*(api.patch(A, {"data": {f"n{n}": "x"}}) for n in range(20)))
     assert {answer.status for answer in statuses} == {200}
     assert {f"n{n}" for n in range(20)} <= (await api.get(A)).body["data"].keys()
 
 
-async def test_a_patch_that_names_a_version_conflicts(api: Any, config: Any) -> None:
+async def test_a_patch_that_names_a_version_conflicts(api: Conversation, config: Any) -> None:
     answer = await api.patch(A, {"metadata": {"resourceVersion": "1"}, "data": {"k": "x"}})
     assert answer.status == 409
 
 
-async def test_nothing_changed_is_nothing_written(api: Any, config: Any) -> None:
+async def test_nothing_changed_is_nothing_written(api: Conversation, config: Any) -> None:
     assert (await api.patch(A, {"data": {"k": "v"}})).body == config
 
 
@@ -58,18 +61,20 @@ async def test_nothing_changed_is_nothing_written(api: Any, config: Any) -> None
             422,
             '": json: cannot unmarshal number into Go struct field ConfigMap.data',
         ),
-        ({"kind": "Secret"}, "merge-patch", 400, "cannot be handled as a ConfigMap"),
+        ({"kind": "Secret"}, "merge-patch", 422, "cannot be handled as a ConfigMap"),
         ([{"op": "test", "path": "/data/k", "value": "no"}], "json-patch", 422, "rejected our request"),
         ({}, "novel", 415, "accepted media types include: application/json-patch+json"),
     ],
 )
-async def test_refusals(api: Any, config: Any, body: Any, kind: str, status: int, message: str) -> None:
+async def test_refusals(
+    api: Conversation, config: Any, body: Any, kind: str, status: int, message: str
+) -> None:
     answer = await api.patch(A, body, kind)
     assert answer.status == status, answer.body
     assert message in answer.message
 
 
-async def test_unknown_fields(api: Any, config: Any) -> None:
+async def test_unknown_fields(api: Conversation, config: Any) -> None:
     strict = await api.patch(f"{A}?fieldValidation=Strict", {"spec": {}})
     assert strict.status == 422 and 'unknown field "spec"' in strict.message
     warned = await api.patch(A, {"spec": {}})
@@ -88,7 +93,9 @@ async def test_unknown_fields(api: Any, config: Any) -> None:
         ),
     ],
 )
-async def test_faults_of_the_patch_itself(api: Any, config: Any, body: Any, kind: str, fault: str) -> None:
+async def test_faults_of_the_patch_itself(
+    api: Conversation, config: Any, body: Any, kind: str, fault: str
+) -> None:
     strict = await api.patch(f"{A}?fieldValidation=Strict", body, kind)
     assert strict.status == 422 and f"strict decoding error: {fault}" in strict.message
     warned = await api.patch(A, body, kind)
@@ -97,12 +104,12 @@ async def test_faults_of_the_patch_itself(api: Any, config: Any, body: Any, kind
     assert "Warning" not in ignored.headers
 
 
-async def test_what_is_not_there(api: Any) -> None:
+async def test_what_is_not_there(api: Conversation) -> None:
     assert (await api.patch(A, {})).status == 404
     assert (await api.patch(CONFIGS, {})).status == 405
 
 
-async def test_a_patch_makes_no_other_object_of_it(api: Any) -> None:
+async def test_a_patch_makes_no_other_object_of_it(api: Conversation) -> None:
     config = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "whose"}}
     uid = (await api.post("/api/v1/namespaces/default/configmaps", config)).body["metadata"]["uid"]
     target, other = "/api/v1/namespaces/default/configmaps/whose", {"metadata": {"uid": "other"}}

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
+
+if TYPE_CHECKING:
+    from unit.apiserver.conftest import Conversation
 
 PODS = "/api/v1/namespaces/default/pods"
 POD = {
@@ -20,7 +23,7 @@ def env(*names: str) -> dict[str, Any]:
     return {"metadata": {"name": "a"}, "spec": {"containers": [container]}}
 
 
-async def test_what_is_accepted_may_be_warned_of(api: Any) -> None:
+async def test_what_is_accepted_may_be_warned_of(api: Conversation) -> None:
     answer = await api.post(PODS, env("A", "A"))
     assert answer.status == 201
     assert answer.headers["Warning"] == (
@@ -29,14 +32,14 @@ async def test_what_is_accepted_may_be_warned_of(api: Any) -> None:
     )
 
 
-async def test_updates_are_not_warned_of(api: Any) -> None:
+async def test_updates_are_not_warned_of(api: Conversation) -> None:
     await api.post(PODS, env("A", "A"))
     answer = await api.patch(f"{PODS}/a", {"metadata": {"labels": {"a": "b"}}}, **MERGE)
     assert answer.status == 200 and "Warning" not in answer.headers
 
 
 @pytest.fixture
-async def pod(api: Any) -> Any:
+async def pod(api: Conversation) -> Any:
     return (await api.post(PODS, POD)).body
 
 
@@ -44,7 +47,7 @@ def resized(cpu: str) -> dict[str, Any]:
     return {"spec": {"containers": [{"name": "c", "resources": {"requests": {"cpu": cpu}}}]}}
 
 
-async def test_resizing_counts_as_a_generation(api: Any, pod: Any) -> None:
+async def test_resizing_counts_as_a_generation(api: Conversation, pod: Any) -> None:
     answer = await api.patch(f"{PODS}/a/resize", resized("2"), **STRATEGIC)
     assert answer.status == 200
     assert answer.body["spec"]["containers"][0]["resources"] == {"requests": {"cpu": "2"}}
@@ -52,7 +55,7 @@ async def test_resizing_counts_as_a_generation(api: Any, pod: Any) -> None:
     assert (await api.get(f"{PODS}/a/resize")).body == answer.body
 
 
-async def test_a_resize_is_remembered_as_one(api: Any, pod: Any) -> None:
+async def test_a_resize_is_remembered_as_one(api: Conversation, pod: Any) -> None:
     await api.patch(f"{PODS}/a/resize?fieldManager=vertical", resized("2"), **STRATEGIC)
     managed = (await api.get(f"{PODS}/a")).body["metadata"]["managedFields"]
     (entry,) = [one for one in managed if one.get("subresource") == "resize"]
@@ -62,21 +65,21 @@ async def test_a_resize_is_remembered_as_one(api: Any, pod: Any) -> None:
     }
 
 
-async def test_resources_are_not_changed_by_an_update(api: Any, pod: Any) -> None:
+async def test_resources_are_not_changed_by_an_update(api: Conversation, pod: Any) -> None:
     answer = await api.patch(f"{PODS}/a", resized("2"), **STRATEGIC)
     assert (answer.status, answer.body["reason"]) == (422, "Invalid")
     assert "pod updates may not change fields other than" in answer.message
     assert '- spec.containers[0].resources.requests.cpu: "1"' in answer.message
 
 
-async def test_a_replacement_through_resize_changes_nothing_else(api: Any, pod: Any) -> None:
+async def test_a_replacement_through_resize_changes_nothing_else(api: Conversation, pod: Any) -> None:
     pod["spec"]["containers"][0]["resources"]["requests"]["cpu"] = "3"
     pod["metadata"]["labels"] = {"a": "b"}
     answer = await api.put(f"{PODS}/a/resize", pod)
     assert answer.status == 200 and "labels" not in answer.body["metadata"]
 
 
-async def test_a_resize_that_moves_the_class_is_refused(api: Any, pod: Any) -> None:
+async def test_a_resize_that_moves_the_class_is_refused(api: Conversation, pod: Any) -> None:
     change = {"spec": {"containers": [{"name": "c", "resources": {"requests": {"cpu": None}}}]}}
     answer = await api.patch(f"{PODS}/a/resize", change, **STRATEGIC)
     assert (answer.status, answer.message) == (
@@ -86,7 +89,7 @@ async def test_a_resize_that_moves_the_class_is_refused(api: Any, pod: Any) -> N
     )
 
 
-async def test_the_status_does_not_count_as_a_generation(api: Any, pod: Any) -> None:
+async def test_the_status_does_not_count_as_a_generation(api: Conversation, pod: Any) -> None:
     status = {"status": {"phase": "Running", "observedGeneration": 1}}
     answer = await api.patch(f"{PODS}/a/status", status, **MERGE)
     assert answer.body["metadata"]["generation"] == pod["metadata"]["generation"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -11,6 +11,9 @@ from podling.apiserver.assemble import ApiServer
 from podling.apiserver.authz.authorizers import ALLOW, NO_OPINION, Opinion
 from podling.apiserver.kinds.kinds import KINDS
 from podling.apiserver.request.request import Request, RequestInfo, User
+
+if TYPE_CHECKING:
+    from unit.apiserver.conftest import Conversation
 
 EDITOR = User("ed", ("system:authenticated",))
 CONFIG = "/api/v1/namespaces/default/configmaps/a"
@@ -35,10 +38,10 @@ class ChangesOnly:
     ],
 )
 async def test_who_may_only_change_creates_nothing(
-    api: Any, method: str, path: str, content_type: str, kind: str, version: str, status: int
+    api: Conversation, method: str, path: str, content_type: str, kind: str, version: str, status: int
 ) -> None:
     server = ApiServer.build(
-        api.storage, KINDS, clock=api.clock, connector=None, authorizers=(ChangesOnly(),)
+        api.storage, KINDS, clock=api.clock, connector=api.connector, authorizers=(ChangesOnly(),)
     )
     await server.start()
     body = json.dumps({"kind": kind, "apiVersion": version, "metadata": {"name": "a"}}).encode()
@@ -47,5 +50,6 @@ async def test_who_may_only_change_creates_nothing(
     response = await server.handle(request)
     assert response.status == status
     if status == 403:
+        assert isinstance(response.body, bytes)
         assert f'User "ed" cannot create resource "{kind.lower()}s"' in json.loads(response.body)["message"]
     server.close()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -11,15 +11,18 @@ from podling.model.selectors import parse_field_selector
 from podling.storage.memory import MemoryStorage
 from podling.watch.cache import ResourceCache
 
+if TYPE_CHECKING:
+    from unit.apiserver.conftest import Conversation
+
 CONFIGS = "/api/v1/namespaces/default/configmaps"
 WATCH = f"{CONFIGS}?watch=true"
 
 
-async def make(api: Any, name: str, **labels: str) -> Any:
+async def make(api: Conversation, name: str, **labels: str) -> Any:
     return (await api.post(CONFIGS, {"metadata": {"name": name, "labels": labels}})).body
 
 
-async def test_without_a_revision_it_starts_with_what_is_there(api: Any) -> None:
+async def test_without_a_revision_it_starts_with_what_is_there(api: Conversation) -> None:
     made = await make(api, "a")
     async with await api.watch(WATCH) as watch:
         assert await watch.next() == {"type": "ADDED", "object": made}
@@ -27,7 +30,7 @@ async def test_without_a_revision_it_starts_with_what_is_there(api: Any) -> None
         assert await watch.names(1) == ["ADDED b"]
 
 
-async def test_from_a_revision_nothing_is_missed_or_repeated(api: Any) -> None:
+async def test_from_a_revision_nothing_is_missed_or_repeated(api: Conversation) -> None:
     start = (await make(api, "a"))["metadata"]["resourceVersion"]
     await make(api, "b")
     await api.patch(f"{CONFIGS}/a", {"data": {"k": "v"}})
@@ -36,7 +39,7 @@ async def test_from_a_revision_nothing_is_missed_or_repeated(api: Any) -> None:
         assert await watch.names(3) == ["ADDED b", "MODIFIED a", "DELETED b"]
 
 
-async def test_a_selector_turns_changes_into_comings_and_goings(api: Any) -> None:
+async def test_a_selector_turns_changes_into_comings_and_goings(api: Conversation) -> None:
     await make(api, "a", app="x")
     async with await api.watch(f"{WATCH}&labelSelector=app%3Dx") as watch:
         await make(api, "b", app="y")
@@ -45,21 +48,21 @@ async def test_a_selector_turns_changes_into_comings_and_goings(api: Any) -> Non
         assert await watch.names(3) == ["ADDED a", "ADDED b", "DELETED a"]
 
 
-async def test_one_object(api: Any) -> None:
+async def test_one_object(api: Conversation) -> None:
     async with await api.watch(f"{WATCH}&fieldSelector=metadata.name%3Db") as watch:
         await make(api, "a")
         await make(api, "b")
         assert await watch.names(1) == ["ADDED b"]
 
 
-async def test_other_namespaces_are_not_seen(api: Any) -> None:
+async def test_other_namespaces_are_not_seen(api: Conversation) -> None:
     async with await api.watch(WATCH) as watch:
         await api.post("/api/v1/namespaces/other/configmaps", {"metadata": {"name": "x"}})
         await make(api, "a")
         assert await watch.names(1) == ["ADDED a"]
 
 
-async def test_initial_events_end_with_a_bookmark(api: Any) -> None:
+async def test_initial_events_end_with_a_bookmark(api: Conversation) -> None:
     await make(api, "a")
     query = "&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true"
     async with await api.watch(WATCH + query) as watch:
@@ -69,7 +72,7 @@ async def test_initial_events_end_with_a_bookmark(api: Any) -> None:
         assert mark["object"]["metadata"]["annotations"] == {"k8s.io/initial-events-end": "true"}
 
 
-async def test_a_revision_that_is_too_old(api: Any) -> None:
+async def test_a_revision_that_is_too_old(api: Conversation) -> None:
     await make(api, "a")
     await api.storage.compact(api.storage.revision)
     await api.restart()
@@ -81,7 +84,7 @@ async def test_a_revision_that_is_too_old(api: Any) -> None:
         assert await watch.next() is None
 
 
-async def test_nothing_is_told_before_the_revision_asked_for(api: Any) -> None:
+async def test_nothing_is_told_before_the_revision_asked_for(api: Conversation) -> None:
     """As Kubernetes has it: the watch waits for what is yet to come, however long."""
     await make(api, "a")
     ahead = api.storage.revision + 1
@@ -95,7 +98,7 @@ async def test_nothing_is_told_before_the_revision_asked_for(api: Any) -> None:
 INITIAL = f"{WATCH}&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true"
 
 
-async def test_the_objects_there_are_at_a_revision_that_does_not_come(api: Any) -> None:
+async def test_the_objects_there_are_at_a_revision_that_does_not_come(api: Conversation) -> None:
     async with await api.watch(f"{INITIAL}&resourceVersion=99999") as watch:
         error = await watch.next()
         assert error["type"] == "ERROR" and error["object"]["code"] == 504
@@ -106,7 +109,7 @@ async def test_the_objects_there_are_at_a_revision_that_does_not_come(api: Any) 
 TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io,application/json"
 
 
-async def test_a_table_says_where_the_objects_there_are_end(api: Any) -> None:
+async def test_a_table_says_where_the_objects_there_are_end(api: Conversation) -> None:
     await make(api, "a")
     async with await api.watch(INITIAL, Accept=TABLE) as watch:
         assert [row["cells"][0] for row in (await watch.next())["object"]["rows"]] == ["a"]
@@ -119,7 +122,7 @@ async def test_a_table_says_where_the_objects_there_are_end(api: Any) -> None:
     }
 
 
-async def test_tables_say_once_what_their_columns_are(api: Any) -> None:
+async def test_tables_say_once_what_their_columns_are(api: Conversation) -> None:
     await make(api, "a")
     await make(api, "b")
     async with await api.watch(WATCH, Accept=TABLE) as watch:
@@ -132,7 +135,7 @@ async def test_tables_say_once_what_their_columns_are(api: Any) -> None:
         assert event["object"]["rows"][0]["cells"][0] == name
 
 
-async def test_it_ends_when_the_server_does(api: Any) -> None:
+async def test_it_ends_when_the_server_does(api: Conversation) -> None:
     async with await api.watch(WATCH) as watch:
         api.server.close()
         assert await watch.next() is None
@@ -143,12 +146,12 @@ async def test_it_ends_after_its_timeout() -> None:
     assert [batch async for batch in batches(cache.watch("/registry/x/"), timeout=0)] == []
 
 
-async def test_contradicting_options(api: Any) -> None:
+async def test_contradicting_options(api: Conversation) -> None:
     answer = await api.get(f"{WATCH}&sendInitialEvents=true")
     assert answer.status == 422
 
 
-async def test_as_a_table(api: Any) -> None:
+async def test_as_a_table(api: Conversation) -> None:
     table = "application/json;as=Table;g=meta.k8s.io;v=v1"
     await make(api, "a")
     async with await api.watch(WATCH, Accept=table) as watch:
@@ -157,13 +160,13 @@ async def test_as_a_table(api: Any) -> None:
         assert event["object"]["rows"][0]["cells"][0] == "a"
 
 
-async def test_the_older_path_of_a_collection(api: Any) -> None:
+async def test_the_older_path_of_a_collection(api: Conversation) -> None:
     async with await api.watch("/api/v1/watch/namespaces/default/configmaps") as watch:
         await make(api, "a")
         assert await watch.names(1) == ["ADDED a"]
 
 
-async def test_the_older_path_of_one_object(api: Any) -> None:
+async def test_the_older_path_of_one_object(api: Conversation) -> None:
     await make(api, "a")
     await make(api, "b")
     async with await api.watch("/api/v1/watch/namespaces/default/configmaps/b") as watch:
@@ -172,7 +175,7 @@ async def test_the_older_path_of_one_object(api: Any) -> None:
         assert await watch.names(2) == ["ADDED b", "DELETED b"]
 
 
-async def test_one_object_and_a_selector_of_another(api: Any) -> None:
+async def test_one_object_and_a_selector_of_another(api: Conversation) -> None:
     path = "/api/v1/watch/namespaces/default/configmaps/b?fieldSelector=metadata.name%3Da"
     answer = await api.get(path)
     assert (answer.status, answer.message) == (
@@ -194,6 +197,11 @@ def test_the_selector_of_one_object(selector: str, name: str, expected: str) -> 
     assert parse_field_selector(expected).exact("metadata.name") == name
 
 
-async def test_no_watch_in_yaml(api: Any) -> None:
+async def test_a_watch_goes_on_from_no_page(api: Conversation) -> None:
+    answer = await api.get(f"{WATCH}&continue=x")
+    assert answer.status == 422 and "forbidden when continue is provided" in answer.message
+
+
+async def test_no_watch_in_yaml(api: Conversation) -> None:
     answer = await api.get(WATCH, Accept="application/yaml")
     assert answer.status == 406

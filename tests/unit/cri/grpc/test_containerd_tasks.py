@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from podling.apiserver.rules.container.handlers import STOP_SIGNALS
+from podling.apiserver.rules.container.container import STOP_SIGNALS
 from podling.cri.grpc.containerd_tasks import signal_number
 
 NUMBERS = [

@@ -17,7 +17,7 @@ from podling.cri.grpc import containerd_events_pb2 as containerd
 from podling.cri.grpc import cri_pb2 as pb
 from podling.cri.grpc.client import GrpcRuntime
 from podling.cri.grpc.containerd_events import event_of as containerd_event
-from podling.cri.grpc.cri_events import event_of as cri_event
+from podling.cri.grpc.events import event_of as cri_event
 from podling.cri.interface import EventKind, RuntimeEvent, RuntimeFault
 
 _RELIST = RuntimeEvent(EventKind.RELIST)
@@ -175,8 +175,11 @@ async def test_a_runtime_that_is_not_there_is_waited_for(
         await _serve_containerd(server)
         await server.start()
 
+    async def first_event() -> RuntimeEvent:
+        return await anext(events)
+
     async with asyncio.TaskGroup() as group:
-        first = group.create_task(anext(events))  # type: ignore[arg-type]
+        first = group.create_task(first_event())
         group.create_task(come_late())
     assert first.result() == _RELIST
 

@@ -9,14 +9,19 @@ from podling.cri.hollow.script import VirtualTimers
 
 
 def test_what_falls_due_is_called_in_order_at_its_time() -> None:
-    timers, heard = VirtualTimers(), []
+    timers = VirtualTimers()
+    heard: list[tuple[str, float]] = []
     start = timers.now()
 
     def hear(name: str) -> None:
         heard.append((name, (timers.now() - start).total_seconds()))
 
+    def ask() -> None:
+        hear("early")
+        timers.call_later(2, lambda: hear("asked for then"))
+
     timers.call_later(10, lambda: hear("late"))
-    timers.call_later(1, lambda: (hear("early"), timers.call_later(2, lambda: hear("asked for then")))[0])
+    timers.call_later(1, ask)
     timers.advance(5)
     assert heard == [("early", 1), ("asked for then", 3)]
     timers.advance(5)

@@ -6,15 +6,18 @@ import io
 import json
 import tarfile
 from pathlib import Path
+from typing import Literal
 
 import pytest
 
 from podling.cri.images.archive import LONGEST_DESCRIPTION, ImageArchiveError, open_archive
 from podling.cri.images.build import ImageConfig, build_image, digest_of
 
+Mode = Literal["w", "w:gz", "w:xz"]
 
-def _archive(path: Path, entries: dict[str, bytes], mode: str = "w") -> Path:
-    with tarfile.open(path, mode) as tar:  # type: ignore[call-overload]
+
+def _archive(path: Path, entries: dict[str, bytes], mode: Mode = "w") -> Path:
+    with tarfile.open(path, mode) as tar:
         for name, data in entries.items():
             member = tarfile.TarInfo(name)
             member.size = len(data)
@@ -35,7 +38,7 @@ def test_what_was_built_is_read_back(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("mode", ["w", "w:gz", "w:xz"])
-def test_names_of_docker_archives_compressed_or_not(tmp_path: Path, mode: str) -> None:
+def test_names_of_docker_archives_compressed_or_not(tmp_path: Path, mode: Mode) -> None:
     images = [{"RepoTags": ["a:1", "a:latest"]}, {"RepoTags": None}, {"RepoTags": ["b:1"]}]
     path = _archive(tmp_path / "image", {"manifest.json": json.dumps(images).encode()}, mode)
     with open_archive(path) as archive:

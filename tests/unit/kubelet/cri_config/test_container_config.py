@@ -2,26 +2,44 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 import pytest
 
-from podling.apiserver.rules.container.handlers import STOP_SIGNALS
+from podling.apiserver.rules.container.container import STOP_SIGNALS
 from podling.cri.grpc import cri_pb2 as pb
 from podling.kubelet.cri_config.container import ContainerInputs, container_config, stop_signal
 from podling.kubelet.plan.restart import definition_hash
 from podling.kubelet.pod.actions import StartContainer
 from podling.kubelet.pod.containers import ContainerType
-from podling.kubelet.pod.node_facts import NodeFacts
-from podling.model.types.container import Container, ContainerPort, ExecAction, Lifecycle, LifecycleHandler
+from podling.kubelet.pod.sandbox import NodeFacts
+from podling.model.types.container import (
+    Container,
+    ContainerPort,
+    EphemeralContainer,
+    ExecAction,
+    Lifecycle,
+    LifecycleHandler,
+)
+from podling.model.types.pod import Pod
+
+if TYPE_CHECKING:
+    from unit.kubelet.conftest import Scene
 
 NODE = NodeFacts(name="n1", memory_bytes=1000)
 
 
-def configured(pod, container, kind=ContainerType.REGULAR, **start):
+def configured(
+    pod: Pod,
+    container: Container | EphemeralContainer,
+    kind: ContainerType = ContainerType.REGULAR,
+    **start: Any,
+) -> pb.ContainerConfig:
     inputs = ContainerInputs("sha256:1", environment={"WHO": "world"}, mounts=[pb.Mount(container_path="/m")])
     return container_config(pod, container, StartContainer(container.name, kind, **start), inputs, NODE)
 
 
-def test_what_the_runtime_is_told(scene):
+def test_what_the_runtime_is_told(scene: type[Scene]) -> None:
     pod = scene.pod("a")
     (container,) = pod.spec.containers
     container.command, container.args = ["/bin/$(WHO)"], ["hello", "$(WHO)", "$$(WHO)", "$(NOBODY)"]
@@ -38,7 +56,7 @@ def test_what_the_runtime_is_told(scene):
 
 
 @pytest.mark.parametrize("kind", list(ContainerType))
-def test_labels_say_whose_and_what_kind(scene, kind):
+def test_labels_say_whose_and_what_kind(scene: type[Scene], kind: ContainerType) -> None:
     """R-DBG-3"""
     pod = scene.pod("a")
     assert dict(configured(pod, pod.spec.containers[0], kind).labels) == {
@@ -50,7 +68,7 @@ def test_labels_say_whose_and_what_kind(scene, kind):
     }
 
 
-def test_annotations_hold_what_a_later_kubelet_needs(scene):
+def test_annotations_hold_what_a_later_kubelet_needs(scene: type[Scene]) -> None:
     """R-INIT-11"""
     pod = scene.pod("a", termination_grace_period_seconds=7)
     pod.metadata.deletion_grace_period_seconds = 3
@@ -71,7 +89,7 @@ def test_annotations_hold_what_a_later_kubelet_needs(scene):
     }
 
 
-def test_the_target_of_an_ephemeral_container_is_joined(scene):
+def test_the_target_of_an_ephemeral_container_is_joined(scene: type[Scene]) -> None:
     """R-EPH-4"""
     pod = scene.pod("/ a / e>a")
     made = configured(pod, pod.spec.ephemeral_containers[0], ContainerType.EPHEMERAL, target_id="a-0")
@@ -89,14 +107,14 @@ SIGNALS = [
 
 
 @pytest.mark.parametrize(("named", "told"), SIGNALS)
-def test_the_signal_it_is_stopped_with(scene, named, told):
+def test_the_signal_it_is_stopped_with(scene: type[Scene], named: str | None, told: int) -> None:
     pod = scene.pod("a")
     (container,) = pod.spec.containers
     container.lifecycle = Lifecycle(stop_signal=named)
     assert configured(pod, container).stop_signal == told
 
 
-def test_every_signal_the_api_takes_can_be_told():
+def test_every_signal_the_api_takes_can_be_told() -> None:
     for name in STOP_SIGNALS["linux"]:
         container = Container(lifecycle=Lifecycle(stop_signal=name))
         assert pb.Signal.Value(stop_signal(container))

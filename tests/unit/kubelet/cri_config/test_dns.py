@@ -1,17 +1,22 @@
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 import pytest
 
-from podling.kubelet.cri_config.dns import (
+from podling.kubelet.cri_config.sandbox import (
     dns_warnings,
     hostname_and_domain,
     parse_resolv_conf,
     pod_resolver,
     sandbox_hostname,
 )
-from podling.kubelet.pod.faults import ConfigError
-from podling.kubelet.pod.node_facts import NodeFacts, Resolver
+from podling.kubelet.pod.containers import ConfigError
+from podling.kubelet.pod.sandbox import NodeFacts, Resolver
 from podling.model.types.pod import PodDNSConfig, PodDNSConfigOption
+
+if TYPE_CHECKING:
+    from unit.kubelet.conftest import Scene
 
 OWN = Resolver(("1.1.1.1",), ("home",), ("rotate",))
 NODE = NodeFacts("n1", cluster_dns=("10.96.0.10",), resolver=OWN)
@@ -29,15 +34,15 @@ POLICIES = [
 
 
 @pytest.mark.parametrize(("spec", "resolver"), POLICIES)
-def test_policies(scene, spec, resolver):
+def test_policies(scene: type[Scene], spec: dict[str, Any], resolver: Resolver) -> None:
     assert pod_resolver(scene.pod("a", **spec), NODE) == resolver
 
 
-def test_without_a_cluster_dns_the_node_answers(scene):
+def test_without_a_cluster_dns_the_node_answers(scene: type[Scene]) -> None:
     assert pod_resolver(scene.pod("a", dns_policy="ClusterFirst"), NodeFacts("n1", resolver=OWN)) == OWN
 
 
-def test_a_pods_own_configuration_is_added(scene):
+def test_a_pods_own_configuration_is_added(scene: type[Scene]) -> None:
     config = PodDNSConfig(
         nameservers=["1.1.1.1", "9.9.9.9"],
         searches=["home", "lab"],
@@ -47,7 +52,7 @@ def test_a_pods_own_configuration_is_added(scene):
     assert made == Resolver(("1.1.1.1", "9.9.9.9"), ("home", "lab"), ("rotate", "ndots:2", "edns0"))
 
 
-def test_resolv_conf():
+def test_resolv_conf() -> None:
     lines = ["; made by hand", "search old", "nameserver 1.1.1.1 # first", "nameserver fe80::1"]
     text = "\n".join([*lines, "search a.b. .", "options ndots:2 rotate", "bad", ""])
     assert parse_resolv_conf(text) == Resolver(("1.1.1.1", "fe80::1"), ("a.b", "."), ("ndots:2", "rotate"))
@@ -65,7 +70,7 @@ NAMES = [
 
 
 @pytest.mark.parametrize(("spec", "seen", "parts"), NAMES)
-def test_host_names(scene, spec, seen, parts):
+def test_host_names(scene: type[Scene], spec: dict[str, Any], seen: str, parts: tuple[str, str]) -> None:
     pod = scene.pod("a", **spec)
     assert (sandbox_hostname(pod, "cluster.local"), hostname_and_domain(pod, "cluster.local")) == (
         seen,
@@ -73,13 +78,13 @@ def test_host_names(scene, spec, seen, parts):
     )
 
 
-def test_a_long_name_is_cut_where_a_host_name_may_end(scene):
+def test_a_long_name_is_cut_where_a_host_name_may_end(scene: type[Scene]) -> None:
     pod = scene.pod("a")
     pod.metadata.name = "x" * 62 + "-more"
     assert hostname_and_domain(pod, "cluster.local")[0] == "x" * 62
 
 
-def test_a_name_no_kernel_takes_is_refused(scene):
+def test_a_name_no_kernel_takes_is_refused(scene: type[Scene]) -> None:
     """64 characters, `setHostnameAsFQDN` included."""
     fits = {"hostname": "h", "set_hostname_as_fqdn": True, "subdomain": "s" * 41}
     assert len(sandbox_hostname(scene.pod("a", **fits), "cluster.local")) == 64
@@ -105,7 +110,9 @@ LIMITS = [
 
 
 @pytest.mark.parametrize(("servers", "searches", "servers_applied", "searches_applied"), LIMITS)
-def test_what_is_too_much_is_left_out_and_told(scene, servers, searches, servers_applied, searches_applied):
+def test_what_is_too_much_is_left_out_and_told(
+    scene: type[Scene], servers: int, searches: list[str], servers_applied: int, searches_applied: int
+) -> None:
     config = PodDNSConfig(nameservers=[f"10.0.0.{i}" for i in range(servers)], searches=searches)
     pod = scene.pod("a", dns_policy="None", dns_config=config)
     applied = pod_resolver(pod, NODE)

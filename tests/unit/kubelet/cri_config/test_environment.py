@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
 import msgspec
 import pytest
 
@@ -11,8 +14,8 @@ from podling.kubelet.cri_config.environment import (
     referenced_files,
     referenced_objects,
 )
-from podling.kubelet.pod.faults import ConfigError
-from podling.kubelet.pod.node_facts import NodeFacts
+from podling.kubelet.pod.containers import ConfigError
+from podling.kubelet.pod.sandbox import NodeFacts
 from podling.model.quantity import Quantity
 from podling.model.types.container import (
     ConfigMapEnvSource,
@@ -30,6 +33,9 @@ from podling.model.types.references import (
     SecretKeySelector,
 )
 
+if TYPE_CHECKING:
+    from unit.kubelet.conftest import Scene
+
 SOURCES = EnvSources(
     node=NodeFacts("n1", ips=("192.168.0.1", "fd00::1"), allocatable={"memory": Quantity("3Gi")}),
     pod_ips=("10.0.0.7", "fd00::7"),
@@ -44,29 +50,34 @@ SOURCES = EnvSources(
 )
 
 
-def field(path):
+def field(path: str) -> EnvVarSource:
     return EnvVarSource(field_ref=ObjectFieldSelector(field_path=path))
 
 
-def resource(name, **selector):
+def resource(name: str, **selector: Any) -> EnvVarSource:
     return EnvVarSource(resource_field_ref=ResourceFieldSelector(resource=name, **selector))
 
 
-def map_key(name, key, optional=None):
+def map_key(name: str, key: str, optional: bool | None = None) -> EnvVarSource:
     return EnvVarSource(config_map_key_ref=ConfigMapKeySelector(name=name, key=key, optional=optional))
 
 
-def secret_key(name, key, optional=None):
+def secret_key(name: str, key: str, optional: bool | None = None) -> EnvVarSource:
     return EnvVarSource(secret_key_ref=SecretKeySelector(name=name, key=key, optional=optional))
 
 
-def file_key(path, key, optional=False, volume="v"):
+def file_key(path: str, key: str, optional: bool = False, volume: str = "v") -> EnvVarSource:
     return EnvVarSource(
         file_key_ref=FileKeySelector(volume_name=volume, path=path, key=key, optional=optional)
     )
 
 
-def made(scene, env=(), env_from=(), sources=SOURCES):
+def made(
+    scene: type[Scene],
+    env: Sequence[EnvVar] = (),
+    env_from: Sequence[EnvFromSource] = (),
+    sources: EnvSources = SOURCES,
+) -> dict[str, str]:
     pod = scene.pod("a", node_name="n1", service_account_name="default")
     pod.metadata.labels = {"app.kubernetes.io/name": "web"}
     (container,) = pod.spec.containers
@@ -102,7 +113,7 @@ VALUES = [
 
 
 @pytest.mark.parametrize(("source", "value"), VALUES)
-def test_values_from_elsewhere(scene, source, value):
+def test_values_from_elsewhere(scene: type[Scene], source: EnvVarSource, value: str) -> None:
     """R-INIT-12"""
     assert made(scene, [EnvVar(name="X", value_from=source)]) == {"X": value}
 
@@ -110,7 +121,9 @@ def test_values_from_elsewhere(scene, source, value):
 @pytest.mark.parametrize(
     ("path", "value"), [("status.podIP", "192.168.0.1"), ("status.podIPs", "192.168.0.1,fd00::1")]
 )
-def test_a_pod_on_the_hosts_network_has_the_nodes_addresses(scene, path, value):
+def test_a_pod_on_the_hosts_network_has_the_nodes_addresses(
+    scene: type[Scene], path: str, value: str
+) -> None:
     """R-INIT-12. The runtime tells no address of such a sandbox."""
     pod = scene.pod("a", host_network=True)
     (container,) = pod.spec.containers
@@ -134,7 +147,7 @@ REFUSED = [
 
 
 @pytest.mark.parametrize(("source", "message"), REFUSED)
-def test_what_leads_nowhere_is_said(scene, source, message):
+def test_what_leads_nowhere_is_said(scene: type[Scene], source: EnvVarSource, message: str) -> None:
     with pytest.raises(ConfigError) as refusal:
         made(scene, [EnvVar(name="X", value_from=source)])
     assert str(refusal.value) == message
@@ -149,11 +162,13 @@ def test_what_leads_nowhere_is_said(scene, source, message):
         file_key("a.env", "none", True),
     ],
 )
-def test_an_optional_reference_that_leads_nowhere_sets_nothing(scene, source):
+def test_an_optional_reference_that_leads_nowhere_sets_nothing(
+    scene: type[Scene], source: EnvVarSource
+) -> None:
     assert made(scene, [EnvVar(name="X", value_from=source)]) == {}
 
 
-def test_later_values_see_and_override_earlier_ones(scene):
+def test_later_values_see_and_override_earlier_ones(scene: type[Scene]) -> None:
     env_from = [
         EnvFromSource(prefix="P_", config_map_ref=ConfigMapEnvSource(name="cm")),
         EnvFromSource(secret_ref=SecretEnvSource(name="sec")),
@@ -178,21 +193,21 @@ def test_later_values_see_and_override_earlier_ones(scene):
     }
 
 
-def test_services_yield_to_the_containers_own(scene):
+def test_services_yield_to_the_containers_own(scene: type[Scene]) -> None:
     pod = scene.pod("a")
     pod.spec.containers[0].env = [EnvVar(name="MINE", value="yes")]
     values = environment(pod, pod.spec.containers[0], SOURCES)
     assert values == {"MINE": "yes", "KUBERNETES_SERVICE_HOST": "10.0.0.1"}
 
 
-def test_which_objects_are_needed(scene):
+def test_which_objects_are_needed(scene: type[Scene]) -> None:
     container = scene.pod("a").spec.containers[0]
     container.env = [EnvVar(name="X", value_from=map_key("m1", "k")), EnvVar(name="Y", value="v")]
     container.env_from = [EnvFromSource(secret_ref=SecretEnvSource(name="s1"))]
     assert referenced_objects(container) == ({"m1"}, {"s1"})
 
 
-def test_which_files_are_needed(scene):
+def test_which_files_are_needed(scene: type[Scene]) -> None:
     container = scene.pod("a").spec.containers[0]
     container.env = [EnvVar(name="X", value_from=file_key("a.env", "k")), EnvVar(name="Y", value="v")]
     assert referenced_files(container) == [FileKey("v", "a.env", "k")]

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import pytest
 
 from podling.kubelet.cri_config.container import (
@@ -9,15 +11,18 @@ from podling.kubelet.cri_config.container import (
     sandbox_resources,
 )
 from podling.kubelet.pod.containers import ContainerType, all_containers
-from podling.kubelet.pod.node_facts import NodeFacts
+from podling.kubelet.pod.sandbox import NodeFacts
 from podling.model.quantity import Quantity
-from podling.model.types.container import ResourceRequirements
+from podling.model.types.container import Container, EphemeralContainer, ResourceRequirements
+
+if TYPE_CHECKING:
+    from unit.kubelet.conftest import Scene
 
 NODE_MEMORY = 1000
 
 
-def needs(container, requests="", limits=""):
-    def amounts(text):
+def needs(container: Container | EphemeralContainer, requests: str = "", limits: str = "") -> None:
+    def amounts(text: str) -> dict[str, Quantity]:
         return {name: Quantity(value) for name, value in (word.split("=") for word in text.split())}
 
     container.resources.requests, container.resources.limits = amounts(requests), amounts(limits)
@@ -26,7 +31,7 @@ def needs(container, requests="", limits=""):
 NODE = NodeFacts("n1", memory_bytes=NODE_MEMORY)
 
 
-def test_a_containers_resources(scene):
+def test_a_containers_resources(scene: type[Scene]) -> None:
     pod = scene.pod("a")
     needs(pod.spec.containers[0], limits="cpu=500m memory=64Mi")
     made = linux_resources(pod, pod.spec.containers[0], ContainerType.REGULAR, NODE)
@@ -35,7 +40,7 @@ def test_a_containers_resources(scene):
     assert (made.memory_swap_limit_in_bytes, dict(made.unified)) == (0, {})
 
 
-def test_a_container_without_limits_is_told_those_of_its_pod(scene):
+def test_a_container_without_limits_is_told_those_of_its_pod(scene: type[Scene]) -> None:
     pod = scene.pod("a b")
     needs(pod.spec.containers[0], limits="memory=1Mi")
     pod.spec.resources = ResourceRequirements(limits={"memory": Quantity("8Mi"), "cpu": Quantity("2")})
@@ -44,7 +49,7 @@ def test_a_container_without_limits_is_told_those_of_its_pod(scene):
     assert [m.cpu_quota for m in made] == [200_000, 200_000]
 
 
-def test_no_container_swaps_and_all_of_it_is_killed_together_on_v2(scene):
+def test_no_container_swaps_and_all_of_it_is_killed_together_on_v2(scene: type[Scene]) -> None:
     pod = scene.pod("a")
     needs(pod.spec.containers[0], limits="memory=1Mi")
     settings = {"memory.oom.group": "1", "memory.swap.max": "0"}
@@ -54,7 +59,7 @@ def test_no_container_swaps_and_all_of_it_is_killed_together_on_v2(scene):
     assert [dict(m.unified) for m in made] == [{}, settings]
 
 
-def test_a_container_has_the_huge_pages_it_asked_for_and_no_others(scene):
+def test_a_container_has_the_huge_pages_it_asked_for_and_no_others(scene: type[Scene]) -> None:
     pod = scene.pod("a")
     needs(pod.spec.containers[0], limits="hugepages-2Mi=4Mi")
     node = NodeFacts("n1", page_sizes=(2 << 20, 1 << 30))
@@ -62,14 +67,15 @@ def test_a_container_has_the_huge_pages_it_asked_for_and_no_others(scene):
     assert {h.page_size: h.limit for h in made.hugepage_limits} == {"2MB": 4 << 20, "1GB": 0}
 
 
-def test_a_sandbox_is_told_its_pods_sum_and_overhead_apart(scene):
+def test_a_sandbox_is_told_its_pods_sum_and_overhead_apart(scene: type[Scene]) -> None:
     pod = scene.pod("i / a b", overhead={"cpu": Quantity("1"), "memory": Quantity("10")})
     needs(pod.spec.init_containers[0], limits="cpu=4")
     for container in pod.spec.containers:
         needs(container, requests="cpu=500m", limits="cpu=1 memory=100")
     made = sandbox_resources(pod)
     assert (made.cpu_shares, made.cpu_quota, made.memory_limit_in_bytes) == (1024, 400_000, 200)
-    assert overhead_resources(pod).memory_limit_in_bytes == 10
+    overhead = overhead_resources(pod)
+    assert overhead and overhead.memory_limit_in_bytes == 10
     assert overhead_resources(scene.pod("a")) is None
 
 
@@ -84,7 +90,7 @@ OOM = [
 
 
 @pytest.mark.parametrize(("name", "requests", "score"), OOM)
-def test_who_is_killed_first(scene, name, requests, score):
+def test_who_is_killed_first(scene: type[Scene], name: str, requests: dict[str, str], score: int) -> None:
     pod = scene.pod("s* / a b")
     found = {container.name: (kind, container) for kind, container in all_containers(pod)}
     for asking, text in requests.items():
@@ -93,7 +99,7 @@ def test_who_is_killed_first(scene, name, requests, score):
     assert oom_score_adj(pod, container, kind, NODE_MEMORY) == score
 
 
-def test_what_a_pod_asks_for_beyond_its_containers_protects_them_evenly(scene):
+def test_what_a_pod_asks_for_beyond_its_containers_protects_them_evenly(scene: type[Scene]) -> None:
     pod = scene.pod("a b")
     needs(pod.spec.containers[0], "memory=100")
     pod.spec.resources = ResourceRequirements(requests={"memory": Quantity("500")})
@@ -101,7 +107,7 @@ def test_what_a_pod_asks_for_beyond_its_containers_protects_them_evenly(scene):
     assert scores == [700, 800]
 
 
-def test_guaranteed_and_node_critical_pods_are_protected(scene):
+def test_guaranteed_and_node_critical_pods_are_protected(scene: type[Scene]) -> None:
     pod = scene.pod("a")
     needs(pod.spec.containers[0], "cpu=1 memory=10", "cpu=1 memory=10")
     assert oom_score_adj(pod, pod.spec.containers[0], ContainerType.REGULAR, NODE_MEMORY) == -997

@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from podling.cri.grpc import cri_pb2 as pb
 from podling.kubelet.cri_config.sandbox import sandbox_config
-from podling.kubelet.pod.node_facts import NodeFacts, Resolver
+from podling.kubelet.pod.sandbox import NodeFacts, Resolver
 from podling.model.types.container import ContainerPort
-from podling.model.types.pod import PodSecurityContext, Sysctl
+from podling.model.types.pod import Pod, PodSecurityContext, Sysctl
+
+if TYPE_CHECKING:
+    from unit.kubelet.conftest import Scene
 
 NODE = NodeFacts(name="n1", resolver=Resolver(("1.1.1.1",), ("home",), ("rotate",)))
 
 
-def made_for(pod):
+def made_for(pod: Pod) -> pb.PodSandboxConfig:
     return sandbox_config(pod, 3, NODE, log_directory="/logs/ns_p_u1", cgroup_parent="/podling/podu1")
 
 
-def test_what_the_runtime_is_told(scene):
+def test_what_the_runtime_is_told(scene: type[Scene]) -> None:
     pod = scene.pod("a")
     pod.metadata.labels, pod.metadata.annotations = {"app": "x"}, {"note": "y"}
     pod.spec.security_context = PodSecurityContext(sysctls=[Sysctl(name="net.ipv4.ip_forward", value="1")])
@@ -36,7 +41,7 @@ def test_what_the_runtime_is_told(scene):
     assert made.linux.security_context.seccomp.profile_type == pb.SecurityProfile.RuntimeDefault
 
 
-def test_host_ports_are_mapped_unless_the_pod_is_in_the_nodes_network(scene):
+def test_host_ports_are_mapped_unless_the_pod_is_in_the_nodes_network(scene: type[Scene]) -> None:
     pod = scene.pod("a")
     pod.spec.containers[0].ports = [
         ContainerPort(container_port=80),

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 import pytest
 
 from podling.cri.grpc import cri_pb2 as pb
@@ -10,9 +12,12 @@ from podling.kubelet.cri_config.security import (
     namespace_options,
     sandbox_security,
 )
-from podling.kubelet.pod.faults import ConfigError
+from podling.kubelet.pod.containers import ConfigError
 from podling.model.types.container import AppArmorProfile, Capabilities, SeccompProfile, SecurityContext
 from podling.model.types.pod import PodSecurityContext
+
+if TYPE_CHECKING:
+    from unit.kubelet.conftest import Scene
 
 NAMESPACES = [
     # spec                                                        target  pid            network  ipc
@@ -26,20 +31,30 @@ NAMESPACES = [
 
 
 @pytest.mark.parametrize(("spec", "target", "pid", "network", "ipc"), NAMESPACES)
-def test_namespaces(scene, spec, target, pid, network, ipc):
+def test_namespaces(
+    scene: type[Scene], spec: dict[str, Any], target: str, pid: int, network: int, ipc: int
+) -> None:
     """R-EPH-4: with shareProcessNamespace the pod's namespace, else the target's"""
     options = namespace_options(scene.pod("a", **spec), NODES_USERS, target)
     assert (options.pid, options.network, options.ipc) == (pid, network, ipc)
     assert options.target_id == (target if pid == pb.TARGET else "")
 
 
-def secured(scene, own=None, of_pod=None, user=ImageUser(uid=0)):  # noqa: B008
+ROOT = ImageUser(uid=0)
+
+
+def secured(
+    scene: type[Scene],
+    own: SecurityContext | None = None,
+    of_pod: PodSecurityContext | None = None,
+    user: ImageUser = ROOT,
+) -> pb.LinuxContainerSecurityContext:
     pod = scene.pod("a", security_context=of_pod)
     pod.spec.containers[0].security_context = own
     return container_security(pod, pod.spec.containers[0], user, NODES_USERS, "", "/seccomp")
 
 
-def test_the_containers_word_comes_before_the_pods(scene):
+def test_the_containers_word_comes_before_the_pods(scene: type[Scene]) -> None:
     own = SecurityContext(run_as_user=1, seccomp_profile=SeccompProfile(type="RuntimeDefault"))
     of_pod = PodSecurityContext(
         run_as_user=2,
@@ -59,7 +74,7 @@ def test_the_containers_word_comes_before_the_pods(scene):
     assert secured(scene, None, of_pod).seccomp.localhost_ref == "/seccomp/p.json"
 
 
-def test_without_a_word_about_it(scene):
+def test_without_a_word_about_it(scene: type[Scene]) -> None:
     made = secured(scene, user=ImageUser(name="app"))
     assert not made.HasField("run_as_user")
     assert made.run_as_username == "app"
@@ -70,7 +85,7 @@ def test_without_a_word_about_it(scene):
     assert "/proc/sys" in made.readonly_paths
 
 
-def test_capabilities_and_flags(scene):
+def test_capabilities_and_flags(scene: type[Scene]) -> None:
     own = SecurityContext(
         capabilities=Capabilities(add=["SYS_PTRACE"], drop=["ALL"]),
         privileged=True,
@@ -97,7 +112,9 @@ NON_ROOT = [
 
 
 @pytest.mark.parametrize(("user", "image", "message"), NON_ROOT)
-def test_run_as_non_root_is_verified_against_the_image(scene, user, image, message):
+def test_run_as_non_root_is_verified_against_the_image(
+    scene: type[Scene], user: int | None, image: ImageUser, message: str
+) -> None:
     own = SecurityContext(run_as_non_root=True, run_as_user=user)
     if not message:
         secured(scene, own, user=image)
@@ -107,14 +124,14 @@ def test_run_as_non_root_is_verified_against_the_image(scene, user, image, messa
     assert str(refusal.value) == f'{message} (pod: "p_ns(u1)", container: a)'
 
 
-def test_one_privileged_container_makes_the_sandbox_privileged(scene):
+def test_one_privileged_container_makes_the_sandbox_privileged(scene: type[Scene]) -> None:
     pod = scene.pod("i / a")
     assert not sandbox_security(pod, NODES_USERS).privileged
     pod.spec.init_containers[0].security_context = SecurityContext(privileged=True)
     assert sandbox_security(pod, NODES_USERS).privileged
 
 
-def test_a_privileged_debug_container_is_told_of_a_privileged_sandbox(scene):
+def test_a_privileged_debug_container_is_told_of_a_privileged_sandbox(scene: type[Scene]) -> None:
     """R-EPH-2: `kubectl debug --profile=sysadmin`."""
     pod = scene.pod("i / a / e")
     assert not sandbox_security(pod, NODES_USERS).privileged

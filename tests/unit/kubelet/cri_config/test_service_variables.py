@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from podling.kubelet.cri_config.environment import Place, service_variables
+from podling.kubelet.cri_config.environment import ServiceAddress, service_variables
 from podling.model.types.meta import ObjectMeta
 from podling.model.types.service import Service, ServicePort, ServiceSpec
+
+if TYPE_CHECKING:
+    from unit.kubelet.conftest import Scene
 
 
 def service(name: str, address: str = "10.0.0.9", *ports: ServicePort, namespace: str = "ns") -> Service:
@@ -35,11 +38,16 @@ OF_API = {
 }
 
 
-def told(scene: Any, *services: Service, links: bool | None = True, api_server: Place | None = None) -> Any:
+def told(
+    scene: type[Scene],
+    *services: Service,
+    links: bool | None = True,
+    api_server: ServiceAddress | None = None,
+) -> Any:
     return service_variables(scene.pod("a", enable_service_links=links), services, api_server)
 
 
-def test_every_port_of_a_service(scene: Any) -> None:
+def test_every_port_of_a_service(scene: type[Scene]) -> None:
     ports = (
         ServicePort(name="web-ui", protocol="TCP", port=80),
         ServicePort(name="dns", protocol="UDP", port=53),
@@ -62,7 +70,7 @@ def test_every_port_of_a_service(scene: Any) -> None:
     ]
 
 
-def test_an_unnamed_port_without_protocol_and_an_address_of_ip_version_6(scene: Any) -> None:
+def test_an_unnamed_port_without_protocol_and_an_address_of_ip_version_6(scene: type[Scene]) -> None:
     assert told(scene, service("db", "fd00::9", ServicePort(port=5432))) == {
         "DB_SERVICE_HOST": "fd00::9",
         "DB_SERVICE_PORT": "5432",
@@ -75,7 +83,9 @@ def test_an_unnamed_port_without_protocol_and_an_address_of_ip_version_6(scene: 
 
 
 @pytest.mark.parametrize("links", [True, False])
-def test_the_api_server_is_told_of_everywhere_others_where_they_are_wanted(scene: Any, links: bool) -> None:
+def test_the_api_server_is_told_of_everywhere_others_where_they_are_wanted(
+    scene: type[Scene], links: bool
+) -> None:
     others = (service("web"), service("far", namespace="elsewhere"), service("x", namespace="default"))
     found = told(scene, *others, API, links=links)
     assert {name: found[name] for name in OF_API} == OF_API
@@ -84,20 +94,22 @@ def test_the_api_server_is_told_of_everywhere_others_where_they_are_wanted(scene
 
 
 @pytest.mark.parametrize("address", ["", "None"])
-def test_services_without_a_cluster_address_are_passed_over(scene: Any, address: str) -> None:
+def test_services_without_a_cluster_address_are_passed_over(scene: type[Scene], address: str) -> None:
     assert told(scene, service("web", address)) == {}
 
 
 @pytest.mark.parametrize("api_first", [True, False])
-def test_a_namespace_may_have_a_service_named_like_the_api_servers(scene: Any, api_first: bool) -> None:
+def test_a_namespace_may_have_a_service_named_like_the_api_servers(
+    scene: type[Scene], api_first: bool
+) -> None:
     both = (API, service("kubernetes")) if api_first else (service("kubernetes"), API)
     assert told(scene, *both)["KUBERNETES_SERVICE_HOST"] == "10.0.0.9"
     assert told(scene, *both, links=False) == OF_API
 
 
-def test_the_api_server_is_where_pods_can_reach_it(scene: Any) -> None:
+def test_the_api_server_is_where_pods_can_reach_it(scene: type[Scene]) -> None:
     """The names stay those of the service; only what they say is where it is reached."""
-    found = told(scene, API, service("web"), api_server=Place("192.0.2.1", 6443))
+    found = told(scene, API, service("web"), api_server=ServiceAddress("192.0.2.1", 6443))
     assert {name: value for name, value in found.items() if name.startswith("KUBERNETES")} == {
         "KUBERNETES_SERVICE_HOST": "192.0.2.1",
         "KUBERNETES_SERVICE_PORT": "6443",

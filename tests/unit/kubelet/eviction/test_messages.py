@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from podling.kubelet.eviction.ranking import node_is_low
-from podling.kubelet.eviction.thresholds import MEMORY, NODEFS_INODES, Amount, Reading, Threshold
+from podling.kubelet.eviction.thresholds import Reading, Threshold
+from podling.kubelet.options.signals import MEMORY, NODEFS_INODES, Amount
 from podling.kubelet.stats.summary import ContainerStats, MemoryStats, PodReference, PodStats
 from podling.model.quantity import Quantity
 from podling.model.types.container import Container, ResourceRequirements

@@ -67,14 +67,17 @@ def test_critical_pods_stay() -> None:
     assert ranked("memory", [candidate("a 30/0 *2000000000")]) == []
 
 
+def _memory(each: Candidate) -> int:
+    assert each.stats.memory
+    return each.stats.memory.working_set_bytes or 0
+
+
 @given(
     st.lists(st.tuples(st.integers(0, 50), st.integers(0, 50), st.integers(-3, 3)), min_size=2, max_size=6)
 )
 def test_nobody_within_his_request_goes_before_one_above_it(pods: list[tuple[int, int, int]]) -> None:
     found = ranked("memory", [candidate(f"p {used}/{asked} *{priority}") for used, asked, priority in pods])
     above = [
-        (each.stats.memory.working_set_bytes or 0)  # type: ignore[union-attr]
-        > each.pod.spec.containers[0].resources.requests["memory"].value()
-        for each in found
+        _memory(each) > each.pod.spec.containers[0].resources.requests["memory"].value() for each in found
     ]
     assert above == sorted(above, reverse=True)

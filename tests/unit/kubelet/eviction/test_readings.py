@@ -6,17 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from podling.kubelet.eviction.thresholds import (
-    ALLOCATABLE_MEMORY,
-    IMAGEFS,
-    MEMORY,
-    NODEFS,
-    PIDS,
-    NodeReadings,
-    Reading,
-)
+from podling.kubelet.eviction.thresholds import NodeReadings, Reading
 from podling.kubelet.host.cgroups import Hierarchy
 from podling.kubelet.host.usage import CgroupReader
+from podling.kubelet.options.signals import ALLOCATABLE_MEMORY, IMAGEFS, MEMORY, NODEFS, PIDS
 
 
 def write(directory: Path, **files: str) -> None:

@@ -9,7 +9,9 @@ from typing import Any
 import pytest
 
 from podling.kubelet.config import KubeletConfig
-from podling.kubelet.eviction.thresholds import (
+from podling.kubelet.eviction.thresholds import Pressure, Reading, Threshold, is_crossed, thresholds
+from podling.kubelet.node.shared import DISK_PRESSURE, MEMORY_PRESSURE
+from podling.kubelet.options.signals import (
     ALLOCATABLE_MEMORY,
     IMAGEFS,
     IMAGEFS_INODES,
@@ -18,15 +20,9 @@ from podling.kubelet.eviction.thresholds import (
     NODEFS_INODES,
     PIDS,
     Amount,
-    Pressure,
-    Reading,
-    Threshold,
     ThresholdError,
-    is_crossed,
     parse_amount,
-    thresholds,
 )
-from podling.kubelet.node.pressure import DISK_PRESSURE, MEMORY_PRESSURE
 
 NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 MI = 1 << 20

@@ -8,7 +8,7 @@ import socket
 from collections.abc import Callable
 from pathlib import Path
 
-from podling.kubelet.host.mounts import bind_mount, mount_tmpfs
+from podling.process.mounts import bind_mount, mount_tmpfs
 
 DEPTH = 10_000
 _LIBC = ctypes.CDLL(None)
@@ -30,7 +30,7 @@ class Host:
         assert self._is() == self._was
 
     def _is(self) -> dict[str, tuple[object, ...]]:
-        found = {}
+        found: dict[str, tuple[object, ...]] = {}
         for place in (self.path, *self.path.rglob("*")):
             state = place.lstat()
             content = place.read_bytes() if place.is_file() else sorted(os.listdir(place))
@@ -84,6 +84,11 @@ def _endless(place: Path, host: Path) -> None:
     os.truncate(place, 1 << 42)
 
 
+def _second_name(place: Path, host: Path) -> None:
+    (place.parent / "one").touch()
+    os.link(place.parent / "one", place)
+
+
 def _named(name: bytes) -> Callable[[Path, Path], None]:
     def make(place: Path, host: Path) -> None:
         _mounted(place.with_name(os.fsdecode(name)), host)
@@ -104,7 +109,7 @@ HOSTILE: dict[str, Callable[[Path, Path], None]] = {
     "socket": _socket,
     "endless file": _endless,
     "deep directories": _deep,
-    "second name": lambda place, host: ((place.parent / "one").touch(), os.link(place.parent / "one", place)),
+    "second name": _second_name,
     "mount of the host": _mounted,
     "mount in a mount": _mounted_below,
     "mount of a file": _mounted_file,

@@ -11,17 +11,17 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
-from tests.unit.kubelet.files.hostile import HOSTILE, Host
 
 from podling.kubelet.cri_config.environment import FileKey
-from podling.kubelet.files.regular import open_regular
+from podling.kubelet.files.descriptors import open_regular
 from podling.kubelet.host.disk import used
-from podling.kubelet.host.mounts import mount_tmpfs, unmount_under
 from podling.kubelet.pod.directories import PodDirectory
 from podling.kubelet.volumes.container_mounts import mount_subpath
 from podling.kubelet.volumes.env_files import read_env_files
 from podling.kubelet.volumes.files import VolumeError
 from podling.kubelet.volumes.set_up import MountedVolume, set_group
+from podling.process.mounts import mount_tmpfs, unmount_under
+from unit.kubelet.files.hostile import HOSTILE, Host
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="devices and mounts need root")
 SOON = 60.0

@@ -8,12 +8,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.unit.kubelet.files.hostile import DEPTH, HOSTILE, Host, exchange
 
 from podling.kubelet.files import tree
+from podling.kubelet.files.descriptors import DIRECTORY, KEPT
 from podling.kubelet.files.tree import Entry, make_directories, remove, walk
-from podling.kubelet.files.way import DIRECTORY, KEPT
-from podling.kubelet.host.mounts import mount_tmpfs, unmount_under
+from podling.process.mounts import mount_tmpfs, unmount_under
+from unit.kubelet.files.hostile import DEPTH, HOSTILE, Host, exchange
 
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="mounting needs root")
 

@@ -5,8 +5,14 @@ from pathlib import Path
 import pytest
 
 from podling.kubelet.files.tree import make_directories
-from podling.kubelet.host.cgroup_limits import CgroupLimits
-from podling.kubelet.host.cgroups import Cgroups, Hierarchy, hierarchies, pod_cgroup, remove_tree
+from podling.kubelet.host.cgroups import (
+    CgroupLimits,
+    Cgroups,
+    Hierarchy,
+    hierarchies,
+    pod_cgroup,
+    remove_tree,
+)
 from podling.model.quantity import Quantity
 from podling.model.types.container import Container, ResourceRequirements
 from podling.model.types.meta import ObjectMeta
@@ -60,7 +66,7 @@ def test_v2_is_one_hierarchy(tmp_path: Path) -> None:
 
 
 def test_cgroups_in_each_other_are_removed_however_many_they_are(tmp_path: Path) -> None:
-    make_directories(tmp_path / ("a/" * 1500))
+    make_directories(tmp_path / ("a/" * 1100))
     assert remove_tree(tmp_path / "a") and not (tmp_path / "a").exists()
 
 
@@ -106,7 +112,9 @@ def pod_of(uid: str, **resources: ResourceRequirements) -> Pod:
     return Pod(metadata=ObjectMeta(uid=uid), spec=PodSpec(containers=containers))
 
 
-def test_a_pods_limits_are_in_every_hierarchy_that_limits(tmp_path: Path, monkeypatch) -> None:
+def test_a_pods_limits_are_in_every_hierarchy_that_limits(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     kernel(monkeypatch, "cpu.shares", "cpu.cfs_period_us", "memory.limit_in_bytes")
     cgroups = Cgroups(tmp_path, "/mine", table(tmp_path, V1))
     cgroups.write(pod_of("A"), CgroupLimits(memory=4096))
@@ -116,14 +124,18 @@ def test_a_pods_limits_are_in_every_hierarchy_that_limits(tmp_path: Path, monkey
     assert not (tmp_path / "unified/mine").exists()
 
 
-def test_a_limit_the_kernel_does_not_know_is_an_error(tmp_path: Path, monkeypatch) -> None:
+def test_a_limit_the_kernel_does_not_know_is_an_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     kernel(monkeypatch, "cpu.shares", "cpu.cfs_period_us")
     cgroups = Cgroups(tmp_path, "/mine", table(tmp_path, V1))
     with pytest.raises(FileNotFoundError, match=r"memory\.limit_in_bytes"):
         cgroups.write(pod_of("A"), CgroupLimits(memory=4096))
 
 
-def test_in_v2_every_ancestor_passes_the_controllers_on(tmp_path: Path, monkeypatch) -> None:
+def test_in_v2_every_ancestor_passes_the_controllers_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     kernel(monkeypatch, "cgroup.subtree_control", "cpu.weight", "memory.max")
     (tmp_path / "cgroup.controllers").write_text("cpu memory\n")
     (tmp_path / "cgroup.subtree_control").write_text("cpu\n")
@@ -137,7 +149,9 @@ def test_in_v2_every_ancestor_passes_the_controllers_on(tmp_path: Path, monkeypa
     assert [text[:12] for text in written] == ["+memory", "+cpu +memory", "+cpu +memory", ""]
 
 
-def test_burstable_pods_weigh_what_they_ask_for_together(tmp_path: Path, monkeypatch) -> None:
+def test_burstable_pods_weigh_what_they_ask_for_together(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     kernel(monkeypatch, "cpu.shares", "cpu.cfs_period_us", "memory.limit_in_bytes")
     cgroups = Cgroups(tmp_path, "/mine", table(tmp_path, V1))
     cgroups.set_up(CgroupLimits(4096, memory=1 << 30))
@@ -161,7 +175,9 @@ def test_burstable_pods_weigh_what_they_ask_for_together(tmp_path: Path, monkeyp
         (False, False, {"memory.oom.group": "1"}),
     ],
 )
-def test_what_every_container_is_told_on_v2(tmp_path: Path, one_by_one, swap, settings) -> None:
+def test_what_every_container_is_told_on_v2(
+    tmp_path: Path, one_by_one: bool, swap: bool, settings: dict[str, str]
+) -> None:
     (tmp_path / "cgroup.controllers").write_text("memory\n")
     (tmp_path / "mine").mkdir()
     if swap:

@@ -7,7 +7,7 @@ import pytest
 from podling.kubelet.host.usage import (
     Interface,
     Memory,
-    Pressure,
+    PressureStall,
     Stall,
     cpu_nanoseconds,
     interfaces,
@@ -106,11 +106,11 @@ FULL = "full avg10=0.00 avg60=0.50 avg300=0.00 total=12\n"
 @pytest.mark.parametrize(
     ("text", "known"),
     [
-        (SOME + FULL, Pressure(Stall(1628728845, 6.79, 13.65, 33.47), Stall(12, 0.0, 0.5, 0.0))),
+        (SOME + FULL, PressureStall(Stall(1628728845, 6.79, 13.65, 33.47), Stall(12, 0.0, 0.5, 0.0))),
         (SOME, None),
         ("", None),
     ],
     ids=["v2", "a kernel that counts only some for the cpu", "v1"],
 )
-def test_pressure(text: str, known: Pressure | None) -> None:
+def test_pressure(text: str, known: PressureStall | None) -> None:
     assert pressure(text) == known

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from podling.kubelet.images.reference import InvalidReference, Place, covers, place_of, with_default_tag
+from podling.kubelet.images.reference import InvalidReference, Repository, covers, place_of, with_default_tag
 
 DIGEST = "sha256:" + "a" * 64
 
@@ -51,14 +51,14 @@ def test_any_text_is_a_name_or_the_declared_error(image: str) -> None:
 @pytest.mark.parametrize(
     ("image", "place"),
     [
-        ("busybox", Place("docker.io", "library/busybox")),
-        ("team/app:1", Place("docker.io", "team/app")),
-        ("index.docker.io/team/app", Place("docker.io", "team/app")),
-        ("localhost:5000/app", Place("localhost:5000", "app")),
-        ("reg.example.com/a/b:2", Place("reg.example.com", "a/b")),
+        ("busybox", Repository("docker.io", "library/busybox")),
+        ("team/app:1", Repository("docker.io", "team/app")),
+        ("index.docker.io/team/app", Repository("docker.io", "team/app")),
+        ("localhost:5000/app", Repository("localhost:5000", "app")),
+        ("reg.example.com/a/b:2", Repository("reg.example.com", "a/b")),
     ],
 )
-def test_where_an_image_is(image: str, place: Place) -> None:
+def test_where_an_image_is(image: str, place: Repository) -> None:
     assert place_of(image) == place
 
 

@@ -17,7 +17,7 @@ from podling.cri.hollow.script import HollowImage
 from podling.cri.interface import RuntimeFault
 from podling.kubelet.images.images import ImageRequest, Images, PulledImages
 from podling.kubelet.images.pulls import Pulls
-from podling.kubelet.pod.faults import StartError
+from podling.kubelet.pod.containers import StartError
 from podling.model.time import SystemClock
 from podling.model.types.container import Container
 from podling.model.types.meta import ObjectMeta
@@ -94,7 +94,9 @@ async def test_what_cannot_be_had_has_its_reason() -> None:
         assert (await scene.refused("A B"))[0] == "InvalidImageName"
 
 
-async def test_those_who_want_one_image_wait_for_one_pull_and_one_who_leaves_does_not_end_it() -> None:
+async def test_those_who_want_one_image_wait_for_one_pull_and_one_who_leaves_does_not_end_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     async with asyncio.TaskGroup() as tasks:
         scene = Scene(tasks, a=HollowImage())
         go = asyncio.Event()
@@ -104,7 +106,7 @@ async def test_those_who_want_one_image_wait_for_one_pull_and_one_who_leaves_doe
             await go.wait()
             return await pull(*args)
 
-        scene.runtime.pull_image = slow  # type: ignore[method-assign]
+        monkeypatch.setattr(scene.runtime, "pull_image", slow)
         waiting = [tasks.create_task(scene.ensure("a:1")) for _ in range(3)]
         await asyncio.sleep(0)
         waiting[0].cancel()
@@ -114,7 +116,7 @@ async def test_those_who_want_one_image_wait_for_one_pull_and_one_who_leaves_doe
         assert scene.runtime.calls == ["pull a:1"]
 
 
-async def test_pull_secrets_are_tried_in_turn() -> None:
+async def test_pull_secrets_are_tried_in_turn(monkeypatch: pytest.MonkeyPatch) -> None:
     async with asyncio.TaskGroup() as tasks:
         scene = Scene(tasks)
         tried: list[str] = []
@@ -125,7 +127,7 @@ async def test_pull_secrets_are_tried_in_turn() -> None:
                 return "sha256:1"
             raise RuntimeFault("UNAUTHENTICATED", "no")
 
-        scene.runtime.pull_image = private  # type: ignore[method-assign]
+        monkeypatch.setattr(scene.runtime, "pull_image", private)
         secrets = secret_of("ann"), secret_of("joe")
         assert await scene.ensure("reg.io/a:1", "IfNotPresent", *secrets) == "sha256:1"
         assert tried == ["ann", "joe"]
@@ -136,7 +138,7 @@ def secret_of(user: str) -> dict[str, bytes]:
     return {".dockerconfigjson": json.dumps({"auths": {"reg.io": {"auth": auth}}}).encode()}
 
 
-async def test_no_more_are_pulled_at_a_time_than_is_said() -> None:
+async def test_no_more_are_pulled_at_a_time_than_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     async with asyncio.TaskGroup() as tasks:
         scene = Scene(tasks, at_once=2, a=HollowImage(), b=HollowImage(), c=HollowImage())
         pulling: set[str] = set()
@@ -151,7 +153,7 @@ async def test_no_more_are_pulled_at_a_time_than_is_said() -> None:
             pulling.discard(image)
             return await pull(image, *more)
 
-        scene.runtime.pull_image = slow  # type: ignore[method-assign]
+        monkeypatch.setattr(scene.runtime, "pull_image", slow)
         waiting = [tasks.create_task(scene.ensure(f"{name}:1")) for name in "abc"]
         while len(pulling) < 2:  # noqa: ASYNC110
             await asyncio.sleep(0)
@@ -165,7 +167,8 @@ async def test_what_was_pulled_with_a_secret_is_not_for_who_has_none(tmp_path: P
     """Whoever has the image's secret uses what is there; others must show the registry theirs."""
     async with asyncio.TaskGroup() as tasks:
         name = "reg.io/a:1"
-        scene = Scene(tasks, PulledImages(tmp_path / "pulled.json"), **{"reg.io/a": HollowImage()})
+        images: dict[str, Any] = {"reg.io/a": HollowImage()}
+        scene = Scene(tasks, PulledImages(tmp_path / "pulled.json"), **images)
         await scene.ensure(name, "IfNotPresent", secret_of("joe"))
         await scene.ensure(name, "IfNotPresent", secret_of("joe"))
         await scene.ensure(name, "Never", secret_of("ann"), secret_of("joe"))

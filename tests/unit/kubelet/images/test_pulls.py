@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from typing import Any
 
 import pytest
 
@@ -83,5 +84,6 @@ async def test_a_runtime_that_gives_up_by_itself_is_told_of_as_such() -> None:
             "reg.io:5000, or its mirror, does not answer or sends nothing; see whether this node can reach it"
         )
 
-    gone = HollowImage(pull_faults=[RuntimeFault("CANCELLED", "context canceled")])
-    await told(story, **{"reg.io:5000/a": gone})
+    gone: dict[str, Any]
+    gone = {"reg.io:5000/a": HollowImage(pull_faults=[RuntimeFault("CANCELLED", "context canceled")])}
+    await told(story, **gone)

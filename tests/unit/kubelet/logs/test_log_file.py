@@ -8,10 +8,10 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
-from tests.unit.kubelet.files.hostile import HOSTILE, Host
 
 from podling.kubelet.logs.reading import READ, LogFile
 from podling.kubelet.logs.rotation import compress, part_name
+from unit.kubelet.files.hostile import HOSTILE, Host
 
 
 class Log:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -36,7 +37,7 @@ class Container:
         self.out.close()
         self.out = self.path.open("ab", buffering=0)
 
-    async def follow(self, **options) -> None:
+    async def follow(self, **options: Any) -> None:
         async def write(data: bytes) -> None:
             self.heard += data
             self._news.set()
@@ -73,7 +74,7 @@ async def container(tmp_path: Path) -> AsyncIterator[Container]:
         running.cancel()
 
 
-async def test_lines_come_as_they_are_written_until_the_container_ends(container):
+async def test_lines_come_as_they_are_written_until_the_container_ends(container: Container) -> None:
     container.say("one")
     async with asyncio.TaskGroup() as group:
         group.create_task(container.follow())
@@ -83,7 +84,7 @@ async def test_lines_come_as_they_are_written_until_the_container_ends(container
         container.gone.set()
 
 
-async def test_a_rotated_log_is_read_out_and_then_its_successor(container):
+async def test_a_rotated_log_is_read_out_and_then_its_successor(container: Container) -> None:
     async with asyncio.TaskGroup() as group:
         following = group.create_task(container.follow())
         container.say("before")
@@ -99,7 +100,9 @@ async def test_a_rotated_log_is_read_out_and_then_its_successor(container):
     assert container.heard.endswith(b"again\n")
 
 
-async def test_the_log_of_an_ended_container_is_complete_once_its_runtime_has_closed_it(container):
+async def test_the_log_of_an_ended_container_is_complete_once_its_runtime_has_closed_it(
+    container: Container,
+) -> None:
     """What is not followed waits for it too: kubectl asks so when it comes too late to attach."""
 
     async def ended() -> bool:
@@ -116,7 +119,7 @@ async def test_the_log_of_an_ended_container_is_complete_once_its_runtime_has_cl
             await waiting
 
 
-async def test_the_last_words_of_an_ended_container_are_waited_for(container):
+async def test_the_last_words_of_an_ended_container_are_waited_for(container: Container) -> None:
     """R-INIT-8: its runtime may still be writing when the end is known."""
     container.complete = False
     async with asyncio.TaskGroup() as group:
@@ -130,7 +133,7 @@ async def test_the_last_words_of_an_ended_container_are_waited_for(container):
         container.out.close()
 
 
-async def test_a_log_that_was_closed_unseen_ends_when_the_runtime_says_so(container):
+async def test_a_log_that_was_closed_unseen_ends_when_the_runtime_says_so(container: Container) -> None:
     container.complete = False
     container.say("all")
     container.out.close()
@@ -142,13 +145,13 @@ async def test_a_log_that_was_closed_unseen_ends_when_the_runtime_says_so(contai
         container.complete = True
 
 
-async def test_following_stops_at_the_limit(container):
+async def test_following_stops_at_the_limit(container: Container) -> None:
     container.say("123456")
     await container.follow(limit_bytes=3)
     assert container.heard == b"123"
 
 
-async def test_a_tail_is_followed_from_there(container):
+async def test_a_tail_is_followed_from_there(container: Container) -> None:
     container.say("one")
     container.say("two")
     async with asyncio.TaskGroup() as group:
@@ -159,7 +162,7 @@ async def test_a_tail_is_followed_from_there(container):
         container.gone.set()
 
 
-async def test_two_followers_hear_the_same_and_leave_no_watch(container):
+async def test_two_followers_hear_the_same_and_leave_no_watch(container: Container) -> None:
     other = Container(container.path, container.directories)
     async with asyncio.TaskGroup() as group:
         group.create_task(container.follow())
@@ -173,12 +176,12 @@ async def test_two_followers_hear_the_same_and_leave_no_watch(container):
     assert container.directories._watches == {}
 
 
-async def test_a_write_that_fails_ends_the_following(container):
+async def test_a_write_that_fails_ends_the_following(container: Container) -> None:
     async def gone(data: bytes) -> None:
         raise ConnectionResetError
 
     async def never() -> bool:
-        return await asyncio.get_running_loop().create_future()
+        return await asyncio.Event().wait()
 
     container.say("x")
     with pytest.raises(ExceptionGroup) as group:
@@ -186,7 +189,7 @@ async def test_a_write_that_fails_ends_the_following(container):
     assert group.group_contains(ConnectionResetError)
 
 
-async def test_what_there_is_without_following(container):
+async def test_what_there_is_without_following(container: Container) -> None:
     container.say("one")
     container.say("two")
     heard: list[bytes] = []
@@ -198,7 +201,7 @@ async def test_what_there_is_without_following(container):
     assert b"".join(heard) == b"two\n"
 
 
-async def test_no_log_is_an_os_error(container):
+async def test_no_log_is_an_os_error(container: Container) -> None:
     async def write(data: bytes) -> None: ...
 
     with pytest.raises(FileNotFoundError):

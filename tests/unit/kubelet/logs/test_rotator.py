@@ -7,12 +7,11 @@ from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from tests.unit.kubelet.files.hostile import Host
-
 from podling.cri.hollow.runtime import HollowRuntime
 from podling.cri.interface import RuntimeFault
 from podling.kubelet.config import KubeletConfig
 from podling.kubelet.logs.rotation import LogRotator, WrittenLog
+from unit.kubelet.files.hostile import Host
 
 
 class Reopening(HollowRuntime):
@@ -20,7 +19,10 @@ class Reopening(HollowRuntime):
 
     def __init__(self, reopen: Callable[[str], Awaitable[None]]) -> None:
         super().__init__({})
-        self.reopen_container_log = reopen  # type: ignore[method-assign]
+        self._reopen = reopen
+
+    async def reopen_container_log(self, container_id: str) -> None:
+        await self._reopen(container_id)
 
 
 class Logs:

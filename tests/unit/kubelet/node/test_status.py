@@ -11,11 +11,11 @@ from msgspec.structs import replace
 
 from podling.kubelet.config import KubeletConfig
 from podling.kubelet.host.machine import this_machine
-from podling.kubelet.node.features import declared_features
 from podling.kubelet.node.status import (
     RuntimeReport,
     allocatable,
     capacity,
+    declared_features,
     differs,
     node_status,
     reserved,
@@ -75,6 +75,10 @@ def test_pods_do_not_get_what_is_reserved() -> None:
     assert found["memory"] == Quantity.of_bytes(6 * GIB - 100 * 1024**2)
 
 
+def _patched(status: NodeStatus) -> Any:
+    return status_patch(status)["status"]
+
+
 def test_a_patch_takes_back_what_is_no_longer_so() -> None:
     swap = NodeSwapStatus(capacity=GIB)
     full = NodeStatus(
@@ -83,7 +87,7 @@ def test_a_patch_takes_back_what_is_no_longer_so() -> None:
         features=NodeFeatures(supplemental_groups_policy=True),
     )
     bare = NodeStatus(images=[ContainerImage(names=["a:1"])])
-    told, taken_back = (status_patch(status)["status"] for status in (full, bare))
+    told, taken_back = (_patched(status) for status in (full, bare))
     assert (told["features"], told["images"]) == ({"supplementalGroupsPolicy": True}, None)
     assert told["nodeInfo"]["swap"] == {"capacity": GIB}
     assert (taken_back["features"], taken_back["runtimeHandlers"]) == (None, None)

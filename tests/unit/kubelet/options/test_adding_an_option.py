@@ -2,45 +2,30 @@
 
 from __future__ import annotations
 
-import importlib
-import re
 import runpy
-import sys
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import click
 import pytest
 from click.testing import CliRunner
 
+from unit.recipe import code_of, extended
+
 ROOT = Path(__file__).parents[4]
-DOCUMENT = (ROOT / "docs/adding-an-option.md").read_text()
-ATTRIBUTE, ROW = re.findall(r"```python\n(.*?)```", DOCUMENT, re.DOTALL)
+ATTRIBUTE, ROW = code_of("adding-an-option.md")
 
 CONFIG, TABLE = "podling.kubelet.config", "podling.kubelet.options.table"
 SETTINGS, COMMAND_LINE = "podling.assemble.kubelet_settings", "podling.cli.node_options"
 
 
-def module(patch: pytest.MonkeyPatch, name: str, after: str = "", added: str = "") -> Any:
-    """The module as it is once `added` stands behind `after`, and with what was made before it."""
-    path = importlib.import_module(name).__file__
-    assert path
-    source = Path(path).read_text()
-    assert source.count(after) == 1 or not after
-    made = ModuleType(name)
-    patch.setitem(sys.modules, name, made)
-    exec(compile(source.replace(after, after + added) if after else source, path, "exec"), made.__dict__)
-    return made
-
-
 @pytest.fixture
 def parts(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     return {
-        CONFIG: module(monkeypatch, CONFIG, "    max_pods: int = 110\n", f"    {ATTRIBUTE}"),
-        TABLE: module(monkeypatch, TABLE, "LIMITS = (\n", f"{ROW},\n"),
-        SETTINGS: module(monkeypatch, SETTINGS),
-        COMMAND_LINE: module(monkeypatch, COMMAND_LINE),
+        CONFIG: extended(monkeypatch, CONFIG, {"    max_pods: int = 110\n": f"    {ATTRIBUTE}"}),
+        TABLE: extended(monkeypatch, TABLE, {"LIMITS = (\n": f"{ROW},\n"}),
+        SETTINGS: extended(monkeypatch, SETTINGS),
+        COMMAND_LINE: extended(monkeypatch, COMMAND_LINE),
     }
 
 
@@ -48,13 +33,11 @@ def parts(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
 def told(parts: dict[str, Any]) -> click.Command:
     """A command that prints what /configz would show."""
 
-    @click.command()
-    @parts[COMMAND_LINE].settings
     def told(settings: dict[str, Any]) -> None:
         config = parts[CONFIG].KubeletConfig("n", Path("/"), Path("/"), **settings)
         click.echo(parts[TABLE].configuration(config)["registryPullQPS"])
 
-    return told
+    return click.command()(parts[COMMAND_LINE].settings(told))
 
 
 def test_a_flag_and_a_file_set_it(told: click.Command, tmp_path: Path) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 import pytest
 
 from podling.kubelet.plan.admission import (
@@ -17,16 +19,19 @@ from podling.model.quantity import Quantity
 from podling.model.types.container import ContainerPort
 from podling.model.types.meta import ObjectMeta
 from podling.model.types.node import Node, NodeSpec, Taint
-from podling.model.types.pod import PodOS, Toleration
+from podling.model.types.pod import Pod, PodOS, Toleration
+
+if TYPE_CHECKING:
+    from unit.kubelet.conftest import Scene
 
 NODE = Node(metadata=ObjectMeta(name="n1", labels={"disk": "fast"}))
 
 
-def resources(text):
+def resources(text: str) -> dict[str, Quantity]:
     return {name: Quantity(value) for name, value in (word.split("=") for word in text.split())}
 
 
-def pod_of(scene, requests="", shape="a", **spec):
+def pod_of(scene: type[Scene], requests: str = "", shape: str = "a", **spec: Any) -> Pod:
     pod = scene.pod(shape, node_name="n1", **spec)
     pod.spec.containers[0].resources.requests = resources(requests)
     return pod
@@ -48,12 +53,14 @@ ALL = resources("cpu=2 memory=1000 pods=3 ephemeral-storage=1 example.com/gpu=2"
 
 
 @pytest.mark.parametrize(("requests", "used", "reasons"), SHORT)
-def test_what_there_is_too_little_of(scene, requests, used, reasons):
+def test_what_there_is_too_little_of(
+    scene: type[Scene], requests: str, used: dict[str, int], reasons: list[str]
+) -> None:
     found = list(shortages(amounts(pod_of(scene, requests)), used, ALL))
     assert [shortage.refusal.reason for shortage in found] == reasons
 
 
-def test_a_shortage_is_told_in_figures():
+def test_a_shortage_is_told_in_figures() -> None:
     shortage = Shortage("cpu", 1500, 1000, 2000)
     assert shortage.missing == 500
     assert shortage.refusal.message == (
@@ -61,7 +68,7 @@ def test_a_shortage_is_told_in_figures():
     )
 
 
-def test_a_pod_takes_its_effective_resources_and_its_place(scene):
+def test_a_pod_takes_its_effective_resources_and_its_place(scene: type[Scene]) -> None:
     pod = pod_of(scene, "cpu=1", "i / a b", overhead=resources("cpu=10m"))
     pod.spec.init_containers[0].resources.requests = resources("cpu=3")
     assert amounts(pod) == {"pods": 1, "cpu": 3010}
@@ -78,7 +85,9 @@ PLACES = [
 
 
 @pytest.mark.parametrize(("spec", "again", "reasons"), PLACES)
-def test_a_pod_in_the_wrong_place(scene, spec, again, reasons):
+def test_a_pod_in_the_wrong_place(
+    scene: type[Scene], spec: dict[str, Any], again: bool, reasons: list[str]
+) -> None:
     pod = scene.pod("a", **{"node_name": "n1", **spec})
     found = list(misplaced(pod, NODE, [], again=again))
     assert [refusal.reason for refusal in found] == reasons
@@ -94,7 +103,13 @@ TAINTS = [
 
 
 @pytest.mark.parametrize(("effect", "tolerations", "annotations", "reasons"), TAINTS)
-def test_taints_that_execute_repel_all_but_static_pods(scene, effect, tolerations, annotations, reasons):
+def test_taints_that_execute_repel_all_but_static_pods(
+    scene: type[Scene],
+    effect: str,
+    tolerations: list[Toleration],
+    annotations: dict[str, str],
+    reasons: list[str],
+) -> None:
     node = Node(metadata=NODE.metadata, spec=NodeSpec(taints=[Taint(key="k", effect=effect)]))
     pod = pod_of(scene, tolerations=tolerations)
     pod.metadata.annotations = annotations
@@ -102,7 +117,7 @@ def test_taints_that_execute_repel_all_but_static_pods(scene, effect, toleration
     assert not list(misplaced(pod, node, [], again=True))
 
 
-def test_a_host_port_is_taken_once(scene):
+def test_a_host_port_is_taken_once(scene: type[Scene]) -> None:
     one, two = pod_of(scene), pod_of(scene)
     for pod, port in ((one, 80), (two, 80)):
         pod.spec.containers[0].ports = [ContainerPort(container_port=80, host_port=port)]
@@ -120,7 +135,9 @@ def test_a_host_port_is_taken_once(scene):
         ({}, "windows", "PodOSNotSupported"),
     ],
 )
-def test_pods_of_other_systems_are_not_for_this_node(scene, labels, system, reason):
+def test_pods_of_other_systems_are_not_for_this_node(
+    scene: type[Scene], labels: dict[str, str], system: str | None, reason: str | None
+) -> None:
     pod = pod_of(scene, os=PodOS(name=system) if system else None)
     pod.metadata.labels = labels
     refusal = unfit(pod)
@@ -138,7 +155,9 @@ def test_pods_of_other_systems_are_not_for_this_node(scene, labels, system, reas
         ({"kubernetes.io/config.mirror": "hash"}, None, True),
     ],
 )
-def test_who_is_critical(scene, annotations, priority, critical):
+def test_who_is_critical(
+    scene: type[Scene], annotations: dict[str, str], priority: int | None, critical: bool
+) -> None:
     pod = pod_of(scene, priority=priority)
     pod.metadata.annotations = annotations
     assert is_critical(pod) is critical

@@ -5,14 +5,14 @@ and go at any moment, whatever the kubelet has seen of it and whenever it crashe
 from __future__ import annotations
 
 from collections import Counter
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from podling.kubelet.plan.ephemeral import REMOVING
+from podling.kubelet.plan.containers import REMOVING
 from podling.kubelet.plan.plan import plan
 from podling.kubelet.plan.restart import definition_hash
 from podling.kubelet.pod.actions import Action, RemoveContainer, StartContainer, StopContainer
@@ -22,6 +22,9 @@ from podling.kubelet.status.pod_status import pod_status
 from podling.kubelet.worker.worker import without_instance
 from podling.model.gates import Gates
 from podling.model.types.container import EphemeralContainer
+
+if TYPE_CHECKING:
+    from unit.kubelet.conftest import Scene
 
 ON = Gates({"EphemeralContainerRemoval": True})
 
@@ -42,31 +45,34 @@ REMOVED = [
 
 @pytest.mark.parametrize(("text", "seen", "in_flight", "planned"), REMOVED)
 @pytest.mark.parametrize("gate", REMOVING)
-def test_a_removed_entry_is_ended_and_let_go(scene, text, seen, in_flight, planned, gate):
+def test_a_removed_entry_is_ended_and_let_go(
+    scene: type[Scene], text: str, seen: str, in_flight: str, planned: str, gate: str
+) -> None:
     """R-EPH-11"""
     pod = scene.pod(text)
     observed = scene.observed(pod, seen, in_flight=in_flight)
     assert scene.say(plan(pod, observed, scene.NOW, Gates({gate: True}))) == planned
 
 
-def test_one_stopped_for_its_name_is_not_taken_for_its_successor(scene):
+def test_one_stopped_for_its_name_is_not_taken_for_its_successor(scene: type[Scene]) -> None:
     """R-EPH-11: removed and added again, word for word the same."""
     pod = scene.pod("/ a / e")
     stopped = scene.observed(pod, "a=run e=exit137", restarting=frozenset({"e-0"}))
     assert scene.say(plan(pod, stopped, scene.NOW, ON)) == "start e#1"
 
 
-def test_the_end_of_a_removed_one_is_told(scene):
+def test_the_end_of_a_removed_one_is_told(scene: type[Scene]) -> None:
     """R-EPH-11: each kill is an event."""
     pod = scene.pod("/ a /")
     (stop,) = plan(pod, scene.observed(pod, "a=run e=run"), scene.NOW, ON).actions
+    assert isinstance(stop, StopContainer)
     assert (stop.message, stop.restart) == ("Stopping container e", True)
 
 
 class World:
     """An API server's view of one pod, and a kubelet whose view of it is as old as its last `learn`."""
 
-    def __init__(self, scene: Any) -> None:
+    def __init__(self, scene: type[Scene]) -> None:
         self.scene = scene
         self.entries: dict[str, tuple[int, EphemeralContainer]] = {}
         self.published: set[str] = set()
@@ -105,6 +111,7 @@ class World:
         made = plan(self.pod, observed, self.scene.NOW, ON)
         self.pod.status = pod_status(self.pod, observed, self.scene.NOW)
         for action in made.actions:
+            assert isinstance(action, StartContainer | StopContainer | RemoveContainer)
             spec = next((c for c in self.pod.spec.ephemeral_containers if c.name == action.name), None)
             self.in_flight[action] = (spec, self.seen_serials.get(action.name, 0))
 
@@ -192,7 +199,7 @@ class World:
 @settings(max_examples=300)
 @given(st.lists(st.integers(0, 319), max_size=60))
 @example([1, 94, 0, 76, 18, 114, 1, 96])  # Let go before the server heard that it was there.
-def test_entries_may_come_and_go_at_any_moment(scene, tape):
+def test_entries_may_come_and_go_at_any_moment(scene: type[Scene], tape: list[int]) -> None:
     """R-EPH-3, R-EPH-11"""
     world = World(scene)
     for number in tape:

@@ -1,17 +1,18 @@
 """The planner as tables: this pod, observed so, is planned that. The notation is in `conftest.py`.
 
-Covers `pod_plan.py` and what it is made of: `ending.py`, `teardown.py`, `sandbox_plan.py`, `init_plan.py`,
-`container_plan.py`, `ephemeral_plan.py`, `dead_containers.py`, `draft.py`.
+Covers `plan.py` and what it is made of: `containers.py`, `ending.py`, `restart.py`.
 """
 
 from __future__ import annotations
 
 from datetime import timedelta
+from typing import TYPE_CHECKING
 
 import pytest
 from msgspec.structs import replace
 
 from podling.kubelet.plan.plan import plan
+from podling.kubelet.pod.actions import StopContainer
 from podling.kubelet.pod.lifecycle import PodState
 from podling.kubelet.pod.observed import ProbeResult, Termination
 from podling.kubelet.status.container_status import status_changes_at
@@ -19,6 +20,9 @@ from podling.model.gates import Gates
 from podling.model.time import rfc3339
 from podling.model.types.container import ExecAction, Lifecycle, LifecycleHandler
 from podling.model.types.pod_status import ContainerState, ContainerStateRunning, ContainerStatus
+
+if TYPE_CHECKING:
+    from unit.kubelet.conftest import Scene
 
 INITIALIZATION = [
     # pod                observed                             sandbox   planned
@@ -126,21 +130,27 @@ DELETION = [
 
 
 @pytest.mark.parametrize(("text", "seen", "sandbox", "planned"), INITIALIZATION)
-def test_initialization_in_order(scene, text, seen, sandbox, planned):
+def test_initialization_in_order(
+    scene: type[Scene], text: str, seen: str, sandbox: str, planned: str
+) -> None:
     """R-INIT-1, R-INIT-2, R-INIT-4, R-INIT-11"""
     pod = scene.pod(text)
     assert scene.say(plan(pod, scene.observed(pod, seen, sandbox), scene.NOW)) == planned
 
 
 @pytest.mark.parametrize(("text", "seen", "planned"), SIDECARS)
-def test_sidecars_start_in_order_and_are_kept_running(scene, text, seen, planned):
+def test_sidecars_start_in_order_and_are_kept_running(
+    scene: type[Scene], text: str, seen: str, planned: str
+) -> None:
     """R-INIT-6"""
     pod = scene.pod(text)
     assert scene.say(plan(pod, scene.observed(pod, seen), scene.NOW)) == planned
 
 
 @pytest.mark.parametrize(("text", "policy", "seen", "planned", "state"), RESTARTS)
-def test_restart_policies_and_backoff(scene, text, policy, seen, planned, state):
+def test_restart_policies_and_backoff(
+    scene: type[Scene], text: str, policy: str, seen: str, planned: str, state: PodState
+) -> None:
     """R-INIT-2"""
     pod = scene.pod(text, policy)
     recorded = frozenset({"new"} if "a=" in seen else ())
@@ -149,21 +159,25 @@ def test_restart_policies_and_backoff(scene, text, policy, seen, planned, state)
 
 
 @pytest.mark.parametrize(("text", "policy", "seen", "sandbox", "planned"), SANDBOXES)
-def test_lost_and_changed_sandboxes(scene, text, policy, seen, sandbox, planned):
+def test_lost_and_changed_sandboxes(
+    scene: type[Scene], text: str, policy: str, seen: str, sandbox: str, planned: str
+) -> None:
     """R-INIT-4"""
     pod = scene.pod(text, policy)
     assert scene.say(plan(pod, scene.observed(pod, seen, sandbox), scene.NOW)) == planned
 
 
 @pytest.mark.parametrize(("text", "seen", "planned"), EPHEMERAL)
-def test_ephemeral_containers_start_once(scene, text, seen, planned):
+def test_ephemeral_containers_start_once(scene: type[Scene], text: str, seen: str, planned: str) -> None:
     """R-EPH-3, R-EPH-4"""
     pod = scene.pod(text)
     assert scene.say(plan(pod, scene.observed(pod, seen), scene.NOW)) == planned
 
 
 @pytest.mark.parametrize(("seen", "sandbox", "planned"), DELETION)
-def test_deletion_stops_apps_then_sidecars_from_last_to_first(scene, seen, sandbox, planned):
+def test_deletion_stops_apps_then_sidecars_from_last_to_first(
+    scene: type[Scene], seen: str, sandbox: str, planned: str
+) -> None:
     """R-INIT-6: sidecars get what the app containers left of the grace period"""
     pod = scene.pod("s1* s2* / a / e")
     pod.metadata.deletion_timestamp = rfc3339(scene.NOW + timedelta(seconds=5))
@@ -184,7 +198,9 @@ PRE_STOPS = [
 
 
 @pytest.mark.parametrize(("seen", "begun", "planned"), PRE_STOPS)
-def test_hooks_of_sidecars_do_not_wait_for_their_turn(scene, seen, begun, planned):
+def test_hooks_of_sidecars_do_not_wait_for_their_turn(
+    scene: type[Scene], seen: str, begun: tuple[str, ...], planned: str
+) -> None:
     """R-INIT-6"""
     pod = scene.pod("s1* s2* / a")
     hook = LifecycleHandler(exec=ExecAction(["hook"]))
@@ -195,7 +211,7 @@ def test_hooks_of_sidecars_do_not_wait_for_their_turn(scene, seen, begun, planne
     assert ", ".join(sorted(scene.say(plan(pod, observed, scene.NOW)).split(", "))) == planned
 
 
-def test_the_end_of_a_deleted_pod_is_stated(scene):
+def test_the_end_of_a_deleted_pod_is_stated(scene: type[Scene]) -> None:
     pod = scene.pod("a")
     pod.metadata.deletion_timestamp = rfc3339(scene.NOW)
     steps = [("a=run", "ready"), ("a=exit0", "ready"), ("a=exit0", "stopped"), ("", "none")]
@@ -203,14 +219,14 @@ def test_the_end_of_a_deleted_pod_is_stated(scene):
     assert states == [PodState.TERMINATING] * 2 + [PodState.TERMINATED] * 2
 
 
-def test_a_pod_removed_from_the_api_ends_as_a_deleted_one(scene):
+def test_a_pod_removed_from_the_api_ends_as_a_deleted_one(scene: type[Scene]) -> None:
     pod = scene.pod("a")
     observed = scene.observed(pod, "a=run", termination=Termination(grace_seconds=0))
     assert scene.say(plan(pod, observed, scene.NOW)) == "stop a-0(2)"
     assert scene.say(plan(pod, replace(observed, containers=(), sandboxes=()), scene.NOW)) == "finish"
 
 
-def test_an_evicted_pod_keeps_its_containers_for_their_logs(scene):
+def test_an_evicted_pod_keeps_its_containers_for_their_logs(scene: type[Scene]) -> None:
     pod = scene.pod("a")
     evicted = Termination("Evicted", "The node was low on resource: memory.", "Failed")
     made = plan(pod, scene.observed(pod, "a=exit137", "stopped", termination=evicted), scene.NOW)
@@ -218,7 +234,7 @@ def test_an_evicted_pod_keeps_its_containers_for_their_logs(scene):
 
 
 @pytest.mark.parametrize(("grace", "planned"), [(30, ""), (5, "stop a-0(5)")])
-def test_a_second_deletion_with_less_grace_stops_again(scene, grace, planned):
+def test_a_second_deletion_with_less_grace_stops_again(scene: type[Scene], grace: int, planned: str) -> None:
     pod = scene.pod("a")
     pod.metadata.deletion_timestamp = rfc3339(scene.NOW)
     pod.metadata.deletion_grace_period_seconds = grace
@@ -235,14 +251,14 @@ def test_a_second_deletion_with_less_grace_stops_again(scene, grace, planned):
         ("start:e", "start i#0"),
     ],
 )  # fmt: skip
-def test_what_is_in_flight_is_never_planned_twice(scene, in_flight, planned):
+def test_what_is_in_flight_is_never_planned_twice(scene: type[Scene], in_flight: str, planned: str) -> None:
     pod = scene.pod("i / a / e")
     in_flight += " start:e" if planned else ""
     observed = scene.observed(pod, "e=run" if in_flight == "start:i" else "", in_flight=in_flight)
     assert scene.say(plan(pod, observed, scene.NOW)) == planned
 
 
-def test_a_sandbox_is_not_stopped_under_a_start_in_flight(scene):
+def test_a_sandbox_is_not_stopped_under_a_start_in_flight(scene: type[Scene]) -> None:
     pod = scene.pod("a")
     pod.metadata.deletion_timestamp = rfc3339(scene.NOW)
     made = plan(pod, scene.observed(pod, in_flight="start:a"), scene.NOW)
@@ -257,7 +273,9 @@ def test_a_sandbox_is_not_stopped_under_a_start_in_flight(scene):
         (500, "i=exit0 a=run", "stop a-0(30)", None),
     ],
 )
-def test_the_deadline_counts_initialization(scene, seconds, seen, planned, wakes_in):
+def test_the_deadline_counts_initialization(
+    scene: type[Scene], seconds: int, seen: str, planned: str, wakes_in: int | None
+) -> None:
     """R-INIT-7"""
     pod = scene.pod("i / a", active_deadline_seconds=100)
     made = plan(pod, scene.observed(pod, seen, started_at=scene.ago(seconds)), scene.NOW)
@@ -265,7 +283,7 @@ def test_the_deadline_counts_initialization(scene, seconds, seen, planned, wakes
     assert (scene.say(made), wakes) == (planned, wakes_in)
 
 
-def test_pull_failures_back_off_and_wake_the_worker(scene):
+def test_pull_failures_back_off_and_wake_the_worker(scene: type[Scene]) -> None:
     pod = scene.pod("a")
     held = scene.observed(pod, failures={"a": scene.failure("ErrImagePull", seconds=15, count=2)})
     made = plan(pod, held, scene.NOW)
@@ -275,20 +293,20 @@ def test_pull_failures_back_off_and_wake_the_worker(scene):
     assert scene.say(plan(pod, over, scene.NOW)) == "start a#0"
 
 
-def test_a_failed_sandbox_is_tried_again_later(scene):
+def test_a_failed_sandbox_is_tried_again_later(scene: type[Scene]) -> None:
     pod = scene.pod("a")
     observed = scene.observed(pod, "", "none", sandbox_failure=scene.failure("FailedCreatePodSandBox", 4))
     made = plan(pod, observed, scene.NOW)
     assert (made.actions, made.wake_at) == ((), scene.NOW + timedelta(seconds=6))
 
 
-def test_nothing_starts_before_the_volumes_are_there(scene):
+def test_nothing_starts_before_the_volumes_are_there(scene: type[Scene]) -> None:
     """R-INIT-1"""
     pod = scene.pod("i / a / e")
     assert plan(pod, scene.observed(pod, volumes_ready=False), scene.NOW).actions == ()
 
 
-def test_the_worker_wakes_to_show_a_crash_loop_then_to_end_it(scene):
+def test_the_worker_wakes_to_show_a_crash_loop_then_to_end_it(scene: type[Scene]) -> None:
     pod = scene.pod("a")
     wakes = []
     for age in (1, 2):
@@ -299,35 +317,38 @@ def test_the_worker_wakes_to_show_a_crash_loop_then_to_end_it(scene):
 
 
 @pytest.mark.parametrize(("policy", "restart"), [("Always", True), ("Never", False)])
-def test_a_failed_liveness_probe_stops_and_the_policy_decides(scene, policy, restart):
+def test_a_failed_liveness_probe_stops_and_the_policy_decides(
+    scene: type[Scene], policy: str, restart: bool
+) -> None:
     pod = scene.pod("a", policy)
     probe = ProbeResult(alive=False, message="Container a failed liveness probe", grace_seconds=3)
     (stop,) = plan(pod, scene.observed(pod, "a=run", probes={"a-0": probe}), scene.NOW).actions
+    assert isinstance(stop, StopContainer)
     assert (stop.grace_seconds, stop.restart) == (3, restart)
     assert stop.message.endswith(", will be restarted") == restart
 
 
-def test_a_container_stopped_to_be_replaced_is_started_whatever_its_policy(scene):
+def test_a_container_stopped_to_be_replaced_is_started_whatever_its_policy(scene: type[Scene]) -> None:
     pod = scene.pod("a b", "Never")
     observed = scene.observed(pod, "b=run a=exit0!", restarting=frozenset({"a-0"}))
     assert scene.say(plan(pod, observed, scene.NOW)) == "start a#1"
 
 
-def test_the_next_init_container_waits_until_the_sidecar_has_started(scene):
+def test_the_next_init_container_waits_until_the_sidecar_has_started(scene: type[Scene]) -> None:
     """R-INIT-6: started means its startup probe has passed and postStart is done"""
     pod = scene.pod("s* i / a")
     waiting = scene.observed(pod, "s=run", probes={"s-0": ProbeResult(started=False)})
     assert plan(pod, waiting, scene.NOW).actions == ()
 
 
-def test_restart_counts_survive_containers_that_are_gone(scene):
+def test_restart_counts_survive_containers_that_are_gone(scene: type[Scene]) -> None:
     pod = scene.pod("a")
     running = ContainerState(running=ContainerStateRunning())
     pod.status.container_statuses = [ContainerStatus(name="a", restart_count=4, state=running)]
     assert scene.say(plan(pod, scene.observed(pod), scene.NOW)) == "start a#5"
 
 
-def test_an_ephemeral_container_known_only_from_the_status_is_not_started_again(scene):
+def test_an_ephemeral_container_known_only_from_the_status_is_not_started_again(scene: type[Scene]) -> None:
     """R-EPH-3"""
     pod = scene.pod("/ a / e")
     running = ContainerState(running=ContainerStateRunning())
@@ -335,7 +356,7 @@ def test_an_ephemeral_container_known_only_from_the_status_is_not_started_again(
     assert scene.say(plan(pod, scene.observed(pod, "a=run"), scene.NOW)) == ""
 
 
-def test_old_instances_are_pruned_init_containers_first(scene):
+def test_old_instances_are_pruned_init_containers_first(scene: type[Scene]) -> None:
     """R-INIT-10"""
     pod = scene.pod("i / a")
     seen = "i=exit1 i=exit1 i=exit0 a=exit1 a=exit1 a=run"
@@ -354,13 +375,13 @@ def test_old_instances_are_pruned_init_containers_first(scene):
         ("a=exit1~1", ""),
     ],
 )
-def test_one_dead_instance_of_a_container_is_kept(scene, seen, removed):
+def test_one_dead_instance_of_a_container_is_kept(scene: type[Scene], seen: str, removed: str) -> None:
     """R-INIT-10: the one `logs --previous` shows, whether or not another runs."""
     pod = scene.pod("a")
     assert scene.say(plan(pod, scene.observed(pod, seen), scene.NOW)) == removed
 
 
-def test_of_a_pod_that_is_over_nothing_is_kept_when_the_node_is_short_of_disk(scene):
+def test_of_a_pod_that_is_over_nothing_is_kept_when_the_node_is_short_of_disk(scene: type[Scene]) -> None:
     pod = scene.pod("i / a", restart="Never")
     pod.status.phase = "Succeeded"
     seen = "i=exit0 a=exit0"
@@ -372,7 +393,7 @@ def test_of_a_pod_that_is_over_nothing_is_kept_when_the_node_is_short_of_disk(sc
     assert scene.say(plan(pod, empty, scene.NOW)) == "remove-sandbox new"
 
 
-def test_an_old_sandbox_is_removed_with_its_last_container(scene):
+def test_an_old_sandbox_is_removed_with_its_last_container(scene: type[Scene]) -> None:
     pod = scene.pod("a")
     kept = scene.observed(pod, "a=exit1^ a=run")
     assert plan(pod, kept, scene.NOW).actions == ()
@@ -391,14 +412,14 @@ GATES = [
 
 
 @pytest.mark.parametrize(("gates", "text", "seen", "planned"), GATES)
-def test_feature_gates(scene, gates, text, seen, planned):
+def test_feature_gates(scene: type[Scene], gates: Gates, text: str, seen: str, planned: str) -> None:
     """R-EPH-8, R-EPH-11, R-INIT-4"""
     pod = scene.pod(text)
     assert scene.say(plan(pod, scene.observed(pod, seen), scene.NOW, gates)) == planned
 
 
 @pytest.mark.parametrize("reached", [PodState.TERMINATING, PodState.TERMINATED])
-def test_a_pod_that_has_begun_to_end_never_runs_again(scene, reached):
+def test_a_pod_that_has_begun_to_end_never_runs_again(scene: type[Scene], reached: PodState) -> None:
     """Even if whatever ended it is no longer to be seen."""
     pod = scene.pod("a", "Never")
     made = plan(pod, scene.observed(pod, "", "ready", state=reached), scene.NOW)

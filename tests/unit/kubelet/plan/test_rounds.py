@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import pytest
 from msgspec.structs import replace
 
 from podling.kubelet.plan.plan import plan
-from podling.kubelet.plan.rounds import in_round
+from podling.kubelet.plan.restart import in_round
+from podling.kubelet.pod.observed import ObservedPod
 from podling.kubelet.status.pod_status import pod_status
 from podling.model.types.container import ContainerRestartRule, ContainerRestartRuleOnExitCodes
+from podling.model.types.pod import Pod
+
+if TYPE_CHECKING:
+    from unit.kubelet.conftest import Scene
 
 STEPS = [
     # shape        seen; `+`: made in the second round   planned
@@ -24,7 +31,7 @@ STEPS = [
 ]  # fmt: skip
 
 
-def seen_of(scene, pod, text):
+def seen_of(scene: type[Scene], pod: Pod, text: str) -> ObservedPod:
     words = text.split()
     observed = scene.observed(pod, " ".join(word.rstrip("+") for word in words))
     ender = next((c.id for c in reversed(observed.containers) if c.name == "a"), "")
@@ -35,7 +42,7 @@ def seen_of(scene, pod, text):
     return replace(observed, containers=tuple(reversed(made)))
 
 
-def with_rule(scene, shape):
+def with_rule(scene: type[Scene], shape: str) -> Pod:
     pod = scene.pod(shape, "Never")
     codes = ContainerRestartRuleOnExitCodes(operator="In", values=[42])
     rule = ContainerRestartRule(action="RestartAllContainers", exit_codes=codes)
@@ -44,19 +51,19 @@ def with_rule(scene, shape):
 
 
 @pytest.mark.parametrize(("shape", "seen", "planned"), STEPS)
-def test_all_end_then_all_begin(scene, shape, seen, planned):
+def test_all_end_then_all_begin(scene: type[Scene], shape: str, seen: str, planned: str) -> None:
     pod = with_rule(scene, shape)
     assert scene.say(plan(pod, seen_of(scene, pod, seen), scene.NOW)) == planned
 
 
-def test_nothing_new_begins_beside_what_was_being_started(scene):
+def test_nothing_new_begins_beside_what_was_being_started(scene: type[Scene]) -> None:
     pod = with_rule(scene, "i / a b")
     observed = seen_of(scene, pod, "i=exit0 a=exit42")
     observed = replace(observed, in_flight=scene.in_flight("start:b"))
     assert scene.say(plan(pod, observed, scene.NOW)) == ""
 
 
-def test_the_round_is_kept_when_its_ender_is_gone(scene):
+def test_the_round_is_kept_when_its_ender_is_gone(scene: type[Scene]) -> None:
     pod = with_rule(scene, "a b")
     observed = seen_of(scene, pod, "a=exit42 b=exit1 a=run+ b=run+")
     (ender,) = {c.round for c in observed.containers} - {""}
@@ -65,10 +72,10 @@ def test_the_round_is_kept_when_its_ender_is_gone(scene):
     assert scene.say(plan(pod, gone, scene.NOW)) == ""
 
 
-def test_how_it_shows(scene):
+def test_how_it_shows(scene: type[Scene]) -> None:
     pod = with_rule(scene, "i / a b")
 
-    def restarting(seen):
+    def restarting(seen: str) -> list[tuple[str, str, str]]:
         pod.status = pod_status(pod, seen_of(scene, pod, seen), scene.NOW)
         return [
             (c.status, c.reason, c.message)

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 import pytest
 
 from podling.kubelet.plan.admission import forbidden_sysctl
 from podling.model.types.pod import PodSecurityContext, Sysctl
+
+if TYPE_CHECKING:
+    from unit.kubelet.conftest import Scene
 
 WITH_HOST = "not allowed with host {} enabled"
 TABLE = [
@@ -22,7 +27,9 @@ TABLE = [
 
 
 @pytest.mark.parametrize(("name", "spec", "allowed", "why"), TABLE)
-def test_a_sysctl(scene, name, spec, allowed, why):
+def test_a_sysctl(
+    scene: type[Scene], name: str, spec: dict[str, Any], allowed: tuple[str, ...], why: str | None
+) -> None:
     context = PodSecurityContext(sysctls=[Sysctl(name=name, value="1")])
     refusal = forbidden_sysctl(scene.pod("a", security_context=context, **spec), allowed)
     if why is None:
@@ -32,5 +39,5 @@ def test_a_sysctl(scene, name, spec, allowed, why):
         assert (refusal.reason, refusal.message) == ("SysctlForbidden", f'forbidden sysctl: "{name}" {why}')
 
 
-def test_a_pod_that_asks_for_none(scene):
+def test_a_pod_that_asks_for_none(scene: type[Scene]) -> None:
     assert forbidden_sysctl(scene.pod("a"), ()) is None

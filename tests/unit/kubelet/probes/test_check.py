@@ -159,7 +159,9 @@ async def test_a_host_that_cannot_be(served: Served) -> None:
     ],
 )
 async def test_grpc(service: str, success: bool, message: str) -> None:
-    async def answer(request: StringValue, context: grpc.aio.ServicerContext) -> Int32Value:
+    async def answer(
+        request: StringValue, context: grpc.aio.ServicerContext[StringValue, Int32Value]
+    ) -> Int32Value:
         if request.value == "none":
             await context.abort(grpc.StatusCode.NOT_FOUND, "no such service")
         if request.value == "slow":

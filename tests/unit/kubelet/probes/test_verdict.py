@@ -26,7 +26,9 @@ COURSES = [
 
 
 @pytest.mark.parametrize(("kind", "successes", "failures", "outcomes", "healths"), COURSES)
-def test_health_follows_runs_of_outcomes(kind, successes, failures, outcomes, healths) -> None:
+def test_health_follows_runs_of_outcomes(
+    kind: ProbeKind, successes: int, failures: int, outcomes: str, healths: str
+) -> None:
     probe = Probe(success_threshold=successes, failure_threshold=failures)
     verdict = Verdict(FIRST[kind])
     seen = ""
@@ -37,7 +39,7 @@ def test_health_follows_runs_of_outcomes(kind, successes, failures, outcomes, he
 
 
 @given(st.lists(st.booleans(), min_size=1), st.integers(1, 4), st.integers(1, 4))
-def test_health_changes_only_after_a_full_run(outcomes, successes, failures) -> None:
+def test_health_changes_only_after_a_full_run(outcomes: list[bool], successes: int, failures: int) -> None:
     probe = Probe(success_threshold=successes, failure_threshold=failures)
     verdict = Verdict(Health.UNKNOWN)
     for index, outcome in enumerate(outcomes):
@@ -64,7 +66,15 @@ RESULTS = [
 
 
 @pytest.mark.parametrize(("startup", "liveness", "readiness", "started", "ready", "alive", "failed"), RESULTS)
-def test_results_of_all_probes(startup, liveness, readiness, started, ready, alive, failed) -> None:
+def test_results_of_all_probes(
+    startup: Health | None,
+    liveness: Health | None,
+    readiness: Health | None,
+    started: bool,
+    ready: bool,
+    alive: bool,
+    failed: str,
+) -> None:
     given_healths = {STARTUP: startup, LIVENESS: liveness, READINESS: readiness}
     container = Container(
         name="c",

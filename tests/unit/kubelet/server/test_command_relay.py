@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass, field
 
 import pytest
@@ -65,8 +66,11 @@ async def all_of(stream: Stream) -> bytes:
     return heard
 
 
+Converse = Callable[..., Awaitable[Conversation]]
+
+
 @pytest.fixture
-async def converse():
+async def converse() -> AsyncIterator[Converse]:
     started: list[Conversation] = []
 
     async def begin(wanted: CommandStreams = ALL, dialect: Dialect = V4) -> Conversation:
@@ -84,7 +88,7 @@ async def converse():
             conversation.runtime.drop()
 
 
-async def test_everything_is_passed_on_and_the_status_comes_last(converse):
+async def test_everything_is_passed_on_and_the_status_comes_last(converse: Converse) -> None:
     talk = await converse()
     talk.open("error", "stdin", "stdout", "stderr")
     await talk.meet(4)
@@ -99,7 +103,7 @@ async def test_everything_is_passed_on_and_the_status_comes_last(converse):
     assert heard == [b"out", b"err", SUCCESS]
 
 
-async def test_a_terminal_has_no_stderr_but_sizes(converse):
+async def test_a_terminal_has_no_stderr_but_sizes(converse: Converse) -> None:
     talk = await converse(TERMINAL)
     talk.open("error", "stdin", "stdout", "resize")
     await talk.meet(4)
@@ -108,7 +112,7 @@ async def test_a_terminal_has_no_stderr_but_sizes(converse):
     assert await talk.theirs["resize"].read() == b'{"Width":80,"Height":24}'
 
 
-async def test_a_lost_client_ends_no_input(converse):
+async def test_a_lost_client_ends_no_input(converse: Converse) -> None:
     """R-EPH-6: what it typed arrives; then the connection drops."""
     talk = await converse()
     talk.open("error", "stdin", "stdout", "stderr")
@@ -121,7 +125,7 @@ async def test_a_lost_client_ends_no_input(converse):
     await talk.relay
 
 
-async def test_a_lost_runtime_is_a_failure_told_to_the_client(converse):
+async def test_a_lost_runtime_is_a_failure_told_to_the_client(converse: Converse) -> None:
     talk = await converse()
     talk.open("error", "stdin", "stdout", "stderr")
     await talk.meet(4)
@@ -132,7 +136,9 @@ async def test_a_lost_runtime_is_a_failure_told_to_the_client(converse):
     assert (status["status"], status["reason"]) == ("Failure", "InternalError")
 
 
-async def test_a_kubelet_that_stops_says_so_and_leaves_the_runtime_once_it_has_taken_all_streams(converse):
+async def test_a_kubelet_that_stops_says_so_and_leaves_the_runtime_once_it_has_taken_all_streams(
+    converse: Converse,
+) -> None:
     talk = await converse()
     talk.open("error", "stdin", "stdout", "stderr")
     await talk.meet(4)
@@ -151,7 +157,7 @@ async def test_a_kubelet_that_stops_says_so_and_leaves_the_runtime_once_it_has_t
 @pytest.mark.parametrize(
     ("status", "said"), [(SUCCESS, b""), (FAILURE, b"it broke"), (b"no JSON", b"no JSON")]
 )
-async def test_old_clients_are_told_in_words(converse, status: bytes, said: bytes):
+async def test_old_clients_are_told_in_words(converse: Converse, status: bytes, said: bytes) -> None:
     talk = await converse(dialect=V1)
     talk.open("error", "stdin", "stdout", "stderr")
     await talk.meet(4)
@@ -160,7 +166,7 @@ async def test_old_clients_are_told_in_words(converse, status: bytes, said: byte
     assert await all_of(talk.ours["error"]) == said == failure_text(status)
 
 
-async def test_a_client_that_leaves_before_its_streams_are_open_starts_nothing(converse):
+async def test_a_client_that_leaves_before_its_streams_are_open_starts_nothing(converse: Converse) -> None:
     talk = await converse()
     talk.open("error", "stdin")
     await talk.client.finish()
@@ -168,7 +174,7 @@ async def test_a_client_that_leaves_before_its_streams_are_open_starts_nothing(c
     assert await talk.runtime.accept() is None
 
 
-async def test_streams_nobody_asked_for_hold_nothing_up(converse):
+async def test_streams_nobody_asked_for_hold_nothing_up(converse: Converse) -> None:
     talk = await converse(CommandStreams(stdin=False, stdout=True, stderr=False, tty=False))
     talk.open("stdin", "nonsense", "error", "stdout")
     await talk.meet(2)
@@ -179,7 +185,7 @@ async def test_streams_nobody_asked_for_hold_nothing_up(converse):
     assert await all_of(talk.ours["error"]) == SUCCESS
 
 
-async def test_a_runtime_that_takes_no_input_any_more_does_not_hold_up_the_end(converse):
+async def test_a_runtime_that_takes_no_input_any_more_does_not_hold_up_the_end(converse: Converse) -> None:
     talk = await converse()
     talk.open("error", "stdin", "stdout", "stderr")
     await talk.meet(4)
@@ -198,7 +204,9 @@ async def test_a_runtime_that_takes_no_input_any_more_does_not_hold_up_the_end(c
         talk.client.drop()
 
 
-async def test_a_client_that_does_not_read_is_dropped_once_its_container_stops(converse, monkeypatch):
+async def test_a_client_that_does_not_read_is_dropped_once_its_container_stops(
+    converse: Converse, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Else the command could not end by itself, nor the runtime stop it."""
     monkeypatch.setattr(command_relay, "STALLED", 0.05)
     talk = await converse()
@@ -219,7 +227,9 @@ async def test_a_client_that_does_not_read_is_dropped_once_its_container_stops(c
     await talk.relay
 
 
-async def test_a_client_that_reads_is_given_all_that_is_left_when_its_container_stops(converse, monkeypatch):
+async def test_a_client_that_reads_is_given_all_that_is_left_when_its_container_stops(
+    converse: Converse, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(command_relay, "STALLED", 0.05)
     talk = await converse()
     talk.open("error", "stdin", "stdout", "stderr")
@@ -235,7 +245,9 @@ async def test_a_client_that_reads_is_given_all_that_is_left_when_its_container_
     assert await all_of(talk.ours["error"]) == SUCCESS
 
 
-async def test_a_client_that_reads_slowly_is_given_all_that_is_left(converse, monkeypatch):
+async def test_a_client_that_reads_slowly_is_given_all_that_is_left(
+    converse: Converse, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """It makes no room for the next bytes in a whole period, but takes some of those it has."""
     monkeypatch.setattr(command_relay, "STALLED", 0.2)
     talk = await converse()
@@ -254,7 +266,7 @@ async def test_a_client_that_reads_slowly_is_given_all_that_is_left(converse, mo
     assert await all_of(talk.ours["error"]) == SUCCESS
 
 
-async def _speak(talk, size: int) -> None:
+async def _speak(talk: Conversation, size: int) -> None:
     for _ in range(size // 100_000):
         await talk.theirs["stdout"].write(bytes(100_000))
     await talk.theirs["error"].write(SUCCESS)

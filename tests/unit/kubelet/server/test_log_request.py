@@ -9,13 +9,14 @@ import pytest
 from podling.kubelet.server.log_requests import NoLog, has_container, log_of, parse_request
 from podling.model.types.container import Container, EphemeralContainer
 from podling.model.types.meta import ObjectMeta
-from podling.model.types.pod import Pod, PodSpec, PodStatus
+from podling.model.types.pod import Pod, PodSpec
 from podling.model.types.pod_status import (
     ContainerState,
     ContainerStateRunning,
     ContainerStateTerminated,
     ContainerStateWaiting,
     ContainerStatus,
+    PodStatus,
 )
 
 NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
@@ -48,7 +49,9 @@ def pod(state: ContainerState, last: ContainerState = NOTHING) -> Pod:
         (waiting("CrashLoopBackOff"), ended("x://before"), False, "x://before"),
     ],
 )
-def test_the_log_that_is_meant(state, last, previous, expected):
+def test_the_log_that_is_meant(
+    state: ContainerState, last: ContainerState, previous: bool, expected: str
+) -> None:
     assert log_of(pod(state, last), "c", previous=previous) == expected
 
 
@@ -71,18 +74,18 @@ def test_the_log_that_is_meant(state, last, previous, expected):
         ),
     ],
 )
-def test_why_there_is_none(state, previous, why):
+def test_why_there_is_none(state: ContainerState, previous: bool, why: str) -> None:
     with pytest.raises(NoLog) as error:
         log_of(pod(state), "c", previous=previous)
     assert str(error.value) == why
 
 
-def test_a_container_without_a_status_is_not_available():
+def test_a_container_without_a_status_is_not_available() -> None:
     with pytest.raises(NoLog, match='container "new" in pod "p" is not available'):
         log_of(pod(RUNNING), "new", previous=False)
 
 
-def test_containers_of_every_kind_are_found():
+def test_containers_of_every_kind_are_found() -> None:
     """R-INIT-8."""
     spec = PodSpec(
         init_containers=[Container(name="init")],
@@ -93,7 +96,7 @@ def test_containers_of_every_kind_are_found():
     assert names == [True, True, True, False]
 
 
-def test_options_of_a_query():
+def test_options_of_a_query() -> None:
     asked = parse_request(
         {"follow": "true", "timestamps": "true", "previous": "false", "tailLines": "3", "limitBytes": "9"},
         NOW,
@@ -102,12 +105,12 @@ def test_options_of_a_query():
     assert (asked.options.timestamps, asked.options.limit_bytes, asked.options.since) == (True, 9, 0)
 
 
-def test_since_is_counted_from_now_or_given():
+def test_since_is_counted_from_now_or_given() -> None:
     from_now = parse_request({"sinceSeconds": "5"}, NOW).options.since
     given = parse_request({"sinceTime": "2026-01-02T03:04:00Z"}, NOW).options.since
     assert from_now == given == int(NOW.timestamp() - 5) * 10**9
 
 
-def test_a_query_that_is_none_is_a_value_error():
+def test_a_query_that_is_none_is_a_value_error() -> None:
     with pytest.raises(ValueError, match="invalid literal"):
         parse_request({"tailLines": "many"}, NOW)

@@ -6,10 +6,9 @@ import asyncio
 import json
 import socket
 import ssl
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
 import aiohttp
 import pytest
@@ -23,8 +22,8 @@ from podling.model.quantity import Quantity
 from podling.model.time import SystemClock
 from podling.model.types.container import Container
 from podling.model.types.meta import ObjectMeta
-from podling.model.types.pod import Pod, PodSpec, PodStatus
-from podling.model.types.pod_status import ContainerState, ContainerStateWaiting, ContainerStatus
+from podling.model.types.pod import Pod, PodSpec
+from podling.model.types.pod_status import ContainerState, ContainerStateWaiting, ContainerStatus, PodStatus
 from podling.streaming.driver import Driver
 from podling.streaming.upgrade import Address, Refused, request_head, upgrade
 
@@ -95,8 +94,11 @@ def host() -> Host:
     return Host()
 
 
+Ask = Callable[..., Awaitable[tuple[int, str]]]
+
+
 @pytest.fixture
-async def ask(authority: Authority, host: Host) -> AsyncIterator[Any]:
+async def ask(authority: Authority, host: Host) -> AsyncIterator[Ask]:
     """Asks the server as an administrator, or as someone else: (status, text)."""
     pair = authority.server("kubelet", "system:node:n", ["127.0.0.1"])
     server = KubeletServer(host, SystemClock(), masters_only)
@@ -111,7 +113,7 @@ async def ask(authority: Authority, host: Host) -> AsyncIterator[Any]:
 
             async def asked(
                 path: str, method: str = "GET", tls: ssl.SSLContext = administrator, **headers: str
-            ):
+            ) -> tuple[int, str]:
                 url = f"https://127.0.0.1:{port}{path}"
                 async with session.request(method, url, ssl=tls, headers=headers) as response:
                     return response.status, await response.text()
@@ -120,14 +122,14 @@ async def ask(authority: Authority, host: Host) -> AsyncIterator[Any]:
         running.cancel()
 
 
-async def test_it_is_healthy_and_lists_its_pods(ask):
+async def test_it_is_healthy_and_lists_its_pods(ask: Ask) -> None:
     assert await ask("/healthz") == (200, "ok")
     status, text = await ask("/pods")
     listed = json.loads(text)
     assert (status, listed["kind"], listed["items"][0]["metadata"]["name"]) == (200, "PodList", "pod")
 
 
-async def test_amounts_are_listed_as_kubernetes_writes_them(ask, host):
+async def test_amounts_are_listed_as_kubernetes_writes_them(ask: Ask, host: Host) -> None:
     (container,) = host.pods()[0].spec.containers
     container.resources.limits = {"cpu": Quantity("1500m")}
     status, text = await ask("/pods")
@@ -136,16 +138,16 @@ async def test_amounts_are_listed_as_kubernetes_writes_them(ask, host):
     assert listed["spec"]["containers"][0]["resources"] == {"limits": {"cpu": "1500m"}}
 
 
-async def test_a_client_without_a_certificate_is_not_answered(ask, authority):
+async def test_a_client_without_a_certificate_is_not_answered(ask: Ask, authority: Authority) -> None:
     assert await ask("/pods", tls=tls_of(authority, None)) == (401, "Unauthorized")
 
 
-async def test_when_nobody_can_say_nobody_is_let_in(ask, authority):
+async def test_when_nobody_can_say_nobody_is_let_in(ask: Ask, authority: Authority) -> None:
     why = "Authorization error (user=someone, verb=get, resource=nodes, subresource(s)=[pods proxy])"
     assert await ask("/pods", tls=tls_of(authority, "someone", "unknown")) == (500, why)
 
 
-async def test_a_client_that_is_no_master_is_forbidden(ask, authority):
+async def test_a_client_that_is_no_master_is_forbidden(ask: Ask, authority: Authority) -> None:
     why = "Forbidden (user=eve, verb=get, resource=nodes, subresource(s)=[pods proxy])"
     assert await ask("/pods", tls=tls_of(authority, "eve", "system:nodes")) == (403, why)
 
@@ -161,7 +163,9 @@ async def test_a_client_that_is_no_master_is_forbidden(ask, authority):
         ),
     ],
 )
-async def test_whom_this_process_connects_is_who_it_says(peer: Peer, path: str, answer: tuple[int, bytes]):
+async def test_whom_this_process_connects_is_who_it_says(
+    peer: Peer, path: str, answer: tuple[int, bytes]
+) -> None:
     server = KubeletServer(Host(), SystemClock(), masters_only)
     async with server.joined(peer) as connect:
         # An upgrade that is refused: the answer of a server, whatever it is.
@@ -171,7 +175,7 @@ async def test_whom_this_process_connects_is_who_it_says(peer: Peer, path: str, 
         assert (refused.value.status, refused.value.body) == answer
 
 
-async def test_connections_of_this_process_end_with_the_server():
+async def test_connections_of_this_process_end_with_the_server() -> None:
     server, client = KubeletServer(Host(), SystemClock(), masters_only), Driver()
     async with server.joined(Peer("apiserver", ("system:masters",))) as connect:
         await connect(lambda: client)
@@ -190,11 +194,13 @@ async def test_connections_of_this_process_end_with_the_server():
         ("/exec/ns/pod/c", ("proxy",)),
     ],
 )
-def test_what_a_path_is_about(path: str, asked: tuple[str, ...]):
+def test_what_a_path_is_about(path: str, asked: tuple[str, ...]) -> None:
     assert subresources(path) == asked
 
 
-async def test_a_client_of_another_authority_gets_no_connection(ask, tmp_path: Path, authority):
+async def test_a_client_of_another_authority_gets_no_connection(
+    ask: Ask, tmp_path: Path, authority: Authority
+) -> None:
     other = Authority(tmp_path, datetime.now(UTC)).client("eve", "eve", ["system:masters"])
     tls = tls_of(authority, None)
     tls.load_cert_chain(other.certificate, other.key)
@@ -202,7 +208,7 @@ async def test_a_client_of_another_authority_gets_no_connection(ask, tmp_path: P
         await ask("/pods", tls=tls)
 
 
-async def test_nobody_pays_for_tickets_to_come_back_with(authority):
+async def test_nobody_pays_for_tickets_to_come_back_with(authority: Authority) -> None:
     pair = authority.server("kubelet", "system:node:n", ["127.0.0.1"])
     server = KubeletServer(Host(), SystemClock(), masters_only)
     tls = server_tls(pair.certificate, pair.key, authority.ca.certificate)
@@ -246,11 +252,11 @@ async def said_and_session(port: int, tls: ssl.SSLContext) -> ssl.SSLSession:
         ("/portForward/default/none", PORTS, (404, "pod does not exist")),
     ],
 )
-async def test_every_no(ask, path: str, headers: dict[str, str], answer: tuple[int, str]):
+async def test_every_no(ask: Ask, path: str, headers: dict[str, str], answer: tuple[int, str]) -> None:
     assert await ask(path, "GET" if not headers else "POST", **headers) == answer
 
 
-async def test_what_the_runtime_refuses_is_said(ask):
+async def test_what_the_runtime_refuses_is_said(ask: Ask) -> None:
     status, text = await ask("/exec/default/pod/lost?output=1", "POST", **UPGRADE)
     assert status >= 400
     assert text

@@ -69,7 +69,7 @@ async def test_what_is_no_manifest_leaves_the_others_alone(
     (tmp_path / "good.yaml").write_text(POD.replace("NAME", "good"))
     (tmp_path / "linked").symlink_to("good.yaml")
     for name, content in {
-        "deep": b"x: " + b"[" * 5000,
+        "deep": b"x: " + b"[" * 1500,
         "itself": POD.replace("NAME", "x, managedFields: [{fieldsV1: &a {f: *a}}]").encode(),
         "number": b"x: !!int abc",
         "bytes": b"\xff",
@@ -81,9 +81,9 @@ async def test_what_is_no_manifest_leaves_the_others_alone(
     directory = ManifestDirectory(tmp_path, "n1", SystemClock())
     assert [pod.metadata.name for pod in directory.read("")] == ["good-n1"]
     assert "longer than 10485760 bytes" in caplog.text
-    assert {record.args[0].name for record in caplog.records if isinstance(record.args, tuple)} == {  # type: ignore[union-attr]
-        *("deep", "itself", "number", "bytes", "endless")
-    }
+    assert {
+        Path(str(record.args[0])).name for record in caplog.records if isinstance(record.args, tuple)
+    } == {*("deep", "itself", "number", "bytes", "endless")}
 
 
 def test_a_file_that_becomes_a_pipe_before_it_is_read_is_not_waited_for(
@@ -91,5 +91,5 @@ def test_a_file_that_becomes_a_pipe_before_it_is_read_is_not_waited_for(
 ) -> None:
     os.mkfifo(tmp_path / "pipe")
     directory = ManifestDirectory(tmp_path, "n1", SystemClock())
-    monkeypatch.setattr(directory, "_files", lambda: [tmp_path / "pipe"])
+    monkeypatch.setattr(Path, "is_file", lambda file: file.name == "pipe")
     assert directory.read("") == []

@@ -2,7 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from podling.kubelet.static_pods.static_pods import MirrorStep, is_mirror, mirror_of, next_step
+from podling.kubelet.static_pods.static_pods import MirrorStep, mirror_of, next_step
+from podling.model.rules.status import is_mirror
 from podling.model.types.meta import ObjectMeta
 from podling.model.types.node import Node
 from podling.model.types.pod import Pod

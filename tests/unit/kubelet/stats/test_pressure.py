@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 
+from prometheus_client import Metric
 from prometheus_client.core import CollectorRegistry
 from prometheus_client.exposition import generate_latest
+from prometheus_client.registry import Collector
 
 from podling.kubelet.host.cgroups import Hierarchy
 from podling.kubelet.host.machine import this_machine
@@ -74,8 +77,8 @@ def test_it_is_told_as_metrics_in_seconds() -> None:
     )
     registry = CollectorRegistry()
 
-    class Source:
-        def collect(self):
+    class Source(Collector):
+        def collect(self) -> Iterable[Metric]:
             return cadvisor_metrics(Summary(NodeStats(), [pod]), this_machine(Path("/")))
 
     registry.register(Source())

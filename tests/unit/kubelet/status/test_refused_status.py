@@ -45,6 +45,7 @@ def names(rest: dict[str, Any] | None) -> dict[str, list[str]]:
 
 def test_one_container_stays_as_it_is_and_the_others_go_on() -> None:
     rest = left(status(a=ENDED, b=RUNS), status("Running", b=ENDED, a=RUNS), STATE)
+    assert rest
     # The path counts in either list: both containers it may mean stay.
     assert rest == {"phase": "Running", "ephemeralContainerStatuses": rest["ephemeralContainerStatuses"]}
     assert names(rest) == {"b": ["running"], "a": ["terminated"]}

@@ -1,12 +1,13 @@
 """The status of pods as tables: this pod, observed so, is shown so. The notation is in `conftest.py`.
 
-Covers `status.py` and what it is made of: `container_status.py`, `waiting.py`, `pod_phase.py`,
-`conditions.py`, `ending.py`.
+Covers `pod_status.py` and what it is made of: `container_status.py`, `conditions.py`, `plan/ending.py`.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import timedelta
+from typing import TYPE_CHECKING
 
 import msgspec
 import pytest
@@ -19,10 +20,13 @@ from podling.model.quantity import Quantity
 from podling.model.time import rfc3339
 from podling.model.types.container import ResourceRequirements
 from podling.model.types.pod import PodReadinessGate
-from podling.model.types.pod_status import PodCondition, PodIP
+from podling.model.types.pod_status import ContainerState, ContainerStatus, PodCondition, PodIP, PodStatus
+
+if TYPE_CHECKING:
+    from unit.kubelet.conftest import Scene
 
 
-def say_state(state):
+def say_state(state: ContainerState) -> str:
     if state.running:
         return "running"
     if state.terminated:
@@ -30,7 +34,7 @@ def say_state(state):
     return state.waiting.reason if state.waiting else "-"
 
 
-def say(statuses):
+def say(statuses: Sequence[ContainerStatus]) -> str:
     """`name: state [last state] restarts` of each."""
     return ", ".join(
         f"{s.name}: {say_state(s.state)}"
@@ -40,7 +44,7 @@ def say(statuses):
     )
 
 
-def conditions(status):
+def conditions(status: PodStatus) -> dict[str, tuple[str, str]]:
     return {c.type: (c.status, c.reason) for c in status.conditions}
 
 
@@ -91,14 +95,14 @@ CONTAINERS = [
 
 
 @pytest.mark.parametrize(("text", "policy", "seen", "phase"), PHASES)
-def test_phases(scene, text, policy, seen, phase):
+def test_phases(scene: type[Scene], text: str, policy: str, seen: str, phase: str) -> None:
     """R-INIT-3, R-EPH-3"""
     pod = scene.pod(text, policy)
     assert pod_status(pod, scene.observed(pod, seen), scene.NOW).phase == phase
 
 
 @pytest.mark.parametrize(("text", "seen", "init", "apps"), CONTAINERS)
-def test_container_states(scene, text, seen, init, apps):
+def test_container_states(scene: type[Scene], text: str, seen: str, init: str, apps: str) -> None:
     """R-INIT-3"""
     pod = scene.pod(text)
     status = pod_status(pod, scene.observed(pod, seen), scene.NOW)
@@ -119,27 +123,30 @@ FAILURES = [
 
 
 @pytest.mark.parametrize(("reason", "seconds", "shown", "message"), FAILURES)
-def test_why_a_container_could_not_start(scene, reason, seconds, shown, message):
+def test_why_a_container_could_not_start(
+    scene: type[Scene], reason: str, seconds: int, shown: str, message: str
+) -> None:
     """R-EPH-5"""
     pod = scene.pod("/ a / e")
     failures = {"a": scene.failure(reason, seconds), "e": scene.failure(reason, seconds)}
     status = pod_status(pod, scene.observed(pod, failures=failures), scene.NOW)
     for container in (*status.container_statuses, *status.ephemeral_container_statuses):
         waiting = container.state.waiting
+        assert waiting
         assert (waiting.reason, waiting.message) == (
             shown,
             message.replace("image-a", f"image-{container.name}"),
         )
 
 
-def test_the_words_of_a_crash_loop(scene):
+def test_the_words_of_a_crash_loop(scene: type[Scene]) -> None:
     pod = scene.pod("a")
     (container,) = pod_status(pod, scene.observed(pod, "a=exit1~4@3"), scene.NOW).container_statuses
     expected = "back-off 1m20s restarting failed container=a pod=p_ns(u1)"
-    assert container.state.waiting.message == expected
+    assert container.state.waiting and container.state.waiting.message == expected
 
 
-def test_everything_known_of_a_running_container(scene):
+def test_everything_known_of_a_running_container(scene: type[Scene]) -> None:
     pod = scene.pod("a")
     observed = scene.observed(pod, "a=exit1 a=run@7")
     newest = replace(observed.containers[0], user=(1, 2, (3, 4)))
@@ -168,7 +175,7 @@ def test_everything_known_of_a_running_container(scene):
     }
 
 
-def test_everything_known_of_a_running_pod(scene):
+def test_everything_known_of_a_running_pod(scene: type[Scene]) -> None:
     pod = scene.pod("a")
     pod.metadata.generation = 3
     status = pod_status(
@@ -201,7 +208,7 @@ def test_everything_known_of_a_running_pod(scene):
     }
 
 
-def amounts(text):
+def amounts(text: str) -> dict[str, Quantity]:
     return {name: Quantity(value) for name, value in (word.split("=") for word in text.split())}
 
 
@@ -215,7 +222,9 @@ HAS = [
 
 
 @pytest.mark.parametrize(("seen", "own", "requests", "limits", "allocated"), HAS)
-def test_a_pod_shows_what_it_has_all_in_all(scene, seen, own, requests, limits, allocated):
+def test_a_pod_shows_what_it_has_all_in_all(
+    scene: type[Scene], seen: str, own: tuple[str, str] | None, requests: str, limits: str, allocated: str
+) -> None:
     """R-SYS-5: of a pod that runs what can be resized, and what it says itself."""
     pod = scene.pod("a")
     pod.spec.overhead = amounts("memory=1")
@@ -245,14 +254,21 @@ CONDITIONS = [
 
 
 @pytest.mark.parametrize(("text", "policy", "seen", "initialized", "ready"), CONDITIONS)
-def test_conditions(scene, text, policy, seen, initialized, ready):
+def test_conditions(
+    scene: type[Scene],
+    text: str,
+    policy: str,
+    seen: str,
+    initialized: tuple[str, str],
+    ready: tuple[str, str],
+) -> None:
     """R-INIT-3"""
     pod = scene.pod(text, policy)
     found = conditions(pod_status(pod, scene.observed(pod, seen), scene.NOW))
     assert (found["Initialized"], found["Ready"], found["ContainersReady"]) == (initialized, ready, ready)
 
 
-def test_the_unfinished_are_named(scene):
+def test_the_unfinished_are_named(scene: type[Scene]) -> None:
     """R-INIT-3"""
     pod = scene.pod("i1 i2 i3 / a b")
     status = pod_status(pod, scene.observed(pod, "i1=exit0 i2=run"), scene.NOW)
@@ -262,13 +278,13 @@ def test_the_unfinished_are_named(scene):
 
 
 @pytest.mark.parametrize(("sandbox", "ready"), [("none", "False"), ("ready", "True"), ("dead", "False")])
-def test_ready_to_start_containers_follows_the_sandbox(scene, sandbox, ready):
+def test_ready_to_start_containers_follows_the_sandbox(scene: type[Scene], sandbox: str, ready: str) -> None:
     pod = scene.pod("a")
     found = conditions(pod_status(pod, scene.observed(pod, "", sandbox), scene.NOW))
     assert found["PodReadyToStartContainers"] == (ready, "")
 
 
-def test_probes_decide_started_and_ready(scene):
+def test_probes_decide_started_and_ready(scene: type[Scene]) -> None:
     pod = scene.pod("a b")
     probes = {"a-0": ProbeResult(started=False, ready=False), "b-0": ProbeResult(ready=False)}
     status = pod_status(pod, scene.observed(pod, "a=run b=run", probes=probes), scene.NOW)
@@ -283,7 +299,7 @@ def test_probes_decide_started_and_ready(scene):
         ("True", ""),
     ],
 )
-def test_readiness_gates(scene, gate, message):
+def test_readiness_gates(scene: type[Scene], gate: str | None, message: str) -> None:
     pod = scene.pod("a", readiness_gates=[PodReadinessGate(condition_type="g")])
     if gate:
         pod.status.conditions = [PodCondition(type="g", status=gate)]
@@ -293,7 +309,7 @@ def test_readiness_gates(scene, gate, message):
     assert status.conditions[0].type == ("g" if gate else "PodReadyToStartContainers")
 
 
-def test_giving_the_status_back_in_changes_nothing(scene):
+def test_giving_the_status_back_in_changes_nothing(scene: type[Scene]) -> None:
     pod = scene.pod("i / a / e")
     observed = scene.observed(pod, "i=exit0 a=exit1~3@4 e=run")
     pod.status = first = pod_status(pod, observed, scene.NOW, ("1.2.3.4",))
@@ -301,7 +317,7 @@ def test_giving_the_status_back_in_changes_nothing(scene):
     assert msgspec.to_builtins(later) == msgspec.to_builtins(first)
 
 
-def test_transition_times_move_only_with_the_status(scene):
+def test_transition_times_move_only_with_the_status(scene: type[Scene]) -> None:
     pod = scene.pod("a")
     pod.status = pod_status(pod, scene.observed(pod), scene.NOW)
     later = scene.NOW + timedelta(seconds=9)
@@ -313,7 +329,7 @@ def test_transition_times_move_only_with_the_status(scene):
     assert moved["Initialized"] == rfc3339(scene.NOW)
 
 
-def test_ephemeral_containers_are_shown_and_never_counted(scene):
+def test_ephemeral_containers_are_shown_and_never_counted(scene: type[Scene]) -> None:
     """R-EPH-3"""
     pod = scene.pod("/ a / e f")
     status = pod_status(pod, scene.observed(pod, "a=run e=exit1"), scene.NOW)
@@ -322,7 +338,7 @@ def test_ephemeral_containers_are_shown_and_never_counted(scene):
     assert (status.phase, conditions(status)["Ready"]) == ("Running", ("True", ""))
 
 
-def test_the_first_ephemeral_container_is_remembered(scene):
+def test_the_first_ephemeral_container_is_remembered(scene: type[Scene]) -> None:
     """R-EPH-10"""
     pod = scene.pod("/ a / e")
     assert "EphemeralContainersStarted" not in conditions(
@@ -335,11 +351,12 @@ def test_the_first_ephemeral_container_is_remembered(scene):
     assert conditions(kept)["EphemeralContainersStarted"] == ("True", "")
 
 
-def test_an_ephemeral_container_without_its_target_says_so(scene):
+def test_an_ephemeral_container_without_its_target_says_so(scene: type[Scene]) -> None:
     """R-EPH-5"""
     pod = scene.pod("/ a / e>a")
     (container,) = pod_status(pod, scene.observed(pod), scene.NOW).ephemeral_container_statuses
     waiting = container.state.waiting
+    assert waiting
     expected = ("CreateContainerConfigError", 'unable to find target container "a"')
     assert (waiting.reason, waiting.message) == expected
 
@@ -356,14 +373,16 @@ ENDINGS = [
 
 
 @pytest.mark.parametrize(("text", "seen", "sandbox", "apps", "phase"), ENDINGS)
-def test_a_deleted_pod_ends_as_its_containers_did(scene, text, seen, sandbox, apps, phase):
+def test_a_deleted_pod_ends_as_its_containers_did(
+    scene: type[Scene], text: str, seen: str, sandbox: str, apps: str, phase: str
+) -> None:
     pod = scene.pod(text)
     pod.metadata.deletion_timestamp = rfc3339(scene.NOW)
     status = pod_status(pod, scene.observed(pod, seen, sandbox), scene.NOW)
     assert (say(status.container_statuses), status.phase) == (apps, phase)
 
 
-def test_past_its_deadline_a_pod_fails_once_it_has_stopped(scene):
+def test_past_its_deadline_a_pod_fails_once_it_has_stopped(scene: type[Scene]) -> None:
     """R-INIT-7"""
     pod = scene.pod("i / a", active_deadline_seconds=10)
     running = pod_status(pod, scene.observed(pod, "i=run", started_at=scene.ago(11)), scene.NOW)
@@ -377,20 +396,20 @@ def test_past_its_deadline_a_pod_fails_once_it_has_stopped(scene):
     assert (again.phase, again.reason, again.message) == expected
 
 
-def test_a_pod_that_ended_before_its_deadline_succeeded(scene):
+def test_a_pod_that_ended_before_its_deadline_succeeded(scene: type[Scene]) -> None:
     pod = scene.pod("a", "Never", active_deadline_seconds=10)
     status = pod_status(pod, scene.observed(pod, "a=exit0@5", started_at=scene.ago(14)), scene.NOW)
     assert (status.phase, status.reason) == ("Succeeded", "")
 
 
-def test_an_evicted_pod_says_why(scene):
+def test_an_evicted_pod_says_why(scene: type[Scene]) -> None:
     pod = scene.pod("a")
     evicted = Termination("Evicted", "The node was low on resource: memory.", "Failed")
     status = pod_status(pod, scene.observed(pod, "a=exit0", "stopped", termination=evicted), scene.NOW)
     assert (status.phase, status.reason, status.message) == ("Failed", "Evicted", evicted.message)
 
 
-def test_a_running_container_that_vanished_is_not_forgotten(scene):
+def test_a_running_container_that_vanished_is_not_forgotten(scene: type[Scene]) -> None:
     pod = scene.pod("a")
     pod.status = pod_status(pod, scene.observed(pod, "a=run"), scene.NOW)
     status = pod_status(pod, scene.observed(pod), scene.NOW)
@@ -398,7 +417,7 @@ def test_a_running_container_that_vanished_is_not_forgotten(scene):
     assert status.phase == "Running"
 
 
-def test_a_vanished_container_is_counted_once(scene):
+def test_a_vanished_container_is_counted_once(scene: type[Scene]) -> None:
     """The status counts the instance to come, and that instance is started under the same number."""
     pod = scene.pod("a")
     pod.status = pod_status(pod, scene.observed(pod, "a=run"), scene.NOW)
@@ -408,7 +427,7 @@ def test_a_vanished_container_is_counted_once(scene):
     assert next_attempt(pod.status, scene.observed(pod), "a") == 1
 
 
-def test_the_last_state_survives_the_instance(scene):
+def test_the_last_state_survives_the_instance(scene: type[Scene]) -> None:
     pod = scene.pod("a")
     pod.status = pod_status(pod, scene.observed(pod, "a=exit3"), scene.NOW)
     observed = scene.observed(pod, "a=exit3 a=run")
@@ -416,14 +435,14 @@ def test_the_last_state_survives_the_instance(scene):
     assert say(pod_status(pod, alone, scene.NOW).container_statuses) == "a: running [Error(3)] x1"
 
 
-def test_addresses_outlive_the_sandbox(scene):
+def test_addresses_outlive_the_sandbox(scene: type[Scene]) -> None:
     pod = scene.pod("a", "Never")
     pod.status = pod_status(pod, scene.observed(pod, "a=run"), scene.NOW)
     status = pod_status(pod, scene.observed(pod, "a=exit0", "stopped"), scene.NOW)
     assert (status.pod_ip, status.pod_ips) == ("10.0.0.7", [PodIP(ip="10.0.0.7")])
 
 
-def test_a_pod_in_the_nodes_network_has_its_addresses(scene):
+def test_a_pod_in_the_nodes_network_has_its_addresses(scene: type[Scene]) -> None:
     pod = scene.pod("a", host_network=True)
     assert pod_status(pod, scene.observed(pod, "a=run"), scene.NOW, ("1.2.3.4", "::1")).pod_ips == [
         PodIP(ip="1.2.3.4"),
@@ -431,15 +450,16 @@ def test_a_pod_in_the_nodes_network_has_its_addresses(scene):
     ]
 
 
-def test_termination_messages_share_twelve_kilobytes(scene):
+def test_termination_messages_share_twelve_kilobytes(scene: type[Scene]) -> None:
     pod = scene.pod("i / a b", "Never")
     observed = scene.observed(pod, "a=exit1")
     loud = replace(observed.containers[0], message="x" * 9999)
     status = pod_status(pod, replace(observed, containers=(loud,)), scene.NOW)
-    assert len(status.container_statuses[0].state.terminated.message) == 4096
+    ended = status.container_statuses[0].state.terminated
+    assert ended and len(ended.message) == 4096
 
 
-def test_a_pod_the_node_refuses_says_only_why(scene):
+def test_a_pod_the_node_refuses_says_only_why(scene: type[Scene]) -> None:
     pod = scene.pod("i / a")
     pod.status.conditions = [PodCondition(type="PodScheduled", status="True")]
     refused = Termination("OutOfcpu", "Node didn't have enough resource: cpu", "Failed")

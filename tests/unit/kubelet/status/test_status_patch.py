@@ -1,12 +1,16 @@
 """The patch from one status to another says what changed and nothing else."""
 
+from __future__ import annotations
+
+from typing import Any
+
 from podling.kubelet.status.writer import status_patch
 from podling.model.types.pod_status import PodCondition, PodIP, PodStatus
 
 NO_TIMES = {"lastProbeTime": None, "lastTransitionTime": None}
 
 
-def condition(type_: str, status: str = "True", **more: str) -> PodCondition:
+def condition(type_: str, status: str = "True", **more: Any) -> PodCondition:
     return PodCondition(type=type_, status=status, **more)
 
 

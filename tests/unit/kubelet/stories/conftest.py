@@ -11,9 +11,10 @@ import asyncio
 import json
 import selectors
 from collections.abc import Callable, Coroutine, Mapping
+from concurrent.futures import Executor
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar, TypeVarTuple
 
 import pytest
 
@@ -35,8 +36,11 @@ from podling.model.gates import DEFAULT_GATES, Gates
 from podling.model.types.core import Event, Namespace, ServiceAccount
 from podling.model.types.meta import ObjectMeta
 from podling.model.types.pod import Pod
+from podling.model.types.pod_status import ContainerState, ContainerStateTerminated, ContainerStateWaiting
 from podling.storage.memory import MemoryStorage
 
+T = TypeVar("T")
+Ts = TypeVarTuple("Ts")
 START = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 NODE = "n1"
 LONGEST_STORY = 4 * 3600.0
@@ -70,9 +74,11 @@ class VirtualLoop(asyncio.SelectorEventLoop):
     def time(self) -> float:
         return self._jumping.time
 
-    def run_in_executor(self, executor: Any, function: Any, *args: Any) -> Any:
+    def run_in_executor(
+        self, executor: Executor | None, func: Callable[[*Ts], T], *args: *Ts
+    ) -> asyncio.Future[T]:
         self._jumping.threads += 1
-        future = super().run_in_executor(executor, function, *args)
+        future = super().run_in_executor(executor, func, *args)
         future.add_done_callback(self._thread_done)
         return future
 
@@ -140,8 +146,9 @@ class Node:
         tasks.create_task(self._pods.run())
 
     def _note(self, old: Pod | None, new: Pod | None) -> None:
-        name = (new or old).metadata.name  # type: ignore[union-attr]
-        self.history.append((name, new))
+        pod = new or old
+        assert pod
+        self.history.append((pod.metadata.name, new))
         self._changed.set()
 
     async def boot(self, runtime: Any = None) -> None:
@@ -184,20 +191,22 @@ class Node:
     def container(name: str = "app", image: str = "", **more: Any) -> dict[str, Any]:
         return {"name": name, "image": image or f"{name}:1", **more}
 
-    def pod(self, name: str) -> Pod | None:
-        return self._pods.get("default", name)
+    def pod(self, name: str) -> Pod:
+        found = self._pods.get("default", name)
+        assert found, f"{name} is gone"
+        return found
 
     async def until(self, name: str, holds: Callable[[Pod], bool]) -> Pod:
         """The pod, as soon as it is so."""
         while True:
-            pod = self.pod(name)
+            pod = self._pods.get("default", name)
             if pod is not None and holds(pod):
                 return pod
             self._changed.clear()
             await self._changed.wait()
 
     async def until_gone(self, name: str) -> None:
-        while self.pod(name) is not None:
+        while self._pods.get("default", name) is not None:
             self._changed.clear()
             await self._changed.wait()
 
@@ -227,6 +236,16 @@ class Node:
     @staticmethod
     def is_ready(pod: Pod) -> bool:
         return any(c.type == "Ready" and c.status == "True" for c in pod.status.conditions)
+
+    @staticmethod
+    def waiting(state: ContainerState) -> ContainerStateWaiting:
+        assert state.waiting, state
+        return state.waiting
+
+    @staticmethod
+    def terminated(state: ContainerState) -> ContainerStateTerminated:
+        assert state.terminated, state
+        return state.terminated
 
     @staticmethod
     def has_phase(phase: str) -> Callable[[Pod], bool]:

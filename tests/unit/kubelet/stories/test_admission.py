@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from podling.model.types.node import Node as ApiNode
 from podling.model.types.pod import Pod
+
+if TYPE_CHECKING:
+    from unit.kubelet.stories.conftest import Node, Play
 
 NO_EXECUTE = {"key": "gone", "effect": "NoExecute"}
 
@@ -36,15 +39,15 @@ class SlowToStop:
         await self._runtime.stop_pod_sandbox(sandbox_id)
 
 
-async def refused(node: Any, name: str) -> tuple[str, str]:
+async def refused(node: Node, name: str) -> tuple[str, str]:
     pod = await node.until(name, ended)
     assert not pod.status.container_statuses
     assert not any(call.startswith(f"run default/{name}#") for call in node.runtime.calls)
     return pod.status.reason, pod.status.message
 
 
-def test_a_pod_that_asks_for_more_than_is_left_fails_with_the_resource(play) -> None:
-    async def story(node) -> None:
+def test_a_pod_that_asks_for_more_than_is_left_fails_with_the_resource(play: Play) -> None:
+    async def story(node: Node) -> None:
         whole = node.allocatable("cpu")
         await node.create("one", asks(cpu=f"{whole - 100}m"))
         await node.until("one", node.is_ready)
@@ -66,10 +69,10 @@ def test_a_pod_that_asks_for_more_than_is_left_fails_with_the_resource(play) -> 
     play(story)
 
 
-def test_a_pod_that_says_it_is_over_has_given_its_share_back(play) -> None:
+def test_a_pod_that_says_it_is_over_has_given_its_share_back(play: Play) -> None:
     """Whoever hears of it may send the next pod at once, as a scheduler does."""
 
-    async def story(node) -> None:
+    async def story(node: Node) -> None:
         runtime = SlowToStop(node.runtime)
         await node.boot(runtime)
         all_of_it = asks(cpu=f"{node.allocatable('cpu')}m")
@@ -85,10 +88,10 @@ def test_a_pod_that_says_it_is_over_has_given_its_share_back(play) -> None:
     play(story, boot=False)
 
 
-def test_the_most_demanding_init_container_counts(play) -> None:
+def test_the_most_demanding_init_container_counts(play: Play) -> None:
     """R-INIT-9"""
 
-    async def story(node) -> None:
+    async def story(node: Node) -> None:
         init = {**node.container("one"), **asks(memory="1Pi")}
         await node.create("web", asks(memory="1Mi"), initContainers=[init])
         assert (await refused(node, "web"))[0] == "OutOfmemory"
@@ -116,16 +119,21 @@ def test_the_most_demanding_init_container_counts(play) -> None:
         ),
     ],
 )
-def test_a_pod_this_node_is_not_for(play, spec, reason, message) -> None:
-    async def story(node) -> None:
+def test_a_pod_this_node_is_not_for(
+    play: Play,
+    spec: dict[str, dict[str, str]] | dict[str, dict[str, list[dict[str, str]]]],
+    reason: str,
+    message: str,
+) -> None:
+    async def story(node: Node) -> None:
         await node.create("web", **spec)
         assert await refused(node, "web") == (reason, f"Pod was rejected: {message}")
 
     play(story)
 
 
-def test_a_host_port_is_given_once(play) -> None:
-    async def story(node) -> None:
+def test_a_host_port_is_given_once(play: Play) -> None:
+    async def story(node: Node) -> None:
         port = {"ports": [{"containerPort": 80, "hostPort": 8080}]}
         await node.create("one", port)
         await node.until("one", node.is_ready)
@@ -135,8 +143,8 @@ def test_a_host_port_is_given_once(play) -> None:
     play(story)
 
 
-def test_labels_given_to_the_node_a_moment_ago_count(play) -> None:
-    async def story(node) -> None:
+def test_labels_given_to_the_node_a_moment_ago_count(play: Play) -> None:
+    async def story(node: Node) -> None:
         await node.client.patch(ApiNode, "n1", "", {"metadata": {"labels": {"disk": "fast"}}})
         await node.create("web", nodeSelector={"disk": "fast"})
         await node.until("web", node.is_ready)
@@ -144,8 +152,8 @@ def test_labels_given_to_the_node_a_moment_ago_count(play) -> None:
     play(story)
 
 
-def test_a_taint_that_executes_refuses_who_does_not_tolerate_it(play) -> None:
-    async def story(node) -> None:
+def test_a_taint_that_executes_refuses_who_does_not_tolerate_it(play: Play) -> None:
+    async def story(node: Node) -> None:
         await node.client.patch(ApiNode, "n1", "", {"spec": {"taints": [NO_EXECUTE]}})
         await node.kubelet._reporter.look()
         await node.create("web")
@@ -156,10 +164,10 @@ def test_a_taint_that_executes_refuses_who_does_not_tolerate_it(play) -> None:
     play(story)
 
 
-def test_a_pod_that_runs_keeps_its_place_when_the_kubelet_starts_again(play) -> None:
+def test_a_pod_that_runs_keeps_its_place_when_the_kubelet_starts_again(play: Play) -> None:
     """Whatever the node's labels have become, and whoever has come meanwhile (R-INIT-11)."""
 
-    async def story(node) -> None:
+    async def story(node: Node) -> None:
         whole = node.allocatable("cpu")
         await node.client.patch(ApiNode, "n1", "", {"metadata": {"labels": {"disk": "fast"}}})
         await node.create("web", asks(cpu=f"{whole}m"), nodeSelector={"disk": "fast"})
@@ -174,8 +182,8 @@ def test_a_pod_that_runs_keeps_its_place_when_the_kubelet_starts_again(play) -> 
     play(story)
 
 
-def test_others_make_room_for_a_critical_pod_and_it_waits_until_they_have(play) -> None:
-    async def story(node) -> None:
+def test_others_make_room_for_a_critical_pod_and_it_waits_until_they_have(play: Play) -> None:
+    async def story(node: Node) -> None:
         whole = node.allocatable("cpu")
         await node.create("small", asks(cpu="100m"))
         await node.create("large", asks(cpu=f"{whole - 100}m"))

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import json
-from typing import Any
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Any
 
 import pytest
+from aiohttp import web
 from aiohttp.test_utils import make_mocked_request
 from msgspec.structs import replace
 
@@ -17,11 +19,14 @@ from podling.model.errors import StatusError
 from podling.model.gates import Gates
 from podling.model.types.pod import Pod
 
+if TYPE_CHECKING:
+    from unit.kubelet.stories.conftest import Node, Play
+
 REMOVAL = Gates({"EphemeralContainerRemoval": True})
 DEBUG = {"name": "debug", "image": "debug:1"}
 
 
-async def set_debug(node: Any, *containers: dict[str, Any]) -> Pod:
+async def set_debug(node: Node, *containers: dict[str, Any]) -> Pod:
     """Makes these the pod's ephemeral containers."""
     patch = {"spec": {"ephemeralContainers": list(containers)}}
     kind = "application/merge-patch+json"
@@ -40,14 +45,14 @@ def state(pod: Pod, name: str = "debug") -> str:
     return "running" if found.running else "terminated"
 
 
-async def debugged(node: Any) -> None:
+async def debugged(node: Node) -> None:
     await node.create("web")
     await node.until("web", node.is_ready)
     await set_debug(node, DEBUG)
     await node.until("web", lambda pod: state(pod) == "running")
 
 
-async def post_debug(node: Any, image: str) -> int:
+async def post_debug(node: Node, image: str) -> int:
     """Asks for a container `debug` at the debug subresource; the status code of the answer."""
     body = {"kind": "PodDebugContainer", "apiVersion": "v1", "container": {"image": image}}
     path = "/api/v1/namespaces/default/pods/web/debug/debug"
@@ -56,10 +61,12 @@ async def post_debug(node: Any, image: str) -> int:
     return status
 
 
-def test_the_name_of_an_exited_one_goes_to_one_of_those_who_ask_for_it(play, exits) -> None:
+def test_the_name_of_an_exited_one_goes_to_one_of_those_who_ask_for_it(
+    play: Play, exits: Callable[..., HollowImage]
+) -> None:
     """R-DBG-1: racing creations, through the planner to the runtime and back."""
 
-    async def story(node) -> None:
+    async def story(node: Node) -> None:
         await node.create("web")
         await node.until("web", node.is_ready)
         for round_ in range(1, 4):
@@ -74,10 +81,10 @@ def test_the_name_of_an_exited_one_goes_to_one_of_those_who_ask_for_it(play, exi
     play(story, gates=Gates({"DebugSubresource": True}), debug=exits(0, after=5))
 
 
-def test_a_removed_one_is_killed_and_its_name_is_free_once_its_status_is_gone(play) -> None:
+def test_a_removed_one_is_killed_and_its_name_is_free_once_its_status_is_gone(play: Play) -> None:
     """R-EPH-11, R-EPH-10"""
 
-    async def story(node) -> None:
+    async def story(node: Node) -> None:
         await debugged(node)
         await set_debug(node)
         with pytest.raises(StatusError, match="Forbidden"):
@@ -101,10 +108,12 @@ def test_a_removed_one_is_killed_and_its_name_is_free_once_its_status_is_gone(pl
     play(story, gates=REMOVAL, debug=HollowImage(present=True))
 
 
-def test_one_removed_while_its_image_is_pulled_never_runs(play) -> None:
+def test_one_removed_while_its_image_is_pulled_never_runs(
+    play: Play, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """R-EPH-11: deleted while starting."""
 
-    async def story(node) -> None:
+    async def story(node: Node) -> None:
         await node.create("web")
         await node.until("web", node.is_ready)
         pulling, go_on = asyncio.Event(), asyncio.Event()
@@ -115,7 +124,7 @@ def test_one_removed_while_its_image_is_pulled_never_runs(play) -> None:
             await go_on.wait()
             return await pull(*arguments, **named)
 
-        node.runtime.pull_image = slow
+        monkeypatch.setattr(node.runtime, "pull_image", slow)
         await set_debug(node, DEBUG)
         await pulling.wait()
         await set_debug(node)
@@ -128,10 +137,10 @@ def test_one_removed_while_its_image_is_pulled_never_runs(play) -> None:
     play(story, gates=REMOVAL, debug=HollowImage())
 
 
-def test_what_failed_under_a_name_says_nothing_about_the_next_of_that_name(play) -> None:
+def test_what_failed_under_a_name_says_nothing_about_the_next_of_that_name(play: Play) -> None:
     """R-EPH-11"""
 
-    async def story(node) -> None:
+    async def story(node: Node) -> None:
         await node.create("web")
         await node.until("web", node.is_ready)
         await set_debug(node, {**DEBUG, "image": "missing:1"})
@@ -151,10 +160,10 @@ def test_what_failed_under_a_name_says_nothing_about_the_next_of_that_name(play)
     play(story, gates=REMOVAL, debug=HollowImage(present=True))
 
 
-def test_gate_off_nothing_new_starts_and_what_runs_goes_on(play) -> None:
+def test_gate_off_nothing_new_starts_and_what_runs_goes_on(play: Play) -> None:
     """R-EPH-8"""
 
-    async def story(node) -> None:
+    async def story(node: Node) -> None:
         await debugged(node)
         await node.crash()
         await set_debug(node, DEBUG, {**DEBUG, "name": "later"})
@@ -168,6 +177,7 @@ def test_gate_off_nothing_new_starts_and_what_runs_goes_on(play) -> None:
             "started: the kubelet's feature gate EphemeralContainers is off"
         ]
         page = await node.kubelet.pages["/metrics"](make_mocked_request("GET", "/metrics"))
+        assert isinstance(page, web.Response) and isinstance(page.body, bytes)
         assert 'kubernetes_feature_enabled{name="EphemeralContainers",stage=""} 0.0' in page.body.decode()
         await node.crash()
         node.config = on
@@ -178,10 +188,10 @@ def test_gate_off_nothing_new_starts_and_what_runs_goes_on(play) -> None:
     play(story, debug=HollowImage(present=True))
 
 
-def test_where_targets_cannot_be_joined_the_container_runs_alone_and_the_user_is_told(play) -> None:
+def test_where_targets_cannot_be_joined_the_container_runs_alone_and_the_user_is_told(play: Play) -> None:
     """R-EPH-4"""
 
-    async def story(node) -> None:
+    async def story(node: Node) -> None:
         node.runtime.targets = False
         await node.create("web")
         await node.until("web", node.is_ready)
@@ -195,10 +205,10 @@ def test_where_targets_cannot_be_joined_the_container_runs_alone_and_the_user_is
     play(story, debug=HollowImage(present=True))
 
 
-def test_a_runtime_that_joins_targets_is_not_asked_twice(play) -> None:
+def test_a_runtime_that_joins_targets_is_not_asked_twice(play: Play, monkeypatch: pytest.MonkeyPatch) -> None:
     """R-EPH-4: only what is unsupported is tried otherwise."""
 
-    async def story(node) -> None:
+    async def story(node: Node) -> None:
         create, faults = node.runtime.create_container, [RuntimeFault("UNKNOWN", "no space left")]
 
         async def once_failing(*arguments: Any) -> Any:
@@ -206,7 +216,7 @@ def test_a_runtime_that_joins_targets_is_not_asked_twice(play) -> None:
                 raise faults.pop()
             return await create(*arguments)
 
-        node.runtime.create_container = once_failing
+        monkeypatch.setattr(node.runtime, "create_container", once_failing)
         await node.create("web")
         await node.until("web", node.is_ready)
         await set_debug(node, {**DEBUG, "targetContainerName": "app"})
@@ -223,10 +233,10 @@ def test_a_runtime_that_joins_targets_is_not_asked_twice(play) -> None:
         (("tools/*",), "ErrImageNotAllowed"),
     ],
 )
-def test_only_images_on_the_allowlist_are_started(play, patterns, seen) -> None:
+def test_only_images_on_the_allowlist_are_started(play: Play, patterns: tuple[str, ...], seen: str) -> None:
     """R-DBG-2"""
 
-    async def story(node) -> None:
+    async def story(node: Node) -> None:
         node.config = replace(node.config, debug_image_allowlist=patterns)
         await node.boot()
         await node.create("web")
@@ -239,26 +249,35 @@ def test_only_images_on_the_allowlist_are_started(play, patterns, seen) -> None:
     play(story, boot=False, debug=HollowImage(present=True))
 
 
-async def lose_all(node: Any) -> None:
+async def lose_all(node: Node) -> None:
     """The node is stopped, and its runtime begins with nothing."""
     await node.crash()
     for sandbox in await node.runtime.list_pod_sandbox():
         await node.runtime.remove_pod_sandbox(sandbox.id)
 
 
-async def stop_all(node: Any) -> None:
+async def stop_all(node: Node) -> None:
     """The node is stopped: what ran has ended, and the runtime knows how."""
     await node.crash()
     for sandbox in await node.runtime.list_pod_sandbox():
         await node.runtime.stop_pod_sandbox(sandbox.id)
 
 
+def ready_after(node: Node, count: int) -> Callable[[Pod], bool]:
+    return lambda pod: node.is_ready(pod) and restarts(pod) == count
+
+
 @pytest.mark.parametrize("stop", [lose_all, stop_all])
 @pytest.mark.parametrize("ended", [True, False])
-def test_a_debugged_pod_comes_back_after_a_restart_and_can_be_deleted(play, exits, stop, ended) -> None:
+def test_a_debugged_pod_comes_back_after_a_restart_and_can_be_deleted(
+    play: Play,
+    exits: Callable[..., HollowImage],
+    stop: Callable[[Node], Awaitable[None]],
+    ended: bool,
+) -> None:
     """R-EPH-13: an ephemeral container that had ended, or ended with the node, is not begun again."""
 
-    async def story(node) -> None:
+    async def story(node: Node) -> None:
         await node.create("web")
         await node.until("web", node.is_ready)
         await set_debug(node, {**DEBUG, "targetContainerName": "app"})
@@ -267,8 +286,7 @@ def test_a_debugged_pod_comes_back_after_a_restart_and_can_be_deleted(play, exit
         for restart in (1, 2, 3):
             await stop(node)
             await node.boot()
-            counts = restart, node.is_ready
-            pod = await node.until("web", lambda pod, c=counts: c[1](pod) and restarts(pod) == c[0])
+            pod = await node.until("web", ready_after(node, restart))
             assert state(pod) == "terminated"
             if ended:
                 assert pod.status.ephemeral_container_statuses == before.status.ephemeral_container_statuses
@@ -279,11 +297,11 @@ def test_a_debugged_pod_comes_back_after_a_restart_and_can_be_deleted(play, exit
     play(story, debug=exits(0) if ended else HollowImage(present=True))
 
 
-def test_one_whose_command_cannot_be_started_has_ended_and_its_log_says_why(play) -> None:
+def test_one_whose_command_cannot_be_started_has_ended_and_its_log_says_why(play: Play) -> None:
     """R-EPH-15, R-EPH-3: at once, and it is not tried again."""
     why = 'exec: "nosuch": executable file not found in $PATH'
 
-    async def story(node) -> None:
+    async def story(node: Node) -> None:
         await node.create("web")
         await node.until("web", node.is_ready)
         await set_debug(node, DEBUG)
@@ -301,10 +319,12 @@ def test_one_whose_command_cannot_be_started_has_ended_and_its_log_says_why(play
     play(story, debug=HollowImage((Script(start_fault=fault),), present=True))
 
 
-def test_one_that_comes_to_a_pod_that_has_ended_ends_with_a_reason(play, exits) -> None:
+def test_one_that_comes_to_a_pod_that_has_ended_ends_with_a_reason(
+    play: Play, exits: Callable[..., HollowImage]
+) -> None:
     """R-EPH-15"""
 
-    async def story(node) -> None:
+    async def story(node: Node) -> None:
         await node.create("web", restartPolicy="Never")
         await node.until("web", node.has_phase("Succeeded"))
         await set_debug(node, DEBUG)
@@ -320,10 +340,10 @@ def test_one_that_comes_to_a_pod_that_has_ended_ends_with_a_reason(play, exits) 
     play(story, app=exits(0), debug=HollowImage(present=True))
 
 
-def test_one_that_comes_to_a_pod_the_node_refused_ends_with_a_reason(play) -> None:
+def test_one_that_comes_to_a_pod_the_node_refused_ends_with_a_reason(play: Play) -> None:
     """R-EPH-15"""
 
-    async def story(node) -> None:
+    async def story(node: Node) -> None:
         await node.create("web", nodeSelector={"no": "such"})
         await node.until("web", node.has_phase("Failed"))
         await set_debug(node, DEBUG)
@@ -336,10 +356,10 @@ def restarts(pod: Pod) -> int:
     return pod.status.container_statuses[0].restart_count
 
 
-def test_what_the_api_refuses_of_a_status_holds_up_neither_the_rest_nor_the_deletion(play) -> None:
+def test_what_the_api_refuses_of_a_status_holds_up_neither_the_rest_nor_the_deletion(play: Play) -> None:
     """R-EPH-13"""
 
-    async def story(node) -> None:
+    async def story(node: Node) -> None:
         await debugged(node)
         ended = {"name": "debug", "image": "i", "imageID": "", "ready": False, "restartCount": 0}
         ended["state"] = {"terminated": {"exitCode": 0}}

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from datetime import timedelta
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+import pytest
 from msgspec.structs import replace
 
 from podling.cri.hollow.script import HollowImage, Script, image_id
@@ -15,6 +17,9 @@ from podling.model.types.core import Event
 from podling.model.types.node import Node as ApiNode
 from podling.model.types.pod import Pod
 
+if TYPE_CHECKING:
+    from unit.kubelet.stories.conftest import Node, Play
+
 ALWAYS_LOW = {"nodefs.available": "100%"}
 
 
@@ -23,7 +28,7 @@ def condition(pod: Pod, kind: str) -> tuple[str, str, str] | None:
     return (found.status, found.reason, found.message) if found else None
 
 
-async def pressed(node: Any, after: float) -> bool:
+async def pressed(node: Node, after: float) -> bool:
     """Whether the node is said to be short of disk, so many seconds from now."""
     await asyncio.sleep(after)
     conditions = (await node.client.get(ApiNode, "n1")).status.conditions
@@ -38,10 +43,10 @@ def limited(size: str) -> dict[str, Any]:
     return {"resources": {"limits": {"ephemeral-storage": size}}}
 
 
-def test_a_pod_that_writes_more_than_its_limit_is_evicted(play) -> None:
+def test_a_pod_that_writes_more_than_its_limit_is_evicted(play: Play) -> None:
     """R-EPH-12"""
 
-    async def story(node) -> None:
+    async def story(node: Node) -> None:
         await node.create("greedy", {**limited("1Mi")})
         await node.create("modest", {"name": "small", **limited("4Mi")})
         pod = await node.until("greedy", node.has_phase("Failed"))
@@ -56,8 +61,8 @@ def test_a_pod_that_writes_more_than_its_limit_is_evicted(play) -> None:
     play(story, app=writes(2 << 20), small=writes(2 << 20))
 
 
-def test_a_node_that_is_low_on_disk_says_so_and_ends_pods_one_by_one(play) -> None:
-    async def story(node) -> None:
+def test_a_node_that_is_low_on_disk_says_so_and_ends_pods_one_by_one(play: Play) -> None:
+    async def story(node: Node) -> None:
         await node.create("first")
         await node.create("saved", {"name": "small"}, priorityClassName="system-node-critical")
         for name in ("first", "saved"):
@@ -86,10 +91,12 @@ def test_a_node_that_is_low_on_disk_says_so_and_ends_pods_one_by_one(play) -> No
     play(story, app=writes(1 << 20), small=writes(1), unused=HollowImage(present=True))
 
 
-def test_dead_containers_of_pods_that_are_over_go_before_images_and_before_pods(play, exits) -> None:
+def test_dead_containers_of_pods_that_are_over_go_before_images_and_before_pods(
+    play: Play, exits: Callable[..., HollowImage]
+) -> None:
     """Their status stays; what runs keeps its last dead instance."""
 
-    async def story(node) -> None:
+    async def story(node: Node) -> None:
         critical = {"priorityClassName": "system-node-critical"}
         await node.create("over", {"name": "job"}, restartPolicy="Never")
         await node.until("over", node.has_phase("Succeeded"))
@@ -122,10 +129,10 @@ def test_dead_containers_of_pods_that_are_over_go_before_images_and_before_pods(
     play(story, small=writes(1), unused=HollowImage(present=True), **images)
 
 
-def test_the_image_of_a_volume_survives_pressure(play) -> None:
+def test_the_image_of_a_volume_survives_pressure(play: Play) -> None:
     """R-VOL-2"""
 
-    async def story(node) -> None:
+    async def story(node: Node) -> None:
         volume = {"name": "data", "image": {"reference": "files:1"}}
         mount = {"volumeMounts": [{"name": "data", "mountPath": "/data"}]}
         spec = {"volumes": [volume], "priorityClassName": "system-node-critical"}
@@ -144,8 +151,8 @@ def test_the_image_of_a_volume_survives_pressure(play) -> None:
     play(story, small=writes(1), files=files, unused=HollowImage(present=True))
 
 
-def test_a_soft_threshold_waits_for_its_grace_period_and_then_gives_pods_some(play) -> None:
-    async def story(node) -> None:
+def test_a_soft_threshold_waits_for_its_grace_period_and_then_gives_pods_some(play: Play) -> None:
+    async def story(node: Node) -> None:
         await node.create("first", terminationGracePeriodSeconds=600)
         await node.until("first", node.is_ready)
         await node.crash()
@@ -166,8 +173,10 @@ def test_a_soft_threshold_waits_for_its_grace_period_and_then_gives_pods_some(pl
     play(story, app=HollowImage((Script(written_bytes=1 << 20, term_code=None),), present=True))
 
 
-def test_pressure_is_over_a_while_after_the_minimum_is_free_again(play, monkeypatch) -> None:
-    async def story(node) -> None:
+def test_pressure_is_over_a_while_after_the_minimum_is_free_again(
+    play: Play, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def story(node: Node) -> None:
         left = [50]
         monkeypatch.setattr(thresholds, "file_system", lambda path: FileSystem(1000, left[0], 0, 0))
         await node.crash()

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from podling.cri.hollow.script import ExecOutcome, HollowImage, Script
 from podling.model.gates import Gates
 from podling.model.types.pod import Pod
+
+if TYPE_CHECKING:
+    from unit.kubelet.stories.conftest import Node, Play
 
 SECONDS = 5
 
@@ -23,7 +26,7 @@ def run(*command: str) -> dict[str, Any]:
 
 
 def image(term_code: int | None = 143) -> HollowImage:
-    executes = {
+    executes: dict[tuple[str, ...], ExecOutcome] = {
         ("hook",): ExecOutcome(),
         ("slow",): ExecOutcome(seconds=SECONDS),
         ("endless",): ExecOutcome(seconds=10_000),
@@ -36,7 +39,7 @@ def time() -> float:
     return asyncio.get_running_loop().time()
 
 
-async def delete(node: Any, grace: int | None = None) -> float:
+async def delete(node: Node, grace: int | None = None) -> float:
     """How long it takes."""
     before = time()
     await node.client.delete(Pod, "web", "default", grace_seconds=grace)
@@ -45,7 +48,7 @@ async def delete(node: Any, grace: int | None = None) -> float:
     return time() - before
 
 
-def ended(node: Any) -> list[str]:
+def ended(node: Node) -> list[str]:
     """What was asked of the runtime from the first stop or command on."""
     calls: list[str] = node.runtime.calls
     first = min(calls.index(call) for call in calls if call.startswith(("exec", "stop app")))
@@ -53,13 +56,15 @@ def ended(node: Any) -> list[str]:
 
 
 @pytest.mark.parametrize("hook", [run("slow"), {"sleep": {"seconds": SECONDS}}])
-def test_a_container_is_not_started_before_its_post_start_hook_is_done(play, hook) -> None:
-    async def story(node) -> None:
+def test_a_container_is_not_started_before_its_post_start_hook_is_done(
+    play: Play, hook: dict[str, Any]
+) -> None:
+    async def story(node: Node) -> None:
         await node.create("web", hooks(postStart=hook))
         await asyncio.sleep(SECONDS - 1)
         status = node.pod("web").status.container_statuses[0]
         assert (status.started, status.ready) == (False, False)
-        assert status.state.waiting.reason == "ContainerCreating"
+        assert node.waiting(status.state).reason == "ContainerCreating"
         pod = await node.until("web", node.is_ready)
         assert round(time()) == SECONDS
         assert pod.status.container_statuses[0].state.running is not None
@@ -68,10 +73,10 @@ def test_a_container_is_not_started_before_its_post_start_hook_is_done(play, hoo
     play(story, app=image())
 
 
-def test_a_sidecar_is_waited_for_until_its_post_start_hook_is_done(play) -> None:
+def test_a_sidecar_is_waited_for_until_its_post_start_hook_is_done(play: Play) -> None:
     """R-INIT-6"""
 
-    async def story(node) -> None:
+    async def story(node: Node) -> None:
         side = node.container("side", restartPolicy="Always", **hooks(postStart=run("slow")))
         await node.create("web", initContainers=[side])
         await asyncio.sleep(SECONDS - 1)
@@ -81,8 +86,8 @@ def test_a_sidecar_is_waited_for_until_its_post_start_hook_is_done(play) -> None
     play(story, side=image())
 
 
-def test_probes_wait_for_the_post_start_hook(play) -> None:
-    async def story(node) -> None:
+def test_probes_wait_for_the_post_start_hook(play: Play) -> None:
+    async def story(node: Node) -> None:
         ready = {"readinessProbe": run("hook")}
         await node.create("web", {**hooks(postStart=run("slow")), **ready})
         await node.until("web", node.is_ready)
@@ -93,8 +98,8 @@ def test_probes_wait_for_the_post_start_hook(play) -> None:
 
 
 @pytest.mark.parametrize("hook", [run("bad"), run("absent"), {"tcpSocket": {"port": 80}}])
-def test_a_failed_post_start_hook_ends_the_container(play, hook) -> None:
-    async def story(node) -> None:
+def test_a_failed_post_start_hook_ends_the_container(play: Play, hook: dict[str, Any]) -> None:
+    async def story(node: Node) -> None:
         await node.create("web", hooks(postStart=hook))
         await node.until("web", node.waits_for("CrashLoopBackOff"))
         events = await node.events("web")
@@ -105,18 +110,18 @@ def test_a_failed_post_start_hook_ends_the_container(play, hook) -> None:
     play(story, app=image())
 
 
-def test_a_failed_post_start_hook_fails_a_pod_that_never_restarts(play) -> None:
-    async def story(node) -> None:
+def test_a_failed_post_start_hook_fails_a_pod_that_never_restarts(play: Play) -> None:
+    async def story(node: Node) -> None:
         await node.create("web", hooks(postStart=run("bad")), restartPolicy="Never")
         pod = await node.until("web", node.has_phase("Failed"))
-        assert pod.status.container_statuses[0].state.terminated.exit_code == 143
+        assert node.terminated(pod.status.container_statuses[0].state).exit_code == 143
         assert "create app#1" not in node.runtime.calls
 
     play(story, app=image())
 
 
-def test_a_pod_can_be_deleted_during_its_post_start_hook(play) -> None:
-    async def story(node) -> None:
+def test_a_pod_can_be_deleted_during_its_post_start_hook(play: Play) -> None:
+    async def story(node: Node) -> None:
         await node.create("web", hooks(postStart=run("endless")))
         await asyncio.sleep(3)
         assert await delete(node) < 3
@@ -138,8 +143,10 @@ def test_a_pod_can_be_deleted_during_its_post_start_hook(play) -> None:
         (run("endless"), 143, 10, 10),
     ],
 )
-def test_a_pre_stop_hook_runs_within_the_grace(play, hook, term_code, grace, seconds) -> None:
-    async def story(node) -> None:
+def test_a_pre_stop_hook_runs_within_the_grace(
+    play: Play, hook: dict[str, Any], term_code: int | None, grace: int, seconds: int
+) -> None:
+    async def story(node: Node) -> None:
         await node.create("web", hooks(preStop=hook))
         await node.until("web", node.is_ready)
         # The node looks for idle workers once a second.
@@ -152,8 +159,8 @@ def test_a_pre_stop_hook_runs_within_the_grace(play, hook, term_code, grace, sec
     play(story, app=image(term_code))
 
 
-def test_a_failed_pre_stop_hook_is_told_and_stops_nothing(play) -> None:
-    async def story(node) -> None:
+def test_a_failed_pre_stop_hook_is_told_and_stops_nothing(play: Play) -> None:
+    async def story(node: Node) -> None:
         await node.create("web", hooks(preStop=run("bad")))
         await node.until("web", node.is_ready)
         await delete(node)
@@ -163,8 +170,8 @@ def test_a_failed_pre_stop_hook_is_told_and_stops_nothing(play) -> None:
     play(story, app=image())
 
 
-def test_a_pre_stop_hook_has_a_second_in_a_pod_deleted_by_force(play) -> None:
-    async def story(node) -> None:
+def test_a_pre_stop_hook_has_a_second_in_a_pod_deleted_by_force(play: Play) -> None:
+    async def story(node: Node) -> None:
         await node.create("web", hooks(preStop=run("endless")))
         await node.until("web", node.is_ready)
         assert await delete(node, 0) < 3
@@ -174,8 +181,8 @@ def test_a_pre_stop_hook_has_a_second_in_a_pod_deleted_by_force(play) -> None:
 
 
 @pytest.mark.parametrize("hook", [run("endless"), {"sleep": {"seconds": 30}}])
-def test_force_cuts_a_pre_stop_hook_short(play, hook) -> None:
-    async def story(node) -> None:
+def test_force_cuts_a_pre_stop_hook_short(play: Play, hook: dict[str, Any]) -> None:
+    async def story(node: Node) -> None:
         await node.create("web", hooks(preStop=hook))
         await node.until("web", node.is_ready)
         await node.client.delete(Pod, "web", "default")
@@ -186,8 +193,8 @@ def test_force_cuts_a_pre_stop_hook_short(play, hook) -> None:
     play(story, app=image())
 
 
-def test_a_container_that_ended_by_itself_is_told_nothing(play) -> None:
-    async def story(node) -> None:
+def test_a_container_that_ended_by_itself_is_told_nothing(play: Play) -> None:
+    async def story(node: Node) -> None:
         await node.create("web", hooks(preStop=run("hook")), restartPolicy="Never")
         await node.until("web", node.has_phase("Succeeded"))
         assert not [call for call in node.runtime.calls if call.startswith("exec")]
@@ -196,8 +203,8 @@ def test_a_container_that_ended_by_itself_is_told_nothing(play) -> None:
     play(story, app=HollowImage((done,), present=True))
 
 
-def test_a_liveness_failure_runs_the_pre_stop_hook_too(play) -> None:
-    async def story(node) -> None:
+def test_a_liveness_failure_runs_the_pre_stop_hook_too(play: Play) -> None:
+    async def story(node: Node) -> None:
         liveness = {"livenessProbe": {**run("bad"), "failureThreshold": 1}}
         await node.create("web", {**hooks(preStop=run("hook")), **liveness})
         await node.until("web", lambda pod: any(s.restart_count for s in pod.status.container_statuses))
@@ -206,10 +213,10 @@ def test_a_liveness_failure_runs_the_pre_stop_hook_too(play) -> None:
     play(story, app=image())
 
 
-def test_the_hook_of_a_sidecar_runs_while_the_app_still_ends(play) -> None:
+def test_the_hook_of_a_sidecar_runs_while_the_app_still_ends(play: Play) -> None:
     """R-INIT-6"""
 
-    async def story(node) -> None:
+    async def story(node: Node) -> None:
         side = node.container("side", restartPolicy="Always", **hooks(preStop=run("slow")))
         await node.create("web", hooks(preStop=run("slow")), initContainers=[side])
         await node.until("web", node.is_ready)
@@ -220,10 +227,10 @@ def test_the_hook_of_a_sidecar_runs_while_the_app_still_ends(play) -> None:
     play(story, app=image(), side=image())
 
 
-def test_the_hook_of_a_sidecar_may_outlast_the_app(play) -> None:
+def test_the_hook_of_a_sidecar_may_outlast_the_app(play: Play) -> None:
     """R-INIT-6"""
 
-    async def story(node) -> None:
+    async def story(node: Node) -> None:
         side = node.container("side", restartPolicy="Always", **hooks(preStop=run("endless")))
         await node.create("web", initContainers=[side])
         await node.until("web", node.is_ready)
@@ -234,10 +241,10 @@ def test_the_hook_of_a_sidecar_may_outlast_the_app(play) -> None:
     play(story, side=image())
 
 
-def test_force_leaves_no_time_for_hooks_of_sidecars_either(play) -> None:
+def test_force_leaves_no_time_for_hooks_of_sidecars_either(play: Play) -> None:
     """R-INIT-6"""
 
-    async def story(node) -> None:
+    async def story(node: Node) -> None:
         side = node.container("side", restartPolicy="Always", **hooks(preStop=run("endless")))
         await node.create("web", initContainers=[side])
         await node.until("web", node.is_ready)
@@ -250,7 +257,7 @@ def test_force_leaves_no_time_for_hooks_of_sidecars_either(play) -> None:
     play(story, app=image(None), side=image())
 
 
-async def orphan(node: Any, *containers: dict[str, Any], **spec: Any) -> None:
+async def orphan(node: Node, *containers: dict[str, Any], **spec: Any) -> None:
     """A pod that is deleted by force while no kubelet runs, and what is asked for when one does again."""
     await node.create("web", *containers, **spec)
     await node.until("web", node.is_ready)
@@ -260,10 +267,10 @@ async def orphan(node: Any, *containers: dict[str, Any], **spec: Any) -> None:
     await node.until_idle("web")
 
 
-def test_the_hook_of_an_orphan_is_run(play) -> None:
+def test_the_hook_of_an_orphan_is_run(play: Play) -> None:
     """It is known by what was written on the container."""
 
-    async def story(node) -> None:
+    async def story(node: Node) -> None:
         await orphan(node, hooks(preStop=run("hook")))
         assert ended(node) == ["exec app#0 hook", "stop app#0", "stop default/web#0"]
         assert "Normal Killing spec.containers{app} Stopping container app" in await node.events("web")
@@ -271,8 +278,8 @@ def test_the_hook_of_an_orphan_is_run(play) -> None:
     play(story, app=image())
 
 
-def test_the_hook_of_an_orphan_has_a_second(play) -> None:
-    async def story(node) -> None:
+def test_the_hook_of_an_orphan_has_a_second(play: Play) -> None:
+    async def story(node: Node) -> None:
         await orphan(node, hooks(preStop=run("endless")), terminationGracePeriodSeconds=600)
         assert ended(node) == ["exec app#0 endless", "stop app#0", "stop default/web#0"]
         assert time() < SECONDS
@@ -280,10 +287,10 @@ def test_the_hook_of_an_orphan_has_a_second(play) -> None:
     play(story, app=image())
 
 
-def test_the_parts_of_an_orphan_end_in_their_order_and_as_they_wish(play) -> None:
+def test_the_parts_of_an_orphan_end_in_their_order_and_as_they_wish(play: Play) -> None:
     """R-INIT-6"""
 
-    async def story(node) -> None:
+    async def story(node: Node) -> None:
         sides = [node.container(name, restartPolicy="Always") for name in ("one", "two")]
         await orphan(
             node, {"lifecycle": {"stopSignal": "SIGUSR1"}}, initContainers=sides, os={"name": "linux"}
@@ -293,3 +300,53 @@ def test_the_parts_of_an_orphan_end_in_their_order_and_as_they_wish(play) -> Non
 
     gates = Gates({"ContainerStopSignals": True})
     play(story, gates=gates, app=image(), one=image(), two=image())
+
+
+def test_a_node_that_stops_ends_its_pods_in_order_with_their_hooks(play: Play) -> None:
+    """R-INIT-6: as a deletion would, within ten seconds; the next kubelet runs them again."""
+
+    async def story(node: Node) -> None:
+        sidecar = {"restartPolicy": "Always"}
+        inits = [
+            node.container("first", **sidecar, **hooks(preStop=run("hook"))),
+            node.container("second", **sidecar),
+        ]
+        app = node.container("app", **hooks(preStop=run("slow")))
+        await node.create("web", initContainers=inits, containers=[app, node.container("other")])
+        await node.until("web", node.is_ready)
+        await node.crash()
+        before, began = len(node.runtime.calls), time()
+        await node.kubelet.stop_all()
+        assert sorted(node.runtime.calls[before:][:3]) == [
+            "exec app#0 slow",
+            "exec first#0 hook",
+            "stop other#0",
+        ]
+        assert node.runtime.calls[before:][3:] == [
+            "stop app#0", "stop second#0", "stop first#0", "stop default/web#0",
+        ]  # fmt: skip
+        assert time() - began == SECONDS
+        await node.boot()
+        await node.until("web", lambda pod: node.is_ready(pod) and restarts(pod) == [1, 1, 1, 1])
+
+    play(story, **dict.fromkeys(("first", "second", "app", "other"), image()))
+
+
+@pytest.mark.parametrize(("asked", "seconds"), [(30, 12), (4, 6)])
+def test_a_node_that_stops_waits_for_no_hook_and_no_container_for_long(
+    play: Play, asked: int, seconds: int
+) -> None:
+    async def story(node: Node) -> None:
+        await node.create("web", hooks(preStop=run("endless")), terminationGracePeriodSeconds=asked)
+        await node.until("web", node.is_ready)
+        await node.crash()
+        began = time()
+        await node.kubelet.stop_all()
+        assert time() - began == seconds
+
+    play(story, app=image(term_code=None))
+
+
+def restarts(pod: Pod) -> list[int]:
+    statuses = (*pod.status.init_container_statuses, *pod.status.container_statuses)
+    return [status.restart_count for status in statuses]

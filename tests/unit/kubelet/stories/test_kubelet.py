@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -15,11 +15,14 @@ from podling.model.types.coordination import Lease
 from podling.model.types.node import Node as ApiNode
 from podling.model.types.pod import Pod
 
+if TYPE_CHECKING:
+    from unit.kubelet.stories.conftest import Node, Play
+
 Exits = Callable[..., HollowImage]
 
 
-def test_the_node_registers_with_all_that_clients_look_at(play) -> None:
-    async def story(node) -> None:
+def test_the_node_registers_with_all_that_clients_look_at(play: Play) -> None:
+    async def story(node: Node) -> None:
         made = await node.client.get(ApiNode, "n1")
         assert made.metadata.labels["kubernetes.io/hostname"] == "n1"
         assert made.metadata.labels["kubernetes.io/os"] == "linux"
@@ -43,8 +46,8 @@ def test_the_node_registers_with_all_that_clients_look_at(play) -> None:
     play(story)
 
 
-def test_the_lease_is_renewed_every_ten_seconds_and_the_status_only_when_there_is_news(play) -> None:
-    async def story(node) -> None:
+def test_the_lease_is_renewed_every_ten_seconds_and_the_status_only_when_there_is_news(play: Play) -> None:
+    async def story(node: Node) -> None:
         await asyncio.sleep(1)
         first = await node.client.get(Lease, "n1", "kube-node-lease")
         status = (await node.client.get(ApiNode, "n1")).metadata.resource_version
@@ -60,8 +63,8 @@ def test_the_lease_is_renewed_every_ten_seconds_and_the_status_only_when_there_i
     play(story)
 
 
-def test_a_node_that_was_given_up_takes_its_word_back(play) -> None:
-    async def story(node) -> None:
+def test_a_node_that_was_given_up_takes_its_word_back(play: Play) -> None:
+    async def story(node: Node) -> None:
         unknown = {"type": "Ready", "status": "Unknown", "reason": "NodeStatusUnknown"}
         await node.client.patch(
             ApiNode, "n1", "", {"status": {"conditions": [unknown]}}, subresource="status"
@@ -74,31 +77,34 @@ def test_a_node_that_was_given_up_takes_its_word_back(play) -> None:
     play(story)
 
 
-def test_a_runtime_that_does_not_answer_makes_the_node_not_ready_until_it_does(play) -> None:
-    async def story(node) -> None:
+def test_a_runtime_that_does_not_answer_makes_the_node_not_ready_until_it_does(
+    play: Play, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def story(node: Node) -> None:
         answers = node.runtime.status
 
         async def nothing() -> Any:
             raise RuntimeFault("UNAVAILABLE", "connection refused")
 
-        node.runtime.status = nothing
+        monkeypatch.setattr(node.runtime, "status", nothing)
         await asyncio.sleep(11)
         [ready] = [c for c in (await node.client.get(ApiNode, "n1")).status.conditions if c.type == "Ready"]
         assert (ready.status, ready.reason) == ("False", "KubeletNotReady")
         assert ready.message == "container runtime is down"
-        node.runtime.status = answers
+        monkeypatch.setattr(node.runtime, "status", answers)
         await asyncio.sleep(11)
         [again] = [c for c in (await node.client.get(ApiNode, "n1")).status.conditions if c.type == "Ready"]
         assert again.status == "True"
+        assert again.last_transition_time and ready.last_transition_time
         assert again.last_transition_time > ready.last_transition_time
 
     play(story)
 
 
-def test_a_kubelet_that_comes_back_takes_over_what_runs(play, exits: Exits) -> None:
+def test_a_kubelet_that_comes_back_takes_over_what_runs(play: Play, exits: Exits) -> None:
     """R-INIT-11"""
 
-    async def story(node) -> None:
+    async def story(node: Node) -> None:
         await node.create("web", initContainers=[node.container("one")])
         before = await node.until("web", node.is_ready)
         await node.crash()
@@ -116,10 +122,10 @@ def test_a_kubelet_that_comes_back_takes_over_what_runs(play, exits: Exits) -> N
     play(story, one=exits(0))
 
 
-def test_what_happened_while_the_kubelet_was_away_is_found_out(play, exits: Exits) -> None:
+def test_what_happened_while_the_kubelet_was_away_is_found_out(play: Play, exits: Exits) -> None:
     """An exit nobody told of, and a pod deleted by force: an orphan."""
 
-    async def story(node) -> None:
+    async def story(node: Node) -> None:
         await node.create("job", {"image": "job:1"}, restartPolicy="Never")
         orphan = await node.create("orphan")
         await node.until("job", node.is_ready)
@@ -129,7 +135,7 @@ def test_what_happened_while_the_kubelet_was_away_is_found_out(play, exits: Exit
         await asyncio.sleep(100)
         await node.boot()
         done = await node.until("job", node.has_phase("Succeeded"))
-        assert done.status.container_statuses[0].state.terminated.reason == "Completed"
+        assert node.terminated(done.status.container_statuses[0].state).reason == "Completed"
         await node.until_idle("orphan")
         assert "remove default/orphan#0" in node.runtime.calls
         assert not (node.config.pods_dir / orphan.metadata.uid).exists()
@@ -138,8 +144,8 @@ def test_what_happened_while_the_kubelet_was_away_is_found_out(play, exits: Exit
     play(story, job=exits(0, after=50))
 
 
-def test_files_of_pods_nobody_knows_are_removed_at_the_start_and_others_files_are_not(play) -> None:
-    async def story(node) -> None:
+def test_files_of_pods_nobody_knows_are_removed_at_the_start_and_others_files_are_not(play: Play) -> None:
+    async def story(node: Node) -> None:
         (node.config.pods_dir / "gone").mkdir(parents=True)
         (node.config.log_dir / "default_web_gone").mkdir(parents=True)
         (node.config.log_dir / "someone-elses").mkdir()
@@ -150,8 +156,8 @@ def test_files_of_pods_nobody_knows_are_removed_at_the_start_and_others_files_ar
     play(story, boot=False)
 
 
-def test_a_pod_of_the_same_name_starts_while_the_old_one_still_ends(play) -> None:
-    async def story(node) -> None:
+def test_a_pod_of_the_same_name_starts_while_the_old_one_still_ends(play: Play) -> None:
+    async def story(node: Node) -> None:
         await node.create("web", terminationGracePeriodSeconds=60)
         await node.until("web", node.is_ready)
         await node.client.delete(Pod, "web", "default", grace_seconds=0)
@@ -165,15 +171,15 @@ def test_a_pod_of_the_same_name_starts_while_the_old_one_still_ends(play) -> Non
     play(story, app=HollowImage((Script(term_code=None),), present=True))
 
 
-def test_a_pod_held_by_a_finalizer_is_not_run_again(play) -> None:
-    async def story(node) -> None:
+def test_a_pod_held_by_a_finalizer_is_not_run_again(play: Play) -> None:
+    async def story(node: Node) -> None:
         await node.create("web")
         await node.until("web", node.is_ready)
         await node.client.patch(Pod, "web", "default", {"metadata": {"finalizers": ["example.com/wait"]}})
         await node.client.delete(Pod, "web", "default")
         await node.until_idle("web")
         await asyncio.sleep(3600)
-        assert node.pod("web") is not None
+        assert node.pod("web")
         assert node.runtime.calls.count("start app#0") == 1
         await node.client.patch(Pod, "web", "default", {"metadata": {"finalizers": None}})
         await node.until_gone("web")
@@ -181,8 +187,8 @@ def test_a_pod_held_by_a_finalizer_is_not_run_again(play) -> None:
     play(story)
 
 
-def test_stopping_all_leaves_objects_and_the_next_kubelet_runs_them_again(play, exits: Exits) -> None:
-    async def story(node) -> None:
+def test_stopping_all_leaves_objects_and_the_next_kubelet_runs_them_again(play: Play, exits: Exits) -> None:
+    async def story(node: Node) -> None:
         await node.create("web", initContainers=[node.container("one")])
         await node.until("web", node.is_ready)
         await node.crash()
@@ -198,17 +204,19 @@ def test_stopping_all_leaves_objects_and_the_next_kubelet_runs_them_again(play, 
     play(story, one=exits(0))
 
 
-def test_a_failure_of_the_program_itself_costs_one_pod_a_moment_and_others_nothing(play) -> None:
-    async def story(node) -> None:
+def test_a_failure_of_the_program_itself_costs_one_pod_a_moment_and_others_nothing(
+    play: Play, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def story(node: Node) -> None:
         await node.create("other")
         await node.until("other", node.is_ready)
         whole = node.runtime.create_container
 
         async def broken(*args: object) -> str:
-            node.runtime.create_container = whole
+            monkeypatch.setattr(node.runtime, "create_container", whole)
             raise ZeroDivisionError
 
-        node.runtime.create_container = broken
+        monkeypatch.setattr(node.runtime, "create_container", broken)
         await node.create("web")
         await node.until("web", node.is_ready)
         assert node.is_ready(node.pod("other"))
@@ -218,10 +226,12 @@ def test_a_failure_of_the_program_itself_costs_one_pod_a_moment_and_others_nothi
 
 
 @pytest.mark.parametrize("calls", range(1, 19))
-def test_a_kubelet_killed_at_any_call_never_skips_an_init_container(play, exits: Exits, calls: int) -> None:
+def test_a_kubelet_killed_at_any_call_never_skips_an_init_container(
+    play: Play, exits: Exits, calls: int
+) -> None:
     """R-INIT-11, R-INIT-1"""
 
-    async def story(node) -> None:
+    async def story(node: Node) -> None:
         node.start(_DiesAfter(node, calls))
         await node.create("web", initContainers=[node.container("one"), node.container("two")])
         await asyncio.sleep(30)
@@ -238,7 +248,7 @@ class _DiesAfter:
     """The runtime as a kubelet knows it that is killed in its nth call, half of the time before it is
     made."""
 
-    def __init__(self, node: Any, calls: int) -> None:
+    def __init__(self, node: Node, calls: int) -> None:
         self._node = node
         self._left = calls
         self._made_first = calls % 2 == 0
@@ -267,14 +277,15 @@ class _DiesAfter:
         await asyncio.Event().wait()
 
 
-def test_the_server_finds_containers_of_every_kind_and_learns_of_their_end(play, exits: Exits) -> None:
+def test_the_server_finds_containers_of_every_kind_and_learns_of_their_end(play: Play, exits: Exits) -> None:
     """R-INIT-8"""
 
-    async def story(node) -> None:
+    async def story(node: Node) -> None:
         kubelet = node.kubelet
         await node.create("web", initContainers=[node.container("one")])
         await node.until("web", lambda p: any(s.state.running for s in p.status.init_container_statuses))
         pod = kubelet.pod("default", "web")
+        assert pod is not None
         one = kubelet.running_container(pod, "one")
         assert one is not None
         assert kubelet.running_container(pod, "app") is None
@@ -295,13 +306,14 @@ LONG = HollowImage((Script(executes={("hook",): ExecOutcome(seconds=5)}, term_co
 """Its preStop hook takes 5 seconds, and then it ignores the TERM."""
 
 
-def test_the_server_learns_that_a_stop_begins_before_the_container_ends(play) -> None:
-    async def story(node) -> None:
+def test_the_server_learns_that_a_stop_begins_before_the_container_ends(play: Play) -> None:
+    async def story(node: Node) -> None:
         loop, kubelet = asyncio.get_running_loop(), node.kubelet
         hook = {"preStop": {"exec": {"command": ["hook"]}}}
         await node.create("web", {"lifecycle": hook}, terminationGracePeriodSeconds=20)
         pod = await node.until("web", node.is_ready)
         app, sandbox = kubelet.running_container(pod, "app"), kubelet.ready_sandbox(pod)
+        assert app is not None and sandbox is not None
         async with asyncio.TaskGroup() as tasks:
             moments = (kubelet.container_stopping(app), kubelet.container_ended(app))
             stopping, ended = [tasks.create_task(moment) for moment in moments]
@@ -322,28 +334,30 @@ def test_the_server_learns_that_a_stop_begins_before_the_container_ends(play) ->
     play(story, app=LONG)
 
 
-def test_the_server_learns_that_a_container_is_stopped_for_its_failed_hook(play) -> None:
-    async def story(node) -> None:
+def test_the_server_learns_that_a_container_is_stopped_for_its_failed_hook(play: Play) -> None:
+    async def story(node: Node) -> None:
         loop, kubelet = asyncio.get_running_loop(), node.kubelet
         hook = {"postStart": {"exec": {"command": ["bad"]}}}
         await node.create("web", {"lifecycle": hook}, terminationGracePeriodSeconds=20)
         await asyncio.sleep(1)
         began = loop.time()
-        app = kubelet.running_container(kubelet.pod("default", "web"), "app")
+        app = kubelet.running_container(node.pod("web"), "app")
+        assert app is not None
         await kubelet.container_stopping(app)
         stopped = loop.time()
         await kubelet.container_ended(app)
         assert (stopped - began, loop.time() - began) == (4, 24)
 
-    bad = {("bad",): ExecOutcome(1, seconds=5)}
+    bad: dict[tuple[str, ...], ExecOutcome] = {("bad",): ExecOutcome(1, seconds=5)}
     play(story, app=HollowImage((Script(executes=bad, term_code=None),), present=True))
 
 
-def test_the_server_learns_that_a_sandbox_was_lost(play) -> None:
-    async def story(node) -> None:
+def test_the_server_learns_that_a_sandbox_was_lost(play: Play) -> None:
+    async def story(node: Node) -> None:
         await node.create("web")
         pod = await node.until("web", node.is_ready)
         sandbox = node.kubelet.ready_sandbox(pod)
+        assert sandbox is not None
         async with asyncio.TaskGroup() as tasks:
             gone = tasks.create_task(node.kubelet.sandbox_ended(sandbox))
             await asyncio.sleep(5)

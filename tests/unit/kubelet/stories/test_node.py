@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+import pytest
 
 from podling.cri.grpc import cri_pb2 as pb
 from podling.cri.interface import RuntimeFault
@@ -12,15 +14,21 @@ from podling.model.codec.json import to_data
 from podling.model.errors import StatusError
 from podling.model.types.node import Node as ApiNode
 
+if TYPE_CHECKING:
+    from unit.kubelet.stories.conftest import Node, Play
+
 CAN_ALL = [{"name": "", "features": {"recursiveReadOnlyMounts": True, "userNamespaces": True}}]
 NEXT_CHECK = 11
 
 
-async def told(node: Any) -> dict[str, Any]:
-    return to_data((await node.client.get(ApiNode, "n1")).status)  # type: ignore[no-any-return]
+async def told(node: Node) -> dict[str, Any]:
+    status: dict[str, Any] = to_data((await node.client.get(ApiNode, "n1")).status)
+    return status
 
 
-def test_a_namespace_that_comes_a_moment_later_is_no_news(play, caplog) -> None:
+def test_a_namespace_that_comes_a_moment_later_is_no_news(
+    play: Play, caplog: pytest.LogCaptureFixture
+) -> None:
     """A new cluster lets its nodes in before it has made the namespace of their leases."""
 
     class NoNamespace:
@@ -30,8 +38,8 @@ def test_a_namespace_that_comes_a_moment_later_is_no_news(play, caplog) -> None:
         async def create(self, lease: Any) -> Any:
             raise StatusError(404, "NotFound", 'namespaces "kube-node-lease" not found')
 
-    async def story(node) -> None:
-        keeper = LeaseKeeper(NoNamespace(), node.time, node.config)
+    async def story(node: Node) -> None:
+        keeper = LeaseKeeper(NoNamespace(), node.time, node.config)  # type: ignore[arg-type]
         async with asyncio.TaskGroup() as tasks:
             keeping = tasks.create_task(keeper.run(ApiNode()))
             await asyncio.sleep(2)
@@ -43,8 +51,8 @@ def test_a_namespace_that_comes_a_moment_later_is_no_news(play, caplog) -> None:
     play(story)
 
 
-def test_the_node_says_what_its_runtime_can(play) -> None:
-    async def story(node) -> None:
+def test_the_node_says_what_its_runtime_can(play: Play) -> None:
+    async def story(node: Node) -> None:
         status = await told(node)
         assert status["runtimeHandlers"] == CAN_ALL
         assert status["features"] == {"supplementalGroupsPolicy": True}
@@ -62,13 +70,15 @@ def test_the_node_says_what_its_runtime_can(play) -> None:
     play(story)
 
 
-def test_a_runtime_that_came_back_older_is_not_said_to_do_what_the_newer_could(play) -> None:
-    async def story(node) -> None:
+def test_a_runtime_that_came_back_older_is_not_said_to_do_what_the_newer_could(
+    play: Play, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def story(node: Node) -> None:
         async def old() -> pb.StatusResponse:
             ready = [pb.RuntimeCondition(type=name, status=True) for name in ("RuntimeReady", "NetworkReady")]
             return pb.StatusResponse(status=pb.RuntimeStatus(conditions=ready))
 
-        node.runtime.status = old
+        monkeypatch.setattr(node.runtime, "status", old)
         await asyncio.sleep(NEXT_CHECK)
         status = await told(node)
         assert "runtimeHandlers" not in status
@@ -77,12 +87,14 @@ def test_a_runtime_that_came_back_older_is_not_said_to_do_what_the_newer_could(p
     play(story)
 
 
-def test_of_a_runtime_that_is_away_the_node_says_what_is_known(play) -> None:
-    async def story(node) -> None:
+def test_of_a_runtime_that_is_away_the_node_says_what_is_known(
+    play: Play, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def story(node: Node) -> None:
         async def nothing() -> Any:
             raise RuntimeFault("UNAVAILABLE", "connection refused")
 
-        node.runtime.status = nothing
+        monkeypatch.setattr(node.runtime, "status", nothing)
         await asyncio.sleep(NEXT_CHECK)
         status = await told(node)
         assert status["runtimeHandlers"] == CAN_ALL
@@ -91,8 +103,8 @@ def test_of_a_runtime_that_is_away_the_node_says_what_is_known(play) -> None:
     play(story)
 
 
-def test_the_node_declares_what_is_new_in_its_version(play) -> None:
-    async def story(node) -> None:
+def test_the_node_declares_what_is_new_in_its_version(play: Play) -> None:
+    async def story(node: Node) -> None:
         assert (await told(node))["declaredFeatures"] == [
             "ExtendWebSocketsToKubelet",
             "InPlacePodLevelResourcesVerticalScaling",

@@ -3,23 +3,28 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from typing import TYPE_CHECKING
 
+from aiohttp import web
 from aiohttp.test_utils import make_mocked_request
 
 from podling.cri.hollow.script import ExecOutcome, HollowImage, Script
 from podling.kubelet.options.table import configuration
 from podling.model.types.pod import Pod
 
+if TYPE_CHECKING:
+    from unit.kubelet.stories.conftest import Node, Play
 
-async def page(node: Any, target: str) -> str:
+
+async def page(node: Node, target: str) -> str:
     path = target.partition("?")[0]
     response = await node.kubelet.pages[path](make_mocked_request("GET", target))
+    assert isinstance(response, web.Response) and isinstance(response.body, bytes)
     return response.body.decode()
 
 
-def test_the_summary_shows_pods_and_their_containers(play) -> None:
-    async def story(node) -> None:
+def test_the_summary_shows_pods_and_their_containers(play: Play) -> None:
+    async def story(node: Node) -> None:
         await node.create("web")
         pod = await node.until("web", node.is_ready)
         summary = json.loads(await page(node, "/stats/summary"))
@@ -37,8 +42,8 @@ def test_the_summary_shows_pods_and_their_containers(play) -> None:
     play(story, app=HollowImage((Script(written_bytes=4096),), present=True))
 
 
-def test_a_summary_of_cpu_and_memory_asks_the_runtime_nothing(play) -> None:
-    async def story(node) -> None:
+def test_a_summary_of_cpu_and_memory_asks_the_runtime_nothing(play: Play) -> None:
+    async def story(node: Node) -> None:
         await node.create("web")
         await node.until("web", node.is_ready)
         summary = json.loads(await page(node, "/stats/summary?only_cpu_and_memory=true"))
@@ -49,10 +54,10 @@ def test_a_summary_of_cpu_and_memory_asks_the_runtime_nothing(play) -> None:
     play(story)
 
 
-def test_what_was_counted_is_told(play) -> None:
+def test_what_was_counted_is_told(play: Play) -> None:
     """R-EPH-9"""
 
-    async def story(node) -> None:
+    async def story(node: Node) -> None:
         await node.create("web")
         await node.until("web", node.is_ready)
         text = await page(node, "/metrics")
@@ -72,8 +77,8 @@ def test_what_was_counted_is_told(play) -> None:
     play(story)
 
 
-def test_probes_are_counted_while_their_pod_is_there(play) -> None:
-    async def story(node) -> None:
+def test_probes_are_counted_while_their_pod_is_there(play: Play) -> None:
+    async def story(node: Node) -> None:
         probe = {"exec": {"command": ["check"]}, "periodSeconds": 5}
         pod = await node.create("web", {"readinessProbe": probe})
         await node.until("web", node.is_ready)
@@ -89,8 +94,8 @@ def test_probes_are_counted_while_their_pod_is_there(play) -> None:
     play(story, app=HollowImage((checked,), present=True))
 
 
-def test_what_runs_is_listed(play) -> None:
-    async def story(node) -> None:
+def test_what_runs_is_listed(play: Play) -> None:
+    async def story(node: Node) -> None:
         await node.create("web")
         pod = await node.until("web", node.is_ready)
         [item] = json.loads(await page(node, "/runningpods/"))["items"]
@@ -100,8 +105,8 @@ def test_what_runs_is_listed(play) -> None:
     play(story)
 
 
-def test_usage_is_told_as_metrics(play) -> None:
-    async def story(node) -> None:
+def test_usage_is_told_as_metrics(play: Play) -> None:
+    async def story(node: Node) -> None:
         await node.create("web")
         await node.until("web", node.is_ready)
         text = await page(node, "/metrics/resource")
@@ -115,8 +120,8 @@ def test_usage_is_told_as_metrics(play) -> None:
     play(story)
 
 
-def test_the_configuration_is_told(play) -> None:
-    async def story(node) -> None:
+def test_the_configuration_is_told(play: Play) -> None:
+    async def story(node: Node) -> None:
         told = json.loads(await page(node, "/configz"))["kubeletconfig"]
         assert told == configuration(node.config)
         assert (told["kind"], told["maxPods"]) == ("KubeletConfiguration", 110)

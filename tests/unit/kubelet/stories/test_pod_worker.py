@@ -7,7 +7,7 @@ import asyncio
 from collections.abc import Callable
 from datetime import timedelta
 from itertools import pairwise
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from msgspec.structs import replace
@@ -15,21 +15,25 @@ from msgspec.structs import replace
 from podling.cri.grpc import cri_pb2 as pb
 from podling.cri.hollow.script import HollowImage, Script
 from podling.cri.interface import RuntimeFault
+from podling.kubelet.pod.lifecycle import MOVES, PodLife, PodState
 from podling.kubelet.status.writer import STRATEGIC_MERGE
 from podling.model.gates import Gates
 from podling.model.types.core import ConfigMap
 from podling.model.types.meta import ObjectMeta
+from podling.model.types.node_k8s_io import RuntimeClass
 from podling.model.types.pod import Pod
 from podling.model.types.pod_status import ContainerStatus, PodStatus
-from podling.model.types.runtime_class import RuntimeClass
+
+if TYPE_CHECKING:
+    from unit.kubelet.stories.conftest import Node, Play
 
 Exits = Callable[..., HollowImage]
 
 
-def test_init_containers_run_in_order_then_all_app_containers(play, exits: Exits) -> None:
+def test_init_containers_run_in_order_then_all_app_containers(play: Play, exits: Exits) -> None:
     """R-INIT-1, R-INIT-3"""
 
-    async def story(node) -> None:
+    async def story(node: Node) -> None:
         inits = [node.container("one"), node.container("two")]
         await node.create("web", {}, {"name": "side"}, initContainers=inits)
         pod = await node.until("web", node.is_ready)
@@ -44,7 +48,9 @@ def test_init_containers_run_in_order_then_all_app_containers(play, exits: Exits
             "create side#0",
             "start side#0",
         ]
-        assert [s.state.terminated.reason for s in pod.status.init_container_statuses] == ["Completed"] * 2
+        assert [node.terminated(s.state).reason for s in pod.status.init_container_statuses] == [
+            "Completed"
+        ] * 2
         seen = [_conditions(p) for name, p in node.history if p is not None and p.status.phase == "Pending"]
         assert ("Initialized", "False", "containers with incomplete status: [one two]") in seen[1]
         assert [event for event in await node.events("web") if "{two}" in event] == [
@@ -57,10 +63,37 @@ def test_init_containers_run_in_order_then_all_app_containers(play, exits: Exits
     play(story, one=exits(0), two=exits(0), side=HollowImage(present=True))
 
 
-def test_a_pod_that_comes_up_is_told_of_once_for_each_container(play, exits: Exits) -> None:
+def test_pods_make_each_move_of_the_table_and_no_other(play: Play, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One that is deleted while it runs, and one that the node refused, so that nothing of it ever ran."""
+    made: list[tuple[PodState, PodState]] = []
+    move = PodLife.move
+
+    def noted(life: PodLife, to: PodState) -> bool:
+        before = life.state
+        moved = move(life, to)
+        if moved:
+            made.append((before, to))
+        return moved
+
+    monkeypatch.setattr(PodLife, "move", noted)
+
+    async def story(node: Node) -> None:
+        await node.create("web")
+        await node.until("web", node.is_ready)
+        await node.create("lost", nodeSelector={"disk": "ssd"})
+        await node.until("lost", node.has_phase("Failed"))
+        for name in ("web", "lost"):
+            await node.client.delete(Pod, name, "default")
+            await node.until_idle(name)
+        assert set(made) == {(start, to) for start, moves in MOVES.items() for to in moves}
+
+    play(story)
+
+
+def test_a_pod_that_comes_up_is_told_of_once_for_each_container(play: Play, exits: Exits) -> None:
     """What changes between two calls to the runtime is told with what they came to (decision 028)."""
 
-    async def story(node) -> None:
+    async def story(node: Node) -> None:
         inits = [node.container("one"), node.container("two")]
         await node.create("web", initContainers=inits)
         await node.until("web", node.is_ready)
@@ -75,13 +108,13 @@ def test_a_pod_that_comes_up_is_told_of_once_for_each_container(play, exits: Exi
     play(story, one=exits(0), two=exits(0))
 
 
-def test_a_pull_does_not_keep_back_for_long_where_the_pod_is(play) -> None:
-    async def story(node) -> None:
+def test_a_pull_does_not_keep_back_for_long_where_the_pod_is(play: Play) -> None:
+    async def story(node: Node) -> None:
         begun = node.time.now()
         await node.create("web", node.container("slow"))
-        pod = await node.until("web", lambda pod: pod.status.pod_ip)
+        pod = await node.until("web", lambda pod: bool(pod.status.pod_ip))
         assert node.time.now() - begun < timedelta(seconds=2)
-        assert pod.status.container_statuses[0].state.waiting.reason == "ContainerCreating"
+        assert node.waiting(pod.status.container_statuses[0].state).reason == "ContainerCreating"
 
     play(story, slow=HollowImage(pull_seconds=300))
 
@@ -94,22 +127,24 @@ def _conditions(pod: Pod) -> list[tuple[str, str, str]]:
     return [(c.type, c.status, c.message) for c in pod.status.conditions]
 
 
-def test_a_failing_init_container_is_retried_with_growing_delays(play, exits: Exits) -> None:
+def test_a_failing_init_container_is_retried_with_growing_delays(play: Play, exits: Exits) -> None:
     """R-INIT-2"""
 
-    async def story(node) -> None:
+    async def story(node: Node) -> None:
         await node.create("web", initContainers=[node.container("one")])
         starts = []
         for attempt in range(5):
-            await node.until(
-                "web", lambda pod, n=attempt: _restarts(pod, "one") == n and _running(pod, "one")
-            )
+            await node.until("web", _runs_after(attempt))
             starts.append(asyncio.get_running_loop().time())
         gaps = [round(later - earlier - 1) for earlier, later in pairwise(starts)]
         assert gaps == [0, 10, 20, 40]
         await node.until("web", node.is_ready)
 
     play(story, one=exits(1, 1, 1, 1, 0))
+
+
+def _runs_after(restarts: int) -> Callable[[Pod], bool]:
+    return lambda pod: _restarts(pod, "one") == restarts and _running(pod, "one")
 
 
 def _status(pod: Pod, name: str) -> ContainerStatus | None:
@@ -132,30 +167,30 @@ def _running(pod: Pod, name: str) -> bool:
     return found is not None and found.state.running is not None
 
 
-def test_a_failing_init_container_fails_a_pod_that_never_restarts(play, exits: Exits) -> None:
+def test_a_failing_init_container_fails_a_pod_that_never_restarts(play: Play, exits: Exits) -> None:
     """R-INIT-2"""
 
-    async def story(node) -> None:
+    async def story(node: Node) -> None:
         await node.create("web", restartPolicy="Never", initContainers=[node.container("one")])
         pod = await node.until("web", node.has_phase("Failed"))
         assert "create app#0" not in node.runtime.calls
-        assert pod.status.container_statuses[0].state.waiting.reason == "PodInitializing"
+        assert node.waiting(pod.status.container_statuses[0].state).reason == "PodInitializing"
 
     play(story, one=exits(1))
 
 
-def test_a_container_that_is_killed_for_memory_says_so(play) -> None:
-    async def story(node) -> None:
+def test_a_container_that_is_killed_for_memory_says_so(play: Play) -> None:
+    async def story(node: Node) -> None:
         await node.create("web", restartPolicy="Never")
         pod = await node.until("web", node.has_phase("Failed"))
-        ended = pod.status.container_statuses[0].state.terminated
+        ended = node.terminated(pod.status.container_statuses[0].state)
         assert (ended.reason, ended.exit_code) == ("OOMKilled", 137)
 
     play(story, app=HollowImage((Script(exit_code=137, after=1, out_of_memory=True),), present=True))
 
 
-def test_a_missing_image_backs_off_and_a_better_one_is_tried_at_once(play) -> None:
-    async def story(node) -> None:
+def test_a_missing_image_backs_off_and_a_better_one_is_tried_at_once(play: Play) -> None:
+    async def story(node: Node) -> None:
         await node.create("web", {"image": "nope"})
         pod = await node.until("web", node.waits_for("ErrImagePull"))
         await node.until("web", node.waits_for("ImagePullBackOff"))
@@ -177,21 +212,21 @@ def test_a_missing_image_backs_off_and_a_better_one_is_tried_at_once(play) -> No
 
 
 @pytest.mark.parametrize("whose", ["initContainers", "containers"])
-def test_a_container_that_can_never_be_started_backs_off(play, whose) -> None:
+def test_a_container_that_can_never_be_started_backs_off(play: Play, whose: str) -> None:
     """As one that ends each time it runs: tried again at once, then after 10 s, 20 s, …"""
     fault = RuntimeFault("UNKNOWN", "no such program")
 
-    async def story(node) -> None:
+    async def story(node: Node) -> None:
         spec = {whose: [node.container("bad", "bad:1")]}
         await node.create("web", *spec.get("containers", ()), initContainers=spec.get("initContainers", []))
         began = asyncio.get_running_loop().time()
         pod = await node.until("web", node.waits_for("CrashLoopBackOff"))
         (status,) = pod.status.init_container_statuses or pod.status.container_statuses
         assert status.restart_count == 1
-        assert status.state.waiting.message.startswith(
+        assert node.waiting(status.state).message.startswith(
             "back-off 10s restarting failed container=bad pod=web_"
         )
-        assert status.last_state.terminated.reason == "StartError"
+        assert node.terminated(status.last_state).reason == "StartError"
         assert asyncio.get_running_loop().time() - began < 5
         whom = f"spec.{whose}{{bad}} Back-off restarting failed container bad in pod web_default("
         assert any(f"Warning BackOff {whom}" in event for event in await node.events("web"))
@@ -201,8 +236,8 @@ def test_a_container_that_can_never_be_started_backs_off(play, whose) -> None:
     play(story, bad=HollowImage((Script(start_fault=fault),), present=True))
 
 
-def test_a_back_off_names_the_image_that_is_wanted_now(play) -> None:
-    async def story(node) -> None:
+def test_a_back_off_names_the_image_that_is_wanted_now(play: Play) -> None:
+    async def story(node: Node) -> None:
         await node.create("web")
         await node.until("web", node.is_ready)
         changed = {"spec": {"containers": [{"name": "app", "image": "nope:2"}]}}
@@ -214,21 +249,21 @@ def test_a_back_off_names_the_image_that_is_wanted_now(play) -> None:
     play(story)
 
 
-def test_a_container_that_cannot_start_shows_why(play) -> None:
-    async def story(node) -> None:
+def test_a_container_that_cannot_start_shows_why(play: Play) -> None:
+    async def story(node: Node) -> None:
         await node.create("web")
         pod = await node.until("web", node.waits_for("RunContainerError"))
         status = pod.status.container_statuses[0]
-        assert status.state.waiting.message == "no such program"
-        assert status.last_state.terminated.reason == "StartError"
+        assert node.waiting(status.state).message == "no such program"
+        assert node.terminated(status.last_state).reason == "StartError"
         assert "Warning Failed spec.containers{app} Error: no such program" in await node.events("web")
 
     fault = RuntimeFault("UNKNOWN", "no such program")
     play(story, app=HollowImage((Script(start_fault=fault),), present=True))
 
 
-def test_a_pod_waits_for_its_config_map_and_starts_when_it_appears(play) -> None:
-    async def story(node) -> None:
+def test_a_pod_waits_for_its_config_map_and_starts_when_it_appears(play: Play) -> None:
+    async def story(node: Node) -> None:
         volumes = [{"name": "settings", "configMap": {"name": "cm"}}]
         mounts = [{"name": "settings", "mountPath": "/etc/x"}]
         await node.create("web", {"volumeMounts": mounts}, volumes=volumes)
@@ -251,12 +286,12 @@ def test_a_pod_waits_for_its_config_map_and_starts_when_it_appears(play) -> None
     play(story)
 
 
-def test_a_missing_reference_in_the_environment_is_a_configuration_error(play) -> None:
-    async def story(node) -> None:
+def test_a_missing_reference_in_the_environment_is_a_configuration_error(play: Play) -> None:
+    async def story(node: Node) -> None:
         source = {"configMapKeyRef": {"name": "cm", "key": "k"}}
         await node.create("web", {"env": [{"name": "A", "valueFrom": source}]})
         pod = await node.until("web", node.waits_for("CreateContainerConfigError"))
-        assert pod.status.container_statuses[0].state.waiting.message == 'configmap "cm" not found'
+        assert node.waiting(pod.status.container_statuses[0].state).message == 'configmap "cm" not found'
         assert 'Warning Failed spec.containers{app} Error: configmap "cm" not found' in await node.events(
             "web"
         )
@@ -268,8 +303,8 @@ def test_a_missing_reference_in_the_environment_is_a_configuration_error(play) -
     play(story)
 
 
-def test_deletion_stops_within_the_grace_and_leaves_nothing(play) -> None:
-    async def story(node) -> None:
+def test_deletion_stops_within_the_grace_and_leaves_nothing(play: Play) -> None:
+    async def story(node: Node) -> None:
         pod = await node.create("web", terminationGracePeriodSeconds=20)
         await node.until("web", node.is_ready)
         began = asyncio.get_running_loop().time()
@@ -277,7 +312,7 @@ def test_deletion_stops_within_the_grace_and_leaves_nothing(play) -> None:
         await node.until_gone("web")
         assert 20 <= asyncio.get_running_loop().time() - began < 21
         last = [p for name, p in node.history if p is not None][-1]
-        assert last.status.container_statuses[0].state.terminated.exit_code == 137
+        assert node.terminated(last.status.container_statuses[0].state).exit_code == 137
         assert not node.is_ready(last)
         await node.until_idle("web")
         assert node.runtime.calls[3:] == ["stop app#0", "stop default/web#0", "remove default/web#0"]
@@ -288,8 +323,10 @@ def test_deletion_stops_within_the_grace_and_leaves_nothing(play) -> None:
     play(story, app=HollowImage((Script(term_code=None),), present=True))
 
 
-def test_a_pod_deleted_during_a_pull_does_not_wait_for_it(play) -> None:
-    async def story(node) -> None:
+def test_a_pod_deleted_during_a_pull_does_not_wait_for_it(
+    play: Play, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def story(node: Node) -> None:
         pulling = asyncio.Event()
 
         async def slow_pull(*args: object) -> str:
@@ -297,7 +334,7 @@ def test_a_pod_deleted_during_a_pull_does_not_wait_for_it(play) -> None:
             await asyncio.sleep(3600)
             raise AssertionError
 
-        node.runtime.pull_image = slow_pull
+        monkeypatch.setattr(node.runtime, "pull_image", slow_pull)
         await node.create("web", {"image": "large"}, {"name": "other", "image": "app:1"})
         await pulling.wait()
         # A slow pull holds up its own container only.
@@ -309,8 +346,8 @@ def test_a_pod_deleted_during_a_pull_does_not_wait_for_it(play) -> None:
     play(story)
 
 
-def test_a_pod_removed_by_force_is_ended_all_the_same(play) -> None:
-    async def story(node) -> None:
+def test_a_pod_removed_by_force_is_ended_all_the_same(play: Play) -> None:
+    async def story(node: Node) -> None:
         await node.create("web")
         await node.until("web", node.is_ready)
         await node.client.delete(Pod, "web", "default", grace_seconds=0)
@@ -320,10 +357,10 @@ def test_a_pod_removed_by_force_is_ended_all_the_same(play) -> None:
     play(story)
 
 
-def test_an_ephemeral_container_starts_beside_the_others_and_never_again(play, exits: Exits) -> None:
+def test_an_ephemeral_container_starts_beside_the_others_and_never_again(play: Play, exits: Exits) -> None:
     """R-EPH-3, R-EPH-10"""
 
-    async def story(node) -> None:
+    async def story(node: Node) -> None:
         await node.create("web")
         await node.until("web", node.is_ready)
         debug = {"spec": {"ephemeralContainers": [{"name": "debug", "image": "debug:1"}]}}
@@ -349,10 +386,10 @@ def test_an_ephemeral_container_starts_beside_the_others_and_never_again(play, e
     play(story, debug=exits(1))
 
 
-def test_a_lost_sandbox_is_replaced_and_initialized_again(play, exits: Exits) -> None:
+def test_a_lost_sandbox_is_replaced_and_initialized_again(play: Play, exits: Exits) -> None:
     """R-INIT-4"""
 
-    async def story(node) -> None:
+    async def story(node: Node) -> None:
         await node.create("web", initContainers=[node.container("one")])
         await node.until("web", node.is_ready)
         [sandbox] = await node.runtime.list_pod_sandbox()
@@ -375,20 +412,20 @@ def test_a_lost_sandbox_is_replaced_and_initialized_again(play, exits: Exits) ->
     play(story, one=exits(0))
 
 
-def test_the_termination_message_is_read_when_the_container_has_ended(play) -> None:
-    async def story(node) -> None:
+def test_the_termination_message_is_read_when_the_container_has_ended(play: Play) -> None:
+    async def story(node: Node) -> None:
         pod = await node.create(
             "web", {"terminationMessagePolicy": "FallbackToLogsOnError"}, restartPolicy="Never"
         )
         pod = await node.until("web", node.has_phase("Failed"))
-        assert pod.status.container_statuses[0].state.terminated.message == "it went wrong\n"
+        assert node.terminated(pod.status.container_statuses[0].state).message == "it went wrong\n"
 
     run = Script(exit_code=1, after=1, stdout=("it went wrong",))
     play(story, app=HollowImage((run,), present=True))
 
 
-def test_a_runtime_class_names_the_handler(play) -> None:
-    async def story(node) -> None:
+def test_a_runtime_class_names_the_handler(play: Play) -> None:
+    async def story(node: Node) -> None:
         strong = RuntimeClass(metadata=ObjectMeta(name="strong"), handler="kata")
         await node.client.create(strong)
         await node.create("p", runtimeClassName="strong")
@@ -407,10 +444,10 @@ def test_a_runtime_class_names_the_handler(play) -> None:
     play(story, boot=False)
 
 
-def test_a_pod_with_users_of_its_own_is_not_run_as_users_of_the_node(play) -> None:
+def test_a_pod_with_users_of_its_own_is_not_run_as_users_of_the_node(play: Play) -> None:
     """As on a runtime that says nothing of its handlers (containerd before 2.0)."""
 
-    async def story(node) -> None:
+    async def story(node: Node) -> None:
         node.runtime.handlers = []
         await node.boot()
         await node.create("p", hostUsers=False)
@@ -425,7 +462,7 @@ def test_a_pod_with_users_of_its_own_is_not_run_as_users_of_the_node(play) -> No
     play(story, boot=False)
 
 
-async def users(node: Any, uid: str) -> pb.UserNamespace:
+async def users(node: Node, uid: str) -> pb.UserNamespace:
     """Of the pod's sandbox, and with it of all its containers and their mounts."""
     (sandbox,) = await node.runtime.list_pod_sandbox({"io.kubernetes.pod.uid": uid})
     status = await node.runtime.pod_sandbox_status(sandbox.id)
@@ -436,8 +473,8 @@ async def users(node: Any, uid: str) -> pb.UserNamespace:
     return found
 
 
-def test_pods_with_users_of_their_own_share_no_ids_and_keep_them(play) -> None:
-    async def story(node) -> None:
+def test_pods_with_users_of_their_own_share_no_ids_and_keep_them(play: Play) -> None:
+    async def story(node: Node) -> None:
         mounted = {"volumeMounts": [{"name": "v", "mountPath": "/v"}]}
         volumes = [{"name": "v", "emptyDir": {}}]
         pods = [await node.create(name, mounted, hostUsers=False, volumes=volumes) for name in ("p", "q")]
@@ -461,8 +498,8 @@ def test_pods_with_users_of_their_own_share_no_ids_and_keep_them(play) -> None:
     play(story)
 
 
-def test_a_pod_that_does_not_ask_has_the_nodes_users(play) -> None:
-    async def story(node) -> None:
+def test_a_pod_that_does_not_ask_has_the_nodes_users(play: Play) -> None:
+    async def story(node: Node) -> None:
         pod = await node.create("p")
         await node.until("p", node.is_ready)
         assert await users(node, pod.metadata.uid) == pb.UserNamespace(mode=pb.NODE)
@@ -470,8 +507,8 @@ def test_a_pod_that_does_not_ask_has_the_nodes_users(play) -> None:
     play(story)
 
 
-def test_names_that_are_left_out_are_told(play) -> None:
-    async def story(node) -> None:
+def test_names_that_are_left_out_are_told(play: Play) -> None:
+    async def story(node: Node) -> None:
         resolv_conf = node.config.root_dir.parent / "resolv.conf"
         resolv_conf.write_text("".join(f"nameserver 10.0.0.{i}\n" for i in range(3)))
         node.config = replace(node.config, resolv_conf=resolv_conf)
@@ -486,10 +523,10 @@ def test_names_that_are_left_out_are_told(play) -> None:
     play(story, boot=False)
 
 
-def test_all_containers_begin_anew_in_the_same_sandbox(play) -> None:
+def test_all_containers_begin_anew_in_the_same_sandbox(play: Play) -> None:
     """RestartAllContainers: init containers too, whatever the policy."""
 
-    async def story(node) -> None:
+    async def story(node: Node) -> None:
         rule = {"action": "RestartAllContainers", "exitCodes": {"operator": "In", "values": [42]}}
         first = node.container("first")
         fickle = {"name": "fickle", "restartPolicy": "Never", "restartPolicyRules": [rule]}
@@ -519,8 +556,8 @@ def test_all_containers_begin_anew_in_the_same_sandbox(play) -> None:
     )
 
 
-def test_a_container_is_stopped_with_the_signal_it_asks_for(play) -> None:
-    async def story(node) -> None:
+def test_a_container_is_stopped_with_the_signal_it_asks_for(play: Play) -> None:
+    async def story(node: Node) -> None:
         await node.create(
             "p", {"lifecycle": {"stopSignal": "SIGUSR1"}}, {"name": "other"}, os={"name": "linux"}
         )
@@ -535,11 +572,11 @@ def test_a_container_is_stopped_with_the_signal_it_asks_for(play) -> None:
     play(story, gates=Gates({"ContainerStopSignals": True}), other=HollowImage(present=True))
 
 
-def test_a_worker_that_wakes_itself_each_time_gives_way(play, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_worker_that_wakes_itself_each_time_gives_way(play: Play, monkeypatch: pytest.MonkeyPatch) -> None:
     """The loop is everybody's: API, scheduler and all other pods."""
     syncs, others = 0, asyncio.Event()
 
-    async def story(node) -> None:
+    async def story(node: Node) -> None:
         await node.create("web")
         await node.until("web", node.is_ready)
         (worker,) = node.workers()

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from podling.cri.hollow.script import ExecOutcome, HollowImage, Script
 from podling.model.types.pod import Pod
 from podling.model.types.pod_status import ContainerStatus
+
+if TYPE_CHECKING:
+    from unit.kubelet.stories.conftest import Node, Play
 
 GOOD, BAD = ExecOutcome(), ExecOutcome(1, stdout=b"not well")
 CHECK = ("check",)
@@ -64,10 +67,10 @@ def unready(pod: Pod) -> bool:
     return running(pod) and not app(pod).ready
 
 
-def test_readiness_comes_and_goes(play) -> None:
+def test_readiness_comes_and_goes(play: Play) -> None:
     health = Health(BAD)
 
-    async def story(node) -> None:
+    async def story(node: Node) -> None:
         await node.create("web", {"readinessProbe": probe(periodSeconds=5, failureThreshold=2)})
         pod = await node.until("web", running)
         assert (app(pod).started, app(pod).ready) == (True, False)
@@ -88,8 +91,8 @@ def test_readiness_comes_and_goes(play) -> None:
     play(story, app=image(health))
 
 
-def test_the_initial_delay_counts_from_the_start_of_the_container(play) -> None:
-    async def story(node) -> None:
+def test_the_initial_delay_counts_from_the_start_of_the_container(play: Play) -> None:
+    async def story(node: Node) -> None:
         await node.create("web", {"readinessProbe": probe(initialDelaySeconds=33)})
         await node.until("web", node.is_ready)
         assert round(time()) == 33
@@ -98,13 +101,13 @@ def test_the_initial_delay_counts_from_the_start_of_the_container(play) -> None:
     play(story, app=image(Health(GOOD)))
 
 
-def test_a_failed_liveness_probe_starts_the_container_again(play) -> None:
-    async def story(node) -> None:
+def test_a_failed_liveness_probe_starts_the_container_again(play: Play) -> None:
+    async def story(node: Node) -> None:
         liveness = probe(periodSeconds=10, failureThreshold=3, initialDelaySeconds=10)
         await node.create("web", {"livenessProbe": liveness})
         pod = await node.until("web", restarted(1))
         assert round(time()) == 30
-        assert app(pod).last_state.terminated.exit_code == 143
+        assert node.terminated(app(pod).last_state).exit_code == 143
         events = await node.events("web")
         assert "Warning Unhealthy spec.containers{app} Liveness probe failed: not well" in events
         assert (
@@ -117,8 +120,8 @@ def test_a_failed_liveness_probe_starts_the_container_again(play) -> None:
     play(story, app=image(Health(BAD), Health(GOOD)))
 
 
-def test_a_pod_that_never_restarts_ends_with_its_liveness(play) -> None:
-    async def story(node) -> None:
+def test_a_pod_that_never_restarts_ends_with_its_liveness(play: Play) -> None:
+    async def story(node: Node) -> None:
         await node.create("web", {"livenessProbe": probe(failureThreshold=1)}, restartPolicy="Never")
         await node.until("web", node.has_phase("Failed"))
         assert "Normal Killing spec.containers{app} Container app failed liveness probe" in await node.events(
@@ -129,8 +132,8 @@ def test_a_pod_that_never_restarts_ends_with_its_liveness(play) -> None:
 
 
 @pytest.mark.parametrize(("own", "killed_after"), [(None, 30), (4, 4)])
-def test_a_probe_may_have_a_grace_of_its_own(play, own: int | None, killed_after: int) -> None:
-    async def story(node) -> None:
+def test_a_probe_may_have_a_grace_of_its_own(play: Play, own: int | None, killed_after: int) -> None:
+    async def story(node: Node) -> None:
         liveness = probe(failureThreshold=1)
         if own is not None:
             liveness["terminationGracePeriodSeconds"] = own
@@ -143,10 +146,10 @@ def test_a_probe_may_have_a_grace_of_its_own(play, own: int | None, killed_after
     play(story, app=HollowImage((stubborn, good), present=True))
 
 
-def test_nothing_else_is_asked_before_the_startup_probe_has_passed(play) -> None:
+def test_nothing_else_is_asked_before_the_startup_probe_has_passed(play: Play) -> None:
     health = Health(BAD)
 
-    async def story(node) -> None:
+    async def story(node: Node) -> None:
         startup = probe(periodSeconds=2, failureThreshold=30)
         liveness = probe(periodSeconds=1, failureThreshold=1)
         await node.create("web", {"startupProbe": startup, "livenessProbe": liveness})
@@ -160,8 +163,8 @@ def test_nothing_else_is_asked_before_the_startup_probe_has_passed(play) -> None
     play(story, app=image(health))
 
 
-def test_a_container_that_never_comes_up_is_started_again(play) -> None:
-    async def story(node) -> None:
+def test_a_container_that_never_comes_up_is_started_again(play: Play) -> None:
+    async def story(node: Node) -> None:
         await node.create("web", {"startupProbe": probe(periodSeconds=5, failureThreshold=2)})
         await node.until("web", restarted(1))
         assert round(time()) == 5
@@ -176,11 +179,11 @@ def test_a_container_that_never_comes_up_is_started_again(play) -> None:
     play(story, app=image(Health(BAD), Health(GOOD)))
 
 
-def test_a_sidecar_holds_back_what_follows_until_it_has_started(play) -> None:
+def test_a_sidecar_holds_back_what_follows_until_it_has_started(play: Play) -> None:
     """R-INIT-6"""
     health = Health(BAD)
 
-    async def story(node) -> None:
+    async def story(node: Node) -> None:
         side = node.container("side", restartPolicy="Always", startupProbe=probe(periodSeconds=3))
         await node.create("web", initContainers=[side, node.container("next")])
         await asyncio.sleep(5)
@@ -193,10 +196,10 @@ def test_a_sidecar_holds_back_what_follows_until_it_has_started(play) -> None:
     play(story, side=image(health), next=next_)
 
 
-def test_a_sidecar_that_is_not_ready_makes_the_pod_unready(play) -> None:
+def test_a_sidecar_that_is_not_ready_makes_the_pod_unready(play: Play) -> None:
     """R-INIT-6"""
 
-    async def story(node) -> None:
+    async def story(node: Node) -> None:
         side = node.container("side", restartPolicy="Always", readinessProbe=probe())
         await node.create("web", initContainers=[side])
         pod = await node.until("web", running)
@@ -206,8 +209,8 @@ def test_a_sidecar_that_is_not_ready_makes_the_pod_unready(play) -> None:
     play(story, side=image(Health(BAD)))
 
 
-def test_a_question_that_cannot_be_asked_is_no_answer(play) -> None:
-    async def story(node) -> None:
+def test_a_question_that_cannot_be_asked_is_no_answer(play: Play) -> None:
+    async def story(node: Node) -> None:
         await node.create("web", {"livenessProbe": {"exec": {"command": ["absent"]}, "failureThreshold": 1}})
         await asyncio.sleep(100)
         assert app(node.pod("web")).restart_count == 0
@@ -217,10 +220,10 @@ def test_a_question_that_cannot_be_asked_is_no_answer(play) -> None:
     play(story)
 
 
-def test_a_pod_that_is_being_deleted_is_not_found_dead(play) -> None:
+def test_a_pod_that_is_being_deleted_is_not_found_dead(play: Play) -> None:
     health = Health(GOOD)
 
-    async def story(node) -> None:
+    async def story(node: Node) -> None:
         liveness = probe(periodSeconds=1, failureThreshold=1)
         await node.create("web", {"livenessProbe": liveness, "readinessProbe": probe(periodSeconds=1)})
         await node.until("web", node.is_ready)
@@ -236,10 +239,10 @@ def test_a_pod_that_is_being_deleted_is_not_found_dead(play) -> None:
     play(story, app=HollowImage((Script(executes=health, term_code=None),), present=True))
 
 
-def test_a_new_kubelet_keeps_what_the_old_one_found(play) -> None:
+def test_a_new_kubelet_keeps_what_the_old_one_found(play: Play) -> None:
     """R-INIT-11"""
 
-    async def story(node) -> None:
+    async def story(node: Node) -> None:
         await node.create(
             "web", {"startupProbe": probe(initialDelaySeconds=9), "readinessProbe": probe(periodSeconds=50)}
         )
@@ -258,8 +261,8 @@ def test_a_new_kubelet_keeps_what_the_old_one_found(play) -> None:
     play(story, app=image(Health(GOOD)))
 
 
-def test_probes_end_with_their_container(play) -> None:
-    async def story(node) -> None:
+def test_probes_end_with_their_container(play: Play) -> None:
+    async def story(node: Node) -> None:
         await node.create("web", {"readinessProbe": probe(periodSeconds=1)})
         await node.until("web", node.is_ready)
         await node.client.delete(Pod, "web", "default")
@@ -272,8 +275,12 @@ def test_probes_end_with_their_container(play) -> None:
     play(story, app=image(Health(GOOD)))
 
 
-def test_a_readiness_gate_is_opened_by_someone_else(play) -> None:
-    async def story(node) -> None:
+def ready_is(status: str) -> Callable[[Pod], bool]:
+    return lambda pod: condition(pod, "Ready")[0] == status
+
+
+def test_a_readiness_gate_is_opened_by_someone_else(play: Play) -> None:
+    async def story(node: Node) -> None:
         await node.create("web", readinessGates=[{"conditionType": "example.com/routed"}])
         pod = await node.until("web", lambda pod: running(pod) and app(pod).ready)
         assert condition(pod, "ContainersReady") == ("True", "")
@@ -288,6 +295,6 @@ def test_a_readiness_gate_is_opened_by_someone_else(play) -> None:
                 subresource="status",
                 patch_type="application/strategic-merge-patch+json",
             )
-            await node.until("web", lambda pod, s=status: condition(pod, "Ready")[0] == s)
+            await node.until("web", ready_is(status))
 
     play(story)

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+import pytest
 
 from podling.cri.hollow.script import HollowImage, Script
 from podling.cri.interface import RuntimeFault
 from podling.model.types.pod import Pod
 from podling.model.types.pod_status import PodCondition
+
+if TYPE_CHECKING:
+    from unit.kubelet.stories.conftest import Node, Play
 
 MANY = "1000000"
 
@@ -20,11 +25,11 @@ def resources(requests: str, limits: str = "") -> dict[str, Any]:
     return {"resources": {"requests": amounts(requests), "limits": amounts(limits)}}
 
 
-async def resize(node: Any, name: str, requests: str, limits: str = "") -> int:
+async def resize(node: Node, name: str, requests: str, limits: str = "") -> int:
     return await change(node, name, {"containers": [{"name": "app", **resources(requests, limits)}]})
 
 
-async def change(node: Any, name: str, spec: dict[str, Any]) -> int:
+async def change(node: Node, name: str, spec: dict[str, Any]) -> int:
     """The generation it made."""
     body = {"spec": spec}
     pod: Pod = await node.client.patch(
@@ -52,8 +57,8 @@ def resize_events(events: list[str]) -> list[str]:
     return [event.partition(":")[0] for event in events if "Resize" in event]
 
 
-def test_a_running_container_is_given_what_its_spec_says_now(play) -> None:
-    async def story(node) -> None:
+def test_a_running_container_is_given_what_its_spec_says_now(play: Play) -> None:
+    async def story(node: Node) -> None:
         await node.create("web", resources("cpu=100m memory=10Mi", "memory=20Mi"))
         await node.until("web", node.is_ready)
         generation = await resize(node, "web", "cpu=200m memory=10Mi", "memory=40Mi")
@@ -78,8 +83,8 @@ def test_a_running_container_is_given_what_its_spec_says_now(play) -> None:
     play(story)
 
 
-def test_what_the_node_can_never_give_is_infeasible(play) -> None:
-    async def story(node) -> None:
+def test_what_the_node_can_never_give_is_infeasible(play: Play) -> None:
+    async def story(node: Node) -> None:
         await node.create("web", resources("cpu=100m"))
         await node.until("web", node.is_ready)
         generation = await resize(node, "web", f"cpu={MANY}")
@@ -100,8 +105,8 @@ def test_what_the_node_can_never_give_is_infeasible(play) -> None:
     play(story)
 
 
-def test_what_others_have_is_deferred_until_they_give_it_back(play) -> None:
-    async def story(node) -> None:
+def test_what_others_have_is_deferred_until_they_give_it_back(play: Play) -> None:
+    async def story(node: Node) -> None:
         whole = node.allocatable("cpu")
         await node.create("other", resources(f"cpu={whole - 200}m"))
         await node.until("other", node.is_ready)
@@ -123,8 +128,8 @@ def test_what_others_have_is_deferred_until_they_give_it_back(play) -> None:
     play(story)
 
 
-def test_another_pods_resize_makes_room_too(play) -> None:
-    async def story(node) -> None:
+def test_another_pods_resize_makes_room_too(play: Play) -> None:
+    async def story(node: Node) -> None:
         whole = node.allocatable("cpu")
         for name, cpu in (("other", whole - 200), ("web", 100)):
             await node.create(name, resources(f"cpu={cpu}m"))
@@ -137,8 +142,8 @@ def test_another_pods_resize_makes_room_too(play) -> None:
     play(story)
 
 
-def test_a_container_restarts_where_its_resize_policy_says_so(play) -> None:
-    async def story(node) -> None:
+def test_a_container_restarts_where_its_resize_policy_says_so(play: Play) -> None:
+    async def story(node: Node) -> None:
         policy = [{"resourceName": "memory", "restartPolicy": "RestartContainer"}]
         await node.create("web", {**resources("cpu=100m memory=10Mi"), "resizePolicy": policy})
         await node.until("web", node.is_ready)
@@ -150,7 +155,8 @@ def test_a_container_restarts_where_its_resize_policy_says_so(play) -> None:
         pod = await node.until("web", lambda pod: pod.status.container_statuses[0].restart_count == 1)
         pod = await node.until("web", node.is_ready)
         assert node.runtime.calls[-3:] == ["stop app#0", "create app#1", "start app#1"]
-        assert str(pod.status.container_statuses[0].resources.requests["memory"]) == "20Mi"
+        given = pod.status.container_statuses[0].resources
+        assert given and str(given.requests["memory"]) == "20Mi"
         assert [event for event in await node.events("web") if "Killing" in event] == [
             "Normal Killing spec.containers{app} Container app resize requires restart"
         ]
@@ -158,10 +164,10 @@ def test_a_container_restarts_where_its_resize_policy_says_so(play) -> None:
     play(story)
 
 
-def test_a_runtime_that_refuses_is_asked_again_and_the_condition_says_why(play) -> None:
+def test_a_runtime_that_refuses_is_asked_again_and_the_condition_says_why(play: Play) -> None:
     fault = RuntimeFault("UNKNOWN", "device or resource busy")
 
-    async def story(node) -> None:
+    async def story(node: Node) -> None:
         await node.create("web", resources("cpu=100m"))
         await node.until("web", node.is_ready)
         await resize(node, "web", "cpu=200m")
@@ -189,10 +195,10 @@ def _in_progress(pod: Pod) -> str | None:
     return found.reason if found else None
 
 
-def test_a_kubelet_that_starts_again_knows_what_it_gave(play) -> None:
+def test_a_kubelet_that_starts_again_knows_what_it_gave(play: Play) -> None:
     """R-INIT-11: nothing is actuated twice, and a spec changed meanwhile is a resize."""
 
-    async def story(node) -> None:
+    async def story(node: Node) -> None:
         await node.create("web", resources("cpu=100m"))
         await node.until("web", node.is_ready)
         await resize(node, "web", "cpu=200m")
@@ -211,10 +217,10 @@ def test_a_kubelet_that_starts_again_knows_what_it_gave(play) -> None:
     play(story)
 
 
-def test_a_pod_resized_only_as_a_whole_shows_it_and_is_told_when_it_is_done(play) -> None:
+def test_a_pod_resized_only_as_a_whole_shows_it_and_is_told_when_it_is_done(play: Play) -> None:
     """Its container has limits of its own, so that only the pod's cgroup changes."""
 
-    async def story(node) -> None:
+    async def story(node: Node) -> None:
         await node.create("web", resources("cpu=100m", "cpu=200m"), **resources("cpu=200m", "cpu=300m"))
         await node.until("web", node.is_ready)
         generation = await change(node, "web", resources("cpu=250m", "cpu=300m"))
@@ -232,23 +238,27 @@ def test_a_pod_resized_only_as_a_whole_shows_it_and_is_told_when_it_is_done(play
     play(story)
 
 
-def test_a_pod_that_cannot_be_given_less_as_a_whole_says_why_and_what_it_still_has(play) -> None:
-    async def story(node) -> None:
+def test_a_pod_that_cannot_be_given_less_as_a_whole_says_why_and_what_it_still_has(
+    play: Play, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def story(node: Node) -> None:
         await node.create(
             "web", resources("memory=1Mi", "memory=8Mi"), **resources("memory=9Mi", "memory=9Mi")
         )
         await node.until("web", node.is_ready)
         cgroups = node.kubelet._cgroups
-        cgroups.memory_usage = lambda pod, container_id="": 9 << 20
+        monkeypatch.setattr(cgroups, "memory_usage", lambda pod, container_id="": 9 << 20)
         await change(node, "web", resources("memory=8Mi", "memory=8Mi"))
         pod = await node.until("web", lambda pod: _in_progress(pod) == "Error")
         shown = condition(pod, "PodResizeInProgress")
         assert shown is not None
         assert shown.message.startswith("attempting to set pod memory limit (8388608) below current usage")
+        assert pod.status.resources
         assert str(pod.status.resources.limits["memory"]) == "9Mi"
         assert str(pod.status.allocated_resources["memory"]) == "8Mi"
-        cgroups.memory_usage = lambda pod, container_id="": 0
+        monkeypatch.setattr(cgroups, "memory_usage", lambda pod, container_id="": 0)
         pod = await node.until("web", lambda pod: condition(pod, "PodResizeInProgress") is None)
+        assert pod.status.resources
         assert str(pod.status.resources.limits["memory"]) == "8Mi"
 
     play(story)
@@ -259,8 +269,8 @@ def _whole(pod: Pod) -> str:
     return str(shown.requests["cpu"]) if shown is not None else ""
 
 
-def test_an_init_container_that_runs_is_resized_and_one_that_waits_starts_with_it(play) -> None:
-    async def story(node) -> None:
+def test_an_init_container_that_runs_is_resized_and_one_that_waits_starts_with_it(play: Play) -> None:
+    async def story(node: Node) -> None:
         first = node.container("first", **resources("cpu=100m"))
         second = node.container("second", **resources("cpu=100m"))
         await node.create("web", initContainers=[first, second])

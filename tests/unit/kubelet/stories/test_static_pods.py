@@ -5,13 +5,16 @@ from __future__ import annotations
 import asyncio
 import json
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
 from podling.cri.hollow.script import HollowImage
 from podling.model.types.node import Node as NodeObject
 from podling.model.types.pod import Pod
+
+if TYPE_CHECKING:
+    from unit.kubelet.stories.conftest import Node, Play
 
 MIRROR = "kubernetes.io/config.mirror"
 HASH = "kubernetes.io/config.hash"
@@ -23,7 +26,7 @@ def manifest(image: str = "app:1", **spec: Any) -> str:
     return json.dumps({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "web"}, "spec": spec})
 
 
-async def begin(node: Any, **files: str) -> Path:
+async def begin(node: Node, **files: str) -> Path:
     """A kubelet starts on a directory with these manifests."""
     directory: Path = node.config.root_dir.parent / "manifests"
     directory.mkdir()
@@ -34,12 +37,12 @@ async def begin(node: Any, **files: str) -> Path:
     return directory
 
 
-def calls(node: Any, *verbs: str) -> list[str]:
+def calls(node: Node, *verbs: str) -> list[str]:
     return [call for call in node.runtime.calls if call.split()[0] in verbs]
 
 
-def test_a_file_is_run_and_mirrored(play: Any) -> None:
-    async def story(node: Any) -> None:
+def test_a_file_is_run_and_mirrored(play: Play) -> None:
+    async def story(node: Node) -> None:
         await begin(node, web=manifest())
         mirror = await node.until("web-n1", node.is_ready)
         meta = mirror.metadata
@@ -51,13 +54,14 @@ def test_a_file_is_run_and_mirrored(play: Any) -> None:
         assert meta.annotations["kubernetes.io/config.source"] == "file"
         assert mirror.spec.node_name == "n1"
         assert ("Exists", "NoExecute") in [(t.operator, t.effect) for t in mirror.spec.tolerations]
-        assert node.kubelet.pod("default", "web-n1").metadata.uid == meta.annotations[HASH]
+        known = node.kubelet.pod("default", "web-n1")
+        assert known and known.metadata.uid == meta.annotations[HASH]
 
     play(story, boot=False)
 
 
-def test_a_mirror_that_is_deleted_comes_back_and_its_pod_runs_on(play: Any) -> None:
-    async def story(node: Any) -> None:
+def test_a_mirror_that_is_deleted_comes_back_and_its_pod_runs_on(play: Play) -> None:
+    async def story(node: Node) -> None:
         await begin(node, web=manifest())
         first = await node.until("web-n1", node.is_ready)
         before = list(node.runtime.calls)
@@ -72,10 +76,10 @@ def test_a_mirror_that_is_deleted_comes_back_and_its_pod_runs_on(play: Any) -> N
     play(story, boot=False)
 
 
-def test_a_kubelet_that_comes_back_knows_its_pods(play: Any) -> None:
+def test_a_kubelet_that_comes_back_knows_its_pods(play: Play) -> None:
     """R-INIT-11"""
 
-    async def story(node: Any) -> None:
+    async def story(node: Node) -> None:
         await begin(node, web=manifest())
         first = await node.until("web-n1", node.is_ready)
         before = list(node.runtime.calls)
@@ -88,8 +92,8 @@ def test_a_kubelet_that_comes_back_knows_its_pods(play: Any) -> None:
     play(story, boot=False)
 
 
-def test_what_has_no_file_any_more_ends_and_its_mirror_goes(play: Any) -> None:
-    async def story(node: Any) -> None:
+def test_what_has_no_file_any_more_ends_and_its_mirror_goes(play: Play) -> None:
+    async def story(node: Node) -> None:
         directory = await begin(node, web=manifest())
         await node.until("web-n1", node.is_ready)
         await node.crash()
@@ -102,8 +106,8 @@ def test_what_has_no_file_any_more_ends_and_its_mirror_goes(play: Any) -> None:
     play(story, boot=False)
 
 
-def test_a_changed_file_is_another_pod_that_waits_for_the_first(play: Any) -> None:
-    async def story(node: Any) -> None:
+def test_a_changed_file_is_another_pod_that_waits_for_the_first(play: Play) -> None:
+    async def story(node: Node) -> None:
         directory = await begin(node, web=manifest())
         first = await node.until("web-n1", node.is_ready)
         (directory / "web.yaml").write_text(manifest(image="other:1"))

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -14,6 +14,9 @@ from podling.cri.hollow.script import HollowImage
 from podling.cri.interface import RuntimeFault
 from podling.model.types.node import Node as ApiNode
 from podling.model.types.pod import Pod
+
+if TYPE_CHECKING:
+    from unit.kubelet.stories.conftest import Node, Play
 
 Exits = Callable[..., HollowImage]
 DEADLINE = 120.0
@@ -34,7 +37,7 @@ ENDING = ("stop_container", "stop_pod_sandbox", "remove_container", "remove_pod_
 class Refused:
     """The call is not made."""
 
-    def __init__(self, node: Any, name: str, times: int, code: str = "UNKNOWN") -> None:
+    def __init__(self, node: Node, name: str, times: int, code: str = "UNKNOWN") -> None:
         self._code = code
         self._call = getattr(node.runtime, name)
         self._left = times
@@ -78,9 +81,9 @@ def started(calls: list[str]) -> list[str]:
 @pytest.mark.parametrize("fault", FAULTS)
 @pytest.mark.parametrize("name", STARTING)
 def test_a_pod_starts_on_a_runtime_that_fails_now_and_then(
-    play, exits: Exits, name: str, fault: type[Refused]
+    play: Play, exits: Exits, name: str, fault: type[Refused]
 ) -> None:
-    async def story(node) -> None:
+    async def story(node: Node) -> None:
         fault(node, name, 2)
         await node.boot()
         await node.create("web", initContainers=[node.container("one"), node.container("two")])
@@ -99,11 +102,11 @@ def test_a_pod_starts_on_a_runtime_that_fails_now_and_then(
 
 @pytest.mark.parametrize("fault", FAULTS)
 def test_a_runtime_that_dies_in_a_start_is_asked_what_became_of_it(
-    play, exits: Exits, fault: type[Refused]
+    play: Play, exits: Exits, fault: type[Refused]
 ) -> None:
     """A container that nobody knows to have begun is not taken for one that runs."""
 
-    async def story(node) -> None:
+    async def story(node: Node) -> None:
         fault(node, "start_container", 1)
         Refused(node, "container_status", 1)
         await node.create("web", initContainers=[node.container("one")])
@@ -119,10 +122,10 @@ def first_runs(pod: Pod) -> bool:
     return any(one.state.running for one in pod.status.init_container_statuses)
 
 
-def test_an_exit_nobody_was_told_of_is_found_once_the_runtime_answers(play) -> None:
+def test_an_exit_nobody_was_told_of_is_found_once_the_runtime_answers(play: Play) -> None:
     """Its events may come back before its answers do."""
 
-    async def story(node) -> None:
+    async def story(node: Node) -> None:
         await node.create("web", initContainers=[node.container("one")])
         await node.until("web", first_runs)
         node.runtime.disconnect()
@@ -137,10 +140,10 @@ def test_an_exit_nobody_was_told_of_is_found_once_the_runtime_answers(play) -> N
     play(story, one=HollowImage())
 
 
-def test_an_exit_the_runtime_finds_late_is_found_too(play) -> None:
+def test_an_exit_the_runtime_finds_late_is_found_too(play: Play) -> None:
     """Right after its return it still says that what ended meanwhile runs."""
 
-    async def story(node) -> None:
+    async def story(node: Node) -> None:
         await node.create("web", initContainers=[node.container("one")])
         await node.until("web", first_runs)
         node.runtime.disconnect()
@@ -154,10 +157,10 @@ def test_an_exit_the_runtime_finds_late_is_found_too(play) -> None:
     play(story, one=HollowImage())
 
 
-def test_what_fails_because_the_runtime_went_away_is_tried_again_soon(play) -> None:
+def test_what_fails_because_the_runtime_went_away_is_tried_again_soon(play: Play) -> None:
     """It says nothing about the pod, so there is no back-off of ten seconds and more."""
 
-    async def story(node) -> None:
+    async def story(node: Node) -> None:
         Refused(node, "run_pod_sandbox", 2, "UNAVAILABLE")
         Refused(node, "create_container", 2, "UNAVAILABLE")
         Refused(node, "start_container", 2, "UNAVAILABLE")
@@ -170,8 +173,8 @@ def test_what_fails_because_the_runtime_went_away_is_tried_again_soon(play) -> N
 
 @pytest.mark.parametrize("fault", FAULTS)
 @pytest.mark.parametrize("name", ENDING)
-def test_a_pod_ends_on_a_runtime_that_fails_now_and_then(play, name: str, fault: type[Refused]) -> None:
-    async def story(node) -> None:
+def test_a_pod_ends_on_a_runtime_that_fails_now_and_then(play: Play, name: str, fault: type[Refused]) -> None:
+    async def story(node: Node) -> None:
         await node.create("web")
         await node.until("web", node.is_ready)
         fault(node, name, 2)
@@ -189,10 +192,10 @@ def ready_condition(node: ApiNode) -> tuple[str, str, str]:
     return ready.status, ready.reason, ready.message
 
 
-def test_a_silent_runtime_makes_the_node_not_ready_and_pods_wait_for_its_return(play) -> None:
+def test_a_silent_runtime_makes_the_node_not_ready_and_pods_wait_for_its_return(play: Play) -> None:
     """Pods that run keep their status, as Kubernetes' kubelet leaves it; new ones start afterwards."""
 
-    async def story(node) -> None:
+    async def story(node: Node) -> None:
         await node.create("old")
         before = await node.until("old", node.is_ready)
         for name in ("version", "status", "list_images", *STARTING):
@@ -210,10 +213,10 @@ def test_a_silent_runtime_makes_the_node_not_ready_and_pods_wait_for_its_return(
     play(story)
 
 
-def test_a_pull_that_hangs_holds_up_nobody_else(play) -> None:
+def test_a_pull_that_hangs_holds_up_nobody_else(play: Play) -> None:
     """The pod says what it waits for, and can be deleted."""
 
-    async def story(node) -> None:
+    async def story(node: Node) -> None:
         Unanswered(node, "pull_image", 1)
         await node.create("stuck", {"image": "slow:1"})
         await node.until("stuck", node.waits_for("ContainerCreating"))

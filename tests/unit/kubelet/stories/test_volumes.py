@@ -5,19 +5,23 @@ from __future__ import annotations
 import asyncio
 import errno
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import jwt
 import pytest
 
-from podling.kubelet.host.mounts import mounts_under, unmount_under
+from podling.cri.hollow.script import HollowImage
 from podling.kubelet.pod import directories
 from podling.model.gates import Gates
 from podling.model.types.core import ConfigMap
 from podling.model.types.meta import ObjectMeta
 from podling.model.types.pod import Pod
+from podling.process.mounts import mounts_under, unmount_under
+
+if TYPE_CHECKING:
+    from unit.kubelet.stories.conftest import Node, Play
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="mounting needs root")
 
@@ -36,7 +40,7 @@ def config(text: str, **more: Any) -> ConfigMap:
     return ConfigMap(metadata=ObjectMeta(name="cm", namespace="default"), data={"key": text}, **more)
 
 
-def place(node: Any, pod: Pod, plugin: str = "configmap") -> Path:
+def place(node: Node, pod: Pod, plugin: str = "configmap") -> Path:
     path: Path = node.config.pods_dir / pod.metadata.uid / f"volumes/kubernetes.io~{plugin}/v"
     return path
 
@@ -47,8 +51,8 @@ async def until_holds(path: Path, text: str | None) -> None:
         await asyncio.sleep(0.01)
 
 
-def test_a_change_reaches_the_volume_at_once_and_a_deletion_leaves_it(play) -> None:
-    async def story(node) -> None:
+def test_a_change_reaches_the_volume_at_once_and_a_deletion_leaves_it(play: Play) -> None:
+    async def story(node: Node) -> None:
         await node.client.create(config("one"))
         await node.create("web", MOUNTED, volumes=[CONFIG])
         pod = await node.until("web", node.is_ready)
@@ -68,8 +72,8 @@ def test_a_change_reaches_the_volume_at_once_and_a_deletion_leaves_it(play) -> N
     play(story)
 
 
-def test_a_missing_object_starts_the_pod_the_moment_it_appears(play) -> None:
-    async def story(node) -> None:
+def test_a_missing_object_starts_the_pod_the_moment_it_appears(play: Play) -> None:
+    async def story(node: Node) -> None:
         await node.create("web", MOUNTED, volumes=[CONFIG])
         await asyncio.sleep(301)
         await node.client.create(config("one"))
@@ -80,8 +84,8 @@ def test_a_missing_object_starts_the_pod_the_moment_it_appears(play) -> None:
     play(story)
 
 
-def test_an_optional_object_appears_later_and_an_immutable_one_is_not_watched(play) -> None:
-    async def story(node) -> None:
+def test_an_optional_object_appears_later_and_an_immutable_one_is_not_watched(play: Play) -> None:
+    async def story(node: Node) -> None:
         optional = {"name": "v", "configMap": {"name": "cm", "optional": True}}
         await node.create("web", MOUNTED, volumes=[optional])
         pod = await node.until("web", node.is_ready)
@@ -92,8 +96,8 @@ def test_an_optional_object_appears_later_and_an_immutable_one_is_not_watched(pl
     play(story)
 
 
-def test_one_watch_serves_all_pods_and_ends_with_the_last(play) -> None:
-    async def story(node) -> None:
+def test_one_watch_serves_all_pods_and_ends_with_the_last(play: Play) -> None:
+    async def story(node: Node) -> None:
         await node.client.create(config("one"))
         for name in ("a", "b"):
             await node.create(name, MOUNTED, volumes=[CONFIG])
@@ -115,8 +119,8 @@ def _watches() -> list[str]:
     return [task.get_name() for task in asyncio.all_tasks() if task.get_name().startswith("watch ConfigMap")]
 
 
-def test_labels_of_a_running_pod_are_seen_in_it(play) -> None:
-    async def story(node) -> None:
+def test_labels_of_a_running_pod_are_seen_in_it(play: Play) -> None:
+    async def story(node: Node) -> None:
         items = [{"path": "labels", "fieldRef": {"fieldPath": "metadata.labels"}}]
         await node.create("web", MOUNTED, volumes=[{"name": "v", "downwardAPI": {"items": items}}])
         pod = await node.until("web", node.is_ready)
@@ -126,8 +130,8 @@ def test_labels_of_a_running_pod_are_seen_in_it(play) -> None:
     play(story)
 
 
-def test_a_token_is_bound_to_its_pod_and_renewed_at_four_fifths_of_its_life(play) -> None:
-    async def story(node) -> None:
+def test_a_token_is_bound_to_its_pod_and_renewed_at_four_fifths_of_its_life(play: Play) -> None:
+    async def story(node: Node) -> None:
         token = {"serviceAccountToken": {"path": "token", "expirationSeconds": 1000, "audience": "me"}}
         volume = {"name": "v", "projected": {"sources": [token]}}
         await node.create("web", MOUNTED, volumes=[volume])
@@ -148,29 +152,33 @@ def test_a_token_is_bound_to_its_pod_and_renewed_at_four_fifths_of_its_life(play
     play(story)
 
 
-def test_a_token_that_cannot_be_had_keeps_the_pod_waiting_and_says_why(play) -> None:
-    async def story(node) -> None:
+def test_a_token_that_cannot_be_had_keeps_the_pod_waiting_and_says_why(
+    play: Play, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def story(node: Node) -> None:
         volume = {"name": "v", "projected": {"sources": [{"serviceAccountToken": {"path": "token"}}]}}
         ask = node.kubelet._client.ask
 
         async def refuse(*arguments: Any) -> Any:
             raise OSError("connection refused")
 
-        node.kubelet._client.ask = refuse
+        monkeypatch.setattr(node.kubelet._client, "ask", refuse)
         await node.create("web", MOUNTED, volumes=[volume])
         await asyncio.sleep(5)
         why = 'MountVolume.SetUp failed for volume "v" : failed to fetch token: connection refused'
         assert f"Warning FailedMount {why}" in await node.events("web")
-        node.kubelet._client.ask = ask
+        monkeypatch.setattr(node.kubelet._client, "ask", ask)
         await node.until("web", node.is_ready)
 
     play(story)
 
 
-def test_volume_containers_fill_their_volumes_before_all_else(play, exits) -> None:
+def test_volume_containers_fill_their_volumes_before_all_else(
+    play: Play, exits: Callable[..., HollowImage]
+) -> None:
     """R-VOL-1"""
 
-    async def story(node) -> None:
+    async def story(node: Node) -> None:
         def volume(name: str) -> dict[str, Any]:
             mount = {"name": name, "mountPath": "/v"}
             return {"name": name, "container": {**node.container(name), "volumeMounts": [mount]}}
@@ -183,7 +191,7 @@ def test_volume_containers_fill_their_volumes_before_all_else(play, exits) -> No
         assert starts[2:] == ["start right#1", "start one#0", "start app#0"]
         statuses = pod.status.init_container_statuses
         assert [status.name for status in statuses] == ["left", "right", "one"]
-        assert all(status.state.terminated.exit_code == 0 for status in statuses)
+        assert all(node.terminated(status.state).exit_code == 0 for status in statuses)
         assert statuses[1].restart_count == 1
         assert place(node, pod, "empty-dir").with_name("left").is_dir()
         waited = next(p for name, p in node.history if p is not None and p.status.conditions)
@@ -194,10 +202,12 @@ def test_volume_containers_fill_their_volumes_before_all_else(play, exits) -> No
     play(story, gates=gates, left=exits(0), right=exits(1, 0), one=exits(0))
 
 
-def test_a_volume_container_that_fails_for_good_fails_its_pod(play, exits) -> None:
+def test_a_volume_container_that_fails_for_good_fails_its_pod(
+    play: Play, exits: Callable[..., HollowImage]
+) -> None:
     """R-VOL-1, R-INIT-2"""
 
-    async def story(node) -> None:
+    async def story(node: Node) -> None:
         container = {**node.container("left"), "volumeMounts": [{"name": "left", "mountPath": "/v"}]}
         volumes = [{"name": "left", "container": container}]
         await node.create("web", volumes=volumes, restartPolicy="Never")
@@ -207,9 +217,9 @@ def test_a_volume_container_that_fails_for_good_fails_its_pod(play, exits) -> No
     play(story, gates=Gates({"ContainerVolumes": True}), left=exits(3))
 
 
-def test_status_says_how_far_a_mount_is_read_only(play) -> None:
-    async def story(node) -> None:
-        kinds = {
+def test_status_says_how_far_a_mount_is_read_only(play: Play) -> None:
+    async def story(node: Node) -> None:
+        kinds: dict[str, dict[str, Any]] = {
             "plain": {},
             "ro": {"readOnly": True},
             "all": {"readOnly": True, "recursiveReadOnly": "Enabled"},
@@ -224,10 +234,10 @@ def test_status_says_how_far_a_mount_is_read_only(play) -> None:
     play(story)
 
 
-def test_mounts_of_a_pod_that_went_while_no_kubelet_ran_are_taken_away(play) -> None:
+def test_mounts_of_a_pod_that_went_while_no_kubelet_ran_are_taken_away(play: Play) -> None:
     """R-INIT-11: whatever the crash point, nothing is left."""
 
-    async def story(node) -> None:
+    async def story(node: Node) -> None:
         memory = {"name": "v", "emptyDir": {"medium": "Memory"}}
         await node.create("web", {"volumeMounts": MOUNTED["volumeMounts"]}, volumes=[memory])
         pod = await node.until("web", node.is_ready)
@@ -243,7 +253,7 @@ def test_mounts_of_a_pod_that_went_while_no_kubelet_ran_are_taken_away(play) -> 
 
 
 def test_a_volume_that_is_busy_is_unmounted_later_and_its_pod_stays_until_then(
-    play, monkeypatch: pytest.MonkeyPatch
+    play: Play, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     busy = 3
 
@@ -256,7 +266,7 @@ def test_a_volume_that_is_busy_is_unmounted_later_and_its_pod_stays_until_then(
 
     monkeypatch.setattr(directories, "unmount_under", unmount)
 
-    async def story(node) -> None:
+    async def story(node: Node) -> None:
         memory = {"name": "v", "emptyDir": {"medium": "Memory"}}
         await node.create("web", {"volumeMounts": MOUNTED["volumeMounts"]}, volumes=[memory])
         pod = await node.until("web", node.is_ready)

@@ -12,14 +12,14 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.unit.kubelet.files.hostile import exchange
 
+from podling.kubelet.files.descriptors import KEPT, Way
 from podling.kubelet.files.tree import remove
-from podling.kubelet.files.way import KEPT, Way
-from podling.kubelet.host.mounts import unmount_under
 from podling.kubelet.volumes.confined_path import opened
 from podling.kubelet.volumes.container_mounts import check_subpath, mount_subpath
 from podling.kubelet.volumes.files import VolumeError
+from podling.process.mounts import unmount_under
+from unit.kubelet.files.hostile import exchange
 
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="mounting needs root")
 TRIES = 3000
@@ -131,7 +131,7 @@ def test_a_deep_directory_moved_while_it_is_walked_leads_nowhere_else(
 NAMES = st.sampled_from(["a", "b", "c", "..", ".", "link", "out", "top"])
 
 
-@settings(max_examples=300)
+@settings(max_examples=150)
 @given(st.lists(NAMES, min_size=1, max_size=8), st.lists(NAMES, min_size=1, max_size=4))
 def test_any_path_over_any_link_stays_inside_or_is_refused(path: list[str], target: list[str]) -> None:
     with tempfile.TemporaryDirectory() as root:

@@ -9,9 +9,8 @@ import pytest
 
 from podling.cri.grpc import cri_pb2 as pb
 from podling.kubelet.pod.actions import StartContainer
-from podling.kubelet.pod.containers import ContainerType
+from podling.kubelet.pod.containers import ConfigError, ContainerType
 from podling.kubelet.pod.directories import PodDirectory
-from podling.kubelet.pod.faults import ConfigError
 from podling.kubelet.volumes.container_mounts import MountSources, container_mounts
 from podling.kubelet.volumes.set_up import MountedVolume
 from podling.model.types.container import Container, VolumeDevice, VolumeMount
@@ -54,7 +53,7 @@ def test_a_volume_mount(tmp_path: Path, mount: dict[str, Any], expected: dict[st
     assert made == pb.Mount(**{"host_path": "/host/v", "container_path": "/data", **expected})
 
 
-READ_ONLY = {"name": "v", "mount_path": "/data", "read_only": True}
+READ_ONLY: dict[str, Any] = {"name": "v", "mount_path": "/data", "read_only": True}
 
 
 @pytest.mark.parametrize(

@@ -11,12 +11,12 @@ import pytest
 
 from podling.cri.hollow.runtime import HollowRuntime
 from podling.cri.interface import ImageMount
-from podling.kubelet.host.mounts import mounts_under, unmount_under
 from podling.kubelet.pod.directories import PodDirectory
-from podling.kubelet.volumes.images import ImageVolumes, image_volumes, release_leftovers
+from podling.kubelet.volumes.pod_volumes import ImageVolumes, image_volumes, release_leftovers
 from podling.model.types.container import Container, VolumeMount
 from podling.model.types.pod import Pod, PodSpec
 from podling.model.types.volume import ImageVolumeSource, Volume
+from podling.process.mounts import mounts_under, unmount_under
 
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="mounting needs root")
 IMAGE = "sha256:0123456789abcdef"

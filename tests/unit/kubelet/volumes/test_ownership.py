@@ -9,11 +9,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.unit.kubelet.files.hostile import Host, exchange
 
 from podling.kubelet.files.tree import Entry, walk
 from podling.kubelet.volumes import set_up
 from podling.kubelet.volumes.set_up import set_group
+from unit.kubelet.files.hostile import Host, exchange
 
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="giving away files needs root")
 TRIES = 300

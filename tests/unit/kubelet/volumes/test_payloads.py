@@ -1,5 +1,9 @@
 """What configMap, secret, downwardAPI and projected volumes hold."""
 
+from __future__ import annotations
+
+from collections.abc import Callable
+
 import pytest
 
 from podling.kubelet.volumes.files import File, VolumeError, config_map_payload, secret_payload
@@ -53,7 +57,7 @@ def test_all_keys_are_files_unless_items_choose() -> None:
 
 def test_what_is_missing_is_named_unless_it_is_optional() -> None:
     wrong = [KeyToPath(key="nope", path="x")]
-    cases = [
+    cases: list[tuple[Callable[[bool], object], str]] = [
         (
             lambda o: config_map_payload(ConfigMapVolumeSource(name="cm", optional=o), None, 0),
             'configmap "cm" not found',

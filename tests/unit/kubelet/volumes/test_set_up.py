@@ -23,10 +23,10 @@ from podling.model.types.volume import (
     EmptyDirVolumeSource,
     HostPathVolumeSource,
     KeyToPath,
-    NFSVolumeSource,
     SecretVolumeSource,
     Volume,
 )
+from podling.model.types.volume_drivers import NFSVolumeSource
 
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="mounting and giving away files need root")
 NOW = datetime(2026, 11, 21, tzinfo=UTC)

@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 
 from podling.client.client import Client
-from podling.kubelet.volumes.objects import TokenKey
-from podling.kubelet.volumes.tokens import PodTokens, renewal_time
+from podling.kubelet.volumes.objects import PodTokens, TokenKey, renewal_time
 from podling.model.errors import StatusError, service_unavailable
 from podling.model.time import rfc3339
 from podling.model.types.core import TokenRequest, TokenRequestStatus

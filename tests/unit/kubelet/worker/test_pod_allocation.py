@@ -7,7 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from podling.kubelet.worker.resources import WrittenAllocation, read, write
+from podling.kubelet.pod.directories import replace_file
+from podling.kubelet.worker.resources import WrittenAllocation, read
+from podling.model.codec.json import encode
 from podling.model.quantity import Quantity
 from podling.model.types.container import ResourceRequirements
 
@@ -16,7 +18,7 @@ ONE = ResourceRequirements(requests={"cpu": Quantity("100m")}, limits={"memory":
 
 def test_what_is_written_is_read(tmp_path: Path) -> None:
     share = WrittenAllocation(given={"app": ONE}, whole=ONE, actuated={"id": ONE})
-    write(tmp_path / "pod" / "resources", share)
+    replace_file(tmp_path / "pod" / "resources", encode(share))
     assert read(tmp_path / "pod" / "resources") == share
     assert [path.name for path in (tmp_path / "pod").iterdir()] == ["resources"]
 

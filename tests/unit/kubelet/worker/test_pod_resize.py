@@ -6,21 +6,24 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 from msgspec.structs import replace
 
 from podling.cri.grpc import cri_pb2 as pb
 from podling.kubelet.config import KubeletConfig
-from podling.kubelet.host.cgroup_limits import CgroupLimits
-from podling.kubelet.pod.node_facts import NodeFacts
+from podling.kubelet.host.cgroups import CgroupLimits
+from podling.kubelet.pod.sandbox import NodeFacts
 from podling.kubelet.worker.context import NodeContext
-from podling.kubelet.worker.record import PodRecord
+from podling.kubelet.worker.observe import PodRecord
 from podling.kubelet.worker.resources import PodResize
 from podling.model.quantity import Quantity
 from podling.model.types.container import ResourceRequirements
 from podling.model.types.pod import Pod
+
+if TYPE_CHECKING:
+    from unit.kubelet.conftest import Scene
 
 
 class World:
@@ -68,7 +71,7 @@ Case = Callable[..., tuple[World, PodRecord, PodResize, Pod]]
 
 
 @pytest.fixture
-def case(scene: Any, tmp_path: Path) -> Case:
+def case(scene: type[Scene], tmp_path: Path) -> Case:
     """A pod that runs with `has` and was given `given`, both by container."""
 
     def make(

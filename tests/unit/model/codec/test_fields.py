@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import msgspec
 import pytest
 
-from podling.model.codec.fields import fields_of, is_struct, item_type
+from podling.model.codec.fields import fields_of, shape_of
 from podling.model.scheme import RESOURCES
 from podling.model.types.container import Container, ContainerPort, HTTPGetAction
 from podling.model.types.meta import LabelSelector, ObjectMeta
@@ -46,7 +49,14 @@ MERGED = [
 
 
 @pytest.mark.parametrize(("owner", "field", "strategies", "key", "list_type", "map_keys"), MERGED)
-def test_how_a_field_merges(owner, field, strategies, key, list_type, map_keys) -> None:
+def test_how_a_field_merges(
+    owner: type[msgspec.Struct],
+    field: str,
+    strategies: tuple[str, ...],
+    key: str,
+    list_type: str,
+    map_keys: tuple[str, ...],
+) -> None:
     merge = fields_of(owner)[field].merge
     assert (merge.strategies, merge.key, merge.list_type, merge.list_map_keys) == (
         strategies,
@@ -65,13 +75,14 @@ def test_maps_and_structs_that_apply_replaces_whole() -> None:
 def test_types_are_told_without_optional_and_annotation() -> None:
     fields = fields_of(PodSpec)
     assert fields["containers"].type == list[Container]
-    assert item_type(fields["containers"].type) is Container
+    assert shape_of(list[Container]).item == shape_of(Container)
     assert fields["securityContext"].type is PodSecurityContext
     assert fields["priority"].type is int
-    assert item_type(fields["nodeSelector"].type) is str
+    assert fields["nodeSelector"].shape.item == shape_of(str)
     assert fields_of(HTTPGetAction)["port"].type == int | str
-    assert is_struct(fields["securityContext"].type)
-    assert not is_struct(fields["containers"].type)
+    assert fields["securityContext"].shape.struct is PodSecurityContext
+    assert fields["containers"].shape.struct is None
+    assert fields["containers"].shape.part is Container
 
 
 def test_formats() -> None:
@@ -85,13 +96,12 @@ def test_fields_are_in_wire_order() -> None:
     assert list(fields_of(Pod)) == ["kind", "apiVersion", "metadata", "spec", "status"]
 
 
-def _structs(type_: object, seen: set[type]) -> set[type]:
-    if is_struct(type_) and type_ not in seen:
-        seen.add(type_)
-        for field in fields_of(type_).values():
+def _structs(type_: Any, seen: set[type]) -> set[type]:
+    struct = shape_of(type_).part
+    if struct and struct not in seen:
+        seen.add(struct)
+        for field in fields_of(struct).values():
             _structs(field.type, seen)
-    elif getattr(type_, "__args__", ()):
-        _structs(item_type(type_), seen)
     return seen
 
 
@@ -102,7 +112,8 @@ def test_every_merge_key_is_a_field_of_the_items() -> None:
     keyed = [field for owner in reached for field in fields_of(owner).values() if field.merge.key]
     assert len(keyed) > 20
     for field in keyed:
-        assert {field.merge.key, *field.merge.list_map_keys} <= set(fields_of(item_type(field.type)))
+        assert field.shape.part
+        assert {field.merge.key, *field.merge.list_map_keys} <= set(fields_of(field.shape.part))
 
 
 def test_every_integer_says_its_size() -> None:

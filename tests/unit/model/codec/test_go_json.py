@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from podling.model.codec.fields import shape_of
 from podling.model.codec.json import GoJSONError, fit, go_type
 from podling.model.types.container import Container, HTTPGetAction
 from podling.model.types.pod import Pod
@@ -21,7 +22,7 @@ from podling.model.types.pod import Pod
     ],
 )
 def test_go_type(type_: object, name: str) -> None:
-    assert go_type(type_) == name
+    assert go_type(shape_of(type_)) == name
 
 
 def test_what_fits_is_returned_without_what_is_unknown_or_null() -> None:

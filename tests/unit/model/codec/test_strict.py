@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from podling.model.codec.json import _Pairs, _walk, field_faults, strict_message
+from podling.model.codec.fields import shape_of
+from podling.model.codec.strict import Members, field_faults, strict_message, walk
 from podling.model.errors import StatusError
 from podling.model.types.core import ConfigMap
 from podling.model.types.pod import Pod
@@ -73,6 +74,6 @@ values = st.recursive(
 def test_the_fast_way_agrees_with_the_walk(text: str) -> None:
     """Nothing that the walk would find is missed by the checks that decide whether to walk."""
     document = f'{{"metadata":{text},"data":{text}}}'.encode()
-    walked = stdlib_json.loads(document, object_pairs_hook=_Pairs)
-    expected = list(dict.fromkeys(_walk(walked, ConfigMap, "")))
+    walked = stdlib_json.loads(document, object_pairs_hook=Members)
+    expected = list(dict.fromkeys(walk(walked, shape_of(ConfigMap), ())))
     assert field_faults(document, ConfigMap) == expected

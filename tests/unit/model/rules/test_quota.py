@@ -26,6 +26,12 @@ def pod(*containers: dict[str, Any], phase: str = "", **spec: Any) -> Pod:
     return from_data({"spec": {"containers": list(containers), **spec}, "status": {"phase": phase}}, Pod)
 
 
+def abroad(**term: Any) -> Pod:
+    """A pod with an anti-affinity term."""
+    terms = [{"topologyKey": "zone", **term}]
+    return pod(affinity={"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": terms}})
+
+
 def shown(used: dict[str, Quantity]) -> dict[str, str]:
     return {name: str(amount) for name, amount in used.items()}
 
@@ -73,6 +79,8 @@ def test_usage(obj: Any, used: dict[str, str]) -> None:
         ({"scopes": ["Terminating"]}, pod(activeDeadlineSeconds=1), pod()),
         ({"scopes": ["NotTerminating"]}, pod(), pod(activeDeadlineSeconds=1)),
         ({"scopes": ["BestEffort"]}, pod(container()), pod(container(requests={"cpu": "1"}))),
+        ({"scopes": ["CrossNamespacePodAffinity"]}, abroad(namespaces=["other"]), abroad()),
+        ({"scopes": ["CrossNamespacePodAffinity"]}, abroad(namespaceSelector={}), pod()),
         ({"scopes": ["NotBestEffort"]}, pod(container(requests={"cpu": "1"})), ConfigMap()),
         (
             {"scopeSelector": {"matchExpressions": [{"scopeName": "PriorityClass", "operator": "NotIn",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -16,7 +18,9 @@ def amounts(**given_: str) -> dict[str, Quantity]:
     return {name: Quantity(text) for name, text in given_.items()}
 
 
-def container(requests: dict[str, Quantity], *, sidecar: bool = False, limits=None) -> Container:
+def container(
+    requests: dict[str, Quantity], *, sidecar: bool = False, limits: dict[str, Quantity] | None = None
+) -> Container:
     resources = ResourceRequirements(requests=requests, limits=limits or {})
     return Container(name="c", resources=resources, restart_policy="Always" if sidecar else None)
 
@@ -25,7 +29,7 @@ def asking(cpu: str, *, sidecar: bool = False) -> Container:
     return container(amounts(cpu=cpu), sidecar=sidecar, limits=amounts(cpu=cpu))
 
 
-def make_pod(init: list[Container], app: list[Container], **spec) -> Pod:
+def make_pod(init: list[Container], app: list[Container], **spec: Any) -> Pod:
     return Pod(spec=PodSpec(init_containers=init, containers=app, **spec))
 
 
@@ -100,7 +104,9 @@ QOS = [
 
 
 @pytest.mark.parametrize(("why", "init", "app", "own", "qos"), QOS, ids=[row[0] for row in QOS])
-def test_qos_class(why: str, init, app, own, qos: str) -> None:
+def test_qos_class(
+    why: str, init: list[Container], app: list[Container], own: ResourceRequirements | None, qos: str
+) -> None:
     assert qos_class(make_pod(init, app, resources=own)) == qos
 
 

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from podling.model.codec import json
-from podling.model.codec.json import field_faults
+from podling.model.codec.strict import field_faults
 from podling.model.types.node import Node
 from podling.model.types.pod import Eviction, Pod
 

@@ -11,9 +11,8 @@ from pathlib import Path
 import pytest
 
 from podling.storage.interface import Event, Record
-from podling.storage.sqlite.checksum import checksum
 from podling.storage.sqlite.log import Log
-from podling.storage.sqlite.whole import DamagedFileError, DataFileError
+from podling.storage.sqlite.whole import DamagedFileError, DataFileError, checksum
 
 WRITES = 120
 Content = tuple[object, object]

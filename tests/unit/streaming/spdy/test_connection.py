@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import suppress
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import given
@@ -24,6 +25,9 @@ from podling.streaming.wire import (
     Reset,
 )
 
+if TYPE_CHECKING:
+    from unit.streaming.conftest import Feed
+
 STDIN = {"streamtype": "stdin"}
 
 
@@ -39,7 +43,7 @@ def answers(events: list[Event]) -> bytes:
     return b"".join(event.data for event in events if isinstance(event, Answer))
 
 
-def test_a_conversation(feed):
+def test_a_conversation(feed: Feed) -> None:
     client, server = pair()
     stream, opening = client.open(STDIN)
     said = opening + b"".join(client.data(stream, b"hello")) + client.end(stream)
@@ -54,18 +58,18 @@ def test_a_conversation(feed):
     assert feed(server, client.farewell()) == [Farewell(final=False)]
 
 
-def test_ids_of_client_and_server_are_odd_and_even():
+def test_ids_of_client_and_server_are_odd_and_even() -> None:
     client, server = pair()
     assert [client.open({})[0], client.open({})[0], server.open({})[0]] == [1, 3, 2]
 
 
-def test_a_ping_comes_back_and_the_echo_of_ours_does_not(feed):
+def test_a_ping_comes_back_and_the_echo_of_ours_does_not(feed: Feed) -> None:
     _, server = pair()
     theirs, ours = frames.numbered(Type.PING, 7), frames.numbered(Type.PING, 2)
     assert feed(server, theirs + ours) == [Answer(theirs)]
 
 
-def test_a_reset_stream_is_dropped_and_its_late_bytes_are_passed_over(feed):
+def test_a_reset_stream_is_dropped_and_its_late_bytes_are_passed_over(feed: Feed) -> None:
     client, server = pair()
     stream, opening = client.open(STDIN)
     feed(server, opening)
@@ -75,24 +79,24 @@ def test_a_reset_stream_is_dropped_and_its_late_bytes_are_passed_over(feed):
     assert server.end(1) == b""
 
 
-def test_a_stream_may_be_opened_already_ended(feed):
+def test_a_stream_may_be_opened_already_ended(feed: Feed) -> None:
     opening = frames.syn_stream(1, HeaderWriter().write(STDIN), frames.FLAG_FIN)
     assert without_answers(feed(SpdyWire(client=False), opening)) == [Opened(1, STDIN), Ended(1)]
 
 
-def test_a_one_way_stream_is_not_answered(feed):
+def test_a_one_way_stream_is_not_answered(feed: Feed) -> None:
     server = SpdyWire(client=False)
     opening = frames.syn_stream(1, HeaderWriter().write(STDIN), frames.FLAG_UNIDIRECTIONAL)
     assert feed(server, opening) == [Opened(1, STDIN)]
     assert server.data(1, b"x") == ()
 
 
-def test_settings_and_window_updates_are_passed_over(feed):
+def test_settings_and_window_updates_are_passed_over(feed: Feed) -> None:
     said = frames.numbered(Type.SETTINGS, 0) + frames.numbered(Type.WINDOW_UPDATE, 1, b"\x7f\xff\xff\xff")
     assert feed(SpdyWire(client=False), said) == []
 
 
-def test_a_payload_larger_than_a_frame_is_cut():
+def test_a_payload_larger_than_a_frame_is_cut() -> None:
     client, server = pair()
     stream, opening = client.open(STDIN)
     payload = bytes(frames.MAX_DATA + 10)
@@ -100,7 +104,7 @@ def test_a_payload_larger_than_a_frame_is_cut():
     assert sum(len(event.data) for event in heard if isinstance(event, Data)) == len(payload)
 
 
-def test_streams_above_the_limit_are_refused():
+def test_streams_above_the_limit_are_refused() -> None:
     client, server = pair()
     for _ in range(MAX_STREAMS):
         server.receive(client.open({})[1])
@@ -122,12 +126,12 @@ def test_streams_above_the_limit_are_refused():
         ("headers that are no zlib", frames.syn_stream(1, b"garbage")),
     ],
 )
-def test_what_no_spdy_peer_says_is_a_protocol_error(feed, fault: str, said: bytes):
+def test_what_no_spdy_peer_says_is_a_protocol_error(feed: Feed, fault: str, said: bytes) -> None:
     with pytest.raises(ProtocolError):
         feed(SpdyWire(client=False), said)
 
 
-def test_a_stream_opened_twice_is_a_protocol_error():
+def test_a_stream_opened_twice_is_a_protocol_error() -> None:
     writer, server = HeaderWriter(), SpdyWire(client=False)
     server.receive(frames.syn_stream(1, writer.write({})))
     with pytest.raises(ProtocolError, match="twice"):
@@ -135,7 +139,7 @@ def test_a_stream_opened_twice_is_a_protocol_error():
 
 
 @given(st.binary(max_size=300), st.booleans())
-def test_random_bytes_raise_only_the_declared_error(data: bytes, client: bool):
+def test_random_bytes_raise_only_the_declared_error(data: bytes, client: bool) -> None:
     with suppress(ProtocolError):
         SpdyWire(client=client).receive(data)
 
@@ -146,13 +150,15 @@ control_frames = st.builds(
 
 
 @given(st.lists(control_frames, max_size=6))
-def test_random_frames_raise_only_the_declared_error(said: list[bytes]):
+def test_random_frames_raise_only_the_declared_error(said: list[bytes]) -> None:
     with suppress(ProtocolError):
         SpdyWire(client=False).receive(b"".join(said))
 
 
 @given(st.lists(st.tuples(st.integers(0, 2), st.binary(min_size=1, max_size=50)), max_size=20), st.data())
-def test_whatever_is_said_is_heard_however_it_is_cut(words: list[tuple[int, bytes]], data: st.DataObject):
+def test_whatever_is_said_is_heard_however_it_is_cut(
+    words: list[tuple[int, bytes]], data: st.DataObject
+) -> None:
     client, server = pair()
     opened = [client.open({"streamtype": str(i)}) for i in range(3)]
     said = b"".join(opening for _, opening in opened)

@@ -18,18 +18,18 @@ values = st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size
 header_maps = st.dictionaries(names, values, max_size=6)
 
 
-def test_the_dictionary_is_the_protocols():
+def test_the_dictionary_is_the_protocols() -> None:
     assert len(DICTIONARY) == 1423
     assert zlib.adler32(DICTIONARY) == 0xE3C6A7C2
 
 
 @given(st.lists(header_maps, max_size=5))
-def test_blocks_written_one_after_the_other_are_read_in_order(blocks: list[dict[str, str]]):
+def test_blocks_written_one_after_the_other_are_read_in_order(blocks: list[dict[str, str]]) -> None:
     writer, reader = HeaderWriter(), HeaderReader()
     assert [reader.read(writer.write(block)) for block in blocks] == blocks
 
 
-def test_names_go_in_lower_case():
+def test_names_go_in_lower_case() -> None:
     assert HeaderReader().read(HeaderWriter().write({"streamType": "stdin"})) == {"streamtype": "stdin"}
 
 
@@ -37,7 +37,7 @@ def pair(name: bytes, value: bytes) -> bytes:
     return struct.pack(">I", len(name)) + name + struct.pack(">I", len(value)) + value
 
 
-def test_several_values_are_joined():
+def test_several_values_are_joined() -> None:
     assert parse_block(b"\0\0\0\1" + pair(b"a", b"1\x002")) == {"a": "1,2"}
 
 
@@ -55,12 +55,12 @@ def test_several_values_are_joined():
         b"\0\0\0\1\xff\xff\xff\xff",
     ],
 )
-def test_a_malformed_block_is_a_protocol_error(block: bytes):
+def test_a_malformed_block_is_a_protocol_error(block: bytes) -> None:
     with pytest.raises(ProtocolError):
         parse_block(block)
 
 
-def test_a_block_that_inflates_without_end_is_refused():
+def test_a_block_that_inflates_without_end_is_refused() -> None:
     deflate = zlib.compressobj(zdict=DICTIONARY)
     bomb = deflate.compress(b"\0\0\0\1\0\0\0\1a\1\0\0\0" + bytes(16 * MAX_BLOCK)) + deflate.flush(
         zlib.Z_SYNC_FLUSH
@@ -70,7 +70,7 @@ def test_a_block_that_inflates_without_end_is_refused():
 
 
 @given(st.binary(max_size=200))
-def test_random_bytes_raise_only_the_declared_error(data: bytes):
+def test_random_bytes_raise_only_the_declared_error(data: bytes) -> None:
     for read in (parse_block, HeaderReader().read):
         with suppress(ProtocolError):
             read(data)

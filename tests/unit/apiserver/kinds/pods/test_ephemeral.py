@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from podling.apiserver.kinds.kind import Connect
 from podling.apiserver.kinds.kinds import kinds
 from podling.apiserver.kinds.pods.ephemeral import EphemeralContainers
 from podling.apiserver.kinds.pods.pods import Pods
 from podling.model.gates import DEFAULT_GATES, Gates
 from podling.model.types.pod import Pod
+
+if TYPE_CHECKING:
+    from unit.apiserver.conftest import Conversation
 
 MakePod = Callable[..., Pod]
 
@@ -101,7 +105,7 @@ OFF = Gates({"EphemeralContainers": False})
 APP = {"name": "app", "image": "a:1"}
 
 
-async def test_gate_off_there_is_no_subresource_and_new_uses_are_dropped(api: Any) -> None:
+async def test_gate_off_there_is_no_subresource_and_new_uses_are_dropped(api: Conversation) -> None:
     """R-EPH-8"""
     await api.restart(kinds(OFF))
     body = {"metadata": {"name": "p"}, "spec": {"containers": [APP], "ephemeralContainers": [NEW]}}
@@ -123,12 +127,14 @@ def test_gate_off_there_is_no_front_either() -> None:
     """R-EPH-8: whatever other gates say."""
     fronts = {"DebugSubresource": True, "ExecEphemeralContainer": True}
     off = Pods(Gates({**fronts, "EphemeralContainers": False})).subresources
-    assert "debug" not in off and off["exec"].container_rules is None  # type: ignore[union-attr]
     on = Pods(Gates(fronts)).subresources
-    assert "debug" in on and on["exec"].container_rules  # type: ignore[union-attr]
+    assert ("debug" in off, "debug" in on) == (False, True)
+    closed, opened = off["exec"], on["exec"]
+    assert isinstance(closed, Connect) and isinstance(opened, Connect)
+    assert closed.container_rules is None and opened.container_rules
 
 
-async def test_stored_ephemeral_containers_survive_the_gate_off_and_on(api: Any) -> None:
+async def test_stored_ephemeral_containers_survive_the_gate_off_and_on(api: Conversation) -> None:
     """R-EPH-8"""
     await api.post(PODS, {"metadata": {"name": "p"}, "spec": {"containers": [APP]}})
     added = await api.patch(f"{PODS}/p/ephemeralcontainers", {"spec": {"ephemeralContainers": [OLD]}})
@@ -149,7 +155,7 @@ async def test_stored_ephemeral_containers_survive_the_gate_off_and_on(api: Any)
     assert [one["name"] for one in again.body["spec"]["ephemeralContainers"]] == ["new", "old"]
 
 
-async def test_of_many_that_take_one_name_at_once_one_gets_it(api: Any) -> None:
+async def test_of_many_that_take_one_name_at_once_one_gets_it(api: Conversation) -> None:
     """R-EPH-2, R-EPH-11: additions and removals, all at the same time."""
     await api.restart(kinds(Gates({"EphemeralContainerRemoval": True})))
     await api.post(PODS, {"metadata": {"name": "p"}, "spec": {"containers": [APP]}})

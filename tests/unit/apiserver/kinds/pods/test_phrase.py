@@ -36,8 +36,9 @@ def pod(
     inits = [
         {"name": f"i{n}", **({"restartPolicy": "Always"} if n < sidecars else {})} for n in range(len(init))
     ]
+    ending = {"deletionTimestamp": "2026-01-01T00:09:00Z"} if deleted else {}
     data = {
-        "metadata": {"name": "p", "creationTimestamp": "2026-01-01T00:00:00Z"},
+        "metadata": {"name": "p", "creationTimestamp": "2026-01-01T00:00:00Z", **ending},
         "spec": {"initContainers": inits, "containers": [{"name": f"a{n}"} for n in range(len(app))]},
         "status": {
             "phase": phase,
@@ -46,8 +47,6 @@ def pod(
             **status,
         },
     }
-    if deleted:
-        data["metadata"]["deletionTimestamp"] = "2026-01-01T00:09:00Z"
     return from_data(data, Pod)
 
 

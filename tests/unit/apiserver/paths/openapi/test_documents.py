@@ -35,7 +35,7 @@ def serve(path: str, **headers: str) -> Response | None:
 
 def get(path: str) -> Any:
     response = serve(path)
-    assert response is not None
+    assert response is not None and isinstance(response.body, bytes)
     return msgspec.json.decode(response.body)
 
 

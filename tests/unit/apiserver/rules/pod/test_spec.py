@@ -134,5 +134,5 @@ def test_a_name_that_makes_too_long_a_name_of_a_claim(make_pod: MakePod) -> None
     volume = {"name": "v", "ephemeral": {"volumeClaimTemplate": template}}
     name = "a" * 252
     assert faults(make_pod(metadata={"name": name}, volumes=[volume])) == [
-        f'spec.volumes[0].name: Invalid value: "v": PVC name "{name}-v": must be no more than 253 bytes'
+        f'spec.volumes[0].name: Invalid value: "v": PVC name "{name}-v": must be no more than 253 characters'
     ]

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from podling.apiserver.kinds.services import Services
 from podling.model.types.service import Service
+
+if TYPE_CHECKING:
+    from unit.apiserver.conftest import Conversation
 
 MakeService = Callable[..., Service]
 
@@ -318,7 +321,9 @@ INGRESS: list[tuple[dict[str, Any], list[str]]] = [
 
 
 @pytest.mark.parametrize(("ingress", "faults"), INGRESS)
-async def test_where_a_load_balancer_says_it_is(api: Any, ingress: dict[str, Any], faults: list[str]) -> None:
+async def test_where_a_load_balancer_says_it_is(
+    api: Conversation, ingress: dict[str, Any], faults: list[str]
+) -> None:
     services = "/api/v1/namespaces/default/services"
     spec = {"ports": [{"port": 80}], **BALANCER}
     assert (await api.post(services, {"metadata": {"name": "s"}, "spec": spec})).status == 201
@@ -331,7 +336,7 @@ async def test_where_a_load_balancer_says_it_is(api: Any, ingress: dict[str, Any
         assert answer.body["status"]["loadBalancer"]["ingress"][0]["ipMode"] == ingress.get("ipMode", "VIP")
 
 
-async def test_nothing_but_a_load_balancer_is_reached_by_one(api: Any) -> None:
+async def test_nothing_but_a_load_balancer_is_reached_by_one(api: Conversation) -> None:
     services = "/api/v1/namespaces/default/services"
     await api.post(services, {"metadata": {"name": "s"}, "spec": {"ports": [{"port": 80}]}})
     status = {"status": {"loadBalancer": {"ingress": [{"hostname": "a.b"}]}}}

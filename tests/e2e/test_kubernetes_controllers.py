@@ -1,0 +1,89 @@
+"""R-SYS-2: Kubernetes' own controllers run on podling's API server, and podling runs the pods they make.
+
+The kube-controller-manager sends and watches in the forms of its release: protobuf, and WatchList.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from peer.server import free_port, running
+
+if TYPE_CHECKING:
+    from e2e.conftest import Podling
+
+BUSYBOX = "podling.test/busybox:1"
+CONTROLLERS = ("deployment", "replicaset", "daemonset", "replicationcontroller")
+
+
+@pytest.fixture(scope="module")
+def controllers(
+    podling: Podling, kubernetes_programs: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Path]:
+    """The log of a kube-controller-manager that runs."""
+    directory = tmp_path_factory.mktemp("controllers")
+    log = directory / "kube-controller-manager.log"
+    flags = {
+        "kubeconfig": podling.instance.kubeconfig,
+        "controllers": ",".join(f"{name}-controller" for name in CONTROLLERS),
+        "leader-elect": "false",
+        "bind-address": "127.0.0.1",
+        "secure-port": free_port(),
+        "cert-dir": directory,
+    }
+    command = [str(kubernetes_programs / "kube-controller-manager")]
+    with running([*command, *(f"--{name}={value}" for name, value in flags.items())], log):
+        yield log
+
+
+def workload(kind: str, name: str, version: str, **spec: Any) -> dict[str, Any]:
+    labels = {"app": name}
+    app = {"name": "app", "image": BUSYBOX, "command": ["sh", "-c", "trap 'exit 0' TERM; sleep 1000 & wait"]}
+    template = {
+        "metadata": {"labels": labels},
+        "spec": {"containers": [app], "terminationGracePeriodSeconds": 1},
+    }
+    selector = labels if version == "v1" else {"matchLabels": labels}
+    return {
+        "apiVersion": version,
+        "kind": kind,
+        "metadata": {"name": name},
+        "spec": {"selector": selector, "template": template, **spec},
+    }
+
+
+def test_deployments_roll_and_scale(podling: Podling, namespace: str, controllers: Path) -> None:
+    here = ("-n", namespace)
+    deployment = workload("Deployment", "web", "apps/v1", replicas=2)
+    try:
+        podling.kubectl("apply", *here, "-f", "-", input=json.dumps(deployment))
+        podling.kubectl("rollout", "status", "deployment/web", *here, "--timeout=60s", timeout=70)
+        podling.kubectl("scale", "deployment/web", "--replicas=3", *here)
+        podling.kubectl("rollout", "status", "deployment/web", *here, "--timeout=60s", timeout=70)
+        assert len(podling.get("pods", "-l", "app=web", *here)["items"]) == 3
+        podling.kubectl("set", "env", "deployment/web", "NEW=1", *here)
+        podling.kubectl("rollout", "status", "deployment/web", *here, "--timeout=90s", timeout=100)
+        podling.kubectl("rollout", "undo", "deployment/web", *here)
+        podling.kubectl("rollout", "status", "deployment/web", *here, "--timeout=90s", timeout=100)
+        assert len(podling.get("replicasets", *here)["items"]) == 2
+        podling.kubectl("delete", "deployment/web", *here, "--wait", "--cascade=foreground", timeout=70)
+        assert podling.get("pods", "-l", "app=web", *here)["items"] == []
+    except BaseException as error:
+        error.add_note(controllers.read_text()[-4000:])
+        raise
+
+
+def test_each_node_gets_its_pod(podling: Podling, namespace: str, controllers: Path) -> None:
+    here = ("-n", namespace)
+    podling.kubectl("apply", *here, "-f", "-", input=json.dumps(workload("DaemonSet", "each", "apps/v1")))
+    podling.kubectl("rollout", "status", "daemonset/each", *here, "--timeout=60s", timeout=70)
+    old = workload("ReplicationController", "old", "v1", replicas=1)
+    podling.kubectl("apply", *here, "-f", "-", input=json.dumps(old))
+    podling.kubectl(
+        "wait", "--for=jsonpath={.status.readyReplicas}=1", "rc/old", *here, "--timeout=60s", timeout=70
+    )

@@ -1,0 +1,88 @@
+"""R-SYS-8: a path is read as Kubernetes reads it, `.`, `..`, `//` and escapes included."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pytest
+
+from peer.server import Answer, Server
+
+GETS = """
+/api /api/ /api/v1 /api/v1/ /api//v1 //api/v1 /api/./v1/pods /api/v1/.. /api/v1/../v1/pods /api/v2 /api/v2/
+/api/v2/pods /api/V1 /API/v1 /api%2Fv1/pods /api/v1%2Fpods /%61pi/v1/nope /api/v1/nope /api/v1/Pods /apis
+/apis/ /apis/policy /apis/policy/ /apis/policy/v1 /apis/policy/v9 /apis/policy/v9/x /apis/policy//v1
+/apis//policy/v1 /apis/nope /apis/nope/v1 /apis/nope/v1/x /apis/../policy /.. /. /../api /nonsense
+/index.html /favicon.ico /logs /version /version/ /healthz /healthz/ /healthz/ping /healthz//ping /livez/
+/readyz/ /openapi /openapi/ /openapi/v2/ /swagger.json /openid/v1/jwks/ /.well-known/openid-configuration/
+/api/v1/pods/ /api/v1/pods// /api/v1//pods /api/v1/namespaces/default/ /api/v1/namespaces/default/..
+/api/v1/namespaces/.. /api/v1/namespaces/../status /api/v1/namespaces//pods /api/v1/namespaces/default//pods
+/api/v1/namespaces/default/pods/.. /api/v1/namespaces/default/pods/. /api/v1/namespaces/default/pods/%2e%2e
+/api/v1/namespaces/default/pods//x /api/v1/namespaces/default/pods/x/ /api/v1/namespaces/default/pods/x//
+/api/v1/namespaces/default/pods/x/status/ /api/v1/namespaces/default/pods/x/status/y
+/api/v1/namespaces/default/pods/x/nope /api/v1/namespaces/default/pods/x//log
+/api/v1/namespaces/default/nope /api/v1/namespaces/default%2Fpods /api/v1/namespaces/default%2fpods/x
+/api/v1/namespaces/a%2Fb/pods /api/v1/namespaces/default/pods/a%252Fb /api/v1/namespaces/default/pods/a%25b
+/api/v1/namespaces/default/pods/a%20b /api/v1/namespaces/default/pods/%2F
+/api/v1/namespaces/default/pods/%2Fx /api/v1/namespaces/default/pods;x
+/api/v1/namespaces/default/pods/x?a=%zz /api/v1/namespaces/default/configmaps/kube-root-ca.crt%2F..
+/api/v1/namespaces/default/namespaces /api/v1/namespaces/default/namespaces/default
+/api/v1/namespaces/default/nodes /api/v1/namespaces/default/namespaces/default/status
+/api/v1/namespaces/A_B/pods /api/v1/nodes/.. /api/v1/nodes/a%2Fb /api/v1/nodes/../proxy
+/api/v1/watch/pods/../x
+"""
+OTHERS = """
+POST /api/v1/namespaces/..
+POST /api/v1/namespaces/default/namespaces
+DELETE /api/v1/namespaces/..
+OPTIONS *
+OPTIONS /api
+OPTIONS /api/v1/pods
+OPTIONS /
+OPTIONS /healthz
+HEAD /api/v1
+HEAD /
+TRACE /api/v1/pods
+PUT /api
+POST /api/v1
+POST /api/v9
+POST /version
+PATCH /api/v1/pods
+PUT /api/v1/pods
+POST /healthz
+OPTIONS /nonsense
+"""
+ASKED = [
+    *(("GET", target) for target in GETS.split()),
+    *((method, target) for method, _, target in (ask.partition(" ") for ask in OTHERS.strip().splitlines())),
+]
+OTHERWISE: Mapping[str, tuple[int, int]] = {
+    # A path without a meaning is the client's fault.
+    "/api/v1/watch": (500, 400),
+    "/api/v1/proxy": (500, 400),
+    "/api/v1/namespaces/../pods": (500, 400),
+    "/api/v1/namespaces/./pods/x": (500, 400),
+    "/api/v1/namespaces/%2e%2e/configmaps": (500, 400),
+}
+"""What is answered with one status by Kubernetes and with the other by podling."""
+
+
+@pytest.mark.parametrize(("method", "target"), ASKED)
+def test_a_path_means_what_it_means_to_kubernetes(
+    kubernetes: Server, podling: Server, method: str, target: str
+) -> None:
+    theirs, ours = (server.ask(method, target) for server in (kubernetes, podling))
+    assert _gist(ours) == _gist(theirs)
+
+
+@pytest.mark.parametrize("target", OTHERWISE)
+def test_what_is_answered_otherwise(kubernetes: Server, podling: Server, target: str) -> None:
+    assert (kubernetes.ask("GET", target).code, podling.ask("GET", target).code) == OTHERWISE[target]
+
+
+def _gist(answer: Answer) -> tuple[int, str, str]:
+    """Status and kind, and in what words it is refused."""
+    body = answer.body
+    if isinstance(body, dict):
+        return answer.code, body.get("kind", ""), body.get("message", "")
+    return answer.code, "", body or "" if answer.code >= 400 else ""

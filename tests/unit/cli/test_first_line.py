@@ -1,0 +1,56 @@
+"""What a command may import and compute until its first line; `scripts/first_line.py` prints what it does."""
+
+from __future__ import annotations
+
+import runpy
+from pathlib import Path
+
+import pytest
+
+from podling.cli.main import COMMANDS
+
+FIRST_LINE = runpy.run_path(str(Path(__file__).parents[3] / "scripts/first_line.py"))
+
+LIGHT = {"cli", "machine", "model", "process"}
+BACKUP = {"assemble", "storage"} | LIGHT
+RUNTIME = {"assemble", "cri", "kubelet"} | LIGHT
+"""What starts or ends containerd; of the kubelet its options, its defaults and its cgroups."""
+CONTROLLERS = {"assemble", "client", "controllers", "scheduler"} | LIGHT
+SERVER = {"apiserver", "storage", "streaming", "watch"} | CONTROLLERS
+NODE = {"client", "streaming"} | RUNTIME
+
+MOST: dict[str, tuple[int, int, set[str]]] = {
+    "--help": (130, 200, {"cli"}),
+    "--version": (120, 200, {"cli"}),
+    "up --help": (180, 350, {"kubelet"} | LIGHT),
+    "apiserver": (850, 2500, SERVER),
+    "backup": (270, 500, BACKUP),
+    "controllers": (530, 1500, CONTROLLERS),
+    "doctor": (240, 500, LIGHT),
+    "down": (380, 850, RUNTIME),
+    "feature-gates": (220, 450, LIGHT),
+    "images list": (370, 750, RUNTIME),
+    "kubeconfig": (480, 1200, {"assemble", "client"} | LIGHT),
+    "kubelet": (840, 2500, NODE),
+    "restore": (270, 500, BACKUP),
+    "scheduler": (530, 1500, CONTROLLERS),
+    "status": (430, 1200, {"client"} | LIGHT),
+    "up": (450, 950, {"apiserver"} | RUNTIME),
+}
+"""Command → modules, a tenth above what they were; milliseconds of the processor, four to five times what
+they were; the rooms of podling it may need. Of `up` the thread that imports all the rest may have begun.
+"""
+
+
+def test_each_command_has_its_limits() -> None:
+    assert set(MOST) == set(FIRST_LINE["COMMANDS"])
+    assert {words.partition(" ")[0] for words in MOST} >= set(COMMANDS)
+
+
+@pytest.mark.parametrize("command", MOST)
+def test_a_command_imports_no_more_than_it_needs(command: str, tmp_path: Path) -> None:
+    modules, ms, rooms = MOST[command]
+    found = FIRST_LINE["measure"](command, tmp_path)
+    assert set(found.rooms) <= rooms
+    assert found.modules <= modules
+    assert found.ms <= ms

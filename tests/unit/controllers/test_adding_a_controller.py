@@ -1,0 +1,49 @@
+"""The document that says how to add a controller is followed to the letter, and the controller works."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from podling.model.types.core import Namespace
+from podling.model.types.pod import Pod
+from unit.recipe import code_of, extended, written
+
+if TYPE_CHECKING:
+    from unit.controllers.conftest import Cluster
+
+CONTROLLER, PLACE = code_of("adding-a-controller.md")
+MODULE, LIST = "podling.controllers.pod_counts", "podling.controllers.all"
+
+
+@pytest.fixture
+def every(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """The lists of controllers, with the new one."""
+    written(monkeypatch, MODULE, CONTROLLER)
+    head = f"from {MODULE} import PodCounts\n"
+    row = f"        {PLACE.strip()},\n"
+    return extended(
+        monkeypatch,
+        LIST,
+        {
+            "from __future__ import annotations\n": head,
+            "        GarbageCollector(client, informers),\n": row,
+        },
+    )
+
+
+async def test_it_does_its_work_among_the_others(cluster: Cluster, every: Any) -> None:
+    await cluster.pod("a")
+    await cluster.run(*every.rest(cluster.client, cluster.informers, cluster.events, cluster.clock))
+
+    async def counts() -> list[str | None]:
+        found = [await cluster.client.get(Namespace, name) for name in ("ns", "default")]
+        return [one.metadata.annotations.get("toys.example.com/pods") for one in found]
+
+    assert await counts() == ["1", "0"]
+    await cluster.pod("b")
+    await cluster.client.delete(Pod, "a", "ns", grace_seconds=0)
+    await cluster.pod("c")
+    await cluster.settle()
+    assert await counts() == ["2", "0"]

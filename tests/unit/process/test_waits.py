@@ -1,0 +1,66 @@
+"""Waiting for an event or a time, for a turn on the loop, and after failures."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+
+import pytest
+
+from podling.process.waits import LONGEST_TURN, Backoff, Turn, woken
+
+
+async def test_who_waits_can_be_ended_just_when_the_event_comes() -> None:
+    event = asyncio.Event()
+    async with asyncio.TaskGroup() as tasks:
+        waiting = tasks.create_task(woken(event, 60))
+        await asyncio.sleep(0)
+        event.set()
+        waiting.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await waiting
+
+
+@pytest.mark.parametrize("seconds", [0, 60, None])
+async def test_who_waits_for_what_has_come_goes_on(seconds: float | None) -> None:
+    event = asyncio.Event()
+    event.set()
+    assert await woken(event, seconds)
+
+
+@pytest.mark.parametrize("seconds", [-1, 0, 0.001])
+async def test_who_waits_in_vain_is_told_so(seconds: float) -> None:
+    assert not await woken(asyncio.Event(), seconds)
+
+
+@pytest.mark.parametrize(("seconds", "others"), [(LONGEST_TURN * 0.9, 0), (LONGEST_TURN, 1)])
+async def test_only_a_long_turn_is_shared(
+    monkeypatch: pytest.MonkeyPatch, seconds: float, others: int
+) -> None:
+    now, ran = 100.0, 0
+
+    def other() -> None:
+        nonlocal ran
+        ran += 1
+
+    monkeypatch.setattr(time, "monotonic", lambda: now)
+    turn = Turn()
+    asyncio.get_running_loop().call_soon(other)
+    now += seconds
+    await turn.share()
+    assert ran == others
+    asyncio.get_running_loop().call_soon(other)
+    await turn.share()
+    assert ran == others, "the next turn has just begun"
+
+
+def test_a_backoff_doubles_up_to_the_longest_and_begins_again_after_success() -> None:
+    retries = Backoff(0.5, 3).begin()
+    assert [retries.next() for _ in range(5)] == [0.5, 1, 2, 3, 3]
+    retries.reset()
+    assert retries.next() == 0.5
+
+
+@pytest.mark.parametrize(("failures", "seconds"), [(0, 0), (1, 0.5), (3, 2), (4, 3), (10_000, 3)])
+def test_the_delay_follows_from_the_failures(failures: int, seconds: float) -> None:
+    assert Backoff(0.5, 3).after(failures) == seconds
