@@ -35,6 +35,11 @@ settings.load_profile("podling")
 
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "containerd: needs root and a real containerd, runc and CNI plugins")
+    config.addinivalue_line(
+        "markers",
+        "interop(program, *parts): proves that a program of Kubernetes works with these parts of podling "
+        "(scripts/interop.py)",
+    )
 
 
 @dataclass(frozen=True)

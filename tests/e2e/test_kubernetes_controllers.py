@@ -17,6 +17,8 @@ from peer.server import free_port, running
 if TYPE_CHECKING:
     from e2e.conftest import Podling
 
+pytestmark = pytest.mark.interop("kube-controller-manager", "API server", "scheduler", "kubelet")
+
 BUSYBOX = "podling.test/busybox:1"
 CONTROLLERS = ("deployment", "replicaset", "daemonset", "replicationcontroller")
 

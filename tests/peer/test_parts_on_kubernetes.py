@@ -21,6 +21,8 @@ import yaml
 from peer.server import Server, running
 from podling.machine.pki import Authority
 
+pytestmark = pytest.mark.interop("kube-apiserver", "scheduler", "controllers", "kubelet")
+
 NODE = "peer"
 BUSYBOX = "podling.test/busybox:1"
 NAMESPACE = "parts"

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from e2e.clients.conftest import Kubectl
     from e2e.conftest import Podling
 
-pytestmark = pytest.mark.containerd
+pytestmark = [pytest.mark.containerd, pytest.mark.interop("kubectl", "API server")]
 
 CONFIG = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: c}\ndata: {k: v}\n"
 CHANGED = CONFIG.replace("{k: v}", "{l: w}")

@@ -14,7 +14,7 @@ import pytest
 if TYPE_CHECKING:
     from e2e.clients.conftest import Kubectl
 
-pytestmark = pytest.mark.containerd
+pytestmark = [pytest.mark.containerd, pytest.mark.interop("kubectl", "API server")]
 
 SECRET = """\
 apiVersion: v1

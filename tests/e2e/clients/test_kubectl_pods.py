@@ -15,7 +15,10 @@ if TYPE_CHECKING:
     from e2e.clients.conftest import Kubectl
     from e2e.conftest import Podling
 
-pytestmark = pytest.mark.containerd
+pytestmark = [
+    pytest.mark.containerd,
+    pytest.mark.interop("kubectl", "API server", "scheduler", "controllers", "kubelet"),
+]
 
 BUSYBOX = "podling.test/busybox:1"
 Manifest = dict[str, Any]
