@@ -27,7 +27,7 @@ from podling.model.types.core import (
 )
 from podling.model.types.discovery import EndpointSlice
 from podling.model.types.meta import KubeObject
-from podling.model.types.networking import Ingress, IngressClass, NetworkPolicy
+from podling.model.types.networking import Ingress, IngressClass, IPAddress, NetworkPolicy, ServiceCIDR
 from podling.model.types.node import Node
 from podling.model.types.node_k8s_io import RuntimeClass
 from podling.model.types.pod import Pod, PodTemplate
@@ -111,7 +111,9 @@ RESOURCES: tuple[Resource, ...] = (
     _resource(EndpointSlice, "endpointslices"),
     _resource(Ingress, "ingresses", "ing"),
     _resource(IngressClass, "ingressclasses", namespaced=False),
+    _resource(IPAddress, "ipaddresses", "ip", namespaced=False),
     _resource(NetworkPolicy, "networkpolicies", "netpol"),
+    _resource(ServiceCIDR, "servicecidrs", namespaced=False),
     _resource(PriorityClass, "priorityclasses", "pc", namespaced=False),
     _resource(RuntimeClass, "runtimeclasses", namespaced=False),
     _resource(PodDisruptionBudget, "poddisruptionbudgets", "pdb"),

@@ -33,11 +33,12 @@ from podling.apiserver.protobuf.wire import decode as decode_protobuf
 from podling.apiserver.protobuf.wire import encode_bytes
 from podling.apiserver.request.negotiation import body_format, negotiate
 from podling.apiserver.request.request import parse_query, request_info
-from podling.apiserver.rules.addresses import ip_faults, validate_cidr
+from podling.apiserver.rules.addresses import cidr_faults_exact, ip_faults, validate_cidr
 from podling.apiserver.rules.certificates import request_fault, validate_request
 from podling.apiserver.rules.indexes import overlap, parse_indexes
 from podling.apiserver.rules.jobs import validate_exit_codes
 from podling.apiserver.rules.schedule import schedule_fault
+from podling.apiserver.rules.service.ranges import validate_ranges
 from podling.apiserver.rules.storage import validate_storage_class
 from podling.apiserver.rules.workloads import validate_share
 from podling.apiserver.verbs.list import decode_continue
@@ -53,6 +54,7 @@ from podling.model.time import settled
 from podling.model.types.batch import PodFailurePolicyOnExitCodesRequirement
 from podling.model.types.certificates import CertificateSigningRequestSpec
 from podling.model.types.meta import ManagedFieldsEntry
+from podling.model.types.networking import ServiceCIDRSpec
 from podling.model.types.pod import Pod
 from podling.model.types.storage import StorageClass, TopologySelectorTerm
 
@@ -306,6 +308,12 @@ TABLE: dict[str, tuple[int, Callable[[int], Any], Run]] = {
     "address": (50_000, lambda n: "0" * n, ip_faults),
     "address of zeros": (50_000, lambda n: f"{'0' * n}1.0.0.1", ip_faults),
     "subnet": (50_000, lambda n: f"10.0.0.0/{'0' * n}8", lambda text: list(validate_cidr(text, ""))),
+    "subnet, its one spelling": (50_000, lambda n: f"fd00:{':0' * n}/64", cidr_faults_exact),
+    "ranges": (
+        20_000,
+        lambda n: ServiceCIDRSpec(cidrs=["10.0.0.0/8"] * n),
+        lambda spec: list(validate_ranges(spec, "spec")),
+    ),
     "label key": (100_000, lambda n: f"{'a' * n}/{'b' * n}-", names.label_key),
     # Larger ones measure the memory: their parts do not fit into a processor's cache.
     "domain": (30_000, lambda n: f"{'a.' * n}!", names.dns1123_subdomain),

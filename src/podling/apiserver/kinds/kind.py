@@ -28,6 +28,7 @@ from podling.model.types.meta import DeleteOptions, KubeObject
 T = TypeVar("T", bound=KubeObject)
 S = TypeVar("S", bound=KubeObject)
 
+WRITERS_METADATA = ("labels", "annotations", "finalizers", "owner_references")
 PROXY_VERBS = ("create", "delete", "get", "patch", "update")
 
 
@@ -70,16 +71,17 @@ class Status(Part[Any]):
         validate: Callable[[Any, Any], Iterable[Cause]] = lambda new, old: (),
         *,
         keeps_labels: bool = False,
+        keeps_metadata: bool = False,
     ) -> None:
         """`validate`: the faults of a new status beside the old object. `keeps_labels`: whether labels, too,
-        stay as they are."""
+        stay as they are; `keeps_metadata`: whether all metadata does that a writer decides."""
         self._validate = validate
-        self._keeps_labels = keeps_labels
+        self._kept = WRITERS_METADATA if keeps_metadata else ("labels",) if keeps_labels else ()
 
     def prepare_update(self, new: Any, old: Any) -> None:
         new.spec = old.spec
-        if self._keeps_labels:
-            new.metadata.labels = old.metadata.labels
+        for attribute in self._kept:
+            setattr(new.metadata, attribute, getattr(old.metadata, attribute))
 
     def validate_update(self, new: Any, old: Any) -> list[Cause]:
         return [*metadata.validate_update(new.metadata, old.metadata), *self._validate(new, old)]
@@ -205,6 +207,8 @@ class Kind(Generic[T]):
     """What everybody who creates one is warned of: that nothing of podling acts on it."""
     has_generation: ClassVar[bool] = False
     """metadata.generation counts changes of anything but metadata and status."""
+    extends_names: ClassVar[bool] = True
+    """Whether a name is made of generateName by random letters behind it."""
     creates_on_update: ClassVar[bool] = False
     """PUT of a name that does not exist creates it."""
     updates_unconditionally: ClassVar[bool] = True

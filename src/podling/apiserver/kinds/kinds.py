@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from podling.apiserver.kinds.addresses import IPAddresses, ServiceCIDRs
 from podling.apiserver.kinds.batch import CronJobs, Jobs
 from podling.apiserver.kinds.certificates import CertificateSigningRequests
 from podling.apiserver.kinds.config import ConfigMaps, Secrets
@@ -72,7 +73,9 @@ def kinds(gates: Gates) -> tuple[Kind[Any], ...]:
         EndpointSlices(),
         Ingresses(),
         IngressClasses(),
+        IPAddresses(),
         NetworkPolicies(),
+        ServiceCIDRs(),
         PriorityClasses(),
         RuntimeClasses(),
         PodDisruptionBudgets(),

@@ -49,11 +49,25 @@ def ip_faults(address: str) -> list[str]:
     return []
 
 
+def ip_faults_exact(address: str) -> list[str]:
+    """As `ip_faults`, where one address has one spelling: that of names."""
+    return ip_faults(address) or _spelling_faults(address, parsed(address))
+
+
 def validate_cidr(cidr: str, path: str, standing: AbstractSet[str] = frozenset()) -> Iterator[Cause]:
     """As `validate_ip`, for a subnet."""
     if cidr not in standing:
         for why in _cidr_faults(cidr):
             yield invalid(path, cidr, why)
+
+
+def cidr_faults_exact(cidr: str) -> list[str]:
+    """As `ip_faults_exact`, for a subnet."""
+    return _cidr_faults(cidr) or _spelling_faults(cidr, ip_network(cidr))
+
+
+def _spelling_faults(text: str, meant: object) -> list[str]:
+    return [] if text == str(meant) else [f'must be in canonical form ("{meant}")']
 
 
 def _cidr_faults(cidr: str) -> list[str]:

@@ -35,7 +35,8 @@ def begin(obj: KubeObject, namespace: str, now: datetime, *, has_generation: boo
     meta.uid = str(uuid.UUID(int=random.getrandbits(128), version=4))
     meta.creation_timestamp = rfc3339(now)
     meta.deletion_timestamp, meta.deletion_grace_period_seconds = "", None
-    meta.generation = 1 if has_generation else 0
+    # Where nothing counts it, it is the writer's, as in Kubernetes.
+    meta.generation = 1 if has_generation else meta.generation
     meta.self_link = ""
 
 
@@ -48,10 +49,11 @@ def place(meta: ObjectMeta, namespace: str) -> None:
     meta.namespace = namespace
 
 
-def names(meta: ObjectMeta) -> Iterator[str]:
-    """The names to try for a new object: its own name, or NAME_ATTEMPTS made from generateName."""
-    if meta.name or not meta.generate_name:
-        yield meta.name
+def names(meta: ObjectMeta, *, extends: bool) -> Iterator[str]:
+    """The names to try for a new object: its own name, or NAME_ATTEMPTS made from generateName, which is the
+    name as it is for a kind that does not extend it."""
+    if meta.name or not meta.generate_name or not extends:
+        yield meta.name or meta.generate_name
         return
     base = meta.generate_name[: NAME_LIMIT - SUFFIX_LENGTH]
     for _ in range(NAME_ATTEMPTS):

@@ -120,7 +120,7 @@ class Store(Generic[T]):
         StatusError: 409 if the name is taken, 422 for validation faults."""
         kind, now = self.kind, self.clock.now()
         object_meta.begin(obj, namespace, now, has_generation=kind.has_generation)
-        for name in object_meta.names(obj.metadata):
+        for name in object_meta.names(obj.metadata, extends=kind.extends_names):
             obj.metadata.name = name
             await aside(size, self._begin, obj, track, now)
             await admission.admit(obj, None)

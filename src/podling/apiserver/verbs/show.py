@@ -16,6 +16,7 @@ from podling.apiserver.show.table import (
     partial_metadata,
     partial_metadata_list,
 )
+from podling.apiserver.store.store import kept_as
 from podling.apiserver.verbs.scope import Scope
 from podling.model.codec import json
 from podling.model.errors import StatusError
@@ -32,7 +33,7 @@ def show(context: RequestContext, scope: Scope, entry: Entry, status: int = 200)
             include = _include(context)
             return Response(status, scope.tables.of_one(entry, entry.revision, context.now, include))
         case "PartialObjectMetadataList":
-            raise _not_shown_as(context, f"not a list (*core.{scope.resource.kind})")
+            raise _not_shown_as(context, f"not a list ({_internal_type(scope)})")
         case _:
             return Response(status, partial_metadata(entry, entry.revision))
 
@@ -51,9 +52,15 @@ def show_list(
         case "Table":
             return Response(200, scope.tables.of_list(entries, metadata, context.now, _include(context)))
         case "PartialObjectMetadata":
-            raise _not_shown_as(context, f"a list (*core.{scope.resource.kind}List)")
+            raise _not_shown_as(context, f"a list ({_internal_type(scope)}List)")
         case _:
             return Response(200, partial_metadata_list(entries, metadata))
+
+
+def _internal_type(scope: Scope) -> str:
+    """The type by which Kubernetes names the resource: `*networking.IPAddress`."""
+    group = kept_as(scope.store.kind).group
+    return f"*{group.partition('.')[0] or 'core'}.{scope.resource.kind}"
 
 
 def _not_shown_as(context: RequestContext, what: str) -> StatusError:

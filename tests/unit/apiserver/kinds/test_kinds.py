@@ -43,6 +43,8 @@ MINIMAL: dict[str, dict[str, Any]] = {
     "EndpointSlice": {"addressType": "IPv4"},
     "Ingress": {"spec": {"defaultBackend": {"service": {"name": "s", "port": {"number": 80}}}}},
     "IngressClass": {"spec": {"controller": "example.test/c"}},
+    "IPAddress": {"metadata": {"name": "10.0.0.1"}, "spec": {"parentRef": {"resource": "r", "name": "n"}}},
+    "ServiceCIDR": {"spec": {"cidrs": ["10.0.0.0/24"]}},
     "PriorityClass": {"value": 1},
     "RuntimeClass": {"handler": "h"},
     "RoleBinding": {"roleRef": {"kind": "Role", "name": "r"}},
@@ -77,7 +79,8 @@ MINIMAL: dict[str, dict[str, Any]] = {
 def made(kind: Kind[Any], data: dict[str, Any] | None = None, **metadata: Any) -> Any:
     """An object of `kind` as it is when it is validated at creation."""
     place = {"namespace": "ns"} if kind.resource.namespaced else {}
-    body = {**(data or {}), "metadata": {"name": "x", **place, **CREATED, **metadata}}
+    own = (data or {}).get("metadata", {})
+    body = {**(data or {}), "metadata": {"name": "x", **place, **CREATED, **own, **metadata}}
     obj = from_data(body, kind.resource.type)
     kind.default(obj)
     kind.prepare_create(obj, NOW)
@@ -100,7 +103,8 @@ def test_the_smallest_object_is_valid(kind: Kind[Any]) -> None:
 @each_kind
 def test_a_row_has_a_cell_for_every_column(kind: Kind[Any]) -> None:
     row = kind.row(made(kind, MINIMAL.get(kind.resource.kind)), NOW)
-    assert len(row) == len(kind.columns)
+    # Kubernetes writes the age of an IPAddress and has no column for it.
+    assert len(row) == len(kind.columns) + (kind.resource.kind == "IPAddress")
     assert json.encode(row)
 
 
