@@ -12,39 +12,25 @@ from typing import Any
 from podling.apiserver.kinds.columns import AGE, NAME, age
 from podling.apiserver.kinds.kind import Column, Controlled, Kind, Status
 from podling.apiserver.rules import metadata
+from podling.apiserver.rules.conditions import validate_conditions
 from podling.apiserver.rules.field import (
     IMMUTABLE,
     at_least,
-    duplicate,
     forbidden,
     invalid,
     not_supported,
     one_of,
-    required,
-    too_long,
 )
 from podling.apiserver.rules.metadata import validate_label_selector
 from podling.model import names
 from podling.model.errors import Cause
 from podling.model.scheme import resource_of
-from podling.model.types.meta import Condition
 from podling.model.types.policy import PodDisruptionBudget, PodDisruptionBudgetSpec
 from podling.model.types.scheduling import SYSTEM_CLASSES, PriorityClass
 
 HIGHEST = 1_000_000_000
 SYSTEM_PREFIX = "system-"
 PREEMPT, NEVER = "PreemptLowerPriority", "Never"
-
-STATUSES = ("False", "True", "Unknown")
-LONGEST_REASON, LONGEST_MESSAGE = 1024, 32 * 1024
-_REASON_PATTERN = "[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?"
-_REASON = re.compile(_REASON_PATTERN)
-_NO_REASON = (
-    "a condition reason must start with alphabetic character, optionally followed by a string of "
-    "alphanumeric characters or '_,:', and must end with an alphanumeric character or '_' (e.g. 'my_name',  "
-    "or 'MY_NAME',  or 'MyName',  or 'ReasonA,ReasonB',  or 'ReasonA:ReasonB', "
-    f"regex used for validation is '{_REASON_PATTERN}')"
-)
 
 POLICIES = ("AlwaysAllow", "IfHealthyBudget")
 COUNTS = ("disruptions_allowed", "current_healthy", "desired_healthy", "expected_pods")
@@ -112,32 +98,6 @@ def _validate_value(obj: PriorityClass) -> list[Cause]:
         why = f"globalDefault of {name} PriorityClass must be false"
         return [forbidden("metadata.name", reserved + why)]
     return []
-
-
-def validate_conditions(conditions: list[Condition], path: str) -> Iterator[Cause]:
-    seen: set[str] = set()
-    for i, condition in enumerate(conditions):
-        if condition.type in seen:
-            yield duplicate(f"{path}[{i}].type", condition.type)
-        seen.add(condition.type)
-        where = f"{path}[{i}]"
-        yield from metadata.validate_label_key(condition.type, f"{where}.type")
-        if condition.status not in STATUSES:
-            yield not_supported(f"{where}.status", condition.status, STATUSES)
-        if condition.observed_generation < 0:
-            why = "must be greater than or equal to zero"
-            yield invalid(f"{where}.observedGeneration", condition.observed_generation, why)
-        if not condition.last_transition_time:
-            yield required(f"{where}.lastTransitionTime", "must be set")
-        if not condition.reason:
-            yield required(f"{where}.reason", "must be set")
-        else:
-            if not _REASON.fullmatch(condition.reason):
-                yield invalid(f"{where}.reason", condition.reason, _NO_REASON)
-            if len(condition.reason.encode()) > LONGEST_REASON:
-                yield too_long(f"{where}.reason", LONGEST_REASON)
-        if len(condition.message.encode()) > LONGEST_MESSAGE:
-            yield too_long(f"{where}.message", LONGEST_MESSAGE)
 
 
 class _Status(Status):

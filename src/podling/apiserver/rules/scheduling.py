@@ -26,6 +26,7 @@ from podling.model.errors import Cause
 from podling.model.types.meta import LabelSelector, LabelSelectorRequirement
 from podling.model.types.pod import (
     Affinity,
+    NodeSelector,
     NodeSelectorTerm,
     PodAffinity,
     PodAffinityTerm,
@@ -118,11 +119,7 @@ def validate_affinity(affinity: Affinity, path: str) -> Iterator[Cause]:
     if (node := affinity.node_affinity) is not None:
         needed = node.required_during_scheduling_ignored_during_execution
         if needed is not None:
-            where = f"{path}.nodeAffinity.{REQUIRED}.nodeSelectorTerms"
-            if not needed.node_selector_terms:
-                yield required(where, "must have at least one node selector term")
-            for i, term in enumerate(needed.node_selector_terms):
-                yield from _validate_node_term(term, f"{where}[{i}]", strict=True)
+            yield from validate_node_selector(needed, f"{path}.nodeAffinity.{REQUIRED}")
         for i, preferred in enumerate(node.preferred_during_scheduling_ignored_during_execution):
             where = f"{path}.nodeAffinity.{PREFERRED}[{i}]"
             yield from _validate_weight(preferred.weight, f"{where}.weight")
@@ -131,6 +128,14 @@ def validate_affinity(affinity: Affinity, path: str) -> Iterator[Cause]:
         yield from _validate_pod_affinity(affinity.pod_affinity, f"{path}.podAffinity")
     if affinity.pod_anti_affinity is not None:
         yield from _validate_pod_affinity(affinity.pod_anti_affinity, f"{path}.podAntiAffinity")
+
+
+def validate_node_selector(selector: NodeSelector, path: str) -> Iterator[Cause]:
+    where = f"{path}.nodeSelectorTerms"
+    if not selector.node_selector_terms:
+        yield required(where, "must have at least one node selector term")
+    for i, term in enumerate(selector.node_selector_terms):
+        yield from _validate_node_term(term, f"{where}[{i}]", strict=True)
 
 
 def _validate_weight(weight: int, path: str) -> list[Cause]:

@@ -378,8 +378,8 @@ CONDITIONS: list[tuple[list[dict[str, Any]], list[str]]] = [
         [{**CONDITION, "observedGeneration": -1}],
         ["[0].observedGeneration: Invalid value: -1: must be greater than or equal to zero"],
     ),
-    ([{**CONDITION, "lastTransitionTime": None}], ["[0].lastTransitionTime: Required value: must be set"]),
-    ([{**CONDITION, "reason": ""}], ["[0].reason: Required value: must be set"]),
+    ([{**CONDITION, "lastTransitionTime": None}], ["[0].lastTransitionTime: Required value"]),
+    ([{**CONDITION, "reason": ""}], ["[0].reason: Required value"]),
     ([{**CONDITION, "reason": "r" * 1025}], ["[0].reason: Too long: may not be more than 1024 bytes"]),
     ([{**CONDITION, "message": "m" * 32769}], ["[0].message: Too long: may not be more than 32768 bytes"]),
 ]
