@@ -4,6 +4,14 @@ from __future__ import annotations
 
 import msgspec
 
+from podling.model.types.admissionregistration import (
+    MutatingAdmissionPolicy,
+    MutatingAdmissionPolicyBinding,
+    MutatingWebhookConfiguration,
+    ValidatingAdmissionPolicy,
+    ValidatingAdmissionPolicyBinding,
+    ValidatingWebhookConfiguration,
+)
 from podling.model.types.apps import ControllerRevision, DaemonSet, Deployment, ReplicaSet, StatefulSet
 from podling.model.types.authentication import SelfSubjectReview, TokenReview
 from podling.model.types.authorization import (
@@ -98,6 +106,39 @@ RESOURCES: tuple[Resource, ...] = (
     _resource(Secret, "secrets"),
     _resource(ServiceAccount, "serviceaccounts", "sa"),
     _resource(Service, "services", "svc", categories=("all",)),
+    _resource(
+        MutatingAdmissionPolicy, "mutatingadmissionpolicies", namespaced=False, categories=("api-extensions",)
+    ),
+    _resource(
+        MutatingAdmissionPolicyBinding,
+        "mutatingadmissionpolicybindings",
+        namespaced=False,
+        categories=("api-extensions",),
+    ),
+    _resource(
+        MutatingWebhookConfiguration,
+        "mutatingwebhookconfigurations",
+        namespaced=False,
+        categories=("api-extensions",),
+    ),
+    _resource(
+        ValidatingAdmissionPolicy,
+        "validatingadmissionpolicies",
+        namespaced=False,
+        categories=("api-extensions",),
+    ),
+    _resource(
+        ValidatingAdmissionPolicyBinding,
+        "validatingadmissionpolicybindings",
+        namespaced=False,
+        categories=("api-extensions",),
+    ),
+    _resource(
+        ValidatingWebhookConfiguration,
+        "validatingwebhookconfigurations",
+        namespaced=False,
+        categories=("api-extensions",),
+    ),
     _resource(ControllerRevision, "controllerrevisions"),
     _resource(DaemonSet, "daemonsets", "ds", categories=("all",)),
     _resource(Deployment, "deployments", "deploy", categories=("all",)),

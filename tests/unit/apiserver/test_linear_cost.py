@@ -34,12 +34,18 @@ from podling.apiserver.protobuf.wire import encode_bytes
 from podling.apiserver.request.negotiation import body_format, negotiate
 from podling.apiserver.request.request import parse_query, request_info
 from podling.apiserver.rules.addresses import cidr_faults_exact, ip_faults, validate_cidr
+from podling.apiserver.rules.admission_registration import (
+    validate_binding,
+    validate_policy,
+    validate_webhooks,
+)
 from podling.apiserver.rules.certificates import request_fault, validate_request
 from podling.apiserver.rules.indexes import overlap, parse_indexes
 from podling.apiserver.rules.jobs import validate_exit_codes
 from podling.apiserver.rules.schedule import schedule_fault
 from podling.apiserver.rules.service.ranges import validate_ranges
 from podling.apiserver.rules.storage import validate_storage_class
+from podling.apiserver.rules.urls import parsed_url
 from podling.apiserver.rules.workloads import validate_share
 from podling.apiserver.verbs.list import decode_continue
 from podling.apiserver.verbs.scope import program
@@ -51,6 +57,17 @@ from podling.model.errors import Cause, StatusError, invalid
 from podling.model.quantity import Quantity
 from podling.model.selectors import parse_field_selector, parse_label_selector
 from podling.model.time import settled
+from podling.model.types.admissionregistration import (
+    AuditAnnotation,
+    MatchResources,
+    MutatingAdmissionPolicyBindingSpec,
+    MutatingWebhook,
+    NamedRuleWithOperations,
+    RuleWithOperations,
+    ValidatingAdmissionPolicySpec,
+    WebhookClientConfig,
+    WebhookServiceReference,
+)
 from podling.model.types.batch import PodFailurePolicyOnExitCodesRequirement
 from podling.model.types.certificates import CertificateSigningRequestSpec
 from podling.model.types.meta import ManagedFieldsEntry
@@ -343,6 +360,37 @@ TABLE: dict[str, tuple[int, Callable[[int], Any], Run]] = {
         2_000,
         lambda n: StorageClass(provisioner="a", allowed_topologies=[TopologySelectorTerm()] * n),
         lambda obj: list(validate_storage_class(obj)),
+    ),
+    "URL": (50_000, lambda n: f"https://{'%41@:[' * n}", refused(parsed_url)),
+    "URL, a zone": (50_000, lambda n: f"https://[::1%25{'%41' * n}]:", parsed_url),
+    "URL, a user": (50_000, lambda n: f"https://{'%41@:' * n}h", parsed_url),
+    "path of a webhook": (
+        100_000,
+        lambda n: MutatingWebhook(
+            client_config=WebhookClientConfig(service=WebhookServiceReference(path="/" * n))
+        ),
+        lambda webhook: list(validate_webhooks([webhook])),
+    ),
+    "rule of a webhook": (
+        5_000,
+        lambda n: MutatingWebhook(
+            rules=[RuleWithOperations(["*"], ["*"], ["*"], [f"{i}/*" for i in range(n)] + ["*", "*/*"])]
+        ),
+        lambda webhook: list(validate_webhooks([webhook])),
+    ),
+    "names of a policy": (
+        5_000,
+        lambda n: MatchResources(
+            resource_rules=[NamedRuleWithOperations(resource_names=[f"{i}" for i in range(n)])]
+        ),
+        lambda match: list(validate_binding(MutatingAdmissionPolicyBindingSpec("p", None, match))),
+    ),
+    "annotations of a policy": (
+        2_000,
+        lambda n: ValidatingAdmissionPolicySpec(
+            audit_annotations=[AuditAnnotation(f"a{i}", "'a'") for i in range(n)]
+        ),
+        lambda spec: list(validate_policy(spec, "p")),
     ),
     "percentage": (100_000, lambda n: f"{'9' * n}%", lambda text: list(validate_share(text, ""))),
     "refusal": (

@@ -266,7 +266,8 @@ def by_apply(application: Application, *, now: datetime) -> Track:
             return application.entries_after(data, data, (), now)
         live = live_data(standing)
         entries = application.known_entries(live, standing.object.metadata.managed_fields, now)
-        after = application.entries_after(live, data, entries, now)
+        # As the configuration has it: a default that it leaves out of an atomic value is a difference.
+        after = application.entries_after(live, application.result(live, entries), entries, now)
         application.keep_annotation(new)
         return after
 

@@ -87,7 +87,8 @@ class _Walk:
             if element in found:
                 self._fault(path, f"duplicate entries for key {shown((element,))}")
             elif element and isinstance(node, Keyed):
-                found[element] = {**self.fields_of(node.of, item, (*path, element)), SELF: {}}
+                below = self.fields_of(node.of, item, (*path, element))
+                found[element] = {**below, SELF: {}} if below else {}
             elif element:
                 found[element] = {}
         return found

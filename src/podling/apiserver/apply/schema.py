@@ -56,7 +56,7 @@ class Keyed(msgspec.Struct, frozen=True):
     empty object."""
 
     keys: tuple[str, ...]
-    of: Struct
+    of: Struct | Value
     always: bool = False
 
 
@@ -112,7 +112,8 @@ def _member(owner: type[msgspec.Struct], info: FieldInfo) -> Node:
         return SET
     if merge.list_type == "map":
         always = (owner.__name__, info.wire) in _WRITTEN_WHEN_EMPTY
-        return Keyed(tuple(sorted(merge.list_map_keys)), _struct(shape.item.type), always)
+        item = VALUE if getattr(shape.item.type, "ATOMIC", False) else _struct(shape.item.type)
+        return Keyed(tuple(sorted(merge.list_map_keys)), item, always)
     return VALUE
 
 

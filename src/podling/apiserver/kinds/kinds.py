@@ -5,6 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 from podling.apiserver.kinds.addresses import IPAddresses, ServiceCIDRs
+from podling.apiserver.kinds.admission_registration import (
+    MutatingAdmissionPolicies,
+    MutatingAdmissionPolicyBindings,
+    MutatingWebhookConfigurations,
+    ValidatingAdmissionPolicies,
+    ValidatingAdmissionPolicyBindings,
+    ValidatingWebhookConfigurations,
+)
 from podling.apiserver.kinds.batch import CronJobs, Jobs
 from podling.apiserver.kinds.certificates import CertificateSigningRequests
 from podling.apiserver.kinds.config import ConfigMaps, Secrets
@@ -60,6 +68,12 @@ def kinds(gates: Gates) -> tuple[Kind[Any], ...]:
         Secrets(),
         ServiceAccounts(),
         Services(),
+        MutatingAdmissionPolicies(),
+        MutatingAdmissionPolicyBindings(),
+        MutatingWebhookConfigurations(),
+        ValidatingAdmissionPolicies(),
+        ValidatingAdmissionPolicyBindings(),
+        ValidatingWebhookConfigurations(),
         ControllerRevisions(),
         DaemonSets(gates),
         Deployments(gates),

@@ -22,7 +22,10 @@ _NO_REASON = (
 )
 
 
-def validate_conditions(conditions: list[Condition], path: str) -> Iterator[Cause]:
+def validate_conditions(
+    conditions: list[Condition], path: str, missing: str = "must be set"
+) -> Iterator[Cause]:
+    """`missing`: what is said of a time or a reason that is not there."""
     seen: set[str] = set()
     for i, condition in enumerate(conditions):
         if condition.type in seen:

@@ -61,6 +61,8 @@ class Part(msgspec.Struct, rename=wire_name, omit_defaults=True):
 
     ATOMIC: ClassVar[bool] = False
     """Whether server-side apply replaces it whole (`x-kubernetes-map-type: atomic`)."""
+    GO_NAME: ClassVar[str] = ""
+    """What Go calls the type, where that is not its name here."""
 
 
 class Object(Part):

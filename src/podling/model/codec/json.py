@@ -241,7 +241,7 @@ def _fit(data: Any, shape: Shape, place: _Place) -> Any:
     if struct := shape.struct:
         fields = fields_of(struct)
         return {
-            name: _fit(value, field.shape, _Place(field, struct.__name__, place))
+            name: _fit(value, field.shape, _Place(field, _go_name(struct), place))
             for name, value in _expect(data, dict, shape, place).items()
             if value is not None and (field := fields.get(name))
         }
@@ -253,6 +253,10 @@ def _fit(data: Any, shape: Shape, place: _Place) -> Any:
         key: None if value is None and item.may_be_null else _fit(value, item, place)
         for key, value in _expect(data, dict, shape, place).items()
     }
+
+
+def _go_name(struct: type[Any]) -> str:
+    return getattr(struct, "GO_NAME", "") or struct.__name__
 
 
 def _zero(shape: Shape) -> Any:
@@ -324,4 +328,4 @@ def go_type(shape: Shape, integer: str = "int32") -> str:
         return integer
     if shape.type == int | str:
         return "intstr.IntOrString"
-    return _GO_SCALARS.get(shape.type) or f"v1.{shape.type.__name__}"
+    return _GO_SCALARS.get(shape.type) or f"v1.{_go_name(shape.type)}"

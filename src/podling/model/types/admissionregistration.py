@@ -102,6 +102,8 @@ class MutatingAdmissionPolicyBinding(KubeObject):
 
 
 class WebhookServiceReference(Part):
+    GO_NAME: ClassVar[str] = "ServiceReference"
+
     namespace: str = always(str)
     name: str = always(str)
     path: str | None = None

@@ -36,8 +36,27 @@ REQUEST = (
 )
 """A signed request in PEM, in base64."""
 RUN_ONCE = {"spec": {"restartPolicy": "Never", "containers": [{"name": "a", "image": "a"}]}}
+MATCH = {
+    "resourceRules": [
+        {"operations": ["*"], "apiGroups": ["*"], "apiVersions": ["*"], "resources": ["*"]},
+    ]
+}
 MINIMAL: dict[str, dict[str, Any]] = {
     "Pod": {"spec": {"containers": [{"name": "a", "image": "a"}]}},
+    "ValidatingAdmissionPolicy": {
+        "spec": {"matchConstraints": MATCH, "validations": [{"expression": "true"}]}
+    },
+    "MutatingAdmissionPolicy": {
+        "spec": {
+            "matchConstraints": MATCH,
+            "reinvocationPolicy": "Never",
+            "mutations": [
+                {"patchType": "ApplyConfiguration", "applyConfiguration": {"expression": "Object{}"}}
+            ],
+        }
+    },
+    "ValidatingAdmissionPolicyBinding": {"spec": {"policyName": "p", "validationActions": ["Deny"]}},
+    "MutatingAdmissionPolicyBinding": {"spec": {"policyName": "p"}},
     "PodTemplate": {"template": {"spec": {"containers": [{"name": "a", "image": "a"}]}}},
     "Service": {"spec": {"ports": [{"port": 80}]}},
     "EndpointSlice": {"addressType": "IPv4"},

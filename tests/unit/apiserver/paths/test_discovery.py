@@ -18,6 +18,7 @@ from podling.model.errors import StatusError
 
 DISCOVERY = Discovery(KINDS, "0.1.0")
 GROUPS = [
+    "admissionregistration.k8s.io",
     "apiextensions.k8s.io",
     "apps",
     "authentication.k8s.io",

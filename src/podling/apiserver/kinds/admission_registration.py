@@ -1,0 +1,231 @@
+"""The kinds of admissionregistration.k8s.io/v1: webhooks and policies that admit or change what is written.
+
+They are stored and served. Nothing asks them: who creates one is told so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from datetime import datetime
+from typing import Any, TypeVar
+
+from podling.apiserver.kinds.columns import AGE, NAME, age
+from podling.apiserver.kinds.kind import Column, Controlled, Kind, Status
+from podling.apiserver.rules import metadata
+from podling.apiserver.rules.admission_registration import (
+    validate_binding,
+    validate_mutating_policy,
+    validate_policy,
+    validate_type_checking,
+    validate_webhooks,
+)
+from podling.apiserver.rules.conditions import validate_conditions
+from podling.model.errors import Cause
+from podling.model.scheme import resource_of
+from podling.model.types.admissionregistration import (
+    MatchResources,
+    MutatingAdmissionPolicy,
+    MutatingAdmissionPolicyBinding,
+    MutatingWebhook,
+    MutatingWebhookConfiguration,
+    NamedRuleWithOperations,
+    ParamRef,
+    RuleWithOperations,
+    ValidatingAdmissionPolicy,
+    ValidatingAdmissionPolicyBinding,
+    ValidatingWebhook,
+    ValidatingWebhookConfiguration,
+)
+from podling.model.types.meta import KubeObject, LabelSelector
+
+T = TypeVar("T", bound=KubeObject)
+
+NO_WEBHOOKS = (
+    "podling has no calls to admission webhooks: this configuration is kept, but what is written is NOT sent "
+    "to its webhooks, and none of it is checked, refused or changed by them"
+)
+NO_POLICIES = (
+    "podling has no evaluation of admission policies: this object is kept, but it does NOT check, refuse or "
+    "change anything that is written"
+)
+TIMEOUT = 10
+HTTPS_PORT = 443
+UNSET = "<unset>"
+PARAM_KIND = Column("ParamKind", description="The kind of the objects that its expressions get.")
+
+
+class _Registration(Kind[T]):
+    """What is the same for all of them: names of clusters' own objects, and rules for the rest."""
+
+    has_generation = True
+    updates_unconditionally = False
+
+    def validate(self, obj: T) -> list[Cause]:
+        return [*metadata.validate(obj.metadata, namespaced=False), *self.validate_fields(obj)]
+
+    def validate_fields(self, obj: T) -> Iterator[Cause]:
+        raise NotImplementedError
+
+
+class _Webhooks(_Registration[Any]):
+    unattended = NO_WEBHOOKS
+    columns = (NAME, Column("Webhooks", "integer", description="How many webhooks are asked."), AGE)
+
+    def default(self, obj: Any) -> None:
+        for webhook in obj.webhooks:
+            _default_webhook(webhook)
+
+    def validate_fields(self, obj: Any) -> Iterator[Cause]:
+        return validate_webhooks(obj.webhooks)
+
+    def row(self, obj: Any, now: datetime) -> list[Any]:
+        return [obj.metadata.name, len(obj.webhooks), age(obj.metadata.creation_timestamp, now)]
+
+
+def _default_webhook(webhook: ValidatingWebhook | MutatingWebhook) -> None:
+    if webhook.failure_policy is None:
+        webhook.failure_policy = "Fail"
+    if webhook.match_policy is None:
+        webhook.match_policy = "Equivalent"
+    if webhook.namespace_selector is None:
+        webhook.namespace_selector = LabelSelector()
+    if webhook.object_selector is None:
+        webhook.object_selector = LabelSelector()
+    if webhook.timeout_seconds is None:
+        webhook.timeout_seconds = TIMEOUT
+    if isinstance(webhook, MutatingWebhook) and webhook.reinvocation_policy is None:
+        webhook.reinvocation_policy = "Never"
+    service = webhook.client_config.service
+    if service is not None and service.port is None:
+        service.port = HTTPS_PORT
+    _default_rules(webhook.rules)
+
+
+def _default_rules(rules: Sequence[RuleWithOperations | NamedRuleWithOperations]) -> None:
+    for rule in rules:
+        if rule.scope is None:
+            rule.scope = "*"
+
+
+def _default_match(match: MatchResources | None) -> None:
+    if match is None:
+        return
+    if match.match_policy is None:
+        match.match_policy = "Equivalent"
+    if match.namespace_selector is None:
+        match.namespace_selector = LabelSelector()
+    if match.object_selector is None:
+        match.object_selector = LabelSelector()
+    _default_rules(match.resource_rules)
+    _default_rules(match.exclude_resource_rules)
+
+
+class ValidatingWebhookConfigurations(_Webhooks):
+    resource = resource_of(ValidatingWebhookConfiguration)
+
+
+class MutatingWebhookConfigurations(_Webhooks):
+    resource = resource_of(MutatingWebhookConfiguration)
+
+
+class _Policies(_Registration[Any]):
+    unattended = NO_POLICIES
+
+    def default(self, obj: Any) -> None:
+        if obj.spec.failure_policy is None:
+            obj.spec.failure_policy = "Fail"
+        _default_match(obj.spec.match_constraints)
+
+    def row(self, obj: Any, now: datetime) -> list[Any]:
+        steps = obj.spec.validations if hasattr(obj.spec, "validations") else obj.spec.mutations
+        kind = obj.spec.param_kind
+        return [
+            obj.metadata.name,
+            len(steps),
+            UNSET if kind is None else f"{kind.api_version}/{kind.kind}",
+            age(obj.metadata.creation_timestamp, now),
+        ]
+
+
+def _validate_status(new: ValidatingAdmissionPolicy, old: ValidatingAdmissionPolicy) -> Iterator[Cause]:
+    yield from validate_type_checking(new.status.type_checking, "status.typeChecking")
+    yield from validate_conditions(new.status.conditions, "status.conditions", missing="")
+
+
+class ValidatingAdmissionPolicies(_Policies, Controlled[ValidatingAdmissionPolicy]):
+    resource = resource_of(ValidatingAdmissionPolicy)
+    subresources = {"status": Status(_validate_status, keeps_metadata=True)}
+    columns = (
+        NAME,
+        Column("Validations", "integer", description="How many expressions must hold."),
+        PARAM_KIND,
+        AGE,
+    )
+
+    def validate_fields(self, obj: ValidatingAdmissionPolicy) -> Iterator[Cause]:
+        return validate_policy(obj.spec, obj.metadata.name)
+
+
+class MutatingAdmissionPolicies(_Policies):
+    resource = resource_of(MutatingAdmissionPolicy)
+    columns = (
+        NAME,
+        Column("Mutations", "integer", description="How many changes it makes."),
+        PARAM_KIND,
+        AGE,
+    )
+
+    def validate_fields(self, obj: MutatingAdmissionPolicy) -> Iterator[Cause]:
+        return validate_mutating_policy(obj.spec)
+
+
+class _Bindings(_Registration[Any]):
+    unattended = NO_POLICIES
+    columns = (
+        NAME,
+        Column("PolicyName", description="The policy that is put into force."),
+        Column("ParamRef", description="The object that its expressions get."),
+        AGE,
+    )
+
+    def default(self, obj: Any) -> None:
+        _default_match(obj.spec.match_resources)
+
+    def validate_fields(self, obj: Any) -> Iterator[Cause]:
+        return validate_binding(obj.spec)
+
+    def row(self, obj: Any, now: datetime) -> list[Any]:
+        return [
+            obj.metadata.name,
+            obj.spec.policy_name,
+            _parameter(obj.spec.param_ref),
+            age(obj.metadata.creation_timestamp, now),
+        ]
+
+
+def _parameter(reference: ParamRef | None) -> str:
+    if reference is None:
+        return UNSET
+    if reference.selector is not None:
+        return _as_go_writes(reference.selector)
+    return f"{reference.namespace or '*'}/{reference.name}"
+
+
+def _as_go_writes(selector: LabelSelector) -> str:
+    labels = "".join(f"{key}: {value}," for key, value in sorted(selector.match_labels.items()))
+    expressions = "".join(
+        f"LabelSelectorRequirement{{Key:{one.key},Operator:{one.operator},Values:[{' '.join(one.values)}],}},"
+        for one in selector.match_expressions
+    )
+    return (
+        f"&LabelSelector{{MatchLabels:map[string]string{{{labels}}},"
+        f"MatchExpressions:[]LabelSelectorRequirement{{{expressions}}},}}"
+    )
+
+
+class ValidatingAdmissionPolicyBindings(_Bindings):
+    resource = resource_of(ValidatingAdmissionPolicyBinding)
+
+
+class MutatingAdmissionPolicyBindings(_Bindings):
+    resource = resource_of(MutatingAdmissionPolicyBinding)
