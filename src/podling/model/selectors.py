@@ -30,7 +30,7 @@ _ESCAPED = re.compile(r"\\(.?)", re.DOTALL)
 _MISPLACED = re.compile(r"\\(?P<escape>[^\\,=]|$)|\\.|(?P<bare>=)", re.DOTALL)
 
 
-class Requirement(msgspec.Struct, frozen=True):
+class Requirement(msgspec.Struct, frozen=True, gc=False):
     """One condition on one key; `operator` is one of this module's constants (IN, EXISTS …)."""
 
     key: str
@@ -230,7 +230,7 @@ class _Parser:
             raise ValueError(f"found '{self._token}', expected: {listed}")
 
 
-class FieldTerm(msgspec.Struct, frozen=True):
+class FieldTerm(msgspec.Struct, frozen=True, gc=False):
     field: str
     value: str
     equal: bool
@@ -284,6 +284,8 @@ def _term(part: str, text: str) -> FieldTerm:
 
 
 def _unescaped(value: str) -> str:
+    if "\\" not in value and "=" not in value:
+        return value
     for fault in _MISPLACED.finditer(value):
         if fault["bare"]:
             raise bad_request(f"invalid field selector: unescaped character in value: {ord('=')}")
