@@ -25,7 +25,7 @@ from table import Measurement, report
 
 from podling.apiserver.assemble import ApiServer
 from podling.apiserver.request.request import Request
-from podling.assemble.process import COLLECT_AFTER
+from podling.assemble.process import COLLECT_STARTED
 
 GROWTH = (1, 10, 100, 1_000, 5_000, 10_000, 20_000, 50_000)
 WRITERS = 8
@@ -132,5 +132,5 @@ def show(sizes: dict[int, Size]) -> None:
 
 
 if __name__ == "__main__":
-    gc.set_threshold(COLLECT_AFTER)
+    gc.set_threshold(*COLLECT_STARTED)
     sys.exit(uvloop.run(main()))

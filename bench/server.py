@@ -29,7 +29,7 @@ from podling.apiserver.http.server import listening, tls_context
 from podling.apiserver.kinds.kinds import KINDS
 from podling.apiserver.request.request import Request, User
 from podling.apiserver.request.response import Response
-from podling.assemble.process import tune
+from podling.assemble.process import started, tune
 from podling.machine.pki import Authority
 from podling.model.time import SystemClock
 from podling.storage.sqlite.store import open as open_sqlite
@@ -115,6 +115,7 @@ def tls(directory: Path) -> ssl.SSLContext:
 
 
 async def until_stopped(port: int) -> None:
+    started()
     print(port, flush=True)
     stopped = asyncio.Event()
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stopped.set)

@@ -58,6 +58,7 @@ def run(options: ServerOptions, report: Report) -> None:
                     tasks.create_task(run_own(own, settings.address, settings.port)),
                 ]
                 report(f"API server on https://{LOOPBACK}:{settings.port}")
+                process.started()
                 await told_to_stop.wait()
                 plane.server.drain()
                 for task in acting:

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from msgspec.structs import replace
 
 from podling.apiserver.store.expiry import expire_events
+from podling.assemble import process
 from podling.assemble.control_plane import (
     KUBELET_CLIENT,
     Plane,
@@ -110,6 +111,7 @@ async def _live(
             waits.create_task(until(own, ServiceAccount, API_NAMESPACE, DEFAULT_ACCOUNT))
             waits.create_task(until(own, Service, API_NAMESPACE, API_SERVICE))
         ready()
+        process.started()
         started.set()
 
     async with asyncio.TaskGroup() as tasks:

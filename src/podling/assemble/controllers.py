@@ -132,6 +132,7 @@ def _run(access: Access, act: Callable[[Client], Coroutine[Any, Any, None]]) -> 
         try:
             async with asyncio.TaskGroup() as tasks:
                 acting = tasks.create_task(act(client))
+                process.started()
                 await told_to_stop.wait()
                 acting.cancel()
         finally:

@@ -75,6 +75,7 @@ async def _serve(
     async def say_ready() -> None:
         await node.kubelet.wait_ready()
         report(f"Node {settings.name} of {access.server} takes pods")
+        process.started()
 
     try:
         async with asyncio.TaskGroup() as tasks:

@@ -17,10 +17,12 @@ from podling.machine.start import StartError
 from podling.process import watchdog
 from podling.process.programs import raise_limit
 
-COLLECT_AFTER = (5_000, 50, 10)
-"""New objects between two runs of Python's cyclic garbage collector over the youngest, and how many of those
-runs are between two over the older. A run over 5,000 objects holds the loop for 1 ms at most; with 100,000 it
-was 20. With the default of 700 a busy API server took a tenth longer for a write."""
+COLLECT_AFTER = 100_000
+"""New objects between two runs of Python's cyclic garbage collector while a process starts. With the default
+of 700 it would take a tenth of the start."""
+COLLECT_STARTED = (5_000, 50, 10)
+"""The same once it has started, and how many of those runs are between two over what is older. A run over
+5,000 new objects holds the loop for 1 ms at most, one over 100,000 for 20."""
 SWITCH_AFTER = 0.0001
 """Seconds a thread may compute while the event loop waits for Python's interpreter lock. The loop releases
 the lock at each poll for events, so while a thread computes it waits this long several times a request."""
@@ -61,10 +63,14 @@ def run(main: Main) -> None:
 
 def tune() -> None:
     """Set the interpreter up for one loop that is to answer soon."""
-    gc.set_threshold(*COLLECT_AFTER)
-    # What is imported by now stays to the end: the collector need not go through it again and again.
-    gc.freeze()
+    gc.set_threshold(COLLECT_AFTER)
     sys.setswitchinterval(SWITCH_AFTER)
+
+
+def started() -> None:
+    """What has been made by now stays to the end: the collector need not go through it again and again."""
+    gc.freeze()
+    gc.set_threshold(*COLLECT_STARTED)
 
 
 def first(errors: BaseExceptionGroup[StartError]) -> StartError:

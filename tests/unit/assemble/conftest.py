@@ -18,6 +18,7 @@ def as_it_was(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     handlers = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
     monkeypatch.setattr(process, "raise_limit", lambda: None)
     yield
+    gc.unfreeze()
     sys.setswitchinterval(interval)
     gc.set_threshold(*thresholds)
     for number, handler in handlers.items():

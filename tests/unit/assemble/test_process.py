@@ -10,7 +10,7 @@ import sys
 
 import pytest
 
-from podling.assemble.process import COLLECT_AFTER, Main, run, tune
+from podling.assemble.process import COLLECT_AFTER, COLLECT_STARTED, Main, run, started, tune
 from podling.machine.start import DamagedError, StartError
 
 
@@ -19,6 +19,12 @@ def test_a_thread_that_computes_soon_gives_way_to_the_loop(as_it_was: None) -> N
     tune()
     assert sys.getswitchinterval() <= 0.0002
     assert gc.get_threshold()[0] == COLLECT_AFTER
+
+
+def test_what_is_there_after_the_start_is_not_gone_through_again(as_it_was: None) -> None:
+    held = [[number] for number in range(COLLECT_STARTED[0])]
+    started()
+    assert gc.get_freeze_count() > len(held) and gc.get_threshold() == COLLECT_STARTED
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
