@@ -241,8 +241,11 @@ async def test_a_client_that_does_not_read_lets_a_command_take_its_leave(
 async def test_a_client_that_reads_hears_all_from_a_container_that_is_stopped(
     node: Node, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(relay, "STALLED", 0.1)
-    script = "trap 'head -c 3000000 /dev/zero; exit' TERM; echo up; while true; do sleep 0.01; done"
+    """It speaks for longer than a client may read nothing. That is long enough for any machine here: client
+    and server share a loop, so what holds one holds the other."""
+    monkeypatch.setattr(relay, "STALLED", 1.0)
+    leaving = "for _ in 1 2 3 4 5 6 7 8 9 10 11 12; do head -c 250000 /dev/zero; sleep 0.1; done; exit"
+    script = f"trap '{leaving}' TERM; echo up; while true; do sleep 0.01; done"
     container = await node.make("c", "sh", "-c", f"read go; {script}", stdin=True)
     async with node.command(HALF_CLOSE[0], "attach", "c", stdin=True) as remote:
         await remote["stdin"].write(b"go\n")
