@@ -106,6 +106,7 @@ def _flags(directory: Path, authority: Authority, etcd: str, port: int) -> list[
         "service-account-issuer": "https://kubernetes.default.svc",
         "service-account-key-file": accounts.certificate,
         "service-account-signing-key-file": accounts.key,
+        "enable-bootstrap-token-auth": "true",
         "authorization-mode": "Node,RBAC",
         "allow-privileged": "true",
         # Endpoints of a loopback address are refused, and nothing here asks for them.

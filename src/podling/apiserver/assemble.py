@@ -11,12 +11,14 @@ import msgspec
 
 from podling.apiserver.admission.chain import built_in
 from podling.apiserver.authn.authenticators import Authenticator, CertificateAuthenticator
+from podling.apiserver.authn.bootstrap import BootstrapTokens
 from podling.apiserver.authn.tokens import ServiceAccountTokens, SigningKey
 from podling.apiserver.authz.authorizers import (
     AccessReviewer,
     AuthenticatedAuthorizer,
     Authorizer,
     BasicAuthorizer,
+    BootstrapAuthorizer,
     MastersAuthorizer,
     PublicPathsAuthorizer,
 )
@@ -53,6 +55,7 @@ AUTHORIZERS: Sequence[Authorizer] = (
     PublicPathsAuthorizer(),
     AuthenticatedAuthorizer(),
     BasicAuthorizer(),
+    BootstrapAuthorizer(),
 )
 
 
@@ -116,10 +119,11 @@ class ApiServer:
         """
         stores = [_store(storage, kind, clock, history) for kind in kinds]
         objects = Stores(stores)
-        chain = built_in(objects, clock, mount_tokens=mount_tokens)
         tokens = ServiceAccountTokens(signing_key or SigningKey.made(), objects.find, clock)
         stored = [store for store in stores if not isinstance(store.kind, Review)]
+        authenticators = (*authenticators, BootstrapTokens(objects.find, clock))
         reviewer = AccessReviewer(authenticators, authorizers, tokens)
+        chain = built_in(objects, clock, reviewer.may, mount_tokens=mount_tokens)
         scopes = [
             Scope(store, tables, chain, connector, reviewer, subresource)
             for store, tables in [(store, Tables(store.kind)) for store in stores]

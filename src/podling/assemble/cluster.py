@@ -20,7 +20,7 @@ from podling.assemble.control_plane import (
     control_plane,
     server_settings,
 )
-from podling.assemble.controllers import CONTROLLERS, SCHEDULER, run_all
+from podling.assemble.controllers import CONTROLLERS, SCHEDULER, read_authority, run_all
 from podling.assemble.kubeconfigs import write_admin
 from podling.assemble.node import Neighbour, NodeSettings, RunningNode
 from podling.assemble.process import Report
@@ -32,7 +32,7 @@ from podling.controllers.system import NAME as API_SERVICE
 from podling.controllers.system import NAMESPACE as API_NAMESPACE
 from podling.cri.containerd.containerd import Containerd
 from podling.kubelet.server.server import Peer
-from podling.machine.pki import Authority
+from podling.machine.pki import Authority, KeyPair
 from podling.machine.start import listener, machine_address, writing
 from podling.model.rules.status import is_condition_true
 from podling.model.time import Clock, SystemClock
@@ -73,11 +73,12 @@ async def live(
         )
         write_admin(instance, port, authority)
     async with control_plane(replace(server, kubelet_ca=server.ca), clock) as plane:
-        await _live(server, node, clock, plane, starting, ready, told_to_stop, report)
+        await _live(server, authority.ca, node, clock, plane, starting, ready, told_to_stop, report)
 
 
 async def _live(
     server: ServerSettings,
+    authority: KeyPair,
     settings: NodeSettings,
     clock: Clock,
     plane: Plane,
@@ -93,6 +94,7 @@ async def _live(
         plane.client(CONTROLLERS),
         plane.client(SCHEDULER),
         server.ca.read_text(),
+        read_authority(authority),
         server.address,
         server.port,
         clock,

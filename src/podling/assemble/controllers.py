@@ -17,8 +17,10 @@ from podling.client.events import EventRecorder
 from podling.client.informer import Informers
 from podling.client.kubeconfig import Access
 from podling.controllers import all as controllers
+from podling.controllers.certificates_rules import CertificateAuthority
 from podling.controllers.controller import Controller, queue_metrics
 from podling.controllers.controller import run as run_controller
+from podling.machine.pki import KeyPair
 from podling.machine.start import StartError
 from podling.model.time import Clock, SystemClock
 from podling.process.waits import woken
@@ -43,11 +45,14 @@ async def run_scheduler(client: Client, clock: Clock) -> None:
         tasks.create_task(scheduler.run())
 
 
-async def run_controllers(client: Client, ca: str, clock: Clock) -> None:
+async def run_controllers(
+    client: Client, ca: str, authority: CertificateAuthority | None, clock: Clock
+) -> None:
     """All controllers but those that the API server runs itself (`run_own`)."""
     informers = Informers(client)
     events = EventRecorder(client, clock, CONTROLLERS_NAME)
-    every = [*controllers.first(client, informers, ca), *controllers.rest(client, informers, events, clock)]
+    rest = controllers.rest(client, informers, events, clock, authority)
+    every = [*controllers.first(client, informers, ca), *rest]
     async with asyncio.TaskGroup() as tasks:
         await informers.start(tasks)
         _begin(every, tasks)
@@ -68,6 +73,7 @@ async def run_all(
     client: Client,
     scheduling: Client,
     ca: str,
+    authority: CertificateAuthority | None,
     host: str,
     port: int,
     clock: Clock,
@@ -90,7 +96,7 @@ async def run_all(
         tasks.create_task(scheduler.run())
         await woken(started, LONGEST_START)
         told = EventRecorder(client, clock, CONTROLLERS_NAME)
-        late = controllers.rest(client, informers, told, clock)
+        late = controllers.rest(client, informers, told, clock, authority)
         rest = [*controllers.roles(client, informers), *late]
         measure(lambda: queue_metrics([*first, *rest]))
         await informers.start(tasks)
@@ -110,13 +116,23 @@ def schedule(kubeconfig: Path, report: Report) -> None:
     _run(access, lambda client: run_scheduler(client, SystemClock()))
 
 
-def control(kubeconfig: Path, root_ca: Path | None, report: Report) -> None:
+def control(kubeconfig: Path, root_ca: Path | None, signing: KeyPair | None, report: Report) -> None:
     """Run the controllers until told to stop. Pods trust `root_ca` (PEM); without one, the authority that
-    this client trusts. Raises StartError."""
+    this client trusts. Certificates are signed with `signing`, if any. Raises StartError."""
     access = _access(kubeconfig)
     ca = root_ca.read_text() if root_ca else access.certificate_authority.decode()
+    authority = read_authority(signing) if signing else None
     report(f"Controlling for {access.server}")
-    _run(access, lambda client: run_controllers(client, ca, SystemClock()))
+    _run(access, lambda client: run_controllers(client, ca, authority, SystemClock()))
+
+
+def read_authority(signing: KeyPair) -> CertificateAuthority:
+    """Raises StartError."""
+    try:
+        return CertificateAuthority.of_pem(signing.certificate.read_bytes(), signing.key.read_bytes())
+    except (OSError, ValueError, TypeError) as error:
+        # TypeError: the key has a password.
+        raise StartError(f"{signing.certificate} and {signing.key} can sign nothing: {error}") from error
 
 
 def _access(file: Path) -> Access:

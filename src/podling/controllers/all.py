@@ -9,6 +9,8 @@ from typing import Any
 from podling.client.client import Client
 from podling.client.events import EventRecorder
 from podling.client.informer import Informers
+from podling.controllers.certificates import CertificateApprover, CertificateCleaner, CertificateSigner
+from podling.controllers.certificates_rules import CertificateAuthority
 from podling.controllers.controller import Controller
 from podling.controllers.disruption import DisruptionBudgets
 from podling.controllers.endpoint_slices import EndpointMirror, EndpointSlices
@@ -20,6 +22,7 @@ from podling.controllers.quotas import ResourceQuotas
 from podling.controllers.roles import ClusterRoleAggregation, NamespaceRoles, SystemRoles
 from podling.controllers.system import KubernetesService, SystemNamespaces, SystemPriorityClasses
 from podling.model.time import Clock
+from podling.model.types.certificates import CertificateSigningRequest
 from podling.model.types.coordination import Lease
 from podling.model.types.core import ConfigMap, Namespace, ServiceAccount
 from podling.model.types.discovery import EndpointSlice
@@ -60,8 +63,16 @@ def first(client: Client, informers: Informers, ca: str) -> list[Controller[Any]
     ]
 
 
-def rest(client: Client, informers: Informers, events: EventRecorder, clock: Clock) -> list[Controller[Any]]:
+def rest(
+    client: Client,
+    informers: Informers,
+    events: EventRecorder,
+    clock: Clock,
+    authority: CertificateAuthority | None,
+) -> list[Controller[Any]]:
+    """`authority` signs the certificates that are asked for; without one they wait for another signer."""
     pods, nodes, services = informers.of(Pod), informers.of(Node), informers.of(Service)
+    requests = informers.of(CertificateSigningRequest)
     return [
         Namespaces(client, informers.of(Namespace), pods, clock),
         GarbageCollector(client, informers),
@@ -73,4 +84,7 @@ def rest(client: Client, informers: Informers, events: EventRecorder, clock: Clo
         NodeLifecycle(client, nodes, informers.of(Lease), pods, events, clock),
         TaintEviction(client, nodes, pods, events, clock),
         DisruptionBudgets(client, informers.of(PodDisruptionBudget), pods, clock),
+        CertificateApprover(client, requests),
+        *([CertificateSigner(client, requests, authority, clock)] if authority else []),
+        CertificateCleaner(client, requests, clock),
     ]

@@ -16,7 +16,7 @@ _ELEMENTS = (
     *(("15", r"\d\d"), (":", ":"), ("04", r"\d\d"), (":", ":"), ("05", r"\d\d")),
 )
 """The elements of both layouts up to the fraction, and what each matches."""
-_FRACTIONS = {"date-time": r"(\.\d+)?", "micro-time": r"\.\d{6}"}
+_FRACTIONS = {"date-time": r"([.,]\d+)?", "micro-time": r"[.,]\d{6}"}
 _OFFSET = ("Z07:00", r"Z|[+-]\d\d:\d\d")
 
 

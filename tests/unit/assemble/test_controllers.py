@@ -28,7 +28,7 @@ def test_a_kubeconfig_that_cannot_be_used_is_named(tmp_path: Path, text: str, wh
     said: list[str] = []
     starts: tuple[Callable[[], None], ...] = (
         lambda: schedule(file, said.append),
-        lambda: control(file, None, said.append),
+        lambda: control(file, None, None, said.append),
         lambda: run_kubelet(KubeletOptions(Instance.at(tmp_path), file), said.append),
     )
     for start in starts:

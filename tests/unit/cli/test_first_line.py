@@ -25,7 +25,7 @@ MOST: dict[str, tuple[int, int, set[str]]] = {
     "up --help": (180, 350, {"kubelet"} | LIGHT),
     "apiserver": (850, 2500, SERVER),
     "backup": (270, 500, BACKUP),
-    "controllers": (530, 1500, CONTROLLERS),
+    "controllers": (600, 1500, CONTROLLERS),
     "doctor": (240, 500, LIGHT),
     "down": (380, 850, RUNTIME),
     "feature-gates": (220, 450, LIGHT),
@@ -33,7 +33,7 @@ MOST: dict[str, tuple[int, int, set[str]]] = {
     "kubeconfig": (480, 1200, {"assemble", "client"} | LIGHT),
     "kubelet": (840, 2500, NODE),
     "restore": (270, 500, BACKUP),
-    "scheduler": (530, 1500, CONTROLLERS),
+    "scheduler": (600, 1500, CONTROLLERS),
     "status": (430, 1200, {"client"} | LIGHT),
     "up": (450, 950, {"apiserver"} | RUNTIME),
 }

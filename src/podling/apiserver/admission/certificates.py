@@ -1,19 +1,21 @@
 """What the API server itself says in a CertificateSigningRequest: who asks, and when something was decided.
-And what nobody may ask for.
+What nobody may ask for, and who may decide for which signer.
 """
 
 from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from podling.apiserver.admission.plugin import Attributes, Handles
+from podling.apiserver.admission.plugin import ANY, Attributes, Handles, May
+from podling.apiserver.authz.authorizers import Decision
+from podling.apiserver.request.request import RequestInfo
 from podling.apiserver.rules.certificates import subject_groups
+from podling.model.rules.certificates import CLIENT_SIGNER
 from podling.model.time import Clock, rfc3339
 from podling.model.types.certificates import CertificateSigningRequest
 from podling.model.types.rbac import MASTERS
 
 REQUESTS = "certificatesigningrequests.certificates.k8s.io"
-CLIENT_SIGNER = "kubernetes.io/kube-apiserver-client"
 
 
 class CertificateRequests:
@@ -39,6 +41,44 @@ class CertificateRequests:
         for one in new.status.conditions:
             one.last_update_time = one.last_update_time or now
             one.last_transition_time = one.last_transition_time or since.get((one.type, one.status)) or now
+
+
+class CertificateApproval:
+    """Refuses the decision of who may not `approve` for the request's signer."""
+
+    handles: ClassVar[Handles] = {f"{REQUESTS}/approval": ("UPDATE",)}
+
+    def __init__(self, may: May) -> None:
+        self._may = may
+
+    async def admit(self, attributes: Attributes, new: Any, old: CertificateSigningRequest) -> None:
+        """Raises StatusError 403."""
+        check_signer(self._may, attributes, "approve", old.spec.signer_name)
+
+
+class CertificateSigning:
+    """Refuses a certificate and a condition of who may not `sign` for the request's signer."""
+
+    handles: ClassVar[Handles] = {f"{REQUESTS}/status": ("UPDATE",)}
+
+    def __init__(self, may: May) -> None:
+        self._may = may
+
+    async def admit(
+        self, attributes: Attributes, new: CertificateSigningRequest, old: CertificateSigningRequest
+    ) -> None:
+        """Raises StatusError 403."""
+        if new.status != old.status:
+            check_signer(self._may, attributes, "sign", old.spec.signer_name)
+
+
+def check_signer(may: May, attributes: Attributes, verb: str, signer: str) -> None:
+    """The right to `verb` is for the signer by name, or for all of its domain. Raises StatusError 403."""
+    for name in (signer, f"{signer.partition('/')[0]}/*"):
+        info = RequestInfo(verb, "", True, attributes.resource.group, ANY, resource="signers", name=name)
+        if may(attributes.user, info).decision is Decision.ALLOW:
+            return
+    raise attributes.forbidden(f'user not permitted to {verb} requests with signerName "{signer}"')
 
 
 class CertificateSubjectRestriction:

@@ -6,10 +6,15 @@ from collections.abc import Callable, Sequence
 from functools import cache
 from typing import Any
 
-from podling.apiserver.admission.certificates import CertificateRequests, CertificateSubjectRestriction
+from podling.apiserver.admission.certificates import (
+    CertificateApproval,
+    CertificateRequests,
+    CertificateSigning,
+    CertificateSubjectRestriction,
+)
 from podling.apiserver.admission.ingresses import DefaultIngressClass
 from podling.apiserver.admission.namespaces import LimitRanger, NamespaceLifecycle, ResourceQuotaPlugin
-from podling.apiserver.admission.plugin import ANY, Attributes, Objects, Operation, Plugin
+from podling.apiserver.admission.plugin import ANY, Attributes, May, Objects, Operation, Plugin
 from podling.apiserver.admission.pods import (
     DefaultTolerationSeconds,
     DisruptionBudgets,
@@ -49,7 +54,8 @@ def _asked(plugins: Sequence[Plugin]) -> Callable[[str, Operation], tuple[Plugin
     return asked
 
 
-def built_in(objects: Objects, clock: Clock, *, mount_tokens: bool = False) -> Chain:
+def built_in(objects: Objects, clock: Clock, may: May, *, mount_tokens: bool = False) -> Chain:
+    """`may`: the authorizers, for plugins that ask them for more than the request itself needs."""
     return Chain(
         (
             NamespaceLifecycle(objects.find),
@@ -63,6 +69,8 @@ def built_in(objects: Objects, clock: Clock, *, mount_tokens: bool = False) -> C
             CertificateRequests(clock),
         ),
         (
+            CertificateApproval(may),
+            CertificateSigning(may),
             CertificateSubjectRestriction(),
             NodeDeclaredFeatures(objects.find),
             DisruptionBudgets(objects, clock),

@@ -7,7 +7,8 @@ from typing import Any, ClassVar, Literal, Protocol, TypeVar
 
 import msgspec
 
-from podling.apiserver.request.request import User
+from podling.apiserver.authz.authorizers import Opinion
+from podling.apiserver.request.request import RequestInfo, User
 from podling.model.errors import StatusError, forbidden
 from podling.model.scheme import Resource
 from podling.model.types.meta import KubeObject
@@ -16,6 +17,8 @@ T = TypeVar("T", bound=KubeObject)
 
 Operation = Literal["CREATE", "UPDATE", "DELETE", "CONNECT"]
 Handles = Mapping[str, tuple[Operation, ...]]
+May = Callable[[User, RequestInfo], Opinion]
+"""Asks the authorizers."""
 ANY = "*"
 
 

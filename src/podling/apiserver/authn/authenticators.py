@@ -20,6 +20,7 @@ from podling.apiserver.request.context import ANONYMOUS, AUTHENTICATED
 from podling.apiserver.request.request import Request, Subject, User
 from podling.model.errors import bad_request, unauthorized
 
+SCHEME = "bearer"
 PREFIX = "impersonate-"
 USER, UID, GROUP, EXTRA = (f"{PREFIX}{what}" for what in ("user", "uid", "group", "extra-"))
 _BROKEN_ESCAPE = re.compile("%(?![0-9a-f]{2})")
@@ -40,9 +41,16 @@ def authenticate(authenticators: Sequence[Authenticator], request: Request) -> U
         user = authenticator.authenticate(request)
         if user is not None:
             return user
-    if "Authorization" in request.headers:
+    if bearer_token(request):
         raise unauthorized()
     return ANONYMOUS
+
+
+def bearer_token(request: Request) -> str:
+    """The bearer token of a request, empty if it has none. As Kubernetes reads it, what follows the token is
+    passed over, and after two blanks there is none."""
+    words = request.headers.get("Authorization", "").strip().split(" ", 2)
+    return words[1] if len(words) > 1 and words[0].lower() == SCHEME else ""
 
 
 def is_about_impersonation(header: str) -> bool:

@@ -21,6 +21,7 @@ from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat,
 from jwt import PyJWS
 from jwt.exceptions import PyJWTError
 
+from podling.apiserver.authn.authenticators import bearer_token
 from podling.apiserver.request.context import AUTHENTICATED, Find
 from podling.apiserver.request.request import Request, User
 from podling.model.errors import unauthorized
@@ -37,7 +38,6 @@ _EXTRA = "authentication.kubernetes.io"
 ALGORITHM = "ES256"
 COORDINATE_BYTES = 32
 ISSUER = "https://kubernetes.default.svc.cluster.local"
-SCHEME = "bearer "
 LEEWAY = timedelta(minutes=1)
 """Seconds that clocks may differ, and that an object being deleted still counts as existing."""
 REMEMBERED = 1024
@@ -212,10 +212,8 @@ class ServiceAccountTokens:
     def authenticate(self, request: Request) -> User | None:
         """The user of a bearer token of this server; None for other credentials. Raises StatusError 401 for a
         token that is no longer good."""
-        header = request.headers.get("Authorization", "")
-        if header[: len(SCHEME)].lower() != SCHEME:
-            return None
-        owner = self.owner_of(header[len(SCHEME) :].strip(), self.audiences)
+        token = bearer_token(request)
+        owner = self.owner_of(token, self.audiences) if token else None
         return owner.user if owner else None
 
     def owner_of(self, token: str, audiences: Collection[str]) -> Owner | None:

@@ -2,8 +2,9 @@
 
 The first authorizer with a decision decides; without one the request is refused in Kubernetes' words. Holders
 of a certificate may do everything, service accounts only what Kubernetes' bindings `system:discovery`,
-`system:basic-user` and `system:service-account-issuer-discovery` allow, and strangers read health and
-version. `docs/decisions` says why this is safe on loopback.
+`system:basic-user` and `system:service-account-issuer-discovery` allow, holders of a bootstrap token also ask
+for a node's certificate, and strangers read health and version. `docs/decisions` says why this is safe on
+loopback.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from typing import NamedTuple, Protocol
 import msgspec
 
 from podling.apiserver.authn.authenticators import Authenticator
+from podling.apiserver.authn.bootstrap import BOOTSTRAPPERS
 from podling.apiserver.authn.tokens import SERVICE_ACCOUNTS, Owner, ServiceAccountTokens
 from podling.apiserver.request.context import AUTHENTICATED
 from podling.apiserver.request.request import Request, RequestInfo, User
@@ -25,6 +27,7 @@ PUBLIC_PATHS = frozenset({"/healthz", "/livez", "/readyz", "/version", "/version
 DISCOVERY = ("/api", "/apis", "/openapi", "/version", "/healthz", "/livez", "/readyz")
 SUBTREES = ("/api/", "/apis/", "/openapi/", "/version/")
 ISSUER_PATHS = frozenset({"/.well-known/openid-configuration", "/openid/v1/jwks"})
+REQUESTS = "certificates.k8s.io", "certificatesigningrequests"
 SELF_REVIEWS = frozenset(
     {
         ("authentication.k8s.io", "selfsubjectreviews"),
@@ -105,12 +108,26 @@ class PublicPathsAuthorizer:
 class AuthenticatedAuthorizer:
     """Every user with a certificate signed by this cluster's authority may do anything.
 
-    Service accounts may not: their tokens are given to pods.
+    Service accounts may not: their tokens are given to pods. Neither may holders of a bootstrap token.
     """
 
     def authorize(self, user: User, info: RequestInfo) -> Opinion:
-        trusted = AUTHENTICATED in user.groups and SERVICE_ACCOUNTS not in user.groups
+        groups = user.groups
+        trusted = AUTHENTICATED in groups and not (SERVICE_ACCOUNTS in groups or BOOTSTRAPPERS in groups)
         return ALLOW if trusted else NO_OPINION
+
+
+class BootstrapAuthorizer:
+    """Holders of a bootstrap token may ask for the certificate of a node, and get it approved: what the roles
+    `system:node-bootstrapper` and `system:certificates.k8s.io:certificatesigningrequests:nodeclient` allow,
+    as clusters bind them."""
+
+    def authorize(self, user: User, info: RequestInfo) -> Opinion:
+        if BOOTSTRAPPERS not in user.groups or (info.api_group, info.resource) != REQUESTS:
+            return NO_OPINION
+        asks = not info.subresource and info.verb in ("create", "get", "list", "watch")
+        approved = info.subresource == "nodeclient" and info.verb == "create"
+        return ALLOW if asks or approved else NO_OPINION
 
 
 class BasicAuthorizer:

@@ -13,19 +13,14 @@ from typing import Any
 from podling.apiserver.kinds.columns import AGE, NAME, age, human_duration, or_none
 from podling.apiserver.kinds.kind import Column, Kind, Part
 from podling.apiserver.rules import metadata
-from podling.apiserver.rules.certificates import (
-    APPROVED,
-    DENIED,
-    FAILED,
-    conditions_of,
-    validate_change,
-    validate_request,
-    validate_status,
-)
+from podling.apiserver.rules.certificates import validate_change, validate_request, validate_status
 from podling.model import names
 from podling.model.errors import Cause
+from podling.model.rules.certificates import APPROVED, CLIENT_SIGNER, DENIED, FAILED, conditions_of
 from podling.model.scheme import resource_of
 from podling.model.types.certificates import CertificateSigningRequest, CertificateSigningRequestStatus
+
+NO_RBAC = "podling has no RBAC yet: whoever gets this certificate may do anything"
 
 
 class _Approval(Part[CertificateSigningRequest]):
@@ -70,7 +65,6 @@ def _validate_update(new: CertificateSigningRequest, old: CertificateSigningRequ
 class CertificateSigningRequests(Kind[CertificateSigningRequest]):
     resource = resource_of(CertificateSigningRequest)
     unwritten = {"f:spec": {}}
-    unattended = "podling has no signer: no certificate is issued unless another controller manager runs"
     subresources = {"approval": _Approval(), "status": _Status()}
     selectable_fields = {"spec.signerName": lambda request: request.spec.signer_name}
     columns = (
@@ -91,6 +85,9 @@ class CertificateSigningRequests(Kind[CertificateSigningRequest]):
     def validate(self, obj: CertificateSigningRequest) -> list[Cause]:
         causes = metadata.validate(obj.metadata, namespaced=False, name_rule=names.path_segment)
         return [*causes, *validate_request(obj.spec)]
+
+    def warnings(self, obj: CertificateSigningRequest) -> list[str]:
+        return [NO_RBAC] if obj.spec.signer_name == CLIENT_SIGNER else []
 
     def row(self, obj: CertificateSigningRequest, now: datetime) -> list[Any]:
         seconds, types = obj.spec.expiration_seconds, {one.type for one in obj.status.conditions}

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import binascii
-import re
 from collections.abc import Iterator
 
 from cryptography import x509
@@ -14,22 +12,25 @@ from podling.apiserver.rules.field import duplicate, forbidden, invalid, not_sup
 from podling.apiserver.rules.volume.projected import validate_signer
 from podling.model.enums import ENUMS
 from podling.model.errors import Cause
+from podling.model.rules.certificates import (
+    APPROVED,
+    DENIED,
+    FAILED,
+    attributes_of,
+    blocks,
+    conditions_of,
+    read_request,
+)
 from podling.model.types.certificates import (
     CertificateSigningRequestCondition,
     CertificateSigningRequestSpec,
     CertificateSigningRequestStatus,
 )
 
-APPROVED, DENIED, FAILED = "Approved", "Denied", "Failed"
 SHORTEST = 600
 LEGACY_SIGNER = "kubernetes.io/legacy-unknown"
 USAGES = ENUMS["CertificateSigningRequestSpec", "usages"]
 STATUSES = ("False", "True", "Unknown")
-_BLOCK = re.compile(
-    rb"^-----BEGIN (?P<type>[^\n]*?)-----[ \t\r]*\n(?P<headers>(?:[^\n:-]+:[^\n]*\n)*)"
-    rb"(?P<base64>[A-Za-z0-9+/=\s]*?)^-----END (?P=type)-----[ \t\r]*$",
-    re.MULTILINE,
-)
 
 
 def validate_request(spec: CertificateSigningRequestSpec) -> Iterator[Cause]:
@@ -57,11 +58,8 @@ def validate_request(spec: CertificateSigningRequestSpec) -> Iterator[Cause]:
 
 def request_fault(pem: bytes) -> str:
     """What is wrong with a request in PEM, in the words of Go's crypto packages where they are few."""
-    block = next(_blocks(pem), None)
-    if block is None or block[0] != "CERTIFICATE REQUEST":
-        return "PEM block type must be CERTIFICATE REQUEST"
     try:
-        request = x509.load_der_x509_csr(block[2])
+        request = read_request(pem)
         if request.is_signature_valid:
             return ""
         key = request.public_key()
@@ -76,18 +74,7 @@ def request_fault(pem: bytes) -> str:
 
 def subject_groups(pem: bytes) -> list[str]:
     """The organizations of a valid request's subject: the groups that its certificate would give."""
-    subject = x509.load_der_x509_csr(next(_blocks(pem))[2]).subject
-    return [str(name.value) for name in subject.get_attributes_for_oid(x509.NameOID.ORGANIZATION_NAME)]
-
-
-def _blocks(pem: bytes) -> Iterator[tuple[str, bytes, bytes]]:
-    """The type, the headers and the content of each PEM block. What is around them is skipped, as by Go."""
-    for found in _BLOCK.finditer(pem):
-        try:
-            content = binascii.a2b_base64(b"".join(found["base64"].split()), strict_mode=True)
-        except binascii.Error:
-            continue
-        yield found["type"].decode(errors="replace"), found["headers"], content
+    return attributes_of(read_request(pem).subject, x509.NameOID.ORGANIZATION_NAME)
 
 
 def validate_status(
@@ -104,7 +91,7 @@ def validate_status(
 
 def _certificate_fault(pem: bytes) -> str:
     found = False
-    for kind, headers, content in _blocks(pem):
+    for kind, headers, content in blocks(pem):
         found = True
         if kind != "CERTIFICATE":
             return f'only CERTIFICATE PEM blocks are allowed, found "{kind}"'
@@ -136,12 +123,6 @@ def _validate_conditions(conditions: list[CertificateSigningRequestCondition]) -
         if condition.type in (APPROVED, DENIED) and {APPROVED, DENIED} <= seen:
             why = "Approved and Denied conditions are mutually exclusive"
             yield invalid("status.conditions", condition.type, why)
-
-
-def conditions_of(
-    status: CertificateSigningRequestStatus, type_: str
-) -> list[CertificateSigningRequestCondition]:
-    return [condition for condition in status.conditions if condition.type == type_]
 
 
 def validate_change(

@@ -10,6 +10,15 @@ from cryptography import x509
 from cryptography.hazmat.primitives.asymmetric import ed25519
 from cryptography.hazmat.primitives.serialization import Encoding
 
+from podling.apiserver.authz.authorizers import (
+    ALLOW,
+    NO_OPINION,
+    AuthenticatedAuthorizer,
+    MastersAuthorizer,
+    Opinion,
+)
+from podling.apiserver.request.request import RequestInfo, User
+
 if TYPE_CHECKING:
     from unit.apiserver.conftest import Conversation
 
@@ -53,3 +62,43 @@ async def test_a_decision_has_its_time_and_stays(api: Conversation) -> None:
     again = await api.patch(f"{REQUESTS}/r/approval", {"status": {"conditions": []}})
     assert again.status == 422
     assert 'may not remove a condition of type "Approved"' in again.message
+
+
+@pytest.mark.parametrize(
+    ("allowed", "code"),
+    [
+        ({"example.test/signer"}, 200),
+        ({"example.test/*"}, 200),
+        ({"example.test/other"}, 403),
+        (set(), 403),
+    ],
+)
+async def test_a_signers_requests_are_for_who_may_decide_them(
+    api: Conversation, allowed: set[str], code: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def authorize(self: Any, user: User, info: RequestInfo) -> Opinion:
+        return ALLOW if info.resource != "signers" or info.name in allowed else NO_OPINION
+
+    monkeypatch.setattr(MastersAuthorizer, "authorize", authorize)
+    monkeypatch.setattr(AuthenticatedAuthorizer, "authorize", authorize)
+    await api.post(REQUESTS, body(OTHER))
+    approved = await api.patch(f"{REQUESTS}/r/approval", {"status": {"conditions": [APPROVED]}})
+    assert approved.status == code
+    standing = [APPROVED] if code == 200 else []
+    failed = {"status": {"conditions": [*standing, {"type": "Failed", "status": "True"}]}}
+    signed = await api.patch(f"{REQUESTS}/r/status", failed)
+    assert signed.status == code
+    if code == 403:
+        assert approved.message.endswith(
+            'user not permitted to approve requests with signerName "example.test/signer"'
+        )
+        assert signed.message.endswith(
+            'user not permitted to sign requests with signerName "example.test/signer"'
+        )
+    labelled = await api.patch(f"{REQUESTS}/r/status", {"metadata": {"labels": {"a": "b"}}})
+    assert labelled.status == 200
+
+
+async def test_until_there_is_rbac_a_client_certificate_is_warned_of(api: Conversation) -> None:
+    made = await api.post(REQUESTS, body(CLIENT))
+    assert "podling has no RBAC" in made.headers["Warning"]

@@ -8,6 +8,7 @@ import pytest
 
 from podling.apiserver.admission.chain import built_in
 from podling.apiserver.admission.plugin import Attributes, Operation
+from podling.apiserver.authz.authorizers import NO_OPINION
 from podling.apiserver.request.request import User
 from podling.model.codec.json import from_data, to_data
 from podling.model.errors import StatusError
@@ -51,7 +52,7 @@ async def admit(
     resource = resource_of(type(subject))
     target = f"{resource.qualified}/{subresource}" if subresource else resource.qualified
     attributes = Attributes(operation, resource, subresource, namespace, name, User("me"), target)
-    await built_in(Standing(), SystemClock()).admit(attributes, obj, old)
+    await built_in(Standing(), SystemClock(), lambda user, info: NO_OPINION).admit(attributes, obj, old)
 
 
 def pod(**spec: Any) -> Pod:

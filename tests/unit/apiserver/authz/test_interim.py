@@ -4,6 +4,7 @@ import pytest
 
 from podling.apiserver.authz.authorizers import (
     AuthenticatedAuthorizer,
+    BootstrapAuthorizer,
     Decision,
     MastersAuthorizer,
     PublicPathsAuthorizer,
@@ -40,3 +41,29 @@ def test_identities() -> None:
 )
 def test_strangers(method: str, path: str, decision: Decision) -> None:
     assert PublicPathsAuthorizer().authorize(ANONYMOUS, request_info(method, path, {})).decision is decision
+
+
+REQUESTS = "/apis/certificates.k8s.io/v1/certificatesigningrequests"
+BOOTSTRAPPER = User("system:bootstrap:abcdef", ("system:bootstrappers", AUTHENTICATED))
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "decision"),
+    [
+        ("POST", REQUESTS, ALLOW),
+        ("GET", REQUESTS, ALLOW),
+        ("GET", f"{REQUESTS}/r", ALLOW),
+        ("POST", f"{REQUESTS}/r/nodeclient", ALLOW),
+        ("POST", f"{REQUESTS}/r/selfnodeclient", NONE),
+        ("PUT", f"{REQUESTS}/r/approval", NONE),
+        ("PUT", f"{REQUESTS}/r", NONE),
+        ("DELETE", f"{REQUESTS}/r", NONE),
+        ("GET", "/api/v1/nodes", NONE),
+        ("POST", "/apis/other/v1/certificatesigningrequests", NONE),
+    ],
+)
+def test_who_has_a_bootstrap_token_asks_for_a_certificate(method: str, path: str, decision: Decision) -> None:
+    info = request_info(method, path, {})
+    assert BootstrapAuthorizer().authorize(BOOTSTRAPPER, info).decision is decision
+    assert AuthenticatedAuthorizer().authorize(BOOTSTRAPPER, info).decision is NONE
+    assert BootstrapAuthorizer().authorize(User("a", (AUTHENTICATED,)), info).decision is NONE
