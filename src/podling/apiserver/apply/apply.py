@@ -42,6 +42,7 @@ from podling.apiserver.apply.managed_fields import (
 from podling.apiserver.apply.schema import (
     VALUE,
     Keyed,
+    KeyMissing,
     Map,
     Node,
     Set,
@@ -55,7 +56,7 @@ from podling.apiserver.apply.schema import (
 )
 from podling.model.codec import json
 from podling.model.codec.json import without_nulls
-from podling.model.errors import Cause, StatusError
+from podling.model.errors import Cause, StatusError, bad_request
 from podling.model.types.meta import KubeObject, ManagedFieldsEntry
 from podling.watch.entry import Entry
 
@@ -189,11 +190,14 @@ class Application(msgspec.Struct, frozen=True):
 
     def known_entries(self, live: Any, entries: Entries, now: datetime) -> Entries:
         """The entries of the object. If it was never tracked, everything is managed by whoever wrote it
-        before."""
+        before. Raises StatusError 400 for an object that cannot be tracked."""
         if entries:
             return entries
         before = Writer(BEFORE_FIRST_APPLY, self.writer.api_version)
-        return updated((), self._belonging(changes_of_new(self.type, live)), before, now)
+        try:
+            return updated((), self._belonging(changes_of_new(self.type, live)), before, now)
+        except KeyMissing as missing:
+            raise bad_request(f"failed to create manager for existing fields: {missing}") from missing
 
     def result(self, live: Any, entries: Entries) -> Any:
         """The data of the object after the configuration was applied to `live`."""
@@ -243,18 +247,25 @@ def unchanged(new: KubeObject, standing: Entry | None) -> list[ManagedFieldsEntr
 
 def by_update(writer: Writer, *, unwritten: Fields, now: datetime) -> Track:
     def track(new: KubeObject, standing: Entry | None) -> list[ManagedFieldsEntry]:
+        try:
+            return entries(new, standing)
+        except KeyMissing:
+            # Of an object with a field that has no path, nobody is said to manage anything.
+            return []
+
+    def entries(new: KubeObject, standing: Entry | None) -> list[ManagedFieldsEntry]:
         sent, data = _taken_apart(new)
         if standing is None:
             made = changes_of_new(type(new), data)
             taken = belonging(made.taken, writer.subresource, unwritten)
             return updated(starting_point(sent, ()), Changes(taken, made.removed), writer, now)
-        entries = starting_point(sent, standing.object.metadata.managed_fields, writer.subresource)
-        if not entries:
+        known = starting_point(sent, standing.object.metadata.managed_fields, writer.subresource)
+        if not known:
             # Who wished not to be tracked is not, until somebody applies.
             return []
         made = changes(type(new), live_data(standing), data)
         made = Changes(*(without(fields, unwritten) for fields in made))
-        return updated(entries, made, writer, now)
+        return updated(known, made, writer, now)
 
     return track
 

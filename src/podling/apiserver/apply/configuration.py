@@ -14,8 +14,8 @@ import msgspec
 
 from podling.apiserver.apply.managed_fields import SELF, Fields, shown
 from podling.apiserver.apply.schema import (
-    KEY_DEFAULTS,
     Keyed,
+    KeyMissing,
     Map,
     Node,
     Set,
@@ -135,12 +135,11 @@ class _Walk:
         if not isinstance(item, dict):
             self._fault(path, f"element {index}: associative list with keys may not have non-map elements")
             return ""
-        for key in node.keys:
-            if item.get(key, KEY_DEFAULTS.get(key)) is None:
-                why = "associative list with keys has an element that omits key field"
-                self._fault(path, f'element {index}: {why} "{key}" (and doesn\'t have default value)')
-                return ""
-        return item_element(node, item)
+        try:
+            return item_element(node, item)
+        except KeyMissing as missing:
+            self._fault(path, f"element {index}: {missing}")
+            return ""
 
     def _fault(self, path: Path, why: str) -> None:
         self.faults.append(f"{shown(path)}: {why}")

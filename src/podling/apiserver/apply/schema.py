@@ -20,8 +20,12 @@ from podling.model.codec import json
 from podling.model.codec.fields import FieldInfo, fields_of
 from podling.model.types.meta import KubeObject, ObjectMeta
 
-KEY_DEFAULTS: Mapping[str, Any] = {"protocol": "TCP"}
-"""What a key is that an item leaves out; other keys it may not."""
+KEY_DEFAULTS: Mapping[str, Any] = {
+    "ContainerPort.protocol": "TCP",
+    "ServicePort.protocol": "TCP",
+    "LocalObjectReference.name": "",
+}
+"""What a key is that an item leaves out, besides the keys that Go always writes."""
 
 IDENTITY = frozenset({"kind", "apiVersion"})
 OF_THE_SERVER = frozenset(
@@ -52,11 +56,11 @@ class Map(msgspec.Struct, frozen=True):
 
 
 class Keyed(msgspec.Struct, frozen=True):
-    """A list of structs with keys. `always`: Go writes it even if empty, so it is present in an
-    empty object."""
+    """A list of structs with keys. `keys`: each with its default, None if an item may not leave it out.
+    `always`: Go writes the list even if empty, so it is present in an empty object."""
 
-    keys: tuple[str, ...]
-    of: Struct | Value
+    keys: Mapping[str, Any]
+    of: Node
     always: bool = False
 
 
@@ -76,6 +80,10 @@ class Struct(msgspec.Struct, frozen=True):
 Node = Value | Map | Keyed | Set | Struct
 
 VALUE, SET = Value(), Set()
+
+
+class KeyMissing(ValueError):
+    """An item of a list with keys leaves out a key that has no default, so it has no path."""
 
 
 @functools.cache
@@ -111,15 +119,26 @@ def _member(owner: type[msgspec.Struct], info: FieldInfo) -> Node:
     if merge.list_type == "set":
         return SET
     if merge.list_type == "map":
-        always = (owner.__name__, info.wire) in _WRITTEN_WHEN_EMPTY
-        item = VALUE if getattr(shape.item.type, "ATOMIC", False) else _struct(shape.item.type)
-        return Keyed(tuple(sorted(merge.list_map_keys)), item, always)
+        type_ = shape.item.type
+        of = VALUE if getattr(type_, "ATOMIC", False) else _struct(type_)
+        keys = {key: _key_default(type_, fields_of(type_)[key]) for key in sorted(merge.list_map_keys)}
+        return Keyed(keys, of, always=(owner.__name__, info.wire) in _WRITTEN_WHEN_EMPTY)
     return VALUE
 
 
+def _key_default(owner: type[msgspec.Struct], key: FieldInfo) -> Any:
+    return KEY_DEFAULTS.get(f"{owner.__name__}.{key.wire}", key.type() if key.always else None)
+
+
 def item_element(node: Keyed, item: Mapping[str, Any]) -> str:
-    """The path element of a list item. An empty key is not written, and is empty."""
-    keys = {key: item.get(key, KEY_DEFAULTS.get(key, "")) for key in node.keys}
+    """The path element of a list item. Raises KeyMissing."""
+    keys = {key: item.get(key, default) for key, default in node.keys.items()}
+    if None in keys.values():
+        named = msgspec.json.encode(list(keys)).decode()
+        raise KeyMissing(
+            f"associative list with keys has an element that omits all key fields {named} "
+            "(and doesn't have default values for any key fields)"
+        )
     return f"k:{msgspec.json.encode(keys).decode()}"
 
 
@@ -145,15 +164,19 @@ def _empty(type_: type[KubeObject]) -> Any:
 
 
 def parts(node: Node, value: Any) -> Iterator[tuple[str, Node, Any]]:
-    """Path element, shape and value of each part of a value that has parts."""
+    """Path element, shape and value of each part of a value that has parts. Raises KeyMissing."""
     if isinstance(node, Struct):
         managed = node.managed
         for name in value:
             if name in managed:
                 yield *managed[name], value[name]
     elif isinstance(node, Keyed):
+        items: dict[str, list[Any]] = {}
         for item in value:
-            yield item_element(node, item), node.of, item
+            items.setdefault(item_element(node, item), []).append(item)
+        for element, same in items.items():
+            # Several items of the same keys are one value.
+            yield (element, node.of, same[0]) if len(same) == 1 else (element, VALUE, same)
     elif isinstance(node, Map):
         for name in value:
             yield f"f:{name}", VALUE, value[name]
@@ -178,18 +201,16 @@ def _compare(node: Node, old: Any, new: Any, found: Changes) -> None:
     if isinstance(node, Struct):
         _compare_members(node, old, new, found)
         return
-    before = {element: value for element, _, value in parts(node, old)}
+    before = {element: (part, value) for element, part, value in parts(node, old)}
     for element, part, value in parts(node, new):
-        if element in before:
-            was = before.pop(element)
+        stood, was = before.get(element, (None, None))
+        if stood is part:
+            del before[element]
             if was != value:
                 _note(element, part, was, value, found)
         else:
             _take(element, part, value, found)
-    if before:
-        found.removed.update(
-            {element: owned(part, value) for element, part, value in parts(node, old) if element in before}
-        )
+    found.removed.update({element: owned(part, value) for element, (part, value) in before.items()})
 
 
 def _compare_members(node: Struct, old: Any, new: Any, found: Changes) -> None:

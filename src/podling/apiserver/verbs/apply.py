@@ -98,13 +98,16 @@ async def _application(context: RequestContext, scope: Scope) -> Application:
         raise invalid(OPTIONS, "", [Cause("FieldValueRequired", why, "fieldManager")], "meta.k8s.io")
     configuration = await _configuration(context, resource.api_version)
     by = scope.writer(context, OPTIONS)
-    what = f"{scope.namespace(context)}/{context.info.name}; {resource.api_version}, Kind={resource.kind}"
+    metadata = configuration.get("metadata")
+    said = metadata if isinstance(metadata, dict) else {}
+    named = f"{said.get('namespace') or ''}/{said.get('name') or ''}"
+    what = f"{named}; {resource.group}/{resource.version}, Kind={resource.kind}"
     schema = schema_of(resource.type)
-    named = await aside(len(context.request.body), configured_fields, schema, configuration, what)
+    fields = await aside(len(context.request.body), configured_fields, schema, configuration, what)
     return Application(
         type=resource.type,
         configuration=configuration,
-        fields=belonging(named, by.subresource, scope.unwritten),
+        fields=belonging(fields, by.subresource, scope.unwritten),
         writer=by,
         unwritten=scope.unwritten,
         force=flag(context.query, "force"),

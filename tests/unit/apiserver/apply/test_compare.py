@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from podling.apiserver.apply.managed_fields import difference, intersection, paths, union
-from podling.apiserver.apply.schema import changes, owned, schema_of
+from podling.apiserver.apply.schema import KeyMissing, changes, owned, schema_of
+from podling.model.types.core import ServiceAccount
 from podling.model.types.pod import Pod
 
 SMALL = st.dictionaries(st.sampled_from("abc"), st.sampled_from("xy"), min_size=1)
@@ -66,3 +68,31 @@ def test_there_and_back(old: Any, new: Any) -> None:
 @given(PODS)
 def test_identity_is_nobodys(pod: Any) -> None:
     assert ("f:metadata", "f:name") not in set(paths(everything(pod)))
+
+
+def test_items_of_the_same_keys_and_atomic_items_are_one_value() -> None:
+    def pod(*env: dict[str, str]) -> Any:
+        return {
+            "spec": {"imagePullSecrets": [{"name": "s"}], "containers": [{"name": "c", "env": list(env)}]}
+        }
+
+    twice, once = (
+        pod({"name": "a", "value": "1"}, {"name": "a", "value": "2"}),
+        pod({"name": "a", "value": "2"}),
+    )
+    assert everything(twice)["f:spec"] == {
+        ".": {},
+        "f:imagePullSecrets": {".": {}, 'k:{"name":"s"}': {}},
+        "f:containers": {
+            ".": {},
+            'k:{"name":"c"}': {".": {}, "f:name": {}, "f:env": {".": {}, 'k:{"name":"a"}': {}}},
+        },
+    }
+    taken, removed = changes(Pod, twice, once)
+    assert list(paths(taken))[-1][-1] == "f:value"
+    assert list(paths(removed))[-1][-1] == 'k:{"name":"a"}'
+
+
+def test_an_item_without_its_key_has_no_path() -> None:
+    with pytest.raises(KeyMissing, match="name"):
+        owned(schema_of(ServiceAccount), {"secrets": [{"kind": "Secret"}]})

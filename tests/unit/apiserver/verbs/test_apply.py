@@ -317,16 +317,24 @@ async def test_scalars_of_another_type(api: Conversation, target: str, body: Any
     whole = {"apiVersion": "v1", "kind": kind, "metadata": {"name": name}, **body}
     answer = await apply(api, target, whole)
     assert answer.status == 400
-    assert answer.message == f"failed to create typed patch object (default/{name}; v1, Kind={kind}): {fault}"
+    assert answer.message == f"failed to create typed patch object (/{name}; /v1, Kind={kind}): {fault}"
 
 
 async def test_items_without_their_keys_or_twice(api: Conversation) -> None:
-    answer = await apply(api, P, pod({"image": "x"}))
+    account = {
+        "apiVersion": "v1",
+        "kind": "ServiceAccount",
+        "metadata": {"name": "a", "namespace": "default"},
+    }
+    target = "/api/v1/namespaces/default/serviceaccounts/a"
+    answer = await apply(api, target, account | {"secrets": [{"kind": "Secret"}]})
     assert answer.status == 400 and answer.message == (
-        "failed to create typed patch object (default/p; v1, Kind=Pod): .spec.containers: element 0: "
-        "associative list with keys has an element that omits key field "
-        '"name" (and doesn\'t have default value)'
+        "failed to create typed patch object (default/a; /v1, Kind=ServiceAccount): .secrets: element 0: "
+        'associative list with keys has an element that omits all key fields ["name"] (and doesn\'t have '
+        "default values for any key fields)"
     )
+    answer = await apply(api, P, pod({"image": "x"}))
+    assert answer.status == 422 and "spec.containers[0].name: Required value" in answer.message
     answer = await apply(api, P, pod(APP, APP))
     assert answer.message.endswith('.spec.containers: duplicate entries for key [name="app"]')
 
