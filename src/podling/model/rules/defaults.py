@@ -7,6 +7,7 @@ template.
 
 from __future__ import annotations
 
+from podling.model.rules.image import LATEST, tag_of
 from podling.model.rules.resources import container_requests, is_supported_at_pod_level, volume_containers
 from podling.model.types.container import (
     EphemeralContainerCommon,
@@ -65,12 +66,8 @@ def default_container(container: EphemeralContainerCommon) -> None:
 
 
 def pull_policy(image: str) -> str:
-    """The default imagePullPolicy: Always for an image with tag `latest` or without tag and digest, else
-    IfNotPresent."""
-    if not image or "@" in image:
-        return "IfNotPresent"
-    _, _, tag = image.rpartition("/")[2].partition(":")
-    return "Always" if tag in ("", "latest") else "IfNotPresent"
+    """The default imagePullPolicy: Always for the tag `latest`, also where it goes without saying."""
+    return "Always" if tag_of(image) == LATEST else "IfNotPresent"
 
 
 def default_probe(probe: Probe) -> None:
@@ -131,10 +128,10 @@ def _default_drivers(volume: Volume) -> None:
         volume.rbd.keyring = volume.rbd.keyring or "/etc/ceph/keyring"
     if volume.azure_disk is not None:
         disk = volume.azure_disk
-        disk.caching_mode = disk.caching_mode or "ReadWrite"
+        disk.caching_mode = "ReadWrite" if disk.caching_mode is None else disk.caching_mode
         disk.fs_type = disk.fs_type or "ext4"
         disk.read_only = disk.read_only or False
-        disk.kind = disk.kind or "Shared"
+        disk.kind = "Shared" if disk.kind is None else disk.kind
     if volume.scale_io is not None:
         volume.scale_io.storage_mode = volume.scale_io.storage_mode or "ThinProvisioned"
         volume.scale_io.fs_type = volume.scale_io.fs_type or "xfs"
