@@ -22,6 +22,7 @@ import msgspec
 from podling.apiserver.admission.plugin import Attributes, Handles, Objects
 from podling.apiserver.request.context import Find
 from podling.apiserver.store.object_meta import NAME_ALPHABET
+from podling.model import names
 from podling.model.errors import Cause, StatusError, forbidden
 from podling.model.rules.placement import needed_to_change
 from podling.model.rules.status import MIRROR, is_condition_true, is_terminal
@@ -203,9 +204,14 @@ class ServiceAccountPlugin:
         spec.service_account_name = spec.service_account = name
         account = self._find(ServiceAccount, attributes.namespace, name)
         if account is None:
-            where = f"{attributes.namespace}/{name}"
+            faults = ", ".join(names.path_segment(name))
+            why = (
+                f'invalid resource name "{name}": [{faults}]'
+                if faults
+                else f'serviceaccount "{name}" not found'
+            )
             raise attributes.forbidden(
-                f'error looking up service account {where}: serviceaccount "{name}" not found'
+                f"error looking up service account {attributes.namespace}/{name}: {why}"
             )
         if not spec.image_pull_secrets:
             spec.image_pull_secrets = list(account.image_pull_secrets)

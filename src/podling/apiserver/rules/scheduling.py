@@ -37,6 +37,7 @@ from podling.model.types.pod import (
     TopologySpreadConstraint,
 )
 
+TOLERATED, COMPARISONS = ("Equal", "Exists"), ("Lt", "Gt")
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
 
@@ -221,7 +222,9 @@ def validate_tolerations(tolerations: list[Toleration], path: str) -> Iterator[C
             if faults:
                 yield invalid(operator, toleration.value, ";".join(faults))
         else:
-            yield not_supported(operator, toleration.operator, ("Equal", "Exists"))
+            # Of a comparison, which is behind a gate that is off, Kubernetes says it in other words.
+            compared = COMPARISONS if toleration.operator in COMPARISONS else ()
+            yield not_supported(operator, toleration.operator, (*TOLERATED, *compared))
         if toleration.effect and toleration.effect not in EFFECTS:
             yield not_supported(f"{where}.effect", toleration.effect, EFFECTS)
 

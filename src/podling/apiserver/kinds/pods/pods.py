@@ -123,6 +123,7 @@ class Pods(Kind[Pod]):
                 PodCondition(
                     type="PodScheduled",
                     status="False",
+                    last_transition_time=rfc3339(now),
                     reason="SchedulingGated",
                     message="Scheduling is blocked due to non-empty scheduling gates",
                 )

@@ -45,6 +45,7 @@ from podling.model.types.container import (
 )
 from podling.model.types.pod import Affinity, NodeSelectorTerm, Pod, PodSpec, Toleration
 from podling.model.types.pod_status import HostIP, PodIP, PodStatus, VolumeMountStatus
+from podling.model.types.volume import VolumeProjection
 
 _TYPES = {"runtime/default": "RuntimeDefault", "unconfined": "Unconfined"}
 
@@ -67,15 +68,25 @@ _LISTS = (
 
 
 def drop_alpha_fields(new: PodSpec, old: PodSpec | None, gates: Gates) -> None:
-    """Drop alpha fields from `new`. The gate `GenericWorkload` is always off, since nothing here schedules
-    groups of pods."""
+    """Drop from `new` the fields whose gates are off in Kubernetes, unless `old` has such. Most are always
+    off, since nothing here acts on them: `GenericWorkload`, `ClusterTrustBundleProjection` and
+    `PodCertificateRequest`."""
     if old is None or old.scheduling_group is None:
         new.scheduling_group = None
+    for attribute in ("cluster_trust_bundle", "pod_certificate"):
+        if old is None or all(getattr(source, attribute) is None for source in _projections(old)):
+            for source in _projections(new):
+                setattr(source, attribute, None)
     if gates.enabled("ContainerStopSignals") or (old is not None and any(_stop_signals(old))):
         return
     for container, lifecycle in _stop_signals(new):
         lifecycle.stop_signal = None
         container.lifecycle = lifecycle if lifecycle != Lifecycle() else None
+
+
+def _projections(spec: PodSpec) -> Iterator[VolumeProjection]:
+    for volume in spec.volumes:
+        yield from volume.projected.sources if volume.projected is not None else ()
 
 
 def _stop_signals(spec: PodSpec) -> Iterator[tuple[EphemeralContainerCommon, Lifecycle]]:

@@ -38,7 +38,7 @@ _Known = tuple[int, ContainerPort, str]
 
 GONE = {
     "photon_persistent_disk": ("photonPersistentDisk", "deprecated in v1.11, non-functional in v1.16+"),
-    "git_repo": ("gitRepo", "deprecated in v1.11"),
+    "git_repo": ("gitRepo", "deprecated in v1.11, and disabled by default in v1.33+"),
     "scale_io": ("scaleIO", "deprecated in v1.16, non-functional in v1.22+"),
     "flocker": ("flocker", "deprecated in v1.22, non-functional in v1.25+"),
     "storageos": ("storageOS", "deprecated in v1.22, non-functional in v1.25+"),
@@ -162,6 +162,8 @@ def warn_of_volumes(volumes: list[Volume], path: str) -> Iterator[str]:
     tokens: set[str] = set()
     for i, volume in enumerate(volumes):
         if volume.projected is not None:
+            if any(source == VolumeProjection() for source in volume.projected.sources):
+                yield f'volume "{volume.name}" (Projected) has no sources provided'
             given = (source.service_account_token for source in volume.projected.sources)
             tokens.update(token.path for token in given if token is not None)
             continue
@@ -183,8 +185,6 @@ def _files(source: VolumeProjection) -> Iterator[tuple[str, str]]:
         yield from ((f"secrets[{j}]", item.path) for j, item in enumerate(source.secret.items))
     if source.downward_api is not None:
         yield from ((f"downwardAPI[{j}]", item.path) for j, item in enumerate(source.downward_api.items))
-    if source.cluster_trust_bundle is not None:
-        yield "ClusterTrustBundle", source.cluster_trust_bundle.path
 
 
 def pod_warnings(pod: Pod) -> list[str]:

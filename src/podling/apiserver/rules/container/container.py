@@ -266,6 +266,7 @@ def validate_restarts(container: Container, path: str) -> Iterator[Cause]:
         return
     if container.restart_policy is None:
         yield required(f"{path}.restartPolicy", "must specify restartPolicy when restart rules are used")
+        return
     yield from choice(f"{path}.restartPolicy", container.restart_policy, RESTART_POLICIES)
     if len(container.restart_policy_rules) > MAX_RULES:
         yield too_long(f"{path}.restartPolicyRules", MAX_RULES)

@@ -8,6 +8,7 @@ from podling.apiserver.rules.field import (
     all_invalid,
     duplicate,
     forbidden,
+    internal,
     invalid,
     not_found,
     not_supported,
@@ -87,11 +88,10 @@ def validate_pod_claims(claims: list[PodResourceClaim], path: str) -> Iterator[C
         name, template = claim.resource_claim_name, claim.resource_claim_template_name
         if name is not None and template is not None:
             why = "at most one of `resourceClaimName` or `resourceClaimTemplateName` may be specified"
-            yield invalid(where, claim, why)
+            yield invalid(where, internal(claim), why)
         if name is None and template is None:
-            yield invalid(
-                where, claim, "must specify one of: `resourceClaimName`, `resourceClaimTemplateName`"
-            )
+            why = "must specify one of: `resourceClaimName`, `resourceClaimTemplateName`"
+            yield invalid(where, internal(claim), why)
         for wire, value in (("resourceClaimName", name), ("resourceClaimTemplateName", template)):
             if value is not None:
                 yield from all_invalid(f"{where}.{wire}", value, names.dns1123_subdomain(value))

@@ -50,7 +50,8 @@ MAX_ID = (1 << 31) - 1
 PROC_MOUNTS = ("Default", "Unmasked")
 GROUP_POLICIES = frozenset(("Merge", "Strict"))
 FS_GROUP_POLICIES = frozenset(("Always", "OnRootMismatch"))
-SE_LINUX_POLICIES = frozenset(("MountOption", "Recursive"))
+SE_LINUX_POLICIES = frozenset(("Recursive",))
+"""`MountOption` is behind the gate `SELinuxMount`, which is off."""
 
 MAX_SYSCTL = 253
 _SYSCTL_PART = "[a-z0-9]([-_a-z0-9]*[a-z0-9])?"

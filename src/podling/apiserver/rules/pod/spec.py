@@ -318,7 +318,7 @@ def validate_os(spec: PodSpec, path: str) -> Iterator[Cause]:
     if spec.os is None:
         return
     if not spec.os.name:
-        yield required(f"{path}.os.name", "cannot be empty")
+        yield required(f"{path}.os.name")
     elif spec.os.name == "linux":
         contexts: list[tuple[PodSecurityContext | SecurityContext | None, str]] = [
             (spec.security_context, path)

@@ -239,6 +239,7 @@ def validate_csi(source: CSIVolumeSource, path: str) -> Iterator[Cause]:
 def validate_csi_driver(driver: str, path: str) -> Iterator[Cause]:
     if not driver:
         yield required(path)
+        return
     if len(driver) > MAX_CSI_DRIVER:
         yield too_long(path, MAX_CSI_DRIVER)
     yield from all_invalid(path, driver, names.dns1123_subdomain(driver.lower()))

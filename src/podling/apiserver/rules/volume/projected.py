@@ -8,24 +8,19 @@ from collections.abc import Iterator
 
 from podling.apiserver.rules.container.env import VOLUME_FIELDS, validate_field_ref, validate_resource_ref
 from podling.apiserver.rules.field import (
-    all_invalid,
     forbidden,
     invalid,
-    not_supported,
     required,
     too_long,
     validate_not_reserved,
 )
-from podling.apiserver.rules.metadata import validate_label_selector
 from podling.model import names
 from podling.model.errors import Cause
 from podling.model.types.volume import (
-    ClusterTrustBundleProjection,
     ConfigMapVolumeSource,
     DownwardAPIVolumeFile,
     DownwardAPIVolumeSource,
     KeyToPath,
-    PodCertificateProjection,
     ProjectedVolumeSource,
     SecretVolumeSource,
     VolumeProjection,
@@ -35,9 +30,6 @@ MAX_MODE = 0o777
 MODE_RANGE = "must be a number between 0 and 0777 (octal), both inclusive"
 
 MIN_TOKEN_SECONDS, MAX_TOKEN_SECONDS = 600, 1 << 32
-MIN_CERTIFICATE_SECONDS, MAX_CERTIFICATE_SECONDS = 3600, 91 * 24 * 3600
-MAX_KUBERNETES_SECONDS = 24 * 3600
-KEY_TYPES = ("RSA3072", "RSA4096", "ECDSAP256", "ECDSAP384", "ECDSAP521", "ED25519")
 
 MAX_SIGNER = 253 + 1 + 317
 """Bytes of a domain, a slash and a path."""
@@ -137,10 +129,6 @@ def _validate_projection(source: VolumeProjection, path: str, whole: str) -> Ite
             yield required(f"{whole}.path")
         else:
             yield from validate_not_reserved(token.path, f"{whole}.path")
-    if source.cluster_trust_bundle is not None:
-        yield from _validate_trust_bundle(source.cluster_trust_bundle, f"{path}.clusterTrustBundle")
-    if source.pod_certificate is not None:
-        yield from _validate_certificate(source.pod_certificate, f"{path}.podCertificate")
 
 
 def _files(source: VolumeProjection) -> Iterator[tuple[str, str]]:
@@ -151,69 +139,6 @@ def _files(source: VolumeProjection) -> Iterator[tuple[str, str]]:
         yield from ((item.path, source.config_map.name) for item in source.config_map.items if item.path)
     if source.downward_api is not None:
         yield from ((item.path, item.path) for item in source.downward_api.items if item.path)
-    if source.cluster_trust_bundle is not None:
-        yield source.cluster_trust_bundle.path, source.cluster_trust_bundle.path
-    if source.pod_certificate is not None:
-        yield from ((file, file) for _, file in _certificate_files(source.pod_certificate))
-
-
-def _validate_trust_bundle(bundle: ClusterTrustBundleProjection, path: str) -> Iterator[Cause]:
-    if bundle.name is not None and bundle.signer_name is not None:
-        yield invalid(path, bundle, "only one of name and signerName may be used")
-    elif bundle.name is not None:
-        if not bundle.name:
-            yield required(f"{path}.name", "must be a valid object name")
-        # The name of a signer's bundle begins with the signer's, colons for its slash: `a.io:b:name`.
-        for fault in names.dns1123_subdomain(bundle.name.rpartition(":")[2]):
-            yield invalid(f"{path}.name", bundle.name, f"not a valid clustertrustbundlename: {fault}")
-        if bundle.label_selector is not None:
-            why = "labelSelector must be unset if name is specified"
-            yield invalid(f"{path}.labelSelector", bundle.label_selector, why)
-    elif bundle.signer_name is not None:
-        if not bundle.signer_name:
-            yield required(f"{path}.signerName", "must be a valid signer name")
-        yield from validate_signer(bundle.signer_name, f"{path}.signerName")
-        yield from validate_label_selector(bundle.label_selector, f"{path}.labelSelector")
-    else:
-        yield required(path, "either name or signerName must be specified")
-    if not bundle.path:
-        yield required(f"{path}.path")
-    yield from validate_not_reserved(bundle.path, f"{path}.path")
-
-
-def _certificate_files(certificate: PodCertificateProjection) -> Iterator[tuple[str, str]]:
-    for wire, file in (
-        ("credentialBundlePath", certificate.credential_bundle_path),
-        ("keyPath", certificate.key_path),
-        ("certificateChainPath", certificate.certificate_chain_path),
-    ):
-        if file:
-            yield wire, file
-
-
-def _validate_certificate(certificate: PodCertificateProjection, path: str) -> Iterator[Cause]:
-    yield from validate_signer(certificate.signer_name, f"{path}.signerName")
-    if certificate.key_type not in KEY_TYPES:
-        yield not_supported(f"{path}.keyType", certificate.key_type, KEY_TYPES)
-    where, seconds = f"{path}.maxExpirationSeconds", certificate.max_expiration_seconds
-    if seconds is not None:
-        kubernetes = certificate.signer_name.partition("/")[0].endswith("kubernetes.io")
-        most = MAX_KUBERNETES_SECONDS if kubernetes else MAX_CERTIFICATE_SECONDS
-        if seconds < MIN_CERTIFICATE_SECONDS:
-            yield invalid(
-                where, seconds, f"if provided, maxExpirationSeconds must be >= {MIN_CERTIFICATE_SECONDS}"
-            )
-        if seconds > most:
-            yield invalid(where, seconds, f"if provided, maxExpirationSeconds must be <= {most}")
-    files = list(_certificate_files(certificate))
-    if not files:
-        yield required(
-            path, "specify at least one of credentialBundlePath, keyPath, and certificateChainPath"
-        )
-    for wire, file in files:
-        yield from validate_not_reserved(file, f"{path}.{wire}")
-    for key in certificate.user_annotations:
-        yield from all_invalid(f"{path}.userAnnotations", key, names.qualified_name(key.lower()))
 
 
 def validate_signer(name: str, path: str) -> Iterator[Cause]:
