@@ -4,10 +4,10 @@ alive, and RuntimeClasses, which name handlers of the container runtime.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from datetime import datetime
+from types import NoneType
 from typing import Any
 
 import msgspec
@@ -16,7 +16,7 @@ from podling.apiserver.kinds.columns import AGE, NAME, NONE, age, joined, or_non
 from podling.apiserver.kinds.kind import PROXY_VERBS, Column, Connect, Kind, Status, Subresource
 from podling.apiserver.kinds.pods.warnings import DEPRECATED_LABELS
 from podling.apiserver.rules import metadata
-from podling.apiserver.rules.addresses import validate_cidr
+from podling.apiserver.rules.addresses import parsed_cidr_loosely, validate_cidr
 from podling.apiserver.rules.container.resources import validate_quantity, validate_resources
 from podling.apiserver.rules.field import (
     IMMUTABLE,
@@ -24,6 +24,8 @@ from podling.apiserver.rules.field import (
     at_least,
     duplicate,
     forbidden,
+    internal,
+    internal_error,
     invalid,
     not_supported,
     required,
@@ -38,12 +40,11 @@ from podling.model.types.coordination import Lease
 from podling.model.types.node import Node, Taint
 from podling.model.types.node_k8s_io import RuntimeClass
 
-STRATEGIES = ("OldestEmulationVersion",)
-
 EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
 
 ROLE_PREFIX = "node-role.kubernetes.io/"
 ROLE_LABEL = "kubernetes.io/role"
+UNUSED_ID = "spec.externalID: this field is deprecated, and is unused by Kubernetes"
 
 
 class Leases(Kind[Lease]):
@@ -52,22 +53,19 @@ class Leases(Kind[Lease]):
     updates_unconditionally = False
     columns = (NAME, Column("Holder", description="Who holds the lease."), AGE)
 
+    def prepare_create(self, obj: Lease, now: datetime) -> None:
+        # Behind the gate CoordinatedLeaderElection, which is off.
+        obj.spec.strategy = obj.spec.preferred_holder = None
+
+    def prepare_update(self, new: Lease, old: Lease) -> None:
+        new.spec.strategy = new.spec.preferred_holder = None
+
     def validate(self, obj: Lease) -> list[Cause]:
         causes, spec = metadata.validate(obj.metadata), obj.spec
         if spec.lease_duration_seconds is not None:
             causes += at_least("spec.leaseDurationSeconds", spec.lease_duration_seconds, 1)
         if spec.lease_transitions is not None:
             causes += at_least("spec.leaseTransitions", spec.lease_transitions, 0)
-        if (strategy := spec.strategy) is not None:
-            # A strategy of Kubernetes, or one with a domain. The path is as Kubernetes shows it.
-            path = "spec.strategy.strategy"
-            if "/" in strategy:
-                causes += all_invalid(path, strategy, names.qualified_name(strategy))
-            elif strategy not in STRATEGIES:
-                causes.append(not_supported(path, strategy, STRATEGIES))
-        if spec.preferred_holder and not spec.strategy:
-            why = "may only be specified if `strategy` is defined"
-            causes.append(forbidden("spec.preferredHolder", why))
         return causes
 
     def row(self, obj: Lease, now: datetime) -> list[Any]:
@@ -87,7 +85,7 @@ def validate_taints(taints: list[Taint]) -> Iterator[Cause]:
         elif taint.effect not in EFFECTS:
             yield not_supported(f"{path}.effect", taint.effect, EFFECTS)
         if (taint.key, taint.effect) in seen:
-            yield duplicate(path, taint, "taints must be unique by key and effect pair")
+            yield duplicate(path, internal(taint), "taints must be unique by key and effect pair")
         seen.add((taint.key, taint.effect))
 
 
@@ -103,14 +101,14 @@ def validate_subnets(subnets: list[str], standing: AbstractSet[str]) -> Iterator
     path = "spec.podCIDRs"
     for i, subnet in enumerate(subnets):
         yield from validate_cidr(subnet, f"{path}[{i}]", standing)
-    families = Counter(":" in subnet for subnet in subnets)
-    if any(count > 1 for count in families.values()):
-        yield invalid(path, subnets, "may specify no more than one CIDR for each IP family")
-    seen: set[str] = set()
-    for i, subnet in enumerate(subnets):
-        if subnet in seen:
-            yield duplicate(f"{path}[{i}]", subnet)
-        seen.add(subnet)
+    if len(subnets) > 1:
+        meant = [parsed_cidr_loosely(subnet) for subnet in subnets]
+        if None in meant:
+            i = meant.index(None)
+            why = "invalid PodCIDRs. failed to check with dual stack with error:invalid CIDR"
+            yield internal_error(path, f"{why}[{i}]: <nil> (invalid CIDR address: {subnets[i]})")
+        if len(subnets) > 2 or len({type(one) for one in meant} - {NoneType}) < 2:
+            yield invalid(path, subnets, "may specify no more than one CIDR for each IP family")
 
 
 def validate_node_update(new: Node, old: Node) -> Iterator[Cause]:
@@ -165,8 +163,12 @@ class Nodes(Kind[Node]):
         elif spec.pod_cidrs and not spec.pod_cidr:
             spec.pod_cidr = spec.pod_cidrs[0]
 
+    def prepare_create(self, obj: Node, now: datetime) -> None:
+        obj.spec.config_source = None
+
     def prepare_update(self, new: Node, old: Node) -> None:
         new.status = old.status
+        new.spec.config_source = None
 
     def validate(self, obj: Node) -> list[Cause]:
         return [*_validate_frame(obj), *validate_subnets(obj.spec.pod_cidrs, frozenset())]
@@ -176,6 +178,9 @@ class Nodes(Kind[Node]):
 
     def validate_update(self, new: Node, old: Node) -> list[Cause]:
         return list(validate_node_update(new, old))
+
+    def warnings(self, obj: Node) -> list[str]:
+        return [UNUSED_ID] if obj.spec.external_id else []
 
     def row(self, obj: Node, now: datetime) -> list[Any]:
         info, labels = obj.status.node_info, obj.metadata.labels

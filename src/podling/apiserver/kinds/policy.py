@@ -17,6 +17,7 @@ from podling.apiserver.rules.field import (
     IMMUTABLE,
     at_least,
     forbidden,
+    internal,
     invalid,
     not_supported,
     one_of,
@@ -38,7 +39,7 @@ NOT_AVAILABLE = "N/A"
 _PERCENT = re.compile("[0-9]+%")
 _PERCENTAGES = frozenset(f"{number or ''}%" for number in range(101))
 _NO_PERCENT = (
-    "a valid percent string must consist of a numeric string followed by an ending '%' "
+    "a valid percent string must be a numeric string followed by an ending '%' "
     "(e.g. '1%',  or '93%', regex used for validation is '[0-9]+%')"
 )
 
@@ -54,7 +55,7 @@ class PriorityClasses(Kind[PriorityClass]):
     )
 
     def default(self, obj: PriorityClass) -> None:
-        obj.preemption_policy = obj.preemption_policy or PREEMPT
+        obj.preemption_policy = PREEMPT if obj.preemption_policy is None else obj.preemption_policy
 
     def prepare_create(self, obj: PriorityClass, now: datetime) -> None:
         # It has the first generation for good: nothing that counts may change.
@@ -141,7 +142,7 @@ def _shown(value: int | str | None) -> str:
 
 def _validate_spec(spec: PodDisruptionBudgetSpec) -> Iterator[Cause]:
     if spec.min_available is not None and spec.max_unavailable is not None:
-        yield invalid("spec", spec, "minAvailable and maxUnavailable cannot be both set")
+        yield invalid("spec", internal(spec), "minAvailable and maxUnavailable cannot be both set")
     for wire, value in (("minAvailable", spec.min_available), ("maxUnavailable", spec.max_unavailable)):
         if value is not None:
             where = f"spec.{wire}"

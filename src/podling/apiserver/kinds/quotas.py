@@ -17,7 +17,15 @@ from podling.apiserver.rules.container.resources import (
     validate_quantity,
     validate_standard,
 )
-from podling.apiserver.rules.field import IMMUTABLE, all_invalid, duplicate, forbidden, invalid, required
+from podling.apiserver.rules.field import (
+    IMMUTABLE,
+    all_invalid,
+    duplicate,
+    forbidden,
+    internal,
+    invalid,
+    required,
+)
 from podling.model import names
 from podling.model.errors import Cause
 from podling.model.quantity import Quantity
@@ -152,7 +160,7 @@ def _validate_scope_selector(spec: ResourceQuotaSpec) -> Iterator[Cause]:
     if spec.scope_selector is None:
         return
     path, requirements = "spec.scopeSelector.matchExpressions", spec.scope_selector.match_expressions
-    misapplied = invalid(path, spec.scope_selector, MISAPPLIED)
+    misapplied = invalid(path, internal(spec.scope_selector), MISAPPLIED)
     judged: set[str] = set()
     for requirement in requirements:
         scope = requirement.scope_name
@@ -214,8 +222,9 @@ class LimitRanges(Kind[LimitRange]):
         seen: set[str] = set()
         for i, item in enumerate(obj.spec.limits):
             path = f"spec.limits[{i}]"
-            causes += all_invalid(f"{path}.type", item.type, names.qualified_name(item.type))
-            if item.type and "/" not in item.type and item.type not in TYPES:
+            faults = names.qualified_name(item.type)
+            causes += all_invalid(f"{path}.type", item.type, faults)
+            if not faults and "/" not in item.type and item.type not in TYPES:
                 why = "must be a standard limit type or fully qualified"
                 causes.append(invalid(f"{path}.type", item.type, why))
             if item.type in seen:

@@ -118,7 +118,7 @@ class RoleBindings(Kind[RoleBinding]):
     def validate(self, obj: RoleBinding) -> list[Cause]:
         return [
             *metadata.validate(obj.metadata, name_rule=names.path_segment),
-            *validate_role_ref(obj.role_ref, ("ClusterRole", "Role")),
+            *validate_role_ref(obj.role_ref, ("Role", "ClusterRole")),
             *validate_subjects(obj.subjects, namespaced=True),
         ]
 

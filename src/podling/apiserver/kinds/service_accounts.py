@@ -29,6 +29,7 @@ from podling.model.types.core import (
 from podling.model.types.meta import KubeObject
 from podling.model.types.node import Node
 from podling.model.types.pod import Pod
+from podling.model.types.references import ObjectReference
 
 DEFAULT_SECONDS = 3600
 SHORTEST, LONGEST = 600, 1 << 32
@@ -125,6 +126,13 @@ class ServiceAccounts(Kind[ServiceAccount]):
     returns_deleted = True
     subresources = {"token": TokenRequests()}
     columns = (NAME, Column("Secrets", "integer", description="How many secrets its pods may use."), AGE)
+
+    def prepare_create(self, obj: ServiceAccount, now: datetime) -> None:
+        # A secret is that of the account's namespace and this name, whatever else is said of it.
+        obj.secrets = [ObjectReference(name=secret.name) for secret in obj.secrets]
+
+    def prepare_update(self, new: ServiceAccount, old: ServiceAccount) -> None:
+        self.prepare_create(new, datetime.min)
 
     def validate(self, obj: ServiceAccount) -> list[Cause]:
         return metadata.validate(obj.metadata)

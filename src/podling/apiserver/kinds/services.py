@@ -153,7 +153,7 @@ class EndpointSlices(Kind[EndpointSlice]):
     def default(self, obj: EndpointSlice) -> None:
         for port in obj.ports:
             port.name = port.name or ""
-            port.protocol = port.protocol or "TCP"
+            port.protocol = "TCP" if port.protocol is None else port.protocol
 
     def prepare_create(self, obj: EndpointSlice, now: datetime) -> None:
         _drop_topology(obj)
@@ -228,11 +228,12 @@ def _validate_endpoint(endpoint: Endpoint, family: str, path: str) -> Iterator[C
         if family == "FQDN":
             yield from _validate_domain(address, where)
         elif family in FAMILIES:
-            meant, faults = parsed(address), ip_faults(address)
-            if not faults and meant is not None and meant.version == int(family[-1]):
+            meant = parsed(address)
+            faults = ip_faults(address)
+            if meant is not None and not faults:
+                if meant.version != int(family[-1]):
+                    yield invalid(f"{path}.addresses", address, f"must be an {family} address")
                 faults = unsuitable(meant)
-            elif not faults:
-                faults = [f"must be an {family} address"]
             yield from all_invalid(where, address, faults)
     if endpoint.node_name is not None:
         faults = names.dns1123_subdomain(endpoint.node_name)
@@ -289,8 +290,6 @@ def _validate_ports(ports: list[SlicePort]) -> Iterator[Cause]:
         seen.add(name)
         if port.protocol not in SLICE_PROTOCOLS:
             yield not_supported(f"{path}.protocol", port.protocol, SLICE_PROTOCOLS)
-        if port.port is not None:
-            yield from between(f"{path}.port", port.port, 1, MAX_PORT)
         if port.app_protocol is not None:
             faults = names.qualified_name(port.app_protocol)
             yield from all_invalid(f"{path}.appProtocol", port.app_protocol, faults)
@@ -372,5 +371,6 @@ def _validate_address(address: EndpointAddress, path: str) -> Iterator[Cause]:
     if address.node_name is not None:
         faults = names.dns1123_subdomain(address.node_name)
         yield from all_invalid(f"{path}.nodeName", address.node_name, faults)
-    if (meant := parsed_loosely(address.ip)) is not None:
-        yield from all_invalid(f"{path}.ip", address.ip, unsuitable(meant))
+    meant = parsed_loosely(address.ip)
+    faults = ["must be a valid IP address"] if meant is None else unsuitable(meant)
+    yield from all_invalid(f"{path}.ip", address.ip, faults)

@@ -14,6 +14,7 @@ from typing import Any
 import msgspec
 
 from podling.model.codec import json
+from podling.model.codec.fields import fields_of
 from podling.model.errors import Cause
 from podling.model.quantity import Quantity
 from podling.model.types.container import EphemeralContainerCommon
@@ -22,6 +23,7 @@ from podling.model.types.pod import PodSpec
 IMMUTABLE = "field is immutable"
 
 MISSING = object()
+TIMES = ("date-time", "micro-time")
 
 
 def required(path: str, detail: str = "") -> Cause:
@@ -53,6 +55,10 @@ def not_supported(path: str, value: Any, supported: Iterable[str]) -> Cause:
     )
 
 
+def internal_error(path: str, detail: str) -> Cause:
+    return Cause("InternalError", _message("Internal error", detail), path)
+
+
 def too_long(path: str, limit: int) -> Cause:
     return Cause("FieldValueTooLong", f"Too long: may not be more than {limit} bytes", path)
 
@@ -79,7 +85,13 @@ def internal(value: Any) -> Any:
     if isinstance(value, list):
         return [internal(one) for one in value] or None
     if isinstance(value, msgspec.Struct):
-        return _internal_type(type(value))(*map(internal, msgspec.structs.astuple(value)))
+        # A time that is not set is null.
+        infos = fields_of(type(value)).values()
+        parts = (
+            part if part or info.format not in TIMES else None
+            for part, info in zip(msgspec.structs.astuple(value), infos, strict=True)
+        )
+        return _internal_type(type(value))(*map(internal, parts))
     return value
 
 

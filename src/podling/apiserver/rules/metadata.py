@@ -14,6 +14,8 @@ from podling.model.types.meta import LabelSelector, ObjectMeta, OwnerReference
 
 ANNOTATIONS_LIMIT = 256 * 1024
 ORPHAN, FOREGROUND = "orphan", "foregroundDeletion"
+MOST_CONTROLLERS = 8
+"""Of how many it is told that they are one too many: each time all owners are listed."""
 STANDARD_FINALIZERS = frozenset({"kubernetes", ORPHAN, FOREGROUND})
 
 NameRule = Callable[[str], list[str]]
@@ -118,26 +120,23 @@ def _validate_name(meta: ObjectMeta, rule: NameRule, *, namespaced: bool) -> lis
 
 def _validate_owners(owners: list[OwnerReference]) -> list[Cause]:
     causes: list[Cause] = []
-    for i, owner in enumerate(owners):
-        path = f"metadata.ownerReferences[{i}]"
-        for wire, value, what in (
-            ("apiVersion", owner.api_version, "version must not be empty"),
-            ("kind", owner.kind, "must not be empty"),
-            ("name", owner.name, "must not be empty"),
-            ("uid", owner.uid, "must not be empty"),
-        ):
+    path = "metadata.ownerReferences"
+    for owner in owners:
+        _, _, version = owner.api_version.rpartition("/")
+        if not version or owner.api_version.count("/") > 1:
+            causes.append(invalid(f"{path}.apiVersion", owner.api_version, "version must not be empty"))
+        for wire, value in (("kind", owner.kind), ("name", owner.name), ("uid", owner.uid)):
             if not value:
-                causes.append(invalid(f"{path}.{wire}", value, what))
+                causes.append(invalid(f"{path}.{wire}", value, "must not be empty"))
         if owner.kind == "Event" and owner.api_version == "v1":
-            kind = f"{owner.api_version}, Kind={owner.kind}"
-            causes.append(invalid(path, kind, "is disallowed from being an owner"))
-    controllers = [owner for owner in owners if owner.controller]
-    if len(controllers) > 1:
+            causes.append(invalid(path, owner, "/v1, Kind=Event is disallowed from being an owner"))
+    first, *others = [f"{owner.kind}/{owner.name}" for owner in owners if owner.controller] or [""]
+    for other in others[:MOST_CONTROLLERS]:
         why = (
             'Only one reference can have Controller set to true. Found "true" in references for '
-            f"{controllers[0].name} and {controllers[1].name}"
+            f"{first} and {other}"
         )
-        causes.append(invalid("metadata.ownerReferences", owners, why))
+        causes.append(invalid(path, owners, why))
     return causes
 
 

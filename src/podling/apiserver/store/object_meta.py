@@ -7,6 +7,7 @@ Everything here is pure, and changes objects in place.
 from __future__ import annotations
 
 import random
+import re
 import uuid
 from collections.abc import Iterator
 from datetime import datetime
@@ -22,13 +23,15 @@ NAME_ALPHABET = "bcdfghjklmnpqrstvwxz2456789"
 SUFFIX_LENGTH = 5
 NAME_LIMIT = 63
 NAME_ATTEMPTS = 8
+VERSION = re.compile("0*[1-9][0-9]{0,19}")
 
 
 def begin(obj: KubeObject, namespace: str, now: datetime, *, has_generation: bool) -> None:
     """Set uid, creation time and generation of a new object. Raises StatusError 400 for fields that only the
     server may set."""
     meta = obj.metadata
-    if meta.resource_version:
+    # What is no version at all Kubernetes does not notice.
+    if VERSION.fullmatch(meta.resource_version):
         raise bad_request("resourceVersion should not be set on objects to be created")
     place(meta, namespace)
     # Random but not secret, so the operating system's generator, which is slower, is not needed.

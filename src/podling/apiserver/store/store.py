@@ -285,7 +285,8 @@ class Store(Generic[T]):
 
     def _refuse_if(self, faults: Sequence[Cause], obj: T) -> None:
         if faults:
-            raise invalid(self.kind.resource.kind, obj.metadata.name, faults, self.kind.resource.group)
+            resource = kept_as(self.kind)
+            raise invalid(resource.kind, obj.metadata.name, faults, resource.group)
 
     def _not_found(self, name: str) -> StatusError:
         return not_found(self.kind.resource.plural, name, self.kind.resource.group)

@@ -270,7 +270,8 @@ RULE = {"verbs": ["get"], "apiGroups": [""], "resources": ["pods"]}
             PodDisruptionBudgets(),
             {"spec": {"minAvailable": 1, "maxUnavailable": "101%"}},
             [
-                'spec: Invalid value: {"minAvailable":1,"maxUnavailable":"101%"}: '
+                'spec: Invalid value: {"MinAvailable":1,"Selector":null,"MaxUnavailable":"101%",'
+                '"UnhealthyPodEvictionPolicy":null}: '
                 "minAvailable and maxUnavailable cannot be both set",
                 'spec.maxUnavailable: Invalid value: "101%": must not be greater than 100%',
             ],

@@ -69,7 +69,7 @@ def test_valid(fields: dict[str, Any]) -> None:
         ),
         (
             {"ownerReferences": [{**OWNER, "uid": ""}]},
-            'metadata.ownerReferences[0].uid: Invalid value: "": must not be empty',
+            'metadata.ownerReferences.uid: Invalid value: "": must not be empty',
         ),
         (
             {"ownerReferences": [{**OWNER, "controller": True}] * 2},

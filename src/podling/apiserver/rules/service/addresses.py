@@ -155,8 +155,9 @@ def settle_families(spec: ServiceSpec, old: ServiceSpec | None) -> list[Cause]:
         return []
     # Its endpoints somebody else writes, of whatever family.
     anybodys = spec.cluster_ip == HEADLESS and not spec.selector
-    spec.ip_family_policy = spec.ip_family_policy or (old.ip_family_policy if old is not None else None)
-    spec.ip_family_policy = spec.ip_family_policy or (REQUIRE if anybodys else SINGLE)
+    if spec.ip_family_policy is None:
+        before = old.ip_family_policy if old is not None else None
+        spec.ip_family_policy = before or (REQUIRE if anybodys else SINGLE)
     if faults := list(validate_addresses(spec, frozenset(old.cluster_ips if old else ()))):
         return faults
     faults = list(_settle_update(spec, old)) if old is not None else []

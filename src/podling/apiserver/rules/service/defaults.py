@@ -51,7 +51,9 @@ def default_service(service: Service) -> None:
     if is_reached_from_outside(spec):
         spec.external_traffic_policy = spec.external_traffic_policy or CLUSTER
     if spec.type != EXTERNAL:
-        spec.internal_traffic_policy = spec.internal_traffic_policy or CLUSTER
+        spec.internal_traffic_policy = (
+            CLUSTER if spec.internal_traffic_policy is None else spec.internal_traffic_policy
+        )
     if spec.type == LOAD_BALANCER:
         if spec.allocate_load_balancer_node_ports is None:
             spec.allocate_load_balancer_node_ports = True

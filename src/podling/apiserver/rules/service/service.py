@@ -16,6 +16,7 @@ from podling.apiserver.rules.field import (
     choice,
     duplicate,
     forbidden,
+    internal,
     invalid,
     not_supported,
     one_of,
@@ -227,5 +228,6 @@ def _validate_unique(spec: ServiceSpec) -> Iterator[Cause]:
     seen: set[tuple[str, int]] = set()
     for i, port in enumerate(spec.ports):
         if (port.protocol, port.port) in seen:
-            yield duplicate(f"spec.ports[{i}]", ServicePort(protocol=port.protocol, port=port.port))
+            same = ServicePort(protocol=port.protocol, port=port.port)
+            yield duplicate(f"spec.ports[{i}]", internal(same))
         seen.add((port.protocol, port.port))

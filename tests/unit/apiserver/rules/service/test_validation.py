@@ -70,7 +70,8 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     ),
     (
         {"ports": [{"port": 1, "name": "a"}, {"port": 1, "name": "b"}]},
-        'spec.ports[1]: Duplicate value: {"protocol":"TCP","port":1,"targetPort":0}',
+        'spec.ports[1]: Duplicate value: {"Name":"","Protocol":"TCP","AppProtocol":null,"Port":1,'
+        '"TargetPort":0,"NodePort":0}',
     ),
     (
         {"ports": [{"port": 1, "nodePort": 30001}]},
