@@ -70,7 +70,8 @@ class Asking(msgspec.Struct, frozen=True):
         self.connection.request(method, target, data, sent)
         said = self.connection.getresponse()
         read = _read(said.read(), said.headers.get_content_type())
-        return Answer(said.status, dict(said.headers), read)
+        heads = {name: ", ".join(said.headers.get_all(name, ())) for name in said.headers}
+        return Answer(said.status, heads, read)
 
 
 def _read(body: bytes, content_type: str) -> Any:
