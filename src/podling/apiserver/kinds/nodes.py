@@ -232,7 +232,13 @@ class RuntimeClasses(Kind[RuntimeClass]):
             causes += validate_resources(ResourceRequirements(limits=obj.overhead.pod_fixed), "overhead")
         if obj.scheduling is not None:
             causes += metadata.validate_labels(obj.scheduling.node_selector, "scheduling.nodeSelector")
-            causes += validate_tolerations(obj.scheduling.tolerations, "scheduling.tolerations")
+            tolerations, path = obj.scheduling.tolerations, "scheduling.tolerations"
+            causes += validate_tolerations(tolerations, path)
+            seen: set[tuple[Any, ...]] = set()
+            for i, toleration in enumerate(tolerations):
+                if (known := msgspec.structs.astuple(toleration)) in seen:
+                    causes.append(duplicate(f"{path}[{i}]", internal(toleration)))
+                seen.add(known)
         return causes
 
     def validate_update(self, new: RuntimeClass, old: RuntimeClass) -> list[Cause]:

@@ -18,6 +18,7 @@ from podling.model.codec.fields import fields_of
 from podling.model.errors import Cause
 from podling.model.quantity import Quantity
 from podling.model.types.container import EphemeralContainerCommon
+from podling.model.types.meta import LabelSelector
 from podling.model.types.pod import PodSpec
 
 IMMUTABLE = "field is immutable"
@@ -81,10 +82,10 @@ def shown(value: Any) -> str:
 
 def internal(value: Any) -> Any:
     """A part of an object as Kubernetes shows it where it has only its internal type at hand: by Go's names
-    of the fields, absent ones too."""
+    of the fields, absent ones too. A selector has the same type inside."""
     if isinstance(value, list):
         return [internal(one) for one in value] or None
-    if isinstance(value, msgspec.Struct):
+    if isinstance(value, msgspec.Struct) and not isinstance(value, LabelSelector):
         # A time that is not set is null.
         infos = fields_of(type(value)).values()
         parts = (
