@@ -123,6 +123,11 @@ def dns1123_subdomain(value: str) -> list[str]:
     return _too_long(value, 253, "characters") + _DNS1123_SUBDOMAIN.faults(value)
 
 
+def long_name(value: str) -> list[str]:
+    """As `dns1123_subdomain`, in the words of rules that are generated."""
+    return _too_long(value, 253) + _DNS1123_SUBDOMAIN.faults(value)
+
+
 def dns1123_subdomain_with_underscore(value: str) -> list[str]:
     """DNS search domains of a pod."""
     return _too_long(value, 253, "characters") + _DNS1123_SUBDOMAIN_UNDERSCORE.faults(value)

@@ -42,6 +42,12 @@ from podling.model.types.pod import Pod, PodTemplate
 from podling.model.types.policy import PodDisruptionBudget
 from podling.model.types.rbac import ClusterRole, ClusterRoleBinding, Role, RoleBinding
 from podling.model.types.replication_controller import ReplicationController
+from podling.model.types.resource import (
+    DeviceClass,
+    ResourceClaimObject,
+    ResourceClaimTemplate,
+    ResourceSlice,
+)
 from podling.model.types.scheduling import PriorityClass
 from podling.model.types.service import Endpoints, Service
 from podling.model.types.storage import (
@@ -162,6 +168,10 @@ RESOURCES: tuple[Resource, ...] = (
     _resource(RoleBinding, "rolebindings"),
     _resource(ClusterRole, "clusterroles", namespaced=False),
     _resource(ClusterRoleBinding, "clusterrolebindings", namespaced=False),
+    _resource(DeviceClass, "deviceclasses", namespaced=False),
+    _resource(ResourceClaimObject, "resourceclaims"),
+    _resource(ResourceClaimTemplate, "resourceclaimtemplates"),
+    _resource(ResourceSlice, "resourceslices", namespaced=False),
     _resource(CSIDriver, "csidrivers", namespaced=False),
     _resource(CSINode, "csinodes", namespaced=False),
     _resource(CSIStorageCapacity, "csistoragecapacities"),

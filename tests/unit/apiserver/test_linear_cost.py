@@ -33,13 +33,21 @@ from podling.apiserver.protobuf.wire import decode as decode_protobuf
 from podling.apiserver.protobuf.wire import encode_bytes
 from podling.apiserver.request.negotiation import body_format, negotiate
 from podling.apiserver.request.request import parse_query, request_info
-from podling.apiserver.rules.addresses import cidr_faults_exact, ip_faults, validate_cidr
+from podling.apiserver.rules.addresses import (
+    cidr_faults_exact,
+    ip_faults,
+    validate_cidr,
+    validate_interface_address,
+)
 from podling.apiserver.rules.admission_registration import (
     validate_binding,
     validate_policy,
     validate_webhooks,
 )
 from podling.apiserver.rules.certificates import request_fault, validate_request
+from podling.apiserver.rules.devices.claim_status import validate_claim_status
+from podling.apiserver.rules.devices.parts import validate_pool, validate_qualified
+from podling.apiserver.rules.devices.slices import VERSION, validate_slice
 from podling.apiserver.rules.indexes import overlap, parse_indexes
 from podling.apiserver.rules.jobs import validate_exit_codes
 from podling.apiserver.rules.schedule import schedule_fault
@@ -73,6 +81,13 @@ from podling.model.types.certificates import CertificateSigningRequestSpec
 from podling.model.types.meta import ManagedFieldsEntry
 from podling.model.types.networking import ServiceCIDRSpec
 from podling.model.types.pod import Pod
+from podling.model.types.resource import (
+    AllocatedDeviceStatus,
+    Device,
+    ResourceClaimObject,
+    ResourceClaimStatus,
+    ResourceSliceSpec,
+)
 from podling.model.types.storage import StorageClass, TopologySelectorTerm
 
 if TYPE_CHECKING:
@@ -356,6 +371,33 @@ TABLE: dict[str, tuple[int, Callable[[int], Any], Run]] = {
     ),
     "PEM": (20_000, lambda n: b"-----BEGIN A-----\na:b\nYQ==\n" * n, request_fault),
     "PEM, headers": (20_000, lambda n: b"-----BEGIN A-----\n" + b"a:b\n" * n, request_fault),
+    "pool of devices": (20_000, lambda n: "a-" * n + "/a" * n, lambda name: list(validate_pool(name, ""))),
+    "attribute of a device": (
+        100_000,
+        lambda n: f"{'a-' * n}/{'a' * n}-",
+        lambda name: list(validate_qualified(name, "")),
+    ),
+    "version of a device": (100_000, lambda n: f"1.2.3-{'0a1.' * n}!", VERSION.fullmatch),
+    "version of digits": (100_000, lambda n: f"1.2.3-{'1' * n}!", VERSION.fullmatch),
+    "address of a device": (
+        50_000,
+        lambda n: f"{'0' * n}1.0.0.1/24",
+        lambda address: list(validate_interface_address(address, "")),
+    ),
+    "devices": (
+        5_000,
+        lambda n: ResourceSliceSpec(devices=[Device(name=f"d{i}") for i in range(n)]),
+        lambda spec: list(validate_slice(spec, spec)),
+    ),
+    "devices of a claim": (
+        2_000,
+        lambda n: ResourceClaimObject(
+            status=ResourceClaimStatus(
+                devices=[AllocatedDeviceStatus(driver="d", pool="p", device=f"d{i}") for i in range(n)]
+            )
+        ),
+        lambda claim: list(validate_claim_status(claim, claim)),
+    ),
     "topologies": (
         2_000,
         lambda n: StorageClass(provisioner="a", allowed_topologies=[TopologySelectorTerm()] * n),

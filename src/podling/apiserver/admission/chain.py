@@ -12,6 +12,7 @@ from podling.apiserver.admission.certificates import (
     CertificateSigning,
     CertificateSubjectRestriction,
 )
+from podling.apiserver.admission.devices import DeallocatedDevices, DeviceAdminAccess, DeviceTaintTimes
 from podling.apiserver.admission.ingresses import DefaultIngressClass
 from podling.apiserver.admission.namespaces import LimitRanger, NamespaceLifecycle, ResourceQuotaPlugin
 from podling.apiserver.admission.plugin import ANY, Attributes, May, Objects, Operation, Plugin
@@ -67,11 +68,14 @@ def built_in(objects: Objects, clock: Clock, may: May, *, mount_tokens: bool = F
             DefaultIngressClass(objects),
             ServiceAddresses(objects),
             CertificateRequests(clock),
+            DeviceTaintTimes(clock),
+            DeallocatedDevices(),
         ),
         (
             CertificateApproval(may),
             CertificateSigning(may),
             CertificateSubjectRestriction(),
+            DeviceAdminAccess(objects.find),
             NodeDeclaredFeatures(objects.find),
             DisruptionBudgets(objects, clock),
             ResourceQuotaPlugin(objects),

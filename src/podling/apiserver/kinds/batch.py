@@ -100,6 +100,7 @@ class Jobs(Controlled[Job]):
     )
     subresources: Mapping[str, Subresource] = {"status": Status(validate_job_status)}
     selectable_fields = {"status.successful": lambda obj: str(obj.status.succeeded)}
+    unselectable = 'field label "{}" not supported for Job'
     columns = (
         NAME,
         Column("Status", description="How far it has come."),

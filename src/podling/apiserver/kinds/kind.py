@@ -223,6 +223,8 @@ class Kind(Generic[T]):
     """The fields that nobody is recorded to manage but through a subresource, besides the status."""
     selectable_fields: ClassVar[Mapping[str, Callable[[Any], str]]] = {}
     """What a field selector may name, besides metadata.name and metadata.namespace, and how it reads."""
+    unselectable: ClassVar[str] = "field label not supported: {}"
+    """What a selector of such a kind is told that names another field."""
 
     def default(self, obj: T) -> None:
         """Set the defaults of fields that the writer left out."""

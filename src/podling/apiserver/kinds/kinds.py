@@ -17,6 +17,12 @@ from podling.apiserver.kinds.batch import CronJobs, Jobs
 from podling.apiserver.kinds.certificates import CertificateSigningRequests
 from podling.apiserver.kinds.config import ConfigMaps, Secrets
 from podling.apiserver.kinds.custom_resources import CustomResourceDefinitions
+from podling.apiserver.kinds.devices import (
+    DeviceClasses,
+    ResourceClaims,
+    ResourceClaimTemplates,
+    ResourceSlices,
+)
 from podling.apiserver.kinds.events import Events, EventsEvents
 from podling.apiserver.kinds.kind import Kind
 from podling.apiserver.kinds.namespaces import Namespaces
@@ -97,6 +103,10 @@ def kinds(gates: Gates) -> tuple[Kind[Any], ...]:
         RoleBindings(),
         ClusterRoles(),
         ClusterRoleBindings(),
+        DeviceClasses(),
+        ResourceClaims(),
+        ResourceClaimTemplates(),
+        ResourceSlices(),
         CSIDrivers(),
         CSINodes(),
         CSIStorageCapacities(),

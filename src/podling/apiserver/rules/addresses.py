@@ -85,6 +85,19 @@ def _cidr_faults(cidr: str) -> list[str]:
     return []
 
 
+def validate_interface_address(address: str, path: str) -> Iterator[Cause]:
+    """An address with the length of its subnet, spelled in the one way that Kubernetes writes it."""
+    subnet = parsed_cidr_loosely(address)
+    if subnet is None:
+        yield invalid(
+            path, address, "must be a valid address in CIDR form, (e.g. 10.9.8.7/24 or 2001:db8::1/64)"
+        )
+        return
+    canonical = f"{parsed_loosely(address.partition('/')[0])}/{subnet.prefixlen}"
+    if address != canonical:
+        yield invalid(path, address, f'must be in canonical form ("{canonical}")')
+
+
 def parsed(address: str) -> IPv4Address | IPv6Address | None:
     """The address; None for a text that is ambiguous or none, such as `fe80::1%eth0`."""
     try:

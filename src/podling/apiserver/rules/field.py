@@ -85,6 +85,8 @@ def internal(value: Any) -> Any:
     of the fields, absent ones too. A selector has the same type inside."""
     if isinstance(value, list):
         return [internal(one) for one in value] or None
+    if isinstance(value, dict):
+        return value or None
     if isinstance(value, msgspec.Struct) and not isinstance(value, LabelSelector):
         # A time that is not set is null.
         infos = fields_of(type(value)).values()

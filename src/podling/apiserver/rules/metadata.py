@@ -7,8 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
+import msgspec
+
 from podling.apiserver.rules.field import IMMUTABLE, all_invalid, forbidden, invalid, required, too_long
 from podling.model import names
+from podling.model.codec.fields import wire_name
 from podling.model.errors import Cause
 from podling.model.types.meta import LabelSelector, ObjectMeta, OwnerReference
 
@@ -138,6 +141,16 @@ def _validate_owners(owners: list[OwnerReference]) -> list[Cause]:
         )
         causes.append(invalid(path, owners, why))
     return causes
+
+
+def validate_template(meta: ObjectMeta, path: str) -> Iterator[Cause]:
+    """Of objects that are made later, which decide the rest of their metadata themselves."""
+    yield from validate_annotations(meta.annotations, f"{path}.annotations")
+    yield from validate_labels(meta.labels, f"{path}.labels")
+    bare = msgspec.structs.replace(meta, annotations={}, labels={})
+    for attribute in bare.__struct_fields__:
+        if getattr(bare, attribute) != getattr(ObjectMeta(), attribute):
+            yield forbidden(f"{path}.{wire_name(attribute)}", "cannot be set")
 
 
 def validate_label_selector(selector: LabelSelector | None, path: str) -> Iterator[Cause]:

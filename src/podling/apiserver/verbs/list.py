@@ -132,7 +132,7 @@ def _matcher(scope: Scope, wanted: ListOptions) -> Match | None:
         if term.field in known:
             continue
         if of_kind:
-            raise bad_request(f"field label not supported: {term.field}")
+            raise bad_request(scope.store.kind.unselectable.format(term.field))
         listed = ", ".join(f'"{name}"' for name in ON_ALL_KINDS)
         raise bad_request(f'"{term.field}" is not a known field selector: only {listed}')
     has_labels = labels.for_many()

@@ -76,6 +76,9 @@ MINIMAL: dict[str, dict[str, Any]] = {
     "Job": {"spec": {"template": RUN_ONCE}},
     "CronJob": {"spec": {"schedule": "@daily", "jobTemplate": {"spec": {"template": RUN_ONCE}}}},
     "ControllerRevision": {"data": {}},
+    "ResourceSlice": {
+        "spec": {"driver": "d", "pool": {"name": "p", "resourceSliceCount": 1}, "allNodes": True}
+    },
     "StorageClass": {"provisioner": "p"},
     "CSIStorageCapacity": {"storageClassName": "s"},
     "CertificateSigningRequest": {

@@ -32,6 +32,7 @@ GROUPS = [
     "node.k8s.io",
     "policy",
     "rbac.authorization.k8s.io",
+    "resource.k8s.io",
     "scheduling.k8s.io",
     "storage.k8s.io",
 ]

@@ -33,7 +33,6 @@ from podling.apiserver.rules.volume.projected import (
 from podling.model import names
 from podling.model.codec.fields import wire_name
 from podling.model.errors import Cause
-from podling.model.types.meta import ObjectMeta
 from podling.model.types.volume import (
     EphemeralVolumeSource,
     PersistentVolumeClaimSpec,
@@ -54,14 +53,7 @@ def validate_ephemeral(source: EphemeralVolumeSource, path: str) -> Iterator[Cau
     if template is None:
         yield required(f"{path}.volumeClaimTemplate")
         return
-    meta = template.metadata
-    where = f"{path}.volumeClaimTemplate.metadata"
-    yield from metadata.validate_annotations(meta.annotations, f"{where}.annotations")
-    yield from metadata.validate_labels(meta.labels, f"{where}.labels")
-    bare = msgspec.structs.replace(meta, annotations={}, labels={})
-    for attribute in bare.__struct_fields__:
-        if getattr(bare, attribute) != getattr(ObjectMeta(), attribute):
-            yield forbidden(f"{where}.{wire_name(attribute)}", "cannot be set")
+    yield from metadata.validate_template(template.metadata, f"{path}.volumeClaimTemplate.metadata")
     yield from validate_claim_spec(template.spec, f"{path}.volumeClaimTemplate.spec")
 
 

@@ -1,0 +1,86 @@
+"""What of devices needs more than the object itself: since when a device is tainted, and who may look into
+devices that others use."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, ClassVar
+
+from podling.apiserver.admission.plugin import Attributes, Handles
+from podling.apiserver.request.context import Find
+from podling.apiserver.rules import field
+from podling.apiserver.rules.devices.claim_status import drop_deallocated
+from podling.model.errors import invalid
+from podling.model.time import Clock, rfc3339
+from podling.model.types.core import Namespace
+from podling.model.types.resource import ResourceClaimObject, ResourceClaimTemplate, ResourceSlice
+
+CLAIMS = "resourceclaims.resource.k8s.io"
+TEMPLATES = "resourceclaimtemplates.resource.k8s.io"
+SLICES = "resourceslices.resource.k8s.io"
+ADMIN_LABEL = "resource.kubernetes.io/admin-access"
+NEEDS_LABEL = f"admin access to devices requires the `{ADMIN_LABEL}: true` label on the containing namespace"
+
+
+class DeviceTaintTimes:
+    """Writes into each taint that says no time that it is there since now."""
+
+    handles: ClassVar[Handles] = {SLICES: ("CREATE", "UPDATE")}
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+
+    async def admit(self, attributes: Attributes, new: ResourceSlice, old: Any) -> None:
+        for device in new.spec.devices:
+            for taint in device.taints:
+                taint.time_added = taint.time_added or rfc3339(self._clock.now())
+
+
+class DeallocatedDevices:
+    """Forgets what was said of devices that a claim no longer has. Who said so is still recorded."""
+
+    handles: ClassVar[Handles] = {f"{CLAIMS}/status": ("UPDATE",)}
+
+    async def admit(self, attributes: Attributes, new: ResourceClaimObject, old: ResourceClaimObject) -> None:
+        drop_deallocated(new.status, old.status)
+
+
+class DeviceAdminAccess:
+    """Refuses claims with admin access, and allocations for them, outside of namespaces that are labelled for
+    it."""
+
+    handles: ClassVar[Handles] = {
+        CLAIMS: ("CREATE",),
+        f"{CLAIMS}/status": ("UPDATE",),
+        TEMPLATES: ("CREATE",),
+    }
+
+    def __init__(self, find: Find) -> None:
+        self._find = find
+
+    async def admit(self, attributes: Attributes, new: Any, old: Any) -> None:
+        """Raises StatusError 422."""
+        find = _allocated if attributes.subresource else _asked
+        where = next(find(new), "")
+        if not where or (old is not None and next(find(old), "")):
+            return
+        namespace = self._find(Namespace, "", attributes.namespace)
+        if namespace is None or namespace.metadata.labels.get(ADMIN_LABEL) != "true":
+            resource = attributes.resource
+            fault = field.forbidden(where, NEEDS_LABEL)
+            raise invalid(resource.kind, new.metadata.name, [fault], resource.group)
+
+
+def _asked(obj: ResourceClaimObject | ResourceClaimTemplate) -> Iterator[str]:
+    """The paths of requests with admin access, as Kubernetes calls them: those of an older version."""
+    spec = obj.spec.spec if isinstance(obj, ResourceClaimTemplate) else obj.spec
+    for i, request in enumerate(spec.devices.requests):
+        if request.exactly is not None and request.exactly.admin_access:
+            yield f"spec.devices.requests[{i}].adminAccess"
+
+
+def _allocated(claim: ResourceClaimObject) -> Iterator[str]:
+    if claim.status.allocation is not None:
+        for i, result in enumerate(claim.status.allocation.devices.results):
+            if result.admin_access:
+                yield f"status.allocation.devices.results[{i}].adminAccess"
