@@ -23,6 +23,7 @@ NODE_RESOURCES = "NodeResourcesFit"
 TOPOLOGY_SPREAD = "PodTopologySpread"
 POD_AFFINITY = "InterPodAffinity"
 DECLARED_FEATURES = "NodeDeclaredFeatures"
+DYNAMIC_RESOURCES = "DynamicResources"
 """kube-scheduler's names of the plugins."""
 
 _CORDON = Taint(key=UNSCHEDULABLE, effect=NO_SCHEDULE)
@@ -105,6 +106,13 @@ def declared_features(pod: PodInfo, node: NodeInfo) -> Refusal | None:
     return Refusal(DECLARED_FEATURES, (why,), final=True)
 
 
+def claims(pod: PodInfo, node: NodeInfo) -> Refusal | None:
+    """Nothing of podling's allocates devices, so a pod that claims some waits for ever."""
+    if not pod.pod.spec.resource_claims:
+        return None
+    return Refusal(DYNAMIC_RESOURCES, ("cannot allocate all claims",), final=True)
+
+
 FILTERS: tuple[Filter, ...] = (
     pinned,
     node_unschedulable,
@@ -114,4 +122,5 @@ FILTERS: tuple[Filter, ...] = (
     host_ports,
     resources,
     declared_features,
+    claims,
 )

@@ -72,6 +72,12 @@ CASES: list[tuple[str, dict[str, Any], dict[str, Any], list[str]]] = [
         {},
         [f"node declared features check failed - unsatisfied requirements: {RESTART_ALL}"],
     ),
+    (
+        "claims of devices",
+        {"resourceClaims": [{"name": "d", "resourceClaimName": "c"}]},
+        {},
+        ["cannot allocate all claims"],
+    ),
     ("too much of both", {"cpu": "3", "memory": "5Gi"}, {}, ["Insufficient cpu", "Insufficient memory"]),
 ]
 

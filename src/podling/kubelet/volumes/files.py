@@ -20,7 +20,9 @@ from podling.model.types.volume import (
 
 
 class VolumeError(Exception):
-    """A volume cannot be set up now; a retry may help. The message is the FailedMount event's."""
+    """A volume cannot be set up now; a retry may help. The message is that of an event."""
+
+    event = "FailedMount"
 
 
 class File(msgspec.Struct, frozen=True):

@@ -62,6 +62,12 @@ _PREFIX = "podling"
 """Of the names under which the runtime holds images."""
 
 
+class ClaimsError(VolumeError):
+    """The devices that a pod claims cannot be prepared, which is asked for before its volumes are."""
+
+    event = "FailedPrepareDynamicResources"
+
+
 class VolumeNode(Protocol):
     """What the volumes of a pod use of its node."""
 
@@ -120,7 +126,7 @@ class PodVolumes:
         self._pod = pod
         if self._record.volumes_ready or self._task is not None:
             return
-        if not pod.spec.volumes:
+        if not pod.spec.volumes and not pod.spec.resource_claims:
             self._record.volumes_ready = True
             done()
             return
@@ -176,7 +182,8 @@ class PodVolumes:
                     # Volumes that are set up stay as they are.
                     if not record.volumes_ready:
                         record.volumes_error = str(error)
-                    self._node.events.warning(pod, "FailedMount", str(error))
+                    reason = error.event if isinstance(error, VolumeError) else VolumeError.event
+                    self._node.events.warning(pod, reason, str(error))
                     wait = retry.next()
                 else:
                     record.volumes_ready, record.volumes_error = True, ""
@@ -194,6 +201,8 @@ class PodVolumes:
     async def _lay_out(self, pod: Pod) -> Mapping[str, MountedVolume]:
         """Read the objects of the volumes, and set up or update these. Raises VolumeError, StatusError and
         OSError."""
+        if pod.spec.resource_claims:
+            raise ClaimsError("Failed to prepare dynamic resources: podling has no DRA drivers")
         objects = await self._node.objects.for_volumes(pod)
         self._sources.follow(pod, objects)
         for volume in pod.spec.volumes:

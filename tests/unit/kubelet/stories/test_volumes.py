@@ -173,6 +173,17 @@ def test_a_token_that_cannot_be_had_keeps_the_pod_waiting_and_says_why(
     play(story)
 
 
+def test_a_pod_with_claims_waits_for_drivers_that_nobody_has(play: Play) -> None:
+    async def story(node: Node) -> None:
+        await node.create("web", resourceClaims=[{"name": "d", "resourceClaimName": "c"}])
+        await node.until("web", node.waits_for("ContainerCreating"))
+        await asyncio.sleep(5)
+        why = "Failed to prepare dynamic resources: podling has no DRA drivers"
+        assert f"Warning FailedPrepareDynamicResources {why}" in await node.events("web")
+
+    play(story)
+
+
 def test_volume_containers_fill_their_volumes_before_all_else(
     play: Play, exits: Callable[..., HollowImage]
 ) -> None:
