@@ -9,8 +9,9 @@ import os
 import shutil
 import subprocess
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from contextlib import suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
+from itertools import count
 from pathlib import Path
 
 import pytest
@@ -68,27 +69,43 @@ def image_archives(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 
 
 @pytest.fixture(scope="session")
-def containerd(
+def make_containerd(
     tmp_path_factory: pytest.TempPathFactory, image_archives: dict[str, Path]
+) -> Callable[[], AbstractContextManager[RealContainerd]]:
+    """Runs a real containerd for as long as a block runs, with a bridge network and cgroups of its own; all
+    of it goes at the end."""
+    numbers = count()
+
+    @contextmanager
+    def make() -> Iterator[RealContainerd]:
+        _skip_unless_possible()
+        base, number = tmp_path_factory.mktemp("containerd"), next(numbers)
+        name = f"podling-test-{os.getpid()}-{number}"
+        bridge = f"pdlt{os.getpid()}-{number}"
+        settings = containerd_settings(base, Path("/run") / name)
+        settings.cni_conf_dir.mkdir()
+        network = _network(bridge, base / "ipam", (os.getpid() + 83 * number) % 250)
+        (settings.cni_conf_dir / "10-test.conflist").write_text(network)
+        server = RealContainerd(settings, f"/{name}")
+        try:
+            asyncio.run(_start(settings, list(image_archives.values())))
+            yield server
+        finally:
+            asyncio.run(_end(settings))
+            subprocess.run(["ip", "link", "delete", bridge], check=False, capture_output=True)
+            _remove_cgroups(name)
+            shutil.rmtree(base)
+
+    return make
+
+
+@pytest.fixture(scope="session")
+def containerd(
+    make_containerd: Callable[[], AbstractContextManager[RealContainerd]],
 ) -> Iterator[RealContainerd]:
-    """A real containerd for the whole run, with a bridge network and cgroups of its own; all of it goes at
-    the end."""
-    _skip_unless_possible()
-    base = tmp_path_factory.mktemp("containerd")
-    name = f"podling-test-{os.getpid()}"
-    bridge = f"pdlt{os.getpid()}"
-    settings = containerd_settings(base, Path("/run") / name)
-    settings.cni_conf_dir.mkdir()
-    (settings.cni_conf_dir / "10-test.conflist").write_text(_network(bridge, base / "ipam"))
-    server = RealContainerd(settings, f"/{name}")
-    try:
-        asyncio.run(_start(settings, list(image_archives.values())))
+    """The one of all tests that end only what they began."""
+    with make_containerd() as server:
         yield server
-    finally:
-        asyncio.run(_end(settings))
-        subprocess.run(["ip", "link", "delete", bridge], check=False, capture_output=True)
-        _remove_cgroups(name)
-        shutil.rmtree(base)
 
 
 @pytest.fixture
@@ -166,8 +183,7 @@ def _busybox_image() -> bytes:
     return build_image(BUSYBOX, files, ImageConfig(cmd=["sh"], env=["PATH=/bin"]))
 
 
-def _network(bridge: str, addresses: Path) -> str:
-    third = os.getpid() % 250
+def _network(bridge: str, addresses: Path, third: int) -> str:
     plugin = {
         "type": "bridge",
         "bridge": bridge,

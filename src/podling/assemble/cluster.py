@@ -20,7 +20,7 @@ from podling.assemble.control_plane import (
     control_plane,
     server_settings,
 )
-from podling.assemble.controllers import CONTROLLERS, SCHEDULER, read_authority, run_all
+from podling.assemble.controllers import CONTROLLERS, SCHEDULER, Signing, read_authority, run_all
 from podling.assemble.kubeconfigs import write_admin
 from podling.assemble.node import Neighbour, NodeSettings, RunningNode
 from podling.assemble.process import Report
@@ -94,7 +94,7 @@ async def _live(
         plane.client(CONTROLLERS),
         plane.client(SCHEDULER),
         server.ca.read_text(),
-        read_authority(authority),
+        read_authority(Signing(authority)),
         server.address,
         server.port,
         clock,

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine, Iterable
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
+import msgspec
 from prometheus_client.metrics_core import Metric
 
 from podling.assemble import process
@@ -17,7 +19,7 @@ from podling.client.events import EventRecorder
 from podling.client.informer import Informers
 from podling.client.kubeconfig import Access
 from podling.controllers import all as controllers
-from podling.controllers.certificates_rules import CertificateAuthority
+from podling.controllers.certificates_rules import LONGEST, CertificateAuthority
 from podling.controllers.controller import Controller, queue_metrics
 from podling.controllers.controller import run as run_controller
 from podling.machine.pki import KeyPair
@@ -116,7 +118,14 @@ def schedule(kubeconfig: Path, report: Report) -> None:
     _run(access, lambda client: run_scheduler(client, SystemClock()))
 
 
-def control(kubeconfig: Path, root_ca: Path | None, signing: KeyPair | None, report: Report) -> None:
+class Signing(msgspec.Struct, frozen=True):
+    """The authority that signs certificates, and how long one lasts for which no shorter time is asked."""
+
+    authority: KeyPair
+    longest: timedelta = LONGEST
+
+
+def control(kubeconfig: Path, root_ca: Path | None, signing: Signing | None, report: Report) -> None:
     """Run the controllers until told to stop. Pods trust `root_ca` (PEM); without one, the authority that
     this client trusts. Certificates are signed with `signing`, if any. Raises StartError."""
     access = _access(kubeconfig)
@@ -126,13 +135,14 @@ def control(kubeconfig: Path, root_ca: Path | None, signing: KeyPair | None, rep
     _run(access, lambda client: run_controllers(client, ca, authority, SystemClock()))
 
 
-def read_authority(signing: KeyPair) -> CertificateAuthority:
+def read_authority(signing: Signing) -> CertificateAuthority:
     """Raises StartError."""
+    certificate, key = signing.authority.certificate, signing.authority.key
     try:
-        return CertificateAuthority.of_pem(signing.certificate.read_bytes(), signing.key.read_bytes())
+        return CertificateAuthority.of_pem(certificate.read_bytes(), key.read_bytes(), signing.longest)
     except (OSError, ValueError, TypeError) as error:
         # TypeError: the key has a password.
-        raise StartError(f"{signing.certificate} and {signing.key} can sign nothing: {error}") from error
+        raise StartError(f"{certificate} and {key} can sign nothing: {error}") from error
 
 
 def _access(file: Path) -> Access:

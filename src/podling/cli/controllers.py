@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from pathlib import Path
 
 import click
@@ -10,8 +11,16 @@ from podling.cli import options
 from podling.cli.ending import exit_on_start_error
 from podling.machine.instance import Instance
 from podling.machine.pki import KeyPair
+from podling.model.time import parse_duration
 
 FILE = click.Path(path_type=Path, exists=True, dir_okay=False)
+
+
+def _duration(context: click.Context, parameter: click.Parameter, text: str) -> timedelta:
+    try:
+        return parse_duration(text)
+    except ValueError as error:
+        raise click.BadParameter(str(error)) from error
 
 
 @click.command()
@@ -29,14 +38,28 @@ FILE = click.Path(path_type=Path, exists=True, dir_okay=False)
     help="The authority that signs the certificates kubelets and clients ask for.  [default: none]",
 )
 @click.option("--cluster-signing-key-file", "key", type=FILE, help="Its private key.")
+@click.option(
+    "--cluster-signing-duration",
+    "longest",
+    default="8760h",
+    show_default=True,
+    metavar="DURATION",
+    callback=_duration,
+    help="How long a certificate lasts for which no shorter time is asked.",
+)
 def controllers(
-    instance: Instance, kubeconfig: Path, root_ca: Path | None, certificate: Path | None, key: Path | None
+    instance: Instance,
+    kubeconfig: Path,
+    root_ca: Path | None,
+    certificate: Path | None,
+    key: Path | None,
+    longest: timedelta,
 ) -> None:
     """Reconcile objects, on the API server that the kubeconfig names."""
-    from podling.assemble.controllers import control
+    from podling.assemble.controllers import Signing, control
 
     if (certificate is None) != (key is None):
         raise click.UsageError("--cluster-signing-cert-file and --cluster-signing-key-file go together")
-    signing = KeyPair(certificate, key) if certificate and key else None
+    signing = Signing(KeyPair(certificate, key), longest) if certificate and key else None
     with exit_on_start_error():
         control(kubeconfig, root_ca, signing, click.echo)

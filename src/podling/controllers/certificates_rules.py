@@ -71,11 +71,14 @@ DECIDED_FOR, PENDING_FOR = timedelta(hours=1), timedelta(hours=24)
 
 
 class CertificateAuthority(msgspec.Struct, frozen=True):
+    """`longest` is how long a certificate lasts for which no shorter time is asked."""
+
     certificate: x509.Certificate
     key: ec.EllipticCurvePrivateKey | rsa.RSAPrivateKey
+    longest: timedelta = LONGEST
 
     @classmethod
-    def of_pem(cls, certificate: bytes, key: bytes) -> CertificateAuthority:
+    def of_pem(cls, certificate: bytes, key: bytes, longest: timedelta = LONGEST) -> CertificateAuthority:
         """Raises ValueError for what is no certificate, no key of RSA or an elliptic curve, or no pair."""
         loaded = serialization.load_pem_private_key(key, password=None)
         if not isinstance(loaded, ec.EllipticCurvePrivateKey | rsa.RSAPrivateKey):
@@ -83,7 +86,7 @@ class CertificateAuthority(msgspec.Struct, frozen=True):
         found = x509.load_pem_x509_certificate(certificate)
         if found.public_key() != loaded.public_key():
             raise ValueError("the key is not that of the certificate")
-        return cls(found, loaded)
+        return cls(found, loaded, longest)
 
 
 def permissions(request: CertificateSigningRequest) -> list[str]:
@@ -156,8 +159,9 @@ def issue(request: CertificateSigningRequest, authority: CertificateAuthority, n
         raise ValueError(
             f"the signer has expired: NotAfter={issuer.not_valid_after_utc:%Y-%m-%d %H:%M:%S} +0000 UTC"
         )
-    seconds = request.spec.expiration_seconds
-    lifetime = LONGEST if seconds is None else min(max(timedelta(seconds=seconds), SHORTEST), LONGEST)
+    seconds, lifetime = request.spec.expiration_seconds, authority.longest
+    if seconds is not None and timedelta(seconds=seconds) <= lifetime:
+        lifetime = max(timedelta(seconds=seconds), SHORTEST)
     end = now + lifetime if lifetime < SHORT else now - BACKDATE + lifetime
     relative = []
     for kind in SUBJECT:

@@ -17,6 +17,9 @@ _ELEMENTS = (
 )
 """The elements of both layouts up to the fraction, and what each matches."""
 _FRACTIONS = {"date-time": r"([.,]\d+)?", "micro-time": r"[.,]\d{6}"}
+_DURATION = re.compile(r"(?:\d+(?:\.\d*)?(?:ms|s|m|h))+|0")
+_PART = re.compile(r"(\d+(?:\.\d*)?)(ms|s|m|h)")
+_SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
 _OFFSET = ("Z07:00", r"Z|[+-]\d\d:\d\d")
 
 
@@ -103,3 +106,10 @@ def go_duration(duration: timedelta) -> str:
     if hours:
         return f"{hours}h{minutes}m{seconds}"
     return f"{minutes}m{seconds}" if minutes else seconds
+
+
+def parse_duration(text: str) -> timedelta:
+    """A duration as Go writes it: `90s`, `1m30s`. Raises ValueError."""
+    if not _DURATION.fullmatch(text):
+        raise ValueError(f"{text!r} is not a duration, such as 1m30s")
+    return timedelta(seconds=sum(float(n) * _SECONDS[unit] for n, unit in _PART.findall(text)))

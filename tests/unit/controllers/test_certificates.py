@@ -6,6 +6,7 @@ import base64
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
+import msgspec
 import pytest
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes
@@ -132,6 +133,15 @@ def test_how_long_a_certificate_lasts(seconds: int | None, days: int, begins: in
     made = x509.load_pem_x509_certificate(issue(wanted, authority(days), NOW))
     assert made.not_valid_before_utc - NOW == timedelta(seconds=begins)
     assert made.not_valid_after_utc - NOW == timedelta(seconds=lasts)
+
+
+def test_an_authority_may_issue_for_less() -> None:
+    """The shortest time that may be asked for is longer than that: it is not given either."""
+    short = msgspec.structs.replace(authority(), longest=timedelta(minutes=1))
+    for seconds in (None, 600, 3600):
+        wanted = request(asked(CLIENT, name("ann"), expirationSeconds=seconds))
+        made = x509.load_pem_x509_certificate(issue(wanted, short, NOW))
+        assert made.not_valid_after_utc - NOW == timedelta(minutes=1)
 
 
 def test_an_authority_that_has_expired_issues_nothing() -> None:

@@ -13,11 +13,7 @@ from typing import Any
 
 from podling.kubelet.options.signals import known_signal, parse_amount
 from podling.model.quantity import Quantity
-from podling.model.time import go_duration
-
-_DURATION = re.compile(r"(?:\d+(?:\.\d*)?(?:ms|s|m|h))+|0")
-_PART = re.compile(r"(\d+(?:\.\d*)?)(ms|s|m|h)")
-_SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
+from podling.model.time import go_duration, parse_duration
 
 
 def whole_number(least: int, most: int | None = None) -> Callable[[object], int]:
@@ -48,9 +44,7 @@ def truth(value: object) -> bool:
 
 def duration(value: object) -> timedelta:
     """As Go writes it: `90s`, `1m30s`."""
-    if not _DURATION.fullmatch(str(value)):
-        raise ValueError(f"{str(value)!r} is not a duration, such as 1m30s")
-    return timedelta(seconds=sum(float(n) * _SECONDS[unit] for n, unit in _PART.findall(str(value))))
+    return parse_duration(str(value))
 
 
 def some_time(value: object) -> timedelta:

@@ -1,0 +1,300 @@
+"""R-SYS-2: Kubernetes' own kubelet joins podling's API server with a bootstrap token, and runs its pods."""
+
+from __future__ import annotations
+
+import shutil
+import signal
+import subprocess
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import yaml
+from cryptography import x509
+
+from peer.server import free_port, running
+from podling.machine.pki import Authority
+from podling.machine.start import machine_address
+from podling.process.mounts import unmount_under
+
+if TYPE_CHECKING:
+    from conftest import RealContainerd
+    from e2e.conftest import Part, Podling
+
+pytestmark = pytest.mark.interop("kubelet", "API server", "scheduler", "controllers")
+
+BUSYBOX = "podling.test/busybox:1"
+TOKEN_ID, TOKEN_SECRET = "abcdef", "0123456789abcdef"
+SECRET = {
+    "apiVersion": "v1",
+    "kind": "Secret",
+    "metadata": {"name": f"bootstrap-token-{TOKEN_ID}", "namespace": "kube-system"},
+    "type": "bootstrap.kubernetes.io/token",
+    "stringData": {
+        "token-id": TOKEN_ID,
+        "token-secret": TOKEN_SECRET,
+        "usage-bootstrap-authentication": "true",
+    },
+}
+READY = {"apiserver": "API server on ", "scheduler": "Scheduling for ", "controllers": "Controlling for "}
+HIERARCHIES = Path("/sys/fs/cgroup")
+OWN = (Path("/var/lib/kubelet"), Path("/var/log/containers"))
+"""Directories that the kubelet makes whatever it is told."""
+CLIENT, SERVING = "kubernetes.io/kube-apiserver-client-kubelet", "kubernetes.io/kubelet-serving"
+SHARED = [{"name": "shared", "mountPath": "/shared"}, {"name": "outside", "mountPath": "/outside"}]
+STAY = 'trap "echo {0} >> /outside/ended; exit 0" TERM; while :; do sleep 0.1; done'
+
+
+@dataclass
+class Cluster:
+    """podling's API server, scheduler and controllers, for kubelets that join. `directory` is theirs."""
+
+    podling: Podling
+    parts: dict[str, Part]
+    containerd: RealContainerd
+    program: Path
+    directory: Path
+
+    @contextmanager
+    def kubelet(self, node: str) -> Iterator[Path]:
+        """Kubernetes' kubelet while the block runs; gives the directory of its certificates."""
+        home, address = self.directory / node, machine_address()
+        home.mkdir()
+        config = {
+            "apiVersion": "kubelet.config.k8s.io/v1beta1",
+            "kind": "KubeletConfiguration",
+            "containerRuntimeEndpoint": f"unix://{self.containerd.socket}",
+            "cgroupDriver": "cgroupfs",
+            "cgroupRoot": self.containerd.cgroup_parent,
+            "failCgroupV1": False,
+            "failSwapOn": False,
+            "enforceNodeAllocatable": [],
+            "address": address,
+            "port": free_port(),
+            "healthzPort": 0,
+            "rotateCertificates": True,
+            "serverTLSBootstrap": True,
+            "authentication": {"x509": {"clientCAFile": str(self.ca)}},
+            # The machine's own rules, files and space are not the test's.
+            "makeIPTablesUtilChains": False,
+            "podLogsDir": str(home / "logs"),
+            "volumePluginDir": str(home / "plugins"),
+            "evictionHard": {"memory.available": "1Mi"},
+        }
+        (home / "config.yaml").write_text(yaml.safe_dump(config))
+        (home / "bootstrap.conf").write_text(yaml.safe_dump(self.bootstrap(address)))
+        flags = {
+            "config": home / "config.yaml",
+            "bootstrap-kubeconfig": home / "bootstrap.conf",
+            "kubeconfig": home / "kubelet.conf",
+            "cert-dir": home / "pki",
+            "root-dir": home / "root",
+            "hostname-override": node,
+            "node-ip": address,
+        }
+        command = [str(self.program), *(f"--{name}={value}" for name, value in flags.items())]
+        try:
+            with running(command, home / "kubelet.log"):
+                yield home / "pki"
+        finally:
+            unmount_under(home)
+
+    @property
+    def ca(self) -> Path:
+        return self.podling.instance.pki_dir / "ca.crt"
+
+    def bootstrap(self, address: str) -> dict[str, Any]:
+        """The kubeconfig of somebody who has nothing but the token."""
+        cluster = {"server": f"https://{address}:{self.podling.port}", "certificate-authority": str(self.ca)}
+        return {
+            "apiVersion": "v1",
+            "kind": "Config",
+            "clusters": [{"name": "podling", "cluster": cluster}],
+            "users": [{"name": "joining", "user": {"token": f"{TOKEN_ID}.{TOKEN_SECRET}"}}],
+            "contexts": [{"name": "joining", "context": {"cluster": "podling", "user": "joining"}}],
+            "current-context": "joining",
+        }
+
+    def requests(self, signer: str, user: str) -> list[dict[str, Any]]:
+        selector = f"--field-selector=spec.signerName={signer}"
+        found: list[dict[str, Any]] = self.podling.get("csr", selector)["items"]
+        return [one for one in found if one["spec"]["username"] == user]
+
+    def wait_for_requests(self, signer: str, user: str, number: int, state: str) -> None:
+        """Returns when so many of a user's requests have been seen in a state."""
+        columns = "N:.metadata.name,U:.spec.username,S:.spec.signerName"
+        state_of = {"Pending": "C:.spec.signerName", "Issued": "C:.status.certificate"}[state]
+        kubectl = ["kubectl", "--kubeconfig", str(self.podling.instance.kubeconfig), "get", "csr", "--watch"]
+        output = ["--no-headers", f"--output=custom-columns={columns},{state_of}", "--request-timeout=120s"]
+        seen: set[str] = set()
+        with subprocess.Popen([*kubectl, *output], stdout=subprocess.PIPE, text=True) as watching:
+            assert watching.stdout
+            for line in watching.stdout:
+                name, who, whom, what = line.split()
+                if (who, whom) == (user, signer) and what != "<none>":
+                    seen.add(name)
+                if len(seen) == number:
+                    break
+            watching.kill()
+        assert len(seen) == number
+
+
+@pytest.fixture(scope="module")
+def cluster(
+    make_podling: Callable[[], Podling],
+    make_part: Callable[..., Part],
+    make_containerd: Callable[[], AbstractContextManager[RealContainerd]],
+    kubernetes_programs: Path,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Iterator[Cluster]:
+    podling, directory = make_podling(), tmp_path_factory.mktemp("kubelet")
+    data, pki = podling.instance.data_dir, podling.instance.pki_dir
+    data.mkdir()
+    authority = Authority(pki, datetime.now(UTC)).ca
+    options: dict[str, dict[str, Any]] = {
+        "apiserver": {
+            "data-dir": data,
+            "port": podling.port,
+            "kubelet-certificate-authority": authority.certificate,
+        },
+        "scheduler": {"kubeconfig": data / "scheduler.conf"},
+        "controllers": {
+            "kubeconfig": data / "controller-manager.conf",
+            "cluster-signing-cert-file": authority.certificate,
+            "cluster-signing-key-file": authority.key,
+        },
+    }
+    arguments = {name: [f"--{key}={value}" for key, value in told.items()] for name, told in options.items()}
+    parts = {name: make_part([name, *given], directory / f"{name}.log") for name, given in arguments.items()}
+    there = [path for path in OWN if path.exists()]
+    with ExitStack() as ending:
+        containerd = ending.enter_context(make_containerd())
+        for hierarchy in (HIERARCHIES, *HIERARCHIES.glob("*/")):
+            make_cgroup(hierarchy, containerd.cgroup_parent.strip("/"))
+        for name, part in parts.items():
+            ending.callback(part.end)
+            part.start(READY[name])
+        podling.apply(SECRET)
+        yield Cluster(podling, parts, containerd, kubernetes_programs / "kubelet", directory)
+    for path in OWN:
+        if path not in there:
+            shutil.rmtree(path, ignore_errors=True)
+
+
+def make_cgroup(hierarchy: Path, name: str) -> None:
+    """The kubelet's root has to be there in every hierarchy, of version 1 or 2."""
+    if not (hierarchy / "cgroup.procs").exists():
+        return
+    (hierarchy / name).mkdir()
+    for file in ("cpuset.cpus", "cpuset.mems"):
+        if (hierarchy / file).exists():
+            (hierarchy / name / file).write_text((hierarchy / file).read_text())
+
+
+@pytest.fixture(scope="module")
+def joined(cluster: Cluster) -> Iterator[Cluster]:
+    """With a node that is ready, and whose server has the certificate that an administrator approved."""
+    podling, node = cluster.podling, "joined"
+    with cluster.kubelet(node):
+        podling.kubectl("wait", "--for=create", f"node/{node}", "--timeout=60s", timeout=70)
+        podling.wait("condition=Ready", f"node/{node}")
+        cluster.wait_for_requests(SERVING, f"system:node:{node}", 1, "Pending")
+        (asked,) = cluster.requests(SERVING, f"system:node:{node}")
+        assert "conditions" not in asked["status"]
+        podling.kubectl("certificate", "approve", asked["metadata"]["name"])
+        cluster.wait_for_requests(SERVING, f"system:node:{node}", 1, "Issued")
+        yield cluster
+
+
+def pod(outside: Path) -> dict[str, Any]:
+    """Its containers write into one file in which order they began, and into another in which they ended."""
+
+    def container(name: str, script: str, **more: Any) -> dict[str, Any]:
+        command = ["sh", "-c", f"echo {name} >> /shared/began; echo {name}; {script}"]
+        return {"name": name, "image": BUSYBOX, "command": command, "volumeMounts": SHARED, **more}
+
+    def probe(*command: str) -> dict[str, Any]:
+        return {"exec": {"command": command}, "periodSeconds": 1, "failureThreshold": 1}
+
+    began = {**probe("grep", "sidecar", "/shared/began"), "failureThreshold": 60}
+    probes = {
+        "startupProbe": {**probe("grep", "app", "/shared/began"), "failureThreshold": 60},
+        "readinessProbe": probe("test", "-e", "/shared/ready"),
+        "livenessProbe": probe("test", "!", "-e", "/dead"),
+    }
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": "whole"},
+        "spec": {
+            "initContainers": [
+                container("first", "true"),
+                container("sidecar", STAY.format("sidecar"), restartPolicy="Always", startupProbe=began),
+                container("second", "true"),
+            ],
+            "containers": [container("app", STAY.format("app"), **probes)],
+            "volumes": [
+                {"name": "shared", "emptyDir": {}},
+                {"name": "outside", "hostPath": {"path": str(outside)}},
+            ],
+        },
+    }
+
+
+def test_a_kubelet_joins_with_a_bootstrap_token(joined: Cluster) -> None:
+    """Its certificate is approved by itself; who has only the token may do nothing else."""
+    (asked,) = joined.requests(CLIENT, f"system:bootstrap:{TOKEN_ID}")
+    (approved,) = asked["status"]["conditions"]
+    assert approved["reason"] == "AutoApproved"
+    assert joined.podling.get("node", "joined")["status"]["nodeInfo"]["kubeletVersion"] == "v1.36.2"
+    (joined.directory / "token.conf").write_text(yaml.safe_dump(joined.bootstrap("127.0.0.1")))
+    told = ["kubectl", "--kubeconfig", str(joined.directory / "token.conf"), "auth", "can-i"]
+    for verb, what, allowed in [("create", "csr", True), ("get", "nodes", False), ("get", "secrets", False)]:
+        said = subprocess.run([*told, verb, what], capture_output=True, text=True, check=False)
+        assert said.stdout == f"{'yes' if allowed else 'no'}\n", said.stderr
+
+
+def test_a_pod_lives_on_it(joined: Cluster, tmp_path: Path) -> None:
+    """Init containers, a sidecar, probes, exec, `kubectl debug`, logs, and a deletion in order."""
+    podling = joined.podling
+    podling.kubectl("wait", "--for=create", "serviceaccount/default", "--timeout=30s")
+    podling.apply(pod(tmp_path))
+    podling.wait("jsonpath={.status.containerStatuses[0].started}=true", "pod/whole")
+    assert not podling.get("pod", "whole")["status"]["containerStatuses"][0]["ready"]
+    podling.kubectl("exec", "whole", "-c", "app", "--", "touch", "/shared/ready")
+    podling.wait("condition=Ready", "pod/whole")
+    assert podling.get("pod", "whole")["spec"]["nodeName"] == "joined"
+    began = podling.kubectl(
+        "exec", "-i", "whole", "-c", "app", "--", "cat", "-", "/shared/began", input="in\n"
+    )
+    assert began.stdout == "in\nfirst\nsidecar\nsecond\napp\n"
+    assert podling.kubectl("logs", "whole", "-c", "first").stdout == "first\n"
+    debug = ["debug", "whole", f"--image={BUSYBOX}", "--target=app", "--profile=general", "-c", "look"]
+    podling.kubectl(*debug, "--", "sh", "-c", "ps")
+    podling.wait("jsonpath={.status.ephemeralContainerStatuses[0].state.terminated.exitCode}=0", "pod/whole")
+    assert "sleep" in podling.kubectl("logs", "whole", "-c", "look").stdout
+    podling.kubectl("exec", "whole", "-c", "app", "--", "touch", "/dead")
+    podling.wait("jsonpath={.status.containerStatuses[0].restartCount}=1", "pod/whole")
+    podling.wait("condition=Ready", "pod/whole")
+    podling.kubectl("delete", "pod", "whole", "--timeout=60s", timeout=70)
+    assert (tmp_path / "ended").read_text() == "app\napp\nsidecar\n"
+
+
+def test_a_kubelet_renews_its_certificate(cluster: Cluster) -> None:
+    """One that lasts a minute is renewed at once, by who has it, and used from then on."""
+    controllers, node = cluster.parts["controllers"], "renewing"
+    controllers.end(signal.SIGTERM)
+    controllers.arguments += ["--cluster-signing-duration", "1m"]
+    controllers.start(READY["controllers"])
+    with cluster.kubelet(node) as certificates:
+        cluster.wait_for_requests(CLIENT, f"system:node:{node}", 2, "Issued")
+        renewed = cluster.requests(CLIENT, f"system:node:{node}")
+        why = {one["status"]["conditions"][0]["message"] for one in renewed if "conditions" in one["status"]}
+        assert why == {"Auto approving self kubelet client certificate after SubjectAccessReview."}
+        current = x509.load_pem_x509_certificate((certificates / "kubelet-client-current.pem").read_bytes())
+        assert current.subject.rfc4514_string() == f"CN=system:node:{node},O=system:nodes"
+    cluster.podling.kubectl("delete", "node", node)
