@@ -44,6 +44,10 @@ from podling.apiserver.rules.admission_registration import (
     validate_policy,
     validate_webhooks,
 )
+from podling.apiserver.rules.cel.checker import Expression
+from podling.apiserver.rules.cel.compilation import Compilation
+from podling.apiserver.rules.cel.environment import Knows, environment
+from podling.apiserver.rules.cel.words import parsed, told
 from podling.apiserver.rules.certificates import request_fault, validate_request
 from podling.apiserver.rules.devices.claim_status import validate_claim_status
 from podling.apiserver.rules.devices.parts import validate_pool, validate_qualified
@@ -405,20 +409,20 @@ TABLE: dict[str, tuple[int, Callable[[int], Any], Run]] = {
     ),
     "URL": (50_000, lambda n: f"https://{'%41@:[' * n}", refused(parsed_url)),
     "URL, a zone": (50_000, lambda n: f"https://[::1%25{'%41' * n}]:", parsed_url),
-    "URL, a user": (50_000, lambda n: f"https://{'%41@:' * n}h", parsed_url),
+    "URL, a user": (50_000, lambda n: f"https://{'%41:' * n}@h", parsed_url),
     "path of a webhook": (
         100_000,
         lambda n: MutatingWebhook(
             client_config=WebhookClientConfig(service=WebhookServiceReference(path="/" * n))
         ),
-        lambda webhook: list(validate_webhooks([webhook])),
+        lambda webhook: list(validate_webhooks([webhook], {})),
     ),
     "rule of a webhook": (
         5_000,
         lambda n: MutatingWebhook(
             rules=[RuleWithOperations(["*"], ["*"], ["*"], [f"{i}/*" for i in range(n)] + ["*", "*/*"])]
         ),
-        lambda webhook: list(validate_webhooks([webhook])),
+        lambda webhook: list(validate_webhooks([webhook], {})),
     ),
     "names of a policy": (
         5_000,
@@ -432,7 +436,22 @@ TABLE: dict[str, tuple[int, Callable[[int], Any], Run]] = {
         lambda n: ValidatingAdmissionPolicySpec(
             audit_annotations=[AuditAnnotation(f"a{i}", "'a'") for i in range(n)]
         ),
-        lambda spec: list(validate_policy(spec, "p")),
+        lambda spec: list(validate_policy(spec, "p", {})),
+    ),
+    "objects of an expression": (
+        20_000,
+        lambda n: f"{'Object.a' * n}{'a' * n} {'. ' * n}{'b' * n}",
+        lambda text: environment(Knows(mutates=True), text),
+    ),
+    "quotes of an expression": (
+        10_000,
+        lambda n: "'`" * n + '"""' * n,
+        lambda text: Compilation().fault(Expression(text)),
+    ),
+    "faults of an expression": (
+        5_000,
+        lambda n: "".join(f"ERROR: <input>:1:{i}: x\n | a\n" for i in range(n)),
+        lambda text: told(parsed(text, "a" * len(text), lambda offset, _: offset), "a" * len(text)),
     ),
     "percentage": (100_000, lambda n: f"{'9' * n}%", lambda text: list(validate_share(text, ""))),
     "refusal": (

@@ -5,7 +5,7 @@ They are stored and served. Nothing asks them: who creates one is told so.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 from typing import Any, TypeVar
 
@@ -13,13 +13,21 @@ from podling.apiserver.kinds.columns import AGE, NAME, age
 from podling.apiserver.kinds.kind import Column, Controlled, Kind, Status
 from podling.apiserver.rules import metadata
 from podling.apiserver.rules.admission_registration import (
+    Faults,
     validate_binding,
     validate_mutating_policy,
     validate_policy,
     validate_type_checking,
     validate_webhooks,
 )
+from podling.apiserver.rules.cel.checker import Expression, faults
 from podling.apiserver.rules.conditions import validate_conditions
+from podling.apiserver.rules.expressions import (
+    SPACE,
+    expressions_of_mutating_policy,
+    expressions_of_policy,
+    expressions_of_webhooks,
+)
 from podling.model.errors import Cause
 from podling.model.scheme import resource_of
 from podling.model.types.admissionregistration import (
@@ -59,11 +67,25 @@ class _Registration(Kind[T]):
 
     has_generation = True
     updates_unconditionally = False
+    validates_long = True
 
     def validate(self, obj: T) -> list[Cause]:
-        return [*metadata.validate(obj.metadata, namespaced=False), *self.validate_fields(obj)]
+        written = {path: one for path, one in self.expressions(obj) if one.text.strip(SPACE)}
+        return self._faults(obj, faults(written) if written else {})
 
-    def validate_fields(self, obj: T) -> Iterator[Cause]:
+    def validate_changed(self, new: T, old: T) -> list[Cause]:
+        standing = list(self.expressions(old))
+        return self._faults(new, {}) if list(self.expressions(new)) == standing else self.validate(new)
+
+    def _faults(self, obj: T, found: Faults) -> list[Cause]:
+        return [*metadata.validate(obj.metadata, namespaced=False), *self.validate_fields(obj, found)]
+
+    def expressions(self, obj: T) -> Iterable[tuple[str, Expression]]:
+        """Every expression by its path, in the order in which they know each other."""
+        return ()
+
+    def validate_fields(self, obj: T, found: Faults) -> Iterator[Cause]:
+        """`found`: what is wrong with the expressions."""
         raise NotImplementedError
 
 
@@ -75,8 +97,11 @@ class _Webhooks(_Registration[Any]):
         for webhook in obj.webhooks:
             _default_webhook(webhook)
 
-    def validate_fields(self, obj: Any) -> Iterator[Cause]:
-        return validate_webhooks(obj.webhooks)
+    def expressions(self, obj: Any) -> Iterable[tuple[str, Expression]]:
+        return expressions_of_webhooks(obj.webhooks)
+
+    def validate_fields(self, obj: Any, found: Faults) -> Iterator[Cause]:
+        return validate_webhooks(obj.webhooks, found)
 
     def row(self, obj: Any, now: datetime) -> list[Any]:
         return [obj.metadata.name, len(obj.webhooks), age(obj.metadata.creation_timestamp, now)]
@@ -162,8 +187,11 @@ class ValidatingAdmissionPolicies(_Policies, Controlled[ValidatingAdmissionPolic
         AGE,
     )
 
-    def validate_fields(self, obj: ValidatingAdmissionPolicy) -> Iterator[Cause]:
-        return validate_policy(obj.spec, obj.metadata.name)
+    def expressions(self, obj: ValidatingAdmissionPolicy) -> Iterable[tuple[str, Expression]]:
+        return expressions_of_policy(obj.spec)
+
+    def validate_fields(self, obj: ValidatingAdmissionPolicy, found: Faults) -> Iterator[Cause]:
+        return validate_policy(obj.spec, obj.metadata.name, found)
 
 
 class MutatingAdmissionPolicies(_Policies):
@@ -175,8 +203,11 @@ class MutatingAdmissionPolicies(_Policies):
         AGE,
     )
 
-    def validate_fields(self, obj: MutatingAdmissionPolicy) -> Iterator[Cause]:
-        return validate_mutating_policy(obj.spec)
+    def expressions(self, obj: MutatingAdmissionPolicy) -> Iterable[tuple[str, Expression]]:
+        return expressions_of_mutating_policy(obj.spec)
+
+    def validate_fields(self, obj: MutatingAdmissionPolicy, found: Faults) -> Iterator[Cause]:
+        return validate_mutating_policy(obj.spec, found)
 
 
 class _Bindings(_Registration[Any]):
@@ -191,7 +222,7 @@ class _Bindings(_Registration[Any]):
     def default(self, obj: Any) -> None:
         _default_match(obj.spec.match_resources)
 
-    def validate_fields(self, obj: Any) -> Iterator[Cause]:
+    def validate_fields(self, obj: Any, found: Faults) -> Iterator[Cause]:
         return validate_binding(obj.spec)
 
     def row(self, obj: Any, now: datetime) -> list[Any]:

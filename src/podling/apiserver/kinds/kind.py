@@ -213,6 +213,8 @@ class Kind(Generic[T]):
     """PUT of a name that does not exist creates it."""
     updates_unconditionally: ClassVar[bool] = True
     """PUT without a resourceVersion overwrites; otherwise it is refused with 422."""
+    validates_long: ClassVar[bool] = False
+    """Validation takes long, however short the object is, and is done in a thread."""
     returns_deleted: ClassVar[bool] = False
     """DELETE that removes the object answers with it, not with a Status."""
     orphans: ClassVar[bool] = False

@@ -4,9 +4,10 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+from podling.apiserver.rules.cel.checker import INTERNAL
+from podling.apiserver.rules.expressions import APPLY_CONFIGURATION, JSON_PATCH, SPACE, is_identifier
 from podling.apiserver.rules.field import (
     all_invalid,
     duplicate,
@@ -43,6 +44,9 @@ from podling.model.types.admissionregistration import (
     WebhookServiceReference,
 )
 
+Faults = Mapping[str, str]
+"""What is wrong with expressions, by path."""
+
 FAILURE_POLICIES = frozenset(("Fail", "Ignore"))
 MATCH_POLICIES = frozenset(("Equivalent", "Exact"))
 REINVOCATION_POLICIES = frozenset(("IfNeeded", "Never"))
@@ -53,42 +57,42 @@ SIDE_EFFECTS = frozenset(("None", "NoneOnDryRun"))
 REVIEW_VERSIONS = ("v1", "v1beta1")
 LONGEST_TIMEOUT = 30
 REASONS = frozenset(("Forbidden", "Invalid", "RequestEntityTooLarge"))
-APPLY_CONFIGURATION, JSON_PATCH = "ApplyConfiguration", "JSONPatch"
 NOT_FOUND_ACTIONS = ("Deny", "Allow")
 ACTIONS = frozenset(("Audit", "Deny", "Warn"))
 MAX_MATCH_CONDITIONS, MAX_AUDIT_ANNOTATIONS = 64, 20
 LONGEST_VALUE_EXPRESSION = 5 * 1024
 MOST_SEGMENTS_TOLD = 100
-SPACE = (
-    "\t\n\v\f\r \u0085\u00a0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a"
-    "\u2028\u2029\u202f\u205f\u3000"
-)
-"""What Go calls white space."""
-_IDENTIFIER = re.compile("[A-Za-z_][A-Za-z0-9_]*")
-_RESERVED = frozenset(
-    (
-        *("true", "false", "null", "in", "as", "break", "const", "continue", "else", "for", "function"),
-        *("if", "import", "let", "loop", "package", "namespace", "return", "var", "void", "while"),
-    )
-)
 
 
-def validate_webhooks(webhooks: Sequence[ValidatingWebhook | MutatingWebhook]) -> Iterator[Cause]:
+def _compiled(path: str, text: str, faults: Faults) -> Iterator[Cause]:
+    if why := faults.get(path):
+        if why.startswith(INTERNAL):
+            yield Cause("InternalError", why, path)
+        else:
+            yield invalid(path, text, why)
+
+
+def validate_webhooks(
+    webhooks: Sequence[ValidatingWebhook | MutatingWebhook], faults: Faults
+) -> Iterator[Cause]:
+    """`faults`: of expressions, by path."""
     seen: set[str] = set()
     for i, webhook in enumerate(webhooks):
         path = f"webhooks[{i}]"
-        yield from _validate_webhook(webhook, path)
+        yield from _validate_webhook(webhook, path, faults)
         yield from _validate_versions(webhook.admission_review_versions, f"{path}.admissionReviewVersions")
         if webhook.name in seen:
             yield duplicate(f"{path}.name", webhook.name)
         seen.add(webhook.name)
 
 
-def _validate_webhook(webhook: ValidatingWebhook | MutatingWebhook, path: str) -> Iterator[Cause]:
+def _validate_webhook(
+    webhook: ValidatingWebhook | MutatingWebhook, path: str, faults: Faults
+) -> Iterator[Cause]:
     if not webhook.name:
         yield required(f"{path}.name")
-    elif faults := names.dns1123_subdomain(webhook.name):
-        yield from all_invalid(f"{path}.name", webhook.name, faults)
+    elif problems := names.dns1123_subdomain(webhook.name):
+        yield from all_invalid(f"{path}.name", webhook.name, problems)
     elif webhook.name.count(".") < 2:
         why = "should be a domain with at least three segments separated by dots"
         yield invalid(f"{path}.name", webhook.name, why)
@@ -108,7 +112,7 @@ def _validate_webhook(webhook: ValidatingWebhook | MutatingWebhook, path: str) -
     if isinstance(webhook, MutatingWebhook):
         yield from _choice(f"{path}.reinvocationPolicy", webhook.reinvocation_policy, REINVOCATION_POLICIES)
     yield from _validate_client(webhook.client_config, f"{path}.clientConfig")
-    yield from _validate_match_conditions(webhook.match_conditions, f"{path}.matchConditions")
+    yield from _validate_match_conditions(webhook.match_conditions, f"{path}.matchConditions", faults)
 
 
 def _choice(path: str, value: str | None, supported: Iterable[str]) -> Iterator[Cause]:
@@ -224,14 +228,18 @@ def _validate_resources(resources: list[str], path: str) -> Iterator[Cause]:
         yield invalid(path, resources, why)
 
 
-def _validate_match_conditions(conditions: list[MatchCondition], path: str) -> Iterator[Cause]:
+def _validate_match_conditions(
+    conditions: list[MatchCondition], path: str, faults: Faults
+) -> Iterator[Cause]:
     if len(conditions) > MAX_MATCH_CONDITIONS:
         yield too_many(path, len(conditions), MAX_MATCH_CONDITIONS)
     seen: set[str] = set()
     for i, condition in enumerate(conditions):
         where = f"{path}[{i}]"
-        if not condition.expression.strip(SPACE):
+        expression = condition.expression.strip(SPACE)
+        if not expression:
             yield required(f"{where}.expression")
+        yield from _compiled(f"{where}.expression", expression, faults)
         if not condition.name:
             yield required(f"{where}.name")
             continue
@@ -241,34 +249,36 @@ def _validate_match_conditions(conditions: list[MatchCondition], path: str) -> I
         seen.add(condition.name)
 
 
-def validate_policy(spec: ValidatingAdmissionPolicySpec, name: str) -> Iterator[Cause]:
-    """`name`: the policy's, of which the keys of its audit annotations are made."""
-    yield from _validate_policy(spec)
+def validate_policy(spec: ValidatingAdmissionPolicySpec, name: str, faults: Faults) -> Iterator[Cause]:
+    """`name`: the policy's, of which the keys of its audit annotations are made. `faults`: of expressions, by
+    path."""
+    yield from _validate_policy(spec, faults)
     if not spec.validations and not spec.audit_annotations:
         why = "validations or auditAnnotations must contain at least one item"
         yield required("spec.validations", why)
         yield required("spec.auditAnnotations", why)
         return
     for i, validation in enumerate(spec.validations):
-        yield from _validate_validation(validation, f"spec.validations[{i}]")
+        yield from _validate_validation(validation, f"spec.validations[{i}]", faults)
     annotations, path = spec.audit_annotations, "spec.auditAnnotations"
     if len(annotations) > MAX_AUDIT_ANNOTATIONS:
         why = f"must not have more than {MAX_AUDIT_ANNOTATIONS} auditAnnotations"
         yield invalid(path, internal(annotations), why)
     seen: set[str] = set()
     for i, annotation in enumerate(annotations):
-        yield from _validate_annotation(annotation, name, f"{path}[{i}]")
+        yield from _validate_annotation(annotation, name, f"{path}[{i}]", faults)
         if annotation.key in seen:
             yield duplicate(f"{path}[{i}].key", annotation.key)
         seen.add(annotation.key)
 
 
-def validate_mutating_policy(spec: MutatingAdmissionPolicySpec) -> Iterator[Cause]:
-    yield from _validate_policy(spec)
+def validate_mutating_policy(spec: MutatingAdmissionPolicySpec, faults: Faults) -> Iterator[Cause]:
+    """`faults`: of expressions, by path."""
+    yield from _validate_policy(spec, faults)
     if not spec.mutations:
         yield required("spec.mutations", "mutations must contain at least one item")
     for i, mutation in enumerate(spec.mutations):
-        yield from _validate_mutation(mutation, f"spec.mutations[{i}]")
+        yield from _validate_mutation(mutation, f"spec.mutations[{i}]", faults)
     if not spec.reinvocation_policy:
         yield required("spec.reinvocationPolicy")
     else:
@@ -283,7 +293,9 @@ def _validate_operations(match: MatchResources, path: str) -> Iterator[Cause]:
                 yield not_supported(f"{path}.resourceRules.operations", operation, CHANGING)
 
 
-def _validate_policy(spec: ValidatingAdmissionPolicySpec | MutatingAdmissionPolicySpec) -> Iterator[Cause]:
+def _validate_policy(
+    spec: ValidatingAdmissionPolicySpec | MutatingAdmissionPolicySpec, faults: Faults
+) -> Iterator[Cause]:
     yield from _choice("spec.failurePolicy", spec.failure_policy, FAILURE_POLICIES)
     if spec.param_kind is not None:
         yield from _validate_param_kind(spec.param_kind, "spec.paramKind")
@@ -295,9 +307,9 @@ def _validate_policy(spec: ValidatingAdmissionPolicySpec | MutatingAdmissionPoli
             yield required("spec.matchConstraints.resourceRules")
         if isinstance(spec, MutatingAdmissionPolicySpec):
             yield from _validate_operations(spec.match_constraints, "spec.matchConstraints")
-    yield from _validate_match_conditions(spec.match_conditions, "spec.matchConditions")
+    yield from _validate_match_conditions(spec.match_conditions, "spec.matchConditions", faults)
     for i, variable in enumerate(spec.variables):
-        yield from _validate_variable(variable, f"spec.variables[{i}]")
+        yield from _validate_variable(variable, f"spec.variables[{i}]", faults)
 
 
 def _validate_param_kind(kind: ParamKind, path: str) -> Iterator[Cause]:
@@ -339,21 +351,24 @@ def _validate_match(match: MatchResources, path: str) -> Iterator[Cause]:
             yield from _validate_rule(rule, where)
 
 
-def _validate_variable(variable: Variable, path: str) -> Iterator[Cause]:
+def _validate_variable(variable: Variable, path: str, faults: Faults) -> Iterator[Cause]:
     if not variable.name.strip(SPACE):
         yield required(f"{path}.name", "name is not specified")
-    elif not _IDENTIFIER.fullmatch(variable.name) or variable.name in _RESERVED:
+    elif not is_identifier(variable.name):
         yield invalid(f"{path}.name", variable.name, "must be a valid CEL identifier")
     if not variable.expression.strip(SPACE):
         yield required(f"{path}.expression", "expression is not specified")
+    yield from _compiled(f"{path}.expression", variable.expression, faults)
 
 
-def _validate_validation(validation: Validation, path: str) -> Iterator[Cause]:
+def _validate_validation(validation: Validation, path: str, faults: Faults) -> Iterator[Cause]:
     if not validation.expression.strip(SPACE):
         yield required(f"{path}.expression", "expression is not specified")
+    yield from _compiled(f"{path}.expression", validation.expression, faults)
     if validation.message_expression and not validation.message_expression.strip(SPACE):
         why = "must be non-empty if specified"
         yield invalid(f"{path}.messageExpression", validation.message_expression, why)
+    yield from _compiled(f"{path}.messageExpression", validation.message_expression, faults)
     message = validation.message.strip(SPACE)
     if validation.message and not message:
         yield invalid(f"{path}.message", validation.message, "must be non-empty if specified")
@@ -362,7 +377,9 @@ def _validate_validation(validation: Validation, path: str) -> Iterator[Cause]:
     yield from _choice(f"{path}.reason", validation.reason, REASONS)
 
 
-def _validate_annotation(annotation: AuditAnnotation, name: str, path: str) -> Iterator[Cause]:
+def _validate_annotation(
+    annotation: AuditAnnotation, name: str, path: str, faults: Faults
+) -> Iterator[Cause]:
     key = f"{name}/{annotation.key}" if name else annotation.key
     yield from all_invalid(f"{path}.key", key, names.qualified_name(key))
     expression = annotation.value_expression.strip(SPACE)
@@ -371,9 +388,11 @@ def _validate_annotation(annotation: AuditAnnotation, name: str, path: str) -> I
     elif len(expression.encode()) > LONGEST_VALUE_EXPRESSION:
         why = f"must not exceed {LONGEST_VALUE_EXPRESSION} bytes in length"
         yield required(f"{path}.valueExpression", why)
+    else:
+        yield from _compiled(f"{path}.valueExpression", annotation.value_expression, faults)
 
 
-def _validate_mutation(mutation: Mutation, path: str) -> Iterator[Cause]:
+def _validate_mutation(mutation: Mutation, path: str, faults: Faults) -> Iterator[Cause]:
     type_ = mutation.patch_type
     if not type_:
         yield required(f"{path}.patchType")
@@ -390,6 +409,8 @@ def _validate_mutation(mutation: Mutation, path: str) -> Iterator[Cause]:
         yield required(f"{path}.{wire}", f"must be specified when patchType is {type_}")
     elif not part.expression.strip(SPACE):
         yield required(f"{path}.{wire}.expression")
+    else:
+        yield from _compiled(f"{path}.{wire}.expression", part.expression, faults)
     for other, unwanted in parts.values():
         if unwanted is not None:
             why = f"must not be specified when patchType is {type_}"

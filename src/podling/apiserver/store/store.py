@@ -9,6 +9,7 @@ written: the answer is the current object at its current revision, as in Kuberne
 from __future__ import annotations
 
 import asyncio
+import sys
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from datetime import datetime
 from functools import partial
@@ -124,7 +125,8 @@ class Store(Generic[T]):
             obj.metadata.name = name
             await aside(size, self._begin, obj, track, now)
             await admission.admit(obj, None)
-            self._refuse_if(await aside(size, kind.validate_create, obj), obj)
+            weight = sys.maxsize if kind.validates_long else size
+            self._refuse_if(await aside(weight, kind.validate_create, obj), obj)
             await admission.validate(obj, None)
             key, data = self.prefix(namespace) + name, self._encoded(obj)
             # Of a name that is taken only a generated one has another to try.
@@ -164,7 +166,8 @@ class Store(Generic[T]):
             new = await aside(longer, change, current)
             await aside(longer, self._settle, new, current, rules, track)
             await admission.admit(new, current.object)
-            self._refuse_if(await aside(longer, self._faults, new, current, rules), new)
+            weight = sys.maxsize if self.kind.validates_long else longer
+            self._refuse_if(await aside(weight, self._faults, new, current, rules), new)
             await admission.validate(new, current.object)
             return await self._replace(new, current, dry_run=dry_run)
 

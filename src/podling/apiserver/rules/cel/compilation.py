@@ -1,0 +1,126 @@
+"""The compilation of the expressions of one object, one after the other: each variable is known to those that
+follow it.
+"""
+
+from __future__ import annotations
+
+import re
+from itertools import islice
+from typing import Any
+
+from podling.apiserver.rules.cel.checker import INTERNAL, Expression
+from podling.apiserver.rules.cel.environment import Knows, environment, with_plain_names
+from podling.apiserver.rules.cel.literals import constant_fault, literal_faults
+from podling.apiserver.rules.cel.tree import Tree, variable_type
+from podling.apiserver.rules.cel.words import INTRODUCTION, MOST_TOLD, Fault, at_offset, parsed, told
+
+MOST_CHARACTERS = 100_000
+MOST_ENVIRONMENTS = 256
+"""Environments of one object, which take 5 ms each: one for each variable that knows others, and for each
+mutation."""
+_HAS = re.compile(r"\bhas\(variables\.(\w+)\)")
+_BACKTICK = re.compile(
+    r"[rR]?[bB]?[rR]?(?:'''.*?'''|\"\"\".*?\"\"\"|'(?:\\.|[^'\\\n])*'|\"(?:\\.|[^\"\\\n])*\")|//[^\n]*|`",
+    re.DOTALL,
+)
+
+
+class TooManyError(Exception):
+    """An object has more expressions with an environment of their own than are looked at."""
+
+
+class Compilation:
+    def __init__(self) -> None:
+        self._variables: dict[str, Any] = {}
+        self._known: dict[tuple[object, ...], Any] = {}
+
+    def fault(self, expression: Expression) -> str:
+        """What is wrong with it, empty for nothing. A variable is known from here on, whatever its fault."""
+        text = expression.text
+        type_, fault = "dyn", ""
+        if len(text) > MOST_CHARACTERS:
+            size = f"size: {len(text)}, limit {MOST_CHARACTERS}"
+            fault = f"{INTRODUCTION}ERROR: <input>:-1:0: expression code point size exceeds limit: {size}"
+        elif faults := _backticks(text):
+            fault = told(faults, text)
+        else:
+            type_, fault = self._compiled(expression)
+        if expression.variable:
+            self._variables[expression.variable] = variable_type(type_)
+        elif not fault and expression.returns and type_ not in expression.returns:
+            wanted = expression.returns[0]
+            if len(expression.returns) > 1:
+                wanted = f"one of [{' '.join(expression.returns)}]"
+            fault = f"must evaluate to {wanted} but got {type_}"
+        return fault
+
+    def _compiled(self, expression: Expression) -> tuple[str, str]:
+        """The type, and what is wrong."""
+        text = with_plain_names(expression.text) if expression.mutates else expression.text
+        if expression.composed:
+            text = _HAS.sub(self._has, text)
+        try:
+            known = self._environment(expression)
+            plain = self._environment(Expression("", authorizer=False))
+        except TooManyError:
+            return (
+                "dyn",
+                f"{INTRODUCTION}podling compiles at most {MOST_ENVIRONMENTS} such expressions of one object",
+            )
+        try:
+            tree = Tree(known.compile(text), text)
+        except RuntimeError as error:
+            return "dyn", told(_faults(str(error), text, known), expression.text)
+        found = islice(literal_faults(tree, plain), MOST_TOLD)
+        wrong = [at_offset(offset, why, text) for offset, why in found]
+        if not wrong and (why := constant_fault(tree, plain)):
+            return "dyn", f"{INTERNAL}program instantiation failed: {why}"
+        type_ = tree.type_of(tree.root).replace("Object_", "Object.")
+        return type_, told(wrong, expression.text) if wrong else ""
+
+    def _has(self, found: re.Match[str]) -> str:
+        """What is true of a variable; the library takes the question for the variable itself."""
+        return "true".ljust(len(found[0])) if found[1] in self._variables else found[0]
+
+    def _environment(self, expression: Expression) -> Any:
+        """Raises TooManyError."""
+        variables = self._variables if expression.composed and "variables" in expression.text else None
+        objects = expression.text if expression.mutates else ""
+        count = -1 if variables is None else len(variables)
+        key = expression.params, expression.authorizer, count, objects
+        if key not in self._known:
+            if len(self._known) > MOST_ENVIRONMENTS:
+                raise TooManyError
+            knows = Knows(
+                params=expression.params,
+                authorizer=expression.authorizer,
+                variables=variables,
+                mutates=expression.mutates,
+            )
+            self._known[key] = environment(knows, objects)
+        return self._known[key]
+
+
+def _faults(error: str, text: str, known: Any) -> list[Fault]:
+    """From what the library says to what Kubernetes says."""
+
+    def misfit(offset: int, operand: int) -> int:
+        try:
+            tree = Tree(known.compile(text, disable_check=True), text)
+        except RuntimeError:
+            return offset
+        for part in tree.parts():
+            if part.HasField("call") and tree.position(part.id) == offset:
+                return tree.position(part.call.args[operand].id)
+        return offset
+
+    said = re.sub(r" \[[A-Z_]+\]$", "", error.removeprefix("INVALID_ARGUMENT: "))
+    return list(parsed(said, text, misfit)) or [Fault(-1, -1, said)]
+
+
+def _backticks(text: str) -> list[Fault]:
+    if "`" not in text:
+        return []
+    found = (one.start() for one in _BACKTICK.finditer(text) if one[0] == "`")
+    first = next(found, None)
+    return [] if first is None else [at_offset(first, "unsupported syntax: '`'", text)]
