@@ -14,7 +14,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-PACKAGES = ("k8s.io/api/", "k8s.io/apimachinery/pkg/apis/meta/v1", "k8s.io/kube-aggregator/pkg/apis/")
+PACKAGES = (
+    "k8s.io/api/",
+    "k8s.io/apimachinery/pkg/apis/meta/v1",
+    "k8s.io/kube-aggregator/pkg/apis/",
+    "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1.",
+)
 NAMED, HAS_UNCOMMON = 4, 1
 TAGGED = 2
 KIND_MASK = 31

@@ -92,6 +92,20 @@ NAMED = (
         r"\{'authentication\.kubernetes\.io/credential-id': \['X509SHA256=[0-9a-f]+'\]\}",
         "nothing",
     ),
+    Difference(
+        "not established",
+        "podling does not serve custom resources yet, and says so",
+        r"body\.status\.conditions\[\d+\]\.(status|reason|message)",
+        "True|InitialNamesAccepted|the initial names have been accepted",
+        "False|NotServed|podling does not serve custom resources",
+    ),
+    Difference(
+        "who keeps definitions",
+        "podling's controllers write in one name, also those that Kubernetes has in its API server",
+        r"body\.(rows\[\d+\]\.object\.)?metadata\.managedFields\[\d+\]\.manager",
+        "kube-apiserver",
+        "kube-controller-manager",
+    ),
     Difference("the client's fault", _NOT_OURS, r"(body\.)?code", "500", "400"),
     Difference("the client's fault", _NOT_OURS, r"body\.reason", "nothing", "BadRequest"),
     Difference(

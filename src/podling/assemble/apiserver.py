@@ -55,7 +55,7 @@ def run(options: ServerOptions, report: Report) -> None:
                 acting = [
                     tasks.create_task(compact_forever(plane.storage)),
                     tasks.create_task(expire_events(plane.storage, clock)),
-                    tasks.create_task(run_own(own, settings.address, settings.port)),
+                    tasks.create_task(run_own(own, settings.address, settings.port, clock)),
                 ]
                 report(f"API server on https://{LOOPBACK}:{settings.port}")
                 process.started()

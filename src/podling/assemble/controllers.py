@@ -61,11 +61,12 @@ async def run_controllers(
         tasks.create_task(events.run())
 
 
-async def run_own(client: Client, host: str, port: int) -> None:
+async def run_own(client: Client, host: str, port: int, clock: Clock) -> None:
     """The controllers that kube-apiserver runs in itself. Pods reach the API server at `host` and `port`."""
     informers = Informers(client)
     own = controllers.of_the_server(client, informers, host, port)
-    every = [*own, *controllers.roles(client, informers)]
+    late = controllers.extensions(client, informers, clock)
+    every = [*own, *controllers.roles(client, informers), *late]
     async with asyncio.TaskGroup() as tasks:
         await informers.start(tasks)
         _begin(every, tasks)
@@ -98,8 +99,11 @@ async def run_all(
         tasks.create_task(scheduler.run())
         await woken(started, LONGEST_START)
         told = EventRecorder(client, clock, CONTROLLERS_NAME)
-        late = controllers.rest(client, informers, told, clock, authority)
-        rest = [*controllers.roles(client, informers), *late]
+        rest = [
+            *controllers.roles(client, informers),
+            *controllers.extensions(client, informers, clock),
+            *controllers.rest(client, informers, told, clock, authority),
+        ]
         measure(lambda: queue_metrics([*first, *rest]))
         await informers.start(tasks)
         _begin(rest, tasks)

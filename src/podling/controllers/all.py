@@ -12,6 +12,7 @@ from podling.client.informer import Informers
 from podling.controllers.certificates import CertificateApprover, CertificateCleaner, CertificateSigner
 from podling.controllers.certificates_rules import CertificateAuthority
 from podling.controllers.controller import Controller
+from podling.controllers.custom_resources import CustomResourceNames
 from podling.controllers.disruption import DisruptionBudgets
 from podling.controllers.endpoint_slices import EndpointMirror, EndpointSlices
 from podling.controllers.endpoints import EndpointsController
@@ -22,6 +23,7 @@ from podling.controllers.quotas import ResourceQuotas
 from podling.controllers.roles import ClusterRoleAggregation, NamespaceRoles, SystemRoles
 from podling.controllers.system import KubernetesService, SystemNamespaces, SystemPriorityClasses
 from podling.model.time import Clock
+from podling.model.types.apiextensions import CustomResourceDefinition
 from podling.model.types.certificates import CertificateSigningRequest
 from podling.model.types.coordination import Lease
 from podling.model.types.core import ConfigMap, Namespace, ServiceAccount
@@ -51,6 +53,11 @@ def roles(client: Client, informers: Informers) -> list[Controller[Any]]:
         NamespaceRoles(client, informers.of(Namespace), informers.of(Role), informers.of(RoleBinding)),
         ClusterRoleAggregation(client, every),
     ]
+
+
+def extensions(client: Client, informers: Informers, clock: Clock) -> list[Controller[Any]]:
+    """Those of kube-apiserver for what clients add to it; no pod waits for them."""
+    return [CustomResourceNames(client, informers.of(CustomResourceDefinition), clock)]
 
 
 def first(client: Client, informers: Informers, ca: str) -> list[Controller[Any]]:

@@ -168,6 +168,12 @@ ENUMS: Mapping[tuple[str, str], tuple[str, ...]] = {
     ("ValidatingWebhook", "failurePolicy"): ("Fail", "Ignore"),
     ("ValidatingWebhook", "matchPolicy"): ("Equivalent", "Exact"),
     ("ValidatingWebhook", "sideEffects"): ("None", "NoneOnDryRun", "Some", "Unknown"),
+    ("ValidationRule", "reason"): (
+        "FieldValueDuplicate",
+        "FieldValueForbidden",
+        "FieldValueInvalid",
+        "FieldValueRequired",
+    ),
     ("VolumeMount", "mountPropagation"): ("Bidirectional", "HostToContainer", "None"),
 }
 """By type and wire name, in alphabetical order. For a list: the values of its items."""

@@ -12,6 +12,7 @@ from podling.model.types.admissionregistration import (
     ValidatingAdmissionPolicyBinding,
     ValidatingWebhookConfiguration,
 )
+from podling.model.types.apiextensions import CustomResourceDefinition
 from podling.model.types.apps import ControllerRevision, DaemonSet, Deployment, ReplicaSet, StatefulSet
 from podling.model.types.authentication import SelfSubjectReview, TokenReview
 from podling.model.types.authorization import (
@@ -176,6 +177,14 @@ RESOURCES: tuple[Resource, ...] = (
     _resource(CSINode, "csinodes", namespaced=False),
     _resource(CSIStorageCapacity, "csistoragecapacities"),
     _resource(StorageClass, "storageclasses", "sc", namespaced=False),
+    _resource(
+        CustomResourceDefinition,
+        "customresourcedefinitions",
+        "crd",
+        "crds",
+        namespaced=False,
+        categories=("api-extensions",),
+    ),
     _resource(TokenReview, "tokenreviews", namespaced=False, stored=False),
     _resource(SelfSubjectReview, "selfsubjectreviews", namespaced=False, stored=False),
     _resource(SubjectAccessReview, "subjectaccessreviews", namespaced=False, stored=False),

@@ -28,6 +28,7 @@ from podling.apiserver.apply.managed_fields import (
 )
 from podling.apiserver.apply.schema import changes_of_new, schema_of
 from podling.apiserver.finish import finish
+from podling.apiserver.kinds.custom_resources import CustomResourceDefinitions
 from podling.apiserver.patch.parse import parse_patch, patch_faults
 from podling.apiserver.protobuf.wire import decode as decode_protobuf
 from podling.apiserver.protobuf.wire import encode_bytes
@@ -49,6 +50,8 @@ from podling.apiserver.rules.cel.compilation import Compilation
 from podling.apiserver.rules.cel.environment import Knows, environment
 from podling.apiserver.rules.cel.words import parsed, told
 from podling.apiserver.rules.certificates import request_fault, validate_request
+from podling.apiserver.rules.custom_resources.patterns import pattern_fault
+from podling.apiserver.rules.custom_resources.selectable import field_path_fault
 from podling.apiserver.rules.devices.claim_status import validate_claim_status
 from podling.apiserver.rules.devices.parts import validate_pool, validate_qualified
 from podling.apiserver.rules.devices.slices import VERSION, validate_slice
@@ -63,7 +66,7 @@ from podling.apiserver.verbs.list import decode_continue
 from podling.apiserver.verbs.scope import program
 from podling.apiserver.verbs.yaml_body import read_yaml
 from podling.model import names
-from podling.model.codec.json import decode_sent
+from podling.model.codec.json import decode_sent, from_data
 from podling.model.codec.strict import field_faults
 from podling.model.errors import Cause, StatusError, invalid
 from podling.model.quantity import Quantity
@@ -80,6 +83,7 @@ from podling.model.types.admissionregistration import (
     WebhookClientConfig,
     WebhookServiceReference,
 )
+from podling.model.types.apiextensions import CustomResourceDefinition, JSONSchemaProps
 from podling.model.types.batch import PodFailurePolicyOnExitCodesRequirement
 from podling.model.types.certificates import CertificateSigningRequestSpec
 from podling.model.types.meta import ManagedFieldsEntry
@@ -137,6 +141,63 @@ def patched(kind: str, of: Callable[[int], tuple[Any, Any]]) -> tuple[Callable[[
         return document, encoded(patch)
 
     return make, refused(run)
+
+
+def defined(schema: dict[str, Any]) -> CustomResourceDefinition:
+    root = {"type": "object", "properties": {"a": schema}}
+    version = {"name": "v1", "storage": True, "schema": {"openAPIV3Schema": root}}
+    names = {"plural": "widgets", "kind": "Widget"}
+    spec = {"group": "example.test", "scope": "Cluster", "names": names, "versions": [version]}
+    return from_data({"metadata": {"name": "widgets.example.test"}, "spec": spec}, CustomResourceDefinition)
+
+
+def settled_definition(obj: CustomResourceDefinition) -> CustomResourceDefinition:
+    CUSTOM_RESOURCES.default(obj)
+    return obj
+
+
+def deep(n: int, inner: Any) -> Any:
+    """Its names are as long as `n` wants, its depth is that which JSON may have."""
+    for _ in range(100):
+        inner = {"type": "object", "properties": {"x" * (n // 100): inner}}
+    return inner
+
+
+def keys(n: int) -> list[str]:
+    return [f"k{i}" for i in range(n)]
+
+
+CUSTOM_RESOURCES = CustomResourceDefinitions()
+TEXT = {"type": "string"}
+SCHEMAS: dict[str, tuple[int, Callable[[int], dict[str, Any]]]] = {
+    "wide": (1_000, lambda n: {"type": "object", "properties": dict.fromkeys(keys(n), TEXT)}),
+    "wide and wrong": (1_000, lambda n: {"type": "object", "properties": {key: {} for key in keys(n)}}),
+    "deep": (20_000, lambda n: deep(n, {"type": "object", "properties": {key: {} for key in keys(n // 20)}})),
+    "conditions": (1_000, lambda n: {**TEXT, "allOf": [{"maxLength": 1, "properties": {"a": {}}}] * n}),
+    "values": (5_000, lambda n: {**TEXT, "enum": [1.0] * n, "default": "x"}),
+    "default": (
+        1_000,
+        lambda n: {
+            "type": "array",
+            "items": {**TEXT, "anyOf": [{"minLength": 9}] * (n // 10)},
+            "default": ["a"] * n,
+        },
+    ),
+    "default, unknown": (2_000, lambda n: {"type": "object", "default": labels(n)}),
+    "map keys": (
+        2_000,
+        lambda n: {
+            "type": "array",
+            "x-kubernetes-list-type": "map",
+            "x-kubernetes-list-map-keys": keys(n),
+            "items": {"type": "object", "properties": dict.fromkeys(keys(n // 2), TEXT)},
+        },
+    ),
+    "rules": (
+        2_000,
+        lambda n: {**TEXT, "x-kubernetes-validations": [{"rule": " " * 9, "fieldPath": ".a"}] * n},
+    ),
+}
 
 
 def labels(n: int) -> dict[str, str]:
@@ -458,6 +519,20 @@ TABLE: dict[str, tuple[int, Callable[[int], Any], Run]] = {
         5_000,
         lambda n: [Cause("FieldValueInvalid", "bad", f"f[{i}]") for i in range(n)],
         lambda causes: invalid("Pod", "p", causes),
+    ),
+    **{
+        f"schema, {name}": (
+            n,
+            lambda n, make=make: defined(make(n)),  # type: ignore[misc]
+            lambda obj: CUSTOM_RESOURCES.validate(settled_definition(obj)),
+        )
+        for name, (n, make) in SCHEMAS.items()
+    },
+    "pattern": (20_000, lambda n: f"{'(a*)*' * (n // 50)}{'a' * n}", pattern_fault),
+    "path of a field": (
+        20_000,
+        lambda n: ("['a'].'" * n, JSONSchemaProps(additional_properties=JSONSchemaProps(type="object"))),
+        lambda pair: field_path_fault(*pair),
     ),
     "warnings": (5_000, lambda n: [f"unknown field {i}" for i in range(n)], warned),
 }

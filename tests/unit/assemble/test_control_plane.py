@@ -111,7 +111,7 @@ async def all_together(plane: Plane, ca: str, port: int, measured: list[Measured
 
 async def each_alone(plane: Plane, ca: str, port: int, measured: list[Measured]) -> None:
     async with asyncio.TaskGroup() as tasks:
-        tasks.create_task(run_own(plane.client(CONTROLLERS), LOOPBACK, port))
+        tasks.create_task(run_own(plane.client(CONTROLLERS), LOOPBACK, port, CLOCK))
         tasks.create_task(run_controllers(plane.client(CONTROLLERS), ca, None, CLOCK))
         tasks.create_task(run_scheduler(plane.client(SCHEDULER), CLOCK))
 

@@ -172,7 +172,8 @@ def parts(node: Node, value: Any) -> Iterator[tuple[str, Node, Any]]:
                 yield *managed[name], value[name]
     elif isinstance(node, Keyed):
         items: dict[str, list[Any]] = {}
-        for item in value:
+        # Of a type that holds JSON, null is a list that is empty.
+        for item in value or ():
             items.setdefault(item_element(node, item), []).append(item)
         for element, same in items.items():
             # Several items of the same keys are one value.

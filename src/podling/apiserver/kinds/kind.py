@@ -215,6 +215,9 @@ class Kind(Generic[T]):
     """PUT without a resourceVersion overwrites; otherwise it is refused with 422."""
     validates_long: ClassVar[bool] = False
     """Validation takes long, however short the object is, and is done in a thread."""
+    own_deletion: ClassVar[bool] = False
+    """Kubernetes deletes it in a way of its own: preconditions are refused in other words, and
+    metadata.generation does not count the deletion."""
     returns_deleted: ClassVar[bool] = False
     """DELETE that removes the object answers with it, not with a Status."""
     orphans: ClassVar[bool] = False

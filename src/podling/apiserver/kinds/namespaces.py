@@ -54,6 +54,7 @@ class _Finalize(Part[Namespace]):
 class Namespaces(Kind[Namespace]):
     resource = resource_of(Namespace)
     verbs = tuple(verb for verb in Kind.verbs if verb != "deletecollection")
+    own_deletion = True
     subresources = {part.name: part for part in (_Status(), _Finalize())}
     columns = (NAME, Column("Status", description="Whether the namespace is in use or being emptied."), AGE)
     selectable_fields = {"name": lambda ns: ns.metadata.name, "status.phase": lambda ns: ns.status.phase}

@@ -9,6 +9,7 @@ is one of a later version. It is dropped, like an unknown field of JSON.
 from __future__ import annotations
 
 import base64
+import struct
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 from functools import cache
@@ -22,6 +23,7 @@ from podling.model.errors import bad_request, unsupported_media_type
 from podling.model.quantity import Quantity
 from podling.model.time import micro_time, rfc3339
 
+DOUBLE = struct.Struct("<d")
 VARINT, FIXED64, LENGTH, FIXED32 = 0, 1, 2, 5
 MAX_VARINT_BYTES = 10
 MAGIC = b"k8s\0"
@@ -99,7 +101,7 @@ def decode(body: bytes, type_: type[Any]) -> dict[str, Any]:
 def numbers() -> Mapping[str, str]:
     """The line of `numbers.txt` for each type, by name. The file is read for the first protobuf body."""
     text = files(__package__).joinpath("numbers.txt").read_text(encoding="utf-8")
-    lines = (line.partition(": ") for line in text.splitlines() if not line.startswith("#"))
+    lines = (line.partition(":") for line in text.splitlines() if not line.startswith("#"))
     return {name: said for name, _, said in lines}
 
 
@@ -189,7 +191,22 @@ def _value(raw: int | bytes, shape: Shape, form: str, depth: int) -> Any:
         return [_value(item, shape.item, "", depth) for _, item in fields(_bytes(raw))]
     if shape.struct:
         return _message(_bytes(raw), type_, depth + 1)
+    if shape.choices:
+        return _choice(_bytes(raw), shape, depth)
+    if type_ in (float, int | float):
+        return DOUBLE.unpack(_bytes(raw))[0]
     raise WireError(f"no protobuf form of {type_}")
+
+
+def _choice(data: bytes, shape: Shape, depth: int) -> Any:
+    """A message with a field for each: a boolean before the schema, a list after it."""
+    schema, other = sorted(shape.choices, key=lambda choice: choice.struct is None)
+    found = [(number == (2 if other.type is bool else 1), raw) for number, raw in fields(data)]
+    if schemas := [raw for is_schema, raw in found if is_schema]:
+        return _value(schemas[-1], schema, "", depth)
+    if other.item is None:
+        return any(bool(raw) for _, raw in found)
+    return [_value(raw, other.item, "", depth) for _, raw in found]
 
 
 def _time(data: bytes, form: str) -> str | None:

@@ -43,6 +43,7 @@ from podling.model.types.admissionregistration import (
     WebhookClientConfig,
     WebhookServiceReference,
 )
+from podling.model.types.apiextensions import ConversionClientConfig, ConversionServiceReference
 
 Faults = Mapping[str, str]
 """What is wrong with expressions, by path."""
@@ -111,7 +112,7 @@ def _validate_webhook(
     yield from validate_label_selector(webhook.object_selector, f"{path}.objectSelector")
     if isinstance(webhook, MutatingWebhook):
         yield from _choice(f"{path}.reinvocationPolicy", webhook.reinvocation_policy, REINVOCATION_POLICIES)
-    yield from _validate_client(webhook.client_config, f"{path}.clientConfig")
+    yield from validate_webhook_client(webhook.client_config, f"{path}.clientConfig")
     yield from _validate_match_conditions(webhook.match_conditions, f"{path}.matchConditions", faults)
 
 
@@ -120,7 +121,9 @@ def _choice(path: str, value: str | None, supported: Iterable[str]) -> Iterator[
         yield not_supported(path, value, supported)
 
 
-def _validate_client(client: WebhookClientConfig, path: str) -> Iterator[Cause]:
+def validate_webhook_client(
+    client: WebhookClientConfig | ConversionClientConfig, path: str
+) -> Iterator[Cause]:
     if (client.url is None) == (client.service is None):
         yield required(path, "exactly one of url or service is required")
     elif client.url is not None:
@@ -129,7 +132,9 @@ def _validate_client(client: WebhookClientConfig, path: str) -> Iterator[Cause]:
         yield from _validate_service(client.service, f"{path}.service")
 
 
-def _validate_service(service: WebhookServiceReference, path: str) -> Iterator[Cause]:
+def _validate_service(
+    service: WebhookServiceReference | ConversionServiceReference, path: str
+) -> Iterator[Cause]:
     # Kubernetes hands over the two in the wrong order.
     if not service.namespace:
         yield required(f"{path}.name")

@@ -104,6 +104,20 @@ def _certificate_fault(pem: bytes) -> str:
     return "" if found else "must contain at least one CERTIFICATE PEM block"
 
 
+def ca_bundle_fault(pem: bytes) -> str:
+    """What keeps a bundle of certificate authorities from being loaded, in Kubernetes' words: what follows
+    the first certificate is not looked at."""
+    kind = ""
+    for kind, headers, content in blocks(pem):
+        if kind == "CERTIFICATE" and not headers:
+            try:
+                x509.load_der_x509_certificate(content)
+            except ValueError:
+                return "failed to parse certificate: x509: malformed certificate"
+            return ""
+    return "no valid certificate authority data seen" if kind else "unable to parse bytes as PEM block"
+
+
 def _validate_conditions(conditions: list[CertificateSigningRequestCondition]) -> Iterator[Cause]:
     seen: set[str] = set()
     for i, condition in enumerate(conditions):

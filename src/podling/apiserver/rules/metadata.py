@@ -34,8 +34,14 @@ _IMMUTABLE = (
 
 
 def validate(
-    meta: ObjectMeta, *, namespaced: bool = True, name_rule: NameRule = names.dns1123_subdomain
+    meta: ObjectMeta,
+    *,
+    namespaced: bool = True,
+    name_rule: NameRule = names.dns1123_subdomain,
+    standard: bool = True,
 ) -> list[Cause]:
+    """`standard`: whether a finalizer without a domain must be one of Kubernetes' own, as it must for its
+    older kinds."""
     causes = _validate_name(meta, name_rule, namespaced=namespaced)
     causes += validate_labels(meta.labels, "metadata.labels")
     causes += validate_annotations(meta.annotations, "metadata.annotations")
@@ -46,7 +52,7 @@ def validate(
     if ORPHAN in finalizers and FOREGROUND in finalizers:
         why = f"finalizer {ORPHAN} and {FOREGROUND} cannot be both set"
         causes.append(invalid(path, finalizers, why))
-    for i, finalizer in enumerate(finalizers):
+    for i, finalizer in enumerate(finalizers if standard else ()):
         causes += _validate_standard(finalizer, f"{path}[{i}]")
     return causes
 

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from datetime import datetime
 
 from podling.apiserver.rules.metadata import FOREGROUND, ORPHAN
-from podling.model.errors import STALE, StatusError, bad_request, conflict
+from podling.model.errors import STALE, bad_request, conflict
 from podling.model.scheme import Resource
 from podling.model.time import rfc3339
 from podling.model.types.meta import DeleteOptions, KubeObject, ObjectMeta, Preconditions
@@ -94,23 +94,26 @@ def check_writer(resource: Resource, new: ObjectMeta, old: ObjectMeta, revision:
 
 
 def check_preconditions(
-    resource: Resource, wanted: Preconditions | None, old: ObjectMeta, revision: int
+    resource: Resource, wanted: Preconditions | None, old: ObjectMeta, revision: int, *, briefly: bool
 ) -> None:
-    """Refuse, with 409, a deletion meant for another state or another object of that name."""
+    """Refuse, with 409, a deletion meant for another state or another object of that name. `briefly`: in the
+    words of the kinds that Kubernetes deletes in a way of their own."""
     if wanted is None:
         return
-    if wanted.uid is not None and wanted.uid != old.uid:
-        since = "The object might have been deleted and then recreated"
-        raise _failed(resource, old.name, "UID", wanted.uid, old.uid, since)
-    if wanted.resource_version is not None and wanted.resource_version != str(revision):
-        since = "The object might have been modified"
-        raise _failed(resource, old.name, "ResourceVersion", wanted.resource_version, str(revision), since)
-
-
-def _failed(resource: Resource, name: str, what: str, wanted: str, found: str, since: str) -> StatusError:
-    why = f"the {what} in the precondition ({wanted}) does not match the {what} in record ({found}). {since}"
-    # Here, and only here, Kubernetes names the kind where it means the resource.
-    return conflict(resource.kind, name, why, resource.group)
+    for what, asked, found, since in (
+        ("UID", wanted.uid, old.uid, "The object might have been deleted and then recreated"),
+        ("ResourceVersion", wanted.resource_version, str(revision), "The object might have been modified"),
+    ):
+        if asked is None or asked == found:
+            continue
+        if briefly:
+            why = f"Precondition failed: {what} in precondition: {asked}, {what} in object meta: {found}"
+            raise conflict(resource.plural, old.name, why, resource.group)
+        why = (
+            f"the {what} in the precondition ({asked}) does not match the {what} in record ({found}). {since}"
+        )
+        # Here, and only here, Kubernetes names the kind where it means the resource.
+        raise conflict(resource.kind, old.name, why, resource.group)
 
 
 def propagate(meta: ObjectMeta, options: DeleteOptions, *, orphans: bool) -> None:

@@ -188,7 +188,11 @@ class Store(Generic[T]):
 
         async def write(current: Entry) -> Deleted:
             object_meta.check_preconditions(
-                self.kind.resource, options.preconditions, current.object.metadata, current.revision
+                self.kind.resource,
+                options.preconditions,
+                current.object.metadata,
+                current.revision,
+                briefly=self.kind.own_deletion,
             )
             await admission.admit(None, current.object)
             await admission.validate(None, current.object)
@@ -200,7 +204,8 @@ class Store(Generic[T]):
             held = bool(marked.metadata.finalizers)
             if held and not stays:
                 object_meta.mark_deleted(marked.metadata, now)
-            if object_meta.begins_to_go(current.object.metadata, marked.metadata):
+            begins = object_meta.begins_to_go(current.object.metadata, marked.metadata)
+            if begins and not self.kind.own_deletion:
                 marked.metadata.generation = current.object.metadata.generation + 1
             if stays or held:
                 return Deleted(await self._replace(marked, current, dry_run=dry_run), gone=False)

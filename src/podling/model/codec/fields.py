@@ -143,6 +143,10 @@ MicroTime = Annotated[str, Format("micro-time"), msgspec.Meta(min_length=1)]
 """RFC 3339 with microseconds; OpenAPI calls it date-time too."""
 
 
+JSON = Annotated[Any, Format("json")]
+"""Any value at all, kept as it is. null is none."""
+
+
 class Shape(msgspec.Struct, frozen=True):
     """What a type is made of, worked out once for whoever walks an object by its type."""
 
@@ -155,6 +159,8 @@ class Shape(msgspec.Struct, frozen=True):
     """`type`, if it is a struct."""
     part: type[msgspec.Struct] | None = None
     """The struct that `type` is, or that its lists and maps hold in the end."""
+    choices: tuple[Shape, ...] = ()
+    """Of a field that is either a struct or something else, which its JSON shows: the shape of each."""
     may_be_null: bool = False
     """The type includes None. A map keeps such values (`dict[str, Time | None]`: Go's zero time)."""
 
@@ -178,7 +184,13 @@ def shape_of(type_: Any) -> Shape:
     origin, arguments = typing.get_origin(type_), typing.get_args(type_)
     if origin in (UnionType, typing.Union):
         members = [member for member in arguments if member is not NoneType]
-        alone = shape_of(functools.reduce(operator.or_, members)) if NoneType in arguments else Shape(type_)
+        choices = tuple(shape_of(member) for member in members) if len(members) > 1 else ()
+        is_choice = any(choice.struct for choice in choices)
+        alone = (
+            shape_of(functools.reduce(operator.or_, members))
+            if NoneType in arguments
+            else Shape(type_, choices=choices if is_choice else (), part=choices[0].struct)
+        )
         return msgspec.structs.replace(alone, may_be_null=NoneType in arguments)
     if origin in (list, dict):
         item = shape_of(arguments[-1])

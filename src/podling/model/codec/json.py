@@ -163,7 +163,7 @@ def _spellings(type_: type[msgspec.Struct]) -> tuple[tuple[bytes, bytes], ...]:
             continue
         seen.add(owner)
         for field in fields_of(owner).values():
-            if field.shape.holds is list and field.always:
+            if field.shape.holds is list and field.always and not field.shape.may_be_null:
                 names.add(field.wire)
             if inner := field.shape.part:
                 waiting.append(inner)
@@ -199,9 +199,22 @@ def _steps(owner: type[msgspec.Struct]) -> tuple[_Step, ...]:
     found = []
     for field in fields_of(owner).values():
         form, inner = field.format if field.format in LAYOUTS else "", field.shape.part
-        if form or (inner and _steps(inner)):
+        if form or (inner and _has_times(inner)):
             found.append(_Step(field.attribute, form, field.shape.holds is list))
     return tuple(found)
+
+
+def _has_times(type_: type[msgspec.Struct]) -> bool:
+    """Whether there is a time anywhere inside `type_`, which may hold its like."""
+    waiting, seen = [type_], {type_}
+    while waiting:
+        for field in fields_of(waiting.pop()).values():
+            if field.format in LAYOUTS:
+                return True
+            if (inner := field.shape.part) and inner not in seen:
+                seen.add(inner)
+                waiting.append(inner)
+    return False
 
 
 class GoJSONError(ValueError):
@@ -238,6 +251,8 @@ def fit(data: Any, type_: Any) -> Any:
 def _fit(data: Any, shape: Shape, place: _Place) -> Any:
     if data is None and shape.type is not Any:
         return _zero(shape)
+    if shape.choices:
+        return _fit_choice(data, shape, place)
     if struct := shape.struct:
         fields = fields_of(struct)
         return {
@@ -257,6 +272,16 @@ def _fit(data: Any, shape: Shape, place: _Place) -> Any:
 
 def _go_name(struct: type[Any]) -> str:
     return getattr(struct, "GO_NAME", "") or struct.__name__
+
+
+def _fit_choice(data: Any, shape: Shape, place: _Place) -> Any:
+    """What is of neither kind is none, unless one is a boolean."""
+    for choice in shape.choices:
+        if type(data) is (dict if choice.struct else choice.holds or choice.type):
+            return _fit(data, choice, place)
+    if any(choice.type is bool for choice in shape.choices):
+        raise GoJSONError("boolean or JSON schema expected")
+    return None
 
 
 def _zero(shape: Shape) -> Any:
@@ -281,6 +306,8 @@ def _fit_scalar(data: Any, shape: Shape, place: _Place) -> Any:
         return msgspec.Raw(msgspec.json.encode(data))
     if type_ is bytes:
         return _fit_base64(_expect(data, str, shape, place))
+    if type_ == int | float:
+        return data if type(data) is int else _expect(data, float, Shape(float), place)
     if type_ == int | str:
         # Go takes for a number what is not a string, and says so of what is neither.
         return data if isinstance(data, str) else _expect(data, int, Shape(int), place)

@@ -10,7 +10,7 @@ import functools
 import json
 from collections.abc import Iterator
 from types import GenericAlias
-from typing import Any
+from typing import Any, ForwardRef
 
 import msgspec
 
@@ -73,17 +73,25 @@ def _strict_decoder(type_: Any) -> msgspec.json.Decoder[Any]:
 
 
 @functools.cache
-def _strict(shape: Shape) -> Any:
-    """A type of the same shape that refuses unknown fields and takes null for everything, as Go does."""
+def _strict(shape: Shape, owner: type[msgspec.Struct] | None = None) -> Any:
+    """A type of the same shape that refuses unknown fields and takes null for everything, as Go does.
+    `owner`: the struct around it, if it holds more of its kind; what may be a struct is not looked into."""
     strict: Any = shape.type
-    if shape.struct:
+    if shape.struct and shape.struct is owner:
+        strict = ForwardRef(strict.__name__)
+    elif shape.struct:
         fields = [
-            (field.attribute, _strict(field.shape), msgspec.field(default=None, name=field.wire))
+            (
+                field.attribute,
+                _strict(field.shape, shape.struct if field.shape.part is shape.struct else None),
+                msgspec.field(default=None, name=field.wire),
+            )
             for field in fields_of(shape.struct).values()
         ]
         strict = msgspec.defstruct(strict.__name__, fields, forbid_unknown_fields=True)
+        setattr(strict, strict.__name__, strict)
     elif shape.item:
-        item: Any = _strict(shape.item)
+        item: Any = _strict(shape.item, owner)
         strict = GenericAlias(list, item) if shape.holds is list else GenericAlias(dict, (str, item))
     # Raw takes null as it takes everything; msgspec knows it only alone.
     return strict if strict is msgspec.Raw else strict | None
@@ -98,6 +106,8 @@ def walk(data: Any, shape: Shape, path: _Path) -> Iterator[str]:
     if isinstance(data, Members):
         fields = fields_of(shape.struct) if shape.struct else None
         seen: set[str] = set()
+        if shape.choices:
+            return
         for name, value in data:
             if fields is None:
                 inner = shape.item if shape.holds is dict and shape.item else shape_of(Any)

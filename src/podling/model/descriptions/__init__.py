@@ -15,7 +15,7 @@ from importlib.resources import files
 from typing import NamedTuple
 
 EVERY = "*"
-_LINE = re.compile(r"(?P<margin> *)(?P<name>[\w*]+)(?: \((?P<base>\w+)\))?:(?: (?P<text>.+))?")
+_LINE = re.compile(r"(?P<margin> *)(?P<name>[\w*$-]+)(?: \((?P<base>\w+)\))?:(?: (?P<text>.+))?")
 
 
 class Description(NamedTuple):

@@ -42,6 +42,22 @@ MATCH = {
     ]
 }
 MINIMAL: dict[str, dict[str, Any]] = {
+    "CustomResourceDefinition": {
+        "metadata": {"name": "widgets.example.test"},
+        "spec": {
+            "group": "example.test",
+            "scope": "Namespaced",
+            "names": {"plural": "widgets", "kind": "Widget"},
+            "versions": [
+                {
+                    "name": "v1",
+                    "served": True,
+                    "storage": True,
+                    "schema": {"openAPIV3Schema": {"type": "object"}},
+                }
+            ],
+        },
+    },
     "Pod": {"spec": {"containers": [{"name": "a", "image": "a"}]}},
     "ValidatingAdmissionPolicy": {
         "spec": {"matchConstraints": MATCH, "validations": [{"expression": "true"}]}

@@ -137,6 +137,7 @@ def test_an_unset_time_is_null_or_nothing(type_: type[msgspec.Struct], field: Fi
 
 GO_WRITES_NULL = {
     "APIServiceCondition.lastTransitionTime",
+    "CustomResourceDefinitionCondition.lastTransitionTime",
     "CertificateSigningRequestCondition.lastTransitionTime",
     "CertificateSigningRequestCondition.lastUpdateTime",
     "Condition.lastTransitionTime",

@@ -29,6 +29,9 @@ REQUIRED = frozenset(
         ("CounterSet", "counters"),
         ("CronJob", "spec"),
         ("CronJobSpec", "jobTemplate"),
+        ("CustomResourceDefinition", "spec"),
+        ("CustomResourceDefinitionSpec", "names"),
+        ("CustomResourceDefinitionSpec", "versions"),
         ("DaemonSetSpec", "selector"),
         ("DaemonSetSpec", "template"),
         ("DeploymentSpec", "selector"),
@@ -126,6 +129,7 @@ REQUIRED = frozenset(
         ("ValidatingWebhook", "sideEffects"),
         ("VolumeAttachment", "spec"),
         ("VolumeAttachmentSpec", "source"),
+        ("WebhookConversion", "conversionReviewVersions"),
         ("WeightedPodAffinityTerm", "podAffinityTerm"),
     }
 )

@@ -21,6 +21,7 @@ from podling.model.errors import Status
 from podling.model.quantity import Quantity
 from podling.model.types import (
     admissionregistration,
+    apiextensions,
     apiregistration,
     apps,
     authentication,
@@ -40,6 +41,7 @@ from podling.model.types import (
     scheduling,
     storage,
 )
+from podling.model.types.apiextensions import JSONSchemaProps
 from podling.model.types.core import (
     BoundObjectReference,
     EventsEvent,
@@ -59,6 +61,7 @@ META = "io.k8s.apimachinery.pkg.apis.meta.v1"
 QUANTITY = "io.k8s.apimachinery.pkg.api.resource.Quantity"
 INT_OR_STRING = "io.k8s.apimachinery.pkg.util.intstr.IntOrString"
 RAW = "io.k8s.apimachinery.pkg.runtime.RawExtension"
+EXTENSIONS = "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1"
 TIME, MICRO_TIME, FIELDS_V1 = f"{META}.Time", f"{META}.MicroTime", f"{META}.FieldsV1"
 
 SCALARS: Mapping[str, Schema] = {
@@ -76,6 +79,14 @@ SCALARS: Mapping[str, Schema] = {
     FIELDS_V1: {"description": "A set of fields, as a tree of their names.", "type": "object"},
     RAW: {"description": "Any object, kept as it was sent.", "type": "object"},
 }
+
+SCHEMA_VALUES: Mapping[str, Schema] = {
+    f"{EXTENSIONS}.JSON": {"description": "Any JSON value."},
+    f"{EXTENSIONS}.JSONSchemaPropsOrArray": {"description": "One schema, or a list of them."},
+    f"{EXTENSIONS}.JSONSchemaPropsOrBool": {"description": "A schema, or whether anything is allowed."},
+    f"{EXTENSIONS}.JSONSchemaPropsOrStringArray": {"description": "A schema, or a list of names."},
+}
+"""What the fields of a schema for custom resources may hold."""
 
 _TIMES = {"date-time": TIME, "micro-time": MICRO_TIME}
 _PACKAGES = {
@@ -97,6 +108,7 @@ _PACKAGES = {
     certificates.__name__: "io.k8s.api.certificates.v1",
     flowcontrol.__name__: "io.k8s.api.flowcontrol.v1",
     admissionregistration.__name__: "io.k8s.api.admissionregistration.v1",
+    apiextensions.__name__: EXTENSIONS,
     apiregistration.__name__: "io.k8s.kube-aggregator.pkg.apis.apiregistration.v1",
     resource.__name__: "io.k8s.api.resource.v1",
 }
@@ -105,8 +117,12 @@ _VALUES: Mapping[Any, Schema] = {
     Quantity: {"$ref": REF + QUANTITY},
     msgspec.Raw: {"$ref": REF + FIELDS_V1},
     Any: {"$ref": REF + RAW},
+    JSONSchemaProps | list[JSONSchemaProps]: {"$ref": f"{REF}{EXTENSIONS}.JSONSchemaPropsOrArray"},
+    JSONSchemaProps | bool: {"$ref": f"{REF}{EXTENSIONS}.JSONSchemaPropsOrBool"},
+    JSONSchemaProps | list[str]: {"$ref": f"{REF}{EXTENSIONS}.JSONSchemaPropsOrStringArray"},
     bool: {"type": "boolean"},
     float: {"type": "number", "format": "double"},
+    int | float: {"type": "number", "format": "double"},
     bytes: {"type": "string", "format": "byte"},
     str: {"type": "string"},
 }
@@ -143,6 +159,8 @@ _OF_TYPE: Mapping[type, str] = {
     flowcontrol.FlowSubject: "io.k8s.api.flowcontrol.v1.Subject",
     resource.ResourceClaimObject: "io.k8s.api.resource.v1.ResourceClaim",
     admissionregistration.WebhookServiceReference: "io.k8s.api.admissionregistration.v1.ServiceReference",
+    apiextensions.ConversionServiceReference: f"{EXTENSIONS}.ServiceReference",
+    apiextensions.ConversionClientConfig: f"{EXTENSIONS}.WebhookClientConfig",
     apiregistration.APIServiceReference: (
         "io.k8s.kube-aggregator.pkg.apis.apiregistration.v1.ServiceReference"
     ),
@@ -173,6 +191,8 @@ def schemas_of(stored: list[type[KubeObject]], bodies: list[type[KubeObject]]) -
         if name not in found:
             found[name] = _struct(type_)
             waiting.extend(parts_of(type_))
+    if schema_name(JSONSchemaProps) in found:
+        found |= SCHEMA_VALUES
     for root in stored:
         found[f"{schema_name(root)}List"] = _list(root)
     # Every group version has options of its own, which are all the same type.
@@ -275,6 +295,8 @@ def _value(shape: Shape, form: str) -> Schema:
         return reference(schema_name(shape.struct))
     if shape.type is int:
         return {"type": "integer", "format": form or "int32"}
+    if shape.type is Any and form == "json":
+        return reference(f"{EXTENSIONS}.JSON")
     if shape.type is str and form in _TIMES:
         return reference(_TIMES[form])
     return dict(_VALUES[shape.type])

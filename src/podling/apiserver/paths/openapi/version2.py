@@ -60,7 +60,14 @@ def _schema(schema: Any) -> Any:
         return [_schema(item) for item in schema]
     if not isinstance(schema, dict):
         return schema
-    converted = {key: _schema(value) for key, value in schema.items() if key not in V3_ONLY}
+    converted = {
+        # The names of fields may be words of a schema.
+        key: {name: _schema(field) for name, field in value.items()}
+        if key == "properties"
+        else _schema(value)
+        for key, value in schema.items()
+        if key not in V3_ONLY
+    }
     for wrapped in schema.get("allOf", ()):
         converted.update(_schema(wrapped))
     if "oneOf" in schema:

@@ -1,0 +1,1 @@
+"""Rules of CustomResourceDefinitions, and of the schemas in them."""

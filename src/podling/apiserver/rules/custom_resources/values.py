@@ -1,0 +1,272 @@
+"""Validation of a JSON value by a schema (`kube-openapi/pkg/validation/validate` of Kubernetes).
+
+A value costs as many steps as there are schemas for its parts. Alternatives multiply that, so steps are
+counted, and a schema that wants too many is refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from decimal import Decimal
+from typing import Any
+
+import msgspec
+
+from podling.apiserver.rules.custom_resources.formats import FORMATS, is_of_format
+from podling.apiserver.rules.custom_resources.patterns import matches
+from podling.apiserver.rules.custom_resources.walk import At
+from podling.apiserver.rules.field import invalid, not_supported, required, too_long, too_many
+from podling.model.codec import json
+from podling.model.errors import Cause
+from podling.model.types.apiextensions import JSONSchemaProps
+
+MOST_STEPS = 200_000
+INTEGERS = {"int32": 31, "int64": 63}
+MOST_FAULTS = 1_000
+EXACT = 1 << 53
+SHORT = 6
+"""Digits before the point of a floating number that is shown without exponent."""
+NEARLY = 1e-9
+"""Part of a number that it may be away from a whole one."""
+ONE_OF = "must validate one and only one schema (oneOf)."
+
+
+class TooCostlyError(Exception):
+    """The value would take more than MOST_STEPS to validate."""
+
+
+class _Result(msgspec.Struct):
+    """The faults of a value, and how many checks were made, by which Kubernetes tells which alternative was
+    meant."""
+
+    causes: list[Cause] = []
+    checks: int = 0
+
+
+def validate_value(value: Any, schema: JSONSchemaProps, at: At) -> list[Cause]:
+    """Raises TooCostlyError."""
+    try:
+        return _Validation(at).of(value, schema, "").causes
+    except RecursionError:
+        raise TooCostlyError from None
+
+
+class _Validation:
+    def __init__(self, at: At) -> None:
+        self._at = at
+        self._steps = 0
+
+    def of(self, value: Any, schema: JSONSchemaProps, path: str) -> _Result:
+        """`path`: where in the value, `a.b[0]`."""
+        self._steps += 1
+        if self._steps > MOST_STEPS:
+            raise TooCostlyError
+        found = _Result(causes=list(self._type(value, schema, path)), checks=1)
+        if value is None:
+            return found
+        found.checks += 3
+        self._combined(value, schema, path, found)
+        if isinstance(value, str):
+            found.checks += 1 + (schema.format in FORMATS)
+            found.causes += self._string(value, schema, path)
+        elif isinstance(value, int | float) and not isinstance(value, bool):
+            found.checks += 1
+            found.causes += self._number(value, schema, path)
+        elif isinstance(value, list):
+            found.checks += 1
+            self._list(value, schema, path, found)
+        found.causes += self._enum(value, schema, path)
+        if isinstance(value, dict):
+            found.checks += 1
+            self._object(value, schema, path, found)
+        return found
+
+    def _where(self, path: str) -> str:
+        return str(self._at.child(path.removeprefix(".")) if path else self._at)
+
+    def _invalid(self, path: str, value: Any, what: str) -> Cause:
+        return invalid(self._where(path), value, f"{path} in body {what}")
+
+    def _told(self, what: str) -> Cause:
+        """A fault that Kubernetes tells of the whole value."""
+        return invalid(str(self._at), "", what)
+
+    def _type(self, value: Any, schema: JSONSchemaProps, path: str) -> Iterator[Cause]:
+        if not schema.type or schema.int_or_string or (value is None and schema.nullable):
+            return
+        kind = kind_of(value)
+        if kind == schema.type or (schema.type == "number" and kind == "integer"):
+            return
+        if schema.type == "integer" and kind == "number" and is_whole(value):
+            return
+        yield self._wrong_type(path, schema.type, kind)
+
+    def _wrong_type(self, path: str, wanted: str, got: str) -> Cause:
+        why = f"{path} in body must be of type {wanted}: {json.encode(got).decode()}"
+        return invalid(self._where(path), got, why)._replace(reason="FieldValueTypeInvalid")
+
+    def _combined(self, value: Any, schema: JSONSchemaProps, path: str, found: _Result) -> None:
+        shown = json.encode(path).decode()
+        if schema.any_of:
+            best = self._alternatives(value, schema.any_of, path, found)
+            if best is not None:
+                found.causes += [
+                    self._told(f"{shown} must validate at least one schema (anyOf)"),
+                    *best.causes,
+                ]
+        if schema.one_of:
+            results = [self.of(value, one, path) for one in schema.one_of]
+            valid = [one for one in results if not one.causes]
+            if not valid:
+                best = max(results, key=lambda one: one.checks)
+                found.causes += [self._told(f"{shown} {ONE_OF} Found none valid"), *best.causes]
+            elif len(valid) > 1:
+                found.causes.append(self._told(f"{shown} {ONE_OF} Found {len(valid)} valid alternatives"))
+        if schema.all_of:
+            results = [self.of(value, one, path) for one in schema.all_of]
+            for one in results:
+                found.causes += one.causes
+                found.checks += one.checks
+            if wrong := sum(bool(one.causes) for one in results):
+                none = ". None validated" if wrong == len(results) else ""
+                found.causes.append(self._told(f"{shown} must validate all the schemas (allOf){none}"))
+        if schema.not_ is not None and not self.of(value, schema.not_, path).causes:
+            found.causes.append(self._told(f"{shown} must not validate the schema (not)"))
+
+    def _alternatives(
+        self, value: Any, schemas: list[JSONSchemaProps], path: str, found: _Result
+    ) -> _Result | None:
+        """None if one is met, otherwise the result of that with most checks."""
+        best: _Result | None = None
+        for one in schemas:
+            result = self.of(value, one, path)
+            if not result.causes:
+                found.checks += result.checks
+                return None
+            if best is None or result.checks > best.checks:
+                best = result
+        return best
+
+    def _string(self, value: str, schema: JSONSchemaProps, path: str) -> Iterator[Cause]:
+        if schema.max_length is not None and len(value) > schema.max_length:
+            yield too_long(self._where(path), schema.max_length)
+        if schema.min_length is not None and len(value) < schema.min_length:
+            yield self._invalid(path, value, f"should be at least {schema.min_length} chars long")
+        if schema.pattern and not matches(schema.pattern, value):
+            yield self._invalid(path, value, f"should match '{schema.pattern}'")
+        if schema.format in FORMATS and not is_of_format(schema.format, value):
+            yield self._wrong_type(path, schema.format, value)
+
+    def _number(self, value: float, schema: JSONSchemaProps, path: str) -> Iterator[Cause]:
+        if schema.type == "integer":
+            bits = INTEGERS.get(schema.format)
+            if not is_whole(value) or (bits and not -(1 << bits) <= value < 1 << bits):
+                form = f"with format {schema.format}" if bits else "(default format)"
+                yield self._told(f"Checked value must be of type integer {form} in {path}")
+        if (factor := schema.multiple_of) is not None:
+            if factor <= 0:
+                why = f"factor MultipleOf declared for {path} must be positive: {go_number(float(factor))}"
+                yield self._shown(path, float(factor), why)
+            elif not is_whole(value / factor):
+                yield self._limit(path, value, f"should be a multiple of {go_number(float(factor))}")
+        least, most = schema.minimum, schema.maximum
+        if least is not None and (value < least or (schema.exclusive_minimum and value == least)):
+            word = "greater than" if schema.exclusive_minimum else "greater than or equal to"
+            yield self._limit(path, value, f"should be {word} {go_number(float(least))}")
+        if most is not None and (value > most or (schema.exclusive_maximum and value == most)):
+            word = "less than" if schema.exclusive_maximum else "less than or equal to"
+            yield self._limit(path, value, f"should be {word} {go_number(float(most))}")
+
+    def _limit(self, path: str, value: float, what: str) -> Cause:
+        return self._shown(path, value, f"{path} in body {what}")
+
+    def _shown(self, path: str, value: float, why: str) -> Cause:
+        return Cause("FieldValueInvalid", f"Invalid value: {go_number(value)}: {why}", self._where(path))
+
+    def _list(self, value: list[Any], schema: JSONSchemaProps, path: str, found: _Result) -> None:
+        if isinstance(schema.items, JSONSchemaProps):
+            for i, item in enumerate(value):
+                inner = self.of(item, schema.items, f"{path}[{i}]")
+                found.checks += inner.checks
+                found.causes += inner.causes
+                if len(found.causes) > MOST_FAULTS:
+                    return
+        if schema.min_items is not None and len(value) < schema.min_items:
+            why = f"should have at least {schema.min_items} items"
+            found.causes.append(self._invalid(path, len(value), why))
+        if schema.max_items is not None and len(value) > schema.max_items:
+            found.causes.append(too_many(self._where(path), len(value), schema.max_items))
+        if schema.unique_items and len({json.encode(one) for one in value}) < len(value):
+            found.causes.append(self._invalid(path, "", "shouldn't contain duplicates"))
+
+    def _enum(self, value: Any, schema: JSONSchemaProps, path: str) -> Iterator[Cause]:
+        self._steps += len(schema.enum)
+        if schema.enum and not any(_equals(value, one) for one in schema.enum):
+            listed = [one if isinstance(one, str) else json.encode(one).decode() for one in schema.enum]
+            yield not_supported(self._where(path), value, listed)
+
+    def _object(self, value: dict[str, Any], schema: JSONSchemaProps, path: str, found: _Result) -> None:
+        if schema.min_properties is not None and len(value) < schema.min_properties:
+            why = f"should have at least {schema.min_properties} properties"
+            found.causes.append(self._invalid(path, len(value), why))
+        if schema.max_properties is not None and len(value) > schema.max_properties:
+            found.causes.append(too_many(self._where(path), len(value), schema.max_properties))
+        for name, one in sorted(value.items()):
+            known = schema.properties.get(name)
+            where = f"{path}.{name}" if path or known is None else name
+            if known is None and schema.additional_properties is False:
+                why = f"{path}.{name} in body is a forbidden property"
+                found.causes.append(invalid(self._where(path), name, why))
+                continue
+            inner_schema = known if known is not None else schema.additional_properties
+            if isinstance(inner_schema, JSONSchemaProps):
+                inner = self.of(one, inner_schema, where)
+                found.checks += inner.checks
+                found.causes += inner.causes
+            if len(found.causes) > MOST_FAULTS:
+                return
+        for name in schema.required:
+            if name not in value:
+                found.causes.append(required(self._where(f"{path}.{name}" if path else name)))
+
+
+def kind_of(value: Any) -> str:
+    """What a schema calls it."""
+    if value is None:
+        return "null"
+    if isinstance(value, bool):
+        return "boolean"
+    kinds = {str: "string", int: "integer", float: "number", list: "array", dict: "object"}
+    return kinds[type(value)]
+
+
+def is_whole(value: float) -> bool:
+    """Whether a number is an integer to JSON, nearly."""
+    if isinstance(value, int):
+        return True
+    if not abs(value) < EXACT:
+        return False
+    away = abs(value - round(value))
+    return away == 0 or away / (2 * abs(value)) < NEARLY
+
+
+def go_number(value: float) -> str:
+    """A number as `%v` of Go shows it."""
+    if isinstance(value, int):
+        return str(value)
+    sign, digits, exponent = Decimal(repr(value)).normalize().as_tuple()
+    assert isinstance(exponent, int)
+    above = len(digits) + exponent - 1
+    if -5 < above < SHORT:
+        return f"{Decimal(repr(value)).normalize():f}"
+    whole, *part = map(str, digits)
+    return f"{'-' * sign}{whole}{'.' if part else ''}{''.join(part)}e{above:+03d}"
+
+
+def _equals(value: Any, allowed: Any) -> bool:
+    """As Go compares: a number is converted to the type of the other."""
+    if isinstance(value, int | float) and isinstance(allowed, int | float) and allowed is not True:
+        if isinstance(value, bool) or isinstance(allowed, bool):
+            return value is allowed
+        return int(value) == allowed if isinstance(allowed, int) else float(value) == allowed
+    return type(value) is type(allowed) and value == allowed and value is not None
