@@ -17,7 +17,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from podling.apiserver.kinds.pods.update import PodStatusPart
+from podling.apiserver.kinds.pods.status import PodStatusPart
 from podling.kubelet.plan.containers import recorded
 from podling.kubelet.plan.plan import plan
 from podling.kubelet.plan.restart import definition_hash

@@ -19,9 +19,9 @@ from podling.apiserver.kinds.pods.ephemeral import (
     drop_new_ephemeral,
 )
 from podling.apiserver.kinds.pods.resize import Resize
+from podling.apiserver.kinds.pods.status import PodStatusPart
 from podling.apiserver.kinds.pods.table import COLUMNS, pod_row
 from podling.apiserver.kinds.pods.update import (
-    PodStatusPart,
     adopt_app_armor_annotations,
     drop_alpha_fields,
     validate_pod_update,

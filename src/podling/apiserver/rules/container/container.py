@@ -8,6 +8,7 @@ policies, restart rules, resize policies, probes, lifecycle hooks and stop signa
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from itertools import islice
 
 import msgspec
 
@@ -152,7 +153,8 @@ def validate_containers(spec: PodSpec, path: str, around: Surroundings) -> Itera
     for i, container in enumerate(spec.init_containers):
         where = f"{path}.initContainers[{i}]"
         yield from _validate_common(container, where, around)
-        yield from validate_restarts(container, where)
+        # Without a policy Kubernetes says that much of an init container and no more.
+        yield from islice(validate_restarts(container, where), None if container.restart_policy else 1)
         yield from _validate_unique(container.name, where, seen)
         # They run one at a time: only its own ports collide. Kubernetes calls any of them the first.
         yield from validate_host_ports([container], f"{path}.initContainers")
@@ -266,7 +268,6 @@ def validate_restarts(container: Container, path: str) -> Iterator[Cause]:
         return
     if container.restart_policy is None:
         yield required(f"{path}.restartPolicy", "must specify restartPolicy when restart rules are used")
-        return
     yield from choice(f"{path}.restartPolicy", container.restart_policy, RESTART_POLICIES)
     if len(container.restart_policy_rules) > MAX_RULES:
         yield too_long(f"{path}.restartPolicyRules", MAX_RULES)

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from podling.apiserver.kinds.pods.pods import Pods
-from podling.apiserver.kinds.pods.update import PodStatusPart
+from podling.apiserver.kinds.pods.status import PodStatusPart
 from podling.model.gates import Gates
 from podling.model.types.pod import Pod
 
