@@ -62,6 +62,7 @@ class Namespaces(Kind[Namespace]):
     def default(self, obj: Namespace) -> None:
         if obj.metadata.name:
             obj.metadata.labels = {**obj.metadata.labels, NAME_LABEL: obj.metadata.name}
+        obj.status.phase = obj.status.phase or "Active"
 
     def prepare_create(self, obj: Namespace, now: datetime) -> None:
         obj.status = type(obj.status)(phase="Active")
@@ -84,9 +85,8 @@ class Namespaces(Kind[Namespace]):
     def graceful_delete(self, obj: Namespace, options: DeleteOptions, now: datetime) -> bool:
         if not obj.metadata.deletion_timestamp:
             obj.metadata.deletion_timestamp = rfc3339(now)
-            obj.metadata.deletion_grace_period_seconds = 0
         obj.status.phase = "Terminating"
         return bool(obj.spec.finalizers)
 
     def may_vanish(self, new: Namespace, old: Namespace) -> bool:
-        return not new.spec.finalizers and super().may_vanish(new, old)
+        return not new.spec.finalizers and not new.metadata.finalizers

@@ -4,6 +4,7 @@ alive, and RuntimeClasses, which name handlers of the container runtime.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from datetime import datetime
@@ -44,6 +45,12 @@ EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
 
 ROLE_PREFIX = "node-role.kubernetes.io/"
 ROLE_LABEL = "kubernetes.io/role"
+LONGEST_FEATURE = 253
+NO_FEATURE = (
+    "must start with an UpperCamelCase segment, with subsequent segments separated by '/' "
+    "(e.g., MyFeature or MyFeature/mySubFeature), and contain only alphanumeric characters and slashes"
+)
+_FEATURE = re.compile("[A-Z][a-zA-Z0-9]*(/[a-zA-Z0-9]+)*")
 UNUSED_ID = "spec.externalID: this field is deprecated, and is unused by Kubernetes"
 
 
@@ -117,7 +124,7 @@ def validate_node_update(new: Node, old: Node) -> Iterator[Cause]:
     for i, address in enumerate(new.status.addresses):
         known = msgspec.structs.astuple(address)
         if known in seen:
-            yield duplicate(f"status.addresses[{i}]", address)
+            yield duplicate(f"status.addresses[{i}]", internal(address))
         seen.add(known)
     # Faults of changes of podCIDRs and providerID, which can be set once only.
     why = 'node updates may not change {} except from "" to valid'
@@ -129,9 +136,31 @@ def validate_node_update(new: Node, old: Node) -> Iterator[Cause]:
         yield forbidden("spec.externalID", "may not be updated")
 
 
+def validate_features(features: list[str], path: str) -> Iterator[Cause]:
+    """What a node declares to support: names in order, each once."""
+    for i, feature in enumerate(features):
+        where, named = f"{path}[{i}]", f'invalid feature name "{feature}"'
+        if i and feature == features[i - 1]:
+            yield duplicate(where, feature)
+        elif i and feature < features[i - 1]:
+            yield invalid(where, feature, "list must be sorted alphabetically")
+        if len(feature) > LONGEST_FEATURE:
+            yield invalid(where, feature, f"{named}: must be no more than {LONGEST_FEATURE} characters")
+        elif not _FEATURE.fullmatch(feature):
+            yield invalid(where, feature, f"{named}: {NO_FEATURE}")
+
+
 class _Status(Status):
+    def prepare_update(self, new: Node, old: Node) -> None:
+        super().prepare_update(new, old)
+        new.status.config = None
+
     def validate_update(self, new: Node, old: Node) -> list[Cause]:
-        return [*validate_node_update(new, old), *validate_has(new)]
+        return [
+            *validate_node_update(new, old),
+            *validate_has(new),
+            *validate_features(new.status.declared_features, "status.declaredFeatures"),
+        ]
 
 
 class Nodes(Kind[Node]):
@@ -155,7 +184,8 @@ class Nodes(Kind[Node]):
     selectable_fields = {"spec.unschedulable": lambda node: str(node.spec.unschedulable).lower()}
 
     def default(self, obj: Node) -> None:
-        """`podCIDR` is the first of `podCIDRs`."""
+        """`podCIDR` is the first of `podCIDRs`, and all there is may be allocated."""
+        obj.status.allocatable = obj.status.allocatable or dict(obj.status.capacity)
         default_amounts(obj.status.capacity, obj.status.allocatable)
         spec = obj.spec
         if spec.pod_cidr and spec.pod_cidrs[:1] != [spec.pod_cidr]:

@@ -66,6 +66,10 @@ class PriorityClasses(Kind[PriorityClass]):
         causes += _validate_value(obj)
         return causes + one_of("preemptionPolicy", obj.preemption_policy or "", (PREEMPT, NEVER))
 
+    def validate_changed(self, new: PriorityClass, old: PriorityClass) -> list[Cause]:
+        # The rest may not change, and is judged as a change.
+        return metadata.validate(new.metadata, namespaced=False)
+
     def validate_update(self, new: PriorityClass, old: PriorityClass) -> list[Cause]:
         causes = metadata.validate_update(new.metadata, old.metadata)
         if new.value != old.value:

@@ -9,7 +9,7 @@ from typing import Any
 from podling.apiserver.kinds.columns import AGE, CREATED_AT, NAME, age
 from podling.apiserver.kinds.kind import Column, Kind
 from podling.apiserver.rules import metadata
-from podling.apiserver.rules.field import all_invalid, invalid, not_supported, required
+from podling.apiserver.rules.field import all_invalid, internal, invalid, not_supported, required
 from podling.apiserver.rules.metadata import validate_label_selector
 from podling.model import names
 from podling.model.errors import Cause
@@ -125,7 +125,7 @@ class RoleBindings(Kind[RoleBinding]):
     def validate_update(self, new: RoleBinding, old: RoleBinding) -> list[Cause]:
         causes = metadata.validate_update(new.metadata, old.metadata)
         if new.role_ref != old.role_ref:
-            causes.append(invalid("roleRef", new.role_ref, "cannot change roleRef"))
+            causes.append(invalid("roleRef", internal(new.role_ref), "cannot change roleRef"))
         return causes
 
     def row(self, obj: RoleBinding, now: datetime) -> list[Any]:
@@ -178,7 +178,7 @@ class ClusterRoleBindings(Kind[ClusterRoleBinding]):
     def validate_update(self, new: ClusterRoleBinding, old: ClusterRoleBinding) -> list[Cause]:
         causes = metadata.validate_update(new.metadata, old.metadata)
         if new.role_ref != old.role_ref:
-            causes.append(invalid("roleRef", new.role_ref, "cannot change roleRef"))
+            causes.append(invalid("roleRef", internal(new.role_ref), "cannot change roleRef"))
         return causes
 
     def row(self, obj: ClusterRoleBinding, now: datetime) -> list[Any]:

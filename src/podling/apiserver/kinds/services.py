@@ -159,10 +159,11 @@ class EndpointSlices(Kind[EndpointSlice]):
         _drop_topology(obj)
 
     def prepare_update(self, new: EndpointSlice, old: EndpointSlice) -> None:
-        _drop_topology(new)
-        if new.metadata.labels != old.metadata.labels:
-            # Labels say whose slice it is: a change of theirs counts like any other.
+        # Labels say whose slice it is: a change of theirs counts like any other, as does what is dropped.
+        relabelled = new.metadata.labels != old.metadata.labels
+        if relabelled or any(endpoint.deprecated_topology for endpoint in new.endpoints):
             new.metadata.generation = old.metadata.generation + 1
+        _drop_topology(new)
 
     def validate(self, obj: EndpointSlice) -> list[Cause]:
         causes = list(_validate_frame(obj))

@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 
 from podling.model.codec import json
-from podling.model.codec.fields import fields_of
+from podling.model.codec.fields import ACRONYMS, fields_of
 from podling.model.errors import Cause
 from podling.model.quantity import Quantity
 from podling.model.types.container import EphemeralContainerCommon
@@ -100,7 +100,11 @@ def internal(value: Any) -> Any:
 
 @cache
 def _internal_type(type_: type[msgspec.Struct]) -> type[msgspec.Struct]:
-    fields = [(f"{name[0].upper()}{name[1:]}", Any) for name in type_.__struct_encode_fields__]
+    fields = []
+    for attribute, wire in zip(type_.__struct_fields__, type_.__struct_encode_fields__, strict=True):
+        first = attribute.partition("_")[0]
+        capital = first.upper() if first in ACRONYMS else wire[0].upper()
+        fields.append((capital + wire[len(capital) :], Any))
     return msgspec.defstruct(type_.__name__, fields)
 
 

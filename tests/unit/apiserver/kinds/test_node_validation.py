@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from podling.apiserver.kinds.nodes import Nodes
+from podling.apiserver.kinds.nodes import NO_FEATURE, Nodes, validate_features
 from podling.model.codec.json import from_data
 from podling.model.types.node import Node
 
@@ -86,6 +86,8 @@ REFUSED: list[tuple[dict[str, Any], dict[str, Any], list[str]]] = [
         [
             'status.capacity.pods: Invalid value: "1500m": must be an integer',
             'status.capacity.cpu: Invalid value: "-1": must be greater than or equal to 0',
+            'status.allocatable.pods: Invalid value: "1500m": must be an integer',
+            'status.allocatable.cpu: Invalid value: "-1": must be greater than or equal to 0',
         ],
     ),
     (
@@ -135,4 +137,18 @@ async def test_what_a_kubelet_reports_is_judged(api: Conversation) -> None:
     assert [cause["field"] for cause in answer.body["details"]["causes"]] == [
         "status.addresses[1]",
         "status.capacity.pods",
+        "status.allocatable.pods",
     ]
+
+
+@pytest.mark.parametrize(
+    ("features", "faults"),
+    [
+        (["A", "A/b", "Bc"], []),
+        (["a"], [f'[0]: Invalid value: "a": invalid feature name "a": {NO_FEATURE}']),
+        (["A", "A"], ['[1]: Duplicate value: "A"']),
+        (["B", "A"], ['[1]: Invalid value: "A": list must be sorted alphabetically']),
+    ],
+)
+def test_what_a_node_declares_is_in_order(features: list[str], faults: list[str]) -> None:
+    assert [f"{cause.field}: {cause.message}" for cause in validate_features(features, "")] == faults

@@ -95,7 +95,7 @@ def validate_addresses(spec: ServiceSpec, standing: AbstractSet[str]) -> Iterato
         if len(spec.cluster_ips) > 1 and sorted(found) != sorted(FAMILIES):
             yield invalid(ADDRESSES, spec.cluster_ips, "may specify no more than one IP for each IP family")
         for i, (is_family, wanted) in enumerate(zip(found, spec.ip_families, strict=False)):
-            if is_family != wanted:
+            if is_family != wanted and wanted in FAMILIES:
                 why = f"expected an {wanted} value as indicated by `ipFamilies[{i}]`"
                 yield invalid(f"{ADDRESSES}[{i}]", spec.cluster_ips[i], why)
 
