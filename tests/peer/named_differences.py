@@ -75,8 +75,8 @@ NAMED = (
         "a fault told once",
         "Kubernetes checks the metadata of some kinds several times and lists each fault as often",
         r"body\.details\.causes",
-        r"\[(\{[^{}]*\})(, \1)+\]",
-        r"\[\{[^{}]*\}\]",
+        r"\[(\{.*?\})(, \1)+\]",
+        r"\[\{.*\}\]",
     ),
     Difference(
         "empty or absent",
@@ -105,6 +105,14 @@ NAMED = (
         r"body\.(rows\[\d+\]\.object\.)?metadata\.managedFields\[\d+\]\.manager",
         "kube-apiserver",
         "kube-controller-manager",
+    ),
+    Difference(
+        "a diff of memory",
+        "where a spec may not change, Kubernetes shows what does by the names of its internal types, podling "
+        "by the path of each field",
+        r"body\.(details\.causes\[\d+\]\.)?message",
+        r".*spec(\.persistentvolumesource)? is immutable after creation[^\n]*\n@@ .*",
+        r".*spec(\.persistentvolumesource)? is immutable after creation[^\n]*\n[-+] spec\..*",
     ),
     Difference("the client's fault", _NOT_OURS, r"(body\.)?code", "500", "400"),
     Difference("the client's fault", _NOT_OURS, r"body\.reason", "nothing", "BadRequest"),

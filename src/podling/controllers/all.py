@@ -19,6 +19,7 @@ from podling.controllers.endpoints import EndpointsController
 from podling.controllers.garbage import GarbageCollector, PodGC
 from podling.controllers.namespaces import Namespaces, RootCA, ServiceAccounts
 from podling.controllers.nodes import NodeLifecycle, TaintEviction
+from podling.controllers.protection import AttributesClassProtection, ClaimProtection, VolumeProtection
 from podling.controllers.quotas import ResourceQuotas
 from podling.controllers.roles import ClusterRoleAggregation, NamespaceRoles, SystemRoles
 from podling.controllers.system import KubernetesService, SystemNamespaces, SystemPriorityClasses
@@ -29,10 +30,12 @@ from podling.model.types.coordination import Lease
 from podling.model.types.core import ConfigMap, Namespace, ServiceAccount
 from podling.model.types.discovery import EndpointSlice
 from podling.model.types.node import Node
+from podling.model.types.persistent_volume import PersistentVolume, PersistentVolumeClaim
 from podling.model.types.pod import Pod
 from podling.model.types.policy import PodDisruptionBudget
 from podling.model.types.rbac import ClusterRole, ClusterRoleBinding, Role, RoleBinding
 from podling.model.types.service import Endpoints, Service
+from podling.model.types.storage import VolumeAttributesClass
 
 
 def of_the_server(client: Client, informers: Informers, host: str, port: int) -> list[Controller[Any]]:
@@ -80,8 +83,9 @@ def rest(
     """`authority` signs the certificates that are asked for; without one they wait for another signer."""
     pods, nodes, services = informers.of(Pod), informers.of(Node), informers.of(Service)
     requests = informers.of(CertificateSigningRequest)
+    claims, volumes = informers.of(PersistentVolumeClaim), informers.of(PersistentVolume)
     return [
-        Namespaces(client, informers.of(Namespace), pods, clock),
+        Namespaces(client, informers.of(Namespace), pods, claims, clock),
         GarbageCollector(client, informers),
         ResourceQuotas(client, informers),
         EndpointsController(client, services, pods, informers.of(Endpoints)),
@@ -94,4 +98,7 @@ def rest(
         CertificateApprover(client, requests),
         *([CertificateSigner(client, requests, authority, clock)] if authority else []),
         CertificateCleaner(client, requests, clock),
+        ClaimProtection(client, claims, pods),
+        VolumeProtection(client, volumes),
+        AttributesClassProtection(client, informers.of(VolumeAttributesClass), claims, volumes),
     ]

@@ -30,7 +30,8 @@ from podling.controllers.controller import Key, gone_is_done, own_key
 from podling.model.errors import StatusError
 from podling.model.time import Clock, rfc3339
 from podling.model.types.core import ConfigMap, Namespace, NamespaceCondition, NamespaceSpec, ServiceAccount
-from podling.model.types.meta import ObjectMeta
+from podling.model.types.meta import KubeObject, ObjectMeta
+from podling.model.types.persistent_volume import PersistentVolumeClaim
 from podling.model.types.pod import Pod
 
 CONFIG_MAP = "kube-root-ca.crt"
@@ -154,14 +155,21 @@ class Namespaces:
     name = "namespace"
 
     def __init__(
-        self, client: Client, namespaces: Informer[Namespace], pods: Informer[Pod], clock: Clock
+        self,
+        client: Client,
+        namespaces: Informer[Namespace],
+        pods: Informer[Pod],
+        claims: Informer[PersistentVolumeClaim],
+        clock: Clock,
     ) -> None:
         self.queue: WorkQueue[Key] = WorkQueue()
         self._client = client
         self._namespaces = namespaces
         self._clock = clock
         namespaces.subscribe(self._changed)
-        pods.subscribe(self._pod_changed)
+        # What a terminating namespace most often waits for: both may stay for a while after their deletion.
+        pods.subscribe(self._content_changed)
+        claims.subscribe(self._content_changed)
 
     async def reconcile(self, key: Key) -> None:
         namespace = self._namespaces.get(*key)
@@ -212,8 +220,7 @@ class Namespaces:
         if new is not None and new.metadata.deletion_timestamp and begins:
             self.queue.add(("", new.metadata.name))
 
-    def _pod_changed(self, old: Pod | None, new: Pod | None) -> None:
-        # The last pod to go is what a terminating namespace most often waits for.
+    def _content_changed(self, old: KubeObject | None, new: KubeObject | None) -> None:
         if new is None and old is not None:
             self.queue.add(("", old.metadata.namespace))
 

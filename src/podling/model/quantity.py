@@ -57,12 +57,16 @@ class Quantity:
         return cls.of_nanos(count * _NANO, BINARY_SI)
 
     def value(self) -> int:
-        """In whole units, rounded up, as far as an int64 goes."""
-        return max(-_LARGEST, min(-(-self.nanos // _NANO), _LARGEST))
+        """In whole units, rounded away from zero, as far as an int64 goes."""
+        return self._in(_NANO)
 
     def milli_value(self) -> int:
-        """In thousandths, rounded up, as far as an int64 goes."""
-        return max(-_LARGEST, min(-(-self.nanos // _MILLI), _LARGEST))
+        """In thousandths, rounded away from zero, as far as an int64 goes."""
+        return self._in(_MILLI)
+
+    def _in(self, unit: int) -> int:
+        size = min(-(-abs(self.nanos) // unit), _LARGEST)
+        return size if self.nanos > 0 else -size
 
     def in_milli(self) -> Quantity:
         """Rounded away from zero to thousandths, the finest that resources are counted in."""

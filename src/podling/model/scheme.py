@@ -39,6 +39,7 @@ from podling.model.types.meta import KubeObject
 from podling.model.types.networking import Ingress, IngressClass, IPAddress, NetworkPolicy, ServiceCIDR
 from podling.model.types.node import Node
 from podling.model.types.node_k8s_io import RuntimeClass
+from podling.model.types.persistent_volume import PersistentVolume, PersistentVolumeClaim
 from podling.model.types.pod import Pod, PodTemplate
 from podling.model.types.policy import PodDisruptionBudget
 from podling.model.types.rbac import ClusterRole, ClusterRoleBinding, Role, RoleBinding
@@ -56,6 +57,8 @@ from podling.model.types.storage import (
     CSINode,
     CSIStorageCapacity,
     StorageClass,
+    VolumeAttachment,
+    VolumeAttributesClass,
 )
 
 
@@ -106,6 +109,8 @@ RESOURCES: tuple[Resource, ...] = (
     _resource(LimitRange, "limitranges", "limits"),
     _resource(Namespace, "namespaces", "ns", namespaced=False),
     _resource(Node, "nodes", "no", namespaced=False),
+    _resource(PersistentVolume, "persistentvolumes", "pv", namespaced=False),
+    _resource(PersistentVolumeClaim, "persistentvolumeclaims", "pvc"),
     _resource(Pod, "pods", "po", categories=("all",)),
     _resource(PodTemplate, "podtemplates"),
     _resource(ReplicationController, "replicationcontrollers", "rc", categories=("all",)),
@@ -177,6 +182,8 @@ RESOURCES: tuple[Resource, ...] = (
     _resource(CSINode, "csinodes", namespaced=False),
     _resource(CSIStorageCapacity, "csistoragecapacities"),
     _resource(StorageClass, "storageclasses", "sc", namespaced=False),
+    _resource(VolumeAttachment, "volumeattachments", namespaced=False),
+    _resource(VolumeAttributesClass, "volumeattributesclasses", "vac", namespaced=False),
     _resource(
         CustomResourceDefinition,
         "customresourcedefinitions",

@@ -61,6 +61,8 @@ from podling.apiserver.rules.schedule import schedule_fault
 from podling.apiserver.rules.service.ranges import validate_ranges
 from podling.apiserver.rules.storage import validate_storage_class
 from podling.apiserver.rules.urls import parsed_url
+from podling.apiserver.rules.volume.claims import validate_claim_spec, validate_claim_update
+from podling.apiserver.rules.volume.persistent import validate_volume_spec, validate_volume_update
 from podling.apiserver.rules.workloads import validate_share
 from podling.apiserver.verbs.list import decode_continue
 from podling.apiserver.verbs.scope import program
@@ -88,6 +90,7 @@ from podling.model.types.batch import PodFailurePolicyOnExitCodesRequirement
 from podling.model.types.certificates import CertificateSigningRequestSpec
 from podling.model.types.meta import ManagedFieldsEntry
 from podling.model.types.networking import ServiceCIDRSpec
+from podling.model.types.persistent_volume import PersistentVolume, PersistentVolumeClaim
 from podling.model.types.pod import Pod
 from podling.model.types.resource import (
     AllocatedDeviceStatus,
@@ -198,6 +201,19 @@ SCHEMAS: dict[str, tuple[int, Callable[[int], dict[str, Any]]]] = {
         lambda n: {**TEXT, "x-kubernetes-validations": [{"rule": " " * 9, "fieldPath": ".a"}] * n},
     ),
 }
+def persistent_volume(n: int) -> PersistentVolume:
+    terms = [{"matchExpressions": [{"key": "k", "operator": "Exists"}] * 2} for _ in range(n)]
+    spec = {"accessModes": ["Odd"] * n, "nodeAffinity": {"required": {"nodeSelectorTerms": terms}}}
+    capacity = {f"r{i}": "-1" for i in range(n)}
+    return from_data(
+        {"spec": {**spec, "capacity": capacity, "rbd": {"monitors": ["m"] * n}}}, PersistentVolume
+    )
+
+
+def claim(n: int) -> PersistentVolumeClaim:
+    modes, requests = ["Odd"] * n, {f"r{i}": "1" for i in range(n)}
+    spec = {"accessModes": modes, "resources": {"requests": requests}}
+    return from_data({"spec": spec}, PersistentVolumeClaim)
 
 
 def labels(n: int) -> dict[str, str]:
@@ -513,6 +529,21 @@ TABLE: dict[str, tuple[int, Callable[[int], Any], Run]] = {
         5_000,
         lambda n: "".join(f"ERROR: <input>:1:{i}: x\n | a\n" for i in range(n)),
         lambda text: told(parsed(text, "a" * len(text), lambda offset, _: offset), "a" * len(text)),
+    ),
+    "a volume": (
+        2_000,
+        lambda n: persistent_volume(n),
+        lambda obj: list(validate_volume_spec(obj.spec, "spec", "v")),
+    ),
+    "a volume that moves": (
+        2_000,
+        lambda n: (persistent_volume(n), persistent_volume(n + 1)),
+        lambda pair: list(validate_volume_update(*pair)),
+    ),
+    "a claim that changes": (
+        2_000,
+        lambda n: (claim(n), claim(n + 1)),
+        lambda pair: [*validate_claim_spec(pair[0].spec, "spec"), *validate_claim_update(*pair)],
     ),
     "percentage": (100_000, lambda n: f"{'9' * n}%", lambda text: list(validate_share(text, ""))),
     "refusal": (

@@ -11,6 +11,7 @@ from podling.model.errors import StatusError
 from podling.model.types.coordination import Lease
 from podling.model.types.core import ConfigMap, Namespace, Secret
 from podling.model.types.discovery import EndpointSlice
+from podling.model.types.persistent_volume import PersistentVolumeClaim
 from podling.model.types.pod import Pod
 
 if TYPE_CHECKING:
@@ -21,7 +22,8 @@ if TYPE_CHECKING:
 async def started(cluster: Cluster) -> Cluster:
     client, informers = cluster.client, cluster.informers
     namespaces, pods = informers.of(Namespace), informers.of(Pod)
-    await cluster.run(Namespaces(client, namespaces, pods, cluster.clock))
+    claims = informers.of(PersistentVolumeClaim)
+    await cluster.run(Namespaces(client, namespaces, pods, claims, cluster.clock))
     return cluster
 
 

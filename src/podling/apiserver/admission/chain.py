@@ -12,8 +12,8 @@ from podling.apiserver.admission.certificates import (
     CertificateSigning,
     CertificateSubjectRestriction,
 )
+from podling.apiserver.admission.default_classes import DefaultIngressClass, DefaultStorageClass
 from podling.apiserver.admission.devices import DeallocatedDevices, DeviceAdminAccess, DeviceTaintTimes
-from podling.apiserver.admission.ingresses import DefaultIngressClass
 from podling.apiserver.admission.namespaces import LimitRanger, NamespaceLifecycle, ResourceQuotaPlugin
 from podling.apiserver.admission.plugin import ANY, Attributes, May, Objects, Operation, Plugin
 from podling.apiserver.admission.pods import (
@@ -25,6 +25,12 @@ from podling.apiserver.admission.pods import (
     ServiceAccountPlugin,
 )
 from podling.apiserver.admission.services import ServiceAddresses
+from podling.apiserver.admission.volumes import (
+    DataSources,
+    PersistentVolumeClaimResize,
+    PhaseTransitions,
+    StorageObjectInUseProtection,
+)
 from podling.model.time import Clock
 
 
@@ -65,6 +71,10 @@ def built_in(objects: Objects, clock: Clock, may: May, *, mount_tokens: bool = F
             Priority(objects),
             DefaultTolerationSeconds(),
             RuntimeClassPlugin(objects),
+            DefaultStorageClass(objects),
+            StorageObjectInUseProtection(),
+            PhaseTransitions(clock),
+            DataSources(),
             DefaultIngressClass(objects),
             ServiceAddresses(objects),
             CertificateRequests(clock),
@@ -74,6 +84,7 @@ def built_in(objects: Objects, clock: Clock, may: May, *, mount_tokens: bool = F
         (
             CertificateApproval(may),
             CertificateSigning(may),
+            PersistentVolumeClaimResize(objects),
             CertificateSubjectRestriction(),
             DeviceAdminAccess(objects.find),
             NodeDeclaredFeatures(objects.find),

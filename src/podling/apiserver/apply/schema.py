@@ -112,8 +112,9 @@ def _member(owner: type[msgspec.Struct], info: FieldInfo) -> Node:
     if merge.map_type == "atomic":
         return VALUE
     if shape.item is None:
-        has_parts = shape.struct and not getattr(shape.struct, "ATOMIC", False)
-        return _struct(shape.struct) if has_parts else VALUE
+        # The field has the last word: it may be granular where others of its type are atomic.
+        is_atomic = getattr(shape.struct, "ATOMIC", False) and merge.map_type != "granular"
+        return _struct(shape.struct) if shape.struct and not is_atomic else VALUE
     if shape.holds is dict:
         return Map(SCALARS.get(shape.item.type, ""))
     if merge.list_type == "set":

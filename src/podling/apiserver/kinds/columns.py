@@ -13,6 +13,7 @@ from podling.model.time import parse_time
 from podling.model.types.meta import LabelSelector
 
 NONE = "<none>"
+UNSET = "<unset>"
 
 NAME = Column("Name", "string", "name", "Unique within its namespace and kind; cannot be changed.")
 AGE = Column("Age", description="Time since the object was created.")

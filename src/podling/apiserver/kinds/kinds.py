@@ -47,7 +47,10 @@ from podling.apiserver.kinds.storage import (
     CSINodes,
     CSIStorageCapacities,
     StorageClasses,
+    VolumeAttachments,
+    VolumeAttributesClasses,
 )
+from podling.apiserver.kinds.volumes import PersistentVolumeClaims, PersistentVolumes
 from podling.apiserver.kinds.workloads import (
     ControllerRevisions,
     DaemonSets,
@@ -67,6 +70,8 @@ def kinds(gates: Gates) -> tuple[Kind[Any], ...]:
         LimitRanges(),
         Namespaces(),
         Nodes(),
+        PersistentVolumes(),
+        PersistentVolumeClaims(),
         Pods(gates),
         PodTemplates(gates),
         ReplicationControllers(gates),
@@ -111,6 +116,8 @@ def kinds(gates: Gates) -> tuple[Kind[Any], ...]:
         CSINodes(),
         CSIStorageCapacities(),
         StorageClasses(),
+        VolumeAttachments(),
+        VolumeAttributesClasses(),
         CustomResourceDefinitions(),
         TokenReviews(),
         SelfSubjectReviews(),

@@ -151,7 +151,11 @@ class NetworkPolicies(Kind[NetworkPolicy]):
         return [
             said
             for path, block in blocks_of(obj.spec, "spec")
-            for said in warn_of_cidr(block.cidr, f"{path}.cidr")
+            for where, cidr in (
+                (f"{path}.cidr", block.cidr),
+                *((f"{path}.except[{i}]", excepted) for i, excepted in enumerate(block.except_)),
+            )
+            for said in warn_of_cidr(cidr, where)
         ]
 
     def row(self, obj: NetworkPolicy, now: datetime) -> list[Any]:

@@ -13,7 +13,7 @@ from typing import Any
 
 from msgspec import structs
 
-from podling.apiserver.kinds.columns import AGE, NAME, NONE, age, joined, labels_text, or_none
+from podling.apiserver.kinds.columns import AGE, NAME, NONE, UNSET, age, joined, labels_text, or_none
 from podling.apiserver.kinds.kind import PROXY_VERBS, Column, Connect, Kind, Status, Subresource
 from podling.apiserver.rules import metadata
 from podling.apiserver.rules.addresses import (
@@ -61,7 +61,6 @@ FAMILIES = ("FQDN", "IPv4", "IPv6")
 SLICE_PROTOCOLS = ENUMS["SlicePort", "protocol"]
 MOST_ENDPOINTS, MOST_ADDRESSES, MOST_PORTS, MOST_HINTS = 1000, 100, 20_000, 8
 SHOWN = 3
-UNSET = "<unset>"
 
 PROTOCOLS = ENUMS["EndpointPort", "protocol"]
 

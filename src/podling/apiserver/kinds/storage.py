@@ -1,5 +1,5 @@
-"""The kinds of storage.k8s.io: classes of storage, CSI drivers, the drivers of each
-node, and how much storage there is where.
+"""The kinds of storage.k8s.io: classes of storage and of attributes, CSI drivers, the drivers of each
+node, how much storage there is where, and which volumes are attached to which nodes.
 
 Nothing of podling's provisions or mounts volumes by them: they are stored, and served to controllers that do.
 """
@@ -10,12 +10,17 @@ from collections.abc import Iterator
 from datetime import datetime
 from typing import Any, TypeVar
 
-from podling.apiserver.kinds.columns import AGE, CREATED_AT, NAME, age, joined
-from podling.apiserver.kinds.kind import Column, Kind
+from msgspec.structs import replace
+
+from podling.apiserver.kinds.columns import AGE, CREATED_AT, NAME, UNSET, age, joined
+from podling.apiserver.kinds.kind import Column, Kind, Status
 from podling.apiserver.kinds.pods.warnings import DEPRECATED_LABELS
 from podling.apiserver.rules import metadata
-from podling.apiserver.rules.field import IMMUTABLE, invalid
+from podling.apiserver.rules.field import IMMUTABLE, forbidden, internal, invalid
 from podling.apiserver.rules.storage import (
+    validate_attachment,
+    validate_attachment_status,
+    validate_attributes_class,
     validate_capacity,
     validate_driver,
     validate_drivers,
@@ -31,6 +36,9 @@ from podling.model.types.storage import (
     CSINode,
     CSIStorageCapacity,
     StorageClass,
+    VolumeAttachment,
+    VolumeAttachmentStatus,
+    VolumeAttributesClass,
 )
 
 T = TypeVar("T", bound=KubeObject)
@@ -40,7 +48,6 @@ IS_DEFAULT = (
     "storageclass.kubernetes.io/is-default-class",
     "storageclass.beta.kubernetes.io/is-default-class",
 )
-UNSET = "<unset>"
 TOKENS_IN_ATTRIBUTES = (
     "spec.serviceAccountTokenInSecrets is unset; if supported by this CSI driver, set to true to prevent "
     "possible logging of tokens in volume attributes"
@@ -72,6 +79,11 @@ def _immutable(new: Any, old: Any, path: str, *attributes: str) -> Iterator[Caus
         value = getattr(new, attribute)
         if value != getattr(old, attribute):
             yield invalid(f"{path}{wire_name(attribute)}", value, IMMUTABLE)
+
+
+def is_default(storage_class: StorageClass) -> bool:
+    """Whether claims without a class are of this one."""
+    return any(storage_class.metadata.annotations.get(key) == "true" for key in IS_DEFAULT)
 
 
 class StorageClasses(_Storage[StorageClass]):
@@ -107,9 +119,8 @@ class StorageClasses(_Storage[StorageClass]):
         ]
 
     def row(self, obj: StorageClass, now: datetime) -> list[Any]:
-        is_default = any(obj.metadata.annotations.get(key) == "true" for key in IS_DEFAULT)
         return [
-            f"{obj.metadata.name} (default)" if is_default else obj.metadata.name,
+            f"{obj.metadata.name} (default)" if is_default(obj) else obj.metadata.name,
             obj.provisioner,
             obj.reclaim_policy,
             obj.volume_binding_mode,
@@ -212,3 +223,70 @@ class CSIStorageCapacities(_Storage[CSIStorageCapacity]):
 
     def validate_change(self, new: CSIStorageCapacity, old: CSIStorageCapacity) -> Iterator[Cause]:
         return _immutable(new, old, "", "node_topology", "storage_class_name")
+
+
+class VolumeAttributesClasses(_Storage[VolumeAttributesClass]):
+    resource = resource_of(VolumeAttributesClass)
+    returns_deleted = True
+    columns = (NAME, Column("DriverName", description="The driver that knows the attributes."), AGE)
+
+    def validate_fields(self, obj: VolumeAttributesClass) -> Iterator[Cause]:
+        return validate_attributes_class(obj)
+
+    def validate_changed(self, new: VolumeAttributesClass, old: VolumeAttributesClass) -> list[Cause]:
+        changed = [
+            forbidden(wire_name(attribute), f"updates to {wire_name(attribute)} are forbidden.")
+            for attribute in ("driver_name", "parameters")
+            if getattr(new, attribute) != getattr(old, attribute)
+        ]
+        return [*changed, *self.validate(new)]
+
+    def validate_change(self, new: VolumeAttributesClass, old: VolumeAttributesClass) -> Iterator[Cause]:
+        return iter(())
+
+    def row(self, obj: VolumeAttributesClass, now: datetime) -> list[Any]:
+        return [obj.metadata.name, obj.driver_name, age(obj.metadata.creation_timestamp, now)]
+
+
+class _AttachmentStatus(Status):
+    def prepare_update(self, new: VolumeAttachment, old: VolumeAttachment) -> None:
+        new.spec = old.spec
+        new.metadata = replace(old.metadata, managed_fields=new.metadata.managed_fields)
+
+
+class VolumeAttachments(_Storage[VolumeAttachment]):
+    resource = resource_of(VolumeAttachment)
+    updates_unconditionally = False
+    returns_deleted = True
+    subresources = {"status": _AttachmentStatus(lambda new, old: validate_attachment_status(new.status))}
+    columns = (
+        NAME,
+        Column("Attacher", "string", "name", "The driver that attaches it."),
+        Column("PV", description="The volume."),
+        Column("Node", description="The node that it is for."),
+        Column("Attached", "boolean", description="Whether it is there."),
+        AGE,
+    )
+
+    def prepare_create(self, obj: VolumeAttachment, now: datetime) -> None:
+        obj.status = VolumeAttachmentStatus()
+
+    def prepare_update(self, new: VolumeAttachment, old: VolumeAttachment) -> None:
+        new.status = old.status
+
+    def validate_fields(self, obj: VolumeAttachment) -> Iterator[Cause]:
+        return validate_attachment(obj)
+
+    def validate_change(self, new: VolumeAttachment, old: VolumeAttachment) -> Iterator[Cause]:
+        if new.spec != old.spec:
+            yield invalid("spec", internal(new.spec), IMMUTABLE)
+
+    def row(self, obj: VolumeAttachment, now: datetime) -> list[Any]:
+        return [
+            obj.metadata.name,
+            obj.spec.attacher,
+            obj.spec.source.persistent_volume_name or "",
+            obj.spec.node_name,
+            obj.status.attached,
+            age(obj.metadata.creation_timestamp, now),
+        ]

@@ -41,6 +41,15 @@ TOLERATED, COMPARISONS = ("Equal", "Exists"), ("Lt", "Gt")
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
 
+RENAMED_LABELS = {
+    "beta.kubernetes.io/arch": ("v1.14", "kubernetes.io/arch"),
+    "beta.kubernetes.io/os": ("v1.14", "kubernetes.io/os"),
+    "beta.kubernetes.io/instance-type": ("v1.17", "node.kubernetes.io/instance-type"),
+    "failure-domain.beta.kubernetes.io/region": ("v1.17", "topology.kubernetes.io/region"),
+    "failure-domain.beta.kubernetes.io/zone": ("v1.17", "topology.kubernetes.io/zone"),
+}
+"""Of nodes: since when a label is deprecated, and what it is called now."""
+
 EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
 UNSATISFIABLE = frozenset(("DoNotSchedule", "ScheduleAnyway"))
 NOT_POSITIVE = "must be greater than zero"

@@ -12,7 +12,9 @@ from podling.apiserver.rules.field import (
     IMMUTABLE,
     all_invalid,
     at_least,
+    between,
     duplicate,
+    forbidden,
     invalid,
     not_supported,
     required,
@@ -20,6 +22,7 @@ from podling.apiserver.rules.field import (
 )
 from podling.apiserver.rules.metadata import validate_label_key, validate_label_selector
 from podling.apiserver.rules.volume.drivers import validate_csi_driver
+from podling.apiserver.rules.volume.persistent import validate_inline
 from podling.model import names
 from podling.model.errors import Cause
 from podling.model.types.storage import (
@@ -30,6 +33,10 @@ from podling.model.types.storage import (
     CSITokenRequest,
     StorageClass,
     TopologySelectorTerm,
+    VolumeAttachment,
+    VolumeAttachmentSource,
+    VolumeAttachmentStatus,
+    VolumeAttributesClass,
 )
 
 RECLAIM_POLICIES = frozenset(("Delete", "Retain"))
@@ -42,14 +49,14 @@ MAX_PARAMETERS, MAX_PARAMETERS_SIZE = 512, 256 * 1024
 MAX_NODE_ID = 256
 SHORTEST_TOKEN, LONGEST_TOKEN = 10 * 60, 1 << 32
 SHORTEST_PERIOD = 10
+LONGEST_ATTACHED = 256 * 1024
+LONGEST_ERROR = 1024
+"""Bytes. Kubernetes names the other limit where this one is passed."""
+MOST_CODES = (1 << 31) - 1
 
 
 def validate_storage_class(obj: StorageClass) -> Iterator[Cause]:
-    if not obj.provisioner:
-        yield required("provisioner")
-    else:
-        provisioner = obj.provisioner.lower()
-        yield from all_invalid("provisioner", provisioner, names.qualified_name(provisioner))
+    yield from _validate_provisioner(obj.provisioner, "provisioner")
     yield from validate_parameters(obj.parameters)
     if obj.reclaim_policy and obj.reclaim_policy not in RECLAIM_POLICIES:
         yield not_supported("reclaimPolicy", obj.reclaim_policy, RECLAIM_POLICIES)
@@ -68,6 +75,14 @@ def validate_storage_class(obj: StorageClass) -> Iterator[Cause]:
         told += again
         yield from [duplicate(f"{path}.matchLabelExpressions", "")] * again
         terms[wanted] += 1
+
+
+def _validate_provisioner(provisioner: str, path: str) -> Iterator[Cause]:
+    if not provisioner:
+        yield required(path)
+    else:
+        name = provisioner.lower()
+        yield from all_invalid(path, name, names.qualified_name(name))
 
 
 def validate_parameters(parameters: dict[str, str]) -> Iterator[Cause]:
@@ -141,10 +156,7 @@ def validate_drivers(spec: CSINodeSpec) -> Iterator[Cause]:
 
 
 def _validate_node_driver(driver: CSINodeDriver, path: str) -> Iterator[Cause]:
-    if not driver.name:
-        yield required(f"{path}.name")
-    else:
-        yield from validate_csi_driver(driver.name, f"{path}.name")
+    yield from validate_csi_driver(driver.name, f"{path}.name")
     if not driver.node_id:
         yield required(f"{path}.nodeID", driver.node_id)
     elif len(driver.node_id) > MAX_NODE_ID:
@@ -197,3 +209,46 @@ def validate_capacity(obj: CSIStorageCapacity) -> Iterator[Cause]:
     yield from all_invalid("storageClassName", obj.storage_class_name, faults)
     if obj.capacity is not None:
         yield from validate_quantity("storage", obj.capacity, "capacity")
+
+
+def validate_attributes_class(obj: VolumeAttributesClass) -> Iterator[Cause]:
+    yield from _validate_provisioner(obj.driver_name, "driverName")
+    if not obj.parameters:
+        yield required("parameters", "must contain at least one key/value pair")
+    yield from validate_parameters(obj.parameters)
+
+
+def validate_attachment(obj: VolumeAttachment) -> Iterator[Cause]:
+    spec = obj.spec
+    yield from validate_csi_driver(spec.attacher, "spec.attacher")
+    yield from _validate_attached(spec.source, "spec.source")
+    yield from all_invalid("spec.nodeName", spec.node_name, names.dns1123_subdomain(spec.node_name))
+    yield from validate_attachment_status(obj.status)
+    if (name := spec.source.persistent_volume_name) is not None:
+        yield from all_invalid("spec.source.persistentVolumeName", name, names.dns1123_subdomain(name))
+
+
+def _validate_attached(source: VolumeAttachmentSource, path: str) -> Iterator[Cause]:
+    name, inline = source.persistent_volume_name, source.inline_volume_spec
+    one = "must specify exactly one of inlineVolumeSpec and persistentVolumeName"
+    if name is None and inline is None:
+        yield required(path, one)
+    elif name is not None and inline is not None:
+        yield forbidden(path, one)
+    elif inline is not None:
+        yield from validate_inline(inline, f"{path}.inlineVolumeSpec")
+    elif not name:
+        yield required(f"{path}.persistentVolumeName", "must specify non empty persistentVolumeName")
+
+
+def validate_attachment_status(status: VolumeAttachmentStatus) -> Iterator[Cause]:
+    size = sum(len(text.encode()) for pair in status.attachment_metadata.items() for text in pair)
+    if size > LONGEST_ATTACHED:
+        yield too_long("status.attachmentMetadata", LONGEST_ATTACHED)
+    for wire, error in (("attachError", status.attach_error), ("detachError", status.detach_error)):
+        if error is None:
+            continue
+        if len(error.message.encode()) > LONGEST_ERROR:
+            yield too_long(f"status.{wire}.message", LONGEST_ATTACHED)
+        if error.error_code is not None:
+            yield from between(f"status.{wire}.errorCode", error.error_code, 0, MOST_CODES)

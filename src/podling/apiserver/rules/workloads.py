@@ -20,7 +20,7 @@ from podling.apiserver.rules.field import (
 )
 from podling.apiserver.rules.metadata import validate_label_selector
 from podling.apiserver.rules.pod.spec import validate_pod_template
-from podling.apiserver.rules.volume.volumes import validate_claim_spec
+from podling.apiserver.rules.volume.claims import validate_claim_spec
 from podling.model import names
 from podling.model.errors import Cause
 from podling.model.gates import DEFAULT_GATES, Gates

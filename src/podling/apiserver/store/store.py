@@ -265,8 +265,10 @@ class Store(Generic[T]):
     async def _replace(self, new: T, current: Entry, *, dry_run: bool) -> Entry:
         """Raises ConflictError."""
         if current.object.metadata.deletion_timestamp and self.kind.may_vanish(new, current.object):
-            removed = await self._remove(current, dry_run=dry_run)
-            return Entry(removed.key, removed.revision, self._encoded(new), self._decoder)
+            await self._remove(current, dry_run=dry_run)
+            # The answer has the last change, of a version at which it never was stored.
+            new.metadata.resource_version = ""
+            return Entry(current.key, current.revision, self._encoded(new), self._decoder)
         new.metadata.resource_version = ""
         data = self._encoded(new)
         if data == current.value:

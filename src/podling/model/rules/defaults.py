@@ -16,10 +16,12 @@ from podling.model.types.container import (
     ResourceList,
     ResourceRequirements,
 )
+from podling.model.types.persistent_volume import PersistentVolumeSpec
 from podling.model.types.pod import Pod, PodSecurityContext, PodSpec
 from podling.model.types.volume import (
     DownwardAPIVolumeFile,
     EmptyDirVolumeSource,
+    PersistentVolumeClaimSpec,
     Volume,
 )
 
@@ -33,6 +35,7 @@ SHARED = ("cpu", "memory")
 """Resources that all containers of a pod share when `spec.resources` limits them; huge pages are not shared.
 """
 FILE_MODE = 0o644
+FILESYSTEM = "Filesystem"
 TOKEN_SECONDS = 3600
 SOURCES = tuple(field for field in Volume.__struct_fields__ if field != "name")
 """The attributes of `Volume` that are volume sources: a volume has exactly one of them."""
@@ -89,8 +92,6 @@ def _default_http_get(action: HTTPGetAction | None) -> None:
 def default_volume(volume: Volume) -> None:
     if all(getattr(volume, source) is None for source in SOURCES):
         volume.empty_dir = EmptyDirVolumeSource()
-    if volume.host_path is not None and volume.host_path.type is None:
-        volume.host_path.type = ""
     if volume.image is not None and not volume.image.pull_policy:
         volume.image.pull_policy = pull_policy(volume.image.reference)
     for source in (volume.secret, volume.config_map, volume.downward_api, volume.projected):
@@ -105,12 +106,10 @@ def default_volume(volume: Volume) -> None:
         if token is not None and token.expiration_seconds is None:
             token.expiration_seconds = TOKEN_SECONDS
     if volume.ephemeral is not None and volume.ephemeral.volume_claim_template is not None:
-        claim = volume.ephemeral.volume_claim_template.spec
-        claim.volume_mode = claim.volume_mode or "Filesystem"
-        default_amounts(claim.resources.limits, claim.resources.requests)
+        default_claim(volume.ephemeral.volume_claim_template.spec)
     if volume.container is not None:
         default_container(volume.container)
-    _default_drivers(volume)
+    default_drivers(volume)
 
 
 def _default_files(files: list[DownwardAPIVolumeFile]) -> None:
@@ -119,7 +118,16 @@ def _default_files(files: list[DownwardAPIVolumeFile]) -> None:
             file.field_ref.api_version = file.field_ref.api_version or "v1"
 
 
-def _default_drivers(volume: Volume) -> None:
+def default_claim(claim: PersistentVolumeClaimSpec) -> None:
+    if claim.volume_mode is None:
+        claim.volume_mode = FILESYSTEM
+    default_amounts(claim.resources.limits, claim.resources.requests)
+
+
+def default_drivers(volume: Volume | PersistentVolumeSpec) -> None:
+    """Of the sources that a pod and a PersistentVolume have in common."""
+    if volume.host_path is not None and volume.host_path.type is None:
+        volume.host_path.type = ""
     if volume.iscsi is not None:
         volume.iscsi.iscsi_interface = volume.iscsi.iscsi_interface or "default"
     if volume.rbd is not None:

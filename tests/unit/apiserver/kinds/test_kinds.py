@@ -97,6 +97,20 @@ MINIMAL: dict[str, dict[str, Any]] = {
     },
     "StorageClass": {"provisioner": "p"},
     "CSIStorageCapacity": {"storageClassName": "s"},
+    "VolumeAttachment": {
+        "spec": {"attacher": "a.test", "nodeName": "n", "source": {"persistentVolumeName": "v"}}
+    },
+    "VolumeAttributesClass": {"driverName": "a.test", "parameters": {"a": "b"}},
+    "PersistentVolume": {
+        "spec": {
+            "capacity": {"storage": "1Gi"},
+            "accessModes": ["ReadWriteOnce"],
+            "hostPath": {"path": "/data"},
+        }
+    },
+    "PersistentVolumeClaim": {
+        "spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
+    },
     "CertificateSigningRequest": {
         "spec": {"request": REQUEST, "signerName": "example.test/signer", "usages": ["client auth"]}
     },

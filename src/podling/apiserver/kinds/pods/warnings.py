@@ -14,7 +14,7 @@ from operator import itemgetter
 from podling.apiserver.rules.addresses import warn_of_pod_ips
 from podling.apiserver.rules.field import containers_with_paths
 from podling.apiserver.rules.pod.annotations import APP_ARMOR, POD_SECCOMP, SECCOMP
-from podling.apiserver.rules.scheduling import PREFERRED, REQUIRED
+from podling.apiserver.rules.scheduling import PREFERRED, RENAMED_LABELS, REQUIRED
 from podling.model import names
 from podling.model.quantity import Quantity
 from podling.model.types.container import ContainerPort
@@ -22,14 +22,7 @@ from podling.model.types.pod import NodeSelectorTerm, Pod, PodSpec, PodTemplateS
 from podling.model.types.volume import Volume, VolumeProjection
 
 DEPRECATED_LABELS = {
-    key: f'deprecated since {since}; use "{label}" instead'
-    for key, since, label in (
-        ("beta.kubernetes.io/arch", "v1.14", "kubernetes.io/arch"),
-        ("beta.kubernetes.io/os", "v1.14", "kubernetes.io/os"),
-        ("beta.kubernetes.io/instance-type", "v1.17", "node.kubernetes.io/instance-type"),
-        ("failure-domain.beta.kubernetes.io/region", "v1.17", "topology.kubernetes.io/region"),
-        ("failure-domain.beta.kubernetes.io/zone", "v1.17", "topology.kubernetes.io/zone"),
-    )
+    key: f'deprecated since {since}; use "{label}" instead' for key, (since, label) in RENAMED_LABELS.items()
 }
 NO_SELECTOR = "a null labelSelector results in matching no pod"
 
@@ -73,9 +66,9 @@ def warn_of_scheduling(spec: PodSpec, path: str) -> Iterator[str]:
         if (node := affinity.node_affinity) is not None:
             needed = node.required_during_scheduling_ignored_during_execution
             for i, term in enumerate(needed.node_selector_terms if needed is not None else ()):
-                yield from _warn_of_term(term, f"{where}.nodeAffinity.{REQUIRED}.nodeSelectorTerms[{i}]")
+                yield from warn_of_term(term, f"{where}.nodeAffinity.{REQUIRED}.nodeSelectorTerms[{i}]")
             for i, preferred in enumerate(node.preferred_during_scheduling_ignored_during_execution):
-                yield from _warn_of_term(
+                yield from warn_of_term(
                     preferred.preference, f"{where}.nodeAffinity.{PREFERRED}[{i}].preference"
                 )
         for wire, pods in (
@@ -98,7 +91,7 @@ def warn_of_scheduling(spec: PodSpec, path: str) -> Iterator[str]:
             yield f"{where}.labelSelector: {NO_SELECTOR}"
 
 
-def _warn_of_term(term: NodeSelectorTerm, path: str) -> Iterator[str]:
+def warn_of_term(term: NodeSelectorTerm, path: str) -> Iterator[str]:
     for i, expression in enumerate(term.match_expressions):
         if expression.key in DEPRECATED_LABELS:
             why = f"{expression.key} is {DEPRECATED_LABELS[expression.key]}"
@@ -243,8 +236,11 @@ def _warn_of_duplicates(values: Iterable[str], path: str, key: str) -> Iterator[
         seen.add(value)
 
 
-def warn_of_fractions(amounts: Mapping[str, Quantity], path: str) -> Iterator[str]:
-    for name in _BYTES:
+def warn_of_fractions(
+    amounts: Mapping[str, Quantity], path: str, of: Iterable[str] = _BYTES
+) -> Iterator[str]:
+    """`of`: the resources that are bytes."""
+    for name in of:
         amount = amounts.get(name)
         if amount is not None and amount.nanos % _ONE:
             yield f'{path}[{name}]: fractional byte value "{amount}" is invalid, must be an integer'

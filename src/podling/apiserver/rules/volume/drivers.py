@@ -24,7 +24,14 @@ from podling.model import names
 from podling.model.codec.fields import wire_name
 from podling.model.enums import ENUMS
 from podling.model.errors import Cause
-from podling.model.types.references import LocalObjectReference
+from podling.model.types.persistent_volume import (
+    CinderPersistentVolumeSource,
+    FlexPersistentVolumeSource,
+    ISCSIPersistentVolumeSource,
+    SecretReference,
+    StorageOSPersistentVolumeSource,
+)
+from podling.model.types.references import LocalObjectReference, ObjectReference
 from podling.model.types.volume import EmptyDirVolumeSource, HostPathVolumeSource, ImageVolumeSource
 from podling.model.types.volume_drivers import (
     AWSElasticBlockStoreVolumeSource,
@@ -71,21 +78,31 @@ AZURE_URIS = {
 _HOST_PORT = re.compile(r"(\[[^\[\]]*\]|[^:\[\]]*):[^:\[\]]*")
 
 
-def validate_iscsi(source: ISCSIVolumeSource, path: str) -> Iterator[Cause]:
+def validate_iscsi(
+    source: ISCSIVolumeSource | ISCSIPersistentVolumeSource, path: str, volume: str | None = None
+) -> Iterator[Cause]:
+    """`volume`: the name of the PersistentVolume that has this source."""
+    hint = " starting with iqn, eui, or naa" if volume is None else ""
     if not source.target_portal:
         yield required(f"{path}.targetPortal")
+    if volume is not None:
+        yield from validate_initiated(source, volume, source.target_portal, f"{path}.targetportal")
     if not source.iqn:
         yield required(f"{path}.iqn")
     else:
-        yield from _validate_name(source.iqn, f"{path}.iqn")
+        yield from _validate_name(source.iqn, f"{path}.iqn", hint)
     yield from between(f"{path}.lun", source.lun, 0, MAX_LUN)
     if (source.chap_auth_discovery or source.chap_auth_session) and source.secret_ref is None:
         yield required(f"{path}.secretRef")
+    if volume is not None and source.secret_ref is not None and not source.secret_ref.name:
+        yield required(f"{path}.secretRef.name")
     if source.initiator_name is not None:
-        yield from _validate_name(source.initiator_name, f"{path}.initiatorname")
+        yield from _validate_name(source.initiator_name, f"{path}.initiatorname", hint)
 
 
-def validate_initiated(source: ISCSIVolumeSource, volume: str, path: str) -> Iterator[Cause]:
+def validate_initiated(
+    source: ISCSIVolumeSource | ISCSIPersistentVolumeSource, volume: str, shown: str, path: str
+) -> Iterator[Cause]:
     """An initiator of one's own makes an interface named after volume and portal; names are short."""
     if source.initiator_name is None:
         return
@@ -94,15 +111,14 @@ def validate_initiated(source: ISCSIVolumeSource, volume: str, path: str) -> Ite
             f"Total length of <volume name>:<iscsi.targetPortal> must be under {MAX_INITIATED_NAME} "
             "characters if iscsi.initiatorName is specified."
         )
-        yield invalid(f"{path}.name", volume, why)
+        yield invalid(path, shown, why)
 
 
-def _validate_name(name: str, path: str) -> Iterator[Cause]:
+def _validate_name(name: str, path: str, hint: str) -> Iterator[Cause]:
+    """`hint`: said of a name of no known form."""
     form = _FORMS.get(name[:3])
-    if form is None:
-        yield invalid(path, name, "must be valid format starting with iqn, eui, or naa")
-    elif not form.fullmatch(name):
-        yield invalid(path, name, "must be valid format")
+    if form is None or not form.fullmatch(name):
+        yield invalid(path, name, f"must be valid format{'' if form else hint}")
 
 
 def requires(*attributes: str) -> Callable[[Any, str], Iterator[Cause]]:
@@ -163,7 +179,7 @@ def validate_flocker(source: FlockerVolumeSource, path: str) -> Iterator[Cause]:
         yield invalid(f"{path}.datasetName", source.dataset_name, "must not contain '/'")
 
 
-def validate_cinder(source: CinderVolumeSource, path: str) -> Iterator[Cause]:
+def validate_cinder(source: CinderVolumeSource | CinderPersistentVolumeSource, path: str) -> Iterator[Cause]:
     yield from requires("volume_id")(source, path)
     yield from _validate_secret(source.secret_ref, f"{path}.secretRef")
 
@@ -195,7 +211,7 @@ def validate_fc(source: FCVolumeSource, path: str) -> Iterator[Cause]:
             yield from between(f"{path}.lun", source.lun, 0, MAX_LUN)
 
 
-def validate_flex(source: FlexVolumeSource, path: str) -> Iterator[Cause]:
+def validate_flex(source: FlexVolumeSource | FlexPersistentVolumeSource, path: str) -> Iterator[Cause]:
     yield from requires("driver")(source, path)
     for key in source.options:
         domain = f".{key.partition('/')[0].lower()}"
@@ -214,7 +230,9 @@ def validate_azure_disk(source: AzureDiskVolumeSource, path: str) -> Iterator[Ca
             yield not_supported(f"{path}.diskURI", source.disk_uri, (example,))
 
 
-def validate_storageos(source: StorageOSVolumeSource, path: str) -> Iterator[Cause]:
+def validate_storageos(
+    source: StorageOSVolumeSource | StorageOSPersistentVolumeSource, path: str
+) -> Iterator[Cause]:
     if not source.volume_name:
         yield required(f"{path}.volumeName")
     else:
@@ -245,6 +263,11 @@ def validate_csi_driver(driver: str, path: str) -> Iterator[Cause]:
     yield from all_invalid(path, driver, names.dns1123_subdomain(driver.lower()))
 
 
-def _validate_secret(secret: LocalObjectReference | None, path: str) -> Iterator[Cause]:
+def _validate_secret(
+    secret: LocalObjectReference | SecretReference | ObjectReference | None, path: str
+) -> Iterator[Cause]:
+    """Whoever is of no namespace says that of the secret, too."""
     if secret is not None and not secret.name:
         yield required(f"{path}.name")
+    if isinstance(secret, SecretReference | ObjectReference) and not secret.namespace:
+        yield required(f"{path}.namespace")

@@ -6,23 +6,18 @@ Paths are written as Kubernetes writes them, also where its spelling of a source
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple
-
-import msgspec
+from collections.abc import Iterator
 
 from podling.apiserver.rules import metadata
 from podling.apiserver.rules.field import (
     all_invalid,
-    choice,
     duplicate,
     forbidden,
     invalid,
-    not_supported,
     required,
 )
-from podling.apiserver.rules.metadata import validate_label_selector
 from podling.apiserver.rules.volume import drivers
+from podling.apiserver.rules.volume.claims import validate_claim_spec
 from podling.apiserver.rules.volume.drivers import validate_initiated, validate_iscsi
 from podling.apiserver.rules.volume.projected import (
     validate_config_map,
@@ -30,22 +25,13 @@ from podling.apiserver.rules.volume.projected import (
     validate_projected,
     validate_secret,
 )
+from podling.apiserver.rules.volume.sources import given, sources
 from podling.model import names
-from podling.model.codec.fields import wire_name
 from podling.model.errors import Cause
 from podling.model.types.volume import (
     EphemeralVolumeSource,
-    PersistentVolumeClaimSpec,
     Volume,
 )
-
-ACCESS_MODES = frozenset(("ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod"))
-VOLUME_MODES = frozenset(("Block", "Filesystem"))
-
-Faults = Callable[[Any, str], Iterator[Cause]]
-
-_MISSPELT = {"gce_persistent_disk": "persistentDisk"}
-_MISSPELT_AS_SECOND = {"cephfs": "cephFS", "downward_api": "downwarAPI"}
 
 
 def validate_ephemeral(source: EphemeralVolumeSource, path: str) -> Iterator[Cause]:
@@ -55,26 +41,6 @@ def validate_ephemeral(source: EphemeralVolumeSource, path: str) -> Iterator[Cau
         return
     yield from metadata.validate_template(template.metadata, f"{path}.volumeClaimTemplate.metadata")
     yield from validate_claim_spec(template.spec, f"{path}.volumeClaimTemplate.spec")
-
-
-def validate_claim_spec(spec: PersistentVolumeClaimSpec, path: str) -> Iterator[Cause]:
-    if not spec.access_modes:
-        yield required(f"{path}.accessModes", "at least 1 access mode is required")
-    yield from validate_label_selector(spec.selector, f"{path}.selector")
-    for mode in spec.access_modes:
-        if mode not in ACCESS_MODES:
-            yield not_supported(f"{path}.accessModes", mode, ACCESS_MODES)
-    if "ReadWriteOncePod" in spec.access_modes and len(set(spec.access_modes)) > 1:
-        yield forbidden(f"{path}.accessModes", "may not use ReadWriteOncePod with other access modes")
-    storage = spec.resources.requests.get("storage")
-    if storage is None:
-        yield required(f"{path}.resources[storage]")
-    elif storage.nanos <= 0:
-        yield invalid(f"{path}.resources[storage]", storage, "must be greater than zero")
-    if spec.storage_class_name:
-        for fault in names.dns1123_subdomain(spec.storage_class_name):
-            yield invalid(f"{path}.storageClassName", spec.storage_class_name, fault)
-    yield from choice(f"{path}.volumeMode", spec.volume_mode, VOLUME_MODES)
 
 
 def validate_volumes(
@@ -105,20 +71,18 @@ def validate_volumes(
 
 
 def _validate_source(volume: Volume, path: str, pod: str) -> Iterator[Cause]:
-    given = [i for i, source in enumerate(msgspec.structs.astuple(volume)) if i and source is not None]
-    if not given:
+    found = given(SOURCES, volume)
+    if not found:
         yield required(path, "must specify a volume type")
         return
-    first, *others = (SOURCES[volume.__struct_fields__[i]] for i in given)
-    if others:
-        first, *others = sorted((first, *others), key=lambda source: source.order)
+    first, *others = found
     source = getattr(volume, first.attribute)
     if source is volume.image and pod:
         # A template may leave it to whoever makes pods of it.
         yield from drivers.requires("reference")(source, f"{path}.image")
     yield from first.faults(source, f"{path}.{first.wire}")
     if volume.iscsi is not None:
-        yield from validate_initiated(volume.iscsi, volume.name, path)
+        yield from validate_initiated(volume.iscsi, volume.name, volume.name, f"{path}.name")
     for other in others:
         yield forbidden(f"{path}.{other.second}", "may not specify more than 1 volume type")
     if volume.ephemeral is not None and not others and pod and volume.name:
@@ -127,59 +91,39 @@ def _validate_source(volume: Volume, path: str, pod: str) -> Iterator[Cause]:
             yield invalid(f"{path}.name", volume.name, f'PVC name "{claim}": {fault}')
 
 
-_FAULTS: dict[str, Faults] = {
-    "empty_dir": drivers.validate_empty_dir,
-    "host_path": drivers.validate_host_path,
-    "git_repo": drivers.validate_git_repo,
-    "gce_persistent_disk": drivers.validate_disk,
-    "aws_elastic_block_store": drivers.validate_disk,
-    "secret": validate_secret,
-    "nfs": drivers.validate_nfs,
-    "iscsi": validate_iscsi,
-    "glusterfs": drivers.requires("endpoints", "path"),
-    "flocker": drivers.validate_flocker,
-    "persistent_volume_claim": drivers.requires("claim_name"),
-    "rbd": drivers.requires("monitors", "image"),
-    "cinder": drivers.validate_cinder,
-    "cephfs": drivers.requires("monitors"),
-    "quobyte": drivers.validate_quobyte,
-    "downward_api": validate_downward_api,
-    "fc": drivers.validate_fc,
-    "flex_volume": drivers.validate_flex,
-    "config_map": validate_config_map,
-    "azure_file": drivers.requires("secret_name", "share_name"),
-    "vsphere_volume": drivers.requires("volume_path"),
-    "photon_persistent_disk": drivers.requires("pd_id"),
-    "portworx_volume": drivers.requires("volume_id"),
-    "azure_disk": drivers.validate_azure_disk,
-    "storageos": drivers.validate_storageos,
-    "projected": validate_projected,
-    "scale_io": drivers.requires("gateway", "system", "volume_name"),
-    "csi": drivers.validate_csi,
-    "ephemeral": validate_ephemeral,
-    "image": drivers.validate_image,
-    # Judged as what it is, among the containers.
-    "container": lambda source, path: iter(()),
-}
-"""Of each source, in the order in which the first of several is judged; the others are one too many."""
-
-
-class _Source(NamedTuple):
-    attribute: str
-    order: int
-    wire: str
-    second: str
-    """How it is named when it is one too many."""
-    faults: Faults
-
-
-SOURCES = {
-    attribute: _Source(
-        attribute,
-        order,
-        _MISSPELT.get(attribute, wire_name(attribute)),
-        _MISSPELT_AS_SECOND.get(attribute, wire_name(attribute)),
-        faults,
-    )
-    for order, (attribute, faults) in enumerate(_FAULTS.items())
-}
+SOURCES = sources(
+    {
+        "empty_dir": drivers.validate_empty_dir,
+        "host_path": drivers.validate_host_path,
+        "git_repo": drivers.validate_git_repo,
+        "gce_persistent_disk": drivers.validate_disk,
+        "aws_elastic_block_store": drivers.validate_disk,
+        "secret": validate_secret,
+        "nfs": drivers.validate_nfs,
+        "iscsi": validate_iscsi,
+        "glusterfs": drivers.requires("endpoints", "path"),
+        "flocker": drivers.validate_flocker,
+        "persistent_volume_claim": drivers.requires("claim_name"),
+        "rbd": drivers.requires("monitors", "image"),
+        "cinder": drivers.validate_cinder,
+        "cephfs": drivers.requires("monitors"),
+        "quobyte": drivers.validate_quobyte,
+        "downward_api": validate_downward_api,
+        "fc": drivers.validate_fc,
+        "flex_volume": drivers.validate_flex,
+        "config_map": validate_config_map,
+        "azure_file": drivers.requires("secret_name", "share_name"),
+        "vsphere_volume": drivers.requires("volume_path"),
+        "photon_persistent_disk": drivers.requires("pd_id"),
+        "portworx_volume": drivers.requires("volume_id"),
+        "azure_disk": drivers.validate_azure_disk,
+        "storageos": drivers.validate_storageos,
+        "projected": validate_projected,
+        "scale_io": drivers.requires("gateway", "system", "volume_name"),
+        "csi": drivers.validate_csi,
+        "ephemeral": validate_ephemeral,
+        "image": drivers.validate_image,
+        # Judged as what it is, among the containers.
+        "container": lambda source, path: iter(()),
+    }
+)
