@@ -35,7 +35,7 @@ def every(monkeypatch: pytest.MonkeyPatch) -> Any:
 
 async def test_it_does_its_work_among_the_others(cluster: Cluster, every: Any) -> None:
     await cluster.pod("a")
-    await cluster.run(*every.rest(cluster.client, cluster.informers, cluster.events, cluster.clock))
+    await cluster.run(*every.rest(cluster.client, cluster.informers, cluster.events, cluster.clock, None))
 
     async def counts() -> list[str | None]:
         found = [await cluster.client.get(Namespace, name) for name in ("ns", "default")]
