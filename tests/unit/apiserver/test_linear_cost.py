@@ -201,6 +201,8 @@ SCHEMAS: dict[str, tuple[int, Callable[[int], dict[str, Any]]]] = {
         lambda n: {**TEXT, "x-kubernetes-validations": [{"rule": " " * 9, "fieldPath": ".a"}] * n},
     ),
 }
+
+
 def persistent_volume(n: int) -> PersistentVolume:
     terms = [{"matchExpressions": [{"key": "k", "operator": "Exists"}] * 2} for _ in range(n)]
     spec = {"accessModes": ["Odd"] * n, "nodeAffinity": {"required": {"nodeSelectorTerms": terms}}}
