@@ -11,7 +11,7 @@ import msgspec
 import pytest
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes
-from cryptography.hazmat.primitives.asymmetric import ec, rsa
+from cryptography.hazmat.primitives.asymmetric import dsa, ec, ed448, ed25519, padding, rsa
 from cryptography.hazmat.primitives.asymmetric.types import CertificateIssuerPrivateKeyTypes
 from cryptography.hazmat.primitives.serialization import Encoding
 
@@ -131,6 +131,87 @@ UPDATED: list[tuple[str, Any]] = [
 ]
 
 
+def with_names(names: bytes) -> bytes:
+    """A request whose alternative names are encoded so."""
+    builder = x509.CertificateSigningRequestBuilder().subject_name(x509.Name([]))
+    extension = x509.UnrecognizedExtension(x509.OID_SUBJECT_ALTERNATIVE_NAME, names)
+    return (
+        builder.add_extension(extension, critical=False).sign(KEY, hashes.SHA256()).public_bytes(Encoding.DER)
+    )
+
+
+def one_name(tag: int, value: bytes) -> bytes:
+    def element(tag: int, value: bytes) -> bytes:
+        length = len(value)
+        size = bytes([length]) if length < 0x80 else bytes([0x82, *length.to_bytes(2, "big")])
+        if 0x80 <= length < 0x100:
+            size = bytes([0x81, length])
+        return bytes([tag]) + size + value
+
+    return element(0x30, element(tag, value))
+
+
+EMAIL, DNS, URI, IP = 0x81, 0x82, 0x86, 0x87
+SMALL_RSA = base64.b64decode(
+    "MIHJMHUCAQAwEDEOMAwGA1UEAwwFYWxpY2UwXDANBgkqhkiG9w0BAQEFAANLADBIAkEA1mRUk3BQJuJeKBSZSx5Gcp"
+    "DIypEPRAxlHfGu2LwTxPchEpMB7bz0qHBxkKl/YQIRrjyW3DlAwMt58r712NPX9QIDAQABoAAwDQYJKoZIhvcNAQEL"
+    "BQADQQA3//lfgyHFHZ+zwWl2H8qP852+46j6nFSMW916BdRLhZT/Q3vPodjKx9RBS5MVAkF1sQauI7HhT4eLhZDLX9"
+    "0U"
+)
+"""Signed with a key of 512 bits, which the library here makes no more."""
+NAMES = [
+    *(one_name(IP, b"1" * length) for length in (0, 3, 4, 5, 8, 16, 17)),
+    *(one_name(DNS, value) for value in (b"", b" ", b"a_b", b"*.a", b"a..b", b"a.", b"a\0b", b"\xc3\xa4")),
+    *(one_name(EMAIL, value) for value in (b"a@b", b"", b"ab", b"a b@c", b"\xff")),
+    *(
+        one_name(URI, value)
+        for value in (
+            b"spiffe://a/b", b"a/b", b"", b":a", b"http://[", b"http://a b/", b"http://a_b/", b"http://a:1/",
+            b"http://a:x/", b"http://a/%zz", b"http://a/\x01", b"http://a../", b"http://a./", b"http://.a/",
+            b"http://*.a/", b"http://[::1]/", b"http://u:p@a/", b"\xff", b"http://%C3%A4/",
+            b"http://" + b"a" * 64, b"http://" + b"a." * 126 + b"a", b"http://" + b"a." * 127 + b"a",
+            b"http://" + b"a" * 300, b"http://a%2eb/", b"http://a%20b/", b"http://a%25b/",
+        )
+    ),
+    one_name(0x88, b"\x2a\x03"), one_name(0x89, b"a"), one_name(0x0C, b"a"), one_name(DNS, b"a") + b"\0",
+    b"", b"\x04\x00", b"\x30\x00", b"\x30\x05\x82\x01", b"\x30\x81\x03\x82\x01a", b"\x30\x04\x9f\x1f\x01a",
+]  # fmt: skip
+HASHES = (hashes.SHA224(), hashes.SHA256(), hashes.SHA384(), hashes.SHA512(), hashes.SHA3_256())
+CURVES = (
+    ec.SECP192R1,
+    ec.SECP224R1,
+    ec.SECP256R1,
+    ec.SECP384R1,
+    ec.SECP521R1,
+    ec.SECP256K1,
+    ec.BrainpoolP256R1,
+)
+
+
+def signed(key: Any, hashed: Any, pss: padding.PSS | None = None) -> bytes:
+    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "alice")])
+    builder = x509.CertificateSigningRequestBuilder().subject_name(name)
+    return builder.sign(key, hashed, rsa_padding=pss).public_bytes(Encoding.DER)
+
+
+SIGNED = [
+    *(signed(ec.generate_private_key(curve()), one) for curve in CURVES for one in HASHES),
+    *(signed(RSA_KEY, one) for one in HASHES),
+    *(
+        signed(RSA_KEY, one, padding.PSS(padding.MGF1(one), length))
+        for one in (hashes.SHA256(), hashes.SHA512()) for length in (20, 32, 64)
+    ),
+    signed(dsa.generate_private_key(2048), hashes.SHA256()),
+    signed(ed25519.Ed25519PrivateKey.generate(), None),
+    signed(ed448.Ed448PrivateKey.generate(), None),
+    SMALL_RSA,
+]  # fmt: skip
+
+
+def asking(requests: Iterable[bytes]) -> list[tuple[str, Any]]:
+    return [("spec.request", pem(one)) for one in requests]
+
+
 def condition(kind: str, status: str = "True", **more: Any) -> dict[str, Any]:
     return {"type": kind, "status": status, "reason": "R", "message": "m", **more}
 
@@ -209,6 +290,8 @@ SEQUENCES = [
         Ask("GET", f"{REQUESTS}/w"),
     ])),
     Compared("csr: created", by_alice(created(REQUESTS, named("c"), CREATED))),
+    Compared("csr: names", by_alice(created(REQUESTS, named("x"), asking(with_names(one) for one in NAMES)))),
+    Compared("csr: signed", by_alice(created(REQUESTS, named("y"), asking(SIGNED)))),
     Compared("csr: updated", by_alice(updated(REQUESTS, named("u"), UPDATED))),
     Compared("csr: approval", by_alice(through("approval", updated(REQUESTS, named("a"), DECIDED)))),
     Compared("csr: status", by_alice(through("status", updated(REQUESTS, named("s"), DECIDED)))),

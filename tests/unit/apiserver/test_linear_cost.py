@@ -49,7 +49,8 @@ from podling.apiserver.rules.cel.checker import Expression
 from podling.apiserver.rules.cel.compilation import Compilation
 from podling.apiserver.rules.cel.environment import Knows, environment
 from podling.apiserver.rules.cel.words import parsed, told
-from podling.apiserver.rules.certificates import request_fault, validate_request
+from podling.apiserver.rules.certificate_requests import elements, request_fault
+from podling.apiserver.rules.certificates import validate_request
 from podling.apiserver.rules.custom_resources.patterns import pattern_fault
 from podling.apiserver.rules.custom_resources.selectable import field_path_fault
 from podling.apiserver.rules.devices.claim_status import validate_claim_status
@@ -481,6 +482,7 @@ TABLE: dict[str, tuple[int, Callable[[int], Any], Run]] = {
         ),
         lambda claim: list(validate_claim_status(claim, claim)),
     ),
+    "DER": (20_000, lambda n: b"\x82\x01a" * n, lambda der: list(elements(der))),
     "topologies": (
         2_000,
         lambda n: StorageClass(provisioner="a", allowed_topologies=[TopologySelectorTerm()] * n),

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from cryptography import x509
-from cryptography.exceptions import UnsupportedAlgorithm
-from cryptography.hazmat.primitives.asymmetric import ec, rsa
 
+from podling.apiserver.rules.certificate_requests import request_fault
 from podling.apiserver.rules.field import duplicate, forbidden, invalid, not_supported, required
 from podling.apiserver.rules.volume.projected import validate_signer
 from podling.model.enums import ENUMS
@@ -54,22 +53,6 @@ def validate_request(spec: CertificateSigningRequestSpec) -> Iterator[Cause]:
     if spec.expiration_seconds is not None and spec.expiration_seconds < SHORTEST:
         why = "may not specify a duration less than 600 seconds (10 minutes)"
         yield invalid("spec.expirationSeconds", spec.expiration_seconds, why)
-
-
-def request_fault(pem: bytes) -> str:
-    """What is wrong with a request in PEM, in the words of Go's crypto packages where they are few."""
-    try:
-        request = read_request(pem)
-        if request.is_signature_valid:
-            return ""
-        key = request.public_key()
-    except (ValueError, UnsupportedAlgorithm) as error:
-        return str(error)
-    if isinstance(key, rsa.RSAPublicKey):
-        return "crypto/rsa: verification error"
-    return (
-        f"x509: {'ECDSA' if isinstance(key, ec.EllipticCurvePublicKey) else 'Ed25519'} verification failure"
-    )
 
 
 def subject_groups(pem: bytes) -> list[str]:
