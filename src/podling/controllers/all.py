@@ -9,6 +9,7 @@ from typing import Any
 from podling.client.client import Client
 from podling.client.events import EventRecorder
 from podling.client.informer import Informers
+from podling.controllers.api_services import LocalServices
 from podling.controllers.certificates import CertificateApprover, CertificateCleaner, CertificateSigner
 from podling.controllers.certificates_rules import CertificateAuthority
 from podling.controllers.controller import Controller
@@ -60,7 +61,10 @@ def roles(client: Client, informers: Informers) -> list[Controller[Any]]:
 
 def extensions(client: Client, informers: Informers, clock: Clock) -> list[Controller[Any]]:
     """Those of kube-apiserver for what clients add to it; no pod waits for them."""
-    return [CustomResourceNames(client, informers.of(CustomResourceDefinition), clock)]
+    return [
+        CustomResourceNames(client, informers.of(CustomResourceDefinition), clock),
+        LocalServices(client),
+    ]
 
 
 def first(client: Client, informers: Informers, ca: str) -> list[Controller[Any]]:

@@ -13,6 +13,7 @@ from podling.model.types.admissionregistration import (
     ValidatingWebhookConfiguration,
 )
 from podling.model.types.apiextensions import CustomResourceDefinition
+from podling.model.types.apiregistration import APIService
 from podling.model.types.apps import ControllerRevision, DaemonSet, Deployment, ReplicaSet, StatefulSet
 from podling.model.types.authentication import SelfSubjectReview, TokenReview
 from podling.model.types.authorization import (
@@ -192,6 +193,7 @@ RESOURCES: tuple[Resource, ...] = (
         namespaced=False,
         categories=("api-extensions",),
     ),
+    _resource(APIService, "apiservices", namespaced=False, categories=("api-extensions",)),
     _resource(TokenReview, "tokenreviews", namespaced=False, stored=False),
     _resource(SelfSubjectReview, "selfsubjectreviews", namespaced=False, stored=False),
     _resource(SubjectAccessReview, "subjectaccessreviews", namespaced=False, stored=False),

@@ -13,6 +13,7 @@ from podling.apiserver.kinds.admission_registration import (
     ValidatingAdmissionPolicyBindings,
     ValidatingWebhookConfigurations,
 )
+from podling.apiserver.kinds.api_services import APIServices
 from podling.apiserver.kinds.batch import CronJobs, Jobs
 from podling.apiserver.kinds.certificates import CertificateSigningRequests
 from podling.apiserver.kinds.config import ConfigMaps, Secrets
@@ -119,6 +120,7 @@ def kinds(gates: Gates) -> tuple[Kind[Any], ...]:
         VolumeAttachments(),
         VolumeAttributesClasses(),
         CustomResourceDefinitions(),
+        APIServices(),
         TokenReviews(),
         SelfSubjectReviews(),
         SubjectAccessReviews(),

@@ -42,6 +42,10 @@ MATCH = {
     ]
 }
 MINIMAL: dict[str, dict[str, Any]] = {
+    "APIService": {
+        "metadata": {"name": "v1.example.test"},
+        "spec": {"group": "example.test", "version": "v1", "groupPriorityMinimum": 1, "versionPriority": 1},
+    },
     "CustomResourceDefinition": {
         "metadata": {"name": "widgets.example.test"},
         "spec": {

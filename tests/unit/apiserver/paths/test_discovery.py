@@ -20,6 +20,7 @@ DISCOVERY = Discovery(KINDS, "0.1.0")
 GROUPS = [
     "admissionregistration.k8s.io",
     "apiextensions.k8s.io",
+    "apiregistration.k8s.io",
     "apps",
     "authentication.k8s.io",
     "authorization.k8s.io",
