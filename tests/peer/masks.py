@@ -14,6 +14,7 @@ NOW = re.compile(r"2026-(?!01-02T)\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z")
 TOKEN = re.compile(r"eyJ[\w-]+\.[\w-]+\.[\w-]+")
 SUFFIX = re.compile(r"(kube-api-access-|generated-)[a-z0-9]{5}\b")
 RECORD = re.compile(r"(?<=ResourceVersion in record \()\d+")
+AGE = re.compile(r"\d{1,2}s")
 BY = ("operation", "manager", "subresource", "apiVersion")
 LISTED = frozenset({"items", "rows"})
 AGE = re.compile(r"\d+s")
@@ -46,6 +47,8 @@ class Masks:
             return "<age>"
         if name == "continue" and value:
             return "<continue>"
+        if name == "cells" and isinstance(value, str) and AGE.fullmatch(value):
+            return "<age>"
         return self._text(value) if isinstance(value, str) else value
 
     def _text(self, value: str) -> str:

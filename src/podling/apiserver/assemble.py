@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 
 from podling.apiserver.admission.chain import built_in
+from podling.apiserver.apply.apply import Version, Versions
 from podling.apiserver.authn.authenticators import Authenticator, CertificateAuthenticator
 from podling.apiserver.authn.bootstrap import BootstrapTokens
 from podling.apiserver.authn.tokens import ServiceAccountTokens, SigningKey
@@ -22,7 +23,7 @@ from podling.apiserver.authz.authorizers import (
     MastersAuthorizer,
     PublicPathsAuthorizer,
 )
-from podling.apiserver.kinds.kind import Kind, View, storage_key
+from podling.apiserver.kinds.kind import Kind, View, kept_as, storage_key
 from podling.apiserver.kinds.reviews import Review
 from podling.apiserver.observe.audit import AuditLog, Sink
 from podling.apiserver.observe.metrics import (
@@ -39,9 +40,11 @@ from podling.apiserver.request.context import PathHandler
 from podling.apiserver.request.response import Handle
 from podling.apiserver.routes import Routes, endpoint
 from podling.apiserver.show.table import Tables
-from podling.apiserver.store.store import Store, Stores, ViewStorage, kept_as
+from podling.apiserver.store.store import Store, Stores
+from podling.apiserver.store.view import ViewStore
 from podling.apiserver.verbs.scope import Connector, Scope
 from podling.model.codec import json
+from podling.model.scheme import Resource
 from podling.model.time import Clock
 from podling.storage.interface import Storage
 from podling.watch.cache import WINDOW, ResourceCache
@@ -117,16 +120,17 @@ class ApiServer:
         `history`: how many changes of each resource a watch can resume over. `mount_tokens`: whether to add
         the `kube-api-access` volume to pods, which the kubelet must be able to set up.
         """
-        stores = [_store(storage, kind, clock, history) for kind in kinds]
+        stores, caches = _stores(storage, kinds, clock, history)
         objects = Stores(stores)
         tokens = ServiceAccountTokens(signing_key or SigningKey.made(), objects.find, clock)
-        stored = [store for store in stores if not isinstance(store.kind, Review)]
         authenticators = (*authenticators, BootstrapTokens(objects.find, clock))
         reviewer = AccessReviewer(authenticators, authorizers, tokens)
         chain = built_in(objects, clock, reviewer.may, mount_tokens=mount_tokens)
         scopes = [
-            Scope(store, tables, chain, connector, reviewer, subresource)
-            for store, tables in [(store, Tables(store.kind)) for store in stores]
+            Scope(store, tables, chain, connector, reviewer, versions, subresource)
+            for store, tables, versions in [
+                (store, Tables(store.kind), _versions(store.kind, kinds)) for store in stores
+            ]
             for subresource in (None, *store.kind.subresources.values())
         ]
         counts = RequestMetrics([endpoint(scope) for scope in scopes])
@@ -136,7 +140,7 @@ class ApiServer:
             (
                 lambda: request_metrics(counts),
                 lambda: audit_metrics(audited) if audited else (),
-                lambda: open_and_stored(counts, [(store.kind.resource, store.cache) for store in stored]),
+                lambda: open_and_stored(counts, caches.items()),
             )
         )
         health = health_paths(
@@ -156,7 +160,7 @@ class ApiServer:
             audit=audited,
             observers=observers,
         )
-        return cls(state, pipeline, objects, [store.cache for store in stored], metrics)
+        return cls(state, pipeline, objects, list(caches.values()), metrics)
 
     async def start(self) -> None:
         """Load all objects into the watch caches. Requests may come once this has returned."""
@@ -183,16 +187,43 @@ class ApiServer:
         self._bookmarks = asyncio.get_running_loop().call_later(BOOKMARK_SECONDS, self._bookmark)
 
 
-def _store(storage: Storage, kind: Kind[Any], clock: Clock, history: int) -> Store[Any]:
-    resource = kind.resource
+def _versions(kind: Kind[Any], kinds: Sequence[Kind[Any]]) -> Versions:
+    """The other versions of a kind within its group: as in Kubernetes, managers of fields are known in
+    these."""
     if isinstance(kind, View):
-        storage = ViewStorage(storage, kind)
-    cache = ResourceCache(
-        storage,
-        storage_key(kept_as(kind)),
-        partial(json.decode, type_=resource.type),
-        kind=resource.kind,
-        api_version=resource.api_version,
-        window=history,
-    )
-    return Store(kind, storage, cache, clock)
+        stored = kind.stored.resource
+        other = {stored.api_version: Version(stored.type, kind.to_stored, kind.from_stored)}
+        return other if stored.group == kind.resource.group else {}
+    return {
+        view.resource.api_version: Version(view.resource.type, view.from_stored, view.to_stored)
+        for view in kinds
+        if isinstance(view, View)
+        if view.stored.resource is kind.resource and view.resource.group == kind.resource.group
+    }
+
+
+def _stores(
+    storage: Storage, kinds: Sequence[Kind[Any]], clock: Clock, history: int
+) -> tuple[list[Store[Any]], dict[Resource, ResourceCache]]:
+    """A store for each kind, and the caches of those that are stored."""
+    caches = {
+        kind.resource: ResourceCache(
+            storage,
+            storage_key(kind.resource),
+            partial(json.decode, type_=kind.resource.type),
+            kind=kind.resource.kind,
+            api_version=kind.resource.api_version,
+            window=history,
+        )
+        for kind in kinds
+        if kind.resource is kept_as(kind)
+    }
+    stores: list[Store[Any]] = []
+    for kind in kinds:
+        cache = caches[kept_as(kind)]
+        if isinstance(kind, View):
+            stores.append(ViewStore(kind, Store(kind.stored, storage, cache, clock, named=kind.resource)))
+        else:
+            stores.append(Store(kind, storage, cache, clock))
+    stored = {kind.resource for kind in kinds if not isinstance(kind, Review)}
+    return stores, {resource: cache for resource, cache in caches.items() if resource in stored}

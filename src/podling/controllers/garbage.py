@@ -47,7 +47,7 @@ SWEEP: Key = ("", "")
 REASON, MESSAGE = "DeletionByPodGC", "PodGC: node no longer exists"
 ORPHAN, FOREGROUND = "orphan", "foregroundDeletion"
 """Finalizers that hold an owner."""
-COLLECTED = tuple(resource for resource in RESOURCES if resource.stored and resource.plural != "events")
+COLLECTED = tuple(r for r in RESOURCES if r.stored and not r.view and r.plural != "events")
 """Types that the collector looks after. Events are left out: they have no owners and own nothing."""
 
 

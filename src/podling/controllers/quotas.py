@@ -23,7 +23,7 @@ from podling.model.types.core import ResourceQuota, ResourceQuotaStatus
 from podling.model.types.meta import KubeObject
 from podling.model.types.pod import Pod
 
-COUNTED = tuple(r for r in RESOURCES if r.stored and r.namespaced and r.plural != "events")
+COUNTED = tuple(r for r in RESOURCES if r.stored and not r.view and r.namespaced and r.plural != "events")
 RECOUNT = 300.0
 QUIET = 1.0
 """Seconds without a status write after which informers have seen what admission wrote the last status for."""

@@ -22,6 +22,7 @@ from podling.model.types.authorization import (
     SelfSubjectRulesReview,
     SubjectAccessReview,
 )
+from podling.model.types.autoscaling import HorizontalPodAutoscaler, HorizontalPodAutoscalerV1
 from podling.model.types.batch import CronJob, Job
 from podling.model.types.certificates import CertificateSigningRequest
 from podling.model.types.coordination import Lease
@@ -77,6 +78,8 @@ class Resource(msgspec.Struct, frozen=True):
     type: type[KubeObject]
     stored: bool = True
     """False for reviews, which are answered and never stored."""
+    view: bool = False
+    """True for another version of objects, which are stored as another resource of this table."""
 
     @property
     def api_version(self) -> str:
@@ -95,11 +98,22 @@ def _resource(
     namespaced: bool = True,
     categories: tuple[str, ...] = (),
     stored: bool = True,
+    view: bool = False,
 ) -> Resource:
     group, _, version = type.API_VERSION.rpartition("/")
     singular = type.KIND.lower()
     return Resource(
-        group, version, type.KIND, plural, singular, namespaced, short_names, categories, type, stored
+        group,
+        version,
+        type.KIND,
+        plural,
+        singular,
+        namespaced,
+        short_names,
+        categories,
+        type,
+        stored,
+        view,
     )
 
 
@@ -157,11 +171,13 @@ RESOURCES: tuple[Resource, ...] = (
     _resource(Deployment, "deployments", "deploy", categories=("all",)),
     _resource(ReplicaSet, "replicasets", "rs", categories=("all",)),
     _resource(StatefulSet, "statefulsets", "sts", categories=("all",)),
+    _resource(HorizontalPodAutoscaler, "horizontalpodautoscalers", "hpa", categories=("all",)),
+    _resource(HorizontalPodAutoscalerV1, "horizontalpodautoscalers", "hpa", categories=("all",), view=True),
     _resource(CronJob, "cronjobs", "cj", categories=("all",)),
     _resource(Job, "jobs", categories=("all",)),
     _resource(CertificateSigningRequest, "certificatesigningrequests", "csr", namespaced=False),
     _resource(Lease, "leases"),
-    _resource(EventsEvent, "events", "ev"),
+    _resource(EventsEvent, "events", "ev", view=True),
     _resource(EndpointSlice, "endpointslices"),
     _resource(Ingress, "ingresses", "ing"),
     _resource(IngressClass, "ingressclasses", namespaced=False),

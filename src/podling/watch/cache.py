@@ -10,7 +10,7 @@ from __future__ import annotations
 import heapq
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 from sortedcontainers import SortedDict
 
@@ -29,7 +29,7 @@ from podling.watch.entry import (
 )
 from podling.watch.subscription import Subscription
 
-__all__ = ["Entry", "ResourceCache", "Selection", "splice"]
+__all__ = ["Cache", "Entry", "ResourceCache", "Selection", "splice"]
 
 
 WINDOW = 10_000
@@ -78,6 +78,36 @@ class Selection(NamedTuple):
     revision: int
     more: bool
     remaining: int | None
+
+
+class Cache(Protocol):
+    """What of a cache is read: see `ResourceCache`."""
+
+    @property
+    def revision(self) -> int: ...
+
+    async def reached(self, revision: int) -> None: ...
+
+    def get(self, key: str) -> Entry | None: ...
+
+    def select(
+        self,
+        prefix: str,
+        after: str = "",
+        limit: int = 0,
+        match: Match | None = None,
+        revision: int | None = None,
+    ) -> Selection: ...
+
+    def watch(
+        self,
+        prefix: str,
+        revision: int | None = None,
+        match: Match | None = None,
+        bookmarks: bool = False,
+        initial: bool | None = None,
+        frames: Frames | None = None,
+    ) -> Subscription: ...
 
 
 class ResourceCache:

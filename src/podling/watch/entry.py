@@ -51,8 +51,13 @@ class Entry:
 
     @property
     def data(self) -> bytes:
-        """The object's JSON as a GET answers it, with its resourceVersion."""
-        return _spliced(self.value, self._seam, self.revision)
+        """The object's JSON as a GET answers it, with its resourceVersion; revision 0 is none."""
+        return _spliced(self.value, self._seam, self.revision) if self.revision else self.value
+
+    @property
+    def origin(self) -> Entry:
+        """The entry as it is stored, which may be in another version."""
+        return self
 
     def item(self) -> tuple[bytes, memoryview]:
         """The object's JSON as an item of a list, without kind and apiVersion: two pieces, to be joined."""

@@ -22,6 +22,7 @@ from podling.apiserver.apply.managed_fields import (
     BEFORE_FIRST_APPLY,
     UPDATE,
     Changes,
+    Elsewhere,
     Entries,
     Fields,
     Writer,
@@ -32,12 +33,12 @@ from podling.apiserver.apply.managed_fields import (
     fields_of,
     intersection,
     is_member,
+    nowhere,
     paths,
     shown,
     starting_point,
     union_all,
     updated,
-    without,
 )
 from podling.apiserver.apply.schema import (
     VALUE,
@@ -62,6 +63,8 @@ from podling.watch.entry import Entry
 
 KUBECTL = "kubectl"
 LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
+NAMED: Fields = {"f:metadata": {"f:name": {}}}
+"""What every configuration names, and nobody is recorded to manage."""
 
 Track = Callable[[Any, Entry | None], list[ManagedFieldsEntry]]
 """From the new object and the current one (None on create) to the entries. Raises StatusError 409."""
@@ -73,19 +76,70 @@ class Conflict(NamedTuple):
     path: str
 
 
-def conflicts(entries: Entries, taken: Fields, writer: Writer) -> list[Conflict]:
+class Version(NamedTuple):
+    """Another version of an object: its type, and how to convert to it and back. Neither changes what it is
+    given."""
+
+    type: type[KubeObject]
+    of: Callable[[Any], Any]
+    back: Callable[[Any], Any]
+
+
+Versions = Mapping[str, Version]
+"""The other versions of a kind, by apiVersion."""
+
+
+def in_versions(
+    versions: Versions, new: KubeObject, standing: Entry | None, writer: Writer, unwritten: Fields
+) -> Elsewhere:
+    """What the write of `new` in place of `standing` changes in each of the other versions."""
+    known: dict[str, Changes | None] = {}
+
+    def elsewhere(api_version: str) -> Changes | None:
+        if api_version not in known:
+            known[api_version] = None
+            if (version := versions.get(api_version)) is not None:
+                data = _data(version.of(new))
+                made = changes_of_new(version.type, data)
+                if standing is not None:
+                    made = changes(version.type, _data(version.of(standing.object)), data)
+                known[api_version] = _belonging(made, writer, unwritten)
+        return known[api_version]
+
+    return elsewhere
+
+
+def _belonging(made: Changes, writer: Writer, unwritten: Fields) -> Changes:
+    return Changes(*(belonging(fields, writer.subresource, unwritten) for fields in made))
+
+
+def _data(obj: KubeObject) -> Any:
+    """The plain data of a converted object, which shares its metadata with the one that it was converted
+    from, without managedFields."""
+    obj.metadata = msgspec.structs.replace(obj.metadata, managed_fields=[])
+    return json.to_data(obj)
+
+
+def conflicts(
+    entries: Entries, taken: Fields, writer: Writer, elsewhere: Elsewhere = nowhere
+) -> list[Conflict]:
     """The conflicts: fields of `taken` that managers other than `writer` own, in order of managers
     and paths."""
     mine = applier(entries, writer)
-    others = (entry for entry in entries if entry is not mine and entry.api_version == writer.api_version)
     found = []
-    for entry in others:
+    for entry in entries:
+        theirs: Fields | None = taken
+        if entry.api_version != writer.api_version:
+            made = elsewhere(entry.api_version)
+            theirs = made and made.taken
+        if entry is mine or not theirs:
+            continue
         told = stdlib_json.dumps(entry.manager, ensure_ascii=False)
         if entry.subresource:
             told += f' with subresource "{entry.subresource}"'
         if entry.operation == UPDATE:
             told += f" using {entry.api_version}"
-        found += [Conflict(told, shown(path)) for path in paths(intersection(fields_of(entry), taken))]
+        found += [Conflict(told, shown(path)) for path in paths(intersection(fields_of(entry), theirs))]
     return sorted(found)
 
 
@@ -187,6 +241,7 @@ class Application(msgspec.Struct, frozen=True):
     writer: Writer
     unwritten: Fields
     force: bool
+    versions: Versions = {}
 
     def known_entries(self, live: Any, entries: Entries, now: datetime) -> Entries:
         """The entries of the object. If it was never tracked, everything is managed by whoever wrote it
@@ -195,29 +250,66 @@ class Application(msgspec.Struct, frozen=True):
             return entries
         before = Writer(BEFORE_FIRST_APPLY, self.writer.api_version)
         try:
-            return updated((), self._belonging(changes_of_new(self.type, live)), before, now)
+            made = changes_of_new(self.type, live)
+            return updated((), _belonging(made, self.writer, self.unwritten), before, now)
         except KeyMissing as missing:
             raise bad_request(f"failed to create manager for existing fields: {missing}") from missing
 
     def result(self, live: Any, entries: Entries) -> Any:
         """The data of the object after the configuration was applied to `live`."""
-        schema = schema_of(self.type)
-        merged = merge(schema, live, self.configuration)
+        merged = merge(schema_of(self.type), live, self.configuration)
         mine = applier(entries, self.writer)
         if mine is None:
             return merged
-        others = (fields_of(entry) for entry in entries if entry is not mine)
-        return prune(schema, merged, fields_of(mine), union_all((self.fields, *others)))
+        managed = {self.writer.api_version: [self.fields]}
+        for entry in entries:
+            if entry is not mine:
+                managed.setdefault(entry.api_version, []).append(fields_of(entry))
+        before = fields_of(mine)
+        pruned = self._pruned(merged, merged, mine.api_version, before, managed)
+        others = [version for version in managed if version != mine.api_version]
+        for version in others:
+            # What somebody manages in another version comes back, as that version has it.
+            pruned = self._pruned(merged, pruned, version, None, managed)
+        # Only what was applied before goes. A version may have put something else in its place.
+        return self._pruned(merged, pruned, mine.api_version, before, {}) if others else pruned
 
-    def entries_after(self, live: Any, new: Any, entries: Entries, now: datetime) -> list[ManagedFieldsEntry]:
+    def _pruned(
+        self,
+        merged: Any,
+        pruned: Any,
+        api_version: str,
+        before: Fields | None,
+        managed: Mapping[str, list[Fields]],
+    ) -> Any:
+        """`merged` without what `pruned` does not have, but for what somebody manages, as one version has it.
+        `before`: only this goes, and all of it if nothing was pruned yet. A version that is not known changes
+        nothing."""
+        version = self.versions.get(api_version)
+        if version is None and api_version != self.writer.api_version:
+            return pruned
+        schema = schema_of(version.type if version else self.type)
+        whole, cut = (
+            _data(version.of(json.from_data(data, self.type))) if version else data
+            for data in (merged, pruned)
+        )
+        if before is None or pruned is not merged:
+            gone = difference(owned(schema, whole), owned(schema, cut))
+            before = gone if before is None else intersection(gone, before)
+        left = prune(schema, whole, before, union_all((NAMED, *managed.get(api_version, ()))))
+        return _data(version.back(json.from_data(left, version.type))) if version else left
+
+    def entries_after(
+        self, live: Any, new: Any, entries: Entries, now: datetime, elsewhere: Elsewhere
+    ) -> list[ManagedFieldsEntry]:
         """The entries after `live` became `new`. Raises StatusError 409 for conflicts."""
-        made = self._belonging(changes(self.type, live, new))
-        if not self.force and (found := self._conflicts(entries, made.taken, live)):
+        made = _belonging(changes(self.type, live, new), self.writer, self.unwritten)
+        if not self.force and (found := self._conflicts(entries, made.taken, live, elsewhere)):
             raise refusal(found)
-        return applied(entries, self.fields, made, self.writer, now)
+        return applied(entries, self.fields, made, self.writer, now, elsewhere)
 
-    def _conflicts(self, entries: Entries, taken: Fields, live: Any) -> list[Conflict]:
-        found = conflicts(entries, taken, self.writer)
+    def _conflicts(self, entries: Entries, taken: Fields, live: Any, elsewhere: Elsewhere) -> list[Conflict]:
+        found = conflicts(entries, taken, self.writer, elsewhere)
         if not found or self.writer.manager != KUBECTL:
             return found
         # The fields of kubectl's last-applied annotation that still have the values applied are its own.
@@ -230,10 +322,6 @@ class Application(msgspec.Struct, frozen=True):
         allowed = {path for _, path in conflicts(entries, mine, self.writer)}
         return found if any(conflict.path not in allowed for conflict in found) else []
 
-    def _belonging(self, made: Changes) -> Changes:
-        subresource = self.writer.subresource
-        return Changes(*(belonging(fields, subresource, self.unwritten) for fields in made))
-
     def keep_annotation(self, new: KubeObject) -> None:
         """Keep kubectl's last-applied annotation up to date, if the object has it."""
         if self.writer.manager == KUBECTL and LAST_APPLIED in new.metadata.annotations:
@@ -245,7 +333,7 @@ def unchanged(new: KubeObject, standing: Entry | None) -> list[ManagedFieldsEntr
     return [] if standing is None else standing.object.metadata.managed_fields
 
 
-def by_update(writer: Writer, *, unwritten: Fields, now: datetime) -> Track:
+def by_update(writer: Writer, *, unwritten: Fields, now: datetime, versions: Versions) -> Track:
     def track(new: KubeObject, standing: Entry | None) -> list[ManagedFieldsEntry]:
         try:
             return entries(new, standing)
@@ -255,17 +343,18 @@ def by_update(writer: Writer, *, unwritten: Fields, now: datetime) -> Track:
 
     def entries(new: KubeObject, standing: Entry | None) -> list[ManagedFieldsEntry]:
         sent, data = _taken_apart(new)
+        elsewhere = in_versions(versions, new, standing, writer, unwritten)
         if standing is None:
             made = changes_of_new(type(new), data)
             taken = belonging(made.taken, writer.subresource, unwritten)
-            return updated(starting_point(sent, ()), Changes(taken, made.removed), writer, now)
+            return updated(starting_point(sent, ()), Changes(taken, made.removed), writer, now, elsewhere)
         known = starting_point(sent, standing.object.metadata.managed_fields, writer.subresource)
         if not known:
             # Who wished not to be tracked is not, until somebody applies.
             return []
         made = changes(type(new), live_data(standing), data)
-        made = Changes(*(without(fields, unwritten) for fields in made))
-        return updated(known, made, writer, now)
+        made = _belonging(made, writer, unwritten)
+        return updated(known, made, writer, now, elsewhere)
 
     return track
 
@@ -274,11 +363,14 @@ def by_apply(application: Application, *, now: datetime) -> Track:
     def track(new: KubeObject, standing: Entry | None) -> list[ManagedFieldsEntry]:
         _, data = _taken_apart(new)
         if standing is None:
-            return application.entries_after(data, data, (), now)
+            return application.entries_after(data, data, (), now, nowhere)
         live = live_data(standing)
         entries = application.known_entries(live, standing.object.metadata.managed_fields, now)
+        elsewhere = in_versions(
+            application.versions, new, standing, application.writer, application.unwritten
+        )
         # As the configuration has it: a default that it leaves out of an atomic value is a difference.
-        after = application.entries_after(live, application.result(live, entries), entries, now)
+        after = application.entries_after(live, application.result(live, entries), entries, now, elsewhere)
         application.keep_annotation(new)
         return after
 

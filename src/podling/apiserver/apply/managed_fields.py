@@ -10,13 +10,13 @@ parsed set may be shared, and results share parts with their arguments.
 
 A writer that updates a field becomes its only manager. A writer that applies a field shares it with others
 who apply the same value. An entry is identified by manager, operation, subresource and, for updates, API
-version. Paths are those of the entry's version, so a write in one version does not change entries of another.
-Everything here is pure.
+version. Paths are those of the entry's version: what a write changes is looked at in the version of each
+entry. An entry of a version that is not known goes. Everything here is pure.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import datetime
 from typing import Any, NamedTuple
 
@@ -237,6 +237,14 @@ class Writer(NamedTuple):
     subresource: str = ""
 
 
+Elsewhere = Callable[[str], Changes | None]
+"""What a write changes, as another version of the object has it; None if there is no such version."""
+
+
+def nowhere(version: str) -> None:
+    """There is no other version."""
+
+
 def fields_of(entry: ManagedFieldsEntry) -> Fields:
     """The set of fields of an entry. Raises FieldsError."""
     return parse(bytes(entry.fields_v1))
@@ -270,7 +278,9 @@ def _identity(entry: ManagedFieldsEntry) -> tuple[str | bytes, ...]:
     return *writer, entry.time, entry.fields_type, bytes(entry.fields_v1)
 
 
-def updated(entries: Entries, changes: Changes, writer: Writer, now: datetime) -> list[ManagedFieldsEntry]:
+def updated(
+    entries: Entries, changes: Changes, writer: Writer, now: datetime, elsewhere: Elsewhere = nowhere
+) -> list[ManagedFieldsEntry]:
     """The entries after an update that made `changes`."""
     taken, removed = changes
     if not taken and not removed:
@@ -279,7 +289,7 @@ def updated(entries: Entries, changes: Changes, writer: Writer, now: datetime) -
     same = (e for e in updates if (e.manager, e.api_version, e.subresource) == writer)
     mine = next(same, None)
     others = [entry for entry in entries if entry is not mine]
-    result = lose(others, writer, taken, removed)
+    result = lose(others, writer, changes, elsewhere)
     fields = union(difference(fields_of(mine), removed), taken) if mine else taken
     if fields:
         time = rfc3339(now) if taken or mine is None else mine.time
@@ -288,11 +298,16 @@ def updated(entries: Entries, changes: Changes, writer: Writer, now: datetime) -
 
 
 def applied(
-    entries: Entries, fields: Fields, changes: Changes, writer: Writer, now: datetime
+    entries: Entries,
+    fields: Fields,
+    changes: Changes,
+    writer: Writer,
+    now: datetime,
+    elsewhere: Elsewhere = nowhere,
 ) -> list[ManagedFieldsEntry]:
     """The entries after `fields` were applied, which made `changes`."""
     mine = applier(entries, writer)
-    result = lose([entry for entry in entries if entry is not mine], writer, *changes)
+    result = lose([entry for entry in entries if entry is not mine], writer, changes, elsewhere)
     if fields:
         # An object that stays as it is leaves the time as it was, also unset; a new one has no entries yet.
         before = mine.time if mine is not None else ""
@@ -308,15 +323,17 @@ def applier(entries: Entries, writer: Writer) -> ManagedFieldsEntry | None:
     return next(found, None)
 
 
-def lose(entries: Entries, writer: Writer, taken: Fields, removed: Fields) -> list[ManagedFieldsEntry]:
+def lose(
+    entries: Entries, writer: Writer, changes: Changes, elsewhere: Elsewhere
+) -> list[ManagedFieldsEntry]:
     """The entries of others without what `writer` took from them; empty ones are dropped."""
     left = []
     for entry in entries:
-        if entry.api_version != writer.api_version:
-            left.append(entry)
+        made = changes if entry.api_version == writer.api_version else elsewhere(entry.api_version)
+        if made is None:
             continue
         before = fields_of(entry)
-        fields = difference(difference(before, taken), removed)
+        fields = difference(difference(before, made.taken), made.removed)
         if fields:
             left.append(entry if fields == before else _with(entry, fields))
     return left

@@ -160,7 +160,10 @@ class Events(Kind[Event]):
     def row(self, obj: Event, now: datetime) -> list[Any]:
         last = obj.series.last_observed_time if obj.series else obj.last_timestamp or obj.event_time
         count = obj.series.count if obj.series else obj.count or 1
-        source = (obj.source.component or obj.reporting_component, obj.source.host)
+        source = (
+            obj.source.component or obj.reporting_component,
+            obj.source.host or obj.reporting_instance,
+        )
         return [
             age(last, now),
             obj.type,
@@ -175,11 +178,24 @@ class Events(Kind[Event]):
         ]
 
 
+class _NewEvents(Events):
+    """Events that are written through events.k8s.io/v1."""
+
+    def validate(self, obj: Event) -> list[Cause]:
+        return list(validate_event(obj, reporter="reportingController"))
+
+    def validate_create(self, obj: Event) -> list[Cause]:
+        return [*self.validate(obj), *validate_new_event(obj)]
+
+    def validate_update(self, new: Event, old: Event) -> list[Cause]:
+        return [*metadata.validate_update(new.metadata, old.metadata), *validate_event_update(new, old)]
+
+
 class EventsEvents(View[EventsEvent, Event]):
     """events.k8s.io/v1, which event recorders use: stricter, and with other names for the same fields."""
 
     resource = resource_of(EventsEvent)
-    stored = Events()
+    stored = _NewEvents()
     creates_on_update = True
     columns = COLUMNS
     selectable_fields = {
@@ -194,21 +210,6 @@ class EventsEvents(View[EventsEvent, Event]):
         "reportingController": lambda event: event.reporting_controller,
         "type": lambda event: event.type,
     }
-
-    def validate(self, obj: EventsEvent) -> list[Cause]:
-        return list(validate_event(self.to_stored(obj), reporter="reportingController"))
-
-    def validate_create(self, obj: EventsEvent) -> list[Cause]:
-        return [*self.validate(obj), *validate_new_event(self.to_stored(obj))]
-
-    def validate_update(self, new: EventsEvent, old: EventsEvent) -> list[Cause]:
-        return [
-            *metadata.validate_update(new.metadata, old.metadata),
-            *validate_event_update(self.to_stored(new), self.to_stored(old)),
-        ]
-
-    def row(self, obj: EventsEvent, now: datetime) -> list[Any]:
-        return self.stored.row(self.to_stored(obj), now)
 
     def to_stored(self, obj: EventsEvent) -> Event:
         fields = {older: getattr(obj, newer) for older, newer in _NAMES}

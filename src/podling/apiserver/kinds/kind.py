@@ -301,15 +301,33 @@ class Controlled(Kind[T]):
 
 
 class View(Kind[T], Generic[T, S]):
-    """Another version of a stored kind, such as events.k8s.io/v1 of core/v1 Event."""
+    """Another version of a stored kind, such as autoscaling/v1 of autoscaling/v2.
+
+    Only defaults, selectable fields and flags are its own. All rules are those of `stored`, and look at what
+    is stored.
+    """
 
     stored: ClassVar[Kind[Any]]
+    """The stored kind, with rules of this version if it has any."""
 
     def to_stored(self, obj: T) -> S:
+        """Shares parts with `obj`."""
         raise NotImplementedError
 
     def from_stored(self, obj: S) -> T:
+        """Shares parts with `obj`."""
         raise NotImplementedError
+
+    def create_warnings(self, obj: T) -> list[str]:
+        return self.stored.create_warnings(self.to_stored(obj))
+
+    def update_warnings(self, obj: T) -> list[str]:
+        return self.stored.update_warnings(self.to_stored(obj))
+
+
+def kept_as(kind: Kind[Any]) -> Resource:
+    """The resource under whose keys the objects of `kind` are stored; another one for a View."""
+    return kind.stored.resource if isinstance(kind, View) else kind.resource
 
 
 def storage_key(resource: Resource, namespace: str = "", name: str = "") -> str:

@@ -14,6 +14,7 @@ from podling.apiserver.kinds.admission_registration import (
     ValidatingWebhookConfigurations,
 )
 from podling.apiserver.kinds.api_services import APIServices
+from podling.apiserver.kinds.autoscaling import HorizontalPodAutoscalers, HorizontalPodAutoscalersV1
 from podling.apiserver.kinds.batch import CronJobs, Jobs
 from podling.apiserver.kinds.certificates import CertificateSigningRequests
 from podling.apiserver.kinds.config import ConfigMaps, Secrets
@@ -91,6 +92,8 @@ def kinds(gates: Gates) -> tuple[Kind[Any], ...]:
         Deployments(gates),
         ReplicaSets(gates),
         StatefulSets(gates),
+        HorizontalPodAutoscalers(),
+        HorizontalPodAutoscalersV1(),
         CronJobs(gates),
         Jobs(gates),
         CertificateSigningRequests(),

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from podling.apiserver.kinds.kind import Connect, Kind, Posted, Subresource
+from podling.apiserver.kinds.kind import Connect, Kind, Posted, Subresource, kept_as
 from podling.apiserver.kinds.reviews import Review
 from podling.apiserver.request.context import RequestContext
 from podling.apiserver.request.negotiation import negotiate
@@ -72,7 +72,8 @@ def _resources(kind: Kind[Any]) -> Iterable[dict[str, Any]]:
     if resource.categories:
         entry["categories"] = list(resource.categories)
     if not isinstance(kind, Review):
-        named = f"{resource.group}/{resource.version}/{resource.kind}".encode()
+        stored = kept_as(kind)
+        named = f"{stored.group}/{stored.version}/{stored.kind}".encode()
         entry["storageVersionHash"] = base64.b64encode(hashlib.sha256(named).digest()[:8]).decode()
     yield entry
     for name, subresource in sorted(kind.subresources.items()):
@@ -161,7 +162,9 @@ class Discovery:
     """Serves the discovery paths of `kinds` and `/version`."""
 
     def __init__(self, kinds: Sequence[Kind[Any]], podling_version: str) -> None:
-        ordered = sorted(kinds, key=lambda kind: (kind.resource.group, kind.resource.version))
+        # The newest version of a group first: it is the preferred one.
+        newest = sorted(kinds, key=lambda kind: kind.resource.version, reverse=True)
+        ordered = sorted(newest, key=lambda kind: kind.resource.group)
         versions = {
             key: list(members)
             for key, members in groupby(

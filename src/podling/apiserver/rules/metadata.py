@@ -9,7 +9,15 @@ from collections.abc import Callable, Iterator
 
 import msgspec
 
-from podling.apiserver.rules.field import IMMUTABLE, all_invalid, forbidden, invalid, required, too_long
+from podling.apiserver.rules.field import (
+    IMMUTABLE,
+    all_invalid,
+    at_least,
+    forbidden,
+    invalid,
+    required,
+    too_long,
+)
 from podling.model import names
 from podling.model.codec.fields import wire_name
 from podling.model.errors import Cause
@@ -43,6 +51,7 @@ def validate(
     """`standard`: whether a finalizer without a domain must be one of Kubernetes' own, as it must for its
     older kinds."""
     causes = _validate_name(meta, name_rule, namespaced=namespaced)
+    causes += at_least("metadata.generation", meta.generation, 0)
     causes += validate_labels(meta.labels, "metadata.labels")
     causes += validate_annotations(meta.annotations, "metadata.annotations")
     causes += _validate_owners(meta.owner_references)

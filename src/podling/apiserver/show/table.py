@@ -15,7 +15,7 @@ from typing import Any
 
 import msgspec
 
-from podling.apiserver.kinds.kind import Kind
+from podling.apiserver.kinds.kind import Kind, View
 from podling.model.codec import json
 from podling.model.codec.json import with_nulls
 from podling.model.errors import bad_request
@@ -45,8 +45,9 @@ class Tables:
     """Makes the tables of one kind."""
 
     def __init__(self, kind: Kind[Any]) -> None:
-        self._kind = kind
-        self._decoder = Decoder(partial(json.decode, type_=kind.resource.type), keep=1)
+        # As in Kubernetes, a row shows the object as it is stored, whatever version is asked for.
+        self._kind = kind.stored if isinstance(kind, View) else kind
+        self._decoder = Decoder(partial(json.decode, type_=self._kind.resource.type), keep=1)
         columns = [column._asdict() for column in kind.columns]
         self._columns = b',"columnDefinitions":' + msgspec.json.encode(columns) + _ROWS
 
@@ -78,7 +79,7 @@ class Tables:
                 yield batch.replace(self._columns, _NO_COLUMNS)
 
     def _row(self, entry: Entry, revision: int, now: datetime, include: str) -> bytes:
-        cells = msgspec.json.encode(self._kind.row(entry.object, now))
+        cells = msgspec.json.encode(self._kind.row(entry.origin.object, now))
         match include:
             case "None":
                 return b'{"cells":%b,"object":null}' % cells
@@ -112,7 +113,7 @@ def metadata_of(obj: KubeObject) -> bytes:
 
 def partial_metadata(entry: Entry, revision: int) -> bytes:
     """`revision`: that of the event. For a deletion it differs from the object's own."""
-    metadata = json.encode(entry.object.metadata)
+    metadata = json.encode(entry.origin.object.metadata)
     if revision != entry.revision:
         own, shown = b'"resourceVersion":"%d"' % entry.revision, b'"resourceVersion":"%d"' % revision
         metadata = metadata.replace(own, shown, 1)

@@ -27,8 +27,8 @@ VERSION = re.compile("0*[1-9][0-9]{0,19}")
 
 
 def begin(obj: KubeObject, namespace: str, now: datetime, *, has_generation: bool) -> None:
-    """Set uid, creation time and generation of a new object. Raises StatusError 400 for fields that only the
-    server may set."""
+    """Set uid and creation time of a new object, and its generation if that is counted. Raises StatusError
+    400 for fields that only the server may set."""
     meta = obj.metadata
     # What is no version at all Kubernetes does not notice.
     if VERSION.fullmatch(meta.resource_version):

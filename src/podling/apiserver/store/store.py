@@ -17,7 +17,7 @@ from typing import Any, Generic, NamedTuple, Protocol, TypeVar, cast
 from weakref import WeakValueDictionary
 
 from podling.apiserver.apply.apply import Track, unchanged
-from podling.apiserver.kinds.kind import Kind, Part, View, storage_key
+from podling.apiserver.kinds.kind import Kind, Part, kept_as, storage_key
 from podling.apiserver.store import object_meta
 from podling.model.codec import json
 from podling.model.codec.json import with_nulls
@@ -26,8 +26,8 @@ from podling.model.scheme import Resource
 from podling.model.time import Clock
 from podling.model.types.meta import DeleteOptions, KubeObject
 from podling.process.waits import aside
-from podling.storage.interface import ConflictError, Event, KeyExistsError, Listing, Record, Storage, Watcher
-from podling.watch.cache import ResourceCache
+from podling.storage.interface import ConflictError, KeyExistsError, Storage
+from podling.watch.cache import Cache
 from podling.watch.entry import Decoder, Entry
 
 T = TypeVar("T", bound=KubeObject)
@@ -78,11 +78,16 @@ class Admission(Protocol):
 
 
 class Store(Generic[T]):
-    def __init__(self, kind: Kind[T], storage: Storage, cache: ResourceCache, clock: Clock) -> None:
+    def __init__(
+        self, kind: Kind[T], storage: Storage, cache: Cache, clock: Clock, named: Resource | None = None
+    ) -> None:
+        """`named`: the resource that is told of an object that is missing or in conflict; the kind's own if
+        None."""
         self.kind = kind
         self.cache = cache
         self.type = cast(type[T], kind.resource.type)
-        self._storage = storage
+        self.storage = storage
+        self._named = named or kind.resource
         self.clock = clock
         self._decoder = Decoder(partial(json.decode, type_=self.type))
         self._prefix = storage_key(kept_as(kind))
@@ -131,15 +136,15 @@ class Store(Generic[T]):
             key, data = self.prefix(namespace) + name, self._encoded(obj)
             # Of a name that is taken only a generated one has another to try.
             if dry_run:
-                if await self._storage.get(key) is None:
-                    return Draft(key, 0, data, self._decoder)
+                if await self.storage.get(key) is None:
+                    return Entry(key, 0, data, self._decoder)
                 continue
             try:
-                revision = await self._storage.create(key, self._to_store(data))
+                revision = await self.storage.create(key, self._to_store(data))
             except KeyExistsError:
                 continue
             return self._written(key, data, revision, obj)
-        raise already_exists(kind.resource.plural, obj.metadata.name, kind.resource.group)
+        raise already_exists(self._named.plural, obj.metadata.name, self._named.group)
 
     def _begin(self, obj: T, track: Track, now: datetime) -> None:
         self.kind.default(obj)
@@ -229,7 +234,7 @@ class Store(Generic[T]):
                     if (first := error.record) is None:
                         raise self._not_found(name) from error
                     current = Entry(first.key, first.revision, first.value, self._decoder)
-        raise conflict(self.kind.resource.plural, name, STALE, self.kind.resource.group)
+        raise conflict(self._named.plural, name, STALE, self._named.group)
 
     def _settle(self, new: T, current: Entry, rules: Rules | None, track: Track) -> None:
         kind, old = self.kind, current.object
@@ -238,11 +243,13 @@ class Store(Generic[T]):
             # Of the resource, and not of the kind, as in Kubernetes.
             resource = kind.resource
             raise invalid(resource.plural, new.metadata.name, [MUST_NAME_VERSION], resource.group)
-        object_meta.check_writer(kind.resource, new.metadata, old.metadata, current.revision)
+        object_meta.check_writer(self._named, new.metadata, old.metadata, current.revision)
         object_meta.carry_over(new, old)
         kind.default(new)
+        # Told of what was asked for, as in Kubernetes, also where the rules put something back.
+        entries = track(new, current)
         (rules or kind).prepare_update(new, old)
-        new.metadata.managed_fields = track(new, current)
+        new.metadata.managed_fields = entries
         # A binding is no change of what is wanted: a pod that runs unchanged is of generation 1.
         counts = kind.has_generation and rules is not UNRULED
         if counts and object_meta.differs_in_spec(new, old):
@@ -275,14 +282,14 @@ class Store(Generic[T]):
             return current
         if dry_run:
             return Entry(current.key, current.revision, data, self._decoder)
-        revision = await self._storage.update(current.key, self._to_store(data), current.revision)
+        revision = await self.storage.update(current.key, self._to_store(data), current.revision)
         return self._written(current.key, data, revision, new)
 
     async def _remove(self, current: Entry, *, dry_run: bool) -> Entry:
         """Raises ConflictError."""
         if dry_run:
             return current
-        revision = await self._storage.delete(current.key, current.revision)
+        revision = await self.storage.delete(current.key, current.revision)
         return Entry(current.key, revision, current.value, self._decoder)
 
     def _written(self, key: str, data: bytes, revision: int, obj: T) -> Entry:
@@ -300,7 +307,7 @@ class Store(Generic[T]):
             raise invalid(resource.kind, obj.metadata.name, faults, resource.group)
 
     def _not_found(self, name: str) -> StatusError:
-        return not_found(self.kind.resource.plural, name, self.kind.resource.group)
+        return not_found(self._named.plural, name, self._named.group)
 
 
 class Stores:
@@ -343,100 +350,3 @@ class _Unasked:
     async def admit(self, new: Any, old: Any) -> None: ...
 
     async def validate(self, new: Any, old: Any) -> None: ...
-
-
-def kept_as(kind: Kind[Any]) -> Resource:
-    """The resource under whose keys the objects of `kind` are stored; another one for a View."""
-    return kind.stored.resource if isinstance(kind, View) else kind.resource
-
-
-class Draft(Entry):
-    """The entry that a dry run would have created; it has no revision."""
-
-    __slots__ = ()
-
-    @property
-    def data(self) -> bytes:
-        return self.value
-
-
-class ViewStorage:
-    """The storage as a View sees it, a second version of a stored kind, such as events.k8s.io/v1 of core/v1
-    Event. It uses the keys and revisions of the stored kind and converts values on the way, so a Store need
-    not know of it. Implements `podling.storage.interface.Storage`."""
-
-    def __init__(self, storage: Storage, view: View[Any, Any]) -> None:
-        self._storage = storage
-        self._view = view
-        self._seen_type = view.resource.type
-        self._stored_type = view.stored.resource.type
-
-    @property
-    def revision(self) -> int:
-        return self._storage.revision
-
-    @property
-    def compacted(self) -> int:
-        return self._storage.compacted
-
-    async def get(self, key: str) -> Record | None:
-        return self._optional(await self._storage.get(key))
-
-    async def list(self, prefix: str, *, after: str = "", limit: int = 0) -> Listing:
-        listing = await self._storage.list(prefix, after=after, limit=limit)
-        return Listing([self._record(record) for record in listing.records], listing.revision)
-
-    async def create(self, key: str, value: bytes) -> int:
-        try:
-            return await self._storage.create(key, self._to_stored(value))
-        except KeyExistsError as error:
-            raise KeyExistsError(self._record(error.record)) from error
-
-    async def update(self, key: str, value: bytes, revision: int) -> int:
-        try:
-            return await self._storage.update(key, self._to_stored(value), revision)
-        except ConflictError as error:
-            raise ConflictError(key, self._optional(error.record)) from error
-
-    async def delete(self, key: str, revision: int) -> int:
-        try:
-            return await self._storage.delete(key, revision)
-        except ConflictError as error:
-            raise ConflictError(key, self._optional(error.record)) from error
-
-    def watch(self, prefix: str, watcher: Watcher) -> Callable[[], None]:
-        def hear(revision: int, events: Sequence[Event]) -> None:
-            watcher(revision, [self._event(event) for event in events])
-
-        return self._storage.watch(prefix, hear)
-
-    async def reached(self, revision: int) -> None:
-        await self._storage.reached(revision)
-
-    async def history(self, prefix: str, after: int) -> Sequence[Event]:
-        return [self._event(event) for event in await self._storage.history(prefix, after)]
-
-    async def compact(self, revision: int) -> None:
-        await self._storage.compact(revision)
-
-    async def probe(self) -> None:
-        await self._storage.probe()
-
-    async def close(self) -> None:
-        """Nothing to close: the storage behind this view has other users."""
-
-    def _event(self, event: Event) -> Event:
-        value = None if event.value is None else self._from_stored(event.value)
-        return Event(event.revision, event.key, value, self._optional(event.previous))
-
-    def _optional(self, record: Record | None) -> Record | None:
-        return None if record is None else self._record(record)
-
-    def _record(self, record: Record) -> Record:
-        return record._replace(value=self._from_stored(record.value))
-
-    def _from_stored(self, value: bytes) -> bytes:
-        return json.encode(self._view.from_stored(json.decode(value, self._stored_type)))
-
-    def _to_stored(self, value: bytes) -> bytes:
-        return json.encode(self._view.to_stored(json.decode(value, self._seen_type)))

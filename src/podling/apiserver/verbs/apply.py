@@ -111,6 +111,7 @@ async def _application(context: RequestContext, scope: Scope) -> Application:
         writer=by,
         unwritten=scope.unwritten,
         force=flag(context.query, "force"),
+        versions=scope.versions,
     )
 
 

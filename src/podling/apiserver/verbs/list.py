@@ -29,7 +29,7 @@ from podling.model.selectors import parse_field_selector, parse_label_selector
 from podling.model.types.meta import ListMeta, ListOptions
 from podling.process.waits import aside
 from podling.storage.interface import CompactedError
-from podling.watch.cache import ResourceCache
+from podling.watch.cache import Cache
 from podling.watch.entry import Entry
 
 Match = Callable[[Entry], bool]
@@ -97,7 +97,7 @@ async def select(context: RequestContext, scope: Scope, wanted: ListOptions) -> 
     return Page(found.entries, metadata)
 
 
-async def until_fresh(cache: ResourceCache, revision: int) -> None:
+async def until_fresh(cache: Cache, revision: int) -> None:
     """Wait until `cache` has reached `revision`. Raises StatusError 504 after LONGEST_WAIT, as Kubernetes
     does: the client is to try again."""
     if revision <= cache.revision:

@@ -11,7 +11,7 @@ import msgspec
 
 from podling.apiserver.admission.chain import Chain
 from podling.apiserver.admission.plugin import Attributes, Operation
-from podling.apiserver.apply.apply import Track, by_update
+from podling.apiserver.apply.apply import Track, Versions, by_update
 from podling.apiserver.apply.managed_fields import Fields, Writer
 from podling.apiserver.authz.authorizers import AccessReviewer, Decision, refusal
 from podling.apiserver.kinds.kind import Part, Subresource
@@ -36,6 +36,7 @@ class Scope(msgspec.Struct, frozen=True):
     chain: Chain
     connector: Connector
     reviewer: AccessReviewer
+    versions: Versions = {}
     subresource: Subresource | None = None
 
     @property
@@ -84,7 +85,7 @@ class Scope(msgspec.Struct, frozen=True):
     def track(self, context: RequestContext, options_kind: str) -> Track:
         """How an update or creation is recorded in `managedFields`. Raises StatusError 422."""
         by = self.writer(context, options_kind)
-        return by_update(by, unwritten=self.unwritten, now=context.now)
+        return by_update(by, unwritten=self.unwritten, now=context.now, versions=self.versions)
 
     def admission(
         self, context: RequestContext, operation: Operation, *, dry_run: bool = False

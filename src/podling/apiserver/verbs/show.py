@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from podling.apiserver.kinds.kind import kept_as
 from podling.apiserver.request.context import RequestContext
 from podling.apiserver.request.response import Response
 from podling.apiserver.show.table import (
@@ -16,7 +17,6 @@ from podling.apiserver.show.table import (
     partial_metadata,
     partial_metadata_list,
 )
-from podling.apiserver.store.store import kept_as
 from podling.apiserver.verbs.scope import Scope
 from podling.model.codec import json
 from podling.model.errors import StatusError

@@ -11,6 +11,7 @@ from podling.model.types.meta import KubeObject, LabelSelector
 
 class CrossVersionObjectReferenceV1(Part):
     ATOMIC: ClassVar[bool] = True
+    GO_NAME: ClassVar[str] = "CrossVersionObjectReference"
 
     kind: str = always(str)
     name: str = always(str)
@@ -18,6 +19,8 @@ class CrossVersionObjectReferenceV1(Part):
 
 
 class HorizontalPodAutoscalerSpecV1(Part):
+    GO_NAME: ClassVar[str] = "HorizontalPodAutoscalerSpec"
+
     scale_target_ref: CrossVersionObjectReferenceV1 = always(CrossVersionObjectReferenceV1)
     min_replicas: Int32 | None = None
     max_replicas: Int32 = always(int)
@@ -25,6 +28,8 @@ class HorizontalPodAutoscalerSpecV1(Part):
 
 
 class HorizontalPodAutoscalerStatusV1(Part):
+    GO_NAME: ClassVar[str] = "HorizontalPodAutoscalerStatus"
+
     observed_generation: Int64 | None = None
     last_scale_time: Time = ""
     current_replicas: Int32 = always(int)
@@ -33,6 +38,7 @@ class HorizontalPodAutoscalerStatusV1(Part):
 
 
 class HorizontalPodAutoscalerV1(KubeObject):
+    GO_NAME: ClassVar[str] = "HorizontalPodAutoscaler"
     KIND: ClassVar[str] = "HorizontalPodAutoscaler"
     API_VERSION: ClassVar[str] = "autoscaling/v1"
 
@@ -120,7 +126,8 @@ class HPAScalingPolicy(Part):
 class HPAScalingRules(Part):
     stabilization_window_seconds: Int32 | None = None
     select_policy: str | None = None
-    policies: list[HPAScalingPolicy] = []
+    policies: list[HPAScalingPolicy] | None = None
+    """Kubernetes tells none from an empty list, which is refused."""
     tolerance: Quantity | None = None
 
 

@@ -52,6 +52,8 @@ class Event(KubeObject):
 class EventsSeries(Part):
     """EventSeries of events.k8s.io/v1, which is written whole."""
 
+    GO_NAME: ClassVar[str] = "EventSeries"
+
     count: Int32 = always(int)
     last_observed_time: MicroTime | None = null()
 
@@ -59,6 +61,7 @@ class EventsSeries(Part):
 class EventsEvent(KubeObject):
     """events.k8s.io/v1: what core calls involvedObject and message is regarding and note here."""
 
+    GO_NAME: ClassVar[str] = "Event"
     KIND: ClassVar[str] = "Event"
     API_VERSION: ClassVar[str] = "events.k8s.io/v1"
 

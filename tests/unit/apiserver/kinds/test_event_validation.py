@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from podling.apiserver.kinds.events import Events, EventsEvents
-from podling.apiserver.kinds.kind import Kind
+from podling.apiserver.kinds.kind import Kind, View
 from podling.model.codec.json import from_data
 
 TIME, ODD_NAME = "2026-01-01T00:00:10.000000Z", "system:Controller.17a"
@@ -31,11 +31,14 @@ IN_CORE = {
 
 
 def made(kind: Kind[Any], data: dict[str, Any], name: str = "e", namespace: str = "ns") -> Any:
-    return from_data({**data, "metadata": {"name": name, "namespace": namespace}}, kind.resource.type)
+    """As it is stored."""
+    obj = from_data({**data, "metadata": {"name": name, "namespace": namespace}}, kind.resource.type)
+    return kind.to_stored(obj) if isinstance(kind, View) else obj
 
 
 def faults(kind: Kind[Any], obj: Any) -> list[str]:
-    return [f"{cause.field}: {cause.message}" for cause in kind.validate_create(obj)]
+    rules = kind.stored if isinstance(kind, View) else kind
+    return [f"{cause.field}: {cause.message}" for cause in rules.validate_create(obj)]
 
 
 NOT_ITS_NAMESPACE = "does not match event.namespace"
@@ -137,6 +140,6 @@ def test_of_the_newer_version(changes: dict[str, Any], expected: list[str]) -> N
 )
 def test_a_newer_event_goes_on_as_a_series_only(changes: dict[str, Any], field: str) -> None:
     kind = EventsEvents()
-    causes = kind.validate_update(made(kind, {**NEW, **changes}), made(kind, NEW))
+    causes = kind.stored.validate_update(made(kind, {**NEW, **changes}), made(kind, NEW))
     assert [cause.field for cause in causes] == [field]
-    assert kind.validate_update(made(kind, {**NEW, "series": SERIES}), made(kind, NEW)) == []
+    assert kind.stored.validate_update(made(kind, {**NEW, "series": SERIES}), made(kind, NEW)) == []

@@ -24,6 +24,7 @@ GROUPS = [
     "apps",
     "authentication.k8s.io",
     "authorization.k8s.io",
+    "autoscaling",
     "batch",
     "certificates.k8s.io",
     "coordination.k8s.io",

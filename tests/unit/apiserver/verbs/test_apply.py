@@ -65,6 +65,14 @@ async def test_what_is_named_no_more_goes(api: Conversation) -> None:
     assert (await apply(api, A, config(k="v"))).body["data"] == {"k": "v"}
 
 
+async def test_an_object_keeps_its_name_without_its_last_label(api: Conversation) -> None:
+    configuration = config(k="v")
+    labelled = {**configuration, "metadata": {**configuration["metadata"], "labels": {"a": "b"}}}
+    await apply(api, A, labelled)
+    answer = await apply(api, A, configuration)
+    assert answer.status == 200 and "labels" not in answer.body["metadata"]
+
+
 async def test_what_others_manage_too_stays(api: Conversation) -> None:
     await apply(api, A, config(k="v", l="w"))
     await apply(api, A, config(l="w"), "other")

@@ -88,11 +88,13 @@ async def test_a_server_that_ends_ends_it(store: Store[ConfigMap]) -> None:
         task = tasks.create_task(waiting(store))
         await asyncio.sleep(0)
         await set_data(store, "no")
+        assert isinstance(store.cache, ResourceCache)
         store.cache.close()
     assert task.result() == 503
 
 
 async def test_nobody_is_left_watching(store: Store[ConfigMap]) -> None:
+    assert isinstance(store.cache, ResourceCache)
     async with asyncio.TaskGroup() as tasks:
         task = tasks.create_task(waiting(store))
         await asyncio.sleep(0)

@@ -181,7 +181,10 @@ def is_native(name: str) -> bool:
 
 
 def is_extended(name: str) -> bool:
-    return not is_native(name) and not name.startswith("requests.")
+    if is_native(name) or name.startswith("requests."):
+        return False
+    # A quota for it has this name.
+    return not names.qualified_name(f"requests.{name}")
 
 
 def is_standard(name: str) -> bool:
