@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from podling.model.rules.addresses import first_address
+
 if TYPE_CHECKING:
     from e2e.conftest import Podling
 
@@ -55,7 +57,8 @@ def test_who_am_i_and_what_may_i(podling: Podling) -> None:
 
 def test_what_every_cluster_has(podling: Podling) -> None:
     podling.kubectl("wait", "--for=create", "endpointslice/kubernetes", "--timeout=30s")
-    assert podling.get("service", "kubernetes")["spec"]["clusterIP"] == "10.96.0.1"
+    (cidr,) = podling.get("servicecidr", "kubernetes")["spec"]["cidrs"]
+    assert podling.get("service", "kubernetes")["spec"]["clusterIP"] == first_address(cidr)
     assert podling.get("priorityclass", "system-node-critical")["value"] == 2_000_001_000
 
 

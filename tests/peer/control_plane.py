@@ -14,12 +14,11 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from peer.server import Server, free_port, running, until_ready, write_kubeconfig
-from podling.apiserver.admission.services import SERVICE_CIDR
-from podling.controllers.system import ADDRESS as SERVICE_ADDRESS
 from podling.machine.pki import Authority
 from podling.model.types.rbac import MASTERS
 
 HOST = "127.0.0.1"
+SERVICE_CIDR, SERVICE_ADDRESS = "10.96.0.0/16", "10.96.0.1"
 ADMIN = "kubernetes-admin"
 TOKEN = "peer-admin"
 
@@ -44,6 +43,7 @@ def podling(directory: Path) -> Iterator[Server]:
     port, log = free_port(), directory / "apiserver.log"
     _authority(directory)
     where = ["--data-dir", str(directory), "--port", str(port), "--advertise-address", HOST]
+    where += ["--service-cluster-ip-range", SERVICE_CIDR]
     server = _server("podling", port, directory)
     with running([sys.executable, "-m", "podling", "apiserver", *where], log) as process:
         until_ready(server, process, log)

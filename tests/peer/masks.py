@@ -17,8 +17,8 @@ RECORD = re.compile(r"(?<=ResourceVersion in record \()\d+")
 AGE = re.compile(r"\d{1,2}s")
 BY = ("operation", "manager", "subresource", "apiVersion")
 LISTED = frozenset({"items", "rows"})
-AGE = re.compile(r"\d+s")
-ADDRESS = re.compile(r"10\.96\.\d+\.\d+")
+ADDRESS = re.compile(r"10\.9[67]\.\d+\.\d+")
+AGE = re.compile(r"\d+[sm]|\d+m\d+s")
 
 
 class Masks:

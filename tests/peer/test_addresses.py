@@ -3,6 +3,7 @@ their addresses, and are refused them, in its words."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -10,7 +11,7 @@ from msgspec.structs import replace
 
 from peer.mutations import GONE, changed, created, updated
 from peer.named_differences import unnamed
-from peer.sequence import APPLY, JSON_PATCH, Ask, Compared, differences, shown
+from peer.sequence import APPLY, JSON_PATCH, MERGE_PATCH, Ask, Compared, differences, shown
 from peer.server import Server
 
 GROUP = "/apis/networking.k8s.io/v1"
@@ -192,7 +193,13 @@ def kinds() -> list[Compared]:
     bare = changed(own[0], "spec.parentRef", {"resource": "nodes", "name": "n"})
     apply, other = {"Content_Type": APPLY}, changed(RANGE, "spec.cidrs", ["10.1.0.0/16"])
     return [
-        Compared("ranges created", created(RANGES, RANGE, [*cidrs, *META])),
+        Compared(
+            "ranges created",
+            [
+                *created(RANGES, RANGE, [*cidrs, *META]),
+                *(Ask("DELETE", f"{RANGES}/range-{i}") for i in range(len(CIDRS) + len(META))),
+            ],
+        ),
         Compared("ranges updated", updated(RANGES, RANGE, RANGE_UPDATES)),
         Compared(
             "ranges status",
@@ -269,4 +276,134 @@ def asked(sequence: Compared, kubernetes: Server, podling: Server) -> None:
 
 @pytest.mark.parametrize("sequence", kinds(), ids=lambda sequence: sequence.name)
 def test_kinds(sequence: Compared, kubernetes: Server, podling: Server) -> None:
+    asked(sequence, kubernetes, podling)
+
+
+def service(name: str, address: str | None = None, **spec: Any) -> dict[str, Any]:
+    chosen = {} if address is None else {"clusterIP": address}
+    return {"metadata": {"name": name}, "spec": {"ports": [{"port": 80}], **chosen, **spec}}
+
+
+def internal(address: str) -> dict[str, Any]:
+    return {"spec": {"type": "ClusterIP", "clusterIP": address}}
+
+
+EXTERNAL = {"spec": {"type": "ExternalName", "externalName": "a.b", "clusterIP": "", "clusterIPs": None}}
+OUTSIDE = ["10.9.0.1", "10.96.0.0", "10.96.255.255", "10.97.0.0", "10.97.0.15", "10.97.0.16", "fd00::1"]
+FREE = ["10.96.0.20", "10.96.40.20", "10.97.0.3", "10.97.0.14"]
+HELD = changed(ADDRESS, "metadata.name", "10.97.0.2")
+
+
+def services() -> list[Compared]:
+    dry, patch = f"{SERVICES}?dryRun=All", {"Content_Type": MERGE_PATCH}
+    local = changed(EXTERNAL, "spec.internalTrafficPolicy", "Local")
+    return [
+        Compared(
+            "chosen",
+            [
+                *(Ask("POST", SERVICES, service("outside", address)) for address in OUTSIDE),
+                *(Ask("POST", SERVICES, service(f"s{i}", address)) for i, address in enumerate(FREE)),
+                *(Ask("GET", f"{ADDRESSES}/{address}") for address in FREE),
+                *(Ask("GET", f"{ADDRESSES}/{address}", headers=TABLE) for address in FREE[:2]),
+                *(Ask("POST", SERVICES, service("again", address)) for address in [*FREE, "10.96.0.1"]),
+                Ask("POST", SERVICES, service("s0", "10.97.0.7")),
+                Ask("POST", ADDRESSES, HELD),
+                Ask("POST", SERVICES, service("held", "10.97.0.2")),
+                Ask("DELETE", f"{ADDRESSES}/10.97.0.2"),
+                Ask("POST", SERVICES, service("held", "10.97.0.2", ports=[{"port": 0}])),
+                Ask("POST", SERVICES, service("held", "10.97.0.2", ipFamilies=["IPv6"])),
+                Ask("POST", SERVICES, service("held", "10.97.0.2", clusterIPs=["10.97.0.4"])),
+                Ask("POST", SERVICES, service("held", "10.97.0.2", clusterIPs=["10.97.0.2", "fd00::2"])),
+                Ask("POST", SERVICES, service("held", "010.97.0.2")),
+                Ask("POST", SERVICES, service("held", "x")),
+                Ask("GET", f"{ADDRESSES}/10.97.0.2"),
+                Ask("DELETE", f"{SERVICES}/s0"),
+                Ask("GET", f"{ADDRESSES}/{FREE[0]}"),
+                Ask("POST", SERVICES, service("s0", FREE[0])),
+                Ask("DELETE", SERVICES),
+                *(Ask("GET", f"{ADDRESSES}/{address}") for address in FREE),
+            ],
+        ),
+        Compared(
+            "dry",
+            [
+                Ask("POST", dry, service("dry", "None")),
+                Ask("POST", SERVICES, service("real", "10.96.0.31")),
+                Ask("PATCH", f"{SERVICES}/real?dryRun=All", EXTERNAL, patch),
+                Ask("GET", f"{ADDRESSES}/10.96.0.31"),
+                Ask("DELETE", f"{SERVICES}/real?dryRun=All"),
+                Ask("GET", f"{ADDRESSES}/10.96.0.31"),
+                Ask("DELETE", f"{SERVICES}/real"),
+            ],
+        ),
+        Compared(
+            "changed",
+            [
+                Ask("POST", SERVICES, service("turns", "10.96.0.32")),
+                Ask("PATCH", f"{SERVICES}/turns", {"spec": {"clusterIP": "10.96.0.33"}}, patch),
+                Ask("PATCH", f"{SERVICES}/turns", {"spec": {"clusterIP": "None"}}, patch),
+                Ask("PATCH", f"{SERVICES}/turns", {"metadata": {"labels": {"a": "b"}}}, patch),
+                Ask("GET", f"{ADDRESSES}/10.96.0.32"),
+                Ask("PATCH", f"{SERVICES}/turns?dryRun=All", local, patch),
+                Ask("PATCH", f"{SERVICES}/turns", EXTERNAL, patch),
+                Ask("GET", f"{ADDRESSES}/10.96.0.32"),
+                Ask(
+                    "PATCH",
+                    f"{SERVICES}/turns",
+                    {"spec": {"type": "ClusterIP", "clusterIP": "10.9.0.1"}},
+                    patch,
+                ),
+                Ask(
+                    "PATCH",
+                    f"{SERVICES}/turns",
+                    {"spec": {"type": "ClusterIP", "clusterIP": "10.96.0.1"}},
+                    patch,
+                ),
+                Ask(
+                    "PATCH",
+                    f"{SERVICES}/turns",
+                    {"spec": {"type": "ClusterIP", "clusterIP": "10.96.0.33"}},
+                    patch,
+                ),
+                Ask("GET", f"{ADDRESSES}/10.96.0.33"),
+                Ask("PATCH", f"{ADDRESSES}/10.96.0.33", {"metadata": {"finalizers": ["a.b/c"]}}, patch),
+                Ask("DELETE", f"{SERVICES}/turns"),
+                Ask("GET", f"{ADDRESSES}/10.96.0.33"),
+                Ask("POST", SERVICES, service("late", "10.96.0.33")),
+                Ask("PATCH", f"{ADDRESSES}/10.96.0.33", {"metadata": {"finalizers": None}}, patch),
+                Ask("GET", f"{ADDRESSES}/10.96.0.33"),
+                Ask("POST", SERVICES, service("late", "10.96.0.33")),
+                Ask("PATCH", f"{SERVICES}/late", {"metadata": {"finalizers": ["a.b/c"]}}, patch),
+                Ask("DELETE", f"{SERVICES}/late"),
+                Ask("GET", f"{ADDRESSES}/10.96.0.33"),
+                Ask("PATCH", f"{SERVICES}/late", {"metadata": {"finalizers": None}}, patch),
+                Ask("GET", f"{ADDRESSES}/10.96.0.33"),
+                Ask("POST", SERVICES, service("any")),
+                Ask("GET", f"{ADDRESSES}/$24.spec.clusterIP"),
+                Ask("GET", f"{ADDRESSES}/$24.spec.clusterIP", headers=TABLE),
+                Ask("GET", f"{RANGES}/kubernetes"),
+                Ask("DELETE", f"{SERVICES}/any"),
+            ],
+        ),
+    ]
+
+
+@pytest.fixture(scope="module")
+def second_range(kubernetes: Server, podling: Server) -> Iterator[None]:
+    """10.97.0.0/28, which Kubernetes puts to use a moment after it was made."""
+    probe = "/api/v1/namespaces/default/services"
+    for server in (kubernetes, podling):
+        body = changed(changed(RANGE, "metadata.name", "second"), "spec.cidrs", ["10.97.0.0/28"])
+        assert server.ask("POST", RANGES, body).code == 201
+        while server.ask("POST", probe, service("probe", "10.97.0.1")).code != 201:
+            pass
+        assert server.ask("DELETE", f"{probe}/probe").code == 200
+    yield
+    for server in (kubernetes, podling):
+        assert server.ask("DELETE", f"{RANGES}/second").code == 200
+
+
+@pytest.mark.usefixtures("second_range")
+@pytest.mark.parametrize("sequence", services(), ids=lambda sequence: sequence.name)
+def test_services(sequence: Compared, kubernetes: Server, podling: Server) -> None:
     asked(sequence, kubernetes, podling)

@@ -166,6 +166,7 @@ class ApiServer:
         """Load all objects into the watch caches. Requests may come once this has returned."""
         for cache in self._caches:
             await cache.start()
+        await self.objects.complete()
         self._state.loaded = True
         self._bookmark()
 

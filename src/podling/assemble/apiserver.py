@@ -14,7 +14,7 @@ from podling.assemble.control_plane import control_plane, server_settings
 from podling.assemble.controllers import CONTROLLERS, run_own
 from podling.assemble.kubeconfigs import write_admin, write_parts
 from podling.assemble.process import Report
-from podling.assemble.settle import LOOPBACK, AuditOptions, check_port
+from podling.assemble.settle import LOOPBACK, AuditOptions, check_port, choose_range
 from podling.machine.instance import DEFAULT_PORT, Instance
 from podling.machine.pki import Authority
 from podling.machine.start import hold, machine_address, writing
@@ -25,11 +25,12 @@ from podling.storage.compactor import compact_forever
 
 class ServerOptions(msgspec.Struct, frozen=True):
     """The options of `podling apiserver`. Pods and nodes reach the server at `address`, this machine's own
-    when empty; `kubelet_ca` is as in `ServerSettings`."""
+    when empty; `service_range` is as in `UpOptions`, `kubelet_ca` as in `ServerSettings`."""
 
     instance: Instance
     port: int = DEFAULT_PORT
     address: str = ""
+    service_range: str = ""
     kubelet_ca: Path | None = None
     gates: Gates = DEFAULT_GATES
     audit: AuditOptions = AuditOptions()
@@ -46,7 +47,10 @@ def run(options: ServerOptions, report: Report) -> None:
                 check_port(port)
                 authority = Authority(instance.pki_dir, clock.now())
                 address = options.address or machine_address()
-                settings = server_settings(instance, port, address, authority, options.gates, options.audit)
+                cidr = choose_range(instance, port, options.service_range)
+                settings = server_settings(
+                    instance, port, address, cidr, authority, options.gates, options.audit
+                )
                 settings = replace(settings, kubelet_ca=options.kubelet_ca)
                 write_admin(instance, port, authority)
                 write_parts(instance, port, authority)
@@ -55,7 +59,7 @@ def run(options: ServerOptions, report: Report) -> None:
                 acting = [
                     tasks.create_task(compact_forever(plane.storage)),
                     tasks.create_task(expire_events(plane.storage, clock)),
-                    tasks.create_task(run_own(own, settings.address, settings.port, clock)),
+                    tasks.create_task(run_own(own, settings.address, settings.port, settings.cidr, clock)),
                 ]
                 report(f"API server on https://{LOOPBACK}:{settings.port}")
                 process.started()

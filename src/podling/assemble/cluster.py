@@ -58,7 +58,9 @@ async def live(
     instance, name = options.instance, options.node.name
     with writing(instance.data_dir):
         authority = Authority(instance.pki_dir, clock.now())
-        server = server_settings(instance, port, address, authority, options.node.gates, options.audit)
+        server = server_settings(
+            instance, port, address, settled.cidr, authority, options.node.gates, options.audit
+        )
         node = NodeSettings(
             instance=instance,
             options=options.node,
@@ -97,6 +99,7 @@ async def _live(
         read_authority(Signing(authority)),
         server.address,
         server.port,
+        server.cidr,
         clock,
         started=started,
         measure=plane.server.metrics.add,

@@ -30,11 +30,11 @@ from podling.apiserver.request.context import AUTHENTICATED
 from podling.apiserver.request.request import User
 from podling.assemble.settle import LOOPBACK, AuditOptions
 from podling.client.client import Client
-from podling.controllers.system import ADDRESS as SERVICE_ADDRESS
 from podling.machine.instance import Instance
 from podling.machine.pki import Authority, KeyPair
 from podling.machine.start import DamagedError, StartError
 from podling.model.gates import DEFAULT_GATES, Gates
+from podling.model.rules.addresses import first_address
 from podling.model.time import Clock
 from podling.model.types.node import Node
 from podling.model.types.rbac import MASTERS
@@ -51,13 +51,15 @@ KUBELET_CLIENT = "kube-apiserver-kubelet-client"
 
 
 class ServerSettings(msgspec.Struct, frozen=True):
-    """The server listens on `hosts`; users reach it at the first, pods and nodes at `address`. Kubelets must
-    show a certificate of `kubelet_ca`; without one any is accepted, which is kube-apiserver's default."""
+    """The server listens on `hosts`; users reach it at the first, pods and nodes at `address`. Services get
+    their addresses from `cidr`. Kubelets must show a certificate of `kubelet_ca`; without one any is
+    accepted, which is kube-apiserver's default."""
 
     instance: Instance
     port: int
     hosts: tuple[str, ...]
     address: str
+    cidr: str
     ca: Path
     serving: KeyPair
     kubelet_client: KeyPair
@@ -68,16 +70,24 @@ class ServerSettings(msgspec.Struct, frozen=True):
 
 
 def server_settings(
-    instance: Instance, port: int, address: str, authority: Authority, gates: Gates, audit: AuditOptions
+    instance: Instance,
+    port: int,
+    address: str,
+    cidr: str,
+    authority: Authority,
+    gates: Gates,
+    audit: AuditOptions,
 ) -> ServerSettings:
     """The settings, with certificates and keys that are missing made."""
+    hosts = api_server_hosts(address, first_address(cidr))
     return ServerSettings(
         instance=instance,
         port=port,
         hosts=tuple(dict.fromkeys([LOOPBACK, address])),
         address=address,
+        cidr=cidr,
         ca=authority.ca.certificate,
-        serving=authority.server("apiserver", "kube-apiserver", api_server_hosts(address)),
+        serving=authority.server("apiserver", "kube-apiserver", hosts),
         kubelet_client=authority.client("apiserver-kubelet-client", KUBELET_CLIENT, [MASTERS]),
         signing_key=authority.signing_key("service-accounts"),
         gates=gates,
@@ -85,12 +95,12 @@ def server_settings(
     )
 
 
-def api_server_hosts(address: str) -> list[str]:
-    """The names and addresses the API server's certificate is for."""
-    service = "kubernetes.default.svc.cluster.local"
-    parts = service.split(".")
+def api_server_hosts(address: str, service: str) -> list[str]:
+    """The names and addresses the API server's certificate is for; `service` is that of the service
+    `kubernetes`."""
+    parts = ["kubernetes", "default", "svc", "cluster", "local"]
     names = [".".join(parts[:count]) for count in (1, 2, 3, 5)]
-    return list(dict.fromkeys(["localhost", *names, LOOPBACK, SERVICE_ADDRESS, address]))
+    return list(dict.fromkeys(["localhost", *names, LOOPBACK, service, address]))
 
 
 class Plane(msgspec.Struct, frozen=True):

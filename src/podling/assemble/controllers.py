@@ -19,6 +19,7 @@ from podling.client.events import EventRecorder
 from podling.client.informer import Informers
 from podling.client.kubeconfig import Access
 from podling.controllers import all as controllers
+from podling.controllers.addresses import REPAIRED
 from podling.controllers.certificates_rules import LONGEST, CertificateAuthority
 from podling.controllers.controller import Controller, queue_metrics
 from podling.controllers.controller import run as run_controller
@@ -61,15 +62,16 @@ async def run_controllers(
         tasks.create_task(events.run())
 
 
-async def run_own(client: Client, host: str, port: int, clock: Clock) -> None:
-    """The controllers that kube-apiserver runs in itself. Pods reach the API server at `host` and `port`."""
-    informers = Informers(client)
-    own = controllers.of_the_server(client, informers, host, port)
-    late = controllers.extensions(client, informers, clock)
-    every = [*own, *controllers.roles(client, informers), *late]
+async def run_own(client: Client, host: str, port: int, cidr: str, clock: Clock) -> None:
+    """The controllers that kube-apiserver runs in itself. Pods reach the API server at `host` and `port`;
+    services get their addresses from `cidr`."""
+    informers, repaired = Informers(client), EventRecorder(client, clock, REPAIRED)
+    own = controllers.of_the_server(client, informers, clock, host, port, cidr)
+    every = [*own, *controllers.rest_of_the_server(client, informers, repaired, clock)]
     async with asyncio.TaskGroup() as tasks:
         await informers.start(tasks)
         _begin(every, tasks)
+        tasks.create_task(repaired.run())
 
 
 async def run_all(
@@ -79,6 +81,7 @@ async def run_all(
     authority: CertificateAuthority | None,
     host: str,
     port: int,
+    cidr: str,
     clock: Clock,
     *,
     started: asyncio.Event,
@@ -88,7 +91,7 @@ async def run_all(
     Controllers that no pod waits for start once the node has `started` (docs/decisions/013)."""
     informers = Informers(client)
     events = EventRecorder(scheduling, clock, SCHEDULER_NAME)
-    own = controllers.of_the_server(client, informers, host, port)
+    own = controllers.of_the_server(client, informers, clock, host, port, cidr)
     first = [*own, *controllers.first(client, informers, ca)]
     scheduler = Scheduler(scheduling, informers, events, clock)
     measure(scheduler.metrics)
@@ -99,15 +102,16 @@ async def run_all(
         tasks.create_task(scheduler.run())
         await woken(started, LONGEST_START)
         told = EventRecorder(client, clock, CONTROLLERS_NAME)
+        repaired = EventRecorder(client, clock, REPAIRED)
         rest = [
-            *controllers.roles(client, informers),
-            *controllers.extensions(client, informers, clock),
+            *controllers.rest_of_the_server(client, informers, repaired, clock),
             *controllers.rest(client, informers, told, clock, authority),
         ]
         measure(lambda: queue_metrics([*first, *rest]))
         await informers.start(tasks)
         _begin(rest, tasks)
         tasks.create_task(told.run())
+        tasks.create_task(repaired.run())
 
 
 def _begin(every: Iterable[Controller[Any]], tasks: asyncio.TaskGroup) -> None:

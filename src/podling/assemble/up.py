@@ -17,7 +17,7 @@ import msgspec
 from podling.assemble import process
 from podling.assemble.node_options import NodeOptions, start_runtime
 from podling.assemble.process import Report
-from podling.assemble.settle import AuditOptions, check_port, choose, port_before
+from podling.assemble.settle import AuditOptions, check_port, choose, choose_range, port_before
 from podling.cri.containerd.containerd import Containerd
 from podling.machine import node_runtime
 from podling.machine.instance import DEFAULT_PORT, Instance
@@ -25,20 +25,23 @@ from podling.machine.start import StartError, check_machine, hold, writing
 
 
 class UpOptions(msgspec.Struct, frozen=True):
-    """The options of `podling up`. `port` None is the port of the last start, or the default."""
+    """The options of `podling up`. `port` None is the port of the last start, or the default; an empty
+    `service_range` is the range of before, or one that is free here."""
 
     instance: Instance
     port: int | None = None
+    service_range: str = ""
     node: NodeOptions = msgspec.field(default_factory=NodeOptions)
     audit: AuditOptions = AuditOptions()
 
 
 class Settled(msgspec.Struct, frozen=True):
-    """`options` and what they leave open: the API server's port and the pods' subnet."""
+    """`options` and what they leave open: the API server's port, the pods' subnet and the services' range."""
 
     options: UpOptions
     port: int
     subnet: str
+    cidr: str
 
 
 Live = Callable[
@@ -66,7 +69,8 @@ def run(options: UpOptions, report: Report, ready: Callable[[], None]) -> None:
                 instance.have_data_dir()
                 port = options.port or port_before(instance) or DEFAULT_PORT
                 check_port(port)
-                settled = Settled(options, port, choose(instance, port).subnet)
+                cidr = choose_range(instance, port, options.service_range)
+                settled = Settled(options, port, choose(instance, port).subnet, cidr)
             try:
                 async with asyncio.TaskGroup() as tasks:
                     starting = tasks.create_task(

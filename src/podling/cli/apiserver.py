@@ -28,12 +28,14 @@ from podling.model.gates import Gates
     type=click.Path(path_type=Path, exists=True, dir_okay=False),
     help="Believe only kubelets that show a certificate of this authority.  [default: believe all]",
 )
+@options.service_range
 @options.gates
 @options.audit
 def apiserver(
     instance: Instance,
     port: int,
     address: str,
+    service_range: str,
     kubelet_ca: Path | None,
     gates: Gates,
     audit: dict[str, Any],
@@ -43,6 +45,6 @@ def apiserver(
     from podling.assemble.apiserver import ServerOptions, run
     from podling.assemble.settle import AuditOptions
 
-    chosen = ServerOptions(instance, port, address, kubelet_ca, gates, AuditOptions(**audit))
+    chosen = ServerOptions(instance, port, address, service_range, kubelet_ca, gates, AuditOptions(**audit))
     with exit_on_start_error():
         run(chosen, click.echo)

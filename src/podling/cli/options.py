@@ -47,6 +47,13 @@ AUDIT = (
     ),
 )
 AUDIT_NAMES = ("path", *(name for _, name, *_ in _LIMITS))
+service_range = click.option(
+    "--service-cluster-ip-range",
+    "service_range",
+    default="",
+    metavar="SUBNET",
+    help="Where services get their addresses.  [default: the range of before, or one that is free here]",
+)
 KUBECONFIG = click.Path(path_type=Path, exists=True, dir_okay=False)
 kubeconfig = click.option(
     "--kubeconfig", type=KUBECONFIG, required=True, help="Which API server, whom to trust, who we are."

@@ -22,6 +22,7 @@ from podling.process.waits import Turn
 T = TypeVar("T", bound=KubeObject)
 
 MERGE_PATCH = "application/merge-patch+json"
+APPLY = "application/apply-patch+yaml"
 KNOWN = {"fieldValidation": "Ignore"}
 """The query `fieldValidation=Ignore`: bodies are made from types, so the server need not look for unknown or
 duplicate fields.
@@ -103,9 +104,11 @@ class Client:
                 if lines:
                     yield [_event(line, type_) for line in lines]
 
-    async def create(self, obj: T) -> T:
+    async def create(self, obj: T, *, manager: str = "") -> T:
+        """`manager`: who is recorded to manage its fields, if not this program."""
         path = path_of(type(obj), obj.metadata.namespace)
-        return json.decode(await self._call("POST", path, KNOWN, json.encode(obj)), type(obj))
+        query = {**KNOWN, "fieldManager": manager} if manager else KNOWN
+        return json.decode(await self._call("POST", path, query, json.encode(obj)), type(obj))
 
     async def create_subresource(
         self, owner: type[KubeObject], name: str, subresource: str, body: KubeObject
@@ -136,6 +139,18 @@ class Client:
         path = path_of(type_, namespace, name, subresource)
         answer = await self._call("PATCH", path, KNOWN, msgspec.json.encode(body), patch_type)
         return json.decode(answer, type_)
+
+    async def apply_status(self, type_: type[T], name: str, manager: str, status: Any) -> T:
+        """Apply the status of an object outside of namespaces, taking over fields of others."""
+        body = {
+            "apiVersion": type_.API_VERSION,
+            "kind": type_.KIND,
+            "metadata": {"name": name},
+            "status": status,
+        }
+        query = {**KNOWN, "fieldManager": manager, "force": "true"}
+        path = path_of(type_, "", name, "status")
+        return json.decode(await self._call("PATCH", path, query, msgspec.json.encode(body), APPLY), type_)
 
     async def delete(
         self,

@@ -9,6 +9,7 @@ from typing import Any
 from podling.client.client import Client
 from podling.client.events import EventRecorder
 from podling.client.informer import Informers
+from podling.controllers.addresses import AddressRepair, DefaultRange, ServiceRanges
 from podling.controllers.api_services import LocalServices
 from podling.controllers.certificates import CertificateApprover, CertificateCleaner, CertificateSigner
 from podling.controllers.certificates_rules import CertificateAuthority
@@ -30,6 +31,7 @@ from podling.model.types.certificates import CertificateSigningRequest
 from podling.model.types.coordination import Lease
 from podling.model.types.core import ConfigMap, Namespace, ServiceAccount
 from podling.model.types.discovery import EndpointSlice
+from podling.model.types.networking import IPAddress, ServiceCIDR
 from podling.model.types.node import Node
 from podling.model.types.persistent_volume import PersistentVolume, PersistentVolumeClaim
 from podling.model.types.pod import Pod
@@ -39,18 +41,34 @@ from podling.model.types.service import Endpoints, Service
 from podling.model.types.storage import VolumeAttributesClass
 
 
-def of_the_server(client: Client, informers: Informers, host: str, port: int) -> list[Controller[Any]]:
-    """The controllers that kube-apiserver runs in itself. Pods reach the API server at `host` and `port`."""
-    namespaces = informers.of(Namespace)
+def of_the_server(
+    client: Client, informers: Informers, clock: Clock, host: str, port: int, cidr: str
+) -> list[Controller[Any]]:
+    """The controllers that kube-apiserver runs in itself. Pods reach the API server at `host` and `port`;
+    services get their addresses from `cidr`."""
+    namespaces, ranges = informers.of(Namespace), informers.of(ServiceCIDR)
     return [
+        DefaultRange(client, ranges, clock, cidr),
         SystemNamespaces(client, namespaces),
         SystemPriorityClasses(client),
-        KubernetesService(client, namespaces, informers.of(Service), host, port),
+        KubernetesService(client, namespaces, informers.of(Service), ranges, host, port, cidr),
+    ]
+
+
+def rest_of_the_server(
+    client: Client, informers: Informers, events: EventRecorder, clock: Clock
+) -> list[Controller[Any]]:
+    """The controllers of kube-apiserver that no pod waits for. `events` tells of repairs, as REPAIRED."""
+    services, addresses = informers.of(Service), informers.of(IPAddress)
+    return [
+        *roles(client, informers),
+        AddressRepair(client, services, addresses, informers.of(ServiceCIDR), events, clock),
+        *extensions(client, informers, clock),
     ]
 
 
 def roles(client: Client, informers: Informers) -> list[Controller[Any]]:
-    """The controllers of the default roles and bindings; no pod waits for them."""
+    """The controllers of the default roles and bindings."""
     every = informers.of(ClusterRole)
     return [
         SystemRoles(client, every, informers.of(ClusterRoleBinding)),
@@ -60,7 +78,7 @@ def roles(client: Client, informers: Informers) -> list[Controller[Any]]:
 
 
 def extensions(client: Client, informers: Informers, clock: Clock) -> list[Controller[Any]]:
-    """Those of kube-apiserver for what clients add to it; no pod waits for them."""
+    """Those of kube-apiserver for what clients add to it."""
     return [
         CustomResourceNames(client, informers.of(CustomResourceDefinition), clock),
         LocalServices(client),
@@ -105,4 +123,5 @@ def rest(
         ClaimProtection(client, claims, pods),
         VolumeProtection(client, volumes),
         AttributesClassProtection(client, informers.of(VolumeAttributesClass), claims, volumes),
+        ServiceRanges(client, informers.of(ServiceCIDR), informers.of(IPAddress), clock),
     ]

@@ -11,9 +11,11 @@ from podling.controllers.controller import Key
 from podling.controllers.endpoints import SERVICE_LABEL
 from podling.model.codec import json
 from podling.model.errors import StatusError
+from podling.model.rules.addresses import first_address
 from podling.model.types.core import Namespace
 from podling.model.types.discovery import Endpoint, EndpointConditions, EndpointSlice, SlicePort
 from podling.model.types.meta import KubeObject, ObjectMeta
+from podling.model.types.networking import ServiceCIDR
 from podling.model.types.scheduling import SYSTEM_CLASSES, PriorityClass
 from podling.model.types.service import (
     EndpointAddress,
@@ -27,7 +29,7 @@ from podling.model.types.service import (
 
 SYSTEM_NAMESPACES = ("default", "kube-node-lease", "kube-public", "kube-system")
 NAME, NAMESPACE = "kubernetes", "default"
-ADDRESS, PORT = "10.96.0.1", 443
+PORT = 443
 COMPONENT = {"component": "apiserver", "provider": "kubernetes"}
 SKIP_MIRROR = "endpointslice.kubernetes.io/skip-mirror"
 
@@ -50,8 +52,9 @@ class SystemPriorityClasses:
 
 
 class KubernetesService:
-    """The service `kubernetes` and its endpoints, once its namespace exists. The API server is reached at
-    `host` and `port`; anything else that is written there is corrected."""
+    """The service `kubernetes` and its endpoints, once its namespace and a range for its address exist: the
+    first address of `cidr`. The API server is reached at `host` and `port`; anything else that is written
+    there is corrected."""
 
     name = "kubernetes-service"
 
@@ -60,24 +63,32 @@ class KubernetesService:
         client: Client,
         namespaces: Informer[Namespace],
         services: Informer[Service],
+        ranges: Informer[ServiceCIDR],
         host: str,
         port: int,
+        cidr: str,
     ) -> None:
         self.queue: WorkQueue[Key] = WorkQueue()
         self._client = client
+        self._namespaces = namespaces
         self._services = services
+        self._ranges = ranges
         self._host, self._port = host, port
-        namespaces.subscribe(self._namespace_changed)
+        self._wanted = service(first_address(cidr), port)
+        namespaces.subscribe(self._began)
+        ranges.subscribe(self._began)
         services.subscribe(self._changed)
 
     async def reconcile(self, key: Key) -> None:
+        if self._namespaces.get("", NAMESPACE) is None or not any(self._ranges.items()):
+            return
         known = self._services.get(*key)
         if known is None:
-            await _create(self._client, service(self._port))
+            await _create(self._client, self._wanted)
         elif not self._is_right(known):
-            await self._client.patch(
-                Service, NAME, NAMESPACE, {"spec": json.to_data(service(self._port).spec)}
-            )
+            # The address stays what it is: another range may have been chosen since.
+            spec = {**json.to_data(self._wanted.spec), "clusterIP": known.spec.cluster_ip}
+            await self._client.patch(Service, NAME, NAMESPACE, {"spec": spec})
         await self._put(endpoints(self._host, self._port))
         await self._put(endpoint_slice(self._host, self._port))
 
@@ -90,8 +101,8 @@ class KubernetesService:
             # It may say where an earlier server was.
             await self._client.update(wanted)
 
-    def _namespace_changed(self, old: Namespace | None, new: Namespace | None) -> None:
-        if old is None and new is not None and new.metadata.name == NAMESPACE:
+    def _began(self, old: KubeObject | None, new: KubeObject | None) -> None:
+        if old is None and new is not None:
             self.queue.add((NAMESPACE, NAME))
 
     def _changed(self, old: Service | None, new: Service | None) -> None:
@@ -102,7 +113,7 @@ class KubernetesService:
             self.queue.add((NAMESPACE, NAME))
 
     def _is_right(self, found: Service) -> bool:
-        wanted = service(self._port).spec
+        wanted = self._wanted.spec
         return (found.spec.type, found.spec.ports) == (wanted.type, wanted.ports)
 
 
@@ -114,12 +125,12 @@ async def _create(client: Client, obj: KubeObject) -> None:
             raise
 
 
-def service(port: int) -> Service:
+def service(address: str, port: int) -> Service:
     return Service(
         metadata=ObjectMeta(name=NAME, namespace=NAMESPACE, labels=COMPONENT),
         spec=ServiceSpec(
             type="ClusterIP",
-            cluster_ip=ADDRESS,
+            cluster_ip=address,
             ports=[ServicePort(name="https", protocol="TCP", port=PORT, target_port=port)],
         ),
     )

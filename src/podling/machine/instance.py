@@ -1,9 +1,9 @@
 """The paths and names of one podling on a machine that it may share with others.
 
 All follow from the data directory: two podlings with different data directories have different identities,
-and so different run directories, bridges, cgroups and runtime sockets. The pod subnet and the ports do not
-follow from a name; they are chosen once and kept in `instance.json`. A subnet is claimed under `/run`, so
-that no two podlings use one.
+and so different run directories, bridges, cgroups and runtime sockets. The pod subnet, the range of the
+services' addresses and the ports do not follow from a name; they are chosen once and kept in `instance.json`.
+Subnet and range are claimed under `/run`, so that no two podlings use one.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import ipaddress
 import os
 import stat
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from pathlib import Path
 from typing import IO
 
@@ -26,6 +27,7 @@ DEFAULT_PORT = 6443
 RUN_ROOT = Path("/run/podling")
 PASSABLE = 0o711
 """The mode of a directory that only its owner may list, and others may pass through."""
+SERVICE_RANGES = [f"10.{n}.0.0/16" for n in range(96, 224)]
 SUBNETS = [f"10.{64 + n // 256}.{n % 256}.0/24" for n in range(1024)]
 
 
@@ -39,6 +41,9 @@ class Choices(msgspec.Struct):
     layout: int
     port: int
     subnet: str
+    """The pods' subnet; empty until a node has run here."""
+    service_range: str = ""
+    """The services' addresses; empty until an API server has run here."""
 
 
 class Instance(msgspec.Struct, frozen=True):
@@ -195,9 +200,24 @@ class Instance(msgspec.Struct, frozen=True):
         The claim lasts until `release_subnet` or a reboot, so containers that outlive their podling keep
         their subnet.
         """
+        start = int(self.identity, 16) % len(SUBNETS)
+        first = [] if preferred is None else [preferred]
+        return self._claim([*first, *SUBNETS[start:], *SUBNETS[:start]], taken)
+
+    def claim_range(self, kept: str | None, taken: Callable[[str], bool]) -> str:
+        """As `claim_subnet`, for the addresses of services. One that was `kept` is had even if another
+        podling has it, too."""
+        if kept is not None:
+            with suppress(OSError):
+                self._claim([kept], lambda _: False)
+            return kept
+        start = int(self.identity, 16) % len(SERVICE_RANGES)
+        return self._claim([*SERVICE_RANGES[start:], *SERVICE_RANGES[:start]], taken)
+
+    def _claim(self, candidates: Iterable[str], taken: Callable[[str], bool]) -> str:
         claims = RUN_ROOT / "subnets"
         claims.mkdir(parents=True, exist_ok=True)
-        for subnet in self._candidates(preferred):
+        for subnet in candidates:
             claim = claims / subnet.replace("/", "_")
             try:
                 with open(os.open(claim, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644), "w") as file:
@@ -209,18 +229,12 @@ class Instance(msgspec.Struct, frozen=True):
             if not taken(subnet):
                 return subnet
             claim.unlink()
-        raise OSError("every pod subnet podling could take is in use on this machine")
+        raise OSError("every subnet podling could take is in use on this machine")
 
     def release_subnet(self) -> None:
         for claim in (RUN_ROOT / "subnets").glob("*"):
             if claim.read_text() == self.identity:
                 claim.unlink()
-
-    def _candidates(self, preferred: str | None) -> Iterable[str]:
-        start = int(self.identity, 16) % len(SUBNETS)
-        if preferred is not None:
-            yield preferred
-        yield from SUBNETS[start:] + SUBNETS[:start]
 
 
 def routed(subnet: str, route_table: str, own_interface: str) -> bool:

@@ -28,6 +28,15 @@ class Record(NamedTuple):
     revision: int
 
 
+class Write(NamedTuple):
+    """A write of a transaction: of a new key if `revision` is None, else in place of the value last written
+    at `revision`. `value` is None for a deletion."""
+
+    key: str
+    value: bytes | None
+    revision: int | None
+
+
 class Event(NamedTuple):
     """One write. `value` is None for a deletion, `previous` is None for a creation."""
 
@@ -115,6 +124,11 @@ class Storage(Protocol):
         exist."""
         ...
 
+    async def commit(self, writes: Sequence[Write]) -> int:
+        """All of the writes, of different keys, or none. Returns the revision of the last. Raises
+        KeyExistsError, ConflictError for the first that cannot be made."""
+        ...
+
     def watch(self, prefix: str, watcher: Watcher) -> Callable[[], None]:
         """Call `watcher` for every write from now on. Call what is returned to end the watch."""
         ...
@@ -136,6 +150,22 @@ class Storage(Protocol):
         ...
 
     async def close(self) -> None: ...
+
+
+class SingleWrites:
+    """The writes of one key, for every back end: transactions of one write."""
+
+    async def create(self, key: str, value: bytes) -> int:
+        return await self.commit([Write(key, value, None)])
+
+    async def update(self, key: str, value: bytes, revision: int) -> int:
+        return await self.commit([Write(key, value, revision)])
+
+    async def delete(self, key: str, revision: int) -> int:
+        return await self.commit([Write(key, None, revision)])
+
+    async def commit(self, writes: Sequence[Write]) -> int:
+        raise NotImplementedError
 
 
 class Watchers:

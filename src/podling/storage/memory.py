@@ -14,13 +14,15 @@ from podling.storage.interface import (
     KeyExistsError,
     Listing,
     Record,
+    SingleWrites,
     StorageClosedError,
     Watcher,
     Watchers,
+    Write,
 )
 
 
-class MemoryStorage:
+class MemoryStorage(SingleWrites):
     def __init__(self) -> None:
         self._records: dict[str, Record] = {}
         self._events: list[Event] = []
@@ -46,17 +48,18 @@ class MemoryStorage:
         found = sorted(r for r in self._records.values() if r.key.startswith(prefix) and r.key > after)
         return Listing(found[:limit] if limit else found, self._revision)
 
-    async def create(self, key: str, value: bytes) -> int:
+    async def commit(self, writes: Sequence[Write]) -> int:
         self._check_open()
-        if record := self._records.get(key):
-            raise KeyExistsError(record)
-        return self._write(key, value, None)
-
-    async def update(self, key: str, value: bytes, revision: int) -> int:
-        return self._write(key, value, self._expect(key, revision))
-
-    async def delete(self, key: str, revision: int) -> int:
-        return self._write(key, None, self._expect(key, revision))
+        for write in writes:
+            record = self._records.get(write.key)
+            if write.revision is None and record is not None:
+                raise KeyExistsError(record)
+            if write.revision != (record.revision if record else None):
+                raise ConflictError(write.key, record)
+        events = [self._event(write) for write in writes]
+        self._events += events
+        self._watchers.publish(self._revision, events)
+        return self._revision
 
     def watch(self, prefix: str, watcher: Watcher) -> Callable[[], None]:
         self._check_open()
@@ -83,23 +86,12 @@ class MemoryStorage:
     async def close(self) -> None:
         self._closed = True
 
-    def _expect(self, key: str, revision: int) -> Record:
-        self._check_open()
-        record = self._records.get(key)
-        if record is None or record.revision != revision:
-            raise ConflictError(key, record)
-        return record
-
-    def _write(self, key: str, value: bytes | None, previous: Record | None) -> int:
+    def _event(self, write: Write) -> Event:
         self._revision += 1
-        if value is None:
-            del self._records[key]
-        else:
-            self._records[key] = Record(key, value, self._revision)
-        event = Event(self._revision, key, value, previous)
-        self._events.append(event)
-        self._watchers.publish(self._revision, [event])
-        return self._revision
+        previous = self._records.pop(write.key, None)
+        if write.value is not None:
+            self._records[write.key] = Record(write.key, write.value, self._revision)
+        return Event(self._revision, write.key, write.value, previous)
 
     def _check_open(self) -> None:
         if self._closed:

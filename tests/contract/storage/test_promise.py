@@ -15,6 +15,7 @@ from podling.storage.interface import (
     Record,
     Storage,
     StorageClosedError,
+    Write,
 )
 
 POD = "/registry/pods/default/neato"
@@ -89,6 +90,43 @@ async def test_writes_may_follow_each_other_without_waiting(storage: Storage) ->
         Record(POD, b"v2", 2),
         None,
     ]
+
+
+async def test_of_a_transaction_all_writes_are_made_or_none(storage: Storage) -> None:
+    assert await storage.create("/b", b"old") == 1
+    assert await storage.commit([Write("/a", b"1", None), Write("/b", b"new", 1)]) == 3
+    assert [await storage.get(key) for key in ("/a", "/b")] == [
+        Record("/a", b"1", 2),
+        Record("/b", b"new", 3),
+    ]
+    with pytest.raises(KeyExistsError) as exists:
+        await storage.commit([Write("/c", b"1", None), Write("/a", b"2", None)])
+    assert exists.value.record.key == "/a"
+    with pytest.raises(ConflictError) as conflict:
+        await storage.commit([Write("/c", b"1", None), Write("/b", None, 1)])
+    assert (conflict.value.key, await storage.get("/c"), storage.revision) == ("/b", None, 3)
+    assert await storage.commit([Write("/a", None, 2), Write("/b", None, 3)]) == 5
+    assert (await storage.list("")).records == []
+
+
+async def test_watchers_hear_of_a_transaction_at_once(storage: Storage) -> None:
+    heard: list[list[str]] = []
+    storage.watch("", lambda _, events: heard.append([event.key for event in events]))
+    await storage.commit([Write("/a", b"1", None), Write("/b", b"1", None)])
+    assert heard == [["/a", "/b"]]
+
+
+async def test_a_transaction_may_rest_on_writes_under_way(storage: Storage) -> None:
+    outcomes = await asyncio.gather(
+        storage.create("/a", b"1"),
+        storage.commit([Write("/a", None, 1), Write("/b", b"1", None)]),
+        storage.commit([Write("/c", b"1", None), Write("/b", b"2", None)]),
+        storage.create("/c", b"2"),
+        return_exceptions=True,
+    )
+    assert [outcomes[0], outcomes[1], outcomes[3]] == [1, 3, 4]
+    assert isinstance(outcomes[2], KeyExistsError)
+    assert await storage.get("/c") == Record("/c", b"2", 4)
 
 
 PODS = ["/registry/pods/a", "/registry/pods/a/x", "/registry/pods/ab", "/registry/pods/ab/x"]

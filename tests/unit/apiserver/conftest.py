@@ -154,6 +154,9 @@ async def api() -> AsyncIterator[Conversation]:
         account = {"metadata": {"name": "default"}}
         made = await conversation.post(f"/api/v1/namespaces/{namespace}/serviceaccounts", account)
         assert made.status == 201, made.body
+    services = {"metadata": {"name": "kubernetes"}, "spec": {"cidrs": ["10.96.0.0/16"]}}
+    made = await conversation.post("/apis/networking.k8s.io/v1/servicecidrs", services)
+    assert made.status == 201, made.body
     yield conversation
     conversation.server.close()
     await conversation.storage.close()

@@ -39,6 +39,7 @@ from podling.model.types.service import Service
 Run = Callable[[Plane, str, int, list[Measured]], Coroutine[Any, Any, None]]
 
 CLOCK = SystemClock()
+CIDR = "10.96.0.0/16"
 ROOM = {"cpu": "2", "memory": "4Gi", "pods": "10"}
 
 
@@ -54,7 +55,7 @@ def settings(instance: Instance, port: int, audit: str = "off") -> ServerSetting
     authority = Authority(instance.pki_dir, CLOCK.now())
     write_admin(instance, port, authority)
     write_parts(instance, port, authority)
-    return server_settings(instance, port, LOOPBACK, authority, DEFAULT_GATES, AuditOptions(audit))
+    return server_settings(instance, port, LOOPBACK, CIDR, authority, DEFAULT_GATES, AuditOptions(audit))
 
 
 def free_port() -> int:
@@ -103,6 +104,7 @@ async def all_together(plane: Plane, ca: str, port: int, measured: list[Measured
         None,
         LOOPBACK,
         port,
+        CIDR,
         CLOCK,
         started=asyncio.Event(),
         measure=measured.append,
@@ -111,7 +113,7 @@ async def all_together(plane: Plane, ca: str, port: int, measured: list[Measured
 
 async def each_alone(plane: Plane, ca: str, port: int, measured: list[Measured]) -> None:
     async with asyncio.TaskGroup() as tasks:
-        tasks.create_task(run_own(plane.client(CONTROLLERS), LOOPBACK, port, CLOCK))
+        tasks.create_task(run_own(plane.client(CONTROLLERS), LOOPBACK, port, CIDR, CLOCK))
         tasks.create_task(run_controllers(plane.client(CONTROLLERS), ca, None, CLOCK))
         tasks.create_task(run_scheduler(plane.client(SCHEDULER), CLOCK))
 

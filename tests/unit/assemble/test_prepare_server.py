@@ -14,7 +14,7 @@ from podling.machine.instance import Instance
 
 
 def test_the_api_server_is_known_by_every_name_clients_use() -> None:
-    assert api_server_hosts("192.0.2.7") == [
+    assert api_server_hosts("192.0.2.7", "10.96.0.1") == [
         "localhost",
         "kubernetes",
         "kubernetes.default",
@@ -24,7 +24,7 @@ def test_the_api_server_is_known_by_every_name_clients_use() -> None:
         "10.96.0.1",
         "192.0.2.7",
     ]
-    assert api_server_hosts("127.0.0.1").count("127.0.0.1") == 1
+    assert api_server_hosts("127.0.0.1", "10.96.0.1").count("127.0.0.1") == 1
 
 
 def test_a_node_is_given_a_certificate_in_kubernetes_words(tmp_path: Path) -> None:

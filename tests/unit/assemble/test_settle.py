@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from podling.assemble.settle import check_port, choose, port_before
+from podling.assemble.settle import RANGE_OF_OLD, check_port, choose, choose_range, port_before
 from podling.machine import instance as instances
 from podling.machine.instance import Instance
 from podling.machine.start import StartError
@@ -57,3 +57,39 @@ def test_choices_nobody_can_read_are_refused(instance: Instance) -> None:
         port_before(instance)
     with pytest.raises(StartError):
         choose(instance, 7000)
+
+
+def test_the_services_range_stays_and_is_no_other_podlings(instance: Instance, tmp_path: Path) -> None:
+    first = choose_range(instance, 7000)
+    assert choose(instance, 7000).service_range == choose_range(instance, 7001) == first
+    assert instance.choices() == choose(instance, 7001)
+    other = Instance.at(tmp_path / "two")
+    other.data_dir.mkdir()
+    assert choose_range(other, 7000) != first
+    # Its services have these addresses, whoever else has taken them meanwhile.
+    instance.release_subnet()
+    third = Instance.at(tmp_path / "three")
+    third.data_dir.mkdir()
+    assert choose_range(third, 7000, first) == first
+    assert choose_range(instance, 7000) == first
+
+
+def test_a_data_directory_of_before_keeps_its_range(instance: Instance, tmp_path: Path) -> None:
+    instance.database.touch()
+    assert choose_range(instance, 7000) == RANGE_OF_OLD
+    node = Instance.at(tmp_path / "node")
+    node.data_dir.mkdir()
+    choose(node, 7000)
+    assert choose_range(node, 7000)
+
+
+def test_the_range_that_is_asked_for_wins(instance: Instance) -> None:
+    choose_range(instance, 7000)
+    assert choose_range(instance, 7000, "10.200.1.0/20") == "10.200.0.0/20"
+    assert choose_range(instance, 7000) == "10.200.0.0/20"
+
+
+@pytest.mark.parametrize("wanted", ["x", "10.0.0.0/31", "10.0.0.0/33", "fd00::/108", "10.0.0.0/8,fd00::/108"])
+def test_a_range_no_service_could_have_an_address_of_is_refused(instance: Instance, wanted: str) -> None:
+    with pytest.raises(StartError, match="--service-cluster-ip-range="):
+        choose_range(instance, 7000, wanted)

@@ -25,6 +25,7 @@ from podling.model.codec.json import from_data
 from podling.model.errors import StatusError
 from podling.model.types.core import Namespace, ServiceAccount
 from podling.model.types.meta import KubeObject
+from podling.model.types.networking import ServiceCIDR
 from podling.model.types.pod import Pod
 from podling.storage.memory import MemoryStorage
 
@@ -152,6 +153,7 @@ async def cluster() -> AsyncIterator[Cluster]:
             for namespace in ("ns", "default", "kube-node-lease"):
                 await made.make(Namespace, namespace, "")
                 await made.make(ServiceAccount, "default", namespace)
+            await made.make(ServiceCIDR, "kubernetes", "", spec={"cidrs": ["10.96.0.0/16"]})
             yield made
             made.close()
             raise Over

@@ -1,9 +1,10 @@
 """Gives services their IP families, cluster IPs and node ports.
 
-What is taken is read from the stored services, so nothing is lost or leaks. Between the choice and the moment
-when the service is stored, the choice is remembered here: the last ones given out are not given again. IPs
-are chosen at random, as in Kubernetes, above the lowest ones, which are left for people to choose. A node
-port belongs to one service, whatever the protocol; within a service, protocols may share it.
+A cluster IP comes from a ServiceCIDR that is in use, and is taken if there is an IPAddress of its name; that
+of the service is stored with it (`kinds/services.py`). Which node ports are taken is read from the stored
+services. Between the choice and the moment when the service is stored, the choice is remembered here: the
+last ones given out are not given again. A node port belongs to one service, whatever the protocol; within a
+service, protocols may share it.
 """
 
 from __future__ import annotations
@@ -11,9 +12,9 @@ from __future__ import annotations
 import ipaddress
 import random
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterator
 from itertools import chain
-from typing import Any, ClassVar, Generic, TypeVar
+from typing import Any, ClassVar
 
 from podling.apiserver.admission.plugin import Attributes, Handles, Objects
 from podling.apiserver.rules.field import invalid as invalid_field
@@ -25,67 +26,99 @@ from podling.apiserver.rules.service.addresses import (
     settle_families,
     wants_node_ports,
 )
+from podling.apiserver.rules.service.defaults import carry_over
+from podling.apiserver.rules.service.ranges import ALLOCATED, Range, address_fault, range_of
 from podling.model.errors import Cause, StatusError, internal, invalid
+from podling.model.rules.addresses import family, is_in_use
+from podling.model.types.networking import IPAddress, ServiceCIDR
 from podling.model.types.service import Service, ServiceSpec
 
-SERVICE_CIDR = "10.96.0.0/16"
 NODE_PORTS = range(30000, 32768)
-LEFT_TO_PEOPLE = 256
 REMEMBERED = 256
-
-A = TypeVar("A")
+FULL = "range is full"
 
 
 class ServiceAddresses:
     handles: ClassVar[Handles] = {"services": ("CREATE", "UPDATE")}
 
-    def __init__(self, objects: Objects, cidr: str = SERVICE_CIDR) -> None:
+    def __init__(self, objects: Objects) -> None:
         self._objects = objects
-        self._network = ipaddress.ip_network(cidr)
-        first, size = int(self._network.network_address), self._network.num_addresses
-        start = LEFT_TO_PEOPLE if size > 2 * LEFT_TO_PEOPLE else 1
-        addresses = range(first + start, first + size - 1)
-        self._addresses = _Given("serviceIP", addresses, lambda number: str(ipaddress.ip_address(number)))
-        self._ports = _Given("nodePort", NODE_PORTS, int)
+        self._last_addresses: deque[str] = deque(maxlen=REMEMBERED)
+        self._last_ports: deque[int] = deque(maxlen=REMEMBERED)
 
     async def admit(self, attributes: Attributes, new: Any, old: Any) -> None:
         """Raises StatusError 422 for an address or port that cannot be given, 500 if none is left."""
-        if faults := settle_families(new.spec, None if old is None else old.spec):
+        spec = new.spec
+        if old is not None:
+            # Here, because what is carried over has no manager by this write.
+            carry_over(new, old)
+        if faults := settle_families(spec, None if old is None else old.spec):
             raise invalid("Service", new.metadata.name, faults)
-        others = [one for one in self._objects.all(Service) if one.metadata.uid != new.metadata.uid]
-        if old is None or old.spec.type == EXTERNAL:
-            self._give_address(new, others)
+        if (old is None or old.spec.type == EXTERNAL) and spec.type != EXTERNAL and not is_headless(spec):
+            # Those it has do not change.
+            self._give_address(new, dry_run=attributes.dry_run)
+        if not needs_node_ports(spec):
+            return
+        others = (one for one in self._objects.all(Service) if one.metadata.uid != new.metadata.uid)
         taken = {number for one in others for number in _node_ports(one.spec)}
-        if needs_node_ports(new.spec):
-            self._give_ports(new, old, taken)
-        if needs_health_check(new.spec) and (old is None or not needs_health_check(old.spec)):
-            taken |= {port.node_port for port in new.spec.ports}
-            number = new.spec.health_check_node_port
+        self._give_ports(new, old, taken)
+        if needs_health_check(spec) and (old is None or not needs_health_check(old.spec)):
+            taken |= {port.node_port for port in spec.ports}
+            number = spec.health_check_node_port
             if not number:
-                new.spec.health_check_node_port = self._ports.give(taken)
+                spec.health_check_node_port = self._free_port(taken)
             elif (why := _port_fault(number, taken)) is not None:
                 raise internal(f"failed to allocate requested HealthCheck NodePort {number}: {why}")
 
-    def _give_address(self, service: Service, others: Iterable[Service]) -> None:
-        """Give cluster IPs to a service that now needs them; those it has do not change."""
-        spec = service.spec
-        if spec.type == EXTERNAL or is_headless(spec):
+    def _give_address(self, service: Service, *, dry_run: bool) -> None:
+        spec, name = service.spec, service.metadata.name
+        ranges = [
+            range_of(cidr)
+            for one in self._objects.all(ServiceCIDR)
+            if is_in_use(one)
+            for cidr in one.spec.cidrs
+            if family(cidr) in spec.ip_families
+        ]
+        if dry_run and not ranges:
+            raise _invalid(service, address_fault(spec, spec.cluster_ip, "allocator not ready"))
+        if spec.cluster_ip:
+            if fault := self._address_fault(spec.cluster_ip, ranges, dry_run=dry_run):
+                raise _invalid(service, address_fault(spec, spec.cluster_ip, fault))
             return
-        taken = {address for one in others for address in one.spec.cluster_ips}
-        address, fault = spec.cluster_ip, ""
-        if not address:
-            spec.cluster_ip = self._addresses.give(taken)
-            spec.cluster_ips = [spec.cluster_ip]
-        elif ipaddress.ip_address(address) not in self._network:
-            fault = (
-                f"the provided IP ({address}) is not in the valid range. "
-                f"The range of valid IPs is {self._network}"
+        if dry_run:
+            # Nothing is chosen: it is the address that names the range.
+            spec.cluster_ip = ranges[0].cidr.partition("/")[0]
+        else:
+            random.shuffle(ranges)
+            free = (address for one in ranges for address in one.some() if not self._is_taken(address))
+            # When all that is left was just given out, the one that was longest ago is.
+            before = (
+                address
+                for address in self._last_addresses
+                if not self._address_fault(address, ranges, dry_run=False)
             )
-        elif address in taken:
-            fault = "provided IP is already allocated"
-        if fault:
-            why = f"failed to allocate IP {address}: {fault}"
-            raise _invalid(service, invalid_field("spec.clusterIPs", spec.cluster_ips, why))
+            chosen = next((one for one in free if one not in self._last_addresses), "") or next(before, "")
+            if not chosen:
+                raise internal(f'failed to allocate a serviceIP for Service "{name}": {FULL}')
+            self._last_addresses.append(chosen)
+            spec.cluster_ip = chosen
+        spec.cluster_ips = [spec.cluster_ip]
+
+    def _is_taken(self, address: str) -> bool:
+        return self._objects.find(IPAddress, "", address) is not None
+
+    def _address_fault(self, address: str, ranges: list[Range], *, dry_run: bool) -> str:
+        """Why an address that somebody has chosen cannot be given. Whether it is taken is not asked in a dry
+        run, as in Kubernetes."""
+        meant = ipaddress.ip_address(address)
+        if dry_run:
+            if any(meant in ipaddress.ip_network(one.cidr) for one in ranges):
+                return ""
+            valid = f"The range of valid IPs is {ranges[0].cidr}"
+            return f"the provided IP ({address}) is not in the valid range. {valid}"
+        if not any(one.has(meant) for one in ranges):
+            return "the provided network does not match the current range"
+        return ALLOCATED if self._is_taken(address) else ""
 
     def _give_ports(self, service: Service, old: Service | None, taken: set[int]) -> None:
         """Give node ports. One that is asked for by number is given even if `allocateLoadBalancerNodePorts`
@@ -101,7 +134,7 @@ class ServiceAddresses:
                 continue
             port.node_port = port.node_port or chosen.get(port.port, 0)
             if not port.node_port:
-                port.node_port = self._ports.give(taken)
+                port.node_port = self._free_port(taken)
             elif port.node_port not in held and (why := _port_fault(port.node_port, taken)) is not None:
                 raise _invalid(service, invalid_field(f"spec.ports[{i}].nodePort", port.node_port, why))
             if old is None:
@@ -111,27 +144,16 @@ class ServiceAddresses:
             given.add((port.protocol, port.node_port))
             held.add(port.node_port)
 
-
-class _Given(Generic[A]):
-    """Gives out addresses or ports, which it makes of numbers. It knows the last ones given out, whose
-    services may not be stored yet."""
-
-    def __init__(self, what: str, numbers: range, make: Callable[[int], A]) -> None:
-        self._what = what
-        self._numbers = numbers
-        self._make = make
-        self._last: deque[A] = deque(maxlen=REMEMBERED)
-
-    def give(self, taken: set[A]) -> A:
+    def _free_port(self, taken: set[int]) -> int:
         """One that is free, at random. Raises StatusError 500 if none is left."""
-        offset = random.randrange(self._numbers.stop - self._numbers.start)
+        offset = random.randrange(len(NODE_PORTS))
         # When all that is left was just given out, giving one again is better than refusing.
-        for excluded in (taken | set(self._last), taken):
-            for number in chain(self._numbers[offset:], self._numbers[:offset]):
-                if (chosen := self._make(number)) not in excluded:
-                    self._last.append(chosen)
-                    return chosen
-        raise internal(f"failed to allocate a {self._what}: range is full")
+        for excluded in (taken | set(self._last_ports), taken):
+            for number in chain(NODE_PORTS[offset:], NODE_PORTS[:offset]):
+                if number not in excluded:
+                    self._last_ports.append(number)
+                    return number
+        raise internal(f"failed to allocate a nodePort: {FULL}")
 
 
 def _node_ports(spec: ServiceSpec) -> Iterator[int]:

@@ -21,7 +21,7 @@ from typing import Any, ClassVar, Generic, NamedTuple, TypeVar, cast
 from podling.apiserver.apply.managed_fields import Fields
 from podling.apiserver.authz.authorizers import AccessReviewer
 from podling.apiserver.rules import metadata
-from podling.model.errors import Cause
+from podling.model.errors import Cause, StatusError
 from podling.model.scheme import Resource
 from podling.model.types.meta import DeleteOptions, KubeObject
 
@@ -185,6 +185,18 @@ class Connect(NamedTuple):
 Subresource = Part[Any] | Action[Any] | Answer[Any] | Projection[Any] | Members[Any] | Connect
 
 
+class Kept(Generic[T]):
+    """Objects of another kind that an object of this one has for as long as it is as it is, such as a
+    Service its IPAddresses: they are written in the same transaction."""
+
+    def of(self, obj: T) -> list[KubeObject]:
+        raise NotImplementedError
+
+    def taken(self, obj: T, name: str) -> StatusError:
+        """The refusal of `obj` if the object of this name belongs to another."""
+        raise NotImplementedError
+
+
 class Kind(Generic[T]):
     """The rules of one resource. The methods here are those of a kind without rules of its own."""
 
@@ -200,6 +212,7 @@ class Kind(Generic[T]):
         "watch",
     )
     subresources: Mapping[str, Subresource] = {}
+    kept: Kept[T] | None = None
     columns: ClassVar[Sequence[Column]] = ()
     deprecation: ClassVar[str] = ""
     """What everybody who asks for it is warned of."""

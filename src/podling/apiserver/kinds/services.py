@@ -14,7 +14,7 @@ from typing import Any
 from msgspec import structs
 
 from podling.apiserver.kinds.columns import AGE, NAME, NONE, UNSET, age, joined, labels_text, or_none
-from podling.apiserver.kinds.kind import PROXY_VERBS, Column, Connect, Kind, Status, Subresource
+from podling.apiserver.kinds.kind import PROXY_VERBS, Column, Connect, Kept, Kind, Status, Subresource
 from podling.apiserver.rules import metadata
 from podling.apiserver.rules.addresses import (
     ip_faults,
@@ -39,11 +39,11 @@ from podling.apiserver.rules.field import (
 )
 from podling.apiserver.rules.service.addresses import EXTERNAL, LOAD_BALANCER
 from podling.apiserver.rules.service.defaults import (
-    carry_over,
     default_service,
     name_all_addresses,
     service_warnings,
 )
+from podling.apiserver.rules.service.ranges import ALLOCATED, address_fault
 from podling.apiserver.rules.service.service import (
     validate_load_balancer_status,
     validate_service,
@@ -51,9 +51,12 @@ from podling.apiserver.rules.service.service import (
 )
 from podling.model import names
 from podling.model.enums import ENUMS
-from podling.model.errors import Cause
+from podling.model.errors import Cause, StatusError
+from podling.model.errors import invalid as invalid_object
+from podling.model.rules.addresses import address_of, cluster_ips
 from podling.model.scheme import resource_of
 from podling.model.types.discovery import Endpoint, EndpointHints, EndpointSlice, SlicePort
+from podling.model.types.meta import KubeObject
 from podling.model.types.service import EndpointAddress, EndpointSubset, Service
 from podling.model.types.service import Endpoints as EndpointsObject
 
@@ -65,8 +68,18 @@ SHOWN = 3
 PROTOCOLS = ENUMS["EndpointPort", "protocol"]
 
 
+class _ClusterIPs(Kept[Service]):
+    def of(self, obj: Service) -> list[KubeObject]:
+        return [address_of(obj, address) for address in cluster_ips(obj)]
+
+    def taken(self, obj: Service, name: str) -> StatusError:
+        fault = address_fault(obj.spec, name, ALLOCATED)
+        return invalid_object("Service", obj.metadata.name, [fault])
+
+
 class Services(Kind[Service]):
     resource = resource_of(Service)
+    kept = _ClusterIPs()
     creates_on_update = True
     returns_deleted = True
     subresources: Mapping[str, Subresource] = {
@@ -95,9 +108,8 @@ class Services(Kind[Service]):
         name_all_addresses(obj.spec)
 
     def prepare_update(self, new: Service, old: Service) -> None:
-        # What is carried over may change the status, too.
+        # What admission carries over may change the status, too.
         new.status = structs.replace(old.status)
-        carry_over(new, old)
 
     def validate(self, obj: Service) -> list[Cause]:
         return list(validate_service(obj, None))

@@ -16,17 +16,18 @@ from functools import partial
 from typing import Any, Generic, NamedTuple, Protocol, TypeVar, cast
 from weakref import WeakValueDictionary
 
-from podling.apiserver.apply.apply import Track, unchanged
+from podling.apiserver.apply.apply import Track, by_update, unchanged
+from podling.apiserver.apply.managed_fields import Writer
 from podling.apiserver.kinds.kind import Kind, Part, kept_as, storage_key
 from podling.apiserver.store import object_meta
 from podling.model.codec import json
 from podling.model.codec.json import with_nulls
 from podling.model.errors import STALE, Cause, StatusError, already_exists, conflict, invalid, not_found
-from podling.model.scheme import Resource
+from podling.model.scheme import Resource, resource_of
 from podling.model.time import Clock
 from podling.model.types.meta import DeleteOptions, KubeObject
 from podling.process.waits import aside
-from podling.storage.interface import ConflictError, KeyExistsError, Storage
+from podling.storage.interface import ConflictError, KeyExistsError, Record, Storage, Write
 from podling.watch.cache import Cache
 from podling.watch.entry import Decoder, Entry
 
@@ -38,6 +39,9 @@ OBJECT_LIMIT = 1_572_864
 ATTEMPTS = 5
 """How often a write is decided again after another server's write, before it fails with 409."""
 
+
+SERVER = "kube-apiserver"
+"""The manager of fields that the server itself writes."""
 
 UNRULED: Part[Any] = Part()
 """No rules: for changes that the server itself decides, such as a binding."""
@@ -140,9 +144,11 @@ class Store(Generic[T]):
                     return Entry(key, 0, data, self._decoder)
                 continue
             try:
-                revision = await self.storage.create(key, self._to_store(data))
-            except KeyExistsError:
-                continue
+                revision = await self._commit(Write(key, self._to_store(data), None), obj, None)
+            except KeyExistsError as error:
+                if error.record.key == key:
+                    continue
+                raise self._kept_by_another(obj, error) from error
             return self._written(key, data, revision, obj)
         raise already_exists(self._named.plural, obj.metadata.name, self._named.group)
 
@@ -231,6 +237,8 @@ class Store(Generic[T]):
                 try:
                     return await write(current)
                 except ConflictError as error:
+                    if error.key != key:
+                        continue
                     if (first := error.record) is None:
                         raise self._not_found(name) from error
                     current = Entry(first.key, first.revision, first.value, self._decoder)
@@ -282,15 +290,48 @@ class Store(Generic[T]):
             return current
         if dry_run:
             return Entry(current.key, current.revision, data, self._decoder)
-        revision = await self.storage.update(current.key, self._to_store(data), current.revision)
+        write = Write(current.key, self._to_store(data), current.revision)
+        try:
+            revision = await self._commit(write, new, current.object)
+        except KeyExistsError as error:
+            raise self._kept_by_another(new, error) from error
         return self._written(current.key, data, revision, new)
 
     async def _remove(self, current: Entry, *, dry_run: bool) -> Entry:
         """Raises ConflictError."""
         if dry_run:
             return current
-        revision = await self.storage.delete(current.key, current.revision)
+        write = Write(current.key, None, current.revision)
+        revision = await self._commit(write, None, current.object)
         return Entry(current.key, revision, current.value, self._decoder)
+
+    async def _commit(self, write: Write, new: T | None, old: T | None) -> int:
+        """Make the write, and with it those of the objects kept with `new` and no more with `old`. Raises
+        KeyExistsError, ConflictError, also for one of these."""
+        kept = self.kind.kept
+        if kept is None:
+            return await self.storage.commit([write])
+        wanted, standing = ({_key(one): one for one in kept.of(obj)} if obj else {} for obj in (new, old))
+        now = self.clock.now()
+        writes = [_beginning(key, one, now) for key, one in wanted.items() if key not in standing]
+        for key, one in standing.items():
+            # Somebody may have deleted it.
+            if key not in wanted and (record := await self.storage.get(key)) is not None:
+                writes.append(_ending(record, type(one), now))
+        return await self.storage.commit([*writes, write])
+
+    async def complete(self) -> None:
+        """Write what is kept with objects and missing: a podling of before has not written it."""
+        kept, now = self.kind.kept, self.clock.now()
+        if kept is None:
+            return
+        missing = [
+            self.storage.commit([_beginning(key, one, now)])
+            for entry in self.cache.select(self.prefix()).entries
+            for one in kept.of(entry.object)
+            if await self.storage.get(key := _key(one)) is None
+        ]
+        await asyncio.gather(*missing)
 
     def _written(self, key: str, data: bytes, revision: int, obj: T) -> Entry:
         """The entry that was written; from the cache if it has it, unless that is newer already."""
@@ -306,8 +347,34 @@ class Store(Generic[T]):
             resource = kept_as(self.kind)
             raise invalid(resource.kind, obj.metadata.name, faults, resource.group)
 
+    def _kept_by_another(self, obj: T, error: KeyExistsError) -> StatusError:
+        if self.kind.kept is None:
+            raise error
+        return self.kind.kept.taken(obj, error.record.key.rpartition("/")[2])
+
     def _not_found(self, name: str) -> StatusError:
         return not_found(self._named.plural, name, self._named.group)
+
+
+def _key(obj: KubeObject) -> str:
+    return storage_key(resource_of(type(obj)), obj.metadata.namespace, obj.metadata.name)
+
+
+def _beginning(key: str, obj: KubeObject, now: datetime) -> Write:
+    """The creation of an object by the server itself."""
+    object_meta.begin(obj, obj.metadata.namespace, now, has_generation=False)
+    track = by_update(Writer(SERVER, obj.API_VERSION, ""), unwritten={}, now=now, versions={})
+    obj.metadata.managed_fields = track(obj, None)
+    return Write(key, with_nulls(json.encode(obj), type(obj)), None)
+
+
+def _ending(record: Record, type_: type[KubeObject], now: datetime) -> Write:
+    """The deletion of an object, or the mark of it if finalizers hold the object."""
+    obj = json.decode(record.value, type_)
+    if not obj.metadata.finalizers:
+        return Write(record.key, None, record.revision)
+    object_meta.mark_deleted(obj.metadata, now)
+    return Write(record.key, with_nulls(json.encode(obj), type_), record.revision)
 
 
 class Stores:
@@ -316,6 +383,11 @@ class Stores:
 
     def __init__(self, stores: Sequence[Store[Any]]) -> None:
         self._by_type = {store.type: store for store in stores}
+
+    async def complete(self) -> None:
+        """Write what is missing of the objects that are kept with others."""
+        for store in self._by_type.values():
+            await store.complete()
 
     def find(self, type: type[T], namespace: str, name: str) -> T | None:
         store = self._by_type[type]

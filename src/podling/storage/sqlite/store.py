@@ -28,16 +28,18 @@ from podling.storage.interface import (
     KeyExistsError,
     Listing,
     Record,
+    SingleWrites,
     StorageClosedError,
     Watcher,
     Watchers,
+    Write,
 )
 from podling.storage.sqlite.log import Log, State, is_passing
 from podling.storage.sqlite.whole import fault
 from podling.storage.sqlite.worker import Worker
 
 GROUP_ROWS = 128
-"""Most writes that share one fsync; further ones wait for the next."""
+"""Most transactions that share one fsync; further ones wait for the next."""
 
 COMPACTION_STEP = 1_000
 """Revisions compacted in one transaction, which is the longest that a write waits for compaction."""
@@ -45,10 +47,10 @@ COMPACTION_STEP = 1_000
 T = TypeVar("T")
 
 
-class _Write(NamedTuple):
-    """A write under way: its event, or the error that refuses it."""
+class _Commit(NamedTuple):
+    """A transaction under way: its events, or the error that refuses it."""
 
-    event: Event | None
+    events: Sequence[Event]
     refusal: Exception | None
     answer: asyncio.Future[int]
 
@@ -67,7 +69,7 @@ async def open(path: str | os.PathLike[str]) -> SqliteStorage:
         raise
 
 
-class SqliteStorage:
+class SqliteStorage(SingleWrites):
     def __init__(self, worker: Worker, log: Log, state: State) -> None:
         self._loop = asyncio.get_running_loop()
         self._worker = worker
@@ -76,8 +78,8 @@ class SqliteStorage:
         self._revision = self._given = state.revision
         self._compacted = state.compacted
         self._on_their_way: dict[str, Event] = {}
-        self._waiting: list[_Write] = []
-        self._group: list[_Write] = []
+        self._waiting: list[_Commit] = []
+        self._group: list[_Commit] = []
         self._watchers = Watchers()
         self._closed = False
         self._fault: Exception | None = None
@@ -106,16 +108,29 @@ class SqliteStorage:
                 found.append(self._records[key])
         return Listing(found, self._revision)
 
-    async def create(self, key: str, value: bytes) -> int:
-        key.encode()  # what UTF-8 cannot say must fail here, not together with a whole group
-        standing = self._newest(key)
-        return await self._write(key, value, standing, KeyExistsError(standing) if standing else None)
-
-    async def update(self, key: str, value: bytes, revision: int) -> int:
-        return await self._replace(key, value, revision)
-
-    async def delete(self, key: str, revision: int) -> int:
-        return await self._replace(key, None, revision)
+    async def commit(self, writes: Sequence[Write]) -> int:
+        self._check_writable()
+        refusal: Exception | None = None
+        standing: list[Record | None] = []
+        for write in writes:
+            write.key.encode()  # what UTF-8 cannot say must fail here, not together with a whole group
+            newest = self._newest(write.key)
+            standing.append(newest)
+            if write.revision == (newest.revision if newest else None):
+                continue
+            refusal = ConflictError(write.key, newest)
+            if newest is not None and write.revision is None:
+                refusal = KeyExistsError(newest)
+            if write.key not in self._on_their_way:
+                raise refusal
+            break
+        events = [] if refusal else list(map(self._event, writes, standing))
+        answer: asyncio.Future[int] = self._loop.create_future()
+        self._waiting.append(_Commit(events, refusal, answer))
+        if not self._group and len(self._waiting) == 1:
+            # Not at once: tasks that are about to write in this turn of the loop share the fsync.
+            self._loop.call_soon(self._start_group)
+        return await answer
 
     def watch(self, prefix: str, watcher: Watcher) -> Callable[[], None]:
         self._check_open()
@@ -158,32 +173,16 @@ class SqliteStorage:
         record: Record | None = self._records.get(key)
         return record
 
-    def _replace(self, key: str, value: bytes | None, revision: int) -> asyncio.Future[int]:
-        standing = self._newest(key)
-        expected = standing is not None and standing.revision == revision
-        return self._write(key, value, standing, None if expected else ConflictError(key, standing))
-
-    def _write(
-        self, key: str, value: bytes | None, previous: Record | None, refusal: Exception | None
-    ) -> asyncio.Future[int]:
-        self._check_writable()
-        if refusal and key not in self._on_their_way:
-            raise refusal
-        event = None
-        if refusal is None:
-            self._given += 1
-            event = self._on_their_way[key] = Event(self._given, key, value, previous)
-        answer: asyncio.Future[int] = self._loop.create_future()
-        self._waiting.append(_Write(event, refusal, answer))
-        if not self._group and len(self._waiting) == 1:
-            # Not at once: tasks that are about to write in this turn of the loop share the fsync.
-            self._loop.call_soon(self._start_group)
-        return answer
+    def _event(self, write: Write, previous: Record | None) -> Event:
+        self._given += 1
+        event = Event(self._given, write.key, write.value, previous)
+        self._on_their_way[write.key] = event
+        return event
 
     def _start_group(self) -> None:
         self._group, self._waiting = self._waiting[:GROUP_ROWS], self._waiting[GROUP_ROWS:]
         if self._group:
-            events = [write.event for write in self._group if write.event]
+            events = [event for commit in self._group for event in commit.events]
             self._worker.submit(partial(self._log.append, events), partial(self._written, events))
 
     def _written(self, events: Sequence[Event], _: None, error: Exception | None) -> None:
@@ -195,8 +194,8 @@ class SqliteStorage:
         # Strictly before telling of this group: the disk works on the next one meanwhile.
         self._start_group()
         self._publish(events)
-        for write in group:
-            _answer(write)
+        for commit in group:
+            _answer(commit)
 
     def _publish(self, events: Sequence[Event]) -> None:
         for event in events:
@@ -216,9 +215,9 @@ class SqliteStorage:
         self._group, self._waiting = [], []
         self._on_their_way.clear()
         self._given = self._revision
-        for write in abandoned:
-            if not write.answer.done():
-                write.answer.set_exception(self._failure(error))
+        for commit in abandoned:
+            if not commit.answer.done():
+                commit.answer.set_exception(self._failure(error))
 
     async def _call(self, job: Callable[[], T]) -> T:
         self._check_open()
@@ -244,11 +243,11 @@ class SqliteStorage:
             raise StorageClosedError(f"the data file failed: {self._fault}")
 
 
-def _answer(write: _Write) -> None:
-    """Answer the caller, unless it was cancelled; the write stands all the same."""
-    if write.answer.done():
+def _answer(commit: _Commit) -> None:
+    """Answer the caller, unless it was cancelled; the writes stand all the same."""
+    if commit.answer.done():
         return
-    if write.event:
-        write.answer.set_result(write.event.revision)
-    elif write.refusal:
-        write.answer.set_exception(write.refusal)
+    if commit.refusal:
+        commit.answer.set_exception(commit.refusal)
+    else:
+        commit.answer.set_result(commit.events[-1].revision)

@@ -35,6 +35,7 @@ from podling.model.codec import json as model_json
 from podling.model.gates import DEFAULT_GATES, Gates
 from podling.model.types.core import Event, Namespace, ServiceAccount
 from podling.model.types.meta import ObjectMeta
+from podling.model.types.networking import ServiceCIDR, ServiceCIDRSpec
 from podling.model.types.pod import Pod
 from podling.model.types.pod_status import ContainerState, ContainerStateTerminated, ContainerStateWaiting
 from podling.storage.memory import MemoryStorage
@@ -276,6 +277,8 @@ def play(tmp_path: Path) -> Play:
         client = Client(api)
         for namespace in ("default", "kube-node-lease"):
             await client.create(Namespace(metadata=ObjectMeta(name=namespace)))
+        addresses = ServiceCIDRSpec(cidrs=["10.96.0.0/16"])
+        await client.create(ServiceCIDR(metadata=ObjectMeta(name="kubernetes"), spec=addresses))
         await client.create(ServiceAccount(metadata=ObjectMeta(name="default", namespace="default")))
         named = {f"{name}:1": image for name, image in images.items()}
         runtime = HollowRuntime(named, time)

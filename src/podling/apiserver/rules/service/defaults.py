@@ -135,6 +135,7 @@ def _drop_what_the_type_has_not(new: ServiceSpec, old: ServiceSpec) -> None:
             new.cluster_ip, new.cluster_ips = "", []
         _drop_same(new, old, "ip_families", [])
         _drop_same(new, old, "ip_family_policy", None)
+        new.internal_traffic_policy = None
     if needs_node_ports(old) and not needs_node_ports(new) and _node_ports(new) <= _node_ports(old):
         for port in new.ports:
             port.node_port = 0

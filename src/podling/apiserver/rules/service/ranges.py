@@ -1,17 +1,62 @@
-"""Validation of the ranges of cluster IPs, and of what an address in use belongs to."""
+"""The ranges of cluster IPs: which addresses of them services get, and validation of ranges and of what an
+address in use belongs to.
+"""
 
 from __future__ import annotations
 
+import random
 from collections.abc import Iterator
+from ipaddress import IPv4Address, IPv6Address, ip_network
+from itertools import chain
+from typing import NamedTuple
 
 from podling.apiserver.rules.addresses import cidr_faults_exact
 from podling.apiserver.rules.field import IMMUTABLE, all_invalid, invalid, required
 from podling.model import names
 from podling.model.errors import Cause
 from podling.model.types.networking import ParentReference, ServiceCIDRSpec
+from podling.model.types.service import ServiceSpec
 
 MOST_RANGES = 2
+SHARE, LEAST_SHARE, MOST_SHARE = 16, 16, 256
+"""A sixteenth of a range, at least 16 and at most 256 addresses, is left to people as long as it can be; of a
+range that has no more than these nothing is."""
+ALLOCATED = "provided IP is already allocated"
 ONE_EACH = "may specify no more than one IP for each IP family, i.e 192.168.0.0/24 and 2001:db8::/64"
+
+
+class Range(NamedTuple):
+    """The addresses of a subnet that services get: not the first, which names the subnet, and not the last of
+    IPv4, which is for broadcasts. The lower ones are left to people, who choose their addresses."""
+
+    cidr: str
+    lower: range
+    upper: range
+
+    def has(self, address: IPv4Address | IPv6Address) -> bool:
+        return int(address) in self.lower or int(address) in self.upper
+
+    def some(self) -> Iterator[str]:
+        """All addresses: the upper ones first, each part from a random one on."""
+        make = IPv6Address if ":" in self.cidr else IPv4Address
+        for part in (self.lower, self.upper)[::-1]:
+            if part:
+                at = random.randrange(part.stop - part.start)
+                yield from (str(make(number)) for number in chain(part[at:], part[:at]))
+
+
+def range_of(cidr: str) -> Range:
+    network = ip_network(cidr)
+    size, start = network.num_addresses, int(network.network_address)
+    first, end = start + 1, start + size - (network.version == 4)
+    kept = 0 if size <= LEAST_SHARE else min(max(size // SHARE, LEAST_SHARE), MOST_SHARE)
+    return Range(cidr, range(first, first + kept), range(first + kept, end))
+
+
+def address_fault(spec: ServiceSpec, address: str, why: str) -> Cause:
+    """Why the service cannot have the address, or any if that is empty."""
+    what = f"IP {address}" if address else "IP"
+    return invalid("spec.clusterIPs", spec.cluster_ips or [""], f"failed to allocate {what}: {why}")
 
 
 def validate_ranges(spec: ServiceCIDRSpec, path: str) -> Iterator[Cause]:
