@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import ssl
 import subprocess
 import sys
 from collections import Counter
@@ -67,9 +68,12 @@ class Parts(msgspec.Struct):
     server: Server
     directory: Path
 
-    def kubectl(self, *arguments: str) -> str:
+    def run_kubectl(self, *arguments: str) -> subprocess.CompletedProcess[str]:
         command = ["kubectl", "--kubeconfig", str(self.server.kubeconfig), "-n", NAMESPACE, *arguments]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=90, check=False)
+        return subprocess.run(command, capture_output=True, text=True, timeout=90, check=False)
+
+    def kubectl(self, *arguments: str) -> str:
+        done = self.run_kubectl(*arguments)
         assert done.returncode == 0, f"{done.stdout}{done.stderr}\n{self.logs()}"
         return done.stdout
 
@@ -156,3 +160,52 @@ def test_a_pod_with_a_token_lives_and_every_request_is_understood(parts: Parts) 
     parts.kubectl("delete", "pod", "whole", "--timeout=60s")
     parts.kubectl("delete", "namespace", NAMESPACE, "--timeout=60s")
     assert not parts.not_understood() - before, parts.logs()
+
+
+def test_a_token_opens_the_kubelet_to_whom_its_api_server_lets_in(parts: Parts) -> None:
+    """Webhook authentication and authorization: the owner of a token is who the API server says, and may what
+    a role of RBAC allows."""
+    account = "/api/v1/namespaces/default/serviceaccounts"
+    rbac = "/apis/rbac.authorization.k8s.io/v1"
+    assert parts.server.ask("POST", account, {"metadata": {"name": "looks"}}).code == 201
+    issued = parts.server.ask("POST", f"{account}/looks/token", {"spec": {}}).body["status"]["token"]
+    status = parts.server.ask("GET", f"/api/v1/nodes/{NODE}").body["status"]
+    address = next(one["address"] for one in status["addresses"] if one["type"] == "InternalIP")
+    port = status["daemonEndpoints"]["kubeletEndpoint"]["Port"]
+    # Its certificate is of an authority of its own.
+    kubelet = Server("kubelet", address, port, parts.server.ca, parts.server.kubeconfig, unverified())
+
+    def asked(path: str, token: str) -> tuple[int, Any]:
+        said = kubelet.ask("GET", path, Authorization=f"Bearer {token}")
+        return said.code, said.body
+
+    assert asked("/pods", "nobodys")[0] == 401
+    who = "system:serviceaccount:default:looks"
+    refused = f"Forbidden (user={who}, verb=get, resource=nodes, subresource(s)=[metrics])"
+    assert asked("/metrics", issued) == (403, refused)
+    role = {
+        "metadata": {"name": "looks"},
+        "rules": [{"apiGroups": [""], "resources": ["nodes/pods"], "verbs": ["get"]}],
+    }
+    binding = {
+        "metadata": {"name": "looks"},
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "looks"},
+        "subjects": [{"kind": "ServiceAccount", "name": "looks", "namespace": "default"}],
+    }
+    assert parts.server.ask("POST", f"{rbac}/clusterroles", role).code == 201
+    assert parts.server.ask("POST", f"{rbac}/clusterrolebindings", binding).code == 201
+    may = ["auth", "can-i", "get", "nodes/pods", f"--as={who}"]
+    for _ in range(100):
+        # The server learns of the binding soon, and the kubelet keeps a refusal for half a minute.
+        if parts.run_kubectl(*may).returncode == 0:
+            break
+    code, listed = asked("/pods", issued)
+    assert (code, listed["kind"]) == (200, "PodList")
+    assert asked("/metrics", issued) == (403, refused)
+
+
+def unverified() -> ssl.SSLContext:
+    context = ssl.create_default_context()
+    context.check_hostname = False
+    context.verify_mode = ssl.CERT_NONE
+    return context

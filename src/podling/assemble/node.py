@@ -102,7 +102,7 @@ class RunningNode:
 
     async def run(self) -> None:
         settings, neighbour = self._settings, self._neighbour
-        server = KubeletServer(self.kubelet, self._clock, self._access.allows)
+        server = KubeletServer(self.kubelet, self._clock, self._access.allows, self._access.owner_of)
         tls = server_tls(settings.serving.certificate, settings.serving.key, settings.client_ca)
 
         async def serve() -> None:

@@ -1,15 +1,16 @@
 """The kubelet's HTTPS server, with the paths that Kubernetes' API server uses, its TLS, and its
 authorization.
 
-A client needs a certificate of the cluster's authority; clients in this process are connected by `joined`.
-Who may do what is asked of the API server with a SubjectAccessReview, as webhook authorization does, and the
-answer is cached. Errors are plain text with the kubelet's status codes; the API server makes a Status of
-them.
+A client needs a certificate of the cluster's authority or a bearer token, whose owner the API server tells by
+a TokenReview; clients in this process are connected by `joined`. Who may do what is asked of the API server
+with a SubjectAccessReview. Both are what Kubernetes calls webhooks, and the answers are cached. Errors are
+plain text with the kubelet's status codes; the API server makes a Status of them.
 """
 
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import logging
 import socket
 import ssl
@@ -31,6 +32,7 @@ from podling.kubelet.server.log_requests import LogHandler
 from podling.kubelet.server.pages import json_page, pod_list
 from podling.model.errors import StatusError
 from podling.model.time import Clock
+from podling.model.types.authentication import TokenReview, TokenReviewSpec
 from podling.model.types.authorization import ResourceAttributes, SubjectAccessReview, SubjectAccessReviewSpec
 from podling.model.types.rbac import MASTERS
 from podling.process.tls import listening_context
@@ -39,6 +41,7 @@ from podling.streaming.negotiation import Unacceptable
 from podling.streaming.wire import Disconnected
 
 YES_IS_KEPT, NO_IS_KEPT = timedelta(minutes=5), timedelta(seconds=30)
+OWNER_IS_KEPT = timedelta(minutes=2)
 KEPT = 1_000
 """How many answers are cached; when there are more, all are dropped."""
 HEADER_LIMIT = 1 << 20
@@ -58,6 +61,17 @@ Allowed = Callable[[str, tuple[str, ...], str, Sequence[str]], Awaitable[bool]]
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
+OwnerOf = Callable[[str], Awaitable["Peer | None"]]
+"""`NodeAccess.owner_of`: the user of a bearer token."""
+
+
+class Peer(NamedTuple):
+    """The client: user (CN) and groups (O) of its certificate, or those of its token."""
+
+    user: str
+    groups: tuple[str, ...]
+
+
 class Question(NamedTuple):
     """What a SubjectAccessReview answers: may the user do this to a subresource of the node?"""
 
@@ -68,13 +82,31 @@ class Question(NamedTuple):
 
 
 class NodeAccess:
-    """Authorizes users with SubjectAccessReviews, and caches the answers."""
+    """Authenticates tokens with TokenReviews and authorizes users with SubjectAccessReviews, and caches the
+    answers."""
 
     def __init__(self, client: Client, node_name: str, clock: Clock) -> None:
         self._client = client
         self._node = node_name
         self._clock = clock
         self._answers: dict[Question, tuple[bool, datetime]] = {}
+        self._owners: dict[bytes, tuple[Peer | None, datetime]] = {}
+        """By digest of the token: strangers send tokens of any length."""
+
+    async def owner_of(self, token: str) -> Peer | None:
+        """The user of a bearer token; None if it is nobody's. Raises StatusError or OSError if the API server
+        does not answer."""
+        digest = hashlib.sha256(token.encode()).digest()
+        owner, until = self._owners.get(digest, (None, self._clock.now()))
+        if self._clock.now() >= until:
+            review = TokenReview(spec=TokenReviewSpec(token=token))
+            status = (await self._client.create(review)).status
+            user = status.user
+            owner = Peer(user.username, tuple(user.groups)) if status.authenticated else None
+            if len(self._owners) >= KEPT:
+                self._owners.clear()
+            self._owners[digest] = owner, self._clock.now() + OWNER_IS_KEPT
+        return owner
 
     async def allows(
         self, user: str, groups: tuple[str, ...], verb: str, subresources: Sequence[str]
@@ -119,22 +151,22 @@ def server_tls(certificate: Path, key: Path, client_ca: Path) -> ssl.SSLContext:
     return listening
 
 
-class Peer(NamedTuple):
-    """The client: user (CN) and groups (O) of its certificate."""
-
-    user: str
-    groups: tuple[str, ...]
-
-
 PeerOf = Callable[[web.Request], Peer | None]
 
 
-class KubeletServer:
-    """The server of one kubelet: `allowed` decides about each request, `host` has what it shows."""
+async def nobody(token: str) -> Peer | None:
+    """For a server that takes no tokens."""
+    return None
 
-    def __init__(self, host: PodHost, clock: Clock, allowed: Allowed) -> None:
+
+class KubeletServer:
+    """The server of one kubelet: `allowed` decides about each request, `owner_of` says whose a token is, and
+    `host` has what it shows."""
+
+    def __init__(self, host: PodHost, clock: Clock, allowed: Allowed, owner_of: OwnerOf = nobody) -> None:
         self._host = host
         self._allowed = allowed
+        self._owner_of = owner_of
         self._directories = LogDirectories()
         self._stops = asyncio.Event()
         self._logs = LogHandler(host, clock, self._directories, self._stops.wait)
@@ -217,6 +249,12 @@ class KubeletServer:
 
     async def _authorize(self, request: web.Request, peer: Peer | None) -> None:
         """Raises HTTPRefusal."""
+        scheme, _, token = request.headers.get("Authorization", "").strip().partition(" ")
+        if peer is None and scheme.lower() == "bearer" and token:
+            try:
+                peer = await self._owner_of(token)
+            except (StatusError, OSError) as error:
+                log.warning("nobody can say whose a token is: %s", error)
         if peer is None:
             raise HTTPRefusal(401, "Unauthorized")
         verb = {"GET": "get", "POST": "create"}.get(request.method, request.method.lower())

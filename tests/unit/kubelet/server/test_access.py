@@ -6,6 +6,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from podling.kubelet.server.server import NodeAccess
+from podling.model.types.authentication import TokenReview, UserInfo
 from podling.model.types.authorization import SubjectAccessReview
 
 PROMETHEUS = ("prometheus", ("monitoring",))
@@ -62,3 +63,33 @@ async def test_what_is_kept_is_limited() -> None:
     for number in range(2_500):
         await kept.allows(f"user{number}", (), "get", ("proxy",))
     assert len(kept._answers) <= 1_000
+
+
+class Registry(Judge):
+    """An API server that knows one token."""
+
+    async def create(self, review: Any) -> Any:
+        assert isinstance(review, TokenReview)
+        self.asked.append((review.spec.token[:9], "", ""))
+        review.status.authenticated = review.spec.token == "good"
+        if review.status.authenticated:
+            review.status.user = UserInfo(username="prometheus", groups=["monitoring"])
+        return review
+
+
+async def test_whose_a_token_is_holds_for_two_minutes() -> None:
+    registry = Registry()
+    kept = access(registry)
+    for after, asked in ((0, 2), (119, 2), (1, 4)):
+        registry.time += timedelta(seconds=after)
+        assert await kept.owner_of("good") == PROMETHEUS
+        assert await kept.owner_of("bad") is None
+        assert len(registry.asked) == asked, after
+
+
+async def test_tokens_of_strangers_fill_nothing() -> None:
+    kept = access(Registry())
+    for number in range(1_200):
+        await kept.owner_of(f"{number}{'x' * 10_000}")
+    assert len(kept._owners) <= 1_000
+    assert {len(key) for key in kept._owners} == {32}

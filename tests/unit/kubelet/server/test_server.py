@@ -18,6 +18,7 @@ from podling.cri.interface import Runtime
 from podling.kubelet.pod.host import Pages
 from podling.kubelet.server.server import KubeletServer, Peer, server_tls, subresources
 from podling.machine.pki import Authority
+from podling.model.errors import StatusError
 from podling.model.quantity import Quantity
 from podling.model.time import SystemClock
 from podling.model.types.container import Container
@@ -89,6 +90,12 @@ async def masters_only(user: str, groups: tuple[str, ...], verb: str, asked: Seq
     return "system:masters" in groups
 
 
+async def administrator_by_token(token: str) -> Peer | None:
+    if token == "unasked":
+        raise StatusError(503, "ServiceUnavailable", "nobody is there")
+    return {"good": Peer("admin", ("system:masters",)), "eve": Peer("eve", ("system:nodes",))}.get(token)
+
+
 @pytest.fixture
 def host() -> Host:
     return Host()
@@ -101,7 +108,7 @@ Ask = Callable[..., Awaitable[tuple[int, str]]]
 async def ask(authority: Authority, host: Host) -> AsyncIterator[Ask]:
     """Asks the server as an administrator, or as someone else: (status, text)."""
     pair = authority.server("kubelet", "system:node:n", ["127.0.0.1"])
-    server = KubeletServer(host, SystemClock(), masters_only)
+    server = KubeletServer(host, SystemClock(), masters_only, administrator_by_token)
     tls = server_tls(pair.certificate, pair.key, authority.ca.certificate)
     administrator = tls_of(authority, "admin", "system:masters")
     async with asyncio.TaskGroup() as group:
@@ -140,6 +147,24 @@ async def test_amounts_are_listed_as_kubernetes_writes_them(ask: Ask, host: Host
 
 async def test_a_client_without_a_certificate_is_not_answered(ask: Ask, authority: Authority) -> None:
     assert await ask("/pods", tls=tls_of(authority, None)) == (401, "Unauthorized")
+
+
+@pytest.mark.parametrize(
+    ("header", "status"),
+    [
+        ("Bearer good", 200),
+        ("bearer good", 200),
+        ("Bearer eve", 403),
+        ("Bearer bad", 401),
+        ("Bearer unasked", 401),
+        ("Bearer ", 401),
+        ("Basic good", 401),
+    ],
+)
+async def test_a_client_with_a_token_is_its_owner(
+    ask: Ask, authority: Authority, header: str, status: int
+) -> None:
+    assert (await ask("/pods", tls=tls_of(authority, None), Authorization=header))[0] == status
 
 
 async def test_when_nobody_can_say_nobody_is_let_in(ask: Ask, authority: Authority) -> None:
