@@ -555,6 +555,59 @@ def sequences() -> list[Compared]:
     return found
 
 
+EXPRESSIONS = (
+    "",
+    "1+1",
+    "foo",
+    "device",
+    "device.driver",
+    "device.driver == 1",
+    "device.attributes",
+    'device.attributes["a"].b',
+    'device.attributes["a"].b > 1',
+    'device.capacity["a"].b',
+    'device.capacity["a"].b.isGreaterThan(quantity("1"))',
+    'device.capacity["a"].b > 1',
+    "device.foo",
+    'semver("1.2.3") == device.attributes["a"].v',
+    'device.attributes["a"].v.isGreaterThan(semver("1.2.3"))',
+    "device.allowMultipleAllocations",
+    'device.allowMultipleAllocations == "x"',
+    '"a" in device.attributes',
+    "device.attributes.all(x, x == 1)",
+    "object",
+    "request",
+    "authorizer",
+    "has(device.attributes)",
+    "has(device.x)",
+    "true",
+    '"x"',
+    '[1,"a"]',
+    'device.driver.matches("[")',
+    'cel.bind(x, device.driver, x == "a")',
+    'device.attributes["a"].b in ["x"]',
+    'isSemver("1")',
+    'quantity("x").isGreaterThan(quantity("1"))',
+    "null",
+    "{}",
+    "[true]",
+    "true &&",
+    "device.driver[0]",
+    "dyn(1)",
+    "device.attributes.orValue({})",
+    'device.attributes[?"a"].b',
+    'device.?attributes["a"].b.orValue(true)',
+    'semver("x") == semver("1.0.0")',
+    'semver("1.0", true) == semver("1.0.0")',
+    'device.attributes["a"].b.startsWith("x")',
+    "sets.contains([1],[1])",
+    'ip("1.2.3.4").family() == 4',
+    'url("x").getHost() == "a"',
+    'format.named("x").hasValue()',
+    'device.attributes["a"].includes("x")',
+    'device.attributes["a"].b.includes("x")',
+)
+"""None is among them that Kubernetes takes to cost too much, which podling does not count."""
 USER = {"resource": "pods", "name": "p", "uid": UID}
 TRUE = {
     "type": "Ready",
@@ -673,6 +726,22 @@ def of_status() -> list[Compared]:
         )
     ]
     return [
+        Compared("selectors: compiled", [
+            *created(target_of("deviceclasses"), KINDS["deviceclasses"][0], [
+                ("spec.selectors", cel(text, "true")) for text in EXPRESSIONS
+            ]),
+            *created(CLAIMS, claim, [
+                ("spec.devices.requests.0.exactly.selectors", cel("true", text)) for text in ("foo", "1 +")
+            ]),
+            *created(CLAIMS, claim, [
+                ("spec.devices.requests", [{"name": "r", "firstAvailable": [
+                    {"name": "s", **exactly(selectors=cel("foo"))}
+                ]}])
+            ]),
+            *updated(target_of("deviceclasses"), KINDS["deviceclasses"][0], [
+                ("spec.selectors", cel("bar")), ("spec.selectors", cel("true", "device.driver")),
+            ]),
+        ]),
         Compared("status: written", [Ask("POST", CLAIMS, claim), *dry]),
         Compared("status: lived", [
             Ask("POST", CLAIMS, claim),

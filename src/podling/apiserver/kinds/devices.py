@@ -14,13 +14,16 @@ import msgspec
 from podling.apiserver.kinds.columns import AGE, NAME, age
 from podling.apiserver.kinds.kind import Column, Controlled, Kind, Status
 from podling.apiserver.rules import metadata
+from podling.apiserver.rules.cel.checker import faults
 from podling.apiserver.rules.devices.claim_status import validate_claim_status
 from podling.apiserver.rules.devices.claims import (
     default_claim,
     default_tolerations,
+    expressions_of_claim,
     validate_claim,
     validate_class,
 )
+from podling.apiserver.rules.devices.parts import expressions_of
 from podling.apiserver.rules.devices.slices import drop_gated, validate_slice
 from podling.apiserver.rules.field import IMMUTABLE, internal, invalid, shown
 from podling.model import names
@@ -73,16 +76,21 @@ class _Template(ObjectMeta):
 
 
 class DeviceClasses(_Devices[DeviceClass]):
+    validates_long = True
     resource = resource_of(DeviceClass)
     name_rule = names.long_name
     unattended = NO_DEVICES
     has_generation = True
 
     def validate_spec(self, new: DeviceClass, old: DeviceClass | None) -> Iterator[Cause]:
-        return validate_class(new.spec, old.spec if old is not None else None)
+        if old is not None and new.spec.selectors == old.spec.selectors:
+            return validate_class(new.spec, {}, old.spec)
+        found = faults(dict(expressions_of(new.spec.selectors, "spec.selectors")))
+        return validate_class(new.spec, found, old.spec if old is not None else None)
 
 
 class ResourceClaims(_Devices[ResourceClaimObject], Controlled[ResourceClaimObject]):
+    validates_long = True
     resource = resource_of(ResourceClaimObject)
     unattended = NO_DEVICES
     has_generation = False
@@ -97,7 +105,8 @@ class ResourceClaims(_Devices[ResourceClaimObject], Controlled[ResourceClaimObje
 
     def validate_spec(self, new: ResourceClaimObject, old: ResourceClaimObject | None) -> Iterator[Cause]:
         if old is None:
-            yield from validate_claim(new.spec.devices, "spec.devices")
+            found = faults(dict(expressions_of_claim(new.spec.devices, "spec.devices")))
+            yield from validate_claim(new.spec.devices, found, "spec.devices")
         elif new.spec != old.spec:
             yield invalid("spec", internal(new.spec), IMMUTABLE)
 
@@ -111,6 +120,7 @@ class ResourceClaims(_Devices[ResourceClaimObject], Controlled[ResourceClaimObje
 
 
 class ResourceClaimTemplates(_Devices[ResourceClaimTemplate]):
+    validates_long = True
     resource = resource_of(ResourceClaimTemplate)
     unattended = NO_DEVICES
 
@@ -120,7 +130,8 @@ class ResourceClaimTemplates(_Devices[ResourceClaimTemplate]):
     def validate_spec(self, new: ResourceClaimTemplate, old: ResourceClaimTemplate | None) -> Iterator[Cause]:
         if old is None:
             yield from metadata.validate_template(new.spec.metadata, "spec.metadata")
-            yield from validate_claim(new.spec.spec.devices, "spec.spec.devices")
+            found = faults(dict(expressions_of_claim(new.spec.spec.devices, "spec.spec.devices")))
+            yield from validate_claim(new.spec.spec.devices, found, "spec.spec.devices")
         elif new.spec != old.spec:
             meta = msgspec.structs.asdict(new.spec.metadata)
             yield invalid("spec", _Template(**meta, spec=internal(new.spec.spec)), IMMUTABLE)

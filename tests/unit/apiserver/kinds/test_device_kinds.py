@@ -48,6 +48,9 @@ def with_status(status: dict[str, Any]) -> ResourceClaimObject:
         (DeviceClasses(), {"selectors": [{}]}, ["spec.selectors[0].cel"]),
         (DeviceClasses(), {"selectors": [{"cel": {"expression": "x" * 10_241}}]},
          ["spec.selectors[0].cel.expression"]),
+        (DeviceClasses(), {"selectors": [{"cel": {"expression": text}} for text in (
+            "device.driver == 'd'", "device.driver", "foo", "", "has(device.attributes)", "device.?x",
+        )]}, [f"spec.selectors[{i}].cel.expression" for i in (1, 2, 3, 5)]),
         (DeviceClasses(), {"config": [{}]}, ["spec.config[0].opaque"]),
         (DeviceClasses(), {"config": [{"opaque": {"driver": "", "parameters": []}}]},
          ["spec.config[0].opaque.driver", "spec.config[0].opaque.parameters"]),

@@ -25,7 +25,8 @@ PROGRAM = "from podling.apiserver.rules.cel.checker import main; main()"
 
 class Expression(msgspec.Struct, frozen=True):
     """`returns`: the types it may have, as Go writes them; none for any. `variable`: the name under which
-    those that follow know it. `composed`: it may name such variables. `mutates`: it may make objects."""
+    those that follow know it. `composed`: it may name such variables. `mutates`: it may make objects.
+    `selects`: it is about a device, and about nothing else."""
 
     text: str
     returns: tuple[str, ...] = ()
@@ -34,11 +35,14 @@ class Expression(msgspec.Struct, frozen=True):
     authorizer: bool = True
     composed: bool = False
     mutates: bool = False
+    selects: bool = False
 
 
 def faults(expressions: Mapping[str, Expression]) -> dict[str, str]:
     """What is wrong with those that have faults, by the same names. Only to be called in a thread: it may
     wait for a process."""
+    if not expressions:
+        return {}
     asked = list(expressions.values())
     lengths = [len(one.text) for one in asked]
     if (

@@ -18,6 +18,9 @@ MOST_CHARACTERS = 100_000
 MOST_ENVIRONMENTS = 256
 """Environments of one object, which take 5 ms each: one for each variable that knows others, and for each
 mutation."""
+SELECTING = ("bool", "any")
+"""The types of an expression that selects a device."""
+_HAS_FIELD = re.compile(r"\bhas\(device\.(?:attributes|capacity)\)")
 _HAS = re.compile(r"\bhas\(variables\.(\w+)\)")
 _BACKTICK = re.compile(
     r"[rR]?[bB]?[rR]?(?:'''.*?'''|\"\"\".*?\"\"\"|'(?:\\.|[^'\\\n])*'|\"(?:\\.|[^\"\\\n])*\")|//[^\n]*|`",
@@ -45,7 +48,9 @@ class Compilation:
             fault = told(faults, text)
         else:
             type_, fault = self._compiled(expression)
-        if expression.variable:
+        if expression.selects:
+            fault = _of_selector(text, type_, fault)
+        elif expression.variable:
             self._variables[expression.variable] = variable_type(type_)
         elif not fault and expression.returns and type_ not in expression.returns:
             wanted = expression.returns[0]
@@ -57,11 +62,13 @@ class Compilation:
     def _compiled(self, expression: Expression) -> tuple[str, str]:
         """The type, and what is wrong."""
         text = with_plain_names(expression.text) if expression.mutates else expression.text
+        if expression.selects:
+            text = _HAS_FIELD.sub(lambda found: "true".ljust(len(found[0])), text)
         if expression.composed:
             text = _HAS.sub(self._has, text)
         try:
             known = self._environment(expression)
-            plain = self._environment(Expression("", authorizer=False))
+            plain = self._environment(Expression("", authorizer=False, selects=expression.selects))
         except TooManyError:
             return (
                 "dyn",
@@ -87,7 +94,7 @@ class Compilation:
         variables = self._variables if expression.composed and "variables" in expression.text else None
         objects = expression.text if expression.mutates else ""
         count = -1 if variables is None else len(variables)
-        key = expression.params, expression.authorizer, count, objects
+        key = expression.params, expression.authorizer, count, objects, expression.selects
         if key not in self._known:
             if len(self._known) > MOST_ENVIRONMENTS:
                 raise TooManyError
@@ -96,6 +103,7 @@ class Compilation:
                 authorizer=expression.authorizer,
                 variables=variables,
                 mutates=expression.mutates,
+                device=expression.selects,
             )
             self._known[key] = environment(knows, objects)
         return self._known[key]
@@ -116,6 +124,16 @@ def _faults(error: str, text: str, known: Any) -> list[Fault]:
 
     said = re.sub(r" \[[A-Z_]+\]$", "", error.removeprefix("INVALID_ARGUMENT: "))
     return list(parsed(said, text, misfit)) or [Fault(-1, -1, said)]
+
+
+def _of_selector(text: str, type_: str, fault: str) -> str:
+    """What is wrong with an expression about a device. Of what `.?` leads to the library knows no type."""
+    if fault:
+        return fault if text else fault.replace(":1:1:", ":1:0:")
+    if type_ in SELECTING or (type_ == "dyn" and ".?" in text):
+        return ""
+    shown = re.sub(r"\bany\b", "google.protobuf.Any", type_)
+    return f"must evaluate to bool or the unknown type, not {shown}"
 
 
 def _backticks(text: str) -> list[Fault]:

@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 from functools import partial
 
+from podling.apiserver.rules.cel.checker import Expression
 from podling.apiserver.rules.container.resources import is_extended
 from podling.apiserver.rules.devices.parts import (
     EFFECTS,
     MAX_CONFIGS,
     MAX_PARAMETERS,
+    Faults,
+    expressions_of,
     validate_configuration,
     validate_fully_qualified,
     validate_label,
@@ -73,10 +76,25 @@ def requests_of(claim: DeviceClaim) -> Requests:
     }
 
 
-def validate_claim(claim: DeviceClaim, path: str) -> Iterator[Cause]:
+def expressions_of_claim(claim: DeviceClaim, path: str) -> Iterator[tuple[str, Expression]]:
+    """Every expression by its path."""
+    for i, request in enumerate(claim.requests if len(claim.requests) <= MAX_REQUESTS else ()):
+        where = f"{path}.requests[{i}]"
+        if request.exactly is not None:
+            yield from expressions_of(request.exactly.selectors, f"{where}.exactly.selectors")
+        for j, alternative in enumerate(request.first_available[:MAX_ALTERNATIVES]):
+            yield from expressions_of(alternative.selectors, f"{where}.firstAvailable[{j}].selectors")
+
+
+def validate_claim(claim: DeviceClaim, faults: Faults, path: str) -> Iterator[Cause]:
+    """`faults`: of the expressions."""
     requests = requests_of(claim)
     yield from validate_list(
-        claim.requests, MAX_REQUESTS, _validate_request, f"{path}.requests", lambda request: request.name
+        claim.requests,
+        MAX_REQUESTS,
+        partial(_validate_request, faults),
+        f"{path}.requests",
+        lambda request: request.name,
     )
     constraints = partial(_validate_constraint, requests)
     yield from validate_list(claim.constraints, MAX_CONSTRAINTS, constraints, f"{path}.constraints")
@@ -85,17 +103,17 @@ def validate_claim(claim: DeviceClaim, path: str) -> Iterator[Cause]:
     )
 
 
-def _validate_request(request: DeviceRequest, path: str) -> Iterator[Cause]:
+def _validate_request(faults: Faults, request: DeviceRequest, path: str) -> Iterator[Cause]:
     yield from validate_label(request.name, f"{path}.name")
     if request.exactly is not None and request.first_available:
         yield invalid(path, None, f"{ONE_OF}, but multiple fields are set")
     elif request.exactly is not None:
-        yield from _validate_asked(request.exactly, f"{path}.exactly")
+        yield from _validate_asked(request.exactly, faults, f"{path}.exactly")
     elif request.first_available:
         yield from validate_list(
             request.first_available,
             MAX_ALTERNATIVES,
-            _validate_alternative,
+            partial(_validate_alternative, faults),
             f"{path}.firstAvailable",
             lambda alternative: alternative.name,
         )
@@ -103,18 +121,18 @@ def _validate_request(request: DeviceRequest, path: str) -> Iterator[Cause]:
         yield required(path, ONE_OF)
 
 
-def _validate_alternative(alternative: DeviceSubRequest, path: str) -> Iterator[Cause]:
+def _validate_alternative(faults: Faults, alternative: DeviceSubRequest, path: str) -> Iterator[Cause]:
     yield from validate_label(alternative.name, f"{path}.name")
-    yield from _validate_asked(alternative, path)
+    yield from _validate_asked(alternative, faults, path)
 
 
-def _validate_asked(asked: Asked, path: str) -> Iterator[Cause]:
+def _validate_asked(asked: Asked, faults: Faults, path: str) -> Iterator[Cause]:
     name, count = asked.device_class_name, asked.count
     if not name:
         yield required(f"{path}.deviceClassName")
     else:
         yield from all_invalid(f"{path}.deviceClassName", name, names.dns1123_subdomain(name))
-    yield from validate_selectors(asked.selectors, f"{path}.selectors")
+    yield from validate_selectors(asked.selectors, faults, f"{path}.selectors")
     if asked.allocation_mode == ALL:
         if count:
             yield invalid(f"{path}.count", count, f"must not be specified when allocationMode is '{ALL}'")
@@ -182,8 +200,11 @@ def validate_reference(requests: Requests, reference: str, path: str) -> Iterato
         yield invalid(path, reference, NO_SUCH_REQUEST)
 
 
-def validate_class(new: DeviceClassSpec, old: DeviceClassSpec | None = None) -> Iterator[Cause]:
-    yield from validate_selectors(new.selectors, "spec.selectors")
+def validate_class(
+    new: DeviceClassSpec, faults: Faults, old: DeviceClassSpec | None = None
+) -> Iterator[Cause]:
+    """`faults`: of the expressions."""
+    yield from validate_selectors(new.selectors, faults, "spec.selectors")
     longest = float("inf") if old is not None and new.config == old.config else MAX_PARAMETERS
     yield from validate_list(
         new.config,

@@ -4,9 +4,11 @@ attributes, selectors, configuration for drivers, and conditions of a binding.""
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any, Protocol, TypeVar
 
+from podling.apiserver.rules.cel.checker import Expression
 from podling.apiserver.rules.field import (
     all_invalid,
     duplicate,
@@ -24,6 +26,8 @@ from podling.model.types.resource import DeviceSelector, OpaqueDeviceConfigurati
 
 T = TypeVar("T")
 Rule = Callable[[T, str], Iterable[Cause]]
+Faults = Mapping[str, str]
+"""What is wrong with expressions, by their paths."""
 
 MAX_SELECTORS = MAX_CONFIGS = 32
 MAX_EXPRESSION = MAX_PARAMETERS = 10 * 1024
@@ -121,16 +125,26 @@ def _validate_identifier(name: str, path: str) -> Iterator[Cause]:
         yield invalid(path, name, NO_IDENTIFIER)
 
 
-def validate_selectors(selectors: list[DeviceSelector], path: str) -> Iterator[Cause]:
-    """Whether an expression is CEL, and one that can be paid for, is not looked at."""
-    return validate_list(selectors, MAX_SELECTORS, _validate_selector, path)
+def expressions_of(selectors: list[DeviceSelector], path: str) -> Iterator[tuple[str, Expression]]:
+    """Every expression that is looked at, by its path."""
+    for i, selector in enumerate(selectors if len(selectors) <= MAX_SELECTORS else ()):
+        if selector.cel is not None and len(selector.cel.expression.encode()) <= MAX_EXPRESSION:
+            yield f"{path}[{i}].cel.expression", Expression(selector.cel.expression, selects=True)
 
 
-def _validate_selector(selector: DeviceSelector, path: str) -> Iterator[Cause]:
+def validate_selectors(selectors: list[DeviceSelector], faults: Faults, path: str) -> Iterator[Cause]:
+    return validate_list(selectors, MAX_SELECTORS, partial(_validate_selector, faults), path)
+
+
+def _validate_selector(faults: Faults, selector: DeviceSelector, path: str) -> Iterator[Cause]:
+    """What an expression costs that compiles is not looked at."""
+    where = f"{path}.cel.expression"
     if selector.cel is None:
         yield required(f"{path}.cel")
     elif len(selector.cel.expression.encode()) > MAX_EXPRESSION:
-        yield too_long(f"{path}.cel.expression", MAX_EXPRESSION)
+        yield too_long(where, MAX_EXPRESSION)
+    elif why := faults.get(where):
+        yield invalid(where, selector.cel.expression, why)
 
 
 def validate_configuration(
