@@ -24,6 +24,7 @@ TOPOLOGY_SPREAD = "PodTopologySpread"
 POD_AFFINITY = "InterPodAffinity"
 DECLARED_FEATURES = "NodeDeclaredFeatures"
 DYNAMIC_RESOURCES = "DynamicResources"
+VOLUME_BINDING = "VolumeBinding"
 """kube-scheduler's names of the plugins."""
 
 _CORDON = Taint(key=UNSCHEDULABLE, effect=NO_SCHEDULE)

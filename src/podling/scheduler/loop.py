@@ -30,14 +30,17 @@ from podling.model.time import Clock, rfc3339
 from podling.model.types.core import Namespace
 from podling.model.types.meta import ObjectMeta
 from podling.model.types.node import Node
+from podling.model.types.persistent_volume import PersistentVolume, PersistentVolumeClaim
 from podling.model.types.pod import Binding, Pod
 from podling.model.types.pod_status import PodCondition
 from podling.model.types.policy import PodDisruptionBudget
 from podling.model.types.references import ObjectReference
+from podling.model.types.storage import StorageClass
 from podling.process.waits import woken
+from podling.scheduler.claims import missing
 from podling.scheduler.cluster import Cluster
 from podling.scheduler.decision import Evaluations, decide
-from podling.scheduler.filter import Refusal
+from podling.scheduler.filter import VOLUME_BINDING, Refusal
 from podling.scheduler.info import PodInfo
 from podling.scheduler.metrics import BOUND, FAILED, REFUSED, Attempts, scheduler_metrics
 from podling.scheduler.preemption import NOT_HELPFUL, PREEMPTED, Candidate, candidates, choose, ineligible
@@ -208,6 +211,10 @@ class Scheduler:
         informers.of(Namespace).subscribe(self._tracker.namespace_changed)
         informers.of(Node).subscribe(self._tracker.node_changed)
         self._pods.subscribe(self._tracker.pod_changed)
+        self._claims = informers.of(PersistentVolumeClaim)
+        self._volumes, self._classes = informers.of(PersistentVolume), informers.of(StorageClass)
+        for storage in (self._claims, self._volumes, self._classes):
+            storage.subscribe(self._tracker.volumes_changed)
 
     def metrics(self) -> Iterable[Metric]:
         ours = (pod for pod in self._pods.items() if pod.spec.scheduler_name == self._name)
@@ -233,6 +240,10 @@ class Scheduler:
     async def _schedule(self, waiting: Waiting) -> None:
         began = _now()
         try:
+            lacks = missing(waiting.pod.pod, self._claims.get, self._volumes.get, self._classes.get)
+            if lacks is not None and self._cluster.nodes:
+                await self._lacks(waiting, lacks, began)
+                return
             decision = decide(waiting.pod, self._cluster, self._evaluations)
             if decision.node is None:
                 await self._cannot(waiting, decision.refusals, began)
@@ -250,15 +261,28 @@ class Scheduler:
     def _ended(self, result: str, began: float) -> None:
         self._attempts.ended(result, _now() - began)
 
-    async def _cannot(self, waiting: Waiting, refusals: Mapping[str, Refusal], began: float) -> None:
-        """Park the pod before anything is awaited, so that a change from here on can wake it."""
+    async def _lacks(self, waiting: Waiting, lacks: str | Refusal, began: float) -> None:
+        """The pod waits for its claims, whatever node it might get."""
+        nodes = self._cluster.nodes
+        if isinstance(lacks, Refusal):
+            await self._cannot(waiting, dict.fromkeys(nodes, lacks), began)
+            return
+        # kube-scheduler ends the sentence with what preemption did not find.
+        await self._cannot(waiting, {}, began, f"0/{len(nodes)} nodes are available: {lacks}. not found")
+
+    async def _cannot(
+        self, waiting: Waiting, refusals: Mapping[str, Refusal], began: float, told: str = ""
+    ) -> None:
+        """Park the pod before anything is awaited, so that a change from here on can wake it. `told`: why no
+        node was even asked."""
         pod, nodes = waiting.pod, len(self._cluster.nodes)
         victims, why_not = self._preemption(waiting, refusals)
-        self._queue.park(waiting, {refusal.filter for refusal in refusals.values()}, _now())
+        refused_by = {VOLUME_BINDING} if told else {refusal.filter for refusal in refusals.values()}
+        self._queue.park(waiting, refused_by, _now())
         self._ended(REFUSED, began)
         if victims is not None:
             self._cluster.nominate(pod, victims.node)
-        message = explain(nodes, refusals.values(), why_not)
+        message = told or explain(nodes, refusals.values(), why_not)
         nominated = self._cluster.nomination_of(pod.uid)
         try:
             await self._api.say_not_scheduled(pod.pod, UNSCHEDULABLE, message, nominated)

@@ -24,7 +24,14 @@ import msgspec
 
 from podling.model.rules.placement import collide
 from podling.process.waits import Backoff
-from podling.scheduler.filter import NODE_PORTS, NODE_RESOURCES, POD_AFFINITY, TOPOLOGY_SPREAD, refuse
+from podling.scheduler.filter import (
+    NODE_PORTS,
+    NODE_RESOURCES,
+    POD_AFFINITY,
+    TOPOLOGY_SPREAD,
+    VOLUME_BINDING,
+    refuse,
+)
 from podling.scheduler.info import NamespaceLabels, NodeInfo, PodInfo
 
 BACKOFF = Backoff(1.0, 10.0)
@@ -105,6 +112,13 @@ class PodLeaving(msgspec.Struct, frozen=True):
 class NamespaceChanged(msgspec.Struct, frozen=True):
     def may_help(self, pod: PodInfo, refused_by: Set[str]) -> bool:
         return POD_AFFINITY in refused_by
+
+
+class VolumesChanged(msgspec.Struct, frozen=True):
+    """A claim, a volume or a class of storage came, changed or went."""
+
+    def may_help(self, pod: PodInfo, refused_by: Set[str]) -> bool:
+        return VOLUME_BINDING in refused_by
 
 
 def _hopeful(pod: PodInfo, node: NodeInfo) -> bool:

@@ -10,6 +10,7 @@ from msgspec.structs import replace
 
 from podling.model.rules.status import is_terminal
 from podling.model.types.core import Namespace
+from podling.model.types.meta import KubeObject
 from podling.model.types.node import Node
 from podling.model.types.pod import Pod, PodSpec
 from podling.scheduler.cluster import Cluster
@@ -24,6 +25,7 @@ from podling.scheduler.queue import (
     PodLeaving,
     PodLeft,
     SchedulingQueue,
+    VolumesChanged,
 )
 
 
@@ -58,6 +60,9 @@ class Tracker:
         self._cluster.namespaces[new.metadata.name] = new.metadata.labels
         if old is None or old.metadata.labels != new.metadata.labels:
             self.wake(NamespaceChanged())
+
+    def volumes_changed(self, old: KubeObject | None, new: KubeObject | None) -> None:
+        self.wake(VolumesChanged())
 
     def node_changed(self, old: Node | None, new: Node | None) -> None:
         if new is None:

@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from podling.apiserver.assemble import ApiServer
 from podling.apiserver.http.local import LocalTransport
@@ -20,12 +21,15 @@ from podling.client.informer import Informers, until
 from podling.model.codec.json import from_data
 from podling.model.errors import StatusError
 from podling.model.types.core import Namespace, ServiceAccount
-from podling.model.types.meta import KubeObject
+from podling.model.types.meta import KubeObject, ObjectMeta
 from podling.model.types.node import Node
+from podling.model.types.persistent_volume import PersistentVolume, PersistentVolumeClaim
 from podling.model.types.pod import Pod
 from podling.model.types.pod_status import PodCondition
 from podling.model.types.policy import PodDisruptionBudget
 from podling.model.types.scheduling import PriorityClass
+from podling.model.types.storage import StorageClass
+from podling.scheduler.claims import BOUND
 from podling.scheduler.loop import Scheduler
 from podling.storage.memory import MemoryStorage
 
@@ -208,6 +212,28 @@ async def test_the_condition_of_a_pod_that_fits_nowhere(cluster: Cluster) -> Non
     )
     await cluster.client.delete(Pod, "first", "ns", grace_seconds=0)
     assert await cluster.placed("second") == "one"
+
+
+async def test_a_pod_waits_for_its_claim(cluster: Cluster) -> None:
+    later = StorageClass(metadata=ObjectMeta(name="later"), provisioner="a.test/b")
+    await cluster.client.create(replace(later, volume_binding_mode="WaitForFirstConsumer"))
+    await cluster.node("one")
+    await cluster.pod("p", volumes=[{"name": "v", "persistentVolumeClaim": {"claimName": "data"}}])
+    assert await cluster.said.until("p", "FailedScheduling") == (
+        '0/1 nodes are available: persistentvolumeclaim "data" not found. not found'
+    )
+    wants = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
+    body = {"metadata": {"name": "data", "namespace": "ns"}, "spec": {**wants, "storageClassName": "later"}}
+    await cluster.client.create(from_data(body, PersistentVolumeClaim))
+    assert await cluster.said.until("p", "FailedScheduling") == (
+        "0/1 nodes are available: 1 node(s) didn't find available persistent volumes to bind. "
+        f"preemption: 0/1 nodes are available: 1 {NOT_HELPFUL}."
+    )
+    disk = {"capacity": {"storage": "1Gi"}, "accessModes": ["ReadWriteOnce"], "hostPath": {"path": "/d"}}
+    await cluster.client.create(from_data({"metadata": {"name": "disk"}, "spec": disk}, PersistentVolume))
+    bound = {"metadata": {"annotations": {BOUND: "yes"}}, "spec": {"volumeName": "disk"}}
+    await cluster.client.patch(PersistentVolumeClaim, "data", "ns", bound)
+    assert await cluster.placed("p") == "one"
 
 
 async def test_no_room_is_given_twice(cluster: Cluster) -> None:
