@@ -241,8 +241,14 @@ class Scheduler:
         began = _now()
         try:
             lacks = missing(waiting.pod.pod, self._claims.get, self._volumes.get, self._classes.get)
-            if lacks is not None and self._cluster.nodes:
-                await self._lacks(waiting, lacks, began)
+            nodes = self._cluster.nodes
+            if isinstance(lacks, str) and nodes:
+                # kube-scheduler ends the sentence with what preemption did not find.
+                told = f"0/{len(nodes)} nodes are available: {lacks}. not found"
+                await self._cannot(waiting, {}, began, told)
+                return
+            if isinstance(lacks, Refusal):
+                await self._cannot(waiting, dict.fromkeys(nodes, lacks), began)
                 return
             decision = decide(waiting.pod, self._cluster, self._evaluations)
             if decision.node is None:
@@ -260,15 +266,6 @@ class Scheduler:
 
     def _ended(self, result: str, began: float) -> None:
         self._attempts.ended(result, _now() - began)
-
-    async def _lacks(self, waiting: Waiting, lacks: str | Refusal, began: float) -> None:
-        """The pod waits for its claims, whatever node it might get."""
-        nodes = self._cluster.nodes
-        if isinstance(lacks, Refusal):
-            await self._cannot(waiting, dict.fromkeys(nodes, lacks), began)
-            return
-        # kube-scheduler ends the sentence with what preemption did not find.
-        await self._cannot(waiting, {}, began, f"0/{len(nodes)} nodes are available: {lacks}. not found")
 
     async def _cannot(
         self, waiting: Waiting, refusals: Mapping[str, Refusal], began: float, told: str = ""

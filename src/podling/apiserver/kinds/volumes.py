@@ -122,7 +122,18 @@ class PersistentVolumes(Controlled[PersistentVolume]):
         ]
 
     def warnings(self, obj: PersistentVolume) -> list[str]:
-        return list(_warn_of_volume(obj))
+        spec, annotations = obj.spec, obj.metadata.annotations
+        warned = [
+            *_warn_of_annotation(annotations, *CLASS_FIELD),
+            *_warn_of_annotation(annotations, MOUNT_OPTIONS, "v1.31", "mountOptions"),
+        ]
+        if spec.persistent_volume_reclaim_policy == RECYCLE:
+            warned.append(RECYCLING)
+        needed = spec.node_affinity.required if spec.node_affinity is not None else None
+        for i, term in enumerate(needed.node_selector_terms if needed is not None else ()):
+            warned += warn_of_term(term, f"spec.nodeAffinity.required.nodeSelectorTerms[{i}]")
+        gone = (GONE[attribute] for attribute in WARNED if getattr(spec, attribute) is not None)
+        return [*warned, *(f"spec.{wire}: {why}" for wire, why in gone)]
 
     def row(self, obj: PersistentVolume, now: datetime) -> list[Any]:
         spec, claim = obj.spec, obj.spec.claim_ref
@@ -141,22 +152,6 @@ class PersistentVolumes(Controlled[PersistentVolume]):
             age(obj.metadata.creation_timestamp, now),
             UNSET if spec.volume_mode is None else spec.volume_mode,
         ]
-
-
-def _warn_of_volume(volume: PersistentVolume) -> Iterator[str]:
-    spec = volume.spec
-    annotations = volume.metadata.annotations
-    yield from _warn_of_annotation(annotations, *CLASS_FIELD)
-    yield from _warn_of_annotation(annotations, MOUNT_OPTIONS, "v1.31", "mountOptions")
-    if spec.persistent_volume_reclaim_policy == RECYCLE:
-        yield RECYCLING
-    needed = spec.node_affinity.required if spec.node_affinity is not None else None
-    for i, term in enumerate(needed.node_selector_terms if needed is not None else ()):
-        yield from warn_of_term(term, f"spec.nodeAffinity.required.nodeSelectorTerms[{i}]")
-    for attribute in WARNED:
-        if getattr(spec, attribute) is not None:
-            wire, why = GONE[attribute]
-            yield f"spec.{wire}: {why}"
 
 
 class _ClaimStatus(Status):

@@ -45,7 +45,6 @@ from podling.model.types.persistent_volume import (
     PersistentVolumeSpec,
     VolumeNodeAffinity,
 )
-from podling.model.types.pod import NodeSelectorTerm
 
 RETAIN, RECYCLE, FILESYSTEM = "Retain", "Recycle", "Filesystem"
 RECLAIM_POLICIES = frozenset(("Delete", RECYCLE, RETAIN))
@@ -236,7 +235,11 @@ def validate_mount_options(volume: PersistentVolume) -> Iterator[Cause]:
 
 def validate_volume_update(new: PersistentVolume, old: PersistentVolume) -> Iterator[Cause]:
     """Where the data is stays as it is. Only the secret for growing may come later."""
-    mine, theirs = (_sources_alone(volume.spec) for volume in (new, old))
+    # The sources alone.
+    mine, theirs = PersistentVolumeSpec(), PersistentVolumeSpec()
+    for alone, spec in ((mine, new.spec), (theirs, old.spec)):
+        for source in SOURCES:
+            setattr(alone, source.attribute, getattr(spec, source.attribute))
     if mine.csi is not None and theirs.csi is not None and theirs.csi.controller_expand_secret_ref is None:
         mine.csi = replace(mine.csi, controller_expand_secret_ref=None)
     if mine != theirs:
@@ -252,28 +255,16 @@ def validate_volume_update(new: PersistentVolume, old: PersistentVolume) -> Iter
         yield forbidden("spec.volumeAttributesClassName", "update from non-nil value to nil is forbidden")
 
 
-def _sources_alone(spec: PersistentVolumeSpec) -> PersistentVolumeSpec:
-    alone = PersistentVolumeSpec()
-    for source in SOURCES:
-        setattr(alone, source.attribute, getattr(spec, source.attribute))
-    return alone
-
-
 def _is_same_place(new: VolumeNodeAffinity | None, old: VolumeNodeAffinity) -> bool:
     """Labels may be called by their new names."""
     if new is None or new.required is None or old.required is None:
         return new == old
     terms, stood = new.required.node_selector_terms, old.required.node_selector_terms
-    return len(terms) == len(stood) and all(map(_is_same_term, terms, stood))
-
-
-def _is_same_term(new: NodeSelectorTerm, old: NodeSelectorTerm) -> bool:
-    mine, theirs = new.match_expressions, old.match_expressions
-    return (
-        new.match_fields == old.match_fields
-        and len(mine) == len(theirs)
+    return [term.match_fields for term in terms] == [term.match_fields for term in stood] and all(
+        len(mine.match_expressions) == len(theirs.match_expressions)
         and all(
-            one in (stood, replace(stood, key=RENAMED_LABELS.get(stood.key, ("", stood.key))[1]))
-            for one, stood in zip(mine, theirs, strict=True)
+            one in (was, replace(was, key=RENAMED_LABELS.get(was.key, ("", was.key))[1]))
+            for one, was in zip(mine.match_expressions, theirs.match_expressions, strict=True)
         )
+        for mine, theirs in zip(terms, stood, strict=True)
     )
