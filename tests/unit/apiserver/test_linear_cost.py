@@ -167,16 +167,32 @@ def deep(n: int, inner: Any) -> Any:
     return inner
 
 
+def deep_value(n: int) -> Any:
+    value: Any = {key: {} for key in keys(n // 20)}
+    for _ in range(100):
+        value = {"x" * (n // 100): value}
+    return {"a": value}
+
+
 def keys(n: int) -> list[str]:
     return [f"k{i}" for i in range(n)]
 
 
 CUSTOM_RESOURCES = CustomResourceDefinitions()
 TEXT = {"type": "string"}
+KEPT = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
 SCHEMAS: dict[str, tuple[int, Callable[[int], dict[str, Any]]]] = {
     "wide": (1_000, lambda n: {"type": "object", "properties": dict.fromkeys(keys(n), TEXT)}),
     "wide and wrong": (1_000, lambda n: {"type": "object", "properties": {key: {} for key in keys(n)}}),
     "deep": (20_000, lambda n: deep(n, {"type": "object", "properties": {key: {} for key in keys(n // 20)}})),
+    "deep and good": (
+        20_000,
+        lambda n: deep(n, {"type": "object", "properties": dict.fromkeys(keys(n // 20), TEXT)}),
+    ),
+    "default, deep": (
+        20_000,
+        lambda n: {**KEPT, "default": deep_value(n), "properties": {"a": deep(n, KEPT)}},
+    ),
     "conditions": (1_000, lambda n: {**TEXT, "allOf": [{"maxLength": 1, "properties": {"a": {}}}] * n}),
     "values": (5_000, lambda n: {**TEXT, "enum": [1.0] * n, "default": "x"}),
     "default": (
@@ -186,6 +202,10 @@ SCHEMAS: dict[str, tuple[int, Callable[[int], dict[str, Any]]]] = {
             "items": {**TEXT, "anyOf": [{"minLength": 9}] * (n // 10)},
             "default": ["a"] * n,
         },
+    ),
+    "default, long": (
+        20_000,
+        lambda n: {**TEXT, "default": "a" * n, "anyOf": [{"minLength": 1 << 40}] * (n // 20)},
     ),
     "default, unknown": (2_000, lambda n: {"type": "object", "default": labels(n)}),
     "map keys": (

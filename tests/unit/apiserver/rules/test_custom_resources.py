@@ -13,7 +13,7 @@ from podling.apiserver.rules.custom_resources.patterns import matches, pattern_f
 from podling.apiserver.rules.custom_resources.schema import validate_schema
 from podling.apiserver.rules.custom_resources.selectable import field_path_fault
 from podling.apiserver.rules.custom_resources.structural import unsupported, validate_structural
-from podling.apiserver.rules.custom_resources.values import TooCostlyError, go_number, validate_value
+from podling.apiserver.rules.custom_resources.values import Budget, TooCostlyError, go_number, validate_value
 from podling.apiserver.rules.custom_resources.walk import At
 from podling.model.codec import json
 from podling.model.errors import LONGEST_TOLD
@@ -89,13 +89,13 @@ def test_lists_that_are_maps_have_their_keys() -> None:
     ],
 )
 def test_defaults_are_valid(schema: dict[str, Any], value: Any, is_good: bool) -> None:
-    assert (not validate_defaults(of_field({**schema, "default": value}), AT)) is is_good
+    assert (not validate_defaults(of_field({**schema, "default": value}), AT, Budget())) is is_good
 
 
 def test_a_value_that_costs_too_much_is_not_looked_at() -> None:
     schema = read({"type": "array", "items": {"anyOf": [{"minLength": 9}] * 1_000}})
     with pytest.raises(TooCostlyError):
-        validate_value(["a"] * 1_000, schema, AT)
+        validate_value(["a"] * 1_000, schema, AT, Budget())
 
 
 def test_no_more_is_told_than_can_be_read() -> None:
@@ -110,7 +110,7 @@ def test_the_deepest_schema_that_can_be_read_can_be_walked() -> None:
         text = b'{"type":"object","properties":{"a":' + text + b"}}"
     schema = json.decode(text, JSONSchemaProps)
     assert [cause.field.count("properties") for cause in validate_structural(schema, AT)] == [400]
-    assert not validate_schema(schema, AT) and not validate_defaults(schema, AT)
+    assert not validate_schema(schema, AT) and not validate_defaults(schema, AT, Budget())
 
 
 @pytest.mark.parametrize(

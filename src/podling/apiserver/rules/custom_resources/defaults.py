@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from podling.apiserver.rules import metadata
-from podling.apiserver.rules.custom_resources.values import TooCostlyError, validate_value
+from podling.apiserver.rules.custom_resources.values import Budget, TooCostlyError, validate_value
 from podling.apiserver.rules.custom_resources.walk import At, Visit, told
 from podling.apiserver.rules.field import invalid, required
 from podling.model import names
@@ -28,6 +28,7 @@ class _Object(NamedTuple):
     """The object whose metadata a schema may be of: its schema, and the way from there."""
 
     schema: JSONSchemaProps
+    budget: Budget
     way: tuple[Any, ...] = ()
     """Names of fields, and 0 for an item, nested: `(way, step)`."""
     is_meta: bool = False
@@ -44,15 +45,15 @@ class _Object(NamedTuple):
         return {**TYPE_META, **value}
 
 
-def validate_defaults(schema: JSONSchemaProps, at: At) -> list[Cause]:
+def validate_defaults(schema: JSONSchemaProps, at: At, budget: Budget) -> list[Cause]:
     """The schema is structural, and that of a whole resource."""
-    return told(_validate(schema, at, _Object(schema), is_root=True))
+    return told(_validate(schema, at, _Object(schema, budget), is_root=True))
 
 
 def _validate(schema: JSONSchemaProps, at: At, within: _Object, *, is_root: bool = False) -> Visit:
     embedded = schema.embedded_resource or is_root
     if embedded:
-        within = _Object(schema)
+        within = _Object(schema, within.budget)
     if schema.default is not None:
         yield from _validate_default(schema, at.child("default"), within, embedded=embedded)
     # There can be no defaults below additionalProperties of metadata, and others are not looked at.
@@ -76,7 +77,7 @@ def _validate_default(schema: JSONSchemaProps, at: At, within: _Object, *, embed
             yield invalid(str(at), value, "must not have unknown fields")
         faults = _validate_meta(value, schema, at, embedded=embedded)
     try:
-        yield from faults or validate_value(value, schema, at)
+        yield from faults or validate_value(value, schema, at, within.budget)
     except TooCostlyError:
         yield invalid(
             str(at), "", "takes too long to validate: simplify anyOf, oneOf and allOf, or nest less"

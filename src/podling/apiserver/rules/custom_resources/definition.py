@@ -19,6 +19,7 @@ from podling.apiserver.rules.custom_resources.defaults import validate_defaults
 from podling.apiserver.rules.custom_resources.schema import validate_schema
 from podling.apiserver.rules.custom_resources.selectable import validate_selectable
 from podling.apiserver.rules.custom_resources.structural import unsupported, validate_structural
+from podling.apiserver.rules.custom_resources.values import Budget
 from podling.apiserver.rules.custom_resources.walk import At, schemas_in
 from podling.apiserver.rules.field import (
     IMMUTABLE,
@@ -76,8 +77,9 @@ WITH_STATUS = {
 
 
 class _Shared(NamedTuple):
-    """What all versions have alike."""
+    """What all versions have alike, and what is left for their defaults."""
 
+    budget: Budget
     schema: CustomResourceValidation | None = None
     subresources: CustomResourceSubresources | None = None
     columns: list[CustomResourceColumnDefinition] = []
@@ -204,9 +206,10 @@ def _validate_group(group: str) -> Iterator[Cause]:
 
 def _shared(versions: list[CustomResourceDefinitionVersion]) -> _Shared:
     if not versions:
-        return _Shared()
+        return _Shared(Budget())
     first, *rest = versions
     return _Shared(
+        Budget(),
         first.schema if all(one.schema == first.schema for one in rest) else None,
         first.subresources if all(one.subresources == first.subresources for one in rest) else None,
         first.additional_printer_columns
@@ -222,7 +225,9 @@ def _validate_version(
     subresources = version.subresources
     has_status = subresources is not None and subresources.status is not None
     if shared.schema is None:
-        yield from _validate_validation(version.schema, f"{path}.schema", has_status=has_status)
+        yield from _validate_validation(
+            version.schema, f"{path}.schema", shared.budget, has_status=has_status
+        )
     if shared.subresources is None:
         yield from _validate_subresources(subresources, f"{path}.subresources")
     if not shared.columns:
@@ -233,7 +238,7 @@ def _validate_version(
 
 def _validate_shared(versions: list[CustomResourceDefinitionVersion], shared: _Shared) -> Iterator[Cause]:
     has_status = any(one.subresources is not None and one.subresources.status is not None for one in versions)
-    yield from _validate_validation(shared.schema, "spec.validation", has_status=has_status)
+    yield from _validate_validation(shared.schema, "spec.validation", shared.budget, has_status=has_status)
     yield from _validate_subresources(shared.subresources, "spec.subresources")
     yield from _validate_columns(shared.columns, "spec.additionalPrinterColumns")
     if shared.schema is None:
@@ -263,7 +268,7 @@ def _validate_selected(
 
 
 def _validate_validation(
-    validation: CustomResourceValidation | None, path: str, *, has_status: bool
+    validation: CustomResourceValidation | None, path: str, budget: Budget, *, has_status: bool
 ) -> Iterator[Cause]:
     if validation is None or (schema := validation.open_api_v3_schema) is None:
         return
@@ -273,7 +278,7 @@ def _validate_validation(
     if schema.nullable:
         yield forbidden(f"{where}.nullable", "nullable cannot be true at the root")
     at, why = At(None, where), unsupported(schema)
-    causes = [] if why else validate_structural(schema, at) or validate_defaults(schema, at)
+    causes = [] if why else validate_structural(schema, at) or validate_defaults(schema, at, budget)
     causes += validate_schema(schema, at)
     if why and not causes:
         causes.append(invalid(where, "", why))

@@ -177,18 +177,18 @@ def _keys(schema: JSONSchemaProps, at: At) -> Iterator[Cause]:
 
 
 def _names_of_keys(keys: list[str], item: JSONSchemaProps, at: At) -> Iterator[Cause]:
-    where, seen = str(at.child("x-kubernetes-list-map-keys")), set[str]()
+    where, seen = at.child("x-kubernetes-list-map-keys"), set[str]()
     for key in keys:
         one = item.properties.get(key)
         if one is None:
-            yield invalid(where, keys, "entries must all be names of item properties")
+            yield invalid(str(where), keys, "entries must all be names of item properties")
         elif one.type in ("array", "object"):
             of_type = at.child("items").child("properties").key(key).child("type")
             why = "must be a scalar type if parent array's x-kubernetes-list-type is map"
             # Kubernetes shows the type of the item.
             yield invalid(str(of_type), item.type, why)
         if key in seen:
-            yield invalid(where, keys, "must not contain duplicate entries")
+            yield invalid(str(where), keys, "must not contain duplicate entries")
         seen.add(key)
 
 
@@ -206,10 +206,10 @@ def _rule(rule: ValidationRule, schema: JSONSchemaProps, at: At) -> Iterator[Cau
         yield required(str(at.child("messageExpression")), "messageExpression must be non-empty if specified")
     if rule.reason is not None and rule.reason not in REASONS:
         yield not_supported(str(at.child("reason")), rule.reason, REASONS)
-    path, where = rule.field_path, str(at.child("fieldPath"))
+    path, where = rule.field_path, at.child("fieldPath")
     if path and not path.strip():
-        yield invalid(where, path, "must be non-empty if specified")
+        yield invalid(str(where), path, "must be non-empty if specified")
     if _LINE_BREAK.search(path):
-        yield invalid(where, path, "must not contain line breaks")
+        yield invalid(str(where), path, "must not contain line breaks")
     if path and field_path_fault(path, schema):
-        yield invalid(where, path, "must be a valid path")
+        yield invalid(str(where), path, "must be a valid path")

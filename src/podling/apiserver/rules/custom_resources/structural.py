@@ -86,7 +86,7 @@ def _invariants(schema: JSONSchemaProps, level: str, at: At) -> Visit:
 
 
 def _validate_type(schema: JSONSchemaProps, level: str, at: At) -> Iterator[Cause]:
-    embedded, of_type = schema.embedded_resource, str(at.child("type"))
+    embedded, of_type = schema.embedded_resource, at.child("type")
     if schema.int_or_string and schema.preserve_unknown_fields:
         why = "must be false if x-kubernetes-int-or-string is true"
         yield invalid(str(at.child("x-kubernetes-preserve-unknown-fields")), True, why)
@@ -95,14 +95,14 @@ def _validate_type(schema: JSONSchemaProps, level: str, at: At) -> Iterator[Caus
         yield invalid(str(at.child("x-kubernetes-embedded-resource")), True, why)
     if embedded and schema.type != "object":
         why = "must be object if x-kubernetes-embedded-resource is true"
-        yield invalid(of_type, schema.type, why) if schema.type else required(of_type, why)
+        yield invalid(str(of_type), schema.type, why) if schema.type else required(str(of_type), why)
     elif not schema.type and not schema.int_or_string and not schema.preserve_unknown_fields:
-        yield required(of_type, f"must not be empty {level}")
+        yield required(str(of_type), f"must not be empty {level}")
     if embedded and schema.additional_properties is not None:
         why = "must not be used if x-kubernetes-embedded-resource is set"
         yield forbidden(str(at.child("additionalProperties")), why)
     if level is ROOT and schema.type not in ("", "object"):
-        yield invalid(of_type, schema.type, "must be object at the root")
+        yield invalid(str(of_type), schema.type, "must be object at the root")
     if embedded and not schema.preserve_unknown_fields and not schema.properties:
         why = (
             "must not be empty if x-kubernetes-embedded-resource is true without "

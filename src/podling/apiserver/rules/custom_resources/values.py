@@ -20,7 +20,9 @@ from podling.model.codec import json
 from podling.model.errors import Cause
 from podling.model.types.apiextensions import JSONSchemaProps
 
-MOST_STEPS = 200_000
+MOST_STEPS = 50_000
+A_STEP = 500
+"""Characters that are read or written in a step."""
 INTEGERS = {"int32": 31, "int64": 63}
 MOST_FAULTS = 1_000
 EXACT = 1 << 53
@@ -32,7 +34,19 @@ ONE_OF = "must validate one and only one schema (oneOf)."
 
 
 class TooCostlyError(Exception):
-    """The value would take more than MOST_STEPS to validate."""
+    """The values would take more than MOST_STEPS to validate."""
+
+
+class Budget(msgspec.Struct):
+    """The steps that are left for all values of a definition."""
+
+    left: int = MOST_STEPS
+
+    def spend(self, steps: int) -> None:
+        """Raises TooCostlyError."""
+        self.left -= steps
+        if self.left < 0:
+            raise TooCostlyError
 
 
 class _Result(msgspec.Struct):
@@ -43,24 +57,24 @@ class _Result(msgspec.Struct):
     checks: int = 0
 
 
-def validate_value(value: Any, schema: JSONSchemaProps, at: At) -> list[Cause]:
+def validate_value(value: Any, schema: JSONSchemaProps, at: At, budget: Budget) -> list[Cause]:
     """Raises TooCostlyError."""
     try:
-        return _Validation(at).of(value, schema, "").causes
+        return _Validation(at, value, budget).of(value, schema, At(None, "")).causes
     except RecursionError:
         raise TooCostlyError from None
 
 
 class _Validation:
-    def __init__(self, at: At) -> None:
+    def __init__(self, at: At, value: Any, budget: Budget) -> None:
         self._at = at
-        self._steps = 0
+        self._spend = budget.spend
+        # A fault shows its path, and may show all of the value.
+        self._price = 1 + (len(json.encode(value)) + len(str(at))) // A_STEP
 
-    def of(self, value: Any, schema: JSONSchemaProps, path: str) -> _Result:
-        """`path`: where in the value, `a.b[0]`."""
-        self._steps += 1
-        if self._steps > MOST_STEPS:
-            raise TooCostlyError
+    def of(self, value: Any, schema: JSONSchemaProps, path: At) -> _Result:
+        """`path`: where in the value, `a.b[0]`. It is written only for a fault."""
+        self._spend(1 + len(value) // A_STEP if isinstance(value, str) else 1)
         found = _Result(causes=list(self._type(value, schema, path)), checks=1)
         if value is None:
             return found
@@ -81,17 +95,20 @@ class _Validation:
             self._object(value, schema, path, found)
         return found
 
-    def _where(self, path: str) -> str:
-        return str(self._at.child(path.removeprefix(".")) if path else self._at)
+    def _where(self, path: At) -> str:
+        self._spend(self._price)
+        within = str(path).removeprefix(".")
+        return str(self._at.child(within) if within else self._at)
 
-    def _invalid(self, path: str, value: Any, what: str) -> Cause:
+    def _invalid(self, path: At, value: Any, what: str) -> Cause:
         return invalid(self._where(path), value, f"{path} in body {what}")
 
     def _told(self, what: str) -> Cause:
         """A fault that Kubernetes tells of the whole value."""
+        self._spend(self._price)
         return invalid(str(self._at), "", what)
 
-    def _type(self, value: Any, schema: JSONSchemaProps, path: str) -> Iterator[Cause]:
+    def _type(self, value: Any, schema: JSONSchemaProps, path: At) -> Iterator[Cause]:
         if not schema.type or schema.int_or_string or (value is None and schema.nullable):
             return
         kind = kind_of(value)
@@ -101,17 +118,19 @@ class _Validation:
             return
         yield self._wrong_type(path, schema.type, kind)
 
-    def _wrong_type(self, path: str, wanted: str, got: str) -> Cause:
+    def _wrong_type(self, path: At, wanted: str, got: str) -> Cause:
         why = f"{path} in body must be of type {wanted}: {json.encode(got).decode()}"
         return invalid(self._where(path), got, why)._replace(reason="FieldValueTypeInvalid")
 
-    def _combined(self, value: Any, schema: JSONSchemaProps, path: str, found: _Result) -> None:
-        shown = json.encode(path).decode()
+    def _combined(self, value: Any, schema: JSONSchemaProps, path: At, found: _Result) -> None:
+        def shown() -> str:
+            return json.encode(str(path)).decode()
+
         if schema.any_of:
             best = self._alternatives(value, schema.any_of, path, found)
             if best is not None:
                 found.causes += [
-                    self._told(f"{shown} must validate at least one schema (anyOf)"),
+                    self._told(f"{shown()} must validate at least one schema (anyOf)"),
                     *best.causes,
                 ]
         if schema.one_of:
@@ -119,9 +138,9 @@ class _Validation:
             valid = [one for one in results if not one.causes]
             if not valid:
                 best = max(results, key=lambda one: one.checks)
-                found.causes += [self._told(f"{shown} {ONE_OF} Found none valid"), *best.causes]
+                found.causes += [self._told(f"{shown()} {ONE_OF} Found none valid"), *best.causes]
             elif len(valid) > 1:
-                found.causes.append(self._told(f"{shown} {ONE_OF} Found {len(valid)} valid alternatives"))
+                found.causes.append(self._told(f"{shown()} {ONE_OF} Found {len(valid)} valid alternatives"))
         if schema.all_of:
             results = [self.of(value, one, path) for one in schema.all_of]
             for one in results:
@@ -129,12 +148,12 @@ class _Validation:
                 found.checks += one.checks
             if wrong := sum(bool(one.causes) for one in results):
                 none = ". None validated" if wrong == len(results) else ""
-                found.causes.append(self._told(f"{shown} must validate all the schemas (allOf){none}"))
+                found.causes.append(self._told(f"{shown()} must validate all the schemas (allOf){none}"))
         if schema.not_ is not None and not self.of(value, schema.not_, path).causes:
-            found.causes.append(self._told(f"{shown} must not validate the schema (not)"))
+            found.causes.append(self._told(f"{shown()} must not validate the schema (not)"))
 
     def _alternatives(
-        self, value: Any, schemas: list[JSONSchemaProps], path: str, found: _Result
+        self, value: Any, schemas: list[JSONSchemaProps], path: At, found: _Result
     ) -> _Result | None:
         """None if one is met, otherwise the result of that with most checks."""
         best: _Result | None = None
@@ -147,7 +166,7 @@ class _Validation:
                 best = result
         return best
 
-    def _string(self, value: str, schema: JSONSchemaProps, path: str) -> Iterator[Cause]:
+    def _string(self, value: str, schema: JSONSchemaProps, path: At) -> Iterator[Cause]:
         if schema.max_length is not None and len(value) > schema.max_length:
             yield too_long(self._where(path), schema.max_length)
         if schema.min_length is not None and len(value) < schema.min_length:
@@ -157,7 +176,7 @@ class _Validation:
         if schema.format in FORMATS and not is_of_format(schema.format, value):
             yield self._wrong_type(path, schema.format, value)
 
-    def _number(self, value: float, schema: JSONSchemaProps, path: str) -> Iterator[Cause]:
+    def _number(self, value: float, schema: JSONSchemaProps, path: At) -> Iterator[Cause]:
         if schema.type == "integer":
             bits = INTEGERS.get(schema.format)
             if not is_whole(value) or (bits and not -(1 << bits) <= value < 1 << bits):
@@ -177,16 +196,16 @@ class _Validation:
             word = "less than" if schema.exclusive_maximum else "less than or equal to"
             yield self._limit(path, value, f"should be {word} {go_number(float(most))}")
 
-    def _limit(self, path: str, value: float, what: str) -> Cause:
+    def _limit(self, path: At, value: float, what: str) -> Cause:
         return self._shown(path, value, f"{path} in body {what}")
 
-    def _shown(self, path: str, value: float, why: str) -> Cause:
+    def _shown(self, path: At, value: float, why: str) -> Cause:
         return Cause("FieldValueInvalid", f"Invalid value: {go_number(value)}: {why}", self._where(path))
 
-    def _list(self, value: list[Any], schema: JSONSchemaProps, path: str, found: _Result) -> None:
+    def _list(self, value: list[Any], schema: JSONSchemaProps, path: At, found: _Result) -> None:
         if isinstance(schema.items, JSONSchemaProps):
             for i, item in enumerate(value):
-                inner = self.of(item, schema.items, f"{path}[{i}]")
+                inner = self.of(item, schema.items, path.item(i))
                 found.checks += inner.checks
                 found.causes += inner.causes
                 if len(found.causes) > MOST_FAULTS:
@@ -199,13 +218,13 @@ class _Validation:
         if schema.unique_items and len({json.encode(one) for one in value}) < len(value):
             found.causes.append(self._invalid(path, "", "shouldn't contain duplicates"))
 
-    def _enum(self, value: Any, schema: JSONSchemaProps, path: str) -> Iterator[Cause]:
-        self._steps += len(schema.enum)
+    def _enum(self, value: Any, schema: JSONSchemaProps, path: At) -> Iterator[Cause]:
+        self._spend(len(schema.enum))
         if schema.enum and not any(_equals(value, one) for one in schema.enum):
             listed = [one if isinstance(one, str) else json.encode(one).decode() for one in schema.enum]
             yield not_supported(self._where(path), value, listed)
 
-    def _object(self, value: dict[str, Any], schema: JSONSchemaProps, path: str, found: _Result) -> None:
+    def _object(self, value: dict[str, Any], schema: JSONSchemaProps, path: At, found: _Result) -> None:
         if schema.min_properties is not None and len(value) < schema.min_properties:
             why = f"should have at least {schema.min_properties} properties"
             found.causes.append(self._invalid(path, len(value), why))
@@ -213,7 +232,7 @@ class _Validation:
             found.causes.append(too_many(self._where(path), len(value), schema.max_properties))
         for name, one in sorted(value.items()):
             known = schema.properties.get(name)
-            where = f"{path}.{name}" if path or known is None else name
+            where = At(path, name) if known is not None and path.above is None else path.child(name)
             if known is None and schema.additional_properties is False:
                 why = f"{path}.{name} in body is a forbidden property"
                 found.causes.append(invalid(self._where(path), name, why))
@@ -227,7 +246,7 @@ class _Validation:
                 return
         for name in schema.required:
             if name not in value:
-                found.causes.append(required(self._where(f"{path}.{name}" if path else name)))
+                found.causes.append(required(self._where(path.child(name))))
 
 
 def kind_of(value: Any) -> str:

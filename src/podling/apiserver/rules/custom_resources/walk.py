@@ -61,10 +61,15 @@ def parts_of(schema: JSONSchemaProps) -> Iterator[JSONSchemaProps]:
     maps = (schema.properties, schema.pattern_properties, schema.definitions, schema.dependencies)
     lists = (schema.all_of, schema.any_of, schema.one_of)
     alone = (schema.not_, schema.additional_properties, schema.additional_items, schema.items)
-    for listed in (alone, *lists, *(named.values() for named in maps)):
-        yield from (one for one in listed if isinstance(one, JSONSchemaProps))
-    if isinstance(schema.items, list):
-        yield from schema.items
+    for named in maps:
+        yield from (one for one in named.values() if isinstance(one, JSONSchemaProps))
+    for listed in lists:
+        yield from listed
+    for one in alone:
+        if isinstance(one, JSONSchemaProps):
+            yield one
+        elif isinstance(one, list):
+            yield from one
 
 
 def schemas_in(root: JSONSchemaProps | None) -> Iterator[JSONSchemaProps]:
