@@ -22,6 +22,7 @@ from podling.apiserver.request.context import RequestContext
 from podling.apiserver.request.negotiation import negotiate
 from podling.apiserver.request.response import MethodNotSupported, Response
 from podling.model.errors import page_not_found
+from podling.model.types.apiregistration import PRIORITIES, APIService
 
 Versions = Mapping[tuple[str, str], Sequence[Kind[Any]]]
 """The kinds of each (group, version)."""
@@ -128,7 +129,8 @@ def _aggregated(kind: Kind[Any]) -> dict[str, Any]:
     resource = kind.resource
     entry: dict[str, Any] = {
         "resource": resource.plural,
-        "responseKind": {"group": resource.group, "version": resource.version, "kind": resource.kind},
+        # Kubernetes names group and version only where they are others than those around it.
+        "responseKind": {"group": "", "version": "", "kind": resource.kind},
         "scope": "Namespaced" if resource.namespaced else "Cluster",
         "singularResource": resource.singular,
         "verbs": sorted(kind.verbs),
@@ -141,6 +143,8 @@ def _aggregated(kind: Kind[Any]) -> dict[str, Any]:
         entry["subresources"] = []
     for _, subresource in sorted(kind.subresources.items()):
         group, version, answered = answered_kind(kind, subresource)
+        if (group, version) == (resource.group, resource.version):
+            group = version = ""
         entry["subresources"].append(
             {
                 "subresource": subresource.name,
@@ -149,6 +153,13 @@ def _aggregated(kind: Kind[Any]) -> dict[str, Any]:
             }
         )
     return entry
+
+
+def _place(kind: Kind[Any]) -> tuple[bool, int, str, int, str]:
+    """The group that extends the API comes first; the others by what Kubernetes gives them."""
+    group, version = kind.resource.group, kind.resource.version
+    of_group, of_version = PRIORITIES.get((group, version), (0, 0))
+    return group != APIService.API_VERSION.partition("/")[0], -of_group, group, -of_version, version
 
 
 class Document(NamedTuple):
@@ -162,9 +173,7 @@ class Discovery:
     """Serves the discovery paths of `kinds` and `/version`."""
 
     def __init__(self, kinds: Sequence[Kind[Any]], podling_version: str) -> None:
-        # The newest version of a group first: it is the preferred one.
-        newest = sorted(kinds, key=lambda kind: kind.resource.version, reverse=True)
-        ordered = sorted(newest, key=lambda kind: kind.resource.group)
+        ordered = sorted(kinds, key=_place)
         versions = {
             key: list(members)
             for key, members in groupby(

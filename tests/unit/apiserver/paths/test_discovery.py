@@ -18,25 +18,25 @@ from podling.model.errors import StatusError
 
 DISCOVERY = Discovery(KINDS, "0.1.0")
 GROUPS = [
-    "admissionregistration.k8s.io",
-    "apiextensions.k8s.io",
     "apiregistration.k8s.io",
     "apps",
+    "events.k8s.io",
     "authentication.k8s.io",
     "authorization.k8s.io",
     "autoscaling",
     "batch",
     "certificates.k8s.io",
-    "coordination.k8s.io",
-    "discovery.k8s.io",
-    "events.k8s.io",
     "networking.k8s.io",
-    "node.k8s.io",
     "policy",
     "rbac.authorization.k8s.io",
-    "resource.k8s.io",
-    "scheduling.k8s.io",
     "storage.k8s.io",
+    "admissionregistration.k8s.io",
+    "apiextensions.k8s.io",
+    "scheduling.k8s.io",
+    "coordination.k8s.io",
+    "node.k8s.io",
+    "discovery.k8s.io",
+    "resource.k8s.io",
 ]
 KUBECTL = (
     "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList,"
