@@ -25,8 +25,8 @@ _TIME = r"([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](\.[0-9]+)?([zZ]|[+-][0-9]{2}:
 
 
 def _by(pattern: str) -> Callable[[str], bool]:
-    compiled = re.compile(pattern)
-    return lambda text: compiled.fullmatch(text) is not None
+    # Compiled when it is first asked for: most servers never see a schema.
+    return lambda text: re.fullmatch(pattern, text) is not None
 
 
 def _uuid(third: str, fourth: str) -> Callable[[str], bool]:
