@@ -18,6 +18,7 @@ from podling.controllers.custom_resources import CustomResourceNames
 from podling.controllers.disruption import DisruptionBudgets
 from podling.controllers.endpoint_slices import EndpointMirror, EndpointSlices
 from podling.controllers.endpoints import EndpointsController
+from podling.controllers.flow_control import FlowControl
 from podling.controllers.garbage import GarbageCollector, PodGC
 from podling.controllers.namespaces import Namespaces, RootCA, ServiceAccounts
 from podling.controllers.nodes import NodeLifecycle, TaintEviction
@@ -31,6 +32,7 @@ from podling.model.types.certificates import CertificateSigningRequest
 from podling.model.types.coordination import Lease
 from podling.model.types.core import ConfigMap, Namespace, ServiceAccount
 from podling.model.types.discovery import EndpointSlice
+from podling.model.types.flowcontrol import FlowSchema, PriorityLevelConfiguration
 from podling.model.types.networking import IPAddress, ServiceCIDR
 from podling.model.types.node import Node
 from podling.model.types.persistent_volume import PersistentVolume, PersistentVolumeClaim
@@ -64,6 +66,7 @@ def rest_of_the_server(
         *roles(client, informers),
         AddressRepair(client, services, addresses, informers.of(ServiceCIDR), events, clock),
         *extensions(client, informers, clock),
+        FlowControl(client, informers.of(FlowSchema), informers.of(PriorityLevelConfiguration), clock),
     ]
 
 

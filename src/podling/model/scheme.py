@@ -37,6 +37,7 @@ from podling.model.types.core import (
     ServiceAccount,
 )
 from podling.model.types.discovery import EndpointSlice
+from podling.model.types.flowcontrol import FlowSchema, PriorityLevelConfiguration
 from podling.model.types.meta import KubeObject
 from podling.model.types.networking import Ingress, IngressClass, IPAddress, NetworkPolicy, ServiceCIDR
 from podling.model.types.node import Node
@@ -179,6 +180,8 @@ RESOURCES: tuple[Resource, ...] = (
     _resource(Lease, "leases"),
     _resource(EventsEvent, "events", "ev", view=True),
     _resource(EndpointSlice, "endpointslices"),
+    _resource(FlowSchema, "flowschemas", namespaced=False),
+    _resource(PriorityLevelConfiguration, "prioritylevelconfigurations", namespaced=False),
     _resource(Ingress, "ingresses", "ing"),
     _resource(IngressClass, "ingressclasses", namespaced=False),
     _resource(IPAddress, "ipaddresses", "ip", namespaced=False),

@@ -50,7 +50,7 @@ class Part(Generic[T]):
 
     name: ClassVar[str]
     verbs: ClassVar[tuple[str, ...]] = ("get", "patch", "update")
-    unwritten: ClassVar[Fields] = {}
+    unwritten: Fields = {}
     """The fields that nobody is recorded to manage through this subresource."""
 
     def prepare_update(self, new: T, old: T) -> None:
@@ -77,6 +77,8 @@ class Status(Part[Any]):
         stay as they are; `keeps_metadata`: whether all metadata does that a writer decides."""
         self._validate = validate
         self._kept = WRITERS_METADATA if keeps_metadata else ("labels",) if keeps_labels else ()
+        if self._kept:
+            self.unwritten = {"f:metadata": {} if keeps_metadata else {"f:labels": {}}}
 
     def prepare_update(self, new: Any, old: Any) -> None:
         new.spec = old.spec
@@ -281,6 +283,10 @@ class Kind(Generic[T]):
     def update_warnings(self, obj: T) -> list[str]:
         """Warning headers for an updated object: by default the same as for a created one."""
         return self.warnings(obj)
+
+    def row_order(self, obj: T) -> Any:
+        """What the rows of a list are sorted by; where all say the same they come as the list does."""
+        return ()
 
     def row(self, obj: T, now: datetime) -> list[Any]:
         """The table cells of `obj`, one for each of `columns`, as JSON values."""

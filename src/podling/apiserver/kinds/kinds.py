@@ -26,6 +26,7 @@ from podling.apiserver.kinds.devices import (
     ResourceSlices,
 )
 from podling.apiserver.kinds.events import Events, EventsEvents
+from podling.apiserver.kinds.flowcontrol import FlowSchemas, PriorityLevelConfigurations
 from podling.apiserver.kinds.kind import Kind
 from podling.apiserver.kinds.namespaces import Namespaces
 from podling.apiserver.kinds.networking import IngressClasses, Ingresses, NetworkPolicies
@@ -100,6 +101,8 @@ def kinds(gates: Gates) -> tuple[Kind[Any], ...]:
         Leases(),
         EventsEvents(),
         EndpointSlices(),
+        FlowSchemas(),
+        PriorityLevelConfigurations(),
         Ingresses(),
         IngressClasses(),
         IPAddresses(),

@@ -57,7 +57,7 @@ def validate_spec(spec: HorizontalPodAutoscalerSpec, path: str) -> Iterator[Caus
         why = "must be greater than or equal to `minReplicas`"
         yield invalid(f"{path}.maxReplicas", spec.max_replicas, why)
     yield from _validate_reference(spec.scale_target_ref, f"{path}.scaleTargetRef")
-    yield from _validate_group(spec.scale_target_ref.api_version, f"{path}.scaleTargetRef.apiVersion")
+    yield from validate_group(spec.scale_target_ref.api_version, f"{path}.scaleTargetRef.apiVersion")
     for i, metric in enumerate(spec.metrics):
         yield from _validate_metric(metric, f"{path}.metrics[{i}]")
     if least == 0 and not any(metric.type in ("Object", "External") for metric in spec.metrics):
@@ -75,7 +75,7 @@ def _validate_reference(reference: CrossVersionObjectReference, path: str) -> It
         yield from all_invalid(f"{path}.{name}", value, names.path_segment(value))
 
 
-def _validate_group(api_version: str, path: str) -> Iterator[Cause]:
+def validate_group(api_version: str, path: str) -> Iterator[Cause]:
     group, slash, version = api_version.partition("/")
     if "/" in version:
         yield invalid(path, api_version, f"unexpected GroupVersion string: {api_version}")

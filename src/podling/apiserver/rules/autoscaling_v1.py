@@ -207,7 +207,8 @@ def to_v2(obj: HorizontalPodAutoscalerV1) -> HorizontalPodAutoscaler:
         loads = [_newer(one, MetricStatus, _STATUSES) for one in current]
     else:
         load = status.current_cpu_utilization_percentage
-        loads = [] if load is None else [_cpu_load(load)]
+        now = ResourceMetricStatus(name=CPU, current=MetricValueStatus(average_utilization=load))
+        loads = [] if load is None else [MetricStatus(type=RESOURCE, resource=now)]
     behavior = _read(said, BEHAVIOR, HorizontalPodAutoscalerBehavior) or HorizontalPodAutoscalerBehavior()
     for rules in (behavior.scale_up, behavior.scale_down):
         if rules is not None and rules.policies is None:
@@ -275,11 +276,6 @@ def without_kept(annotations: dict[str, str]) -> dict[str, str]:
 def cpu_metric(percent: int) -> MetricSpec:
     target = MetricTarget(type=UTILIZATION, average_utilization=percent)
     return MetricSpec(type=RESOURCE, resource=ResourceMetricSource(name=CPU, target=target))
-
-
-def _cpu_load(percent: int) -> MetricStatus:
-    current = MetricValueStatus(average_utilization=percent)
-    return MetricStatus(type=RESOURCE, resource=ResourceMetricStatus(name=CPU, current=current))
 
 
 def _percent(metric: MetricSpec) -> int | None:

@@ -52,7 +52,8 @@ class Tables:
         self._columns = b',"columnDefinitions":' + msgspec.json.encode(columns) + _ROWS
 
     def of_list(self, entries: Sequence[Entry], metadata: ListMeta, now: datetime, include: str) -> bytes:
-        rows = b",".join([self._row(entry, entry.revision, now, include) for entry in entries])
+        ordered = sorted(entries, key=lambda entry: self._kind.row_order(entry.origin.object))
+        rows = b",".join([self._row(entry, entry.revision, now, include) for entry in ordered])
         return _HEAD + json.encode(metadata) + self._columns + rows + b"]}"
 
     def of_one(self, entry: Entry, revision: int, now: datetime, include: str) -> bytes:

@@ -100,6 +100,10 @@ MINIMAL: dict[str, dict[str, Any]] = {
             "maxReplicas": 3,
         }
     },
+    "FlowSchema": {"spec": {"priorityLevelConfiguration": {"name": "p"}}},
+    "PriorityLevelConfiguration": {
+        "spec": {"type": "Limited", "limited": {"limitResponse": {"type": "Reject"}}}
+    },
     "Job": {"spec": {"template": RUN_ONCE}},
     "CronJob": {"spec": {"schedule": "@daily", "jobTemplate": {"spec": {"template": RUN_ONCE}}}},
     "ControllerRevision": {"data": {}},

@@ -37,6 +37,7 @@ GROUPS = [
     "node.k8s.io",
     "discovery.k8s.io",
     "resource.k8s.io",
+    "flowcontrol.apiserver.k8s.io",
 ]
 KUBECTL = (
     "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList,"
