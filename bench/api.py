@@ -1,35 +1,50 @@
-"""The API server over TLS against what aiohttp alone can do with as many bytes, with wrk as the client.
+"""The API server over TLS against what aiohttp alone can do with as many bytes, or against Kubernetes' own
+API server and etcd, with wrk as the client.
 
-Each measurement and its floor take turns, so that what else the machine does falls on both; storage is
-SQLite, so every create and patch is durable. Run with `python bench/api.py`; `--profile FILE` writes a py-spy
-flame graph of GET instead.
+Each measurement and what it is compared with take turns, so that what else the machine does falls on both;
+storage is SQLite, or etcd that waits for the disk, so every write is durable. Run with `python bench/api.py`,
+or with `--peer [ROUNDS]` for the comparison with Kubernetes. `--profile FILE` writes a py-spy flame graph of
+GET instead.
 """
 
 from __future__ import annotations
 
+import json
+import ssl
 import subprocess
 import sys
 import tempfile
+from collections.abc import Sequence
+from contextlib import ExitStack, closing
+from http.client import HTTPSConnection
 from pathlib import Path
+from time import perf_counter
 from typing import NamedTuple
 
 from server import (
     CONFIGS,
     LISTED,
+    LISTED_CONFIGS,
     LISTED_PODS,
     PODS,
+    TOKEN,
     cpu_seconds,
     curl,
     labelling,
     pod,
     posting,
+    replacing,
     running,
     wrk,
 )
 from table import Measurement, report
+from watch import watching
 
 ROUNDS = 5
 SECONDS = 2
+WATCHERS = 100
+TOLD = 100
+"""Changes of which a watcher is told, one after the other."""
 
 
 class Case(NamedTuple):
@@ -43,12 +58,29 @@ class Case(NamedTuple):
     goal: str = ""
 
 
+class Asked(NamedTuple):
+    """A server and its processes."""
+
+    url: str
+    pids: Sequence[int]
+
+    def cpu(self) -> float:
+        return sum(cpu_seconds(pid) for pid in self.pids)
+
+
 ONE = f"{PODS}/one"
 CASES = (
     Case("GET pod by name, 16 connections", ONE, 16, goal="≥ 0.7 x floor"),
     Case(f"LIST {LISTED} pods, 4 connections", LISTED_PODS, 4, answers=LISTED_PODS, goal="≥ 400/s"),
     Case("create pods, 8 connections", PODS, 8, posting(pod({"generateName": "p-"})), goal="≥ 2,500/s"),
     Case("create config maps, 8 connections", CONFIGS, 8, posting(b'{"metadata":{"generateName":"c-"}}')),
+    Case(
+        "update config maps, 8 connections",
+        LISTED_CONFIGS,
+        8,
+        replacing(LISTED),
+        answers=f"{CONFIGS}/one",
+    ),
     Case("merge-patch a label, 8 connections", LISTED_PODS, 8, labelling(LISTED), goal="≥ 2,000/s"),
     Case("merge-patch a label of one pod, 8 connections", ONE, 8, labelling()),
 )
@@ -72,6 +104,90 @@ def main() -> None:
             report("api", [measured(case, url, server, floor_url) for case in CASES])
 
 
+def beside(case: Case, servers: Sequence[Asked], rounds: int) -> list[Measurement]:
+    """Requests a second of podling beside those of its peer, and what one takes of the processors."""
+    rates, cpu = _samples(), _samples()
+    for _ in range(rounds):
+        for which, asked in enumerate(servers):
+            spent = asked.cpu()
+            rates[which].append(wrk(f"{asked.url}{case.path}", case.connections, SECONDS, case.script))
+            cpu[which].append((asked.cpu() - spent) / (rates[which][-1] * SECONDS) * 1e6)
+    what = case.name.partition(",")[0]
+    return [
+        Measurement(case.name, "/s", rates[0], rates[1]),
+        Measurement(f"  {what}: processor of one", "µs", cpu[0], cpu[1]),
+    ]
+
+
+def _samples() -> tuple[list[float], list[float]]:
+    """Those of podling, and those of its peer."""
+    return [], []
+
+
+def fanned_out(servers: Sequence[Asked], rounds: int) -> Measurement:
+    """Events a second that reach all watchers together, while pods are patched."""
+    rates = _samples()
+    for which, asked in enumerate(servers):
+        writing = f"{asked.url}{LISTED_PODS}"
+        with watching(asked.url, WATCHERS) as watchers:
+            while watchers.seen() < WATCHERS:
+                # They are connected, but the server may not have come to what they ask.
+                wrk(writing, 1, 1, labelling(LISTED))
+            for _ in range(rounds):
+                before, begin, frames = watchers.seen(), perf_counter(), 0
+                while not frames:
+                    # A server that others leave no processor tells nobody for seconds.
+                    wrk(writing, 8, SECONDS, labelling(LISTED))
+                    frames = watchers.seen() - before
+                rates[which].append(frames / (perf_counter() - begin))
+    return Measurement(f"events to {WATCHERS} watchers", "/s", rates[0], rates[1])
+
+
+def _connected(asked: Asked) -> HTTPSConnection:
+    trusting = ssl.create_default_context()
+    trusting.check_hostname, trusting.verify_mode = False, ssl.CERT_NONE
+    host, _, port = asked.url.removeprefix("https://").partition(":")
+    return HTTPSConnection(host, int(port), context=trusting)
+
+
+def told(servers: Sequence[Asked]) -> Measurement:
+    """How long after a patch was sent the one watcher of an idle server knows of it."""
+    waits = _samples()
+    headers = {"Authorization": TOKEN, "Content-Type": "application/merge-patch+json"}
+    with ExitStack() as stack:
+        pairs = []
+        for asked in servers:
+            watcher, writer = (stack.enter_context(closing(_connected(asked))) for _ in range(2))
+            fields = "fieldSelector=metadata.name%3Done"
+            watcher.request("GET", f"{CONFIGS}?watch=1&resourceVersion=0&{fields}", headers=headers)
+            events = watcher.getresponse()
+            events.readline()
+            pairs.append((events, writer))
+        for number in range(TOLD):
+            for which, (events, writer) in enumerate(pairs):
+                begin = perf_counter()
+                writer.request("PATCH", f"{CONFIGS}/one", json.dumps({"data": {"n": str(number)}}), headers)
+                events.readline()
+                waits[which].append((perf_counter() - begin) * 1000)
+                writer.getresponse().read()
+    return Measurement("PATCH until a watcher is told", "ms", waits[0], waits[1])
+
+
+def peer(rounds: int) -> None:
+    """podling beside Kubernetes' own API server and etcd, which `PODLING_UPSTREAM` makes."""
+    # It needs what tests need; the other benchmarks do not.
+    from upstream import running_upstream
+
+    with ExitStack() as stack:
+        ours, theirs = (
+            Path(stack.enter_context(tempfile.TemporaryDirectory())) for _ in ("podling", "kubernetes")
+        )
+        url, pid = stack.enter_context(running("podling", ours))
+        servers = Asked(url, [pid]), Asked(*stack.enter_context(running_upstream(theirs)))
+        found = [one for case in CASES for one in beside(case, servers, rounds)]
+        report("api-peer", [*found, fanned_out(servers, rounds), told(servers)], beside="kube-apiserver")
+
+
 def profile(output: str) -> None:
     with tempfile.TemporaryDirectory() as temporary, running("podling", Path(temporary)) as (url, pid):
         spy = str(Path(sys.executable).with_name("py-spy"))
@@ -84,5 +200,7 @@ if __name__ == "__main__":
     match sys.argv[1:]:
         case ["--profile", output]:
             profile(output)
+        case ["--peer", *rounds]:
+            peer(int(rounds[0]) if rounds else ROUNDS)
         case _:
             main()

@@ -36,10 +36,12 @@ from podling.storage.sqlite.store import open as open_sqlite
 
 LISTED = 1000
 """Pods that are there from the beginning."""
-TOKEN = "Bearer bench"
+TOKEN = "Bearer peer-admin"
+"""Also that of the administrator of `upstream.py`."""
 PODS = "/api/v1/namespaces/default/pods"
 LISTED_PODS = "/api/v1/namespaces/listed/pods"
 CONFIGS = "/api/v1/namespaces/default/configmaps"
+LISTED_CONFIGS = "/api/v1/namespaces/listed/configmaps"
 ROOT = User("bench", ("system:masters", "system:authenticated"))
 
 
@@ -52,7 +54,9 @@ class TokenAuthenticator:
 
 def pod(metadata: dict[str, object]) -> bytes:
     container = {"name": "app", "image": "busybox:1", "command": ["sleep", "1000"]}
-    return json.dumps({"metadata": metadata, "spec": {"containers": [container]}}).encode()
+    # podling adds no volume with a token unless it is told to, Kubernetes unless it is told not to.
+    spec = {"automountServiceAccountToken": False, "containers": [container]}
+    return json.dumps({"metadata": metadata, "spec": spec}).encode()
 
 
 async def no_node(context: object, obj: object) -> Response:
@@ -85,8 +89,10 @@ async def api_server(directory: Path) -> AsyncIterator[ApiServer]:
 async def serve_podling(directory: Path) -> None:
     async with api_server(directory) as server:
         await post(server, PODS, pod({"name": "one"}))
+        await post(server, CONFIGS, b'{"metadata":{"name":"one"}}')
         for number in range(LISTED):
             await post(server, LISTED_PODS, pod({"name": f"pod-{number}"}))
+            await post(server, LISTED_CONFIGS, b'{"metadata":{"name":"config-%d"}}' % number)
         async with listening(server.handle, "127.0.0.1", 0, tls(directory), end_streams=server.close) as port:
             await until_stopped(port)
 
@@ -176,6 +182,20 @@ request = function()
   n = n + 1
   local path = wrk.path .. (spread > 0 and ('/pod-' .. n % spread) or '')
   return wrk.format(nil, path, nil, '{{"metadata":{{"labels":{{"n":"' .. n .. '"}}}}}}')
+end
+"""
+
+
+def replacing(spread: int) -> str:
+    """A script that replaces `spread` config maps in turn."""
+    return f"""\
+wrk.method = 'PUT'
+local n = 0
+request = function()
+  n = n + 1
+  local name = 'config-' .. n % {spread}
+  local body = '{{"metadata":{{"name":"' .. name .. '"}},"data":{{"n":"' .. n .. '"}}}}'
+  return wrk.format(nil, wrk.path .. '/' .. name, nil, body)
 end
 """
 

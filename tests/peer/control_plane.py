@@ -24,10 +24,11 @@ TOKEN = "peer-admin"
 
 
 @contextmanager
-def kubernetes(programs: Path, directory: Path) -> Iterator[Server]:
-    """Kubernetes' API server while the block runs. It keeps everything in `directory`."""
+def kubernetes(programs: Path, directory: Path, *, durable: bool = False) -> Iterator[Server]:
+    """Kubernetes' API server while the block runs. It keeps everything in `directory`. `durable`: nothing
+    that it acknowledged is lost if the machine fails, which tests do not wait for."""
     authority = _authority(directory)
-    with _etcd(programs / "etcd", directory) as etcd:
+    with _etcd(programs / "etcd", directory, durable=durable) as etcd:
         port, log = free_port(), directory / "kube-apiserver.log"
         server = _server("kube-apiserver", port, directory, TOKEN)
         write_kubeconfig(server)
@@ -65,7 +66,7 @@ def _server(name: str, port: int, directory: Path, token: str = "") -> Server:
 
 
 @contextmanager
-def _etcd(program: Path, directory: Path) -> Iterator[str]:
+def _etcd(program: Path, directory: Path, *, durable: bool) -> Iterator[str]:
     client, peers = (f"http://{HOST}:{free_port()}" for _ in range(2))
     flags = {
         "name": "peer",
@@ -75,7 +76,7 @@ def _etcd(program: Path, directory: Path) -> Iterator[str]:
         "listen-peer-urls": peers,
         "initial-advertise-peer-urls": peers,
         "initial-cluster": f"peer={peers}",
-        "unsafe-no-fsync": "true",
+        "unsafe-no-fsync": str(not durable).lower(),
         "log-level": "error",
     }
     command = [str(program), *(f"--{name}={value}" for name, value in flags.items())]
