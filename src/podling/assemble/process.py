@@ -17,9 +17,10 @@ from podling.machine.start import StartError
 from podling.process import watchdog
 from podling.process.programs import raise_limit
 
-COLLECT_AFTER = 100_000
-"""New objects between two runs of Python's cyclic garbage collector while a process starts. With the default
-of 700 it would take a tenth of the start."""
+COLLECT_AFTER = 1_000_000
+"""New objects between two runs of Python's cyclic garbage collector while a process starts: more than a start
+makes. With the default of 700 it would take a tenth of the start; one run over the 100,000 objects that the
+imports make takes as long as to import all kinds, and finds 2,000 to free."""
 COLLECT_STARTED = (5_000, 50, 10)
 """The same once it has started, and how many of those runs are between two over what is older. A run over
 5,000 new objects holds the loop for 1 ms at most, one over 100,000 for 20."""
