@@ -162,8 +162,11 @@ def not_found(resource: str, name: str, group: str = "") -> StatusError:
     )
 
 
-def already_exists(resource: str, name: str, group: str = "") -> StatusError:
+def already_exists(resource: str, name: str, group: str = "", *, goes: bool = False) -> StatusError:
+    """`goes`: what stands in the way is being deleted, so another try may find it gone."""
     message = f'{_qualified(resource, group)} "{name}" already exists'
+    if goes:
+        message = f"object is being deleted: {message}"
     return StatusError(409, "AlreadyExists", message, name=name, group=group, kind=resource)
 
 

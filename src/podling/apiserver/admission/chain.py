@@ -21,6 +21,7 @@ from podling.apiserver.admission.pods import (
     DisruptionBudgets,
     NodeDeclaredFeatures,
     Priority,
+    RuntimeClassOverhead,
     RuntimeClassPlugin,
     ServiceAccountPlugin,
 )
@@ -88,6 +89,7 @@ def built_in(objects: Objects, clock: Clock, may: May, *, mount_tokens: bool = F
             CertificateSubjectRestriction(),
             DeviceAdminAccess(objects.find),
             NodeDeclaredFeatures(objects.find),
+            RuntimeClassOverhead(objects.find),
             DisruptionBudgets(objects, clock),
             ResourceQuotaPlugin(objects),
         ),

@@ -107,10 +107,6 @@ class RuntimeClassPlugin:
                     "pod rejected: Pod's Overhead doesn't match RuntimeClass's defined Overhead"
                 )
             spec.overhead = dict(of.overhead.pod_fixed)
-        elif spec.overhead:
-            raise attributes.forbidden(
-                "pod rejected: Pod Overhead set without corresponding RuntimeClass defined Overhead"
-            )
         if of is None or of.scheduling is None:
             return
         for key, value in of.scheduling.node_selector.items():
@@ -126,6 +122,24 @@ class RuntimeClassPlugin:
             *spec.tolerations,
             *(one for one in of.scheduling.tolerations if msgspec.structs.astuple(one) not in known),
         ]
+
+
+class RuntimeClassOverhead:
+    """Refuses an overhead that no runtime class gave, once the pod is known to be valid."""
+
+    handles: ClassVar[Handles] = {"pods": ("CREATE",)}
+
+    def __init__(self, find: Find) -> None:
+        self._find = find
+
+    async def admit(self, attributes: Attributes, new: Any, old: Any) -> None:
+        """Raises StatusError 403."""
+        name = new.spec.runtime_class_name
+        of = self._find(RuntimeClass, "", name) if name else None
+        if new.spec.overhead and (of is None or of.overhead is None):
+            raise attributes.forbidden(
+                "pod rejected: Pod Overhead set without corresponding RuntimeClass defined Overhead"
+            )
 
 
 class Priority:

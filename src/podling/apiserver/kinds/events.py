@@ -15,7 +15,7 @@ from msgspec.structs import astuple
 from podling.apiserver.kinds.columns import NAME, age
 from podling.apiserver.kinds.kind import Column, Kind, View
 from podling.apiserver.rules import metadata
-from podling.apiserver.rules.field import IMMUTABLE, all_invalid, invalid, required
+from podling.apiserver.rules.field import IMMUTABLE, all_invalid, internal, invalid, required
 from podling.model import names
 from podling.model.errors import Cause
 from podling.model.scheme import resource_of
@@ -124,7 +124,7 @@ def validate_event_update(new: Event, old: Event) -> Iterator[Cause]:
     for attribute, path in _FROZEN:
         value = getattr(new, attribute)
         if value != getattr(old, attribute):
-            yield invalid(path, value, IMMUTABLE)
+            yield invalid(path, internal(value), IMMUTABLE)
 
 
 def _validate_series(event: Event) -> Iterator[Cause]:

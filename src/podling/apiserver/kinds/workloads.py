@@ -78,6 +78,7 @@ REPLICAS = Bounds(
         ("availableReplicas", "readyReplicas", "readyReplicas"),
     ),
 )
+SET_REPLICAS = REPLICAS._replace(counts=(*REPLICAS.counts, "terminatingReplicas"))
 
 
 def container_cells(spec: PodSpec) -> list[str]:
@@ -232,7 +233,7 @@ class Deployments(_Templated):
 
 class ReplicaSets(_Templated):
     resource = resource_of(ReplicaSet)
-    subresources: Mapping[str, Subresource] = {"scale": SCALING, "status": _status(REPLICAS)}
+    subresources: Mapping[str, Subresource] = {"scale": SCALING, "status": _status(SET_REPLICAS)}
     columns = (NAME, DESIRED, CURRENT, READY, AGE, CONTAINERS, IMAGES, SELECTOR)
 
     def default(self, obj: ReplicaSet) -> None:
@@ -515,6 +516,10 @@ class ControllerRevisions(Kind[ControllerRevision]):
         elif not isinstance(obj.data, dict):
             causes.append(required("data", "data must be a valid JSON object"))
         return causes + at_least("revision", obj.revision, 0)
+
+    def validate_changed(self, new: ControllerRevision, old: ControllerRevision) -> list[Cause]:
+        # Its data may not change, and are judged as a change.
+        return [*metadata.validate(new.metadata), *at_least("revision", new.revision, 0)]
 
     def validate_update(self, new: ControllerRevision, old: ControllerRevision) -> list[Cause]:
         causes = metadata.validate_update(new.metadata, old.metadata)

@@ -103,7 +103,7 @@ def _internal_type(type_: type[msgspec.Struct]) -> type[msgspec.Struct]:
     fields = []
     for attribute, wire in zip(type_.__struct_fields__, type_.__struct_encode_fields__, strict=True):
         first = attribute.partition("_")[0]
-        capital = first.upper() if first in ACRONYMS else wire[0].upper()
+        capital = first.upper() if first in ACRONYMS or first == "uid" else wire[0].upper()
         fields.append((capital + wire[len(capital) :], Any))
     return msgspec.defstruct(type_.__name__, fields)
 

@@ -235,16 +235,16 @@ def validate_exit_codes(
         yield invalid(f"{path}.containerName", codes.container_name, why)
     values, where = codes.values, f"{path}.values"
     if not values:
-        yield invalid(where, values, "at least one value is required")
+        yield invalid(where, None, "at least one value is required")
     if len(values) > MOST_EXIT_CODES:
         yield too_many(where, len(values), MOST_EXIT_CODES)
     seen: set[int] = set()
     for i, value in enumerate(values):
+        if codes.operator == "In" and value == 0:
+            yield invalid(f"{where}[{i}]", value, "must not be 0 for the In operator")
         if value in seen:
             yield duplicate(f"{where}[{i}]", value)
         seen.add(value)
-        if codes.operator == "In" and value == 0:
-            yield invalid(f"{where}[{i}]", value, "must not be 0 for the In operator")
     if values != sorted(values):
         yield invalid(where, values, "must be ordered")
 

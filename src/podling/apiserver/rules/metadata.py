@@ -165,7 +165,9 @@ def validate_template(meta: ObjectMeta, path: str) -> Iterator[Cause]:
     bare = msgspec.structs.replace(meta, annotations={}, labels={})
     for attribute in bare.__struct_fields__:
         if getattr(bare, attribute) != getattr(ObjectMeta(), attribute):
-            yield forbidden(f"{path}.{wire_name(attribute)}", "cannot be set")
+            # As Kubernetes spells it, which takes the names of Go's fields.
+            wire = "uID" if attribute == "uid" else wire_name(attribute)
+            yield forbidden(f"{path}.{wire}", "cannot be set")
 
 
 def validate_label_selector(selector: LabelSelector | None, path: str) -> Iterator[Cause]:

@@ -156,7 +156,8 @@ def _validate_paths(paths: Sequence[HTTPIngressPath], path: str) -> Iterator[Cau
         where = f"{path}[{i}]"
         if one.path_type is None:
             yield required(f"{where}.pathType", "pathType must be specified")
-        elif one.path_type not in PATH_TYPES:
+            continue
+        if one.path_type not in PATH_TYPES:
             yield not_supported(f"{where}.pathType", one.path_type, PATH_TYPES)
         else:
             yield from _validate_path(one.path, one.path_type, f"{where}.path")

@@ -241,12 +241,14 @@ def _validate_deployment_strategy(strategy: DeploymentStrategy, path: str) -> It
         yield required(f"{path}.rollingUpdate", "this should be defaulted and never be nil")
     else:
         where = f"{path}.rollingUpdate"
-        yield from validate_amount(rolling.max_unavailable or 0, f"{where}.maxUnavailable")
-        yield from validate_amount(rolling.max_surge or 0, f"{where}.maxSurge")
+        unavailable = 0 if rolling.max_unavailable is None else rolling.max_unavailable
+        yield from validate_amount(unavailable, f"{where}.maxUnavailable")
+        surge = 0 if rolling.max_surge is None else rolling.max_surge
+        yield from validate_amount(surge, f"{where}.maxSurge")
         if _amount(rolling.max_unavailable) == _amount(rolling.max_surge) == 0:
             why = "may not be 0 when `maxSurge` is 0"
             yield invalid(f"{where}.maxUnavailable", rolling.max_unavailable, why)
-        yield from validate_share(rolling.max_unavailable or 0, f"{where}.maxUnavailable")
+        yield from validate_share(unavailable, f"{where}.maxUnavailable")
 
 
 class _Shown(msgspec.Struct, rename="pascal"):
@@ -271,7 +273,8 @@ def _validate_daemon_strategy(strategy: DaemonSetUpdateStrategy, path: str) -> I
         yield required(f"{path}.rollingUpdate")
     else:
         where = f"{path}.rollingUpdate"
-        unavailable, surge = rolling.max_unavailable or 0, rolling.max_surge or 0
+        unavailable = 0 if rolling.max_unavailable is None else rolling.max_unavailable
+        surge = 0 if rolling.max_surge is None else rolling.max_surge
         for wire, value in (("maxUnavailable", unavailable), ("maxSurge", surge)):
             yield from validate_amount(value, f"{where}.{wire}")
             yield from validate_share(value, f"{where}.{wire}")

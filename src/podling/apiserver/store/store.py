@@ -150,7 +150,9 @@ class Store(Generic[T]):
                     continue
                 raise self._kept_by_another(obj, error) from error
             return self._written(key, data, revision, obj)
-        raise already_exists(self._named.plural, obj.metadata.name, self._named.group)
+        standing = self.cache.get(key)
+        goes = standing is not None and standing.object.metadata.deletion_timestamp != ""
+        raise already_exists(self._named.plural, obj.metadata.name, self._named.group, goes=goes)
 
     def _begin(self, obj: T, track: Track, now: datetime) -> None:
         self.kind.default(obj)

@@ -46,6 +46,8 @@ def decode_hook(type_: type[Any], value: Any) -> Any:
 def _encode_hook(value: Any) -> Any:
     if isinstance(value, Quantity):
         return str(value)
+    if isinstance(value, msgspec.Raw):
+        return msgspec.json.decode(value)
     raise NotImplementedError(f"{type(value).__name__} has no JSON form")
 
 
@@ -119,7 +121,7 @@ def from_data(data: Any, type_: type[T]) -> T:
 
 
 def to_data(value: Any) -> Any:
-    """The plain data of an object, as it would be written. Not of managedFields: those are raw bytes."""
+    """The plain data of an object, as it would be written."""
     return msgspec.to_builtins(value, enc_hook=_encode_hook)
 
 
