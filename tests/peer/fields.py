@@ -11,11 +11,12 @@ from typing import Any
 
 import msgspec
 
+from peer.mutations import GONE
 from podling.model.codec.fields import FieldInfo, Shape, fields_of
 from podling.model.enums import ENUMS
 from podling.model.quantity import Quantity
 
-STRINGS = ("", "a", "No_Name", "/a/../b", "a.b/c", "x" * 300, 1)
+STRINGS = ("", "a", "10.0.0.9", "No_Name", "/a/../b", "a.b/c", "x" * 300, 1)
 TIMES = ("2026-01-02T03:04:05Z", "2026-01-02T03:04:05.123456Z", "2026-01-02T03:04:05+01:00", "soon", "", 1)
 SCALARS: Mapping[Any, tuple[Any, ...]] = {
     bool: (True, False, "true"),
@@ -38,8 +39,8 @@ SEEDS: Mapping[str, Any] = {
     "Probe": {"tcpSocket": {"port": 80}},
 }
 
-Changed = tuple[str, Any]
-"""The path that was changed, and the whole with the change."""
+Changed = tuple[str, Any, Any]
+"""The path that was changed, its new value (GONE: it is left out), and the whole with the change."""
 
 
 def variations(
@@ -48,12 +49,12 @@ def variations(
     for wire, info in fields_of(type_).items():
         present = whole.get(wire)
         if present is not None:
-            yield wire, {name: value for name, value in whole.items() if name != wire}
+            yield wire, GONE, {name: value for name, value in whole.items() if name != wire}
         for value in (None, *_values(info.shape, _scalars(type_, info))):
-            yield wire, {**whole, wire: value}
+            yield wire, value, {**whole, wire: value}
         if deep and info.shape.part:
-            for path, value in _inside(info.shape, present):
-                yield f"{wire}{path}", {**whole, wire: value}
+            for path, value, made in _inside(info.shape, present):
+                yield f"{wire}{path}", value, {**whole, wire: made}
 
 
 def _inside(shape: Shape, present: Any) -> Iterator[Changed]:
@@ -61,17 +62,17 @@ def _inside(shape: Shape, present: Any) -> Iterator[Changed]:
     if shape.struct:
         seed = present or _seed(shape.struct)
         deep = shape.struct.__name__ not in SHALLOW
-        for path, value in variations(shape.struct, seed, deep=deep):
-            yield f".{path}", value
+        for path, value, made in variations(shape.struct, seed, deep=deep):
+            yield f".{path}", value, made
         return
     assert shape.item
     if shape.holds is list:
         first, *rest = present or [None]
-        for path, value in _inside(shape.item, first):
-            yield f"[0]{path}", [value, *rest]
+        for path, value, made in _inside(shape.item, first):
+            yield f"[0]{path}", value, [made, *rest]
     else:
-        for path, value in _inside(shape.item, None):
-            yield f".a{path}", {**(present or {}), "a": value}
+        for path, value, made in _inside(shape.item, None):
+            yield f".a{path}", value, {**(present or {}), "a": made}
 
 
 def _seed(type_: type[msgspec.Struct]) -> Mapping[str, Any]:

@@ -6,6 +6,7 @@ wherever it appears, in messages, too, so that it shows when one is changed that
 
 from __future__ import annotations
 
+import json
 import re
 from typing import Any
 
@@ -33,6 +34,9 @@ class Masks:
             value = {**value, "metadata": {**value["metadata"], "resourceVersion": "<of the list>"}}
         if isinstance(value, dict):
             return {key: self.masked(inner, key, name) for key, inner in value.items()}
+        if isinstance(value, list) and name == "causes":
+            # Kubernetes checks the metadata of some kinds several times and lists each fault as often.
+            value = list({json.dumps(cause): cause for cause in value}.values())
         if isinstance(value, list) and name == "managedFields":
             # Ordered by the second of the write, which one server may see end between two and the other not.
             value = sorted(value, key=lambda entry: [entry.get(part, "") for part in BY])

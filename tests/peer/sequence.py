@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import Any, NamedTuple
 
 import msgspec
@@ -26,19 +28,22 @@ APPLY = "application/apply-patch+yaml"
 
 
 class Ask(msgspec.Struct, frozen=True):
-    """One request. A body is data, or bytes as they are."""
+    """One request. A body is data, or bytes as they are. `what` is for people: what is tried."""
 
     method: str
     target: str
     body: Any = None
     headers: Mapping[str, str] = {}
+    what: str = ""
 
 
 class Compared(msgspec.Struct, frozen=True):
-    """What is asked in a row. `name` is that of the test."""
+    """What is asked in a row. `name` is that of the test. `apart`: each answer is masked by itself, so that
+    one that differs does not shift the numbers of those after it."""
 
     name: str
     asks: Sequence[Ask]
+    apart: bool = False
 
 
 class Found(NamedTuple):
@@ -61,7 +66,8 @@ MISSING = Missing()
 
 
 def differences(compared: Compared, namespace: str, kubernetes: Server, podling: Server) -> list[Found]:
-    theirs, ours = (_answers(compared, namespace, server) for server in (kubernetes, podling))
+    with ThreadPoolExecutor(2) as both:
+        theirs, ours = both.map(partial(_answers, compared, namespace), (kubernetes, podling))
     return [
         Found(step, path, their, our)
         for step, (one, other) in enumerate(zip(theirs, ours, strict=True))
@@ -86,7 +92,7 @@ def shown(compared: Compared, found: Sequence[Found]) -> str:
     for step, ask in enumerate(compared.asks):
         here = [one for one in found if one.step == step]
         if here:
-            lines.append(f"{step} {ask.method} {ask.target} {ask.headers or ''}")
+            lines.append(f"{step} {ask.method} {ask.target} {ask.headers or ''} {ask.what}")
             lines += [
                 f"    {one.path}\n      kubernetes {one.kubernetes!r}\n      podling    {one.podling!r}"
                 for one in here
@@ -96,14 +102,14 @@ def shown(compared: Compared, found: Sequence[Found]) -> str:
 
 def _answers(compared: Compared, namespace: str, server: Server) -> list[Any]:
     """What the server said, masked, each as plain data."""
-    masks = Masks()
     said: list[Answer] = []
     with server.asking() as asking:
         make_namespace(asking, namespace)
         for ask in compared.asks:
             target = _filled(ask.target.replace("{ns}", namespace), said)
             said.append(asking.ask(ask.method, target, _filled(ask.body, said), **ask.headers))
-    return [_plain(answer, masks) for answer in said]
+    masks = Masks()
+    return [_plain(answer, Masks() if compared.apart else masks) for answer in said]
 
 
 def make_namespace(asking: Asking, namespace: str) -> None:
