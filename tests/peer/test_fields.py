@@ -35,6 +35,7 @@ EMPTY = (
 """Beginnings of paths where an empty list is something else to Kubernetes than none."""
 OPEN = frozenset({
     "CertificateSigningRequest", "CustomResourceDefinition", "DaemonSet", "DeviceClass",
+    "HorizontalPodAutoscaler",
     "MutatingAdmissionPolicy", "NetworkPolicy", "ResourceClaim", "ResourceClaimTemplate", "ResourceSlice",
     "ServiceCIDR", "StatefulSet", "ValidatingAdmissionPolicy", "CronJob",
 })  # fmt: skip

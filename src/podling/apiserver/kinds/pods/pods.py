@@ -19,7 +19,7 @@ from podling.apiserver.kinds.pods.ephemeral import (
     drop_new_ephemeral,
 )
 from podling.apiserver.kinds.pods.resize import Resize
-from podling.apiserver.kinds.pods.status import PodStatusPart
+from podling.apiserver.kinds.pods.status import PodStatusPart, join_addresses
 from podling.apiserver.kinds.pods.table import COLUMNS, pod_row
 from podling.apiserver.kinds.pods.update import (
     adopt_app_armor_annotations,
@@ -115,6 +115,7 @@ class Pods(Kind[Pod]):
 
     def default(self, obj: Pod) -> None:
         default_pod(obj)
+        join_addresses(obj.status)
 
     def prepare_create(self, obj: Pod, now: datetime) -> None:
         obj.status = PodStatus(phase="Pending", qos_class=qos_class(obj))

@@ -67,7 +67,6 @@ class PodStatusPart(Part[Pod]):
         new.status.qos_class = new.status.qos_class or old.status.qos_class
         _keep_observed_generations(new.status, old.status)
         drop_alpha_status(new.status, old.status)
-        _join_addresses(new.status)
 
     def validate_update(self, new: Pod, old: Pod) -> list[Cause]:
         ours, theirs = new.status, old.status
@@ -181,7 +180,7 @@ def _validate_addresses(
         yield invalid(path, [{"IP": address.ip} for address in addresses], why)
 
 
-def _join_addresses(status: PodStatus) -> None:
+def join_addresses(status: PodStatus) -> None:
     """`podIP` is the first of `podIPs`; who writes it alone, or another, means it."""
     first = status.pod_ips[0].ip if status.pod_ips else ""
     if status.pod_ip and status.pod_ip != first:
