@@ -20,6 +20,7 @@ BY = ("operation", "manager", "subresource", "apiVersion")
 LISTED = frozenset({"items", "rows"})
 ADDRESS = re.compile(r"10\.9[67]\.\d+\.\d+")
 AGE = re.compile(r"\d+[sm]|\d+m\d+s")
+CREDENTIAL = re.compile(r"X509SHA256=[0-9a-f]{64}")
 
 
 class Masks:
@@ -49,6 +50,8 @@ class Masks:
         if name == "cells" and isinstance(value, str) and AGE.fullmatch(value):
             # Of an object that one server was asked to make just before a second ended, the other after.
             return "<age>"
+        if name == "serverAddress" and value:
+            return "<address>"
         if name == "continue" and value:
             return "<continue>"
         if name == "cells" and isinstance(value, str) and AGE.fullmatch(value):
@@ -57,6 +60,7 @@ class Masks:
 
     def _text(self, value: str) -> str:
         value = UUID.sub(lambda found: self._numbered("uid", found[0]), value)
+        value = CREDENTIAL.sub("<credential>", value)
         value = NOW.sub(lambda found: "<time.fraction>" if found[1] else "<time>", value)
         value = RECORD.sub(lambda found: self._numbered("version", found[0]), value)
         value = SUFFIX.sub(lambda found: f"{found[1]}<suffix>", TOKEN.sub("<token>", value))

@@ -80,13 +80,6 @@ NAMED = (
         r".*spec\.request: Invalid value: null: .*|Invalid value: null: PEM block .*",
     ),
     Difference(
-        "no credential id",
-        "podling knows the user of a client certificate by its subject, and says no more of the certificate",
-        r"body\.spec\.extra",
-        r"\{'authentication\.kubernetes\.io/credential-id': \['X509SHA256=[0-9a-f]+'\]\}",
-        "nothing",
-    ),
-    Difference(
         "not established",
         "podling does not serve custom resources yet, and says so",
         r"body\.status\.conditions\[\d+\]\.(status|reason|message)",

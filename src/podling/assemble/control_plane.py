@@ -138,15 +138,16 @@ async def control_plane(settings: ServerSettings, clock: Clock) -> AsyncIterator
         running.push_async_callback(storage.close)
         kubelets = Kubelets(kubelet_tls(settings.kubelet_client, settings.kubelet_ca))
         served = kinds(settings.gates)
+        address = f"{settings.address}:{settings.port}"
         server = ApiServer.build(
             storage,
             served,
             clock=clock,
             connector=KubeletProxy(find_node, find_endpoints, kubelets),
-            paths=(Discovery(served, __version__), OpenAPI(served, __version__)),
+            paths=(Discovery(served, __version__, address), OpenAPI(served, __version__)),
             audit=await running.enter_async_context(_audit_log(settings, clock)),
             signing_key=SigningKey.of_pem(settings.signing_key.read_bytes()),
-            address=f"{settings.address}:{settings.port}",
+            address=address,
             mount_tokens=True,
         )
         server.metrics.add(lambda: gate_metrics(settings.gates))

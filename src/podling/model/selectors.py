@@ -264,7 +264,9 @@ def parse_field_selector(text: str) -> FieldSelector:
 
     Raises StatusError 400.
     """
-    terms = tuple(_term(match[0], text) for match in _PARTS.finditer(text) if match[0])
+    found = (_term(match[0], text) for match in _PARTS.finditer(text) if match[0])
+    # A term of nothing, `=`, asks for nothing.
+    terms = tuple(term for term in found if term.field or term.value)
     values: dict[tuple[str, bool], set[str]] = {}
     for term in terms:
         values.setdefault((term.field, term.equal), set()).add(term.value)

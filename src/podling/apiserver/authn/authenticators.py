@@ -22,6 +22,7 @@ from podling.model.errors import bad_request, unauthorized
 
 SCHEME = "bearer"
 PREFIX = "impersonate-"
+CREDENTIAL_ID = "authentication.kubernetes.io/credential-id"
 USER, UID, GROUP, EXTRA = (f"{PREFIX}{what}" for what in ("user", "uid", "group", "extra-"))
 _BROKEN_ESCAPE = re.compile("%(?![0-9a-f]{2})")
 
@@ -110,12 +111,15 @@ def _quoted(text: str) -> str:
 
 class CertificateAuthenticator:
     def authenticate(self, request: Request) -> User | None:
-        return None if request.certificate is None else user_of(request.certificate)
+        if request.certificate is None:
+            return None
+        return user_of(request.certificate, request.fingerprint)
 
 
 @lru_cache(maxsize=1024)
-def user_of(subject: Subject) -> User | None:
-    """The user is the common name, its groups are the organizations. None if there is no common name."""
+def user_of(subject: Subject, fingerprint: str = "") -> User | None:
+    """The user is the common name, its groups are the organizations, and `extra` says which certificate it
+    was. None if there is no common name."""
     names: list[str] = []
     groups: list[str] = []
     for relative_name in subject:
@@ -124,4 +128,7 @@ def user_of(subject: Subject) -> User | None:
                 names.append(value)
             elif kind == "organizationName":
                 groups.append(value)
-    return User(names[-1], (*groups, AUTHENTICATED)) if names else None
+    if not names:
+        return None
+    extra = ((CREDENTIAL_ID, (f"X509SHA256={fingerprint}",)),) if fingerprint else ()
+    return User(names[-1], (*groups, AUTHENTICATED), extra=extra)

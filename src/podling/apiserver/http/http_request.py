@@ -9,10 +9,11 @@ taken for the next request.
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import logging
 import re
 from collections.abc import AsyncGenerator
-from functools import partial
+from functools import lru_cache, partial
 from http import HTTPStatus
 
 from aiohttp import StreamReader, hdrs, web
@@ -76,10 +77,20 @@ def read_request(arrived: web.BaseRequest, body_seconds: float) -> Request | Non
         query,
         arrived.headers,
         certificate=certificate["subject"] if certificate else None,
+        fingerprint=_fingerprint(arrived) if certificate else "",
         remote=arrived.remote or "",
         read=partial(_body, arrived, body_seconds) if arrived.can_read_body else None,
         pieces=partial(_pieces, arrived) if arrived.can_read_body else None,
     )
+
+
+def _fingerprint(arrived: web.BaseRequest) -> str:
+    return _digest(arrived.get_extra_info("ssl_object").getpeercert(binary_form=True))
+
+
+@lru_cache(maxsize=1024)
+def _digest(certificate: bytes) -> str:
+    return hashlib.sha256(certificate).hexdigest()
 
 
 def not_http(status: HTTPStatus = HTTPStatus.BAD_REQUEST) -> web.Response:

@@ -139,6 +139,10 @@ class Projection(Posted[T], Generic[T]):
         """Change `obj` to what the body, which is valid, says."""
         raise NotImplementedError
 
+    def configured(self, body: Any) -> dict[str, Any]:
+        """The fields of the object, as data, that a body which is applied is about."""
+        raise NotImplementedError
+
     def validate(self, body: Any) -> list[Cause]:
         return []
 

@@ -111,6 +111,9 @@ class Scaling(Projection[Any]):
     def write(self, obj: Any, body: Scale) -> None:
         obj.spec.replicas = body.spec.replicas
 
+    def configured(self, body: Scale) -> dict[str, Any]:
+        return {"spec": {"replicas": body.spec.replicas}}
+
     def validate(self, body: Scale) -> list[Cause]:
         return [*metadata.validate(body.metadata), *at_least("spec.replicas", body.spec.replicas, 0)]
 

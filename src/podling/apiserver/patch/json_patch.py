@@ -57,12 +57,14 @@ class _Draft:
                 self.document = _value(operation)
             case "replace":
                 value, node, token = _value(operation), self._container(path), path[-1]
-                _child(node, token)
+                # A member that is not there is added, other than RFC 6902 has it.
+                if not isinstance(node, dict):
+                    _child(node, token)
                 node[int(token) if isinstance(node, list) else token] = value
             case "test":
                 _test(self.document, path, operation.get("value"))
             case "copy":
-                encoded = msgspec.json.encode(_get(self.document, _pointer(operation, "from")))
+                encoded = msgspec.json.encode(_copied(self.document, _pointer(operation, "from")))
                 self._copied += len(encoded)
                 if self._copied > MAX_COPIED_BYTES:
                     raise unfit_patch(f"copies come to more than {MAX_COPIED_BYTES} bytes")
@@ -155,6 +157,12 @@ def _get(document: Any, path: Sequence[str]) -> Any:
     for token in path:
         document = _child(document, token)
     return document
+
+
+def _copied(document: Any, path: Sequence[str]) -> Any:
+    """As `_get`; a member that is not there is null, other than RFC 6902 has it."""
+    node = _get(document, path[:-1]) if path else document
+    return node.get(path[-1]) if path and isinstance(node, dict) else _get(document, path)
 
 
 def _child(node: Any, token: str) -> Any:

@@ -32,9 +32,10 @@ KUBERNETES_VERSION = ("1", "36")
 AGGREGATED_SHAPES = frozenset(("APIGroupDiscoveryList", GROUP, version) for version in ("v2", "v2beta1"))
 
 
-def tree(versions: Versions) -> Iterable[tuple[str, Any]]:
+def tree(versions: Versions, address: str) -> Iterable[tuple[str, Any]]:
     core = [version for group, version in versions if not group]
-    yield "/api", {"kind": "APIVersions", "versions": core, "serverAddressByClientCIDRs": []}
+    reached = [{"clientCIDR": "0.0.0.0/0", "serverAddress": address}] if address else []
+    yield "/api", {"kind": "APIVersions", "versions": core, "serverAddressByClientCIDRs": reached}
     groups = []
     for group, members in groupby((key for key in versions if key[0]), key=lambda key: key[0]):
         listed = [{"groupVersion": f"{group}/{version}", "version": version} for _, version in members]
@@ -172,7 +173,8 @@ class Document(NamedTuple):
 class Discovery:
     """Serves the discovery paths of `kinds` and `/version`."""
 
-    def __init__(self, kinds: Sequence[Kind[Any]], podling_version: str) -> None:
+    def __init__(self, kinds: Sequence[Kind[Any]], podling_version: str, address: str = "") -> None:
+        """`address`: where clients find the server, as `host:port`; empty if it is not known."""
         ordered = sorted(kinds, key=_place)
         versions = {
             key: list(members)
@@ -180,7 +182,7 @@ class Discovery:
                 ordered, key=lambda kind: (kind.resource.group, kind.resource.version)
             )
         }
-        self._documents = {path: _document(data) for path, data in tree(versions)}
+        self._documents = {path: _document(data) for path, data in tree(versions, address)}
         # As paths of their versions begin.
         self._groups = ("/api/", *{f"/apis/{group}/" for group, _ in versions if group})
         self._documents["/version"] = _document(version_info(podling_version))

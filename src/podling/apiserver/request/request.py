@@ -65,6 +65,8 @@ class Request(msgspec.Struct):
     """Set only by clients in the same process, who need no authentication."""
     certificate: Subject | None = None
     """The subject of the TLS client certificate, if one was presented and verified."""
+    fingerprint: str = ""
+    """SHA-256 of that certificate, in hexadecimal digits."""
     remote: str = ""
     """The IP address of the client; empty for a client in the same process."""
     read: Callable[[], Awaitable[bytes]] | None = None

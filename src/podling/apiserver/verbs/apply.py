@@ -93,9 +93,7 @@ async def _create(
 async def _application(context: RequestContext, scope: Scope) -> Application:
     """The configuration with who applies it. Raises StatusError 400, 422."""
     resource = scope.resource
-    if not field_manager(context.query, OPTIONS):
-        why = "Required value: is required for apply patch"
-        raise invalid(OPTIONS, "", [Cause("FieldValueRequired", why, "fieldManager")], "meta.k8s.io")
+    check_manager(context)
     configuration = await _configuration(context, resource.api_version)
     by = scope.writer(context, OPTIONS)
     metadata = configuration.get("metadata")
@@ -115,7 +113,29 @@ async def _application(context: RequestContext, scope: Scope) -> Application:
     )
 
 
+def check_manager(context: RequestContext) -> None:
+    """Raises StatusError 422 if the request does not name its field manager."""
+    if not field_manager(context.query, OPTIONS):
+        why = "Required value: is required for apply patch"
+        raise invalid(OPTIONS, "", [Cause("FieldValueRequired", why, "fieldManager")], "meta.k8s.io")
+
+
 async def _configuration(context: RequestContext, api_version: str) -> dict[str, Any]:
+    """The body, for an object of this version. Raises StatusError 400."""
+    data = await read_data(context)
+    version = data.get("apiVersion")
+    if version != api_version:
+        raise bad_request(
+            "Incorrect version specified in apply patch. "
+            f"Specified patch version: {version or ''}, expected: {api_version}"
+        )
+    metadata = data.get("metadata")
+    if isinstance(metadata, dict) and metadata.get("managedFields"):
+        raise bad_request("metadata.managedFields must be nil")
+    return data
+
+
+async def read_data(context: RequestContext) -> dict[str, Any]:
     """The body, as plain data: YAML, or the JSON that most send and that is YAML, too. Tells of keys that are
     given twice. Raises StatusError 400."""
     validation = field_validation(context.query, OPTIONS)
@@ -126,15 +146,6 @@ async def _configuration(context: RequestContext, api_version: str) -> dict[str,
     data = json.decode_data(body.json)
     if not isinstance(data, dict):
         raise bad_request("error decoding YAML: the configuration is no object")
-    version = data.get("apiVersion")
-    if version != api_version:
-        raise bad_request(
-            "Incorrect version specified in apply patch. "
-            f"Specified patch version: {version or ''}, expected: {api_version}"
-        )
-    metadata = data.get("metadata")
-    if isinstance(metadata, dict) and metadata.get("managedFields"):
-        raise bad_request("metadata.managedFields must be nil")
     return data
 
 

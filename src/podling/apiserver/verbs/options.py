@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from podling.apiserver.request.request import Query, is_true
+from podling.apiserver.rules.field import not_supported
 from podling.model.codec.fields import fields_of
 from podling.model.errors import Cause, StatusError, bad_request, invalid
 from podling.model.types.meta import ListOptions
@@ -57,9 +58,8 @@ def number(text: str) -> int:
 
 def is_dry_run(values: Sequence[str], options_kind: str) -> bool:
     """Raises StatusError 422 for any value but All."""
-    for value in values:
-        if value != "All":
-            raise _refused(options_kind, _unsupported("dryRun", value, "All"))
+    if any(value != "All" for value in values):
+        raise _refused(options_kind, not_supported("dryRun", list(values), ("All",)))
     return bool(values)
 
 
@@ -68,7 +68,7 @@ def field_validation(query: Query, options_kind: str) -> str:
     422."""
     value = query.get("fieldValidation", ("Warn",))[0] or "Warn"
     if value not in FIELD_VALIDATION:
-        raise _refused(options_kind, _unsupported("fieldValidation", value, *FIELD_VALIDATION))
+        raise _refused(options_kind, _unsupported("fieldValidation", value, "", *FIELD_VALIDATION))
     return value
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import msgspec
@@ -30,21 +31,9 @@ async def patch(context: RequestContext, scope: Scope) -> Response:
     request = context.request
     dry_run = is_dry_run(context.query.get("dryRun", ()), OPTIONS)
     namespace, name, type_ = scope.namespace(context), context.info.name, scope.resource.type
-    media_type = request.headers.get("Content-Type", "").partition(";")[0].strip()
-    if media_type == APPLY:
+    if media_type(context) == APPLY:
         return await apply(context, scope)
-    if "force" in context.query:
-        raise invalid(OPTIONS, "", [FORCED], "meta.k8s.io")
-    try:
-        request.body.decode()
-    except UnicodeDecodeError as error:
-        raise bad_request(f"the patch is not UTF-8: {error.reason} at byte {error.start}") from error
-    size = len(request.body)
-    patched_from = await aside(size, parse_patch, media_type, request.body, type_)
-    validation = field_validation(context.query, OPTIONS)
-    own_faults: list[str] = []
-    if validation != "Ignore":
-        own_faults = await aside(size, patch_faults, media_type, request.body)
+    patched_from = await read_patch(context, type_)
     track = scope.track(context, OPTIONS)
 
     def change(current: Entry) -> Any:
@@ -52,34 +41,63 @@ async def patch(context: RequestContext, scope: Scope) -> Response:
         if b"managedFields" not in request.body:
             # It is long, so it is left out, and thereby unchanged, unless the patch names it.
             document["metadata"].pop("managedFields", None)
-        patched = msgspec.json.encode(patched_from(document))
-        wanted = patched_object(patched, type_)
-        if (wanted.kind, wanted.api_version) != (type_.KIND, type_.API_VERSION):
-            raise _refused(patched, other_kind(wanted, type_).message)
+        wanted = patched_from(document)
         check_place(wanted.metadata, namespace, name)
         check_uid(wanted, current.object)
-        if validation != "Ignore":
-            faults = own_faults + field_faults(patched, type_)
-            if faults and validation == "Strict":
-                raise _refused(patched, strict_message(faults))
-            context.warnings += [fault for fault in faults if fault not in context.warnings]
         drop_repeated_owners(context, wanted, REPEATED_AFTER_ADMISSION)
         return wanted
 
-    admission = scope.admission(context, "UPDATE", dry_run=dry_run)
     saved = await scope.store.update(
-        namespace, name, change, admission, rules=scope.part, track=track, dry_run=dry_run, size=size
+        namespace,
+        name,
+        change,
+        scope.admission(context, "UPDATE", dry_run=dry_run),
+        rules=scope.part,
+        track=track,
+        dry_run=dry_run,
+        size=len(request.body),
     )
     context.warnings += scope.update_warnings(saved.object)
     return show(context, scope, saved)
 
 
-def patched_object(patched: bytes, type_: type[Any]) -> Any:
-    """The patched object. Raises StatusError 422, naming the patch, if the result is not of the type."""
+def media_type(context: RequestContext) -> str:
+    return context.request.headers.get("Content-Type", "").partition(";")[0].strip()
+
+
+async def read_patch(context: RequestContext, type_: type[Any]) -> Callable[[Any], Any]:
+    """From the data of an object of `type_` to the object that the patch makes of it. Raises StatusError, as
+    does the function; both tell of unknown fields as the request asks for."""
+    body = context.request.body
+    if "force" in context.query:
+        raise invalid(OPTIONS, "", [FORCED], "meta.k8s.io")
     try:
-        return json.decode_sent(patched, type_)
-    except StatusError as error:
-        raise _refused(patched, str(error.__cause__ or error)) from error
+        body.decode()
+    except UnicodeDecodeError as error:
+        raise bad_request(f"the patch is not UTF-8: {error.reason} at byte {error.start}") from error
+    sort = media_type(context)
+    patched_from = await aside(len(body), parse_patch, sort, body, type_)
+    validation = field_validation(context.query, OPTIONS)
+    own_faults: list[str] = []
+    if validation != "Ignore":
+        own_faults = await aside(len(body), patch_faults, sort, body)
+
+    def patched(document: Any) -> Any:
+        data = msgspec.json.encode(patched_from(document))
+        try:
+            wanted = json.decode_sent(data, type_)
+        except StatusError as error:
+            raise _refused(data, str(error.__cause__ or error)) from error
+        if (wanted.kind, wanted.api_version) != (type_.KIND, type_.API_VERSION):
+            raise _refused(data, other_kind(wanted, type_).message)
+        if validation != "Ignore":
+            faults = own_faults + field_faults(data, type_)
+            if faults and validation == "Strict":
+                raise _refused(data, strict_message(faults))
+            context.warnings += [fault for fault in faults if fault not in context.warnings]
+        return wanted
+
+    return patched
 
 
 def _refused(patched: bytes, why: str) -> StatusError:

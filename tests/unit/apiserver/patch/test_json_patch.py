@@ -24,6 +24,8 @@ def op(name: str, path: str, **rest: Any) -> dict[str, Any]:
         ({"baz": "qux", "foo": "bar"}, [op("remove", "/baz")], {"foo": "bar"}),
         ({"foo": ["bar", "qux", "baz"]}, [op("remove", "/foo/1")], {"foo": ["bar", "baz"]}),
         ({"baz": "qux"}, [op("replace", "/baz", value="boo")], {"baz": "boo"}),
+        ({"foo": "bar"}, [op("replace", "/nope", value=1)], {"foo": "bar", "nope": 1}),
+        ({"foo": "bar"}, [op("copy", "/a", **{"from": "/nope"})], {"foo": "bar", "a": None}),
         (
             {"foo": {"bar": "baz", "waldo": "fred"}, "qux": {"corge": "grault"}},
             [op("move", "/qux/thud", **{"from": "/foo/waldo"})],
@@ -55,7 +57,7 @@ def test_applies(document: Any, operations: list[Any], expected: Any) -> None:
         ({"foo": "bar"}, [op("add", "/baz/bat", value="qux")], 422),
         ({"foo": "bar"}, [op("remove", "/nope")], 422),
         ({"foo": "bar"}, [op("remove", "")], 422),
-        ({"foo": "bar"}, [op("replace", "/nope", value=1)], 422),
+        ({"foo": "bar"}, [op("replace", "/nope/a", value=1)], 422),
         ({"foo": []}, [op("add", "/foo/1", value=1)], 422),
         ({"foo": [1]}, [op("add", "/foo/01", value=1)], 422),
         ({"foo": [1]}, [op("remove", "/foo/-1")], 422),

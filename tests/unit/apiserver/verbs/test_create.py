@@ -103,7 +103,7 @@ REFUSED = [
         'no kind "ConfigMap" is registered for version "v2"',
     ),
     (config(spec=1), {}, "?fieldValidation=Strict", 400, 'strict decoding error: unknown field "spec"'),
-    (config(), {}, "?dryRun=Some", 422, 'Unsupported value: "Some"'),
+    (config(), {}, "?dryRun=Some", 422, 'Unsupported value: ["Some"]'),
 ]
 
 

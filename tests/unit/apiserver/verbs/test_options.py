@@ -70,7 +70,8 @@ def test_dry_run_is_all_or_an_error() -> None:
     with pytest.raises(StatusError) as raised:
         is_dry_run(["Some"], "CreateOptions")
     assert raised.value.message == (
-        'CreateOptions.meta.k8s.io "" is invalid: dryRun: Unsupported value: "Some": supported values: "All"'
+        'CreateOptions.meta.k8s.io "" is invalid: dryRun: Unsupported value: ["Some"]: '
+        'supported values: "All"'
     )
 
 
