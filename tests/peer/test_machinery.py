@@ -28,6 +28,8 @@ DEPLOYMENT = {
         },
     },
 }
+SERVICE = {"spec": {"clusterIP": "None"}}
+AS_LIST = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
 SCALED = {"apiVersion": "autoscaling/v1", "kind": "Scale", "spec": {"replicas": 3}}
 TWICE = b'{"spec":{"replicas":2,"replicas":3}}'
 UNKNOWN = {"spec": {"replicas": 2, "unknown": 1}}
@@ -114,6 +116,14 @@ def sequences() -> list[Compared]:
             ),
             Ask("PATCH", f"{CONFIG_MAPS}/n?dryRun=x&dryRun=y", {}, MERGE),
             Ask("PUT", f"{CONFIG_MAPS}/n?fieldValidation=Odd", config_map("n")),
+        ]),
+        Compared("a watch as a list", [
+            Ask("POST", CONFIG_MAPS, config_map("w")),
+            Ask("GET", f"{CONFIG_MAPS}?watch=1&timeoutSeconds=5", headers={"Accept": AS_LIST}),
+        ]),
+        Compared("names of services", [
+            Ask("POST", "/api/v1/namespaces/{ns}/services", {**SERVICE, "metadata": {"name": name}})
+            for name in ("1abc", "1", "a.b", "a" * 64, "-a", "A", "a-")
         ]),
         Compared("field selectors", [Ask("GET", f"{CONFIG_MAPS}?fieldSelector{one}") for one in SELECTORS]),
         Compared("where the server is", [Ask("GET", "/api")]),

@@ -139,7 +139,7 @@ def wildcard_subdomain(value: str) -> list[str]:
 
 
 def dns1035_label(value: str) -> list[str]:
-    """Names of services."""
+    """Versions of an API, and kinds in lower case."""
     return _too_long(value, 63, "characters") + _DNS1035_LABEL.faults(value)
 
 

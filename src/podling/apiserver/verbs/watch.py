@@ -7,6 +7,7 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import AsyncGenerator
+from contextlib import aclosing
 
 import msgspec
 
@@ -49,6 +50,8 @@ async def watch(context: RequestContext, scope: Scope) -> Response:
     frames = batches(subscription, timeout)
     if context.wanted.kind == "Table":
         frames = scope.tables.columns_once(frames)
+    if context.wanted.kind == "PartialObjectMetadataList":
+        frames = _until_the_first(frames)
     if wants_web_socket(context.request.headers):
         return Response(101, WatchSocket(frames))
     return Response(200, frames)
@@ -94,6 +97,16 @@ async def batches(subscription: Subscription, timeout: float) -> AsyncGenerator[
     finally:
         end.cancel()
         subscription.close()
+
+
+async def _until_the_first(frames: AsyncGenerator[bytes, None]) -> AsyncGenerator[bytes, None]:
+    """An event has no form as a list: as in Kubernetes, the watch ends where the first would be."""
+    nothing: tuple[bytes, ...] = ()
+    async with aclosing(frames):
+        async for _ in frames:
+            break
+    for frame in nothing:
+        yield frame
 
 
 async def _only(frame: bytes) -> AsyncGenerator[bytes, None]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncGenerator
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -205,3 +206,11 @@ async def test_a_watch_goes_on_from_no_page(api: Conversation) -> None:
 async def test_no_watch_in_yaml(api: Conversation) -> None:
     answer = await api.get(WATCH, Accept="application/yaml")
     assert answer.status == 406
+
+
+async def test_a_watch_as_a_list_ends_with_the_first_event(api: Conversation) -> None:
+    await api.post(CONFIGS, {"metadata": {"name": "listed"}})
+    accept = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
+    response = await api.raw("GET", f"{CONFIGS}?watch=1", Accept=accept)
+    assert isinstance(response.body, AsyncGenerator)
+    assert [frame async for frame in response.body] == []

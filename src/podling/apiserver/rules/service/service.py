@@ -151,7 +151,7 @@ def _annotated(service: Service) -> list[str] | None:
 def validate_service(service: Service, old: Service | None) -> Iterator[Cause]:
     """`old` is what the service was before: what stood there is not judged again."""
     spec = service.spec
-    yield from metadata.validate(service.metadata, name_rule=names.dns1035_label)
+    yield from metadata.validate(service.metadata, name_rule=names.dns1123_label)
     # The newer of two annotations that mean the same.
     annotations = service.metadata.annotations
     hints, mode = annotations.get(HINTS), annotations.get(TOPOLOGY_MODE)
