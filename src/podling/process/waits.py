@@ -22,6 +22,7 @@ SHORT = 64 * 1024
 # One thread, for all work beside the loop: threads share Python's lock, so more of them finish nothing
 # earlier. But each that computes takes its turn at the lock before the loop has its next one.
 _thread = ThreadPoolExecutor(1, "aside")
+_waiting = ThreadPoolExecutor(1, "apart")
 _MOST_DOUBLINGS = 64
 """More than any backoff needs to reach its longest delay; a float overflows at 1024."""
 
@@ -60,6 +61,11 @@ async def aside(size: int, work: Callable[P, T], *args: P.args, **kwargs: P.kwar
     if size <= SHORT:
         return work(*args, **kwargs)
     return await asyncio.get_running_loop().run_in_executor(_thread, partial(work, *args, **kwargs))
+
+
+async def apart(work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+    """As `aside`, for work that may itself wait for a process: in a thread that no other work waits for."""
+    return await asyncio.get_running_loop().run_in_executor(_waiting, partial(work, *args, **kwargs))
 
 
 class Backoff(msgspec.Struct, frozen=True):

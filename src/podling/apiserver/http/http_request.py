@@ -13,7 +13,7 @@ import hashlib
 import logging
 import re
 from collections.abc import AsyncGenerator
-from functools import lru_cache, partial
+from functools import partial
 from http import HTTPStatus
 
 from aiohttp import StreamReader, hdrs, web
@@ -24,6 +24,7 @@ from aiohttp.http_exceptions import HttpProcessingError
 from podling.apiserver.request.request import BODY_LIMIT, Request
 from podling.apiserver.request.response import TEXT
 from podling.model.errors import StatusError, bad_request, too_large
+from podling.model.remembered import remembered
 from podling.streaming.wire import Disconnected
 
 BODY_SECONDS = 60.0
@@ -88,7 +89,7 @@ def _fingerprint(arrived: web.BaseRequest) -> str:
     return _digest(arrived.get_extra_info("ssl_object").getpeercert(binary_form=True))
 
 
-@lru_cache(maxsize=1024)
+@remembered(1024, longest=8192)
 def _digest(certificate: bytes) -> str:
     return hashlib.sha256(certificate).hexdigest()
 

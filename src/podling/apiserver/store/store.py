@@ -9,7 +9,6 @@ written: the answer is the current object at its current revision, as in Kuberne
 from __future__ import annotations
 
 import asyncio
-import sys
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from datetime import datetime
 from functools import partial
@@ -26,7 +25,7 @@ from podling.model.errors import STALE, Cause, StatusError, already_exists, conf
 from podling.model.scheme import Resource, resource_of
 from podling.model.time import Clock
 from podling.model.types.meta import DeleteOptions, KubeObject
-from podling.process.waits import aside
+from podling.process.waits import apart, aside
 from podling.storage.interface import ConflictError, KeyExistsError, Record, Storage, Write
 from podling.watch.cache import Cache
 from podling.watch.entry import Decoder, Entry
@@ -134,8 +133,7 @@ class Store(Generic[T]):
             obj.metadata.name = name
             await aside(size, self._begin, obj, track, now)
             await admission.admit(obj, None)
-            weight = sys.maxsize if kind.validates_long else size
-            self._refuse_if(await aside(weight, kind.validate_create, obj), obj)
+            self._refuse_if(await self._judged(size, kind.validate_create, obj), obj)
             await admission.validate(obj, None)
             key, data = self.prefix(namespace) + name, self._encoded(obj)
             # Of a name that is taken only a generated one has another to try.
@@ -153,6 +151,9 @@ class Store(Generic[T]):
         standing = self.cache.get(key)
         goes = standing is not None and standing.object.metadata.deletion_timestamp != ""
         raise already_exists(self._named.plural, obj.metadata.name, self._named.group, goes=goes)
+
+    async def _judged(self, size: int, judge: Callable[..., list[Cause]], *args: Any) -> list[Cause]:
+        return await (apart(judge, *args) if self.kind.validates_long else aside(size, judge, *args))
 
     def _begin(self, obj: T, track: Track, now: datetime) -> None:
         self.kind.default(obj)
@@ -179,8 +180,7 @@ class Store(Generic[T]):
             new = await aside(longer, change, current)
             await aside(longer, self._settle, new, current, rules, track)
             await admission.admit(new, current.object)
-            weight = sys.maxsize if self.kind.validates_long else longer
-            self._refuse_if(await aside(weight, self._faults, new, current, rules), new)
+            self._refuse_if(await self._judged(longer, self._faults, new, current, rules), new)
             await admission.validate(new, current.object)
             return await self._replace(new, current, dry_run=dry_run)
 

@@ -13,10 +13,12 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 
+from podling.model.errors import internal
+
 LONG, LONG_TOGETHER, MANY = 1_000, 16_000, 64
-"""Characters of one expression, characters of all, and variables that know others: more than that is checked
+"""Characters of one expression, characters of all, and variables and mutations: more than that is checked
 in a process of its own."""
-PATIENCE = 60
+PATIENCE = 30
 """Seconds until that process counts as lost."""
 INTERNAL = "Internal error: "
 """How faults begin that Kubernetes calls its own."""
@@ -40,7 +42,7 @@ class Expression(msgspec.Struct, frozen=True):
 
 def faults(expressions: Mapping[str, Expression]) -> dict[str, str]:
     """What is wrong with those that have faults, by the same names. Only to be called in a thread: it may
-    wait for a process."""
+    wait for a process. Raises StatusError 500 if that is lost."""
     if not expressions:
         return {}
     asked = list(expressions.values())
@@ -48,17 +50,20 @@ def faults(expressions: Mapping[str, Expression]) -> dict[str, str]:
     if (
         max(lengths, default=0) <= LONG
         and sum(lengths) <= LONG_TOGETHER
-        and sum(bool(one.variable) for one in asked) <= MANY
+        and sum(bool(one.variable) or one.mutates for one in asked) <= MANY
     ):
         said = check(asked)
     else:
-        told = subprocess.run(
-            [sys.executable, "-c", PROGRAM],
-            input=msgspec.msgpack.encode(asked),
-            stdout=subprocess.PIPE,
-            check=True,
-            timeout=PATIENCE,
-        )
+        try:
+            told = subprocess.run(
+                [sys.executable, "-c", PROGRAM],
+                input=msgspec.msgpack.encode(asked),
+                stdout=subprocess.PIPE,
+                check=True,
+                timeout=PATIENCE,
+            )
+        except (subprocess.TimeoutExpired, subprocess.CalledProcessError) as error:
+            raise internal("the expressions are too many or too long to be compiled") from error
         said = msgspec.msgpack.decode(told.stdout, type=list[str])
     return {name: fault for name, fault in zip(expressions, said, strict=True) if fault}
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from podling.apiserver.rules.cel import checker
 from podling.apiserver.rules.cel.checker import LONG, MANY, Expression, faults
+from podling.model.errors import StatusError
 
 
 def test_only_those_with_faults_are_told() -> None:
@@ -23,6 +25,12 @@ def test_long_ones_are_checked_in_a_process_of_their_own() -> None:
     told = faults(asked)
     assert list(told) == ["sum"]
     assert "'_+_' applied to '(int, string)'" in told["sum"]
+
+
+def test_a_process_that_is_lost_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(checker, "PATIENCE", 0)
+    with pytest.raises(StatusError, match="too many or too long to be compiled"):
+        faults({"a": Expression(" " * LONG + "true")})
 
 
 @pytest.mark.parametrize(
