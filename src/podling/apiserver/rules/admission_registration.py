@@ -80,14 +80,14 @@ def validate_webhooks(
     seen: set[str] = set()
     for i, webhook in enumerate(webhooks):
         path = f"webhooks[{i}]"
-        yield from _validate_webhook(webhook, path, faults)
-        yield from _validate_versions(webhook.admission_review_versions, f"{path}.admissionReviewVersions")
+        yield from validate_webhook(webhook, path, faults)
+        yield from validate_versions(webhook.admission_review_versions, f"{path}.admissionReviewVersions")
         if webhook.name in seen:
             yield duplicate(f"{path}.name", webhook.name)
         seen.add(webhook.name)
 
 
-def _validate_webhook(
+def validate_webhook(
     webhook: ValidatingWebhook | MutatingWebhook, path: str, faults: Faults
 ) -> Iterator[Cause]:
     if not webhook.name:
@@ -129,10 +129,10 @@ def validate_webhook_client(
     elif client.url is not None:
         yield from validate_webhook_url(client.url, f"{path}.url")
     elif client.service is not None:
-        yield from _validate_service(client.service, f"{path}.service")
+        yield from validate_service(client.service, f"{path}.service")
 
 
-def _validate_service(
+def validate_service(
     service: WebhookServiceReference | ConversionServiceReference, path: str
 ) -> Iterator[Cause]:
     # Kubernetes hands over the two in the wrong order.
@@ -143,10 +143,10 @@ def _validate_service(
     if service.port is not None and (faults := names.port_number(service.port)):
         yield invalid(f"{path}.port", service.port, f"port is not valid: {','.join(faults)}")
     if service.path not in (None, "", "/"):
-        yield from _validate_service_path(service.path or "", f"{path}.path")
+        yield from validate_service_path(service.path or "", f"{path}.path")
 
 
-def _validate_service_path(text: str, path: str) -> Iterator[Cause]:
+def validate_service_path(text: str, path: str) -> Iterator[Cause]:
     if text == "//":
         yield invalid(path, text, "segment[0] may not be empty")
         return
@@ -165,7 +165,7 @@ def _validate_service_path(text: str, path: str) -> Iterator[Cause]:
             return
 
 
-def _validate_versions(versions: list[str], path: str) -> Iterator[Cause]:
+def validate_versions(versions: list[str], path: str) -> Iterator[Cause]:
     known = ", ".join(REVIEW_VERSIONS)
     if not versions:
         yield required(path, f"must specify one of {known}")
@@ -191,7 +191,7 @@ def _validate_rule(rule: RuleWithOperations | NamedRuleWithOperations, path: str
     for i, version in enumerate(rule.api_versions):
         if not version:
             yield required(f"{path}.apiVersions[{i}]")
-    yield from _validate_resources(rule.resources, f"{path}.resources")
+    yield from validate_resources(rule.resources, f"{path}.resources")
     yield from _choice(f"{path}.scope", rule.scope, SCOPES)
 
 
@@ -202,7 +202,7 @@ def _validate_wildcard(values: list[str], path: str, what: str) -> Iterator[Caus
         yield invalid(path, values, f"if '*' is present, must not specify other {what}")
 
 
-def _validate_resources(resources: list[str], path: str) -> Iterator[Cause]:
+def validate_resources(resources: list[str], path: str) -> Iterator[Cause]:
     """`*/x` and `x/*` stand for what follows them in the list, not for what comes before."""
     if not resources:
         yield required(path)
@@ -264,14 +264,14 @@ def validate_policy(spec: ValidatingAdmissionPolicySpec, name: str, faults: Faul
         yield required("spec.auditAnnotations", why)
         return
     for i, validation in enumerate(spec.validations):
-        yield from _validate_validation(validation, f"spec.validations[{i}]", faults)
+        yield from validate_validation(validation, f"spec.validations[{i}]", faults)
     annotations, path = spec.audit_annotations, "spec.auditAnnotations"
     if len(annotations) > MAX_AUDIT_ANNOTATIONS:
         why = f"must not have more than {MAX_AUDIT_ANNOTATIONS} auditAnnotations"
         yield invalid(path, internal(annotations), why)
     seen: set[str] = set()
     for i, annotation in enumerate(annotations):
-        yield from _validate_annotation(annotation, name, f"{path}[{i}]", faults)
+        yield from validate_annotation(annotation, name, f"{path}[{i}]", faults)
         if annotation.key in seen:
             yield duplicate(f"{path}[{i}].key", annotation.key)
         seen.add(annotation.key)
@@ -283,7 +283,7 @@ def validate_mutating_policy(spec: MutatingAdmissionPolicySpec, faults: Faults) 
     if not spec.mutations:
         yield required("spec.mutations", "mutations must contain at least one item")
     for i, mutation in enumerate(spec.mutations):
-        yield from _validate_mutation(mutation, f"spec.mutations[{i}]", faults)
+        yield from validate_mutation(mutation, f"spec.mutations[{i}]", faults)
     if not spec.reinvocation_policy:
         yield required("spec.reinvocationPolicy")
     else:
@@ -303,7 +303,7 @@ def _validate_policy(
 ) -> Iterator[Cause]:
     yield from _choice("spec.failurePolicy", spec.failure_policy, FAILURE_POLICIES)
     if spec.param_kind is not None:
-        yield from _validate_param_kind(spec.param_kind, "spec.paramKind")
+        yield from validate_param_kind(spec.param_kind, "spec.paramKind")
     if spec.match_constraints is None:
         yield required("spec.matchConstraints")
     else:
@@ -314,10 +314,10 @@ def _validate_policy(
             yield from _validate_operations(spec.match_constraints, "spec.matchConstraints")
     yield from _validate_match_conditions(spec.match_conditions, "spec.matchConditions", faults)
     for i, variable in enumerate(spec.variables):
-        yield from _validate_variable(variable, f"spec.variables[{i}]", faults)
+        yield from validate_variable(variable, f"spec.variables[{i}]", faults)
 
 
-def _validate_param_kind(kind: ParamKind, path: str) -> Iterator[Cause]:
+def validate_param_kind(kind: ParamKind, path: str) -> Iterator[Cause]:
     where = f"{path}.apiVersion"
     group, _, version = kind.api_version.rpartition("/")
     if not kind.api_version:
@@ -356,7 +356,7 @@ def _validate_match(match: MatchResources, path: str) -> Iterator[Cause]:
             yield from _validate_rule(rule, where)
 
 
-def _validate_variable(variable: Variable, path: str, faults: Faults) -> Iterator[Cause]:
+def validate_variable(variable: Variable, path: str, faults: Faults) -> Iterator[Cause]:
     if not variable.name.strip(SPACE):
         yield required(f"{path}.name", "name is not specified")
     elif not is_identifier(variable.name):
@@ -366,7 +366,7 @@ def _validate_variable(variable: Variable, path: str, faults: Faults) -> Iterato
     yield from _compiled(f"{path}.expression", variable.expression, faults)
 
 
-def _validate_validation(validation: Validation, path: str, faults: Faults) -> Iterator[Cause]:
+def validate_validation(validation: Validation, path: str, faults: Faults) -> Iterator[Cause]:
     if not validation.expression.strip(SPACE):
         yield required(f"{path}.expression", "expression is not specified")
     yield from _compiled(f"{path}.expression", validation.expression, faults)
@@ -382,9 +382,7 @@ def _validate_validation(validation: Validation, path: str, faults: Faults) -> I
     yield from _choice(f"{path}.reason", validation.reason, REASONS)
 
 
-def _validate_annotation(
-    annotation: AuditAnnotation, name: str, path: str, faults: Faults
-) -> Iterator[Cause]:
+def validate_annotation(annotation: AuditAnnotation, name: str, path: str, faults: Faults) -> Iterator[Cause]:
     key = f"{name}/{annotation.key}" if name else annotation.key
     yield from all_invalid(f"{path}.key", key, names.qualified_name(key))
     expression = annotation.value_expression.strip(SPACE)
@@ -397,7 +395,7 @@ def _validate_annotation(
         yield from _compiled(f"{path}.valueExpression", annotation.value_expression, faults)
 
 
-def _validate_mutation(mutation: Mutation, path: str, faults: Faults) -> Iterator[Cause]:
+def validate_mutation(mutation: Mutation, path: str, faults: Faults) -> Iterator[Cause]:
     type_ = mutation.patch_type
     if not type_:
         yield required(f"{path}.patchType")
@@ -431,16 +429,16 @@ def validate_binding(
         faults = names.dns1123_subdomain(spec.policy_name)
         yield from all_invalid("spec.policyName", spec.policy_name, faults)
     if spec.param_ref is not None:
-        yield from _validate_param_ref(spec.param_ref, "spec.paramRef")
+        yield from validate_param_ref(spec.param_ref, "spec.paramRef")
     if spec.match_resources is not None:
         yield from _validate_match(spec.match_resources, "spec.matchResources")
     if isinstance(spec, ValidatingAdmissionPolicyBindingSpec):
-        yield from _validate_actions(spec.validation_actions, "spec.validationActions")
+        yield from validate_actions(spec.validation_actions, "spec.validationActions")
     elif spec.match_resources is not None:
         yield from _validate_operations(spec.match_resources, "spec.matchResources")
 
 
-def _validate_param_ref(reference: ParamRef, path: str) -> Iterator[Cause]:
+def validate_param_ref(reference: ParamRef, path: str) -> Iterator[Cause]:
     exclusive = "name and selector are mutually exclusive"
     if reference.name:
         yield from all_invalid(f"{path}.name", reference.name, names.path_segment(reference.name))
@@ -459,7 +457,7 @@ def _validate_param_ref(reference: ParamRef, path: str) -> Iterator[Cause]:
         yield from _choice(f"{path}.parameterNotFoundAction", action, NOT_FOUND_ACTIONS)
 
 
-def _validate_actions(actions: list[str], path: str) -> Iterator[Cause]:
+def validate_actions(actions: list[str], path: str) -> Iterator[Cause]:
     seen: set[str] = set()
     for i, action in enumerate(actions):
         if action not in ACTIONS:

@@ -111,7 +111,7 @@ def _authority(text: str) -> tuple[str | None, str]:
         if not closing:
             raise ValueError("missing ']' in host")
         _check_port(port)
-        _check_literal(literal)
+        check_literal(literal)
     else:
         if colon >= 0:
             _check_port(host[colon:])
@@ -131,7 +131,7 @@ def _check_port(text: str) -> None:
         raise ValueError(f"invalid port {quoted(text)} after host")
 
 
-def _check_literal(text: str) -> None:
+def check_literal(text: str) -> None:
     address, percent, zone = text.partition("%25")
     _check_host(address)
     for found in _ESCAPE.finditer(zone):

@@ -44,7 +44,7 @@ class Compilation:
         if len(text) > MOST_CHARACTERS:
             size = f"size: {len(text)}, limit {MOST_CHARACTERS}"
             fault = f"{INTRODUCTION}ERROR: <input>:-1:0: expression code point size exceeds limit: {size}"
-        elif faults := _backticks(text):
+        elif faults := backticks(text):
             fault = told(faults, text)
         else:
             type_, fault = self._compiled(expression)
@@ -136,7 +136,7 @@ def _of_selector(text: str, type_: str, fault: str) -> str:
     return f"must evaluate to bool or the unknown type, not {shown}"
 
 
-def _backticks(text: str) -> list[Fault]:
+def backticks(text: str) -> list[Fault]:
     if "`" not in text:
         return []
     found = (one.start() for one in _BACKTICK.finditer(text) if one[0] == "`")

@@ -110,7 +110,7 @@ class Knows(msgspec.Struct, frozen=True):
 def environment(knows: Knows, expression: str) -> Any:
     """The environment in which `expression` is checked, about 0.2 ms each."""
     if knows.device:
-        pool = _new_pool({"kubernetes": _DEVICES})
+        pool = new_pool({"kubernetes": _DEVICES})
         return cel.NewEnv(pool, config=_config("bindings"), variables=_DEVICE)
     types = {
         "object": cel.Type.DYN,
@@ -129,7 +129,7 @@ def environment(knows: Knows, expression: str) -> Any:
         types["variables"] = cel.Type("kubernetes.variables")
         types |= {f"variables.{name}": type_ for name, type_ in knows.variables.items()}
         packages["kubernetes"] = {**_KUBERNETES, "variables": dict.fromkeys(knows.variables, VALUE)}
-    return cel.NewEnv(_new_pool(packages), config=_config(mutates=knows.mutates), variables=types)
+    return cel.NewEnv(new_pool(packages), config=_config(mutates=knows.mutates), variables=types)
 
 
 @cache
@@ -169,7 +169,7 @@ def _objects(expression: str) -> dict[str, Mapping[str, str]]:
     return {"JSONPatch": _PATCH, **{name: dict.fromkeys(fields, VALUE) for name in sorted(named)}}
 
 
-def _new_pool(packages: Mapping[str, Mapping[str, Mapping[str, str]]]) -> DescriptorPool:
+def new_pool(packages: Mapping[str, Mapping[str, Mapping[str, str]]]) -> DescriptorPool:
     pool = DescriptorPool()
     for known in (
         *(struct_pb2.DESCRIPTOR, timestamp_pb2.DESCRIPTOR, duration_pb2.DESCRIPTOR),
@@ -179,12 +179,12 @@ def _new_pool(packages: Mapping[str, Mapping[str, Mapping[str, str]]]) -> Descri
     for package, types in packages.items():
         file = descriptor_pb2.FileDescriptorProto(name=f"{package}.proto", package=package, syntax="proto3")
         file.dependency.extend(("google/protobuf/struct.proto", "google/protobuf/timestamp.proto"))
-        file.message_type.extend(_messages(package, types))
+        file.message_type.extend(messages(package, types))
         pool.AddSerializedFile(file.SerializeToString())
     return pool
 
 
-def _messages(
+def messages(
     package: str, types: Mapping[str, Mapping[str, str]]
 ) -> Iterator[descriptor_pb2.DescriptorProto]:
     for name, fields in types.items():

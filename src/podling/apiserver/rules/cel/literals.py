@@ -36,20 +36,20 @@ def literal_faults(tree: Tree, plain: Any) -> Iterator[tuple[int, str]]:
         one.id
         for part in tree.parts()
         if part.HasField("call") and part.call.function == "format"
-        for one in _all_below(tree, part)
+        for one in all_below(tree, part)
     }
     for part in tree.parts():
         if part.HasField("list") and part.id not in exempt:
-            yield from _list_faults(tree, part.list)
+            yield from list_faults(tree, part.list)
         elif part.HasField("structure") and not part.structure.message_name and part.id not in exempt:
-            yield from _map_faults(tree, part.structure)
+            yield from map_faults(tree, part.structure)
         elif part.HasField("call"):
-            yield from _call_faults(tree, part, plain)
+            yield from call_faults(tree, part, plain)
         elif part.const.HasField("double") and math.isinf(part.const.double):
             yield tree.position(part.id), "invalid double literal"
 
 
-def _all_below(tree: Tree, part: Any) -> Iterator[Any]:
+def all_below(tree: Tree, part: Any) -> Iterator[Any]:
     below = Tree.__new__(Tree)
     below.root = part
     yield from below.parts()
@@ -64,7 +64,7 @@ def _inner(type_: str, *, optional: bool) -> str:
     return type_.removeprefix("optional_type(").removesuffix(")") if optional else type_
 
 
-def _list_faults(tree: Tree, part: Any) -> Iterator[tuple[int, str]]:
+def list_faults(tree: Tree, part: Any) -> Iterator[tuple[int, str]]:
     optional, first = set(part.optional_indices), ""
     for at, item in enumerate(part.elements):
         type_ = _inner(tree.type_of(item), optional=at in optional)
@@ -74,7 +74,7 @@ def _list_faults(tree: Tree, part: Any) -> Iterator[tuple[int, str]]:
             return
 
 
-def _map_faults(tree: Tree, part: Any) -> Iterator[tuple[int, str]]:
+def map_faults(tree: Tree, part: Any) -> Iterator[tuple[int, str]]:
     first: tuple[str, str] | None = None
     for entry in part.entries:
         types = tree.type_of(entry.map_key), _inner(tree.type_of(entry.value), optional=entry.optional)
@@ -85,7 +85,7 @@ def _map_faults(tree: Tree, part: Any) -> Iterator[tuple[int, str]]:
             yield _misfit(tree, first[1], entry.value, types[1])
 
 
-def _call_faults(tree: Tree, part: Any, plain: Any) -> Iterator[tuple[int, str]]:
+def call_faults(tree: Tree, part: Any, plain: Any) -> Iterator[tuple[int, str]]:
     call = part.call
     arguments = list(call.args)
     if call.function in LITERALS and arguments and arguments[-1].const.HasField("string"):
@@ -99,7 +99,7 @@ def _call_faults(tree: Tree, part: Any, plain: Any) -> Iterator[tuple[int, str]]
             why = f"found no matching overload for 'flatten' applied to '{type_}.()'"
             yield tree.position(part.id), why
     elif call.function == "format" and call.target.const.HasField("string") and arguments[0].HasField("list"):
-        yield from _format_faults(tree, part)
+        yield from format_faults(tree, part)
 
 
 def constant_fault(tree: Tree, plain: Any) -> str:
@@ -127,7 +127,7 @@ def _quoted(text: str) -> str:
     return '"' + "".join(f"\\U{ord(one):08x}" for one in text) + '"'
 
 
-def _format_faults(tree: Tree, part: Any) -> Iterator[tuple[int, str]]:
+def format_faults(tree: Tree, part: Any) -> Iterator[tuple[int, str]]:
     """The first of a format and its arguments."""
     used, given = 0, list(part.call.args[0].list.elements)
     for found in _CLAUSE.finditer(part.call.target.const.string):

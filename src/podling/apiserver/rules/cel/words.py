@@ -81,7 +81,7 @@ def at_offset(offset: int, message: str, expression: str) -> Fault:
 def parsed(text: str, expression: str, misfit: Callable[[int, int], int]) -> Iterator[Fault]:
     """The faults that the library tells of. `misfit` finds an operand of a logical operator: from
     the offset of the operator, and the number of the operand, to its offset."""
-    starts = _line_starts(expression)
+    starts = line_starts(expression)
     found = list(_ERROR.finditer(text))
     for number, one in enumerate(found[:MOST_TOLD]):
         if one[1] == "WARNING" or (one[2] == "-1" and "parsetree" in text[one.end() : one.end() + 20]):
@@ -94,7 +94,7 @@ def parsed(text: str, expression: str, misfit: Callable[[int, int], int]) -> Ite
             yield from _in_gos_words(message, Fault(line, column, message), offset, expression, misfit)
 
 
-def _line_starts(expression: str) -> list[int]:
+def line_starts(expression: str) -> list[int]:
     starts = [0]
     for line in expression.split("\n"):
         starts.append(starts[-1] + len(line) + 1)
@@ -130,7 +130,7 @@ def _replaced(message: str) -> str:
 def _overload(found: re.Match[str], fault: Fault, offset: int, expression: str) -> Fault:
     name, types = found["name"], re.sub(r"T%\d+", "dyn", found["types"]).replace("Object_", "Object.")
     types = re.sub(r"\bnull_type\b", "null", types)
-    if _is_member(expression, offset) and not name.startswith(("_", "@")) and "." not in name:
+    if is_member(expression, offset) and not name.startswith(("_", "@")) and "." not in name:
         target, arguments = _first_of(types)
         return fault._replace(
             message=f"found no matching overload for '{name}' applied to '{target}.({arguments})'"
@@ -148,7 +148,7 @@ def _first_of(types: str) -> tuple[str, str]:
     return types, ""
 
 
-def _is_member(expression: str, offset: int) -> bool:
+def is_member(expression: str, offset: int) -> bool:
     """Whether the call whose parenthesis stands at `offset` is of a member."""
     name = _LAST_NAME.search(expression, max(0, offset - 200), offset)
     return name is not None and _DOT.search(expression, max(0, name.start() - 200), name.start()) is not None
