@@ -15,7 +15,6 @@ from podling.apiserver.kinds.pods.warnings import GONE, warn_of_fractions, warn_
 from podling.apiserver.rules import metadata
 from podling.apiserver.rules.volume.claims import (
     STORAGE,
-    STORAGE_CLASS,
     class_of,
     validate_claim,
     validate_claim_status,
@@ -35,6 +34,7 @@ from podling.model.rules.defaults import FILESYSTEM, default_amounts, default_cl
 from podling.model.scheme import resource_of
 from podling.model.time import rfc3339
 from podling.model.types.persistent_volume import (
+    STORAGE_CLASS,
     PersistentVolume,
     PersistentVolumeClaim,
     PersistentVolumeClaimStatus,

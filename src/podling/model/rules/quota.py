@@ -13,12 +13,15 @@ from podling.model.rules.status import is_terminal
 from podling.model.scheme import Resource, resource_of
 from podling.model.types.core import ResourceQuotaSpec, ScopedResourceSelectorRequirement
 from podling.model.types.meta import KubeObject
+from podling.model.types.persistent_volume import STORAGE_CLASS, PersistentVolumeClaim
 from podling.model.types.pod import Pod
 from podling.model.types.service import Service
 
 Usage = dict[str, Quantity]
 
-ONE = Quantity("1")
+ONE, ZERO = Quantity("1"), Quantity()
+OF_CLASS = ".storageclass.storage.k8s.io/"
+"""Follows the name of a StorageClass, before what is counted of its claims."""
 COMPUTE = ("cpu", "memory", "ephemeral-storage")
 OBJECTS = frozenset(
     (
@@ -43,6 +46,14 @@ def usage(obj: KubeObject) -> Usage:
         used.update({} if is_terminal(obj) else _pod_usage(obj))
     elif isinstance(obj, Service):
         used.update(_service_usage(obj))
+    elif isinstance(obj, PersistentVolumeClaim):
+        wanted, given = obj.spec.resources.requests, obj.status.allocated_resources
+        size = max(wanted.get("storage", ZERO), given.get("storage", ZERO))
+        class_name = obj.metadata.annotations.get(STORAGE_CLASS, obj.spec.storage_class_name)
+        for of in ("", f"{class_name}{OF_CLASS}") if class_name else ("",):
+            # In whole bytes.
+            used[f"{of}requests.storage"] = Quantity.of_bytes(size.value())
+            used[f"{of}{resource.plural}"] = ONE
     return used
 
 
@@ -58,7 +69,13 @@ def usable(resource: Resource, hard: Collection[str]) -> bool:
         of_objects = [name for name in hard if name.startswith("count/") or name.split(".")[0] in OBJECTS]
         return "count/pods" in of_objects or len(of_objects) < len(hard)
     names = {counted(resource), resource.qualified}
-    return any(name in names or name.split(".")[0] == resource.qualified for name in hard)
+    of_claims = resource.type is PersistentVolumeClaim
+    return any(
+        name in names
+        or name.split(".")[0] == resource.qualified
+        or (of_claims and (OF_CLASS in name or name == "requests.storage"))
+        for name in hard
+    )
 
 
 def total(usages: Iterable[Usage], names: Iterable[str]) -> Usage:

@@ -23,6 +23,9 @@ from podling.model.types.volume_drivers import (
     VsphereVirtualDiskVolumeSource,
 )
 
+STORAGE_CLASS = "volume.beta.kubernetes.io/storage-class"
+"""The annotation that named the class of a volume or a claim before there was a field."""
+
 
 class GlusterfsPersistentVolumeSource(Part):
     endpoints: str = always(str)

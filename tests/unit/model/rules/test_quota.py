@@ -12,6 +12,7 @@ from podling.model.rules.quota import in_scope, listed, total, unsaid, usable, u
 from podling.model.scheme import resource_of
 from podling.model.types.coordination import Lease
 from podling.model.types.core import ConfigMap, ResourceQuotaSpec
+from podling.model.types.persistent_volume import PersistentVolumeClaim
 from podling.model.types.pod import Pod
 from podling.model.types.service import Service
 
@@ -64,6 +65,19 @@ def test_a_pod_uses_its_effective_resources() -> None:
                 "services": "1",
                 "services.loadbalancers": "1",
                 "services.nodeports": "2",
+            },
+        ),
+        (
+            from_data(
+                {"spec": {"storageClassName": "fast", "resources": {"requests": {"storage": "1500m"}}}},
+                PersistentVolumeClaim,
+            ),
+            {
+                "count/persistentvolumeclaims": "1",
+                "persistentvolumeclaims": "1",
+                "requests.storage": "2",
+                "fast.storageclass.storage.k8s.io/persistentvolumeclaims": "1",
+                "fast.storageclass.storage.k8s.io/requests.storage": "2",
             },
         ),
     ],

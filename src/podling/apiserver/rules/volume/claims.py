@@ -24,7 +24,11 @@ from podling.apiserver.rules.metadata import validate_label_selector
 from podling.model import names
 from podling.model.errors import Cause
 from podling.model.quantity import Quantity
-from podling.model.types.persistent_volume import PersistentVolumeClaim, PersistentVolumeClaimStatus
+from podling.model.types.persistent_volume import (
+    STORAGE_CLASS,
+    PersistentVolumeClaim,
+    PersistentVolumeClaimStatus,
+)
 from podling.model.types.references import TypedLocalObjectReference, TypedObjectReference
 from podling.model.types.volume import PersistentVolumeClaimSpec
 
@@ -44,8 +48,6 @@ BOUND = "Bound"
 STORAGE = "storage"
 CLAIM_KIND = "PersistentVolumeClaim"
 SNAPSHOT = ("snapshot.storage.k8s.io", "VolumeSnapshot")
-STORAGE_CLASS = "volume.beta.kubernetes.io/storage-class"
-"""The annotation that named the class before there was a field."""
 ZERO = Quantity()
 
 
