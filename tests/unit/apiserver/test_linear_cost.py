@@ -45,6 +45,7 @@ from podling.apiserver.rules.admission_registration import (
     validate_policy,
     validate_webhooks,
 )
+from podling.apiserver.rules.autoscaling_v1 import METRICS, to_v1, to_v2
 from podling.apiserver.rules.cel.checker import Expression
 from podling.apiserver.rules.cel.compilation import Compilation
 from podling.apiserver.rules.cel.environment import Knows, environment
@@ -56,6 +57,7 @@ from podling.apiserver.rules.custom_resources.selectable import field_path_fault
 from podling.apiserver.rules.devices.claim_status import validate_claim_status
 from podling.apiserver.rules.devices.parts import validate_pool, validate_qualified
 from podling.apiserver.rules.devices.slices import VERSION, validate_slice
+from podling.apiserver.rules.flowcontrol import validate_schema
 from podling.apiserver.rules.indexes import overlap, parse_indexes
 from podling.apiserver.rules.jobs import validate_exit_codes
 from podling.apiserver.rules.schedule import schedule_fault
@@ -87,8 +89,17 @@ from podling.model.types.admissionregistration import (
     WebhookServiceReference,
 )
 from podling.model.types.apiextensions import CustomResourceDefinition, JSONSchemaProps
+from podling.model.types.autoscaling import HorizontalPodAutoscalerV1
 from podling.model.types.batch import PodFailurePolicyOnExitCodesRequirement
 from podling.model.types.certificates import CertificateSigningRequestSpec
+from podling.model.types.flowcontrol import (
+    FlowSchema,
+    FlowSchemaSpec,
+    FlowSubject,
+    NonResourcePolicyRule,
+    PolicyRulesWithSubjects,
+    ResourcePolicyRule,
+)
 from podling.model.types.meta import ManagedFieldsEntry
 from podling.model.types.networking import ServiceCIDRSpec
 from podling.model.types.persistent_volume import PersistentVolume, PersistentVolumeClaim
@@ -378,6 +389,7 @@ moving, walking, ordering = (
     patched("strategic-merge-patch", ordered),
 )
 
+OLDER_METRIC = '{"TYPE":"Pods","pods":{"MetricName":"m"}}'
 TABLE: dict[str, tuple[int, Callable[[int], Any], Run]] = {
     "quantity": (200_000, lambda n: "1" * n, refused(Quantity)),
     "quantity with a fraction": (200_000, lambda n: f"0.{'1' * n}", refused(Quantity)),
@@ -590,6 +602,29 @@ TABLE: dict[str, tuple[int, Callable[[int], Any], Run]] = {
         lambda pair: field_path_fault(*pair),
     ),
     "warnings": (5_000, lambda n: [f"unknown field {i}" for i in range(n)], warned),
+    "metrics of an older time": (
+        1_000,
+        lambda n: from_data(
+            {"metadata": {"annotations": {METRICS: "[" + ",".join([OLDER_METRIC] * n) + "]"}}},
+            HorizontalPodAutoscalerV1,
+        ),
+        lambda obj: to_v1(to_v2(obj)),
+    ),
+    "rules of a flow schema": (
+        2_000,
+        lambda n: FlowSchema(
+            spec=FlowSchemaSpec(
+                rules=[
+                    PolicyRulesWithSubjects(
+                        subjects=[FlowSubject(kind="User")] * n,
+                        resource_rules=[ResourcePolicyRule(verbs=["get"] * n, namespaces=["a"] * n)],
+                        non_resource_rules=[NonResourcePolicyRule(non_resource_urls=["/a"] * n)],
+                    )
+                ]
+            )
+        ),
+        lambda obj: list(validate_schema(obj)),
+    ),
 }
 
 
