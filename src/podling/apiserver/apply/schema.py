@@ -56,8 +56,9 @@ class Map(msgspec.Struct, frozen=True):
 
 
 class Keyed(msgspec.Struct, frozen=True):
-    """A list of structs with keys. `keys`: each with its default, None if an item may not leave it out.
-    `always`: Go writes the list even if empty, so it is present in an empty object."""
+    """A list of structs with keys. `keys`: each with its default, None for a key without, which
+    the path then leaves out. `always`: Go writes the list even if empty, so it is present in an empty
+    object."""
 
     keys: Mapping[str, Any]
     of: Node
@@ -132,10 +133,11 @@ def _key_default(owner: type[msgspec.Struct], key: FieldInfo) -> Any:
 
 
 def item_element(node: Keyed, item: Mapping[str, Any]) -> str:
-    """The path element of a list item. Raises KeyMissing."""
-    keys = {key: item.get(key, default) for key, default in node.keys.items()}
-    if None in keys.values():
-        named = msgspec.json.encode(list(keys)).decode()
+    """The path element of a list item: of the keys that it has. Raises KeyMissing if it has none."""
+    had = ((key, item.get(key, default)) for key, default in node.keys.items())
+    keys = {key: value for key, value in had if value is not None}
+    if not keys:
+        named = msgspec.json.encode(list(node.keys)).decode()
         raise KeyMissing(
             f"associative list with keys has an element that omits all key fields {named} "
             "(and doesn't have default values for any key fields)"

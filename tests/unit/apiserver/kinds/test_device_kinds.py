@@ -223,6 +223,15 @@ async def test_admin_access_needs_a_labelled_namespace(api: Conversation) -> Non
     assert (await api.post(CLAIMS, wanted)).status == 201
 
 
+async def test_a_device_without_a_share_is_managed_by_the_keys_it_has(api: Conversation) -> None:
+    await api.post(CLAIMS, {"metadata": {"name": "c"}, "spec": CLAIM})
+    device = {"driver": "d", "pool": "p", "device": "e"}
+    status = {"allocation": {"devices": {"results": [RESULT]}}, "devices": [device]}
+    told = await api.patch(f"{CLAIMS}/c/status", {"status": status})
+    managed = told.body["metadata"]["managedFields"][1]["fieldsV1"]["f:status"]["f:devices"]
+    assert list(managed) == [".", 'k:{"device":"e","driver":"d","pool":"p"}']
+
+
 async def test_what_was_said_of_a_device_goes_with_it(api: Conversation) -> None:
     await api.post(CLAIMS, {"metadata": {"name": "c"}, "spec": CLAIM})
     device = {"driver": "d", "pool": "p", "device": "e", "shareID": UID}
