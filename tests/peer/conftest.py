@@ -10,6 +10,8 @@ import pytest
 from peer import control_plane
 from peer.server import Server
 
+RANGES = "/apis/networking.k8s.io/v1/servicecidrs"
+
 
 @pytest.fixture(scope="session")
 def kubernetes(kubernetes_programs: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
@@ -23,3 +25,16 @@ def podling(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     directory = tmp_path_factory.mktemp("podling")
     with control_plane.podling(directory) as server:
         yield server
+
+
+@pytest.fixture(scope="module")
+def no_ranges_left(kubernetes: Server, podling: Server) -> Iterator[None]:
+    """Services of other tests would get addresses of the ranges that these make."""
+    yield
+    for server in (kubernetes, podling):
+        for one in server.ask("GET", RANGES).body["items"]:
+            if one["metadata"]["name"] != "kubernetes":
+                target = f"{RANGES}/{one['metadata']['name']}"
+                patch = {"metadata": {"finalizers": None}}
+                server.ask("PATCH", target, patch, Content_Type="application/merge-patch+json")
+                server.ask("DELETE", target)

@@ -274,6 +274,7 @@ def asked(sequence: Compared, kubernetes: Server, podling: Server) -> None:
     assert not found, f"\n{shown(sequence, found)}"
 
 
+@pytest.mark.usefixtures("no_ranges_left")
 @pytest.mark.parametrize("sequence", kinds(), ids=lambda sequence: sequence.name)
 def test_kinds(sequence: Compared, kubernetes: Server, podling: Server) -> None:
     asked(sequence, kubernetes, podling)

@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pytest
 import yaml
 
 from peer.named_differences import unnamed
@@ -32,6 +33,7 @@ def made(sample: dict[str, Any]) -> Ask:
     return Ask("POST", f"{base}/{within}{resource.plural}", body)
 
 
+@pytest.mark.usefixtures("no_ranges_left")
 def test_every_kind_is_created_alike(kubernetes: Server, podling: Server) -> None:
     samples = [one for one in yaml.safe_load(SAMPLES.read_text()) if one["kind"] not in APART]
     sequence = Compared("every kind", [made(one) for one in samples])

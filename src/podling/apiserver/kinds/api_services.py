@@ -34,7 +34,7 @@ NOT_PASSED_ON = "podling has no proxy to API servers: requests for the group are
 
 class _Status(Part[APIService]):
     name = "status"
-    unwritten = {"f:spec": {}}
+    unwritten = {"f:spec": {}, "f:metadata": {}}
 
     def prepare_update(self, new: APIService, old: APIService) -> None:
         new.spec = old.spec

@@ -249,6 +249,8 @@ class VolumeAttributesClasses(_Storage[VolumeAttributesClass]):
 
 
 class _AttachmentStatus(Status):
+    unwritten = {"f:metadata": {}}
+
     def prepare_update(self, new: VolumeAttachment, old: VolumeAttachment) -> None:
         new.spec = old.spec
         new.metadata = replace(old.metadata, managed_fields=new.metadata.managed_fields)

@@ -196,9 +196,10 @@ def schemas_of(stored: list[type[KubeObject]], bodies: list[type[KubeObject]]) -
     for root in stored:
         found[f"{schema_name(root)}List"] = _list(root)
     # Every group version has options of its own, which are all the same type.
-    groups = sorted({"", *(root.API_VERSION.rpartition("/")[0] for root in stored)})
+    versions = sorted({"v1", *(root.API_VERSION for root in stored)}, key=lambda one: one.rpartition("/"))
     found[schema_name(DeleteOptions)]["x-kubernetes-group-version-kind"] = [
-        {"group": group, "kind": "DeleteOptions", "version": "v1"} for group in groups
+        {"group": group, "kind": "DeleteOptions", "version": version}
+        for group, _, version in (one.rpartition("/") for one in versions)
     ]
     return dict(sorted(found.items()))
 
