@@ -220,6 +220,40 @@ def classes_changed() -> list[Ask]:
     return asks
 
 
+def within_limits() -> list[Ask]:
+    """What is there before a limit is judged by it when it changes."""
+    ranges = "/api/v1/namespaces/{ns}/limitranges"
+    label, free = {"metadata": {"labels": {"a": "b"}}}, {"metadata": {"finalizers": None}}
+
+    def limits(name: str, **item: Any) -> Ask:
+        spec = {"limits": [{"type": "PersistentVolumeClaim", **item}]}
+        return Ask("POST", ranges, {"metadata": {"name": name}, "spec": spec})
+
+    def wanting(name: str, amount: str) -> Ask:
+        return Ask("POST", CLAIMS, claim(name, resources={"requests": {"storage": amount}}))
+
+    return [
+        wanting("before", "10Gi"),
+        limits("one", min={"storage": "1Gi"}, max={"storage": "5Gi"}),
+        *(wanting(f"of-{amount.lower()}", amount) for amount in ("500Mi", "1Gi", "5Gi", "5121Mi", "6")),
+        Ask(
+            "POST",
+            CLAIMS,
+            claim("odd", resources={"requests": {"storage": "2Gi"}, "limits": {"storage": "9Gi"}}),
+        ),
+        Ask("PATCH", f"{CLAIMS}/before", label, MERGE),
+        Ask("PATCH", f"{CLAIMS}/of-1gi", label, MERGE),
+        Ask("PATCH", f"{CLAIMS}/before/status", {"status": {"phase": "Lost"}}, MERGE),
+        limits("two", min={"storage": "2Gi", "inodes": "5"}, max={"cpu": "1"}),
+        wanting("both", "900Mi"),
+        wanting("either", "7Gi"),
+        Ask("PATCH", f"{CLAIMS}/of-1gi", free, MERGE),
+        Ask("DELETE", f"{CLAIMS}/of-1gi"),
+        Ask("DELETE", ranges),
+        Ask("PATCH", f"{CLAIMS}/before", label, MERGE),
+    ]
+
+
 SEQUENCES = [
     Compared("claims: created", created(CLAIMS, claim("made"), OF_CLAIM)),
     Compared("claims: updated", updated(CLAIMS, claim("pending"), UPDATES_OF_CLAIM)),
@@ -239,6 +273,7 @@ SEQUENCES = [
         for name, field, value in (("sourced", "dataSource", THIS), ("filled", "dataSourceRef", ODD))
     ),
     Compared("claims: status", status(CLAIMS, claim("status"), CLAIM_STATUSES)),
+    Compared("claims: within limits", within_limits()),
     Compared("claims: grown", grown_by_class()),
     Compared("claims: class by default", class_by_default()),
     Compared("claims: class changed", classes_changed()),

@@ -2,8 +2,8 @@
 
 NamespaceLifecycle: no object is created in a namespace that does not exist or is terminating.
 
-LimitRanger gives containers the default limits and requests of the namespace and keeps them within its
-bounds.
+LimitRanger gives containers the default limits and requests of the namespace and keeps them, pods and claims
+within its bounds.
 
 ResourceQuota refuses objects that would exceed what is left of a namespace's quota. What an object uses is
 added to the quota's status before the object is stored, so that objects created at the same time cannot
@@ -59,7 +59,7 @@ class NamespaceLifecycle:
 
 
 class LimitRanger:
-    handles: ClassVar[Handles] = {"pods": ("CREATE",)}
+    handles: ClassVar[Handles] = {"pods": ("CREATE",), "persistentvolumeclaims": ("CREATE", "UPDATE")}
 
     def __init__(self, objects: Objects) -> None:
         self._objects = objects
@@ -73,18 +73,21 @@ class LimitRanger:
         ]
         if not items:
             return
-        _fill_in(new, items)
-        faults: list[str] = []
-        for item in items:
-            if item.type == "Pod":
-                faults += _out_of_bounds(item, pod_requests(new), pod_limits(new))
-            elif item.type == "Container":
-                for container in (*new.spec.containers, *new.spec.init_containers):
-                    resources = container.resources
-                    faults += _out_of_bounds(item, resources.requests, resources.limits)
+        if isinstance(new, Pod):
+            _fill_in(new, items)
+            faults = list(_faults_of_pod(new, items))
+        else:
+            requests = new.spec.resources.requests
+            faults = [
+                fault
+                for item in items
+                if item.type == "PersistentVolumeClaim"
+                for fault in (*_below(item, requests, {}), *_request_above(item, requests))
+            ]
         if faults:
             raise attributes.forbidden(faults[0] if len(faults) == 1 else f"[{', '.join(faults)}]")
-        new.status.qos_class = qos_class(new)
+        if isinstance(new, Pod):
+            new.status.qos_class = qos_class(new)
 
 
 def _fill_in(pod: Pod, items: list[LimitRangeItem]) -> None:
@@ -109,7 +112,27 @@ def _fill_in(pod: Pod, items: list[LimitRangeItem]) -> None:
         pod.metadata.annotations = {**pod.metadata.annotations, ANNOTATION: text}
 
 
-def _out_of_bounds(item: LimitRangeItem, requests: Amounts, limits: Amounts) -> Iterator[str]:
+def _faults_of_pod(pod: Pod, items: list[LimitRangeItem]) -> Iterator[str]:
+    for item in items:
+        if item.type == "Pod":
+            yield from _out_of_bounds(item, pod_requests(pod), pod_limits(pod))
+        elif item.type == "Container":
+            for container in (*pod.spec.containers, *pod.spec.init_containers):
+                yield from _out_of_bounds(item, container.resources.requests, container.resources.limits)
+
+
+def _request_above(item: LimitRangeItem, requests: Amounts) -> Iterator[str]:
+    """Of claims, which have requests alone."""
+    for name, most in sorted(item.max.items()):
+        request = requests.get(name)
+        bound = f"maximum {name} usage per {item.type} is {most}"
+        if request is None:
+            yield f"{bound}.  No request is specified"
+        elif request > most:
+            yield f"{bound}, but request is {request}"
+
+
+def _below(item: LimitRangeItem, requests: Amounts, limits: Amounts) -> Iterator[str]:
     for name, least in sorted(item.min.items()):
         request, limit = requests.get(name), limits.get(name)
         bound = f"minimum {name} usage per {item.type} is {least}"
@@ -119,6 +142,10 @@ def _out_of_bounds(item: LimitRangeItem, requests: Amounts, limits: Amounts) -> 
             yield f"{bound}, but request is {request}"
         elif limit is not None and limit < least:
             yield f"{bound}, but limit is {limit}"
+
+
+def _out_of_bounds(item: LimitRangeItem, requests: Amounts, limits: Amounts) -> Iterator[str]:
+    yield from _below(item, requests, limits)
     for name, most in sorted(item.max.items()):
         request, limit = requests.get(name), limits.get(name)
         bound = f"maximum {name} usage per {item.type} is {most}"
