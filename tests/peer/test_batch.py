@@ -388,6 +388,35 @@ HELD_UPDATES: list[tuple[str, Any]] = [
      [{"name": "c", "image": "i", "resources": {"requests": {"cpu": "1"}}}]),
 ]  # fmt: skip
 HELD = {"suspend": True, "template": TEMPLATE}
+
+
+def shrunk() -> list[Ask]:
+    """An indexed Job gets fewer indexes than have completed: what the status said of them stays sayable."""
+    place, merge = f"{JOBS}/shrinks", {"Content_Type": "application/merge-patch+json"}
+    many = {"completions": 5, "parallelism": 5, "backoffLimitPerIndex": 1}
+    job = changed(INDEXED, "metadata.name", "shrinks")
+    done = {"startTime": NOON, "completedIndexes": "0,2-4", "failedIndexes": "1", "succeeded": 4, "failed": 1}
+
+    def to(status: dict[str, Any]) -> Ask:
+        return Ask("PATCH", f"{place}/status", {"status": status}, merge)
+
+    return [
+        Ask("POST", JOBS, {**job, "spec": {**job["spec"], **many}}),
+        to(done),
+        Ask("PATCH", place, {"spec": {"completions": 3, "parallelism": 3}}, merge),
+        to({"active": 1}),
+        to({"active": 0, "ready": 0}),
+        to({"completedIndexes": "0,2-3"}),
+        to({"completedIndexes": "0,2", "succeeded": 2}),
+        to({"failedIndexes": "0"}),
+        to({"failedIndexes": "4"}),
+        Ask("PATCH", place, {"spec": {"completions": 1, "parallelism": 1}}, merge),
+        to({"active": 1}),
+        to({"failedIndexes": None}),
+        to({"active": 0, "completedIndexes": None, "succeeded": 2}),
+    ]
+
+
 SEQUENCES = [
     Compared("jobs: created", created(JOBS, JOB, OF_JOB)),
     Compared("jobs: indexed", created(JOBS, INDEXED, OF_INDEXED)),
@@ -399,6 +428,7 @@ SEQUENCES = [
         "jobs: status indexed", status(JOBS, changed(INDEXED, "spec.backoffLimitPerIndex", 1), STATUSES)
     ),
     *(Compared(f"jobs: {how}", status(JOBS, JOB, ending)) for how, ending in ENDINGS.items()),
+    Compared("jobs: shrunk", shrunk()),
     Compared("jobs: deleted", deleted(JOBS, JOB)),
     Compared("jobs: seen", seen(JOBS, JOB)),
     Compared("cronjobs: created", created(CRON_JOBS, CRON, OF_CRON)),

@@ -12,6 +12,8 @@ from podling.model.types.batch import Job, JobStatus
 
 COMPLETE, FAILED, FAILURE_TARGET, SUCCESS = "Complete", "Failed", "FailureTarget", "SuccessCriteriaMet"
 CONDITIONS = "status.conditions"
+ANY_NUMBER = 1 << 31
+"""More completions than a Job can have."""
 
 
 def has_condition(job: Job, type: str) -> bool:
@@ -24,7 +26,7 @@ def validate_job_status(new: Job, old: Job) -> Iterator[Cause]:
     is_finished = has_condition(new, COMPLETE) or has_condition(new, FAILED)
     if is_finished:
         yield from _validate_finished(new.status)
-    yield from _validate_indexes(new)
+    yield from _validate_indexes(new, old)
     status = new.status
     if is_finished and (status.terminating or 0) > 0:
         why = "terminating>0 is invalid for finished job"
@@ -105,23 +107,34 @@ def _validate_finished(status: JobStatus) -> Iterator[Cause]:
         yield invalid("status.uncountedTerminatedPods", internal(uncounted), "must be empty for finished job")
 
 
-def _validate_indexes(job: Job) -> Iterator[Cause]:
-    spec, status, parsed = job.spec, job.status, []
+def _validate_indexes(new: Job, old: Job) -> Iterator[Cause]:
+    """What stays as it was is not judged: a Job may get fewer indexes than have completed."""
+    spec, status, before = new.spec, new.status, old.status
+    is_changed = {
+        "completedIndexes": status.completed_indexes != before.completed_indexes,
+        "failedIndexes": status.failed_indexes != before.failed_indexes,
+    }
     failed = status.failed_indexes if spec.backoff_limit_per_index is not None else None
+    parsed = []
     for wire, text in (("completedIndexes", status.completed_indexes), ("failedIndexes", failed)):
         if text is None or spec.completions is None:
             continue
         try:
-            parsed.append(parse_indexes(text, spec.completions))
+            parsed.append(parse_indexes(text, spec.completions if is_changed[wire] else ANY_NUMBER))
         except ValueError as error:
-            yield invalid(f"status.{wire}", text, f"error parsing {wire}: {error}")
-    if spec.completion_mode != INDEXED and status.completed_indexes:
+            if is_changed[wire]:
+                yield invalid(f"status.{wire}", text, f"error parsing {wire}: {error}")
+    if is_changed["completedIndexes"] and spec.completion_mode != INDEXED and status.completed_indexes:
         why = "cannot set non-empty completedIndexes when non-indexed completion mode"
         yield invalid("status.completedIndexes", status.completed_indexes, why)
-    if status.failed_indexes is not None and spec.backoff_limit_per_index is None:
+    if (
+        is_changed["failedIndexes"]
+        and status.failed_indexes is not None
+        and spec.backoff_limit_per_index is None
+    ):
         why = "cannot set non-null failedIndexes when backoffLimitPerIndex is null"
         yield invalid("status.failedIndexes", status.failed_indexes, why)
-    if len(parsed) == 2 and (shared := overlap(*parsed)) is not None:
+    if any(is_changed.values()) and len(parsed) == 2 and (shared := overlap(*parsed)) is not None:
         why = f"failedIndexes and completedIndexes overlap at index: {shared}"
         yield invalid("status.failedIndexes", status.failed_indexes, why)
 
@@ -135,7 +148,9 @@ def _validate_transition(new: Job, old: Job) -> Iterator[Cause]:
         yield _plain("cannot disable the SuccessCriteriaMet=True condition")
     if ours.failed < theirs.failed:
         yield invalid("status.failed", ours.failed, "cannot decrease the failed counter")
-    if ours.succeeded < theirs.succeeded:
+    # An indexed Job whose parallelism is its completions may get fewer of both.
+    is_elastic = new.spec.completion_mode == INDEXED and new.spec.completions == new.spec.parallelism
+    if ours.succeeded < theirs.succeeded and not is_elastic:
         yield invalid("status.succeeded", ours.succeeded, "cannot decrease the succeeded counter")
     if theirs.completion_time and ours.completion_time and ours.completion_time != theirs.completion_time:
         yield invalid("status.completionTime", ours.completion_time, IMMUTABLE)
