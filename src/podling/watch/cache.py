@@ -71,13 +71,12 @@ class Window:
 
 
 class Selection(NamedTuple):
-    """A page of a list at `revision`. `remaining` is the number of entries after the page, None when a
-    selector makes it unknown; `more` says whether there are any."""
+    """A page of a list at `revision`: `more` says whether entries follow it, `remaining` how many."""
 
     entries: Sequence[Entry]
     revision: int
     more: bool
-    remaining: int | None
+    remaining: int
 
 
 class Cache(Protocol):
@@ -95,7 +94,6 @@ class Cache(Protocol):
         prefix: str,
         after: str = "",
         limit: int = 0,
-        match: Match | None = None,
         revision: int | None = None,
     ) -> Selection: ...
 
@@ -196,7 +194,6 @@ class ResourceCache:
         prefix: str,
         after: str = "",
         limit: int = 0,
-        match: Match | None = None,
         revision: int | None = None,
     ) -> Selection:
         """The entries under `prefix` in order of key, from the first key behind `after`; `limit` 0 is no
@@ -211,17 +208,14 @@ class ResourceCache:
         past = {} if revision is None else self._past(prefix, revision)
         at = self.revision if revision is None else revision
         entries = self._with_past(past, prefix, after) if past else self._from(prefix, after)
-        if not match and not limit:
+        if not limit:
             return Selection(list(entries), at, False, 0)
         found: list[Entry] = []
         for entry in entries:
-            if match and not match(entry):
-                continue
-            if limit and len(found) == limit:
-                remaining = None if match else self._count_from(prefix, entry.key, past)
-                return Selection(found, at, True, remaining)
+            if len(found) == limit:
+                return Selection(found, at, True, self._count_from(prefix, entry.key, past))
             found.append(entry)
-        return Selection(found, at, False, None if match else 0)
+        return Selection(found, at, False, 0)
 
     def watch(
         self,

@@ -94,15 +94,6 @@ async def test_every_state_in_the_window_can_be_listed(cluster: Cluster) -> None
             assert found == state
 
 
-async def test_with_a_selector_what_remains_is_unknown(cluster: Cluster) -> None:
-    for name, color in (("a/1", "red"), ("a/2", "blue"), ("a/3", "red"), ("a/4", "blue")):
-        await cluster.apply(name, color)
-    page = cluster.cache.select(PODS, limit=1, match=cluster.is_red)
-    assert ([entry.key for entry in page.entries], page.more, page.remaining) == ([PODS + "a/1"], True, None)
-    page = cluster.cache.select(PODS, after=PODS + "a/1", limit=1, match=cluster.is_red)
-    assert ([entry.key for entry in page.entries], page.more, page.remaining) == ([PODS + "a/3"], False, None)
-
-
 @pytest.mark.parametrize("revision", [None, 0])
 async def test_a_watch_from_nowhere_begins_with_what_is_there(cluster: Cluster, revision: int | None) -> None:
     await cluster.apply("b")

@@ -56,6 +56,13 @@ class Watcher:
     def _is_mine(self, entry: Any) -> bool:
         return bool(entry.object["metadata"]["labels"]["color"] == self.color)
 
+    def matching(self) -> dict[str, int]:
+        """The revisions of what a list would show, by name."""
+        every = self.cluster.cache.select(PODS).entries
+        return {
+            one.key.removeprefix(PODS): one.revision for one in every if not self.match or self.match(one)
+        }
+
     def begin(self) -> None:
         """By a list and a watch, or by a watch that begins with what is there."""
         cache = self.cluster.cache
@@ -63,8 +70,7 @@ class Watcher:
         self.heard: list[tuple[Any, ...]] = []
         self.state: dict[str, int] = {}
         if not self.initial:
-            found = cache.select(PODS, match=self.match)
-            self.state = {entry.key.removeprefix(PODS): entry.revision for entry in found.entries}
+            self.state = self.matching()
         self.watch = cache.watch(
             PODS, self.revision, match=self.match, bookmarks=True, initial=True if self.initial else None
         )
@@ -140,8 +146,7 @@ async def _play(cluster: Cluster, steps: list[tuple[Any, ...]]) -> None:
         await watcher.read()
         await watcher.read()  # whoever was cut off in its initial events has begun again
         assert watcher.heard == watcher.should_have_heard(writes)
-        found = cluster.cache.select(PODS, match=watcher.match).entries
-        assert watcher.state == {entry.key.removeprefix(PODS): entry.revision for entry in found}
+        assert watcher.state == watcher.matching()
 
 
 @given(steps=STEPS)

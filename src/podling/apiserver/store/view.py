@@ -80,10 +80,9 @@ class ViewCache:
         prefix: str,
         after: str = "",
         limit: int = 0,
-        match: Match | None = None,
         revision: int | None = None,
     ) -> Selection:
-        found = self._cache.select(prefix, after, limit, self._matching(match), revision)
+        found = self._cache.select(prefix, after, limit, revision)
         return found._replace(entries=[self.seen(entry) for entry in found.entries])
 
     def watch(

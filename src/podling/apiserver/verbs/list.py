@@ -29,7 +29,7 @@ from podling.model.selectors import parse_field_selector, parse_label_selector
 from podling.model.types.meta import ListMeta, ListOptions
 from podling.process.waits import aside
 from podling.storage.interface import CompactedError
-from podling.watch.cache import Cache
+from podling.watch.cache import Cache, Selection
 from podling.watch.entry import Entry
 
 Match = Callable[[Entry], bool]
@@ -41,6 +41,9 @@ ON_ALL_KINDS: Mapping[str, Read] = {
 }
 DEARER = 8
 """How many bytes of a body take as long to read as one of a selector."""
+JUDGED_AT_ONCE = 50
+"""Objects of a list that are held against its selectors in one turn of the loop: 0.5 ms if all must be
+decoded."""
 LONGEST_WAIT = 3.0
 """Seconds to wait for a revision that is yet to come."""
 
@@ -80,14 +83,17 @@ async def select(context: RequestContext, scope: Scope, wanted: ListOptions) -> 
     else:
         start = Continuation(asked if asked and is_exact(wanted) else None, "")
     after = prefix + start.after if start.after else ""
+    limit = limit_of(wanted)
     try:
-        found = cache.select(prefix, after, limit_of(wanted), match, start.revision)
+        found = cache.select(prefix, after, limit if match is None else 0, start.revision)
     except CompactedError as error:
         refused = gone(TOO_OLD_TO_CONTINUE if start.after else TOO_OLD)
         if start.after:
             # The rest can be listed as it is now.
             refused.continue_token = encode_continue(start._replace(revision=None))
         raise refused from error
+    if match is not None:
+        found = await _matching(found, match, limit)
     metadata = ListMeta(resource_version=str(found.revision))
     if found.more:
         metadata.continue_ = encode_continue(
@@ -95,6 +101,21 @@ async def select(context: RequestContext, scope: Scope, wanted: ListOptions) -> 
         )
         metadata.remaining_item_count = found.remaining if match is None else None
     return Page(found.entries, metadata)
+
+
+async def _matching(every: Selection, match: Match, limit: int) -> Selection:
+    """Those that match, at most `limit` unless it is 0. Others have their turns meanwhile: to judge an object
+    it may have to be decoded."""
+    found: list[Entry] = []
+    for number, entry in enumerate(every.entries, 1):
+        if number % JUDGED_AT_ONCE == 0:
+            await asyncio.sleep(0)
+        if not match(entry):
+            continue
+        if limit and len(found) == limit:
+            return every._replace(entries=found, more=True)
+        found.append(entry)
+    return every._replace(entries=found)
 
 
 async def until_fresh(cache: Cache, revision: int) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 from typing import TYPE_CHECKING, Any
 
@@ -9,7 +10,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from podling.apiserver.verbs.list import Continuation, decode_continue, encode_continue, until_fresh
+from podling.apiserver.verbs.list import (
+    JUDGED_AT_ONCE,
+    Continuation,
+    decode_continue,
+    encode_continue,
+    until_fresh,
+)
 from podling.model.errors import StatusError
 from podling.storage.memory import MemoryStorage
 from podling.watch.cache import ResourceCache
@@ -86,6 +93,30 @@ async def test_pages_of_a_selection_do_not_count_the_rest(api: Conversation, con
     assert names(first) == "ac" and "remainingItemCount" not in meta
     rest = await api.get(f"{ALL}?limit=2&labelSelector=app%3Dx&continue={meta['continue']}")
     assert names(rest) == "d"
+
+
+async def test_others_have_their_turns_while_many_are_judged(api: Conversation) -> None:
+    """And what they write meanwhile is not in the list, which is of one state."""
+    many = 4 * JUDGED_AT_ONCE
+    for number in range(many):
+        await api.post(CONFIGS, {"metadata": {"name": f"c{number:03}", "labels": {"app": "x"}}})
+    turns = 0
+
+    async def count() -> None:
+        nonlocal turns
+        while turns < many:
+            turns += 1
+            if turns == 2:
+                await api.delete(f"{CONFIGS}/c{many - 1:03}")
+            await asyncio.sleep(0)
+
+    async with asyncio.TaskGroup() as tasks:
+        counting = tasks.create_task(count())
+        answer = await api.get(f"{CONFIGS}?labelSelector=app%3Dx")
+        counting.cancel()
+    assert turns >= many // JUDGED_AT_ONCE
+    assert len(answer.body["items"]) == many
+    assert len((await api.get(f"{CONFIGS}?labelSelector=app%3Dx")).body["items"]) == many - 1
 
 
 async def test_all_pages_are_of_one_state(api: Conversation, configs: None) -> None:
