@@ -46,6 +46,7 @@ from podling.apiserver.verbs.scope import Connector, Scope
 from podling.model.codec import json
 from podling.model.scheme import Resource
 from podling.model.time import Clock
+from podling.process.waits import OneATurn
 from podling.storage.interface import Storage
 from podling.watch.cache import WINDOW, ResourceCache
 
@@ -126,8 +127,9 @@ class ApiServer:
         authenticators = (*authenticators, BootstrapTokens(objects.find, clock))
         reviewer = AccessReviewer(authenticators, authorizers, tokens)
         chain = built_in(objects, clock, reviewer.may, mount_tokens=mount_tokens)
+        long_lists = OneATurn()
         scopes = [
-            Scope(store, tables, chain, connector, reviewer, versions, subresource)
+            Scope(store, tables, chain, connector, reviewer, long_lists, versions, subresource)
             for store, tables, versions in [
                 (store, Tables(store.kind), _versions(store.kind, kinds)) for store in stores
             ]

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections import deque
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
@@ -51,6 +52,34 @@ class Turn:
         if time.monotonic() - self._began >= LONGEST_TURN:
             await asyncio.sleep(0)
             self._began = time.monotonic()
+
+
+class OneATurn:
+    """Spreads long pieces of work of many tasks over turns of the loop: one in each, in the order they came.
+    A piece begins when `wait` returns and ends at the task's next await."""
+
+    def __init__(self) -> None:
+        self._waiting: deque[asyncio.Future[None]] = deque()
+        self._is_taken = False
+
+    async def wait(self) -> None:
+        loop = asyncio.get_running_loop()
+        if self._is_taken:
+            turn = loop.create_future()
+            self._waiting.append(turn)
+            await turn
+        else:
+            self._is_taken = True
+            loop.call_soon(self._next)
+
+    def _next(self) -> None:
+        while self._waiting:
+            turn = self._waiting.popleft()
+            if not turn.done():
+                turn.set_result(None)
+                asyncio.get_running_loop().call_soon(self._next)
+                return
+        self._is_taken = False
 
 
 async def aside(size: int, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:

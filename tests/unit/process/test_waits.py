@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from podling.process.waits import LONGEST_TURN, Backoff, Turn, woken
+from podling.process.waits import LONGEST_TURN, Backoff, OneATurn, Turn, woken
 
 
 async def test_who_waits_can_be_ended_just_when_the_event_comes() -> None:
@@ -52,6 +52,32 @@ async def test_only_a_long_turn_is_shared(
     asyncio.get_running_loop().call_soon(other)
     await turn.share()
     assert ran == others, "the next turn has just begun"
+
+
+async def test_long_work_of_many_is_done_one_a_turn() -> None:
+    """In order; who has gone meanwhile costs no turn, and nobody waits when nobody works."""
+    turns, gate = 0, OneATurn()
+    done: list[tuple[str, int]] = []
+
+    async def work(name: str) -> None:
+        await gate.wait()
+        done.append((name, turns))
+
+    async with asyncio.TaskGroup() as tasks:
+        first, *_, gone, last = [tasks.create_task(work(name)) for name in "abcde"]
+        for _ in range(10):
+            await asyncio.sleep(0)
+            turns += 1
+            if turns == 1:
+                assert first.done() and not last.done()
+                gone.cancel()
+    assert [name for name, _ in done] == ["a", "b", "c", "e"]
+    assert len({turn for _, turn in done}) == len(done)
+    await asyncio.sleep(0)
+    async with asyncio.TaskGroup() as tasks:
+        alone = tasks.create_task(work("f"))
+        await asyncio.sleep(0)
+        assert alone.done()
 
 
 def test_a_backoff_doubles_up_to_the_longest_and_begins_again_after_success() -> None:

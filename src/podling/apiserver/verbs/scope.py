@@ -23,6 +23,7 @@ from podling.apiserver.store.store import Store
 from podling.apiserver.verbs.options import LONGEST_MANAGER, field_manager
 from podling.model.remembered import remembered
 from podling.model.scheme import Resource
+from podling.process.waits import OneATurn
 
 Connector = Callable[[RequestContext, Any], Awaitable[Response]]
 """Passes a request on to the node of its object. Raises StatusError."""
@@ -36,6 +37,8 @@ class Scope(msgspec.Struct, frozen=True):
     chain: Chain
     connector: Connector
     reviewer: AccessReviewer
+    long_lists: OneATurn
+    """Of all endpoints of a server."""
     versions: Versions = {}
     subresource: Subresource | None = None
 
