@@ -96,7 +96,7 @@ def test_expose(running: Kubectl) -> None:
     address = running("get pod web -o jsonpath={.status.podIP}")
     running.says("get endpointslices -l kubernetes.io/service-name=s", rf"IPv4 +8080 +{address}")
     running.says("describe service s", rf"Endpoints: +{address}:8080")
-    running.says("get service s", r"s +NodePort +10\.96\.\S+ +<none> +80:3\d+/TCP")
+    running.says("get service s", r"s +NodePort +10\.\d+\.\S+ +<none> +80:3\d+/TCP")
 
 
 def test_debug(running: Kubectl) -> None:
