@@ -271,13 +271,16 @@ def api_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Plain]:
 def fill(server: Plain) -> None:
     """Create what is in `samples.yaml`, and change one of it more often than is remembered."""
     server.ask("POST", "/api/v1/namespaces", {"metadata": {"name": "default"}})
+    # Services get addresses of it; with the controllers, it would be there from the start.
+    ranges = "/apis/networking.k8s.io/v1/servicecidrs"
+    server.ask("POST", ranges, {"metadata": {"name": "kubernetes"}, "spec": {"cidrs": ["10.96.0.0/16"]}})
     for sample in yaml.safe_load(Path(__file__).with_name("samples.yaml").read_text()):
         resource = by_kind(sample["apiVersion"], sample["kind"])
         assert resource
         base = f"/apis/{resource.api_version}" if resource.group else f"/api/{resource.version}"
         within = "namespaces/default/" if resource.namespaced else ""
         code, said = server.ask("POST", f"{base}/{within}{resource.plural}", sample)
-        assert code == 201, said
+        assert code == 201, (sample["kind"], said)
     for i in range(2 * HISTORY):
         label = {"metadata": {"labels": {"change": str(i)}}}
         config = "/api/v1/namespaces/default/configmaps/sample"
