@@ -21,14 +21,10 @@ from podling.model.scheme import resource_of
 from podling.model.types.networking import IPAddress, ServiceCIDR
 
 
-class _Status(Status):
-    unwritten = {"f:metadata": {}}
-
-
 class ServiceCIDRs(Controlled[ServiceCIDR]):
     resource = resource_of(ServiceCIDR)
     has_generation = False
-    subresources = {"status": _Status(keeps_metadata=True)}
+    subresources = {"status": Status(keeps_metadata=True)}
     columns = (NAME, Column("CIDRs", description="The range, of each family at most one."), AGE)
 
     def validate(self, obj: ServiceCIDR) -> list[Cause]:

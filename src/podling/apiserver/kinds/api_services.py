@@ -11,7 +11,7 @@ from datetime import datetime
 from typing import Any
 
 from podling.apiserver.kinds.columns import AGE, NAME, age
-from podling.apiserver.kinds.kind import Column, Controlled, Part
+from podling.apiserver.kinds.kind import Column, Controlled, Status
 from podling.apiserver.rules import metadata
 from podling.apiserver.rules.field import invalid, not_supported, required
 from podling.model import names
@@ -32,33 +32,17 @@ LOCAL = ("Local", "Local APIServices are always available")
 NOT_PASSED_ON = "podling has no proxy to API servers: requests for the group are not passed on to the service"
 
 
-class _Status(Part[APIService]):
-    name = "status"
-    unwritten = {"f:spec": {}, "f:metadata": {}}
-
-    def prepare_update(self, new: APIService, old: APIService) -> None:
-        new.spec = old.spec
-        new.metadata.labels = old.metadata.labels
-        new.metadata.annotations = old.metadata.annotations
-        new.metadata.finalizers = old.metadata.finalizers
-        new.metadata.owner_references = old.metadata.owner_references
-
-    def validate_update(self, new: APIService, old: APIService) -> list[Cause]:
-        return [
-            *super().validate_update(new, old),
-            *(
-                not_supported(f"status.conditions[{i}].status", one.status, STATUSES)
-                for i, one in enumerate(new.status.conditions)
-                if one.status not in STATUSES
-            ),
-        ]
+def _validate_status(new: APIService, old: APIService) -> Iterator[Cause]:
+    for i, one in enumerate(new.status.conditions):
+        if one.status not in STATUSES:
+            yield not_supported(f"status.conditions[{i}].status", one.status, STATUSES)
 
 
 class APIServices(Controlled[APIService]):
     resource = resource_of(APIService)
     has_generation = False
     updates_unconditionally = False
-    subresources = {"status": _Status()}
+    subresources = {"status": Status(_validate_status, keeps_metadata=True)}
     columns = (
         NAME,
         Column("Service", description="The service that serves it, or Local."),

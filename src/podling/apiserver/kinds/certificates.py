@@ -36,7 +36,7 @@ class _Approval(Part[CertificateSigningRequest]):
 
 class _Status(Part[CertificateSigningRequest]):
     name = "status"
-    unwritten = {"f:spec": {}, "f:status": {"f:conditions": {}}}
+    unwritten = {"f:status": {"f:conditions": {}}}
 
     def prepare_update(self, new: CertificateSigningRequest, old: CertificateSigningRequest) -> None:
         new.spec = old.spec

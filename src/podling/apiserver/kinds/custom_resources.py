@@ -45,7 +45,6 @@ class _Status(Part[CustomResourceDefinition]):
     """Also the metadata may be written through it."""
 
     name = "status"
-    unwritten = {"f:spec": {}}
 
     def prepare_update(self, new: CustomResourceDefinition, old: CustomResourceDefinition) -> None:
         new.spec = old.spec

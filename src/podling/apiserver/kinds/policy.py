@@ -105,20 +105,17 @@ def _validate_value(obj: PriorityClass) -> list[Cause]:
     return []
 
 
-class _Status(Status):
-    def validate_update(self, new: PodDisruptionBudget, old: PodDisruptionBudget) -> list[Cause]:
-        causes = metadata.validate_update(new.metadata, old.metadata)
-        causes += validate_conditions(new.status.conditions, "status.conditions")
-        for attribute in COUNTS:
-            first, _, rest = attribute.partition("_")
-            causes += at_least(f"status.{first}{rest.capitalize()}", getattr(new.status, attribute), 0)
-        return causes
+def _validate_status(new: PodDisruptionBudget, old: PodDisruptionBudget) -> Iterator[Cause]:
+    yield from validate_conditions(new.status.conditions, "status.conditions")
+    for attribute in COUNTS:
+        first, _, rest = attribute.partition("_")
+        yield from at_least(f"status.{first}{rest.capitalize()}", getattr(new.status, attribute), 0)
 
 
 class PodDisruptionBudgets(Controlled[PodDisruptionBudget]):
     resource = resource_of(PodDisruptionBudget)
     updates_unconditionally = False
-    subresources = {"status": _Status()}
+    subresources = {"status": Status(_validate_status)}
     columns = (
         NAME,
         Column("Min Available", description="How many of the pods must stay available."),

@@ -80,20 +80,16 @@ TYPES = ("Container", "PersistentVolumeClaim", "Pod")
 ONE = Quantity("1")
 
 
-class _Status(Status):
-    def validate_update(self, new: ResourceQuota, old: ResourceQuota) -> list[Cause]:
-        return [
-            *metadata.validate_update(new.metadata, old.metadata),
-            *_validate_hard(new.status.hard, "status.hard"),
-            *_validate_hard(new.status.used, "status.used"),
-        ]
+def _validate_status(new: ResourceQuota, old: ResourceQuota) -> Iterator[Cause]:
+    yield from _validate_hard(new.status.hard, "status.hard")
+    yield from _validate_hard(new.status.used, "status.used")
 
 
 class ResourceQuotas(Controlled[ResourceQuota]):
     resource = resource_of(ResourceQuota)
     has_generation = False
     returns_deleted = True
-    subresources = {"status": _Status()}
+    subresources = {"status": Status(_validate_status)}
     columns = (
         NAME,
         Column("Request", description="What is used of what may be requested."),

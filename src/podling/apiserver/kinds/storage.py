@@ -10,8 +10,6 @@ from collections.abc import Iterator
 from datetime import datetime
 from typing import Any, TypeVar
 
-from msgspec.structs import replace
-
 from podling.apiserver.kinds.columns import AGE, CREATED_AT, NAME, UNSET, age, joined
 from podling.apiserver.kinds.kind import Column, Kind, Status
 from podling.apiserver.kinds.pods.warnings import DEPRECATED_LABELS
@@ -248,19 +246,13 @@ class VolumeAttributesClasses(_Storage[VolumeAttributesClass]):
         return [obj.metadata.name, obj.driver_name, age(obj.metadata.creation_timestamp, now)]
 
 
-class _AttachmentStatus(Status):
-    unwritten = {"f:metadata": {}}
-
-    def prepare_update(self, new: VolumeAttachment, old: VolumeAttachment) -> None:
-        new.spec = old.spec
-        new.metadata = replace(old.metadata, managed_fields=new.metadata.managed_fields)
-
-
 class VolumeAttachments(_Storage[VolumeAttachment]):
     resource = resource_of(VolumeAttachment)
     updates_unconditionally = False
     returns_deleted = True
-    subresources = {"status": _AttachmentStatus(lambda new, old: validate_attachment_status(new.status))}
+    subresources = {
+        "status": Status(lambda new, old: validate_attachment_status(new.status), keeps_metadata=True)
+    }
     columns = (
         NAME,
         Column("Attacher", "string", "name", "The driver that attaches it."),

@@ -154,20 +154,12 @@ class PersistentVolumes(Controlled[PersistentVolume]):
         ]
 
 
-class _ClaimStatus(Status):
-    def validate_update(self, new: PersistentVolumeClaim, old: PersistentVolumeClaim) -> list[Cause]:
-        return [
-            *metadata.validate_update(new.metadata, old.metadata),
-            *validate_claim_status(new.status),
-        ]
-
-
 class PersistentVolumeClaims(Controlled[PersistentVolumeClaim]):
     resource = resource_of(PersistentVolumeClaim)
     has_generation = False
     returns_deleted = True
     unattended = NO_BINDER
-    subresources = {"status": _ClaimStatus()}
+    subresources = {"status": Status(lambda new, old: validate_claim_status(new.status))}
     columns = (
         NAME,
         Column("Status", description="Whether it has a volume."),
