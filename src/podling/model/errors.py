@@ -121,8 +121,7 @@ class StatusError(Exception):
         details: dict[str, Any] = {key: value for key, value in named.items() if value}
         if self.causes:
             details["causes"] = [
-                {"reason": c.reason, "message": c.message, **({"field": c.field} if c.field else {})}
-                for c in self.causes
+                {key: value for key, value in cause._asdict().items() if value} for cause in self.causes
             ]
         if self.retry_after_seconds:
             details["retryAfterSeconds"] = self.retry_after_seconds
@@ -191,9 +190,13 @@ def invalid(kind: str, name: str, causes: Sequence[Cause], group: str = "") -> S
     told = _told(causes)
     faults = list(dict.fromkeys(f"{c.field}: {c.message}" if c.field else c.message for c in told))
     faults += [f"and {len(causes) - len(told)} more"] if len(told) < len(causes) else []
-    listed = faults[0] if len(faults) == 1 else f"[{', '.join(faults)}]"
-    message = f'{_qualified(kind, group)} "{cut(name)}" is invalid: {listed}'
+    message = f'{_qualified(kind, group)} "{cut(name)}" is invalid: {joined(faults) or "[]"}'
     return StatusError(422, "Invalid", message, name=cut(name), group=group, kind=kind, causes=told)
+
+
+def joined(faults: Sequence[str]) -> str:
+    """As Go prints several errors: `[a, b]`, and one as it is. Empty if there is none."""
+    return f"[{', '.join(faults)}]" if len(faults) > 1 else "".join(faults)
 
 
 def _told(causes: Sequence[Cause]) -> list[Cause]:
@@ -247,8 +250,8 @@ def too_large(limit: int) -> StatusError:
     return StatusError(413, "RequestEntityTooLarge", f"Request entity too large: limit is {limit}")
 
 
-def internal(message: str) -> StatusError:
-    return StatusError(500, "InternalError", f"Internal error occurred: {message}")
+def internal(message: str, *, causes: Sequence[Cause] = ()) -> StatusError:
+    return StatusError(500, "InternalError", f"Internal error occurred: {message}", causes=causes)
 
 
 def service_unavailable(message: str, retry_after_seconds: int = 0) -> StatusError:

@@ -211,4 +211,9 @@ def path_segment(value: str) -> list[str]:
     """Faults of a name as a segment of a URL path, which every name must be able to be."""
     if value in (".", ".."):
         return [f"may not be '{value}'"]
+    return path_segment_prefix(value)
+
+
+def path_segment_prefix(value: str) -> list[str]:
+    """As `path_segment`, of what a name begins with."""
     return [f"may not contain '{letter}'" for letter in "/%" if letter in value]

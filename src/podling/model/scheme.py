@@ -27,6 +27,7 @@ from podling.model.types.batch import CronJob, Job
 from podling.model.types.certificates import CertificateSigningRequest
 from podling.model.types.coordination import Lease
 from podling.model.types.core import (
+    ComponentStatus,
     ConfigMap,
     Event,
     EventsEvent,
@@ -39,11 +40,12 @@ from podling.model.types.core import (
 from podling.model.types.discovery import EndpointSlice
 from podling.model.types.flowcontrol import FlowSchema, PriorityLevelConfiguration
 from podling.model.types.meta import KubeObject
+from podling.model.types.metrics import NodeMetrics, PodMetrics
 from podling.model.types.networking import Ingress, IngressClass, IPAddress, NetworkPolicy, ServiceCIDR
 from podling.model.types.node import Node
 from podling.model.types.node_k8s_io import RuntimeClass
 from podling.model.types.persistent_volume import PersistentVolume, PersistentVolumeClaim
-from podling.model.types.pod import Pod, PodTemplate
+from podling.model.types.pod import Binding, Pod, PodTemplate
 from podling.model.types.policy import PodDisruptionBudget
 from podling.model.types.rbac import ClusterRole, ClusterRoleBinding, Role, RoleBinding
 from podling.model.types.replication_controller import ReplicationController
@@ -78,7 +80,7 @@ class Resource(msgspec.Struct, frozen=True):
     categories: tuple[str, ...]
     type: type[KubeObject]
     stored: bool = True
-    """False for reviews, which are answered and never stored."""
+    """False for what is answered and never stored, such as reviews."""
     view: bool = False
     """True for another version of objects, which are stored as another resource of this table."""
 
@@ -119,6 +121,8 @@ def _resource(
 
 
 RESOURCES: tuple[Resource, ...] = (
+    _resource(Binding, "bindings", stored=False),
+    _resource(ComponentStatus, "componentstatuses", "cs", namespaced=False, stored=False),
     _resource(ConfigMap, "configmaps", "cm"),
     _resource(Endpoints, "endpoints", "ep"),
     _resource(Event, "events", "ev"),
@@ -221,7 +225,13 @@ RESOURCES: tuple[Resource, ...] = (
     _resource(SelfSubjectRulesReview, "selfsubjectrulesreviews", namespaced=False, stored=False),
 )
 
-_BY_TYPE = {r.type: r for r in RESOURCES}
+MEASURED: tuple[Resource, ...] = (
+    _resource(NodeMetrics, "nodes", namespaced=False, stored=False),
+    _resource(PodMetrics, "pods", stored=False),
+)
+"""Those of metrics.k8s.io, for which Kubernetes has an API server apart."""
+
+_BY_TYPE = {r.type: r for r in (*RESOURCES, *MEASURED)}
 _BY_KIND = {(r.api_version, r.kind): r for r in RESOURCES}
 
 

@@ -8,12 +8,12 @@ which fields it has.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 
 import msgspec
 
-from podling.model.errors import bad_request
+from podling.model.errors import bad_request, joined
 from podling.model.names import label_key, label_value
 from podling.model.types.meta import LabelSelector
 
@@ -63,40 +63,52 @@ class Selector(msgspec.Struct, frozen=True):
     def matches(self, labels: Mapping[str, str]) -> bool:
         return not self.nothing and all(r.matches(labels) for r in self.requirements)
 
-    def for_many(self) -> Callable[[Mapping[str, str]], bool]:
-        """A function that answers as `matches` does, for many objects: its cost for each is bounded by the
-        number of the object's labels, however long the selector is."""
-        joined = _joined(self.requirements)
-        needed = [r for r in joined if r.operator not in (NOT_IN, MISSING)]
-        refused: dict[str, list[Requirement]] = {}
-        for requirement in joined:
-            if requirement.operator in (NOT_IN, MISSING):
-                refused.setdefault(requirement.key, []).append(requirement)
-
-        def matches(labels: Mapping[str, str]) -> bool:
-            return all(r.matches(labels) for r in needed) and all(
-                r.matches(labels) for key in labels for r in refused.get(key, ())
-            )
-
-        return self.matches if self.nothing else matches
-
     def __bool__(self) -> bool:
         """False when it selects everything, so that callers can skip it."""
         return self.nothing or bool(self.requirements)
 
 
-def _joined(requirements: Iterable[Requirement]) -> list[Requirement]:
-    """One requirement for each key and operator, equal to all of `requirements` together."""
-    values: dict[tuple[str, str], set[str]] = {}
-    for each in requirements:
-        known = values.setdefault((each.key, each.operator), set(each.values))
-        if each.operator == IN:
-            known &= each.values
-        else:
-            known |= each.values
-        if each.operator in (GREATER, LESS) and len(known) > 1:
-            known.remove((min if each.operator == GREATER else max)(known, key=int))
-    return [Requirement(key, operator, frozenset(of)) for (key, operator), of in values.items()]
+class SortedSelector:
+    """Selects as a Selector of the same requirements does, of many objects: its cost for each is bounded by
+    the number of the object's labels, however long it is. It keeps no requirement of a long selector, since
+    to free thousands of them would take milliseconds at once."""
+
+    def __init__(self, requirements: Iterable[Requirement]) -> None:
+        self._is_empty = True
+        self._forbidden: set[str] = set()
+        """Keys."""
+        self._refused: set[str] = set()
+        """`key=value`."""
+        needed: dict[tuple[str, str], set[str]] = {}
+        for each in requirements:
+            self._is_empty = False
+            if each.operator == MISSING:
+                self._forbidden.add(each.key)
+            elif each.operator == NOT_IN:
+                self._refused.update(f"{each.key}={value}" for value in each.values)
+            else:
+                _join(needed, each)
+        self._needed = [Requirement(*which, frozenset(values)) for which, values in needed.items()]
+
+    def matches(self, labels: Mapping[str, str]) -> bool:
+        return all(r.matches(labels) for r in self._needed) and not any(
+            key in self._forbidden or f"{key}={value}" in self._refused for key, value in labels.items()
+        )
+
+    def __bool__(self) -> bool:
+        """False when it selects everything."""
+        return not self._is_empty
+
+
+def _join(known: dict[tuple[str, str], set[str]], requirement: Requirement) -> None:
+    """Add it to those of the same key and operator, so that one says what all of them say."""
+    values = known.setdefault((requirement.key, requirement.operator), set(requirement.values))
+    if requirement.operator == IN:
+        values &= requirement.values
+    else:
+        values |= requirement.values
+    if requirement.operator in (GREATER, LESS) and len(values) > 1:
+        values.remove((min if requirement.operator == GREATER else max)(values, key=int))
 
 
 EVERYTHING = Selector()
@@ -117,24 +129,33 @@ def from_label_selector(selector: LabelSelector | None) -> Selector:
     return Selector(tuple(requirements))
 
 
-def parse_label_selector(text: str) -> Selector:
+def parse_label_selector(text: str) -> SortedSelector:
     """A label selector in its query form. Raises StatusError 400."""
     try:
-        return Selector(tuple(_Parser(text).requirements()))
+        return SortedSelector(_Parser(text).requirements())
+    except ValueError as error:
+        raise bad_request(str(error)) from error
+
+
+def parse_requirements(text: str) -> Sequence[Requirement]:
+    """What a short label selector asks for, in its order. Raises StatusError 400."""
+    try:
+        return list(_Parser(text).requirements())
     except ValueError as error:
         raise bad_request(str(error)) from error
 
 
 def _requirement(key: str, operator: str, values: list[str]) -> Requirement:
     _check_values(operator, values)
-    faults = [f'key: Invalid value: "{key}": {fault}' for fault in label_key(key)]
+    # Kubernetes names no field here.
+    faults = [f'<nil>: Invalid value: "{key}": {fault}' for fault in label_key(key)]
     faults += [
         f'values[{index}][{key}]: Invalid value: "{value}": {fault}'
         for index, value in enumerate(values)
         for fault in label_value(value)
     ]
     if faults:
-        raise ValueError(faults[0] if len(faults) == 1 else f"[{', '.join(faults)}]")
+        raise ValueError(joined(faults))
     return Requirement(key, operator, frozenset(values))
 
 
@@ -159,19 +180,18 @@ class _Parser:
         self._tokens = (match[1] for match in _SYNTAX.finditer(text.rstrip()))
         self._token = next(self._tokens, "")
 
-    def requirements(self) -> list[Requirement]:
+    def requirements(self) -> Iterator[Requirement]:
         if not self._token:
-            return []
+            return
         if not self._starts_requirement():
             raise ValueError(f"found '{self._token}', expected: !, identifier, or 'end of string'")
-        found = [self._parse_one()]
+        yield self._parse_one()
         while self._accept(","):
             if not self._starts_requirement():
                 raise ValueError(f"found '{self._token}', expected: identifier after ','")
-            found.append(self._parse_one())
+            yield self._parse_one()
         if self._token:
             raise ValueError(f"found '{self._token}', expected: ',' or 'end of string'")
-        return found
 
     def _starts_requirement(self) -> bool:
         return self._token == "!" or self._token not in ("", *_SYMBOLS)
@@ -194,13 +214,14 @@ class _Parser:
         return _requirement(key, _OF_SYMBOL[symbol], values)
 
     def _values(self) -> list[str]:
-        self._expect("(", "'('")
-        if self._accept(")"):
-            return []
+        if not self._accept("("):
+            # In Kubernetes' words, without its comma.
+            raise ValueError(f"found '{self._token}' expected: '('")
         values = [self._value_or_empty()]
         while self._accept(","):
             values.append(self._value_or_empty())
-        self._expect(")", "',' or ')'")
+        if not self._accept(")"):
+            raise ValueError(f"found '{self._token}', expected: ',' or ')'")
         return sorted(set(values))
 
     def _value_or_empty(self) -> str:
@@ -224,10 +245,6 @@ class _Parser:
             return False
         self._take()
         return True
-
-    def _expect(self, token: str, listed: str) -> None:
-        if not self._accept(token):
-            raise ValueError(f"found '{self._token}', expected: {listed}")
 
 
 class FieldTerm(msgspec.Struct, frozen=True, gc=False):

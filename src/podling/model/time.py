@@ -20,6 +20,8 @@ _FRACTIONS = {"date-time": r"([.,]\d+)?", "micro-time": r"[.,]\d{6}"}
 _DURATION = re.compile(r"(?:\d+(?:\.\d*)?(?:ms|s|m|h))+|0")
 _PART = re.compile(r"(\d+(?:\.\d*)?)(ms|s|m|h)")
 _SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
+_MINUTE, _HOUR, _DAY = 60, 3600, 86400
+_YEAR = 365 * _DAY
 _OFFSET = ("Z07:00", r"Z|[+-]\d\d:\d\d")
 
 
@@ -113,3 +115,31 @@ def parse_duration(text: str) -> timedelta:
     if not _DURATION.fullmatch(text):
         raise ValueError(f"{text!r} is not a duration, such as 1m30s")
     return timedelta(seconds=sum(float(n) * _SECONDS[unit] for n, unit in _PART.findall(text)))
+
+
+def human_duration(seconds: float) -> str:
+    """A duration as kubectl shows it, in at most two units: `45s`, `3m20s`, `2d4h`. Clock skew up to a second
+    counts as 0."""
+    whole = int(seconds)
+    if whole < -1:
+        return "<invalid>"
+    if whole < 2 * _MINUTE:
+        return f"{max(whole, 0)}s"
+    if whole < 10 * _MINUTE:
+        return _two(whole, _MINUTE, "m", 1, "s")
+    if whole < 3 * _HOUR:
+        return f"{whole // _MINUTE}m"
+    if whole < 8 * _HOUR:
+        return _two(whole, _HOUR, "h", _MINUTE, "m")
+    if whole < 2 * _DAY:
+        return f"{whole // _HOUR}h"
+    if whole < 8 * _DAY:
+        return _two(whole, _DAY, "d", _HOUR, "h")
+    if whole < 2 * _YEAR:
+        return f"{whole // _DAY}d"
+    return _two(whole, _YEAR, "y", _DAY, "d") if whole < 8 * _YEAR else f"{whole // _YEAR}y"
+
+
+def _two(seconds: int, big: int, big_name: str, small: int, small_name: str) -> str:
+    rest = seconds % big // small
+    return f"{seconds // big}{big_name}{rest}{small_name}" if rest else f"{seconds // big}{big_name}"

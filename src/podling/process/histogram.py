@@ -24,6 +24,10 @@ class Histogram:
         self.counts[bisect_left(self.bounds, value)] += 1
         self.total += value
 
+    def observe_alike(self, value: float, times: int) -> None:
+        self.counts[bisect_left(self.bounds, value)] += times
+        self.total += value * times
+
     def buckets(self) -> list[tuple[str, float]]:
         """(upper bound, how many values were no greater), as a `HistogramMetricFamily` takes them."""
         names = [*(str(float(bound)) for bound in self.bounds), "+Inf"]

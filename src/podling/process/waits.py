@@ -4,12 +4,17 @@ work in a thread beside it."""
 from __future__ import annotations
 
 import asyncio
+import threading
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable, Hashable, Iterable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from contextvars import ContextVar
 from functools import partial
-from typing import ParamSpec, TypeVar
+from queue import SimpleQueue
+from typing import Any, ParamSpec, TypeVar
+from weakref import WeakKeyDictionary
 
 import msgspec
 
@@ -20,12 +25,12 @@ LONGEST_TURN = 0.01
 """Seconds."""
 SHORT = 64 * 1024
 """Bytes of input; decoding, validating and encoding so many takes at most 20 ms, whatever their content."""
-# One thread, for all work beside the loop: threads share Python's lock, so more of them finish nothing
-# earlier. But each that computes takes its turn at the lock before the loop has its next one.
-_thread = ThreadPoolExecutor(1, "aside")
 _waiting = ThreadPoolExecutor(1, "apart")
 _MOST_DOUBLINGS = 64
 """More than any backoff needs to reach its longest delay; a float overflows at 1024."""
+
+done_for: ContextVar[Hashable] = ContextVar("done_for", default=None)
+"""For whom the running task works: requests set it to their flow."""
 
 
 async def woken(event: asyncio.Event, seconds: float | None) -> bool:
@@ -36,6 +41,17 @@ async def woken(event: asyncio.Event, seconds: float | None) -> bool:
             return await event.wait()
     except TimeoutError:
         return False
+
+
+async def each(works: Iterable[Awaitable[object]]) -> None:
+    """Wait for all of them, also after one has failed. Raises an ExceptionGroup of what went wrong.
+
+    For who goes on after failures: a TaskGroup that has failed leaves its task marked as cancelled, and until
+    Python 3.11.4 the next timeout in such a task ends it.
+    """
+    results = await asyncio.gather(*works, return_exceptions=True)
+    if errors := [result for result in results if isinstance(result, Exception)]:
+        raise ExceptionGroup("some failed", errors)
 
 
 class Turn:
@@ -55,31 +71,116 @@ class Turn:
 
 
 class OneATurn:
-    """Spreads long pieces of work of many tasks over turns of the loop: one in each, in the order they came.
-    A piece begins when `wait` returns and ends at the task's next await."""
+    """Spreads long pieces of work over turns of the loop: one in each. Whoever they are done for (`done_for`)
+    take turns; the pieces of one are done in the order they came."""
 
     def __init__(self) -> None:
-        self._waiting: deque[asyncio.Future[None]] = deque()
+        self._waiting: dict[Hashable, deque[Callable[[], bool]]] = {}
         self._is_taken = False
 
     async def wait(self) -> None:
+        """Returns when a piece may begin, which ends at the task's next await."""
         loop = asyncio.get_running_loop()
         if self._is_taken:
             turn = loop.create_future()
-            self._waiting.append(turn)
+            self._add(partial(_give, turn))
             await turn
         else:
             self._is_taken = True
             loop.call_soon(self._next)
 
+    def call(self, work: Callable[[], bool]) -> None:
+        """Have `work` called in a later turn. It says whether there was anything to do."""
+        self._add(work)
+        if not self._is_taken:
+            self._is_taken = True
+            asyncio.get_running_loop().call_soon(self._next)
+
+    def _add(self, work: Callable[[], bool]) -> None:
+        self._waiting.setdefault(done_for.get(), deque()).append(work)
+
     def _next(self) -> None:
         while self._waiting:
-            turn = self._waiting.popleft()
-            if not turn.done():
-                turn.set_result(None)
+            whose = next(iter(self._waiting))
+            pieces = self._waiting.pop(whose)
+            work = pieces.popleft()
+            if pieces:
+                self._waiting[whose] = pieces
+            if work():
                 asyncio.get_running_loop().call_soon(self._next)
                 return
         self._is_taken = False
+
+
+def _give(turn: asyncio.Future[None]) -> bool:
+    if turn.done():
+        return False
+    turn.set_result(None)
+    return True
+
+
+_long_work: WeakKeyDictionary[asyncio.AbstractEventLoop, OneATurn] = WeakKeyDictionary()
+
+
+def long_work() -> OneATurn:
+    """The turns for all long work of the running loop: pieces that take up to 0.5 ms, such as a part of a
+    long list, the encryption of 256 KiB, or reading as much. A turn of the loop has one such piece at most,
+    however many clients there are, and flows take turns, however many pieces of one wait."""
+    loop = asyncio.get_running_loop()
+    turns = _long_work.get(loop)
+    if turns is None:
+        turns = _long_work[loop] = OneATurn()
+    return turns
+
+
+class Aside:
+    """One thread, for all work beside the loop: threads share Python's lock, so more of them finish nothing
+    earlier, but each that computes takes its turn at the lock before the loop has its next one.
+
+    Unlike an executor it is handed work in few steps of the loop, at each of which that may lose the lock."""
+
+    def __init__(self) -> None:
+        self._works: SimpleQueue[tuple[asyncio.Future[Any], Callable[[], Any]]] = SimpleQueue()
+        self._thread: threading.Thread | None = None
+
+    @property
+    def is_here(self) -> bool:
+        return threading.current_thread() is self._thread
+
+    def run(self, work: Callable[[], T]) -> asyncio.Future[T]:
+        """Its result. Work whose future is cancelled before it begins is left out."""
+        if self._thread is None:
+            self._thread = threading.Thread(target=self._work, name="aside", daemon=True)
+            self._thread.start()
+        done: asyncio.Future[T] = asyncio.get_running_loop().create_future()
+        self._works.put((done, work))
+        return done
+
+    def _work(self) -> None:
+        while True:
+            done, work = self._works.get()
+            if done.cancelled():
+                continue
+            try:
+                settle = partial(_settle, done, work(), None)
+            except BaseException as error:
+                settle = partial(_settle, done, None, error)
+            # The loop may have ended meanwhile.
+            with suppress(RuntimeError):
+                done.get_loop().call_soon_threadsafe(settle)
+            del done, work, settle
+
+
+def _settle(done: asyncio.Future[Any], result: Any, error: BaseException | None) -> None:
+    if done.cancelled():
+        return
+    if error is None:
+        done.set_result(result)
+    else:
+        done.set_exception(error)
+
+
+_aside = Aside()
 
 
 async def aside(size: int, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
@@ -89,7 +190,12 @@ async def aside(size: int, work: Callable[P, T], *args: P.args, **kwargs: P.kwar
     task is cancelled."""
     if size <= SHORT:
         return work(*args, **kwargs)
-    return await asyncio.get_running_loop().run_in_executor(_thread, partial(work, *args, **kwargs))
+    return await _aside.run(partial(work, *args, **kwargs))
+
+
+def is_aside() -> bool:
+    """Whether this is the thread of `aside`, whose work should call into C for long only in pieces."""
+    return _aside.is_here
 
 
 async def apart(work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:

@@ -16,7 +16,7 @@ from __future__ import annotations
 import functools
 import operator
 import typing
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Set
 from types import NoneType, UnionType
 from typing import Annotated, Any, ClassVar, TypeVar
 
@@ -27,6 +27,8 @@ T = TypeVar("T")
 _ACRONYMS = "api cidr cpu fqdn id io ip ipc pid tls uri url uuid wwn"
 ACRONYMS = frozenset(_ACRONYMS.split())
 """Words that Kubernetes writes in capitals unless they begin the name. A plural s stays small (`hostIPs`)."""
+TOLD_EMPTY = "told_empty"
+"""Where a part keeps which fields were sent empty."""
 INTEGER_BITS = {"int32": 32, "int64": 64}
 
 
@@ -63,6 +65,23 @@ class Part(msgspec.Struct, rename=wire_name, omit_defaults=True):
     """Whether server-side apply replaces it whole (`x-kubernetes-map-type: atomic`)."""
     GO_NAME: ClassVar[str] = ""
     """What Go calls the type, where that is not its name here."""
+
+
+class Telling(Part, dict=True):
+    """A part of which Kubernetes refuses some fields for being there at all, though empty.
+
+    Decoded, a list that was left out and an empty one are the same, so the part keeps beside its fields which
+    were sent.
+    """
+
+    TELLS: ClassVar[tuple[str, ...]] = ()
+    """The fields: wire names, and with a dot those of a struct in a field."""
+
+
+def told_empty(part: Telling) -> Set[str]:
+    """Those of `TELLS` that were sent as `[]` or `{}`."""
+    told: Set[str] = part.__dict__.get(TOLD_EMPTY, frozenset())
+    return told
 
 
 class Object(Part):

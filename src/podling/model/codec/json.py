@@ -15,11 +15,21 @@ from __future__ import annotations
 import base64
 import binascii
 import functools
+import json as stdlib_json
+import re
 from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 
-from podling.model.codec.fields import INTEGER_BITS, FieldInfo, Shape, fields_of, shape_of
+from podling.model.codec.fields import (
+    INTEGER_BITS,
+    TOLD_EMPTY,
+    FieldInfo,
+    Shape,
+    Telling,
+    fields_of,
+    shape_of,
+)
 from podling.model.errors import StatusError, bad_request
 from podling.model.quantity import Quantity
 from podling.model.time import LAYOUTS, TimeError, settled
@@ -34,11 +44,28 @@ _plain = msgspec.json.Decoder()
 _decoders: dict[Any, msgspec.json.Decoder[Any]] = {}
 
 
+class _SpellingLost(TypeError):
+    """A quantity is a number with a point or an exponent, of which it is kept how it was written."""
+
+
+class _Spelt(float):
+    """A number of JSON as it was written."""
+
+    def __new__(cls, text: str) -> _Spelt:
+        made = super().__new__(cls, text)
+        made.text = text
+        return made
+
+    text: str
+
+
 def decode_hook(type_: type[Any], value: Any) -> Any:
     """Makes a Quantity for msgspec, the only type of the API types that msgspec does not know."""
     if type_ is not Quantity:
         raise NotImplementedError(f"{type_.__name__} is not an API type")
-    if type(value) not in (str, int, float):
+    if type(value) is float:
+        raise _SpellingLost
+    if type(value) not in (str, int):
         raise TypeError("a quantity is a string or a number")
     return Quantity(value)
 
@@ -76,8 +103,9 @@ def decode(data: Encoded, type_: type[T]) -> T:
     decoder: msgspec.json.Decoder[T] = _decoders.get(type_) or decoder_of(type_)
     try:
         return decoder.decode(data)
-    except msgspec.ValidationError:
-        return from_data(decode_data(data), type_)
+    except msgspec.ValidationError as error:
+        is_spelt = isinstance(error.__cause__, _SpellingLost)
+        return from_data(_spelt(data) if is_spelt else decode_data(data), type_)
     except (msgspec.DecodeError, RecursionError, UnicodeError) as error:
         kind = getattr(type_, "KIND", "") or type_.__name__
         raise bad_request(
@@ -87,13 +115,15 @@ def decode(data: Encoded, type_: type[T]) -> T:
 
 
 def decode_sent(data: bytes, type_: type[T]) -> T:
-    """An object as a client sent it: as `decode`, and its times are checked and put in one spelling."""
+    """An object as a client sent it: as `decode`, its times are checked and put in one spelling, and what
+    was sent as empty is noted."""
     obj = decode(data, type_)
     if isinstance(obj, msgspec.Struct):
         try:
             settle_times(obj)
         except TimeError as error:
             raise refusal(str(error), type_) from error
+        note_empties(data, obj)
     return obj
 
 
@@ -103,6 +133,11 @@ def decode_data(data: Encoded) -> Any:
         return _plain.decode(data)
     except (msgspec.DecodeError, RecursionError, UnicodeError) as error:
         raise bad_request(f"couldn't get version/kind; json parse error: {_syntax_error(error)}") from error
+
+
+def _spelt(data: Encoded) -> Any:
+    """As `decode_data`, of what msgspec has read before."""
+    return stdlib_json.loads(bytes(data) if not isinstance(data, str) else data, parse_float=_Spelt)
 
 
 def _syntax_error(error: Exception) -> str:
@@ -219,6 +254,54 @@ def _has_times(type_: type[msgspec.Struct]) -> bool:
     return False
 
 
+def note_empties(data: bytes, obj: msgspec.Struct) -> None:
+    """Keeps, in the parts of `obj`, what `told_empty` says of them. `data`: the JSON that it was made of."""
+    pattern = _empty_fields(type(obj))
+    if pattern is None or not pattern.search(data):
+        return
+    waiting: list[tuple[Any, Any]] = [(_plain.decode(data), obj)]
+    while waiting:
+        sent, made = waiting.pop()
+        if isinstance(made, list) and isinstance(sent, list):
+            waiting += zip(sent, made, strict=True)
+        elif isinstance(made, dict) and isinstance(sent, dict):
+            waiting += ((sent[key], value) for key, value in made.items())
+        elif isinstance(made, msgspec.Struct) and isinstance(sent, dict):
+            if isinstance(made, Telling):
+                made.__dict__[TOLD_EMPTY] = frozenset(name for name in made.TELLS if _is_empty(sent, name))
+            waiting += (
+                (sent[field.wire], getattr(made, field.attribute))
+                for field in fields_of(type(made)).values()
+                if field.shape.part and _empty_fields(field.shape.part) and sent.get(field.wire)
+            )
+
+
+def _is_empty(sent: dict[str, Any], name: str) -> bool:
+    *above, last = name.split(".")
+    at: Any = sent
+    for step in above:
+        at = at.get(step) or {}
+    return at.get(last) in ([], {})
+
+
+@functools.cache
+def _empty_fields(type_: type[msgspec.Struct]) -> re.Pattern[bytes] | None:
+    """What has to be in the JSON of an object of the type for anything to be kept."""
+    names: set[str] = set()
+    waiting, seen = [type_], {type_}
+    while waiting:
+        owner = waiting.pop()
+        if issubclass(owner, Telling):
+            names.update(name.rpartition(".")[2] for name in owner.TELLS)
+        for field in fields_of(owner).values():
+            if (inner := field.shape.part) and inner not in seen:
+                seen.add(inner)
+                waiting.append(inner)
+    if not names:
+        return None
+    return re.compile(rf'"(?:{"|".join(sorted(names))})"\s*:\s*(?:\[\s*\]|\{{\s*\}})'.encode())
+
+
 class GoJSONError(ValueError):
     """Plain data does not fit a type; the message is Go's."""
 
@@ -298,14 +381,16 @@ def _zero(shape: Shape) -> Any:
 def _fit_scalar(data: Any, shape: Shape, place: _Place) -> Any:
     type_ = shape.type
     if type_ is Any:
-        return data
+        return msgspec.to_builtins(data, enc_hook=float)
     if type_ is Quantity:
         try:
-            return str(Quantity(data if type(data) in (str, int, float) else "?"))
+            text = data.text if isinstance(data, _Spelt) else data
+            return str(Quantity(text if type(text) in (str, int, float) else "?"))
         except ValueError as error:
             raise GoJSONError(str(error)) from error
     if type_ is msgspec.Raw:
-        return msgspec.Raw(msgspec.json.encode(data))
+        return msgspec.Raw(msgspec.json.encode(data, enc_hook=float))
+    data = float(data) if isinstance(data, _Spelt) else data
     if type_ is bytes:
         return _fit_base64(_expect(data, str, shape, place))
     if type_ == int | float:
@@ -357,4 +442,4 @@ def go_type(shape: Shape, integer: str = "int32") -> str:
         return integer
     if shape.type == int | str:
         return "intstr.IntOrString"
-    return _GO_SCALARS.get(shape.type) or f"v1.{_go_name(shape.type)}"
+    return _GO_SCALARS.get(shape.type) or f"v1.{_go_name(shape.part or shape.type)}"

@@ -28,9 +28,14 @@ def is_in_use(one: ServiceCIDR) -> bool:
     return not one.metadata.deletion_timestamp and states in ([], ["True"])
 
 
-def first_address(cidr: str) -> str:
-    """The address of the service `kubernetes`, if services get theirs from this subnet."""
-    return str(ip_network(cidr)[1])
+def subnets(ranges: str) -> list[str]:
+    """Those of `--service-cluster-ip-range`, one for each family, the usual one first."""
+    return ranges.split(",")
+
+
+def first_address(ranges: str) -> str:
+    """The address of the service `kubernetes`, if services get theirs from these subnets."""
+    return str(ip_network(subnets(ranges)[0])[1])
 
 
 def cluster_ips(service: Service) -> list[str]:

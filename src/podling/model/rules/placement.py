@@ -16,6 +16,8 @@ from podling.model.types.pod import NodeSelectorRequirement, NodeSelectorTerm, P
 
 NOT_READY = "node.kubernetes.io/not-ready"
 UNREACHABLE = "node.kubernetes.io/unreachable"
+GOING = "ToBeDeletedByClusterAutoscaler"
+"""The taint of a node that the autoscaler is about to take away."""
 UNSCHEDULABLE = "node.kubernetes.io/unschedulable"
 NO_EXECUTE, NO_SCHEDULE = "NoExecute", "NoSchedule"
 

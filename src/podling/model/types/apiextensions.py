@@ -19,6 +19,7 @@ from podling.model.codec.fields import (
     Int64,
     Merge,
     Part,
+    Telling,
     Time,
     always,
     keyed,
@@ -47,7 +48,9 @@ class ValidationRule(Part):
     optional_old_self: bool | None = None
 
 
-class JSONSchemaProps(Part):
+class JSONSchemaProps(Telling):
+    TELLS = ("dependencies",)
+
     id: str = ""
     schema: str = msgspec.field(default="", name="$schema")
     ref: str | None = msgspec.field(default=None, name="$ref")

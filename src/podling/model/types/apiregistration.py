@@ -31,8 +31,10 @@ PRIORITIES = {
     ("discovery.k8s.io", "v1"): (16200, 15),
     ("resource.k8s.io", "v1"): (16200, 21),
     ("flowcontrol.apiserver.k8s.io", "v1"): (16100, 21),
+    ("metrics.k8s.io", "v1beta1"): (100, 100),
 }
-"""Of the groups and versions of Kubernetes: the least priority of the group, and the place of the version."""
+"""Of the groups and versions of Kubernetes, and of its metrics server: the least priority of the group, and
+the place of the version."""
 
 
 class APIServiceReference(Part):

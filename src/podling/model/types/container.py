@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from podling.model.codec.fields import SET, Int32, Int64, IntOrString, Part, always, by, keyed, null
+from podling.model.codec.fields import SET, Int32, Int64, IntOrString, Part, Telling, always, by, keyed, null
 from podling.model.quantity import Quantity
 from podling.model.types.references import (
     ConfigMapKeySelector,
@@ -241,5 +241,14 @@ class Container(EphemeralContainerCommon):
     """A container of `spec.containers` or, with its own rules, of `spec.initContainers`."""
 
 
-class EphemeralContainer(EphemeralContainerCommon):
+class EphemeralContainer(EphemeralContainerCommon, Telling):
+    TELLS = (
+        "ports",
+        "resources.limits",
+        "resources.requests",
+        "resources.claims",
+        "resizePolicy",
+        "restartPolicyRules",
+    )
+
     target_container_name: str = ""

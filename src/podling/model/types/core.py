@@ -1,4 +1,5 @@
-"""core/v1: ConfigMap, Secret, Namespace, ServiceAccount, LimitRange, ResourceQuota and Event.
+"""core/v1: ConfigMap, Secret, Namespace, ServiceAccount, LimitRange, ResourceQuota, ComponentStatus and
+Event.
 
 Binary values of config maps and secrets are bytes here and base64 on the wire. Event is one stored object
 with two sets of field names: core/v1 and events.k8s.io/v1. TokenRequest (authentication.k8s.io/v1) is posted
@@ -209,3 +210,17 @@ class LimitRange(KubeObject):
     API_VERSION: ClassVar[str] = "v1"
 
     spec: LimitRangeSpec = always(LimitRangeSpec)
+
+
+class ComponentCondition(Part):
+    type: str = always(str)
+    status: str = always(str)
+    message: str = ""
+    error: str = ""
+
+
+class ComponentStatus(KubeObject):
+    KIND: ClassVar[str] = "ComponentStatus"
+    API_VERSION: ClassVar[str] = "v1"
+
+    conditions: Annotated[list[ComponentCondition], by("type")] = []

@@ -12,6 +12,8 @@ import msgspec
 from podling.model.codec.fields import MERGED_SET, Int32, Int64, Object, Part, Time, always, by, null
 
 NO_FIELDS = msgspec.Raw()
+TEMPLATE_METADATA = ("metadata.ownerReferences", "metadata.finalizers", "metadata.managedFields")
+"""What a template may not say of objects that are made later."""
 
 
 class OwnerReference(Part):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, ClassVar
 
-from podling.model.codec.fields import Int32, IntOrString, Part, always, by, null
+from podling.model.codec.fields import Int32, IntOrString, Part, Telling, always, by, null
 from podling.model.types.meta import Condition, KubeObject, LabelSelector
 from podling.model.types.references import TypedLocalObjectReference
 
@@ -146,7 +146,9 @@ class NetworkPolicyEgressRule(Part):
     to: list[NetworkPolicyPeer] = []
 
 
-class NetworkPolicySpec(Part):
+class NetworkPolicySpec(Telling):
+    TELLS = ("podSelector.matchLabels", "podSelector.matchExpressions", "ingress", "egress")
+
     pod_selector: LabelSelector = always(LabelSelector)
     ingress: list[NetworkPolicyIngressRule] = []
     egress: list[NetworkPolicyEgressRule] = []

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from typing import Annotated, ClassVar
 
-from podling.model.codec.fields import ATOMIC_MAP, Int32, Int64, Part, always, by
+from podling.model.codec.fields import ATOMIC_MAP, Int32, Int64, Part, Telling, always, by
 from podling.model.types.container import (
     AppArmorProfile,
     Container,
@@ -162,7 +162,9 @@ class PodResourceClaim(Part):
     resource_claim_template_name: str | None = None
 
 
-class PodSpec(Part):
+class PodSpec(Telling):
+    TELLS = ("overhead", "resources.claims")
+
     volumes: Annotated[list[Volume], by("name", retain_keys=True)] = []
     init_containers: Annotated[list[Container], by("name")] = []
     containers: Annotated[list[Container], by("name")] = always(list)

@@ -10,6 +10,10 @@ from podling.model.types.meta import KubeObject, LabelSelector
 GROUP = "rbac.authorization.k8s.io"
 MASTERS = "system:masters"
 """The group that may do anything, whatever roles say."""
+AUTHENTICATED, UNAUTHENTICATED = "system:authenticated", "system:unauthenticated"
+"""The groups of everybody, by whether the server knows who it is."""
+SERVICE_ACCOUNTS = "system:serviceaccounts"
+"""The group of all service accounts; those of a namespace have one named after it, too."""
 
 
 class PolicyRule(Part):

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Annotated, Any, ClassVar
 
-from podling.model.codec.fields import Int64, Part, Time, always, by, keyed, null
+from podling.model.codec.fields import Int64, Part, Telling, Time, always, by, keyed, null
 from podling.model.quantity import Quantity
 from podling.model.types.container import ResourceList
-from podling.model.types.meta import Condition, KubeObject, ObjectMeta
+from podling.model.types.meta import TEMPLATE_METADATA, Condition, KubeObject, ObjectMeta
 from podling.model.types.pod import NodeSelector
 
 
@@ -167,7 +167,9 @@ class ResourceClaimObject(KubeObject):
     status: ResourceClaimStatus = always(ResourceClaimStatus)
 
 
-class ResourceClaimTemplateSpec(Part):
+class ResourceClaimTemplateSpec(Telling):
+    TELLS = TEMPLATE_METADATA
+
     metadata: ObjectMeta = always(ObjectMeta)
     spec: ResourceClaimSpec = always(ResourceClaimSpec)
 
@@ -255,7 +257,9 @@ class CounterSet(Part):
     counters: dict[str, Counter] = {}
 
 
-class ResourceSliceSpec(Part):
+class ResourceSliceSpec(Telling):
+    TELLS = ("sharedCounters",)
+
     driver: str = always(str)
     pool: ResourcePool = always(ResourcePool)
     node_name: str | None = None

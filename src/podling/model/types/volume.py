@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from podling.model.codec.fields import Int32, Int64, Part, always
+from podling.model.codec.fields import Int32, Int64, Part, Telling, always
 from podling.model.quantity import Quantity
 from podling.model.types.container import Container, ResourceList
-from podling.model.types.meta import LabelSelector, ObjectMeta
+from podling.model.types.meta import TEMPLATE_METADATA, LabelSelector, ObjectMeta
 from podling.model.types.references import (
     ObjectFieldSelector,
     ResourceFieldSelector,
@@ -155,7 +155,9 @@ class PersistentVolumeClaimSpec(Part):
     volume_attributes_class_name: str | None = None
 
 
-class PersistentVolumeClaimTemplate(Part):
+class PersistentVolumeClaimTemplate(Telling):
+    TELLS = TEMPLATE_METADATA
+
     metadata: ObjectMeta = always(ObjectMeta)
     spec: PersistentVolumeClaimSpec = always(PersistentVolumeClaimSpec)
 

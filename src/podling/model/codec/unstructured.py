@@ -1,0 +1,56 @@
+"""Numbers of plain data made those of a type as Go converts them, where a body is not decoded into its type
+but patched as plain data first: an integer keeps its lowest bits, and a float without a fraction is one."""
+
+from __future__ import annotations
+
+from typing import Any, TypeVar
+
+import msgspec
+
+from podling.model.codec.fields import INTEGER_BITS, FieldInfo, Shape, fields_of, shape_of
+from podling.model.codec.json import decode_data, decode_sent
+from podling.model.errors import StatusError
+
+T = TypeVar("T")
+
+_LEAST, _MOST = -(1 << 63), 1 << 63
+
+
+def decode_unstructured(data: bytes, type_: type[T]) -> T:
+    """As `decode_sent`, of plain data that was patched. Raises StatusError 400."""
+    try:
+        return decode_sent(data, type_)
+    except StatusError:
+        # Numbers that fit as they are, which is nearly all, have not been looked at.
+        wanted: Any = type_
+        made = _converted(decode_data(data), shape_of(wanted))
+        return decode_sent(msgspec.json.encode(made), type_)
+
+
+def _converted(data: Any, shape: Shape, field: FieldInfo | None = None) -> Any:
+    """What is no number, and what does not fit all the same, is as it was."""
+    if isinstance(data, dict) and shape.struct:
+        fields = fields_of(shape.struct)
+        return {
+            name: _converted(value, known.shape, known) if (known := fields.get(name)) else value
+            for name, value in data.items()
+        }
+    if isinstance(data, dict) and shape.holds is dict and shape.item:
+        return {name: _converted(value, shape.item, field) for name, value in data.items()}
+    if isinstance(data, list) and shape.holds is list and shape.item:
+        return [_converted(each, shape.item, field) for each in data]
+    if type(data) not in (int, float) or shape.type not in (int, int | str):
+        return data
+    whole = data if isinstance(data, int) and _LEAST <= data < _MOST else _truncated(float(data))
+    if whole is None or shape.type is not int:
+        return data if whole is None else whole
+    bits = INTEGER_BITS[(field and field.format) or "int32"]
+    half = 1 << (bits - 1)
+    return (whole + half) % (1 << bits) - half
+
+
+def _truncated(number: float) -> int | None:
+    """As amd64 does it: what no int64 holds is the least of them."""
+    if not number.is_integer():
+        return None
+    return int(number) if _LEAST <= number < _MOST else _LEAST
