@@ -1,4 +1,4 @@
-"""Compiles the runtime protocol's definitions (src/podling/cri/grpc/*.proto) when podling is built.
+"""Compiles the definitions of what is spoken over gRPC (src/podling/**/*.proto) when podling is built.
 
 The compiled modules are not kept in version control: the .proto files are the source.
 `python hatch_build.py` does the same in a working tree.
@@ -15,9 +15,9 @@ from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
 
 def compile_protos(root: Path) -> None:
-    """Compile every .proto of the runtime room in place; raises RuntimeError when protoc refuses one."""
+    """Compile every .proto in place; raises RuntimeError when protoc refuses one."""
     source = root / "src"
-    protos = sorted((source / "podling" / "cri" / "grpc").glob("*.proto"))
+    protos = sorted((source / "podling").rglob("*.proto"))
     includes = files("grpc_tools") / "_proto"
     code = protoc.main(
         [

@@ -1,10 +1,10 @@
-"""The interface of storage: keys, revisions, events, errors. SQLite and memory implement it, and call
+"""The interface of storage: keys, revisions, events, errors. SQLite, etcd and memory implement it, and call
 their watchers by `Watchers`.
 
-A store is one log of revisions. Every write that succeeds takes the next revision; a revision is never used
-twice and never goes back, not even after a crash. A value is opaque bytes: the object as JSON *without* its
-resourceVersion. The resourceVersion is the revision of the write, and is inserted when the value is read
-(`podling.watch.entry`).
+A store is one log of revisions. Every write that succeeds takes a later revision than all before; the writes
+of one transaction may share theirs. A revision never goes back, not even after a crash. A value is opaque
+bytes: the object as JSON *without* its resourceVersion. The resourceVersion is the revision of the write, and
+is inserted when the value is read (`podling.watch.entry`).
 
 A write returns after it is durable and after every watcher has been called with its event. So a client that
 has the answer of a write also finds the write in every cache that watches the same store.
@@ -91,6 +91,14 @@ class StorageClosedError(Exception):
     """The store is closed or cannot be written to any more; the write did not happen."""
 
 
+class UnknownOutcomeError(Exception):
+    """The store did not answer: the write may have happened, or happen yet."""
+
+
+class NotSealedError(Exception):
+    """A value cannot be sealed now, so that it is not written; the message says why, in Kubernetes' words."""
+
+
 class Storage(Protocol):
     """The methods of a back end. Keys are `/registry/...` paths; all methods are called on one event loop."""
 
@@ -105,6 +113,11 @@ class Storage(Protocol):
         ...
 
     async def get(self, key: str) -> Record | None: ...
+
+    def is_stale(self, key: str) -> bool:
+        """Whether the value is kept in another form than it would be written in now, so that writing it
+        again, unchanged, is not in vain."""
+        ...
 
     async def list(self, prefix: str, *, after: str = "", limit: int = 0) -> Listing:
         """Records whose key starts with `prefix` and sorts after `after`; at most `limit`, 0 for all."""
@@ -126,7 +139,7 @@ class Storage(Protocol):
 
     async def commit(self, writes: Sequence[Write]) -> int:
         """All of the writes, of different keys, or none. Returns the revision of the last. Raises
-        KeyExistsError, ConflictError for the first that cannot be made."""
+        KeyExistsError, ConflictError for the first that cannot be made; NotSealedError."""
         ...
 
     def watch(self, prefix: str, watcher: Watcher) -> Callable[[], None]:
@@ -198,9 +211,9 @@ class Watchers:
         was ended is not called any more."""
         # A group is mostly one write, and of no interest to most watchers: this is every write's way.
         only = events[0].key if len(events) == 1 else ""
-        for ticket, (prefix, watcher) in tuple(self._watchers.items()):
-            if only and not only.startswith(prefix):
-                continue
+        for ticket, (prefix, watcher) in [
+            one for one in self._watchers.items() if not only or only.startswith(one[1][0])
+        ]:
             near = events if only else [event for event in events if event.key.startswith(prefix)]
             if not near or ticket not in self._watchers:
                 continue

@@ -43,6 +43,9 @@ class MemoryStorage(SingleWrites):
         self._check_open()
         return self._records.get(key)
 
+    def is_stale(self, key: str) -> bool:
+        return False
+
     async def list(self, prefix: str, *, after: str = "", limit: int = 0) -> Listing:
         self._check_open()
         found = sorted(r for r in self._records.values() if r.key.startswith(prefix) and r.key > after)

@@ -85,6 +85,9 @@ class Cache(Protocol):
     @property
     def revision(self) -> int: ...
 
+    @property
+    def changes(self) -> int: ...
+
     async def reached(self, revision: int) -> None: ...
 
     def get(self, key: str) -> Entry | None: ...
@@ -106,6 +109,14 @@ class Cache(Protocol):
         initial: bool | None = None,
         frames: Frames | None = None,
     ) -> Subscription: ...
+
+
+class ToldCache(Cache, Protocol):
+    """A cache that hears of writes from who makes them."""
+
+    def expect(self, key: str, value: bytes, know: Callable[[Entry], None]) -> None: ...
+
+    def forget(self, key: str) -> None: ...
 
 
 class ResourceCache:
@@ -130,8 +141,17 @@ class ResourceCache:
         self._window: Window = Window(window)
         self._entries: SortedDict[str, Entry] = SortedDict()
         self._loaded = False
+        self.bytes = 0
+        """Of all objects as they are stored."""
+        self.changes = 0
+        """How often anything in it has changed: what was made of all objects is made again when this has
+        moved on."""
         self._subscriptions: dict[str, dict[Subscription, None]] = {}
+        self._watchers = 0
         self._end_watch: Callable[[], None] = lambda: None
+        self._listener: Callable[[str], None] = lambda key: None
+        self._expected: dict[str, tuple[bytes, Callable[[Entry], None]]] = {}
+        """Writes under way, by key."""
         self._sent_to_ended = 0
         self._closed = False
 
@@ -148,7 +168,7 @@ class ResourceCache:
 
     @property
     def watchers(self) -> int:
-        return sum(map(len, self._subscriptions.values()))
+        return self._watchers
 
     @property
     def events_sent(self) -> int:
@@ -171,12 +191,28 @@ class ResourceCache:
         # Replayed first: an object that has not changed since shares its entry with the window.
         self._window.extend([self._apply(event) for event in history if event.revision <= listing.revision])
         self._entries.update({record.key: self._entry(record) for record in listing.records})
+        self.bytes = sum(len(one.value) for one in self._entries.values())
         self._loaded = True
+        self.changes += 1
         # No await from here on, so that no event comes twice or goes missing.
         for revision, events in early:
             self._hear(revision, [event for event in events if event.revision > listing.revision])
         self._end_watch()
         self._end_watch = self._storage.watch(self._prefix, self._hear)
+
+    def listen(self, listener: Callable[[str], None]) -> None:
+        """Call `listener` with the key of every object there is, and again as one changes."""
+        self._listener = listener
+        for key in self._entries:
+            listener(key)
+
+    def expect(self, key: str, value: bytes, know: Callable[[Entry], None]) -> None:
+        """Have `know` called with the entry of `value` before anybody sees it: who writes it has its object,
+        so nobody need decode it. To be ended by `forget`."""
+        self._expected[key] = value, know
+
+    def forget(self, key: str) -> None:
+        self._expected.pop(key, None)
 
     def close(self) -> None:
         """End all watches, and every later one at once."""
@@ -245,6 +281,7 @@ class ResourceCache:
             backlog, revision or 0, match, frames, bookmarks, on_end=lambda ended: self._drop(prefix, ended)
         )
         watchers[subscription] = None
+        self._watchers += 1
         if self._closed:
             subscription.close()
         return subscription
@@ -261,6 +298,9 @@ class ResourceCache:
     def _hear(self, _: int, events: Sequence[Event]) -> None:
         changes = [self._apply(event) for event in events]
         self._window.extend(changes)
+        self.changes += 1
+        for change in changes:
+            self._listener(change.key)
         shared = SharedFrames()
         for prefix, subscriptions in tuple(self._subscriptions.items()):
             if near := [change for change in changes if change.key.startswith(prefix)]:
@@ -269,12 +309,16 @@ class ResourceCache:
 
     def _apply(self, event: Event) -> Change:
         old = self.get(event.key)
+        self.bytes += len(event.value or b"") - (len(old.value) if old is not None else 0)
         if old is None and event.previous:
             old = self._entry(event.previous)
         if event.value is None:
             self._entries.pop(event.key, None)
             return Change(event.revision, event.key, old, None)
         new = self._entry(Record(event.key, event.value, event.revision))
+        expected = self._expected.get(event.key)
+        if expected is not None and expected[0] is event.value:
+            expected[1](new)
         self._entries[event.key] = new
         return Change(event.revision, event.key, old, new)
 
@@ -331,6 +375,7 @@ class ResourceCache:
 
     def _drop(self, prefix: str, subscription: Subscription) -> None:
         self._sent_to_ended += subscription.sent
+        self._watchers -= 1
         remaining = self._subscriptions[prefix]
         del remaining[subscription]
         if not remaining:

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import asyncio
 import shutil
-import socket
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
@@ -20,6 +19,7 @@ from podling.cri.grpc import cri_pb2 as pb
 from podling.cri.hollow.runtime import HollowRuntime
 from podling.cri.hollow.script import ExecOutcome, HollowImage, Script
 from podling.cri.interface import EventKind, Runtime, RuntimeEvent
+from ports import free_port
 
 if TYPE_CHECKING:
     from conftest import RealContainerd, UntilDone
@@ -178,8 +178,7 @@ async def registry(tmp_path: Path) -> AsyncIterator[str]:
     program = shutil.which("docker-registry")
     if program is None:
         pytest.skip("needs docker-registry")
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        address = f"127.0.0.1:{free.getsockname()[1]}"
+    address = f"127.0.0.1:{free_port()}"
     config = tmp_path / "registry.yml"
     config.write_text(
         "version: 0.1\n"

@@ -118,7 +118,9 @@ async def test_megabytes_are_neither_cut_nor_doubled(node: Node) -> None:
 
 async def test_a_client_that_does_not_read_holds_up_nobody(node: Node, until_done: UntilDone) -> None:
     """R-EPH-6: the container goes on, can be stopped, and is shown whole to one that reads."""
-    script = "echo begin; seq 400000 1>&2; seq 400000; echo end; read line"
+    # As many bytes as fill every buffer, in few lines: each is worked on by containerd and by the kubelet.
+    much = f"yes {'y' * 1023} | head -n 2700"
+    script = f"echo begin; {much} 1>&2; {much}; echo end; read line"
     container_id = await make(node, "debug", script, stdin=True)
     async with node.command(PROTOCOLS[0], "attach", "debug", stdin=True) as idle:
         idle.session.hold_peer()

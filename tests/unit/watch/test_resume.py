@@ -6,7 +6,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from podling.storage.interface import CompactedError
@@ -150,7 +150,6 @@ async def _play(cluster: Cluster, steps: list[tuple[Any, ...]]) -> None:
 
 
 @given(steps=STEPS)
-@settings(max_examples=400)
 def test_every_watcher_sees_every_event_once_in_order(
     cluster_type: type[Cluster], steps: list[tuple[Any, ...]]
 ) -> None:

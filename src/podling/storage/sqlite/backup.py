@@ -59,9 +59,9 @@ def go_on(path: Path, above: int) -> int:
     Newest.make(newest_path(path)).close()
     log = Log(path)
     try:
-        state = log.load()
-        revision = max(state.revision, above) + LEAP
-        log.compact(state.revision)
+        reached = log.revision()
+        revision = max(reached, above) + LEAP
+        log.compact(reached)
         log.leap(revision)
     finally:
         log.close()

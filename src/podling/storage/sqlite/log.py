@@ -15,18 +15,20 @@ from __future__ import annotations
 import fcntl
 import os
 import sqlite3
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
 from podling.storage.interface import CompactedError, Event, Record
+from podling.storage.sealing import NOTHING_SEALED, SEALED, Opened, PassingError, SealedValueError, Sealing
 from podling.storage.sqlite.newest import Newest
 from podling.storage.sqlite.whole import (
     LOST,
     DamagedFileError,
     DataFileError,
+    SealedFileError,
     check,
     check_structure,
     checksum,
@@ -227,52 +229,88 @@ class State(NamedTuple):
     records: dict[str, Record]
     revision: int
     compacted: int
+    marks: Mapping[str, bytes] = {}
+    """With what values are sealed, by their keys: those that are."""
 
 
 class Log:
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, sealing: Sealing | None = None) -> None:
         """Raises DataFileError."""
+        self._path = path
+        self._sealing = sealing
         self._file = open_file(path)
         self._connection = self._file.connection
+        if sealing is not None:
+            # What was there before is not left in the pages that a rewrite frees.
+            self._connection.execute("PRAGMA secure_delete = ON")
 
     def load(self) -> State:
+        """What the log holds, opened. Raises SealedFileError."""
         records: dict[str, Record] = {}
-        newest, compacted = 0, self._compacted()
+        newest, unreadable = 0, 0
         for newest, key, value in self._connection.execute(
             "SELECT revision, key, value FROM log ORDER BY revision"
         ):
-            if value is None:
-                records.pop(key, None)
-            else:
+            replaced = records.pop(key, None)
+            if replaced is not None and not self._opens(replaced):
+                unreadable = newest
+            if value is not None:
                 records[key] = Record(key, value, newest)
+        marks = self._open_all(records)
+        if unreadable:
+            # A key that is gone is missed by what was replaced alone: by nobody but a watch of the past.
+            self.compact(unreadable)
+        compacted = self._compacted()
         revision = max(newest, compacted)
         # What a kill kept from being noted is public from now on.
         self._file.newest.note(revision)
-        return State(records, revision, compacted)
+        return State(records, revision, compacted, marks)
 
-    def append(self, events: Sequence[Event]) -> None:
-        """Insert all events in one transaction, durable on return.
+    def revision(self) -> int:
+        newest: int = self._connection.execute("SELECT coalesce(max(revision), 0) FROM log").fetchone()[0]
+        return max(newest, self._compacted())
+
+    def append(self, events: Sequence[Event]) -> Mapping[str, bytes]:
+        """Insert all events in one transaction, durable on return. Returns the marks of what was sealed.
 
         It is one statement because Python's sqlite3 releases the interpreter lock for each: with a busy event
         loop, getting it back takes up to five milliseconds.
         """
+        marks: dict[str, bytes] = {}
         if not events:
-            return
+            return marks
         values: list[object] = []
+        sealing = self._sealing
         for revision, key, value, replaced in events:
             previous = replaced.revision if replaced else 0
+            if sealing is not None:
+                marks.pop(key, None)
+                if value is not None:
+                    value, mark = sealing.seal(key, value)
+                    if mark:
+                        marks[key] = mark
             values += revision, key, previous, checksum(revision, key, previous, value), value
         self._connection.execute(_insert(len(events)), values)
         self._file.newest.note(events[-1].revision)
+        return marks
 
     def history(self, prefix: str, after: int, upto: int) -> Sequence[Event]:
         if after < (compacted := self._compacted()):
             raise CompactedError(compacted)
         rows = self._connection.execute(_HISTORY, {"prefix": prefix, "after": after, "upto": upto})
-        return [
-            Event(revision, key, value, Record(key, replaced, previous) if previous else None)
-            for revision, key, value, previous, replaced in rows
-        ]
+        try:
+            return [
+                Event(
+                    revision,
+                    key,
+                    value and self._opened(key, value).value,
+                    Record(key, self._opened(key, replaced).value, previous) if previous else None,
+                )
+                for revision, key, value, previous, replaced in rows
+            ]
+        except SealedValueError as error:
+            # Its key was taken away since: what was replaced is as if it had been compacted.
+            raise CompactedError(upto) from error
 
     def compact(self, upto: int) -> None:
         since = self._compacted()
@@ -297,6 +335,41 @@ class Log:
 
     def close(self) -> None:
         self._file.close()
+
+    def _open_all(self, records: dict[str, Record]) -> Mapping[str, bytes]:
+        """Opens them in their place; returns the marks of those that are sealed."""
+        marks: dict[str, bytes] = {}
+        held = records.items()
+        if self._sealing is None:
+            held = {key: record for key, record in held if record.value.startswith(SEALED)}.items()
+        for key, record in held:
+            try:
+                value, mark = self._opened(key, record.value)
+            except PassingError as error:
+                raise DataFileError(f"{self._path} holds {key}, which cannot be read now: {error}") from error
+            except SealedValueError as error:
+                raise SealedFileError(self._path, key, str(error)) from error
+            if value is not record.value:
+                records[key] = Record(key, value, record.revision)
+            if mark:
+                marks[key] = mark
+        return marks
+
+    def _opens(self, record: Record) -> bool:
+        """Raises DataFileError when nobody can say."""
+        try:
+            self._opened(record.key, record.value)
+        except PassingError as error:
+            why = f"{self._path} holds {record.key}, which cannot be read now: {error}"
+            raise DataFileError(why) from error
+        except SealedValueError:
+            return False
+        return True
+
+    def _opened(self, key: str, stored: bytes) -> Opened:
+        if self._sealing is None and not stored.startswith(SEALED):
+            return Opened(stored, b"")
+        return (self._sealing or NOTHING_SEALED).open(key, stored)
 
     def _compacted(self) -> int:
         revision: int = self._connection.execute("SELECT revision FROM compacted").fetchone()[0]

@@ -15,13 +15,14 @@ from __future__ import annotations
 import asyncio
 import os
 import sqlite3
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import NamedTuple, TypeVar
 
 from sortedcontainers import SortedDict
 
+from podling.process.waits import Turn
 from podling.storage.interface import (
     ConflictError,
     Event,
@@ -34,6 +35,7 @@ from podling.storage.interface import (
     Watchers,
     Write,
 )
+from podling.storage.sealing import Sealing
 from podling.storage.sqlite.log import Log, State, is_passing
 from podling.storage.sqlite.whole import fault
 from podling.storage.sqlite.worker import Worker
@@ -55,12 +57,17 @@ class _Commit(NamedTuple):
     answer: asyncio.Future[int]
 
 
-async def open(path: str | os.PathLike[str]) -> SqliteStorage:
-    """Open or make the data file. Raises DataFileError with what to tell the user."""
+async def open(path: str | os.PathLike[str], sealing: Sealing | None = None) -> SqliteStorage:
+    """Open or make the data file; `sealing` says what of it is sealed. Raises DataFileError with what to
+    tell the user."""
     worker = Worker()
     try:
-        log = await worker.call(partial(Log, Path(path)))
-        return SqliteStorage(worker, log, await worker.call(log.load))
+        log = await worker.call(partial(Log, Path(path), sealing))
+        try:
+            return SqliteStorage(worker, log, await worker.call(log.load), sealing)
+        except BaseException:
+            await worker.call(log.close)
+            raise
     except sqlite3.Error as error:
         worker.stop()
         raise fault(Path(path), error) from error
@@ -70,13 +77,15 @@ async def open(path: str | os.PathLike[str]) -> SqliteStorage:
 
 
 class SqliteStorage(SingleWrites):
-    def __init__(self, worker: Worker, log: Log, state: State) -> None:
+    def __init__(self, worker: Worker, log: Log, state: State, sealing: Sealing | None = None) -> None:
         self._loop = asyncio.get_running_loop()
         self._worker = worker
         self._log = log
         self._records: SortedDict[str, Record] = SortedDict(state.records)
         self._revision = self._given = state.revision
         self._compacted = state.compacted
+        self._sealing = sealing
+        self._marks = dict(state.marks)
         self._on_their_way: dict[str, Event] = {}
         self._waiting: list[_Commit] = []
         self._group: list[_Commit] = []
@@ -98,6 +107,19 @@ class SqliteStorage(SingleWrites):
         record: Record | None = self._records.get(key)
         return record
 
+    def is_stale(self, key: str) -> bool:
+        return self._sealing is not None and self._sealing.is_stale(key, self._marks.get(key, b""))
+
+    async def unknown_to(self, sealing: Sealing) -> str | None:
+        """The key of a value that could not be opened with these keys alone, if there is one."""
+        turn = Turn()
+        keys: tuple[str, ...] = tuple(self._records)
+        for key in keys:
+            await turn.share()
+            if key in self._records and not sealing.knows(key, self._marks.get(key, b"")):
+                return key
+        return None
+
     async def list(self, prefix: str, *, after: str = "", limit: int = 0) -> Listing:
         self._check_open()
         found: list[Record] = []
@@ -113,7 +135,10 @@ class SqliteStorage(SingleWrites):
         refusal: Exception | None = None
         standing: list[Record | None] = []
         for write in writes:
-            write.key.encode()  # what UTF-8 cannot say must fail here, not together with a whole group
+            # What UTF-8 cannot say, or nobody can seal, must fail here, not together with a whole group.
+            write.key.encode()
+            if self._sealing is not None and write.value is not None:
+                self._sealing.check(write.key)
             newest = self._newest(write.key)
             standing.append(newest)
             if write.revision == (newest.revision if newest else None):
@@ -185,7 +210,9 @@ class SqliteStorage(SingleWrites):
             events = [event for commit in self._group for event in commit.events]
             self._worker.submit(partial(self._log.append, events), partial(self._written, events))
 
-    def _written(self, events: Sequence[Event], _: None, error: Exception | None) -> None:
+    def _written(
+        self, events: Sequence[Event], marks: Mapping[str, bytes] | None, error: Exception | None
+    ) -> None:
         if error:
             self._abandon(error)
             return
@@ -193,11 +220,11 @@ class SqliteStorage(SingleWrites):
         group = self._group
         # Strictly before telling of this group: the disk works on the next one meanwhile.
         self._start_group()
-        self._publish(events)
+        self._publish(events, marks or {})
         for commit in group:
             _answer(commit)
 
-    def _publish(self, events: Sequence[Event]) -> None:
+    def _publish(self, events: Sequence[Event], marks: Mapping[str, bytes]) -> None:
         for event in events:
             if event.value is None:
                 del self._records[event.key]
@@ -205,7 +232,10 @@ class SqliteStorage(SingleWrites):
                 self._records[event.key] = Record(event.key, event.value, event.revision)
             if self._on_their_way[event.key] is event:
                 del self._on_their_way[event.key]
+            if self._marks:
+                self._marks.pop(event.key, None)
             self._revision = event.revision
+        self._marks.update(marks)
         if events:
             self._watchers.publish(self._revision, events)
 

@@ -36,6 +36,13 @@ class DataFileError(Exception):
     """The data file cannot be used; the message is for the user."""
 
 
+class SealedFileError(DataFileError):
+    """A value in the data file cannot be opened with the keys that there are. Nothing was changed."""
+
+    def __init__(self, path: Path, key: str, why: str) -> None:
+        super().__init__(f"{path} holds {key}, which cannot be read: {why}")
+
+
 class DamagedFileError(DataFileError):
     """The data file has lost writes, or a row was changed. Nothing in it was touched."""
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -52,9 +52,9 @@ class CountingLog(Log):
         super().__init__(path)
         self.groups: list[int] = []
 
-    def append(self, events: Sequence[Event]) -> None:
+    def append(self, events: Sequence[Event]) -> Mapping[str, bytes]:
         self.groups.append(len(events))
-        super().append(events)
+        return super().append(events)
 
 
 @pytest.fixture

@@ -1,0 +1,405 @@
+"""The store in etcd: what is read comes from memory, which one watch of all keys keeps as etcd has it.
+
+A write is one transaction that compares the revision of its key. It is answered once the watch has brought
+what it wrote, so the promise of `storage/interface.py` holds within this process; what other servers write to
+the same etcd comes by the same watch. The writes of one transaction share its revision.
+
+A member that fails may have made a write that it did not answer. The same transaction is then sent to the
+next: if the first was made, the second finds the very value, and that is success. Only when no member answers
+for LONGEST is it unknown whether the write was made.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping, Sequence
+from contextlib import aclosing, suppress
+from functools import partial
+from typing import TypeVar
+
+from google.protobuf.message import Message
+from sortedcontainers import SortedDict
+
+import podling.storage.etcd.etcd_pb2 as pb
+from podling.storage.etcd.connection import Answer, Connection, EtcdError
+from podling.storage.etcd.keys import in_etcd, of_etcd
+from podling.storage.interface import (
+    CompactedError,
+    ConflictError,
+    Event,
+    KeyExistsError,
+    Listing,
+    Record,
+    SingleWrites,
+    StorageClosedError,
+    UnknownOutcomeError,
+    Watcher,
+    Watchers,
+    Write,
+)
+
+COMPACTED = b"compact_rev_key"
+"""Where API servers agree on what was compacted, as kube-apiserver does."""
+ALL_FROM, ALL_TO = b"\0", b"\0"
+EMPTY = 1
+"""The revision of an etcd in which nothing was written: no event has it."""
+PAGE = 500
+LONGEST = 10.0
+"""Seconds in which a write is tried at one member after the other."""
+PAUSES = (0.02, 0.05, 0.1, 0.25, 0.5)
+"""Seconds before a member is asked again, by the failures before; the last one from then on."""
+
+_log = logging.getLogger(__name__)
+T = TypeVar("T")
+
+
+Read = Callable[[str, bytes], bytes]
+"""A value as podling keeps it, by its key and as it stands in etcd: another server may write other forms.
+Raises UnreadableError."""
+
+
+class UnreadableError(Exception):
+    """A value is of a form that podling cannot read; the message names its key."""
+
+
+def as_it_is(key: str, value: bytes) -> bytes:
+    return value
+
+
+async def open(connection: Connection, read: Read = as_it_is) -> EtcdStorage:
+    """Read all there is, and follow it. Raises EtcdError once no member answered for LONGEST."""
+    found, revision = await _patiently(partial(_all, connection))
+    compacted = found.pop(COMPACTED, None)
+    return EtcdStorage(connection, read, found, revision, int(compacted.value) if compacted else 0)
+
+
+class EtcdStorage(SingleWrites):
+    def __init__(
+        self,
+        connection: Connection,
+        read: Read,
+        standing: Mapping[bytes, pb.KeyValue],
+        revision: int,
+        compacted: int,
+    ) -> None:
+        self._connection = connection
+        self._read = read
+        self._records: SortedDict[str, Record] = SortedDict(
+            {record.key: record for one in standing.values() if (record := self._record(one))}
+        )
+        self._revision = revision
+        self._compacted = compacted
+        self._watchers = Watchers()
+        self._histories: dict[int, asyncio.Task[Sequence[Event]]] = {}
+        self._writes: set[asyncio.Task[int]] = set()
+        self._closed = False
+        self._lost = ""
+        """Why the watch does not go on; empty while it does."""
+        self._following = asyncio.get_running_loop().create_task(self._follow())
+
+    @property
+    def revision(self) -> int:
+        return self._revision
+
+    @property
+    def compacted(self) -> int:
+        return self._compacted
+
+    async def get(self, key: str) -> Record | None:
+        self._check_open()
+        record: Record | None = self._records.get(key)
+        return record
+
+    def is_stale(self, key: str) -> bool:
+        return False
+
+    async def list(self, prefix: str, *, after: str = "", limit: int = 0) -> Listing:
+        self._check_open()
+        found: list[Record] = []
+        for key in self._records.irange(max(prefix, after)):
+            if not key.startswith(prefix) or (limit and len(found) == limit):
+                break
+            if key != after:
+                found.append(self._records[key])
+        return Listing(found, self._revision)
+
+    async def commit(self, writes: Sequence[Write]) -> int:
+        self._check_open()
+        for write in writes:
+            if of_etcd(in_etcd(write.key)) != write.key:
+                raise ValueError(f"{write.key} is no key of an object")
+        # A caller that is cancelled does not take its write back.
+        task = asyncio.get_running_loop().create_task(self._commit(writes))
+        self._writes.add(task)
+        task.add_done_callback(self._writes.discard)
+        return await asyncio.shield(task)
+
+    def watch(self, prefix: str, watcher: Watcher) -> Callable[[], None]:
+        self._check_open()
+        return self._watchers.add(prefix, watcher)
+
+    async def reached(self, revision: int) -> None:
+        if self._revision < revision:
+            await self._watchers.reached(revision)
+
+    async def history(self, prefix: str, after: int) -> Sequence[Event]:
+        self._check_open()
+        if after < self._compacted:
+            raise CompactedError(self._compacted)
+        if self._revision <= max(after, EMPTY):
+            return []
+        # All caches ask for the same at a start.
+        if after not in self._histories:
+            task = asyncio.get_running_loop().create_task(self._history(after, self._revision))
+            self._histories[after] = task
+            task.add_done_callback(lambda _: self._histories.pop(after))
+        return [e for e in await asyncio.shield(self._histories[after]) if e.key.startswith(prefix)]
+
+    async def compact(self, revision: int) -> None:
+        """What another server compacted meanwhile stands: the number is theirs who write it first."""
+        self._check_open()
+        revision = min(revision, self._revision)
+        if revision <= self._compacted:
+            return
+        try:
+            standing = await self._ask("KV/Range", pb.RangeRequest(key=COMPACTED), pb.RangeResponse)
+            version = standing.kvs[0].version if standing.kvs else 0
+            txn = pb.TxnRequest(
+                compare=[pb.Compare(target=pb.Compare.VERSION, key=COMPACTED, version=version)],
+                success=[pb.RequestOp(put=pb.PutRequest(key=COMPACTED, value=str(revision).encode()))],
+            )
+            answer = await self._ask("KV/Txn", txn, pb.TxnResponse)
+            await self.reached(answer.header.revision)
+            if answer.succeeded:
+                await self._ask("KV/Compact", pb.CompactionRequest(revision=revision), pb.CompactionResponse)
+                self._compacted = max(self._compacted, revision)
+        except EtcdError as error:
+            if not error.failed:
+                # Somebody compacted further than this.
+                return
+            raise StorageClosedError(str(error)) from error
+
+    async def probe(self) -> None:
+        self._check_open()
+        if self._lost:
+            raise StorageClosedError(self._lost)
+        try:
+            await self._ask("KV/Range", pb.RangeRequest(key=COMPACTED, count_only=True), pb.RangeResponse)
+        except EtcdError as error:
+            raise StorageClosedError(str(error)) from error
+
+    async def close(self) -> None:
+        """Let the writes under way be answered, then leave etcd."""
+        if self._closed:
+            return
+        self._closed = True
+        if self._writes:
+            await asyncio.wait(self._writes)
+        for task in (self._following, *self._histories.values()):
+            task.cancel()
+            with suppress(asyncio.CancelledError):
+                await task
+        await self._connection.close()
+
+    async def _commit(self, writes: Sequence[Write]) -> int:
+        keys = [in_etcd(write.key).encode() for write in writes]
+        request = pb.TxnRequest(
+            compare=[
+                pb.Compare(target=pb.Compare.MOD, key=key, mod_revision=write.revision or 0)
+                for key, write in zip(keys, writes, strict=True)
+            ],
+            success=list(map(_operation, keys, writes)),
+            failure=[pb.RequestOp(range=pb.RangeRequest(key=key)) for key in keys],
+        )
+        tries = 0
+
+        async def ask() -> pb.TxnResponse:
+            nonlocal tries
+            tries += 1
+            return await self._ask("KV/Txn", request, pb.TxnResponse)
+
+        try:
+            answer = await _patiently(ask)
+        except EtcdError as error:
+            failure = UnknownOutcomeError if error.failed else StorageClosedError
+            raise failure(str(error)) from error
+        # The answer of a refusal, too: who decides anew looks into a cache.
+        await self.reached(answer.header.revision)
+        if answer.succeeded:
+            return answer.header.revision
+        standing = [self._record(one.range.kvs[0]) if one.range.kvs else None for one in answer.responses]
+        if tries > 1 and all(map(_stands, writes, standing)):
+            return max((record.revision for record in standing if record), default=answer.header.revision)
+        for write, record in zip(writes, standing, strict=True):
+            if write.revision is None and record is not None:
+                raise KeyExistsError(record)
+            if write.revision != (record.revision if record else None):
+                raise ConflictError(write.key, record)
+        raise AssertionError("etcd refused a transaction that nothing stands against")
+
+    async def _follow(self) -> None:
+        failures = 0
+        while True:
+            try:
+                async with aclosing(_events(self._connection, self._revision)) as answers:
+                    async for revision, events in answers:
+                        failures, self._lost = 0, ""
+                        self._hear(revision, events)
+            except CompactedError:
+                _log.warning("etcd forgot what was written since %d: all is read again", self._revision)
+                with suppress(EtcdError):
+                    await self._read_again()
+            except EtcdError as error:
+                self._lost = f"etcd is not followed: {error}"
+                if not failures:
+                    _log.warning("%s", self._lost)
+                await asyncio.sleep(_pause(failures))
+                failures += 1
+
+    def _hear(self, revision: int, events: Iterable[pb.Event]) -> None:
+        heard: list[Event] = []
+        newest: dict[str, Record | None] = {}
+        for event in events:
+            if event.kv.key == COMPACTED:
+                if event.type == pb.Event.PUT:
+                    self._compacted = max(self._compacted, int(event.kv.value))
+                continue
+            key = of_etcd(event.kv.key.decode())
+            if key is not None:
+                previous = newest[key] if key in newest else self._records.get(key)
+                try:
+                    newest[key] = self._record(event.kv) if event.type == pb.Event.PUT else None
+                except UnreadableError as error:
+                    # It stays as it was known: what another server knows better must not stop this one.
+                    _log.error("%s", error)
+                    continue
+                heard.append(_event(event.kv, key, newest[key], previous))
+        self._publish(revision, heard)
+
+    def _publish(self, revision: int, events: Sequence[Event]) -> None:
+        for event in events:
+            if event.value is None:
+                self._records.pop(event.key, None)
+            else:
+                self._records[event.key] = Record(event.key, event.value, event.revision)
+        self._revision = max(self._revision, revision)
+        self._watchers.publish(self._revision, events)
+
+    async def _read_again(self) -> None:
+        """Tell watchers how what stands now differs from what they know."""
+        standing, revision = await _all(self._connection)
+        found = {key: one for one in standing.values() if (key := of_etcd(one.key.decode()))}
+        events = [
+            Event(revision, key, None, record) for key, record in self._records.items() if key not in found
+        ]
+        for key, one in found.items():
+            known = self._records.get(key)
+            if known is not None and known.revision == one.mod_revision:
+                continue
+            if known is not None and one.create_revision > known.revision:
+                # Another object took its place.
+                events.append(Event(one.create_revision, key, None, known))
+                known = None
+            events.append(_event(one, key, self._record(one), known))
+        self._publish(revision, sorted(events, key=lambda event: event.revision))
+
+    async def _history(self, after: int, until: int) -> Sequence[Event]:
+        found: list[Event] = []
+        try:
+            async with aclosing(_events(self._connection, after, prev_kv=True)) as answers:
+                async for revision, events in answers:
+                    found += [
+                        _event(
+                            event.kv,
+                            key,
+                            self._record(event.kv) if event.type == pb.Event.PUT else None,
+                            self._record(event.prev_kv) if event.HasField("prev_kv") else None,
+                        )
+                        for event in events
+                        if event.kv.mod_revision <= until and (key := of_etcd(event.kv.key.decode()))
+                    ]
+                    if revision >= until:
+                        break
+        except EtcdError as error:
+            raise StorageClosedError(str(error)) from error
+        return found
+
+    def _record(self, one: pb.KeyValue) -> Record | None:
+        """None for what is no object."""
+        key = of_etcd(one.key.decode())
+        return None if key is None else Record(key, self._read(key, one.value), one.mod_revision)
+
+    async def _ask(self, method: str, request: Message, answer: type[Answer]) -> Answer:
+        return await self._connection.ask(f"/etcdserverpb.{method}", request, answer)
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise StorageClosedError("the store is closed")
+
+
+async def _patiently(ask: Callable[[], Awaitable[T]]) -> T:
+    """The answer of the first member that gives one. Raises EtcdError once none did for LONGEST."""
+    until, failures = time.monotonic() + LONGEST, 0
+    while True:
+        try:
+            return await ask()
+        except EtcdError as error:
+            if not error.failed or time.monotonic() > until:
+                raise
+            await asyncio.sleep(_pause(failures))
+            failures += 1
+
+
+async def _all(connection: Connection) -> tuple[dict[bytes, pb.KeyValue], int]:
+    """All keys as they were at one revision, PAGE at a time, and that revision. Raises EtcdError."""
+    found: dict[bytes, pb.KeyValue] = {}
+    revision, begin, more = 0, ALL_FROM, True
+    while more:
+        request = pb.RangeRequest(key=begin, range_end=ALL_TO, limit=PAGE, revision=revision)
+        answer = await connection.ask("/etcdserverpb.KV/Range", request, pb.RangeResponse)
+        revision = revision or answer.header.revision
+        found.update({one.key: one for one in answer.kvs})
+        more = answer.more
+        begin = answer.kvs[-1].key + b"\0" if more else b""
+    return found, revision
+
+
+async def _events(
+    connection: Connection, after: int, *, prev_kv: bool = False
+) -> AsyncGenerator[tuple[int, Sequence[pb.Event]]]:
+    """Whole revisions as they are written, with the last of them. Raises CompactedError, EtcdError."""
+    request = pb.WatchCreateRequest(
+        key=ALL_FROM, range_end=ALL_TO, start_revision=after + 1, prev_kv=prev_kv, fragment=True
+    )
+    begun: list[pb.Event] = []
+    async with aclosing(connection.watch(request)) as answers:
+        async for answer in answers:
+            if answer.compact_revision:
+                raise CompactedError(answer.compact_revision)
+            if answer.canceled:
+                raise EtcdError(f"the watch was refused: {answer.cancel_reason}", failed=True)
+            begun += answer.events
+            if not answer.fragment and not answer.created:
+                yield answer.header.revision, begun
+                begun = []
+
+
+def _pause(failures: int) -> float:
+    return PAUSES[min(failures, len(PAUSES) - 1)]
+
+
+def _operation(key: bytes, write: Write) -> pb.RequestOp:
+    if write.value is None:
+        return pb.RequestOp(delete_range=pb.DeleteRangeRequest(key=key))
+    return pb.RequestOp(put=pb.PutRequest(key=key, value=write.value))
+
+
+def _stands(write: Write, record: Record | None) -> bool:
+    """Whether the key is as the write would have left it."""
+    return write.value == (record.value if record else None)
+
+
+def _event(one: pb.KeyValue, key: str, now: Record | None, previous: Record | None) -> Event:
+    return Event(one.mod_revision, key, now.value if now else None, previous)

@@ -1,0 +1,273 @@
+"""What only etcd brings: other writers, members that fail, links that break, a past that others forget."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import pytest
+
+from peer.control_plane import HOST, etcd_server
+from podling.storage import etcd
+from podling.storage.etcd import EtcdStorage, store
+from podling.storage.etcd.connection import Connection, EtcdError, target
+from podling.storage.interface import (
+    ConflictError,
+    Event,
+    Record,
+    StorageClosedError,
+    UnknownOutcomeError,
+    Write,
+)
+from ports import free_port
+
+POD = "/registry/pods/default/neato"
+PIECE = 64 * 1024
+
+
+class Link:
+    """A way to a server that can be cut: `up` is whether it leads there. A `deaf` one carries what is asked
+    and loses the answers."""
+
+    def __init__(self, port: int) -> None:
+        self._port = port
+        self._carriers: set[asyncio.Task[None]] = set()
+        self.up, self.deaf = True, False
+        self.url = ""
+
+    @asynccontextmanager
+    async def open(self) -> AsyncIterator[Link]:
+        server = await asyncio.start_server(self._serve, HOST, 0)
+        self.url = f"http://{HOST}:{server.sockets[0].getsockname()[1]}"
+        try:
+            yield self
+        finally:
+            server.close()
+            self.cut()
+
+    def cut(self) -> None:
+        self.up = False
+        for task in self._carriers:
+            task.cancel()
+
+    def mend(self) -> None:
+        self.up, self.deaf = True, False
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.current_task()
+        assert task
+        self._carriers.add(task)
+        there: asyncio.StreamWriter | None = None
+        try:
+            if not self.up:
+                return
+            back, there = await asyncio.open_connection(HOST, self._port)
+            with suppress(OSError):
+                async with asyncio.TaskGroup() as both:
+                    both.create_task(self._carry(reader, there, answers=False))
+                    both.create_task(self._carry(back, writer, answers=True))
+        except* (OSError, asyncio.CancelledError):
+            pass
+        finally:
+            self._carriers.discard(task)
+            writer.close()
+            if there:
+                there.close()
+
+    async def _carry(self, come: asyncio.StreamReader, go: asyncio.StreamWriter, *, answers: bool) -> None:
+        while piece := await come.read(PIECE):
+            if not (answers and self.deaf):
+                go.write(piece)
+                await go.drain()
+        raise ConnectionResetError
+
+
+@pytest.fixture
+async def server(kubernetes_programs: Path, tmp_path: Path) -> AsyncIterator[str]:
+    with etcd_server(kubernetes_programs / "etcd", tmp_path, durable=False) as url:
+        yield url
+
+
+@pytest.fixture
+async def link(server: str) -> AsyncIterator[Link]:
+    port = urlsplit(server).port
+    assert port
+    async with Link(port).open() as opened:
+        yield opened
+
+
+@pytest.fixture
+async def near(server: str) -> AsyncIterator[EtcdStorage]:
+    opened = await etcd.open(Connection([server]))
+    yield opened
+    await opened.close()
+
+
+@pytest.fixture
+async def far(link: Link, near: EtcdStorage) -> AsyncIterator[EtcdStorage]:
+    """Behind the link."""
+    opened = await etcd.open(Connection([link.url]))
+    yield opened
+    link.mend()
+    await opened.close()
+
+
+def heard(storage: EtcdStorage) -> list[Event]:
+    events: list[Event] = []
+    storage.watch("", lambda _, told: events.extend(told))
+    return events
+
+
+async def test_what_others_write_is_heard_and_stands_against_own_writes(
+    near: EtcdStorage, far: EtcdStorage
+) -> None:
+    told = heard(far)
+    first = await near.create(POD, b"v1")
+    second = await near.update(POD, b"v2", first)
+    with pytest.raises(ConflictError) as conflict:
+        await far.update(POD, b"mine", first)
+    assert conflict.value.record == Record(POD, b"v2", second) == await far.get(POD)
+    assert told == [
+        Event(first, POD, b"v1", None),
+        Event(second, POD, b"v2", Record(POD, b"v1", first)),
+    ]
+
+
+async def test_a_watch_that_was_cut_goes_on_without_a_gap(
+    near: EtcdStorage, far: EtcdStorage, link: Link
+) -> None:
+    told = heard(far)
+    first = await near.create(POD, b"v1")
+    await far.reached(first)
+    link.cut()
+    second = await near.update(POD, b"v2", first)
+    last = await near.delete(POD, second)
+    link.mend()
+    await far.reached(last)
+    assert told == [
+        Event(first, POD, b"v1", None),
+        Event(second, POD, b"v2", Record(POD, b"v1", first)),
+        Event(last, POD, None, Record(POD, b"v2", second)),
+    ]
+
+
+async def test_what_was_forgotten_meanwhile_is_told_as_a_difference(
+    near: EtcdStorage, far: EtcdStorage, link: Link
+) -> None:
+    told = heard(far)
+    kept = await near.create("/registry/pods/default/kept", b"k")
+    gone = await near.create("/registry/pods/default/gone", b"g")
+    first = await near.create(POD, b"v1")
+    await far.reached(first)
+    before = len(told)
+    link.cut()
+    await near.delete("/registry/pods/default/gone", gone)
+    await near.delete(POD, first)
+    again = await near.create(POD, b"another")
+    await near.compact(near.revision)
+    link.mend()
+    await far.reached(near.revision)
+    changed = told[before:]
+    assert [(event.key, event.value, event.previous) for event in changed] == [
+        (POD, None, Record(POD, b"v1", first)),
+        (POD, b"another", None),
+        ("/registry/pods/default/gone", None, Record("/registry/pods/default/gone", b"g", gone)),
+    ]
+    assert changed[1].revision == again
+    assert (await far.list("")).records == (await near.list("")).records
+    assert kept in {record.revision for record in (await far.list("")).records}
+
+
+@pytest.mark.parametrize("verb", ["create", "update", "delete"])
+async def test_a_write_whose_answer_is_lost_is_made_once(
+    near: EtcdStorage, far: EtcdStorage, link: Link, verb: str
+) -> None:
+    at = 0 if verb == "create" else await near.create(POD, b"v1")
+    await far.reached(at)
+    done = asyncio.Event()
+    end = near.watch("", lambda *_: done.set())
+    link.deaf = True
+    write = Write(POD, None if verb == "delete" else b"v2", at or None)
+    async with asyncio.TaskGroup() as tasks:
+        writing = tasks.create_task(far.commit([write]))
+        await done.wait()
+        end()
+        made = near.revision
+        link.cut()
+        link.mend()
+    assert near.revision == made
+    assert writing.result() == made
+    assert await near.get(POD) == (None if verb == "delete" else Record(POD, b"v2", made))
+
+
+async def test_when_nobody_answers_the_outcome_is_unknown(
+    near: EtcdStorage, far: EtcdStorage, link: Link, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(store, "LONGEST", 0.2)
+    link.cut()
+    with pytest.raises(UnknownOutcomeError):
+        await far.create(POD, b"v1")
+    with pytest.raises(StorageClosedError):
+        await far.probe()
+    link.mend()
+    await far.reached(await near.create("/registry/pods/default/other", b""))
+    await far.probe()
+    await far.create(POD, b"v1")
+
+
+async def test_another_member_is_asked_when_one_fails(server: str) -> None:
+    nobody = f"http://{HOST}:{free_port()}"
+    opened = await etcd.open(Connection([nobody, server]))
+    await opened.create(POD, b"v1")
+    await opened.close()
+
+
+async def test_a_server_that_starts_later_finds_all_of_it(near: EtcdStorage, server: str) -> None:
+    for n in range(store.PAGE + 1):
+        last = await near.create(f"{POD}-{n}", str(n).encode())
+    later = await etcd.open(Connection([server]))
+    assert await later.list("") == await near.list("")
+    assert list(await later.history("", last - 1)) == [Event(last, f"{POD}-{n}", str(n).encode(), None)]
+    await near.compact(last)
+    await later.reached(near.revision)
+    assert later.compacted == last
+    await later.close()
+    latest = await etcd.open(Connection([server]))
+    assert latest.compacted == last
+    await latest.close()
+
+
+async def test_a_new_etcd_has_no_history(near: EtcdStorage) -> None:
+    assert list(await near.history("", 0)) == []
+
+
+async def test_no_etcd_is_one_clear_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(store, "LONGEST", 0.1)
+    url = f"http://{HOST}:{free_port()}"
+    connection = Connection([url])
+    with pytest.raises(EtcdError, match=url):
+        await etcd.open(connection)
+    await connection.close()
+
+
+@pytest.mark.parametrize(
+    ("url", "leads"),
+    [
+        ("http://127.0.0.1:2379", ("127.0.0.1:2379", False)),
+        ("https://etcd.test", ("etcd.test:2379", True)),
+        ("https://[::1]:1", ("[::1]:1", True)),
+    ],
+)
+def test_where_a_url_leads(url: str, leads: tuple[str, bool]) -> None:
+    assert target(url) == leads
+
+
+@pytest.mark.parametrize(
+    "url", ["", "127.0.0.1:2379", "ftp://a", "http://", "http://a/b", "http://u@a", "http://a:x"]
+)
+def test_what_is_no_url_is_said(url: str) -> None:
+    with pytest.raises(ValueError, match=r"URL|Port"):
+        target(url)
