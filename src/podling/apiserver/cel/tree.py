@@ -1,0 +1,174 @@
+"""Checked expressions as trees: the messages of `cel.expr`, as far as they are read here, and types as Go
+writes them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from cel_expr_python import cel
+from google.protobuf import descriptor_pb2
+from google.protobuf.any_pb2 import Any as Envelope
+from google.protobuf.descriptor_pool import DescriptorPool
+from google.protobuf.message_factory import GetMessageClass
+
+Field = descriptor_pb2.FieldDescriptorProto
+_SCALARS = {
+    "int64": Field.TYPE_INT64,
+    "int32": Field.TYPE_INT32,
+    "uint64": Field.TYPE_UINT64,
+    "bool": Field.TYPE_BOOL,
+    "double": Field.TYPE_DOUBLE,
+    "string": Field.TYPE_STRING,
+    "bytes": Field.TYPE_BYTES,
+}
+_MESSAGES: Mapping[str, str] = {
+    "Constant": "1 null int64, 2 bool bool, 3 int int64, 4 uint uint64, 5 double double, 6 string string, "
+    "7 bytes bytes",
+    "Ident": "1 name string",
+    "Select": "1 operand Expr, 2 field string, 3 test_only bool",
+    "Call": "1 target Expr, 2 function string, 3 args *Expr",
+    "List": "1 elements *Expr, 2 optional_indices *int32",
+    "Entry": "1 id int64, 2 field_key string, 3 map_key Expr, 4 value Expr, 5 optional bool",
+    "Structure": "1 message_name string, 2 entries *Entry",
+    "Comprehension": "1 iter_var string, 8 iter_var2 string, 3 accu_var string, 2 iter_range Expr, "
+    "4 accu_init Expr, 5 loop_condition Expr, 6 loop_step Expr, 7 result Expr",
+    "Expr": "2 id int64, 3 const Constant, 4 ident Ident, 5 select Select, 6 call Call, 7 list List, "
+    "8 structure Structure, 9 comprehension Comprehension",
+    "Position": "1 key int64, 2 value int32",
+    "SourceInfo": "4 positions *Position",
+    "ListType": "1 elem Type",
+    "MapType": "1 key Type, 2 value Type",
+    "AbstractType": "1 name string, 2 parameters *Type",
+    "Type": "2 null int32, 3 primitive int32, 4 wrapper int32, 5 well_known int32, 6 list ListType, "
+    "7 map MapType, 9 message string, 10 parameter string, 11 type Type, 14 abstract AbstractType",
+    "TypeEntry": "1 key int64, 2 value Type",
+    "ParsedExpr": "2 expr Expr, 3 source_info SourceInfo",
+    "CheckedExpr": "3 types *TypeEntry, 5 source_info SourceInfo, 4 expr Expr",
+}
+_PRIMITIVES = ("", "bool", "int", "uint", "double", "string", "bytes")
+_WELL_KNOWN = ("", "any", "google.protobuf.Timestamp", "google.protobuf.Duration")
+
+
+def _classes() -> Mapping[str, Any]:
+    pool, package = DescriptorPool(), "podling.cel"
+    file = descriptor_pb2.FileDescriptorProto(name="cel.proto", package=package, syntax="proto2")
+    for name, fields in _MESSAGES.items():
+        message = file.message_type.add(name=name)
+        for line in fields.split(", "):
+            number, wire, type_ = line.split()
+            label = Field.LABEL_REPEATED if type_.startswith("*") else Field.LABEL_OPTIONAL
+            made = message.field.add(name=wire, number=int(number), label=label)
+            if (plain := type_.lstrip("*")) in _SCALARS:
+                made.type = _SCALARS[plain]
+            else:
+                made.type, made.type_name = Field.TYPE_MESSAGE, f".{package}.{plain}"
+    pool.AddSerializedFile(file.SerializeToString())
+    return {
+        name: GetMessageClass(pool.FindMessageTypeByName(f"{package}.{name}"))
+        for name in ("ParsedExpr", "CheckedExpr")
+    }
+
+
+_CLASSES = _classes()
+
+
+class Tree:
+    """An expression: its root, and where each part of it stands, in characters from its start."""
+
+    def __init__(self, expression: Any, text: str) -> None:
+        envelope = Envelope.FromString(expression.serialize())
+        name = envelope.type_url.rpartition(".")[2]
+        whole = _CLASSES[name].FromString(envelope.value)
+        self.root, self._text = whole.expr, text
+        self._positions = {one.key: one.value for one in whole.source_info.positions}
+        self._types = {one.key: one.value for one in whole.types} if name == "CheckedExpr" else {}
+        self.found: dict[int, str] = {}
+        """Types that were found by other means, as Go writes them, by the ids of parts."""
+
+    def position(self, id: int) -> int:
+        return int(self._positions.get(id, 0))
+
+    def start(self, part: Any) -> int:
+        """As `position`, but of an object its brace."""
+        at = self.position(part.id)
+        return max(at, self._text.find("{", at)) if which(part) == "structure" else at
+
+    def type_of(self, expression: Any) -> str:
+        """As Go writes it: `list(int)`."""
+        return self.found.get(expression.id) or go_type(self._types.get(expression.id))
+
+    def parts(self) -> Iterator[Any]:
+        """Every part of it."""
+        waiting = [self.root]
+        while waiting:
+            at = waiting.pop()
+            yield at
+            waiting.extend(_below(at))
+
+
+def which(node: Any) -> str:
+    """What a part of an expression is: `const`, `call`, …"""
+    return next((field.name for field, _ in node.ListFields() if field.name != "id"), "")
+
+
+def _below(at: Any) -> Iterator[Any]:
+    part: Any = getattr(at, which(at), None)
+    match which(at):
+        case "select":
+            yield part.operand
+        case "call":
+            if part.HasField("target"):
+                yield part.target
+            yield from part.args
+        case "list":
+            yield from part.elements
+        case "structure":
+            for entry in part.entries:
+                if entry.HasField("map_key"):
+                    yield entry.map_key
+                yield entry.value
+        case "comprehension":
+            yield from (part.iter_range, part.accu_init, part.loop_condition, part.loop_step, part.result)
+
+
+def go_type(type_: Any) -> str:
+    """As `cel-go` writes a type; what has none is `dyn`."""
+    match which(type_) if type_ is not None else "":
+        case "null":
+            return "null_type"
+        case "primitive":
+            return _PRIMITIVES[type_.primitive]
+        case "wrapper":
+            return f"wrapper({_PRIMITIVES[type_.wrapper]})"
+        case "well_known":
+            return _WELL_KNOWN[type_.well_known]
+        case "list":
+            return f"list({go_type(type_.list.elem)})"
+        case "map":
+            return f"map({go_type(type_.map.key)}, {go_type(type_.map.value)})"
+        case "message":
+            return str(type_.message)
+        case "type":
+            return f"type({go_type(type_.type)})" if type_.type.ListFields() else "type"
+        case "abstract":
+            inner = ", ".join(map(go_type, type_.abstract.parameters))
+            return f"{type_.abstract.name}({inner})" if inner else str(type_.abstract.name)
+    return "dyn"
+
+
+def variable_type(name: str) -> Any:
+    """The type under which other expressions know a variable: opaque types are `dyn` for them."""
+    return cel.Type(_kept(name))
+
+
+def _kept(name: str) -> str:
+    outer, bracket, inner = name.partition("(")
+    if bracket and outer == "list":
+        return f"list<{_kept(inner[:-1])}>"
+    if bracket and outer == "map":
+        key, _, value = inner[:-1].partition(", ")
+        return f"map<{key if key in _PRIMITIVES else 'dyn'}, {_kept(value)}>"
+    plain = {"google.protobuf.Timestamp": "timestamp", "google.protobuf.Duration": "duration"}
+    return plain.get(name) or (name if name in (*_PRIMITIVES, "null_type") else "dyn")
