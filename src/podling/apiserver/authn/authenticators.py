@@ -1,9 +1,8 @@
-"""Authentication by client certificate, the order in which authenticators are asked, and the `Impersonate-`
-headers of a request.
+"""The order in which authenticators are asked, and the `Impersonate-` headers of a request.
 
-Each authenticator looks at one kind of credential, and the first that recognises one answers. A request
-without credentials is from `system:anonymous`; one whose credentials nobody recognises is refused. TLS has
-already verified the certificate's chain and purpose. Whether the user may impersonate is decided in
+Each authenticator looks at one kind of credential, and the first that recognises one answers, whatever those
+before it thought. A request without credentials is from `system:anonymous`, where strangers are let in; one
+whose credentials nobody recognises is refused. Whether the user may impersonate is decided in
 `authz/impersonation.py`.
 """
 
@@ -11,18 +10,20 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
-from functools import lru_cache
-from typing import Protocol
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from typing import NamedTuple, Protocol
 from urllib.parse import unquote
 
-from podling.apiserver.request.context import ANONYMOUS, AUTHENTICATED
-from podling.apiserver.request.request import Request, Subject, User
-from podling.model.errors import bad_request, unauthorized
+import msgspec
+
+from podling.apiserver.request.context import ANONYMOUS
+from podling.apiserver.request.request import Request, User
+from podling.model.errors import StatusError, bad_request, unauthorized
+from podling.model.types.rbac import AUTHENTICATED, UNAUTHENTICATED
 
 SCHEME = "bearer"
 PREFIX = "impersonate-"
-CREDENTIAL_ID = "authentication.kubernetes.io/credential-id"
+REMOTE, REMOTE_EXTRA = frozenset({"x-remote-user", "x-remote-uid", "x-remote-group"}), "x-remote-extra-"
 USER, UID, GROUP, EXTRA = (f"{PREFIX}{what}" for what in ("user", "uid", "group", "extra-"))
 _BROKEN_ESCAPE = re.compile("%(?![0-9a-f]{2})")
 
@@ -34,17 +35,80 @@ class Authenticator(Protocol):
         ...
 
 
-def authenticate(authenticators: Sequence[Authenticator], request: Request) -> User:
-    """The user of a request. Raises StatusError 401."""
-    if request.user is not None:
-        return request.user
-    for authenticator in authenticators:
-        user = authenticator.authenticate(request)
-        if user is not None:
-            return user
-    if bearer_token(request):
-        raise unauthorized()
-    return ANONYMOUS
+class Owner(NamedTuple):
+    """The user of a token, and which of the requested audiences it is for."""
+
+    user: User
+    audiences: Sequence[str]
+
+
+class TokenAuthenticator(Protocol):
+    """One that may have to ask another server."""
+
+    async def owner_of(self, token: str, audiences: Collection[str]) -> Owner | None:
+        """The owner of a token that is for one of `audiences`, which are those of this server; None if it is
+        not of this kind. Raises StatusError 401 for an invalid one."""
+        ...
+
+
+def everywhere(path: str) -> bool:
+    """Where strangers are let in, if nothing is said of it."""
+    return True
+
+
+class Authentication(msgspec.Struct, frozen=True):
+    """Those who are asked whose request it is: `authenticators` first, then `asking`. `is_open` says on which
+    paths strangers are let in."""
+
+    authenticators: Sequence[Authenticator]
+    asking: Sequence[TokenAuthenticator] = ()
+    is_open: Callable[[str], bool] = everywhere
+    audiences: Sequence[str] = ()
+
+    def known(self, request: Request) -> User | None:
+        """The user of a request; None if another server is to be `asked` first. Raises StatusError 401."""
+        if request.user is not None:
+            return request.user
+        is_invalid = False
+        for authenticator in self.authenticators:
+            try:
+                user = authenticator.authenticate(request)
+            except StatusError:
+                is_invalid = True
+                continue
+            if user is not None:
+                return user
+        token = bearer_token(request)
+        if token and self.asking:
+            return None
+        if token or is_invalid or not self.is_open(request.path):
+            raise unauthorized()
+        return ANONYMOUS
+
+    async def asked(self, request: Request) -> User:
+        """The user of a request with a token, as those in `asking` know it. Raises StatusError 401."""
+        owner = await self.owner_of(bearer_token(request))
+        if owner is None:
+            raise unauthorized()
+        return owner.user
+
+    async def owner_of(self, token: str) -> Owner | None:
+        """The owner of a token, as those in `asking` know it."""
+        for authenticator in self.asking:
+            try:
+                owner = await authenticator.owner_of(token, self.audiences)
+            except StatusError:
+                continue
+            if owner is not None:
+                return Owner(authenticated(owner.user), owner.audiences)
+        return None
+
+
+def authenticated(user: User) -> User:
+    """With the group of all users who are known."""
+    if user.name == ANONYMOUS.name or {AUTHENTICATED, UNAUTHENTICATED} & set(user.groups):
+        return user
+    return user._replace(groups=(*user.groups, AUTHENTICATED))
 
 
 def bearer_token(request: Request) -> str:
@@ -55,8 +119,14 @@ def bearer_token(request: Request) -> str:
 
 
 def is_about_impersonation(header: str) -> bool:
-    """Whether a header is about impersonation; such headers are not passed on by proxies."""
+    """Whether a header is about impersonation."""
     return header[: len(PREFIX)].lower() == PREFIX
+
+
+def says_who(header: str) -> bool:
+    """Whether a header says who the client is, by impersonation or as proxies do; such headers are not passed
+    on."""
+    return header.lower() in REMOTE or header.lower().startswith((PREFIX, REMOTE_EXTRA))
 
 
 def wanted_user(headers: Mapping[str, str]) -> User | None:
@@ -107,28 +177,3 @@ def _listed(values: Iterable[str]) -> str:
 
 def _quoted(text: str) -> str:
     return json.dumps(text, ensure_ascii=False)
-
-
-class CertificateAuthenticator:
-    def authenticate(self, request: Request) -> User | None:
-        if request.certificate is None:
-            return None
-        return user_of(request.certificate, request.fingerprint)
-
-
-@lru_cache(maxsize=1024)
-def user_of(subject: Subject, fingerprint: str = "") -> User | None:
-    """The user is the common name, its groups are the organizations, and `extra` says which certificate it
-    was. None if there is no common name."""
-    names: list[str] = []
-    groups: list[str] = []
-    for relative_name in subject:
-        for kind, value in relative_name:
-            if kind == "commonName":
-                names.append(value)
-            elif kind == "organizationName":
-                groups.append(value)
-    if not names:
-        return None
-    extra = ((CREDENTIAL_ID, (f"X509SHA256={fingerprint}",)),) if fingerprint else ()
-    return User(names[-1], (*groups, AUTHENTICATED), extra=extra)

@@ -11,13 +11,13 @@ import hmac
 import re
 
 from podling.apiserver.authn.authenticators import bearer_token
-from podling.apiserver.request.context import AUTHENTICATED, Find
+from podling.apiserver.request.context import Find
 from podling.apiserver.request.request import Request, User
-from podling.model.time import Clock, parse_time, settled
+from podling.model.rules.bootstrap_tokens import NAMESPACE, PREFIX, SECRET_TYPE, has_expired, told
+from podling.model.time import Clock
 from podling.model.types.core import Secret
+from podling.model.types.rbac import AUTHENTICATED
 
-NAMESPACE = "kube-system"
-SECRET_TYPE = "bootstrap.kubernetes.io/token"
 BOOTSTRAPPERS = "system:bootstrappers"
 """The group of all of them."""
 _TOKEN = re.compile(r"([a-z0-9]{6})\.([a-z0-9]{16})")
@@ -35,23 +35,16 @@ class BootstrapTokens:
         if token is None:
             return None
         name, secret = token.groups()
-        found = self._find(Secret, NAMESPACE, f"bootstrap-token-{name}")
+        found = self._find(Secret, NAMESPACE, PREFIX + name)
         if found is None or found.metadata.deletion_timestamp or found.type != SECRET_TYPE:
             return None
-        told = {key: value.decode(errors="replace") for key, value in found.data.items()}
+        said = told(found)
         if not hmac.compare_digest(found.data.get("token-secret", b""), secret.encode()):
             return None
-        if told.get("token-id") != name or told.get("usage-bootstrap-authentication") != "true":
+        if said.get("token-id") != name or said.get("usage-bootstrap-authentication") != "true":
             return None
-        extra = told.get("auth-extra-groups", "")
+        extra = said.get("auth-extra-groups", "")
         groups = set(extra.split(",")) if extra else set()
-        if self._has_expired(told.get("expiration", "")) or not all(map(_GROUP.fullmatch, groups)):
+        if has_expired(said, self._clock.now()) or not all(map(_GROUP.fullmatch, groups)):
             return None
         return User(f"system:bootstrap:{name}", (*sorted({BOOTSTRAPPERS, *groups}), AUTHENTICATED))
-
-    def _has_expired(self, until: str) -> bool:
-        """A time that cannot be read has passed; no time never does."""
-        try:
-            return bool(until) and parse_time(settled(until, "date-time")) <= self._clock.now()
-        except ValueError:
-            return True

@@ -13,7 +13,7 @@ import hashlib
 import uuid
 from collections.abc import Collection, Sequence
 from datetime import datetime, timedelta
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
 from cryptography.hazmat.primitives.asymmetric import ec
@@ -21,17 +21,18 @@ from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat,
 from jwt import PyJWS
 from jwt.exceptions import PyJWTError
 
-from podling.apiserver.authn.authenticators import bearer_token
-from podling.apiserver.request.context import AUTHENTICATED, Find
+from podling.apiserver.authn.authenticators import Owner, bearer_token
+from podling.apiserver.request.context import Find
 from podling.apiserver.request.request import Request, User
+from podling.model.codec.quoting import quoted, quoted_list
 from podling.model.errors import unauthorized
 from podling.model.time import Clock, parse_time
 from podling.model.types.core import Secret, ServiceAccount
 from podling.model.types.meta import KubeObject
 from podling.model.types.node import Node
 from podling.model.types.pod import Pod
+from podling.model.types.rbac import AUTHENTICATED, SERVICE_ACCOUNTS
 
-SERVICE_ACCOUNTS = "system:serviceaccounts"
 _EXTRA = "authentication.kubernetes.io"
 
 
@@ -51,44 +52,44 @@ class Named(msgspec.Struct, omit_defaults=True, frozen=True):
     uid: str = ""
 
 
+class _Issued(msgspec.Struct):
+    iss: str = ""
+
+
 class Binding(msgspec.Struct, omit_defaults=True, frozen=True):
     """The account of a token and the objects it is bound to. `warnafter`: seconds since 1970 when a token
     with an extended lifetime should have been renewed."""
 
-    namespace: str
-    serviceaccount: Named
+    namespace: str = ""
+    serviceaccount: Named = Named()
     pod: Named | None = None
     secret: Named | None = None
     node: Named | None = None
     warnafter: int = 0
 
 
-class Claims(msgspec.Struct, frozen=True):
+NOBODY = Binding()
+
+
+class Claims(msgspec.Struct, frozen=True, omit_defaults=True):
     """The claims of a token. Times are seconds since 1970."""
 
-    aud: list[str]
-    exp: int
-    iat: int
-    iss: str
-    jti: str
-    binding: Binding = msgspec.field(name="kubernetes.io")
-    nbf: int
-    sub: str
+    aud: list[str] | str = []
+    exp: float | None = None
+    iat: float | None = None
+    iss: str = ""
+    jti: str = ""
+    binding: Binding = msgspec.field(name="kubernetes.io", default=NOBODY)
+    nbf: float | None = None
+    sub: str = ""
+
+
+class TokenFault(Exception):
+    """What is wrong with a token that this server has issued, or is said to have, in Kubernetes' words."""
 
 
 _decoder = msgspec.json.Decoder(Claims)
-
-
-def read_claims(payload: bytes) -> Claims | None:
-    """The claims; None if they are not those of a service account token."""
-    try:
-        return _decoder.decode(payload)
-    except (msgspec.DecodeError, UnicodeError):
-        return None
-
-
-def write_claims(claims: Claims) -> bytes:
-    return msgspec.json.encode(claims)
+_issued = msgspec.json.Decoder(_Issued)
 
 
 def claimed_subject(namespace: str, name: str) -> str:
@@ -100,14 +101,14 @@ def user_of_claims(claims: Claims) -> User:
     binding = claims.binding
     pod, node = binding.pod or Named(), binding.node or Named()
     extra = {
-        "credential-id": f"JTI={claims.jti}",
+        "credential-id": claims.jti and f"JTI={claims.jti}",
         "node-name": node.name,
         "node-uid": node.uid,
         "pod-name": pod.name,
         "pod-uid": pod.uid,
     }
     return User(
-        claims.sub,
+        claimed_subject(binding.namespace, binding.serviceaccount.name),
         (SERVICE_ACCOUNTS, f"{SERVICE_ACCOUNTS}:{binding.namespace}", AUTHENTICATED),
         binding.serviceaccount.uid,
         tuple((f"{_EXTRA}/{key}", (value,)) for key, value in extra.items() if value),
@@ -143,12 +144,14 @@ class SigningKey:
     def sign(self, payload: bytes) -> str:
         return _jws.encode(payload, self._private, algorithm=ALGORITHM, headers={"kid": self.id})
 
-    def verified(self, token: str) -> bytes | None:
-        """The payload of `token`; None if this key has not signed it."""
+    def verified(self, token: str) -> bytes:
+        """The payload of `token`. Raises TokenFault if this key has not signed it."""
         try:
+            if _jws.get_unverified_header(token).get("kid", self.id) != self.id:
+                raise TokenFault("invalid signature, no keys found")
             payload: bytes = _jws.decode(token, self._public, algorithms=[ALGORITHM])
-        except (PyJWTError, ValueError):
-            return None
+        except (PyJWTError, ValueError) as error:
+            raise TokenFault("go-jose/go-jose: error in cryptographic primitive") from error
         return payload
 
     def jwk(self) -> dict[str, Any]:
@@ -167,13 +170,6 @@ class SigningKey:
 
 def _text(data: bytes) -> str:
     return base64.urlsafe_b64encode(data).rstrip(b"=").decode()
-
-
-class Owner(NamedTuple):
-    """The user of a token, and which of the requested audiences it is for."""
-
-    user: User
-    audiences: Sequence[str]
 
 
 class Grant(msgspec.Struct, frozen=True):
@@ -207,7 +203,7 @@ class ServiceAccountTokens:
             nbf=begun,
             sub=claimed_subject(grant.binding.namespace, account.name),
         )
-        return self.key.sign(write_claims(claims))
+        return self.key.sign(msgspec.json.encode(claims))
 
     def authenticate(self, request: Request) -> User | None:
         """The user of a bearer token of this server; None for other credentials. Raises StatusError 401 for a
@@ -217,49 +213,102 @@ class ServiceAccountTokens:
         return owner.user if owner else None
 
     def owner_of(self, token: str, audiences: Collection[str]) -> Owner | None:
-        """The owner of a token; None if this server did not issue it. Raises StatusError 401 for one that is
-        expired, for other audiences, or whose objects are gone."""
-        claims = self._claims(token)
-        if claims is None or claims.iss != ISSUER:
-            return None
-        shared = [audience for audience in claims.aud if audience in audiences]
-        now = self._clock.now()
-        leeway, moment = LEEWAY.total_seconds(), now.timestamp()
-        in_time = claims.nbf - leeway <= moment <= claims.exp + leeway
-        if not shared or not in_time or not self._objects_stand(claims.binding, now - LEEWAY):
-            raise unauthorized()
+        """The owner of a token; None if this server did not issue it. Raises StatusError 401, because of a
+        TokenFault, for one that is expired, for other audiences, or whose objects are gone."""
+        try:
+            claims = self._claims(token)
+            if claims is None:
+                return None
+            # Only those of before Kubernetes 1.24 were for nobody by name.
+            named = [claims.aud] if isinstance(claims.aud, str) else claims.aud or self.audiences
+            shared = [audience for audience in named if audience in audiences]
+            if not shared:
+                told = f"token audiences {quoted_list(named)} is invalid for the target audiences"
+                raise TokenFault(f"{told} {quoted_list(tuple(audiences))}")
+            now = self._clock.now()
+            _check_times(claims, now.timestamp())
+            self._check_objects(claims.binding, now - LEEWAY)
+        except TokenFault as fault:
+            raise unauthorized() from fault
         return Owner(user_of_claims(claims), shared)
 
     def _claims(self, token: str) -> Claims | None:
+        """None for what is said to be of another issuer. Raises TokenFault."""
         known = self._proven.get(token)
         if known is not None:
             return known
+        if issuer_of(token) != ISSUER:
+            return None
         payload = self.key.verified(token)
-        claims = read_claims(payload) if payload is not None else None
-        if claims is not None:
-            if len(self._proven) >= REMEMBERED:
-                self._proven.clear()
-            self._proven[token] = claims
+        try:
+            claims = _decoder.decode(payload)
+        except (msgspec.DecodeError, UnicodeError) as error:
+            why = "go-jose/go-jose/jwt: expected number value to unmarshal NumericDate"
+            raise TokenFault(why) from error
+        if len(self._proven) >= REMEMBERED:
+            self._proven.clear()
+        self._proven[token] = claims
         return claims
 
-    def _objects_stand(self, binding: Binding, deleted_before: datetime) -> bool:
-        """Whether all objects exist that must for a token to be good, with the uids that it names. One that
-        is being deleted stands until `deleted_before`."""
-        namespace = binding.namespace
-        bound: list[tuple[type[KubeObject], str, Named | None]] = [
-            (ServiceAccount, namespace, binding.serviceaccount),
-            (Pod, namespace, binding.pod),
+    def _check_objects(self, binding: Binding, deleted_before: datetime) -> None:
+        """All objects must exist for a token to be good, with the uids that it names. One that is being
+        deleted stands until `deleted_before`. Raises TokenFault."""
+        namespace, named = binding.namespace, binding.serviceaccount
+        if not named.name:
+            raise TokenFault("resource name may not be empty")
+        account = self.find(ServiceAccount, namespace, named.name)
+        if account is None:
+            raise TokenFault(f"serviceaccounts {quoted(named.name)} not found")
+        if _is_gone(account, deleted_before):
+            raise TokenFault(f"service account {namespace}/{named.name} has been deleted")
+        if account.metadata.uid != named.uid:
+            uid = account.metadata.uid
+            raise TokenFault(f"service account UID ({uid}) does not match claim ({named.uid})")
+        bound: list[tuple[type[KubeObject], str, str, Named | None]] = [
+            (Secret, "secret", namespace, binding.secret),
+            (Pod, "pod", namespace, binding.pod),
             # The node of a pod is only told of: the pod goes when its node does.
-            (Node, "", None if binding.pod else binding.node),
-            (Secret, namespace, binding.secret),
+            (Node, "node", "", None if binding.pod else binding.node),
         ]
-        for type_, where, named in bound:
-            if named is None:
+        for type_, what, where, ref in bound:
+            if ref is None:
                 continue
-            found = self.find(type_, where, named.name)
-            if found is None or found.metadata.uid != named.uid:
-                return False
-            deleted = found.metadata.deletion_timestamp
-            if deleted and parse_time(deleted) < deleted_before:
-                return False
-        return True
+            found = self.find(type_, where, ref.name)
+            if found is None or _is_gone(found, deleted_before):
+                raise TokenFault("service account token has been invalidated")
+            if found.metadata.uid != ref.uid:
+                uid = found.metadata.uid
+                raise TokenFault(
+                    f"{what} UID ({uid}) does not match service account {what} ref claim ({ref.uid})"
+                )
+
+
+def issuer_of(token: str) -> str:
+    """Whom a token names, not verified; empty for what is no token."""
+    if token.count(".") != 2:
+        return ""
+    try:
+        return _issued.decode(decoded_part(token.split(".")[1])).iss
+    except (msgspec.DecodeError, ValueError, RecursionError):
+        return ""
+
+
+def decoded_part(part: str) -> bytes:
+    """Raises ValueError."""
+    return base64.b64decode(part + "=" * (-len(part) % 4), altchars=b"-_", validate=True)
+
+
+def _check_times(claims: Claims, now: float) -> None:
+    """Raises TokenFault."""
+    leeway = LEEWAY.total_seconds()
+    if claims.nbf is not None and now + leeway < claims.nbf:
+        raise TokenFault("service account token is not valid yet")
+    if claims.exp is not None and now - leeway > claims.exp:
+        raise TokenFault("service account token has expired")
+    if claims.iat is not None and now + leeway < claims.iat:
+        raise TokenFault("service account token is issued in the future")
+
+
+def _is_gone(obj: KubeObject, deleted_before: datetime) -> bool:
+    deleted = obj.metadata.deletion_timestamp
+    return bool(deleted) and parse_time(deleted) < deleted_before

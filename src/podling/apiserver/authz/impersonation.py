@@ -4,7 +4,8 @@ Several modes are tried in order, and the first that allows it decides who the u
 asks two things: may the request's verb be used while impersonating (`impersonate-on:user-info:list` pods),
 and may this user be impersonated (`impersonate:user-info` users/bob), with each group, uid and extra asked
 for. The older mode asks only the second, with the plain verb `impersonate`, and then allows everything. If no
-mode allows it, the refusal is that of the first.
+mode allows it, the refusal is that of the first. Kubernetes begins with the mode that last allowed the same
+user something; here who somebody is does not follow from what he did before.
 """
 
 from __future__ import annotations
@@ -14,16 +15,16 @@ from collections.abc import Callable, Iterator, Sequence
 
 import msgspec
 
-from podling.apiserver.authn.tokens import SERVICE_ACCOUNTS, claimed_subject
+from podling.apiserver.authn.tokens import claimed_subject
 from podling.apiserver.authz.authorizers import Authorizer, authorize, refusal
-from podling.apiserver.request.context import ANONYMOUS, AUTHENTICATED, UNAUTHENTICATED, Impersonation
+from podling.apiserver.authz.node import NODE_PREFIX, NODES
+from podling.apiserver.request.context import ANONYMOUS, Impersonation
 from podling.apiserver.request.request import RequestInfo, User
 from podling.model import names
 from podling.model.errors import StatusError
-from podling.model.types.rbac import MASTERS
+from podling.model.types.rbac import AUTHENTICATED, MASTERS, SERVICE_ACCOUNTS, UNAUTHENTICATED
 
-NODES = "system:nodes"
-NODE_PREFIX, ACCOUNT_PREFIX = "system:node:", claimed_subject("", "").removesuffix(":")
+ACCOUNT_PREFIX = claimed_subject("", "").removesuffix(":")
 NODE_NAME = "authentication.kubernetes.io/node-name"
 GROUP, VERSION = "authentication.k8s.io", "v1"
 ANY = "*"
@@ -180,14 +181,14 @@ def _fault_of_extra(key: str, values: Sequence[str]) -> str:
         return "impersonating the empty string key in extra is not allowed"
     domain, _, path = key.partition("/")
     if not path:
-        why = 'must be a domain-prefixed path (such as "acme.io/foo")'
+        wrong, why = key, 'must be a domain-prefixed path (such as "acme.io/foo")'
     elif faults := names.dns1123_subdomain(domain):
-        why = faults[0]
+        wrong, why = domain, faults[0]
     elif not _URL_PATH.fullmatch(path):
-        why = "Invalid path"
+        wrong, why = path, f"Invalid path (regex used for validation is '{_URL_PATH.pattern}')"
     else:
         return "impersonating the empty string value in extra is not allowed" if "" in values else ""
-    return f'impersonating an invalid key in extra is not allowed: extra.key: Invalid value: "{key}": {why}'
+    return f'impersonating an invalid key in extra is not allowed: extra.key: Invalid value: "{wrong}": {why}'
 
 
 def _completed(user: User) -> User:

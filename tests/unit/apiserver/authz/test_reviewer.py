@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from podling.apiserver.authn.authenticators import CertificateAuthenticator
-from podling.apiserver.authn.tokens import ISSUER, Owner, ServiceAccountTokens, SigningKey
+from podling.apiserver.authn.authenticators import Authentication, Owner
+from podling.apiserver.authn.certificates import CertificateAuthenticator
+from podling.apiserver.authn.tokens import ISSUER, ServiceAccountTokens, SigningKey
 from podling.apiserver.authz.authorizers import ALLOW, AccessReviewer, Decision, Opinion
 from podling.apiserver.request.request import Request, RequestInfo, User
 from podling.model.errors import unauthorized
@@ -30,19 +31,22 @@ def nothing(type: Any, namespace: str, name: str) -> None:
     """No object is there."""
 
 
+NOBODY = Authentication(())
 TOKENS = ServiceAccountTokens(SigningKey.made(), nothing, SystemClock())
 
 
-def test_whose_token() -> None:
-    reviewer = AccessReviewer((CertificateAuthenticator(), KnowsOneToken()), (), TOKENS)
-    assert reviewer.owner_of("good") == Owner(ANN, [ISSUER])
-    assert reviewer.owner_of("bad") is None
-    assert reviewer.owner_of("good", ["elsewhere"]) is None
-    assert AccessReviewer((), (), TOKENS).owner_of("good") is None
+async def test_whose_token() -> None:
+    reviewer = AccessReviewer(
+        Authentication((CertificateAuthenticator(SystemClock()), KnowsOneToken())), (), TOKENS
+    )
+    assert await reviewer.owner_of("good") == Owner(ANN, [ISSUER])
+    assert await reviewer.owner_of("bad") == "invalid bearer token"
+    assert await reviewer.owner_of("good", ["elsewhere"]) == "invalid bearer token"
+    assert await AccessReviewer(NOBODY, (), TOKENS).owner_of("good") == "invalid bearer token"
 
 
 def test_who_may() -> None:
-    reviewer = AccessReviewer((), (OnlyAnn(),), TOKENS)
+    reviewer = AccessReviewer(NOBODY, (OnlyAnn(),), TOKENS)
     asked = RequestInfo("get", "/x")
     assert reviewer.may(ANN, asked) == ALLOW
     assert reviewer.may(User("bob"), asked) == Opinion(Decision.DENY, "not ann")

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from podling.controllers.role_data.rules import (
+from podling.apiserver.authz.roles.rules import (
     ANNOTATIONS,
     APPS,
     AUTHENTICATION,
@@ -30,6 +30,7 @@ from podling.controllers.role_data.rules import (
 from podling.model.types.meta import LabelSelector, ObjectMeta
 from podling.model.types.rbac import (
     GROUP,
+    SERVICE_ACCOUNTS,
     AggregationRule,
     ClusterRole,
     ClusterRoleBinding,
@@ -55,12 +56,15 @@ _REVIEWS = (
 )
 
 
-def _elected(component: str) -> tuple[PolicyRule, ...]:
-    """The rules of a component with leader election."""
-    return (
-        may("create", COORDINATION, "leases"),
-        may("get update", COORDINATION, "leases", component),
-    )
+BOOTSTRAPPERS, NODES = "system:bootstrappers", "system:nodes"
+_APPROVED = "system:certificates.k8s.io:certificatesigningrequests:"
+JOINING: dict[str, tuple[str, str]] = {
+    "podling:node-bootstrapper": ("system:node-bootstrapper", BOOTSTRAPPERS),
+    "podling:node-autoapprove-bootstrap": (f"{_APPROVED}nodeclient", BOOTSTRAPPERS),
+    "podling:node-autoapprove-certificate-rotation": (f"{_APPROVED}selfnodeclient", NODES),
+}
+"""Binding → its cluster role and the group it is for. Nodes join by these; kube-apiserver leaves it to those
+who set up the cluster to make their like, as kubeadm does."""
 
 
 def _approves(signer: str) -> tuple[PolicyRule, ...]:
@@ -72,7 +76,10 @@ RULES: dict[str, tuple[PolicyRule, ...]] = {
     "system:discovery": (may_get(f"{_HEALTH} /openapi /openapi/* /api /api/* /apis /apis/*"),),
     "system:public-info-viewer": (may_get(_HEALTH),),
     "system:monitoring": (
-        may_get("/healthz /healthz/* /livez /livez/* /readyz /readyz/* /metrics /metrics/slis"),
+        may_get(
+            "/flagz /healthz /healthz/* /livez /livez/* /readyz /readyz/* /metrics /metrics/slis /statusz"
+        ),
+        may("get", CORE, "nodes/metrics"),
     ),
     "system:service-account-issuer-discovery": (
         may_get(
@@ -96,10 +103,11 @@ RULES: dict[str, tuple[PolicyRule, ...]] = {
         may(
             WRITE,
             CORE,
-            "configmaps events persistentvolumeclaims replicationcontrollers replicationcontrollers/scale "
+            "configmaps persistentvolumeclaims replicationcontrollers replicationcontrollers/scale "
             "secrets serviceaccounts services services/proxy",
         ),
         may("create", CORE, "serviceaccounts/token"),
+        may(WRITE, (CORE, "events.k8s.io"), "events"),
         may(
             WRITE,
             APPS,
@@ -129,10 +137,11 @@ RULES: dict[str, tuple[PolicyRule, ...]] = {
         may(
             READ,
             CORE,
-            "bindings events limitranges namespaces/status pods/log pods/status "
+            "bindings limitranges namespaces/status pods/log pods/status "
             "replicationcontrollers/status resourcequotas resourcequotas/status",
         ),
         may(READ, CORE, "namespaces"),
+        may(READ, (CORE, "events.k8s.io"), "events"),
         may(READ, DISCOVERY, "endpointslices"),
         may(
             READ,
@@ -161,7 +170,7 @@ RULES: dict[str, tuple[PolicyRule, ...]] = {
         may(f"create {READ}", CORE, "nodes"),
         may("patch update", CORE, "nodes/status"),
         may("patch update", CORE, "nodes"),
-        may("create patch update", CORE, "events"),
+        EVENTS,
         may(READ, CORE, "pods"),
         may("create delete", CORE, "pods"),
         may("patch update", CORE, "pods/status"),
@@ -172,16 +181,20 @@ RULES: dict[str, tuple[PolicyRule, ...]] = {
         may(f"create {READ}", CERTIFICATES, "certificatesigningrequests"),
         may("create delete get patch update", COORDINATION, "leases"),
         may("get", STORAGE, "volumeattachments"),
-        may("get patch update", CORE, "persistentvolumeclaims/status"),
         may("create", CORE, "serviceaccounts/token"),
+        may("get patch update", CORE, "persistentvolumeclaims/status"),
         may(READ, STORAGE, "csidrivers"),
         may("create delete get patch update", STORAGE, "csinodes"),
         may(READ, "node.k8s.io", "runtimeclasses"),
+        may("get", DEVICES, "resourceclaims"),
+        may("deletecollection", DEVICES, "resourceslices"),
+        may("get", CORE, "serviceaccounts"),
     ),
     "system:node-proxier": (
         may("list watch", CORE, "endpoints services"),
         may(READ, CORE, "nodes"),
         EVENTS,
+        may("list watch", NETWORKING, "servicecidrs"),
         may("list watch", DISCOVERY, "endpointslices"),
     ),
     "system:node-problem-detector": (
@@ -193,13 +206,15 @@ RULES: dict[str, tuple[PolicyRule, ...]] = {
         may(READ, CORE, "nodes"),
         may("proxy", CORE, "nodes"),
         may("*", CORE, "nodes/log nodes/metrics nodes/proxy nodes/stats"),
+        may("*", CORE, "nodes/configz nodes/healthz nodes/pods"),
     ),
     "system:node-bootstrapper": (may(f"create {READ}", CERTIFICATES, "certificatesigningrequests"),),
     "system:auth-delegator": _REVIEWS,
     "system:kube-aggregator": (may(READ, CORE, "endpoints services"),),
     "system:kube-controller-manager": (
         EVENTS,
-        *_elected("kube-controller-manager"),
+        may("create", COORDINATION, "leases"),
+        may("get update", COORDINATION, "leases", "kube-controller-manager"),
         may("create", CORE, "secrets serviceaccounts"),
         may("delete", CORE, "secrets"),
         may("get", CORE, "configmaps namespaces secrets serviceaccounts"),
@@ -210,7 +225,9 @@ RULES: dict[str, tuple[PolicyRule, ...]] = {
     ),
     "system:kube-scheduler": (
         EVENTS,
-        *_elected("kube-scheduler"),
+        may("create", COORDINATION, "leases"),
+        may(f"{READ} update", COORDINATION, "leases", "kube-scheduler"),
+        may(f"{READ} {WRITE}", COORDINATION, "leasecandidates"),
         may(READ, CORE, "nodes"),
         may(f"delete {READ}", CORE, "pods"),
         may("create", CORE, "bindings pods/binding"),
@@ -222,9 +239,21 @@ RULES: dict[str, tuple[PolicyRule, ...]] = {
         may(READ, CORE, "persistentvolumeclaims persistentvolumes"),
         *_REVIEWS,
         may(READ, STORAGE, "csinodes"),
+        may(READ, STORAGE, "volumeattachments"),
         may(READ, CORE, "namespaces"),
         may(READ, STORAGE, "csidrivers"),
         may(READ, STORAGE, "csistoragecapacities"),
+        may(READ, DEVICES, "deviceclasses"),
+        may(f"{READ} patch update", DEVICES, "resourceclaims"),
+        may(f"{READ} patch update", DEVICES, "resourceclaims/status"),
+        may("update", CORE, "pods/finalizers"),
+        may(READ, DEVICES, "resourceslices"),
+        may("create delete", DEVICES, "resourceclaims"),
+        may("patch update", DEVICES, "resourceclaims/binding"),
+    ),
+    "system:heapster": (
+        may(READ, CORE, "events namespaces nodes pods"),
+        may(READ, EXTENSIONS, "deployments"),
     ),
     "system:kube-dns": (may("list watch", CORE, "endpoints services"),),
     "system:persistent-volume-provisioner": (
@@ -275,7 +304,7 @@ SUBJECTS: dict[str, tuple[Subject, ...]] = {
     "system:kube-scheduler": (_user("system:kube-scheduler"),),
     "system:volume-scheduler": (_user("system:kube-scheduler"),),
     "system:node": (),
-    "system:service-account-issuer-discovery": (_group("system:serviceaccounts"),),
+    "system:service-account-issuer-discovery": (_group(SERVICE_ACCOUNTS),),
 }
 """Binding → the subjects it binds to the cluster role of its name. There is none for nodes, which have an
 authorizer of their own.
@@ -291,6 +320,13 @@ def system_roles() -> list[ClusterRole]:
     return roles
 
 
+def metrics_roles() -> list[ClusterRole]:
+    """What the metrics server of Kubernetes brings: who may see what there is may see what it uses."""
+    labels = {AGGREGATE + name: "true" for name in AGGREGATED}
+    meta = ObjectMeta(name="system:aggregated-metrics-reader", labels=labels, annotations=dict(ANNOTATIONS))
+    return [ClusterRole(metadata=meta, rules=[may(READ, "metrics.k8s.io", "nodes pods")])]
+
+
 def system_bindings() -> list[ClusterRoleBinding]:
     return [
         ClusterRoleBinding(
@@ -299,6 +335,17 @@ def system_bindings() -> list[ClusterRoleBinding]:
             role_ref=RoleRef(api_group=GROUP, kind="ClusterRole", name=name),
         )
         for name, subjects in SUBJECTS.items()
+    ]
+
+
+def joining_bindings() -> list[ClusterRoleBinding]:
+    return [
+        ClusterRoleBinding(
+            metadata=ObjectMeta(name=name, annotations=dict(ANNOTATIONS)),
+            subjects=[_group(group)],
+            role_ref=RoleRef(api_group=GROUP, kind="ClusterRole", name=role),
+        )
+        for name, (role, group) in JOINING.items()
     ]
 
 

@@ -5,7 +5,7 @@ Clients look for these roles and bind to them, whether or not the controller run
 
 from __future__ import annotations
 
-from podling.controllers.role_data.rules import (
+from podling.apiserver.authz.roles.rules import (
     ANNOTATIONS,
     APPS,
     AUTHORIZATION,
@@ -87,6 +87,13 @@ RULES: dict[str, tuple[PolicyRule, ...]] = {
         may(READ, DEVICES, "deviceclasses"),
         EVENTS,
     ),
+    "directory-provisioner": (
+        may(f"{READ} create delete update", CORE, "persistentvolumes"),
+        may(f"{READ} update", CORE, "persistentvolumeclaims"),
+        may("update", CORE, "persistentvolumeclaims/status"),
+        may(f"{READ} create", STORAGE, "storageclasses"),
+        EVENTS,
+    ),
     "disruption-controller": (
         may(READ, WORKLOADS, "deployments"),
         may(READ, WORKLOADS, "replicasets"),
@@ -108,6 +115,7 @@ RULES: dict[str, tuple[PolicyRule, ...]] = {
         may(READ, CORE, "nodes pods services"),
         may("update", CORE, "services/finalizers"),
         may(f"{READ} create delete update", DISCOVERY, "endpointslices"),
+        may("create", DISCOVERY, "endpointslices/restricted"),
         EVENTS,
     ),
     "endpointslicemirroring-controller": (
@@ -115,6 +123,7 @@ RULES: dict[str, tuple[PolicyRule, ...]] = {
         may("update", CORE, "services/finalizers"),
         may("update", CORE, "endpoints/finalizers"),
         may(f"{READ} create delete update", DISCOVERY, "endpointslices"),
+        may("create", DISCOVERY, "endpointslices/restricted"),
         EVENTS,
     ),
     "ephemeral-volume-controller": (

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from podling.controllers.role_data.rules import ANNOTATIONS, COORDINATION, CORE, EVENTS, LABELS, READ, may
+from podling.apiserver.authz.roles.rules import ANNOTATIONS, COORDINATION, CORE, EVENTS, LABELS, READ, may
 from podling.model.types.meta import ObjectMeta
 from podling.model.types.rbac import GROUP, PolicyRule, Role, RoleBinding, RoleRef, Subject
 
