@@ -7,7 +7,7 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 from podling.apiserver.admission.plugin import ANY, Attributes, Handles, May
-from podling.apiserver.authz.authorizers import Decision
+from podling.apiserver.authz.authorizers import Decision, settled
 from podling.apiserver.request.request import RequestInfo
 from podling.apiserver.rules.certificates import subject_groups
 from podling.model.rules.certificates import CLIENT_SIGNER
@@ -53,7 +53,7 @@ class CertificateApproval:
 
     async def admit(self, attributes: Attributes, new: Any, old: CertificateSigningRequest) -> None:
         """Raises StatusError 403."""
-        check_signer(self._may, attributes, "approve", old.spec.signer_name)
+        await settled(lambda: check_signer(self._may, attributes, "approve", old.spec.signer_name))
 
 
 class CertificateSigning:
@@ -69,11 +69,12 @@ class CertificateSigning:
     ) -> None:
         """Raises StatusError 403."""
         if new.status != old.status:
-            check_signer(self._may, attributes, "sign", old.spec.signer_name)
+            await settled(lambda: check_signer(self._may, attributes, "sign", old.spec.signer_name))
 
 
 def check_signer(may: May, attributes: Attributes, verb: str, signer: str) -> None:
-    """The right to `verb` is for the signer by name, or for all of its domain. Raises StatusError 403."""
+    """The right to `verb` is for the signer by name, or for all of its domain. Raises StatusError 403;
+    Unanswered."""
     for name in (signer, f"{signer.partition('/')[0]}/*"):
         info = RequestInfo(verb, "", True, attributes.resource.group, ANY, resource="signers", name=name)
         if may(attributes.user, info).decision is Decision.ALLOW:

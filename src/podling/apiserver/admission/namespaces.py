@@ -20,7 +20,7 @@ from podling.apiserver.request.context import Find
 from podling.model.errors import Cause, not_found
 from podling.model.quantity import Quantity
 from podling.model.rules.quota import in_scope, listed, unsaid, usage
-from podling.model.rules.resources import pod_limits, pod_requests, qos_class
+from podling.model.rules.resources import pod_limits, pod_requests
 from podling.model.types.core import LimitRange, LimitRangeItem, Namespace, ResourceQuota
 from podling.model.types.pod import Pod
 
@@ -34,7 +34,12 @@ Amounts = Mapping[str, Quantity]
 
 
 class NamespaceLifecycle:
-    handles: ClassVar[Handles] = {ANY: ("CREATE", "UPDATE", "CONNECT"), "namespaces": ("DELETE",)}
+    handles: ClassVar[Handles] = {
+        ANY: ("CREATE", "UPDATE", "CONNECT"),
+        "namespaces": ("DELETE",),
+        # Who may do what is told of namespaces that are not there, too.
+        "localsubjectaccessreviews.authorization.k8s.io": (),
+    }
 
     def __init__(self, find: Find) -> None:
         self._find = find
@@ -86,8 +91,6 @@ class LimitRanger:
             ]
         if faults:
             raise attributes.forbidden(faults[0] if len(faults) == 1 else f"[{', '.join(faults)}]")
-        if isinstance(new, Pod):
-            new.status.qos_class = qos_class(new)
 
 
 def _fill_in(pod: Pod, items: list[LimitRangeItem]) -> None:

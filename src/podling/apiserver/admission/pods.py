@@ -1,10 +1,11 @@
 """The plugins that complete or refuse pods.
 
-NodeDeclaredFeatureValidator lets a running pod change only in ways that its node declares to support.
 RuntimeClass copies overhead and scheduling of the pod's runtime class into the pod. Priority sets the number
 of the pod's priority class. ServiceAccount gives each pod an account, and its containers a volume with the
 account's token, the cluster's authority and the namespace. DefaultTolerationSeconds keeps a pod for five
-minutes on a node that is not ready or unreachable.
+minutes on a node that is not ready or unreachable. PodTopologyLabels gives a pod the zone and the region of
+its node. AlwaysPullImages, where it is on, asks the registry for every image, so that who may not pull one
+does not use it because another did.
 
 An eviction takes one of the disruptions that the PodDisruptionBudget of its pod still allows. It is taken by
 a write of the budget's status, so two evictions cannot take the same one. The disruption controller gives it
@@ -21,18 +22,20 @@ import msgspec
 
 from podling.apiserver.admission.plugin import Attributes, Handles, Objects
 from podling.apiserver.request.context import Find
+from podling.apiserver.rules.field import containers_with_paths
 from podling.apiserver.store.object_meta import NAME_ALPHABET
 from podling.model import names
+from podling.model.codec.fields import told_empty
 from podling.model.errors import Cause, StatusError, forbidden
-from podling.model.rules.placement import needed_to_change
-from podling.model.rules.status import MIRROR, is_condition_true, is_terminal
+from podling.model.rules.references import secrets_of
+from podling.model.rules.status import is_condition_true, is_mirror, is_terminal
 from podling.model.selectors import from_label_selector
 from podling.model.time import Clock, rfc3339
 from podling.model.types.container import VolumeMount
 from podling.model.types.core import ServiceAccount
 from podling.model.types.node import Node
 from podling.model.types.node_k8s_io import RuntimeClass
-from podling.model.types.pod import Pod, PodSpec, Toleration
+from podling.model.types.pod import Binding, Pod, PodSpec, Toleration
 from podling.model.types.policy import PodDisruptionBudget
 from podling.model.types.references import ObjectFieldSelector
 from podling.model.types.scheduling import SYSTEM_CLASSES, PriorityClass
@@ -60,32 +63,13 @@ TOKEN_MODE = 0o644
 
 NODE_TAINTS = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
 TOLERATION_SECONDS = 300
+TOPOLOGY_LABELS = ("topology.kubernetes.io/region", "topology.kubernetes.io/zone")
+ALWAYS = "Always"
 
 CANNOT_EVICT = "Cannot evict pod as it would violate the pod's disruption budget."
 STALE_SECONDS = 10
 """After which to try again when the budget's status is older than the budget."""
 MOST_UNCONFIRMED = 2000
-
-
-class NodeDeclaredFeatures:
-    handles: ClassVar[Handles] = {"pods": ("UPDATE",), "pods/resize": ("UPDATE",)}
-
-    def __init__(self, find: Find) -> None:
-        self._find = find
-
-    async def admit(self, attributes: Attributes, new: Any, old: Any) -> None:
-        """Raises StatusError 403."""
-        name = new.spec.node_name
-        needed = needed_to_change(new.spec, old.spec) if name else frozenset()
-        if not needed:
-            return
-        node = self._find(Node, "", name)
-        if node is None:
-            raise attributes.forbidden(f'node "{name}" not found')
-        if missing := sorted(needed - set(node.status.declared_features)):
-            listed = ", ".join(missing)
-            why = f'pod update requires features {listed} which are not available on node "{name}"'
-            raise attributes.forbidden(why)
 
 
 class RuntimeClassPlugin:
@@ -136,7 +120,8 @@ class RuntimeClassOverhead:
         """Raises StatusError 403."""
         name = new.spec.runtime_class_name
         of = self._find(RuntimeClass, "", name) if name else None
-        if new.spec.overhead and (of is None or of.overhead is None):
+        has_overhead = new.spec.overhead or "overhead" in told_empty(new.spec)
+        if has_overhead and (of is None or of.overhead is None):
             raise attributes.forbidden(
                 "pod rejected: Pod Overhead set without corresponding RuntimeClass defined Overhead"
             )
@@ -211,7 +196,9 @@ class ServiceAccountPlugin:
 
     async def admit(self, attributes: Attributes, new: Any, old: Any) -> None:
         """Raises StatusError 403."""
-        if MIRROR in new.metadata.annotations:
+        if is_mirror(new):
+            if why := _fault_of_mirror(new):
+                raise attributes.forbidden(why)
             return
         spec: PodSpec = new.spec
         name = spec.service_account_name or DEFAULT_ACCOUNT
@@ -234,6 +221,18 @@ class ServiceAccountPlugin:
             asked = account.automount_service_account_token
         if self._mount_tokens and asked is not False:
             mount_token(spec)
+
+
+def _fault_of_mirror(pod: Pod) -> str:
+    """A mirror pod runs already, with what its node had: it may ask for nothing of the API."""
+    if pod.spec.service_account_name:
+        return "a mirror pod may not reference service accounts"
+    if next(secrets_of(pod), None) is not None:
+        return "a mirror pod may not reference secrets"
+    volumes = [volume.projected for volume in pod.spec.volumes if volume.projected is not None]
+    if any(source.service_account_token is not None for volume in volumes for source in volume.sources):
+        return "a mirror pod may not use ServiceAccountToken volume projections"
+    return ""
 
 
 def mount_token(spec: PodSpec) -> None:
@@ -297,6 +296,42 @@ class DefaultTolerationSeconds:
                 for key in missing
             ),
         ]
+
+
+class PodTopologyLabels:
+    handles: ClassVar[Handles] = {"pods": ("CREATE",), "pods/binding": ("CREATE",)}
+
+    def __init__(self, find: Find) -> None:
+        self._find = find
+
+    async def admit(self, attributes: Attributes, new: Any, old: Any) -> None:
+        if isinstance(new, Binding):
+            # One that is posted to `bindings` names no pod in its path, and is left as it is.
+            name = new.target.name if new.target.kind == "Node" and attributes.name else ""
+        else:
+            name = new.spec.node_name
+        node = self._find(Node, "", name) if name else None
+        if node is not None:
+            labels = node.metadata.labels
+            its = {key: labels[key] for key in TOPOLOGY_LABELS if key in labels}
+            new.metadata.labels = {**new.metadata.labels, **its}
+
+
+class AlwaysPullImages:
+    handles: ClassVar[Handles] = {"pods": ("CREATE", "UPDATE")}
+
+    async def admit(self, attributes: Attributes, new: Any, old: Any) -> None:
+        if old is not None and _images(new.spec) <= _images(old.spec):
+            return
+        for container, _ in containers_with_paths(new.spec, "spec"):
+            container.image_pull_policy = ALWAYS
+        for volume in new.spec.volumes:
+            if volume.image is not None:
+                volume.image.pull_policy = ALWAYS
+
+
+def _images(spec: PodSpec) -> set[str]:
+    return {container.image for container, _ in containers_with_paths(spec, "spec")}
 
 
 class DisruptionBudgets:

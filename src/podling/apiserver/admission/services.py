@@ -12,7 +12,7 @@ from __future__ import annotations
 import ipaddress
 import random
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import chain
 from typing import Any, ClassVar
 
@@ -21,6 +21,7 @@ from podling.apiserver.rules.field import invalid as invalid_field
 from podling.apiserver.rules.service.addresses import (
     EXTERNAL,
     is_headless,
+    needs_cluster_ip,
     needs_health_check,
     needs_node_ports,
     settle_families,
@@ -38,11 +39,24 @@ REMEMBERED = 256
 FULL = "range is full"
 
 
+class DenyServiceExternalIPs:
+    """Refuses addresses of services that their writers chose: whose they are nobody can tell."""
+
+    handles: ClassVar[Handles] = {"services": ("CREATE", "UPDATE")}
+
+    async def admit(self, attributes: Attributes, new: Any, old: Any) -> None:
+        """Raises StatusError 403."""
+        before = set() if old is None else set(old.spec.external_ips)
+        if not before.issuperset(new.spec.external_ips):
+            raise attributes.forbidden("Use of external IPs is denied by admission control")
+
+
 class ServiceAddresses:
     handles: ClassVar[Handles] = {"services": ("CREATE", "UPDATE")}
 
-    def __init__(self, objects: Objects) -> None:
-        self._objects = objects
+    def __init__(self, objects: Objects, families: Sequence[str]) -> None:
+        """`families`: those that services can have, the usual one first."""
+        self._objects, self._families = objects, families
         self._last_addresses: deque[str] = deque(maxlen=REMEMBERED)
         self._last_ports: deque[int] = deque(maxlen=REMEMBERED)
 
@@ -52,11 +66,10 @@ class ServiceAddresses:
         if old is not None:
             # Here, because what is carried over has no manager by this write.
             carry_over(new, old)
-        if faults := settle_families(spec, None if old is None else old.spec):
+        if faults := settle_families(spec, None if old is None else old.spec, self._families):
             raise invalid("Service", new.metadata.name, faults)
-        if (old is None or old.spec.type == EXTERNAL) and spec.type != EXTERNAL and not is_headless(spec):
-            # Those it has do not change.
-            self._give_address(new, dry_run=attributes.dry_run)
+        if needs_cluster_ip(spec) and not is_headless(spec):
+            self._give_addresses(new, old, dry_run=attributes.dry_run)
         if not needs_node_ports(spec):
             return
         others = (one for one in self._objects.all(Service) if one.metadata.uid != new.metadata.uid)
@@ -70,39 +83,50 @@ class ServiceAddresses:
             elif (why := _port_fault(number, taken)) is not None:
                 raise internal(f"failed to allocate requested HealthCheck NodePort {number}: {why}")
 
-    def _give_address(self, service: Service, *, dry_run: bool) -> None:
+    def _give_addresses(self, service: Service, old: Service | None, *, dry_run: bool) -> None:
+        """One of each family; those that the service has stay."""
+        spec = service.spec
+        held = [] if old is None or old.spec.type == EXTERNAL else old.spec.cluster_ips
+        asked = list(spec.cluster_ips) or [spec.cluster_ip]
+        spec.cluster_ips = asked + [""] * (len(spec.ip_families) - len(asked))
+        given = [
+            address if i < len(held) else self._give_address(service, wanted, address, dry_run=dry_run)
+            for i, (wanted, address) in enumerate(zip(spec.ip_families, spec.cluster_ips, strict=True))
+        ]
+        spec.cluster_ip, spec.cluster_ips = given[0], given
+
+    def _give_address(self, service: Service, wanted: str, asked: str, *, dry_run: bool) -> str:
+        """`asked`, or one that is chosen of the family that is `wanted`."""
         spec, name = service.spec, service.metadata.name
         ranges = [
             range_of(cidr)
             for one in self._objects.all(ServiceCIDR)
             if is_in_use(one)
             for cidr in one.spec.cidrs
-            if family(cidr) in spec.ip_families
+            if family(cidr) == wanted
         ]
         if dry_run and not ranges:
-            raise _invalid(service, address_fault(spec, spec.cluster_ip, "allocator not ready"))
-        if spec.cluster_ip:
-            if fault := self._address_fault(spec.cluster_ip, ranges, dry_run=dry_run):
-                raise _invalid(service, address_fault(spec, spec.cluster_ip, fault))
-            return
+            raise _invalid(service, address_fault(spec, asked, "allocator not ready"))
+        if asked:
+            if fault := self._address_fault(asked, ranges, dry_run=dry_run):
+                raise _invalid(service, address_fault(spec, asked, fault))
+            return asked
         if dry_run:
             # Nothing is chosen: it is the address that names the range.
-            spec.cluster_ip = ranges[0].cidr.partition("/")[0]
-        else:
-            random.shuffle(ranges)
-            free = (address for one in ranges for address in one.some() if not self._is_taken(address))
-            # When all that is left was just given out, the one that was longest ago is.
-            before = (
-                address
-                for address in self._last_addresses
-                if not self._address_fault(address, ranges, dry_run=False)
-            )
-            chosen = next((one for one in free if one not in self._last_addresses), "") or next(before, "")
-            if not chosen:
-                raise internal(f'failed to allocate a serviceIP for Service "{name}": {FULL}')
-            self._last_addresses.append(chosen)
-            spec.cluster_ip = chosen
-        spec.cluster_ips = [spec.cluster_ip]
+            return ranges[0].cidr.partition("/")[0]
+        random.shuffle(ranges)
+        free = (address for one in ranges for address in one.some() if not self._is_taken(address))
+        # When all that is left was just given out, the one that was longest ago is.
+        before = (
+            address
+            for address in self._last_addresses
+            if not self._address_fault(address, ranges, dry_run=False)
+        )
+        chosen = next((one for one in free if one not in self._last_addresses), "") or next(before, "")
+        if not chosen:
+            raise internal(f'failed to allocate a serviceIP for Service "{name}": {FULL}')
+        self._last_addresses.append(chosen)
+        return chosen
 
     def _is_taken(self, address: str) -> bool:
         return self._objects.find(IPAddress, "", address) is not None

@@ -25,7 +25,7 @@ async def admitting(api: Conversation, monkeypatch: pytest.MonkeyPatch) -> Conve
         CHAIN,
         {
             "    DisruptionBudgets,\n": "    FixedTags,\n",
-            "            DisruptionBudgets(objects, clock),\n": f"            {PLACE.strip()},\n",
+            '            ("", DisruptionBudgets(objects, clock)),\n': f"            {PLACE.strip()},\n",
         },
     )
     monkeypatch.setattr("podling.apiserver.assemble.built_in", chain.built_in)

@@ -13,7 +13,6 @@ from cryptography.hazmat.primitives.serialization import Encoding
 from podling.apiserver.authz.authorizers import (
     ALLOW,
     NO_OPINION,
-    AuthenticatedAuthorizer,
     MastersAuthorizer,
     Opinion,
 )
@@ -80,7 +79,6 @@ async def test_a_signers_requests_are_for_who_may_decide_them(
         return ALLOW if info.resource != "signers" or info.name in allowed else NO_OPINION
 
     monkeypatch.setattr(MastersAuthorizer, "authorize", authorize)
-    monkeypatch.setattr(AuthenticatedAuthorizer, "authorize", authorize)
     await api.post(REQUESTS, body(OTHER))
     approved = await api.patch(f"{REQUESTS}/r/approval", {"status": {"conditions": [APPROVED]}})
     assert approved.status == code

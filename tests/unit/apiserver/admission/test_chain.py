@@ -8,8 +8,11 @@ import pytest
 
 from podling.apiserver.admission.chain import built_in
 from podling.apiserver.admission.plugin import Attributes, Operation
-from podling.apiserver.authz.authorizers import NO_OPINION
-from podling.apiserver.request.request import User
+from podling.apiserver.admission.pod_security_plugin import PodSecurity
+from podling.apiserver.admission.webhook_plugins import Webhooks
+from podling.apiserver.authz.authorizers import NO_OPINION, Opinion
+from podling.apiserver.authz.rbac import RbacAuthorizer
+from podling.apiserver.request.request import RequestInfo, User
 from podling.model.codec.json import from_data, to_data
 from podling.model.errors import StatusError
 from podling.model.scheme import resource_of
@@ -17,6 +20,7 @@ from podling.model.time import SystemClock
 from podling.model.types.core import Namespace, ServiceAccount
 from podling.model.types.meta import KubeObject
 from podling.model.types.pod import Pod
+from unit.apiserver.admission.sent import Itself
 
 STANDING: dict[tuple[type[KubeObject], str, str], KubeObject] = {
     (Namespace, "", "default"): from_data({"metadata": {"name": "default"}}, Namespace),
@@ -35,8 +39,18 @@ class Standing:
     def all(self, type: Any, namespace: str = "") -> Any:
         return [one for (of, place, _), one in STANDING.items() if of is type and namespace in ("", place)]
 
+    def changes(self, type: Any) -> int:
+        return 0
+
+    async def create(self, *_: Any) -> None:
+        raise NotImplementedError
+
     async def change(self, *_: Any, **__: Any) -> None:
         raise AssertionError("nothing here is changed by admission")
+
+
+def nobody_may(user: User, info: RequestInfo) -> Opinion:
+    return NO_OPINION
 
 
 async def admit(
@@ -51,8 +65,11 @@ async def admit(
     assert subject is not None
     resource = resource_of(type(subject))
     target = f"{resource.qualified}/{subresource}" if subresource else resource.qualified
-    attributes = Attributes(operation, resource, subresource, namespace, name, User("me"), target)
-    await built_in(Standing(), SystemClock(), lambda user, info: NO_OPINION).admit(attributes, obj, old)
+    attributes = Attributes(operation, resource, subresource, namespace, name, User("me"), target, Itself())
+    standing = Standing()
+    roles, webhooks = RbacAuthorizer(), Webhooks(standing, nobody_may)
+    chain = built_in(standing, SystemClock(), nobody_may, roles, webhooks, PodSecurity(standing))
+    await chain.admit(attributes, obj, old)
 
 
 def pod(**spec: Any) -> Pod:

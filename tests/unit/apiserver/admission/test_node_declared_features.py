@@ -31,7 +31,8 @@ async def resize(api: Conversation) -> Any:
 
 
 async def test_a_node_that_says_so_is_followed(bound: Conversation) -> None:
-    node = {"metadata": {"name": "n"}, "status": {"declaredFeatures": BOTH}}
+    status = {"declaredFeatures": BOTH, "allocatable": {"cpu": "2"}}
+    node = {"metadata": {"name": "n"}, "status": status}
     assert (await bound.post("/api/v1/nodes", node)).status == 201
     assert (await resize(bound)).status == 200
 

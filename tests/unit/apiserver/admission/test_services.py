@@ -8,6 +8,17 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from podling.apiserver.admission.plugin import Attributes, Operation
+from podling.apiserver.admission.services import ServiceAddresses
+from podling.apiserver.request.request import User
+from podling.model.codec.json import from_data
+from podling.model.errors import StatusError
+from podling.model.rules.addresses import family
+from podling.model.scheme import resource_of
+from podling.model.types.networking import IPAddress, ServiceCIDR
+from podling.model.types.service import Service
+from unit.apiserver.admission.sent import Itself
+
 if TYPE_CHECKING:
     from unit.apiserver.conftest import Conversation
 
@@ -255,3 +266,46 @@ async def test_families_a_cluster_of_one_has_not_are_refused(api: Conversation) 
     )
     made = (await api.post(SERVICES, service(ipFamilyPolicy="PreferDualStack"))).body["spec"]
     assert (made["ipFamilies"], made["ipFamilyPolicy"]) == (["IPv4"], "PreferDualStack")
+
+
+class Standing:
+    """One range of both families, and the addresses that are taken."""
+
+    def __init__(self, *taken: str) -> None:
+        spec = {"cidrs": ["10.96.0.0/16", "fd00::/112"]}
+        self._range = from_data({"metadata": {"name": "kubernetes"}, "spec": spec}, ServiceCIDR)
+        self._taken = set(taken)
+
+    def find(self, type: type[Any], namespace: str, name: str) -> Any:
+        return IPAddress() if name in self._taken else None
+
+    def all(self, type: type[Any], namespace: str = "") -> list[Any]:
+        return [self._range] if type is ServiceCIDR else []
+
+
+async def settled(new: Service, old: Service | None = None, *taken: str) -> list[str]:
+    standing: Any = Standing(*taken)
+    operation: Operation = "CREATE" if old is None else "UPDATE"
+    attributes = Attributes(operation, resource_of(Service), "", "ns", "s", User("ann"), "services", Itself())
+    await ServiceAddresses(standing, ("IPv4", "IPv6")).admit(attributes, new, old)
+    return [family(address) for address in new.spec.cluster_ips]
+
+
+async def test_of_both_families_each_service_gets_what_it_asks_for() -> None:
+    def made(**spec: Any) -> Service:
+        return from_data(service(**spec), Service)
+
+    assert await settled(made()) == ["IPv4"]
+    assert await settled(made(ipFamilies=["IPv6"])) == ["IPv6"]
+    old = made(ipFamilyPolicy="RequireDualStack")
+    assert await settled(old) == ["IPv4", "IPv6"]
+    one = made(ipFamilyPolicy="SingleStack")
+    assert await settled(one, old) == ["IPv4"]
+    more = made(ipFamilyPolicy="PreferDualStack")
+    assert await settled(more, one) == ["IPv4", "IPv6"]
+    assert more.spec.cluster_ip == one.spec.cluster_ip == old.spec.cluster_ip
+    asked = made(
+        ipFamilyPolicy="RequireDualStack", clusterIP="10.96.0.7", clusterIPs=["10.96.0.7", "fd00::7"]
+    )
+    with pytest.raises(StatusError, match="failed to allocate IP fd00::7: provided IP is already allocated"):
+        await settled(asked, None, "fd00::7")

@@ -14,6 +14,7 @@ from podling.model.codec.json import from_data, to_data
 from podling.model.scheme import resource_of
 from podling.model.types.meta import KubeObject
 from podling.model.types.pod import Pod
+from unit.apiserver.admission.sent import Itself
 
 T = TypeVar("T", bound=KubeObject)
 OWN = {"name": "mine", "mountPath": PLACE}
@@ -24,7 +25,7 @@ async def admitted(spec: dict[str, Any], account: dict[str, Any] | None = None, 
         return from_data(account or {}, type)
 
     pod = from_data({"spec": spec}, Pod)
-    attributes = Attributes("CREATE", resource_of(Pod), "", "default", "p", User("me"), "pods")
+    attributes = Attributes("CREATE", resource_of(Pod), "", "default", "p", User("me"), "pods", Itself())
     await Plugin(find, mount_tokens=on).admit(attributes, pod, None)
     return to_data(pod.spec)
 
