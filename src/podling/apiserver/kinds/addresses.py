@@ -23,6 +23,7 @@ from podling.model.types.networking import IPAddress, ServiceCIDR
 
 class ServiceCIDRs(Controlled[ServiceCIDR]):
     resource = resource_of(ServiceCIDR)
+    judges_prefix_again = False
     has_generation = False
     subresources = {"status": Status(keeps_metadata=True)}
     columns = (NAME, Column("CIDRs", description="The range, of each family at most one."), AGE)
@@ -51,7 +52,7 @@ class IPAddresses(Kind[IPAddress]):
 
     def validate(self, obj: IPAddress) -> list[Cause]:
         return [
-            *metadata.validate(obj.metadata, namespaced=False, name_rule=ip_faults_exact),
+            *metadata.validate(obj.metadata, namespaced=False, name_rule=ip_faults_exact, prefix="whole"),
             *validate_parent(obj.spec.parent_ref, "spec.parentRef"),
         ]
 

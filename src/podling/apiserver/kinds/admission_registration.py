@@ -1,6 +1,6 @@
 """The kinds of admissionregistration.k8s.io/v1: webhooks and policies that admit or change what is written.
 
-They are stored and served. Nothing asks them: who creates one is told so.
+Webhooks (`admission/webhooks.py`) are asked, and policies (`admission/policy_plugins.py`) evaluated.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 from typing import Any, TypeVar
 
+from podling.apiserver.cel.checker import Expression, faults
 from podling.apiserver.kinds.columns import AGE, NAME, age
 from podling.apiserver.kinds.kind import Column, Controlled, Kind, Status
 from podling.apiserver.rules import metadata
@@ -20,7 +21,6 @@ from podling.apiserver.rules.admission_registration import (
     validate_type_checking,
     validate_webhooks,
 )
-from podling.apiserver.rules.cel.checker import Expression, faults
 from podling.apiserver.rules.conditions import validate_conditions
 from podling.apiserver.rules.expressions import (
     SPACE,
@@ -48,14 +48,6 @@ from podling.model.types.meta import KubeObject, LabelSelector
 
 T = TypeVar("T", bound=KubeObject)
 
-NO_WEBHOOKS = (
-    "podling has no calls to admission webhooks: this configuration is kept, but what is written is NOT sent "
-    "to its webhooks, and none of it is checked, refused or changed by them"
-)
-NO_POLICIES = (
-    "podling has no evaluation of admission policies: this object is kept, but it does NOT check, refuse or "
-    "change anything that is written"
-)
 TIMEOUT = 10
 HTTPS_PORT = 443
 UNSET = "<unset>"
@@ -78,7 +70,10 @@ class _Registration(Kind[T]):
         return self._faults(new, {}) if list(self.expressions(new)) == standing else self.validate(new)
 
     def _faults(self, obj: T, found: Faults) -> list[Cause]:
-        return [*metadata.validate(obj.metadata, namespaced=False), *self.validate_fields(obj, found)]
+        return [
+            *metadata.validate(obj.metadata, namespaced=False, standard=False),
+            *self.validate_fields(obj, found),
+        ]
 
     def expressions(self, obj: T) -> Iterable[tuple[str, Expression]]:
         """Every expression by its path, in the order in which they know each other."""
@@ -90,7 +85,6 @@ class _Registration(Kind[T]):
 
 
 class _Webhooks(_Registration[Any]):
-    unattended = NO_WEBHOOKS
     columns = (NAME, Column("Webhooks", "integer", description="How many webhooks are asked."), AGE)
 
     def default(self, obj: Any) -> None:
@@ -154,8 +148,6 @@ class MutatingWebhookConfigurations(_Webhooks):
 
 
 class _Policies(_Registration[Any]):
-    unattended = NO_POLICIES
-
     def default(self, obj: Any) -> None:
         if obj.spec.failure_policy is None:
             obj.spec.failure_policy = "Fail"
@@ -179,6 +171,7 @@ def _validate_status(new: ValidatingAdmissionPolicy, old: ValidatingAdmissionPol
 
 class ValidatingAdmissionPolicies(_Policies, Controlled[ValidatingAdmissionPolicy]):
     resource = resource_of(ValidatingAdmissionPolicy)
+    standard_finalizers = False
     subresources = {"status": Status(_validate_status, keeps_metadata=True)}
     columns = (
         NAME,
@@ -211,7 +204,6 @@ class MutatingAdmissionPolicies(_Policies):
 
 
 class _Bindings(_Registration[Any]):
-    unattended = NO_POLICIES
     columns = (
         NAME,
         Column("PolicyName", description="The policy that is put into force."),

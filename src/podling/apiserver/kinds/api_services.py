@@ -1,7 +1,8 @@
 """APIServices: who serves which group and version of the API.
 
 Without a service the API server does, which is always there. podling makes one of these for each group and
-version that it has (`controllers/api_services.py`), and passes nothing on to services yet.
+version that it has, and says of the others whether they are there (`controllers/api_services.py`); their
+requests are passed on (`apiserver/aggregation/`).
 """
 
 from __future__ import annotations
@@ -16,11 +17,10 @@ from podling.apiserver.rules import metadata
 from podling.apiserver.rules.field import invalid, not_supported, required
 from podling.model import names
 from podling.model.errors import Cause
+from podling.model.rules.api_services import LOCAL, set_condition
 from podling.model.scheme import resource_of
-from podling.model.time import rfc3339
 from podling.model.types.apiregistration import (
     APIService,
-    APIServiceCondition,
     APIServiceSpec,
     APIServiceStatus,
 )
@@ -28,8 +28,6 @@ from podling.model.types.apiregistration import (
 PORT = 443
 STATUSES = ("True", "False", "Unknown")
 LARGEST_GROUP_PRIORITY, LARGEST_VERSION_PRIORITY = 20_000, 1_000
-LOCAL = ("Local", "Local APIServices are always available")
-NOT_PASSED_ON = "podling has no proxy to API servers: requests for the group are not passed on to the service"
 
 
 def _validate_status(new: APIService, old: APIService) -> Iterator[Cause]:
@@ -40,9 +38,12 @@ def _validate_status(new: APIService, old: APIService) -> Iterator[Cause]:
 
 class APIServices(Controlled[APIService]):
     resource = resource_of(APIService)
+    standard_finalizers = False
     has_generation = False
     updates_unconditionally = False
-    subresources = {"status": Status(_validate_status, keeps_metadata=True)}
+    subresources = {
+        "status": Status(_validate_status, keeps_metadata=True, keeps_unset=False, has_tables=False)
+    }
     columns = (
         NAME,
         Column("Service", description="The service that serves it, or Local."),
@@ -58,7 +59,7 @@ class APIServices(Controlled[APIService]):
     def prepare_create(self, obj: APIService, now: datetime) -> None:
         obj.status = APIServiceStatus()
         if obj.spec.service is None:
-            obj.status.conditions = [APIServiceCondition("Available", "True", rfc3339(now), *LOCAL)]
+            set_condition(obj.status, LOCAL, now)
 
     def validate(self, obj: APIService) -> list[Cause]:
         wanted = f"{obj.spec.version}.{obj.spec.group}"
@@ -68,11 +69,10 @@ class APIServices(Controlled[APIService]):
                 return faults
             return [] if name == wanted else [f'must be `spec.version+"."+spec.group`: "{wanted}"']
 
-        causes = metadata.validate(obj.metadata, namespaced=False, name_rule=name_rule, standard=False)
+        causes = metadata.validate(
+            obj.metadata, namespaced=False, name_rule=name_rule, prefix="whole", standard=False
+        )
         return [*causes, *_validate_spec(obj.spec)]
-
-    def create_warnings(self, obj: APIService) -> list[str]:
-        return [NOT_PASSED_ON] if obj.spec.service is not None else []
 
     def row(self, obj: APIService, now: datetime) -> list[Any]:
         service = obj.spec.service

@@ -1,7 +1,4 @@
-"""HorizontalPodAutoscalers in both versions, which show the same stored objects, those of autoscaling/v2.
-
-Nothing of podling's scales by them: they are stored, and served to a controller that does.
-"""
+"""HorizontalPodAutoscalers in both versions, which show the same stored objects, those of autoscaling/v2."""
 
 from __future__ import annotations
 
@@ -49,8 +46,8 @@ COLUMNS = (
 
 class HorizontalPodAutoscalers(Controlled[HorizontalPodAutoscaler]):
     resource = resource_of(HorizontalPodAutoscaler)
+    judges_prefix_again = False
     has_generation = False
-    unattended = "podling has no autoscaler: nothing is scaled unless another controller manager runs"
     subresources = {"status": Status(lambda new, old: validate_status(new.status))}
     columns = COLUMNS
 

@@ -1,7 +1,4 @@
-"""Jobs, which run pods to their end, and CronJobs, which make Jobs by the clock.
-
-No controller of podling's acts on them yet: they are stored, and served to controllers that do.
-"""
+"""Jobs, which run pods to their end, and CronJobs, which make Jobs by the clock."""
 
 from __future__ import annotations
 
@@ -16,38 +13,40 @@ from podling.apiserver.kinds.columns import (
     NAME,
     NONE,
     age,
-    human_duration,
     or_none,
     selector_text,
 )
 from podling.apiserver.kinds.kind import Column, Controlled, Status, Subresource
 from podling.apiserver.kinds.pods.update import drop_alpha_fields, with_node_affinity
-from podling.apiserver.kinds.pods.warnings import template_warnings
+from podling.apiserver.kinds.pods.warnings import name_warnings, template_warnings
 from podling.apiserver.kinds.workloads import CONTAINERS, IMAGES, SELECTOR, container_cells
 from podling.apiserver.rules import metadata
 from podling.apiserver.rules.field import IMMUTABLE, internal, invalid
-from podling.apiserver.rules.job_status import has_condition, validate_job_status
+from podling.apiserver.rules.job_status import validate_job_status
 from podling.apiserver.rules.jobs import (
     CONTROLLER_UID,
-    FAILED,
-    INDEXED,
     JOB_NAME,
-    NON_INDEXED,
     OLD_CONTROLLER_UID,
     OLD_JOB_NAME,
-    TERMINATING_OR_FAILED,
     validate_cron_job_name,
     validate_cron_job_spec,
     validate_job,
     validate_job_spec,
 )
-from podling.apiserver.rules.schedule import names_zone
-from podling.model import names
 from podling.model.errors import Cause
 from podling.model.gates import DEFAULT_GATES, Gates
 from podling.model.rules.defaults import default_pod_spec
+from podling.model.rules.jobs import (
+    FAILED_ONLY,
+    INDEXED,
+    NON_INDEXED,
+    TERMINATING_OR_FAILED,
+    has_condition,
+    is_finished,
+)
+from podling.model.rules.schedule import names_zone
 from podling.model.scheme import resource_of
-from podling.model.time import parse_time
+from podling.model.time import human_duration, parse_time
 from podling.model.types.batch import CronJob, Job, JobSpec
 from podling.model.types.container import Container
 from podling.model.types.meta import LabelSelector
@@ -69,12 +68,7 @@ TOO_MANY = (
 
 
 def _warnings(name: str, spec: JobSpec, path: str) -> list[str]:
-    told = []
-    if faults := names.dns1123_label(name):
-        told.append(
-            "metadata.name: this is used in Pod names and hostnames, which can result in surprising "
-            f"behavior; a DNS label is recommended: [{' '.join(faults)}]"
-        )
+    told = name_warnings(name)
     if (
         spec.completion_mode == INDEXED
         and (spec.completions or 0) > 100_000
@@ -92,7 +86,6 @@ def _default_failure_policy(spec: JobSpec) -> None:
 
 class Jobs(Controlled[Job]):
     resource = resource_of(Job)
-    unattended = "podling has no controller for it: no pods are made unless another controller manager runs"
     orphans = True
     deletion_warning = (
         "child pods are preserved by default when jobs are deleted; set propagationPolicy=Background to "
@@ -128,7 +121,9 @@ class Jobs(Controlled[Job]):
         spec.completion_mode = NON_INDEXED if spec.completion_mode is None else spec.completion_mode
         spec.suspend = bool(spec.suspend)
         if spec.pod_replacement_policy is None:
-            spec.pod_replacement_policy = TERMINATING_OR_FAILED if spec.pod_failure_policy is None else FAILED
+            spec.pod_replacement_policy = (
+                TERMINATING_OR_FAILED if spec.pod_failure_policy is None else FAILED_ONLY
+            )
         spec.manual_selector = bool(spec.manual_selector)
         _default_failure_policy(spec)
 
@@ -176,7 +171,7 @@ class Jobs(Controlled[Job]):
             parallelism = spec.parallelism or 0
             wanted = f"1 of {parallelism}" if parallelism > 1 else "1"
         states = [state for state in STATES if has_condition(obj, state)]
-        if meta.deletion_timestamp and not {"Complete", "Failed"}.intersection(states):
+        if meta.deletion_timestamp and not is_finished(obj):
             states = ["Terminating"]
         duration = ""
         if status.start_time:
@@ -234,9 +229,14 @@ def _with_resources(new: list[Container], old: list[Container]) -> list[Containe
     return [msgspec.structs.replace(before, resources=after.resources) for after, before in pairs]
 
 
+class _CronJobStatus(Status):
+    standard_finalizers = False
+
+
 class CronJobs(Controlled[CronJob]):
     resource = resource_of(CronJob)
-    unattended = "podling has no controller for it: no Jobs are made unless another controller manager runs"
+    judges_prefix_again = False
+    subresources: Mapping[str, Subresource] = {"status": _CronJobStatus()}
     columns = (
         NAME,
         Column("Schedule", description="When Jobs are made, as in cron."),

@@ -10,14 +10,14 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any
 
-from podling.apiserver.kinds.columns import AGE, NAME, age, human_duration, or_none
+from podling.apiserver.kinds.columns import AGE, NAME, age, or_none
 from podling.apiserver.kinds.kind import Column, Kind, Part
 from podling.apiserver.rules import metadata
 from podling.apiserver.rules.certificates import validate_change, validate_request, validate_status
-from podling.model import names
 from podling.model.errors import Cause
 from podling.model.rules.certificates import APPROVED, CLIENT_SIGNER, DENIED, FAILED, conditions_of
 from podling.model.scheme import resource_of
+from podling.model.time import human_duration
 from podling.model.types.certificates import CertificateSigningRequest, CertificateSigningRequestStatus
 
 NO_RBAC = "podling has no RBAC yet: whoever gets this certificate may do anything"
@@ -25,6 +25,7 @@ NO_RBAC = "podling has no RBAC yet: whoever gets this certificate may do anythin
 
 class _Approval(Part[CertificateSigningRequest]):
     name = "approval"
+    has_tables = False
     unwritten = {"f:spec": {}, "f:status": {"f:certificate": {}}}
 
     def prepare_update(self, new: CertificateSigningRequest, old: CertificateSigningRequest) -> None:
@@ -55,7 +56,7 @@ class _Status(Part[CertificateSigningRequest]):
 
 def _validate_update(new: CertificateSigningRequest, old: CertificateSigningRequest) -> list[Cause]:
     return [
-        *metadata.validate(new.metadata, namespaced=False, name_rule=names.path_segment),
+        *metadata.validate_written(new.metadata),
         *validate_request(new.spec),
         *validate_status(new.status, old.status),
         *metadata.validate_update(new.metadata, old.metadata),
@@ -64,6 +65,7 @@ def _validate_update(new: CertificateSigningRequest, old: CertificateSigningRequ
 
 class CertificateSigningRequests(Kind[CertificateSigningRequest]):
     resource = resource_of(CertificateSigningRequest)
+    judges_prefix_again = False
     unwritten = {"f:spec": {}}
     subresources = {"approval": _Approval(), "status": _Status()}
     selectable_fields = {"spec.signerName": lambda request: request.spec.signer_name}
@@ -83,7 +85,9 @@ class CertificateSigningRequests(Kind[CertificateSigningRequest]):
         new.spec, new.status = old.spec, old.status
 
     def validate(self, obj: CertificateSigningRequest) -> list[Cause]:
-        causes = metadata.validate(obj.metadata, namespaced=False, name_rule=names.path_segment)
+        causes = metadata.validate(
+            obj.metadata, namespaced=False, name_rule=lambda name: [], prefix="unjudged"
+        )
         return [*causes, *validate_request(obj.spec)]
 
     def warnings(self, obj: CertificateSigningRequest) -> list[str]:

@@ -1,6 +1,4 @@
-"""Columns and cells that many tables share, and durations as kubectl shows them: `45s`, `3m20s`, `5h`,
-`2d4h`.
-"""
+"""Columns and cells that many tables share."""
 
 from __future__ import annotations
 
@@ -9,7 +7,7 @@ from datetime import datetime
 from operator import itemgetter
 
 from podling.apiserver.kinds.kind import Column
-from podling.model.time import parse_time
+from podling.model.time import human_duration, parse_time
 from podling.model.types.meta import LabelSelector
 
 NONE = "<none>"
@@ -27,9 +25,6 @@ EXPRESSIONS = {
     "Exists": "{key}",
     "DoesNotExist": "!{key}",
 }
-
-_MINUTE, _HOUR, _DAY = 60, 3600, 86400
-_YEAR = 365 * _DAY
 
 
 def or_none(text: str) -> str:
@@ -54,34 +49,6 @@ def selector_text(selector: LabelSelector | None) -> str:
         values = f"({','.join(sorted(one.values))})"
         said.append((one.key, EXPRESSIONS[one.operator].format(key=one.key, values=values)))
     return joined(text for _, text in sorted(said, key=itemgetter(0)))
-
-
-def human_duration(seconds: float) -> str:
-    """A duration in at most two units, as `HumanDuration` of apimachinery. Clock skew up to a second counts
-    as 0."""
-    whole = int(seconds)
-    if whole < -1:
-        return "<invalid>"
-    if whole < 2 * _MINUTE:
-        return f"{max(whole, 0)}s"
-    if whole < 10 * _MINUTE:
-        return _two(whole, _MINUTE, "m", 1, "s")
-    if whole < 3 * _HOUR:
-        return f"{whole // _MINUTE}m"
-    if whole < 8 * _HOUR:
-        return _two(whole, _HOUR, "h", _MINUTE, "m")
-    if whole < 2 * _DAY:
-        return f"{whole // _HOUR}h"
-    if whole < 8 * _DAY:
-        return _two(whole, _DAY, "d", _HOUR, "h")
-    if whole < 2 * _YEAR:
-        return f"{whole // _DAY}d"
-    return _two(whole, _YEAR, "y", _DAY, "d") if whole < 8 * _YEAR else f"{whole // _YEAR}y"
-
-
-def _two(seconds: int, big: int, big_name: str, small: int, small_name: str) -> str:
-    rest = seconds % big // small
-    return f"{seconds // big}{big_name}{rest}{small_name}" if rest else f"{seconds // big}{big_name}"
 
 
 def age(since: str | None, now: datetime) -> str:

@@ -8,16 +8,17 @@ from __future__ import annotations
 
 from datetime import datetime
 
+from podling.apiserver.cel.formats import is_known
 from podling.apiserver.kinds.columns import CREATED_AT, NAME
 from podling.apiserver.kinds.kind import Controlled, Part
 from podling.apiserver.rules import metadata
 from podling.apiserver.rules.custom_resources.definition import (
-    validate_body,
     validate_change,
     validate_definition,
+    validate_expressions,
     validate_names,
+    validate_spec,
 )
-from podling.apiserver.rules.custom_resources.formats import is_known
 from podling.apiserver.rules.custom_resources.numbers import settle_numbers
 from podling.apiserver.rules.custom_resources.walk import schemas_in
 from podling.model.errors import Cause
@@ -45,9 +46,11 @@ class _Status(Part[CustomResourceDefinition]):
     """Also the metadata may be written through it."""
 
     name = "status"
+    has_tables = False
 
     def prepare_update(self, new: CustomResourceDefinition, old: CustomResourceDefinition) -> None:
         new.spec = old.spec
+        new.status.stored_versions = new.status.stored_versions or _storage_version(new) or None
 
     def validate_update(self, new: CustomResourceDefinition, old: CustomResourceDefinition) -> list[Cause]:
         return [
@@ -58,6 +61,9 @@ class _Status(Part[CustomResourceDefinition]):
 
 class CustomResourceDefinitions(Controlled[CustomResourceDefinition]):
     resource = resource_of(CustomResourceDefinition)
+    judges_prefix_again = False
+    validates_long = True
+    standard_finalizers = False
     updates_unconditionally = False
     own_deletion = True
     unattended = "podling has no custom resources: it keeps the definition, and does not serve the kind"
@@ -103,10 +109,14 @@ class CustomResourceDefinitions(Controlled[CustomResourceDefinition]):
         )
 
     def validate(self, obj: CustomResourceDefinition) -> list[Cause]:
-        return validate_definition(obj)
+        return validate_definition(obj) or validate_expressions(obj.spec)
 
     def validate_changed(self, new: CustomResourceDefinition, old: CustomResourceDefinition) -> list[Cause]:
-        return [*metadata.validate(new.metadata, namespaced=False, standard=False), *validate_body(new)]
+        causes = [
+            *metadata.validate(new.metadata, namespaced=False, standard=False),
+            *validate_spec(new.spec),
+        ]
+        return causes or (validate_expressions(new.spec) if new.spec.versions != old.spec.versions else [])
 
     def validate_update(self, new: CustomResourceDefinition, old: CustomResourceDefinition) -> list[Cause]:
         return [*metadata.validate_update(new.metadata, old.metadata), *validate_change(new, old)]

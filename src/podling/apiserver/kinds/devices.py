@@ -11,10 +11,10 @@ from typing import Any, ClassVar, TypeVar
 
 import msgspec
 
+from podling.apiserver.cel.checker import faults
 from podling.apiserver.kinds.columns import AGE, NAME, age
 from podling.apiserver.kinds.kind import Column, Controlled, Kind, Status
 from podling.apiserver.rules import metadata
-from podling.apiserver.rules.cel.checker import faults
 from podling.apiserver.rules.devices.claim_status import validate_claim_status
 from podling.apiserver.rules.devices.claims import (
     default_claim,
@@ -27,6 +27,7 @@ from podling.apiserver.rules.devices.parts import expressions_of
 from podling.apiserver.rules.devices.slices import drop_gated, validate_slice
 from podling.apiserver.rules.field import IMMUTABLE, internal, invalid, shown
 from podling.model import names
+from podling.model.codec.fields import told_empty
 from podling.model.errors import Cause
 from podling.model.scheme import resource_of
 from podling.model.types.meta import KubeObject, ObjectMeta
@@ -46,6 +47,7 @@ NO_DRIVERS = "podling has no DRA drivers: it is kept for other programs"
 class _Devices(Kind[T]):
     returns_deleted = True
     name_rule: ClassVar[metadata.NameRule] = names.dns1123_subdomain
+    prefix: ClassVar[metadata.Prefix] = "masked"
     columns: ClassVar[Sequence[Column]] = (NAME, AGE)
 
     def validate(self, obj: T) -> list[Cause]:
@@ -56,8 +58,8 @@ class _Devices(Kind[T]):
         return self._validate_metadata(new)
 
     def _validate_metadata(self, obj: T) -> list[Cause]:
-        rule = type(self).name_rule
-        return metadata.validate(obj.metadata, namespaced=self.resource.namespaced, name_rule=rule)
+        rule, namespaced = type(self).name_rule, self.resource.namespaced
+        return metadata.validate(obj.metadata, namespaced=namespaced, name_rule=rule, prefix=self.prefix)
 
     def validate_update(self, new: T, old: T) -> list[Cause]:
         return [*metadata.validate_update(new.metadata, old.metadata), *self.validate_spec(new, old)]
@@ -78,7 +80,9 @@ class _Template(ObjectMeta):
 class DeviceClasses(_Devices[DeviceClass]):
     validates_long = True
     resource = resource_of(DeviceClass)
+    judges_prefix_again = False
     name_rule = names.long_name
+    prefix: ClassVar[metadata.Prefix] = "unjudged"
     unattended = NO_DEVICES
     has_generation = True
 
@@ -94,7 +98,7 @@ class ResourceClaims(_Devices[ResourceClaimObject], Controlled[ResourceClaimObje
     resource = resource_of(ResourceClaimObject)
     unattended = NO_DEVICES
     has_generation = False
-    subresources = {"status": Status(validate_claim_status, keeps_labels=True)}
+    subresources = {"status": Status(validate_claim_status, keeps_metadata=True, has_tables=False)}
     columns = (NAME, Column("State", description="Whether it has devices, and whether they are used."), AGE)
 
     def default(self, obj: ResourceClaimObject) -> None:
@@ -113,7 +117,7 @@ class ResourceClaims(_Devices[ResourceClaimObject], Controlled[ResourceClaimObje
     def row(self, obj: ResourceClaimObject, now: datetime) -> list[Any]:
         states = ["deleted"] if obj.metadata.deletion_timestamp else []
         if obj.status.allocation is None:
-            states.append("pending")
+            states = states or ["pending"]
         else:
             states += ["allocated", "reserved"] if obj.status.reserved_for else ["allocated"]
         return [obj.metadata.name, ",".join(states), age(obj.metadata.creation_timestamp, now)]
@@ -128,17 +132,20 @@ class ResourceClaimTemplates(_Devices[ResourceClaimTemplate]):
         default_claim(obj.spec.spec.devices)
 
     def validate_spec(self, new: ResourceClaimTemplate, old: ResourceClaimTemplate | None) -> Iterator[Cause]:
-        if old is None:
-            yield from metadata.validate_template(new.spec.metadata, "spec.metadata")
-            found = faults(dict(expressions_of_claim(new.spec.spec.devices, "spec.spec.devices")))
-            yield from validate_claim(new.spec.spec.devices, found, "spec.spec.devices")
-        elif new.spec != old.spec:
+        told = told_empty(new.spec)
+        if old is not None and new.spec == old.spec and not told:
+            return
+        yield from metadata.validate_template(new.spec.metadata, told, "spec.metadata")
+        found = faults(dict(expressions_of_claim(new.spec.spec.devices, "spec.spec.devices")))
+        yield from validate_claim(new.spec.spec.devices, found, "spec.spec.devices")
+        if old is not None and new.spec != old.spec:
             meta = msgspec.structs.asdict(new.spec.metadata)
             yield invalid("spec", _Template(**meta, spec=internal(new.spec.spec)), IMMUTABLE)
 
 
 class ResourceSlices(_Devices[ResourceSlice]):
     resource = resource_of(ResourceSlice)
+    judges_prefix_again = False
     unattended = NO_DRIVERS
     has_generation = True
     columns = (
@@ -158,6 +165,9 @@ class ResourceSlices(_Devices[ResourceSlice]):
         drop_gated(obj.spec)
 
     def prepare_update(self, new: ResourceSlice, old: ResourceSlice) -> None:
+        if new.spec != old.spec:
+            # What is dropped counts as a change, too.
+            new.metadata.generation = old.metadata.generation + 1
         drop_gated(new.spec)
 
     def validate_spec(self, new: ResourceSlice, old: ResourceSlice | None) -> Iterator[Cause]:

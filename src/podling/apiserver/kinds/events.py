@@ -80,8 +80,6 @@ COLUMNS = (
 
 def validate_event(event: Event, *, reporter: str) -> Iterator[Cause]:
     """`reporter`: what this version calls the field `reportingController`."""
-    # An event may be named after any object, whose name need not be one of the DNS.
-    yield from metadata.validate(event.metadata, name_rule=names.path_segment)
     namespace, of_object = event.metadata.namespace, event.involved_object.namespace
     if not event.event_time:
         if namespace != (of_object or "default"):
@@ -107,7 +105,7 @@ def validate_event(event: Event, *, reporter: str) -> Iterator[Cause]:
 
 
 def validate_new_event(event: Event) -> Iterator[Cause]:
-    yield from all_invalid("metadata.name", event.metadata.name, names.dns1123_subdomain(event.metadata.name))
+    yield from metadata.validate(event.metadata)
     yield from _validate_series(event)
     if not event.event_time:
         yield required("eventTime")
@@ -138,6 +136,9 @@ def _validate_series(event: Event) -> Iterator[Cause]:
 
 class Events(Kind[Event]):
     resource = resource_of(Event)
+    judges_prefix_again = False
+    cached = False
+    has_dependents = False
     creates_on_update = True
     columns = COLUMNS
     selectable_fields = {
@@ -155,7 +156,9 @@ class Events(Kind[Event]):
     }
 
     def validate(self, obj: Event) -> list[Cause]:
-        return list(validate_event(obj, reporter="reportingComponent"))
+        # An event may be named after any object, whose name need not be one of the DNS.
+        faults = list(validate_event(obj, reporter="reportingComponent"))
+        return faults or metadata.validate_written(obj.metadata, standard=False)
 
     def row(self, obj: Event, now: datetime) -> list[Any]:
         last = obj.series.last_observed_time if obj.series else obj.last_timestamp or obj.event_time
@@ -182,10 +185,11 @@ class _NewEvents(Events):
     """Events that are written through events.k8s.io/v1."""
 
     def validate(self, obj: Event) -> list[Cause]:
-        return list(validate_event(obj, reporter="reportingController"))
+        faults = metadata.validate(obj.metadata, name_rule=names.path_segment)
+        return [*faults, *validate_event(obj, reporter="reportingController")]
 
     def validate_create(self, obj: Event) -> list[Cause]:
-        return [*self.validate(obj), *validate_new_event(obj)]
+        return [*validate_event(obj, reporter="reportingController"), *validate_new_event(obj)]
 
     def validate_update(self, new: Event, old: Event) -> list[Cause]:
         return [*metadata.validate_update(new.metadata, old.metadata), *validate_event_update(new, old)]
@@ -195,6 +199,8 @@ class EventsEvents(View[EventsEvent, Event]):
     """events.k8s.io/v1, which event recorders use: stricter, and with other names for the same fields."""
 
     resource = resource_of(EventsEvent)
+    cached = False
+    has_dependents = False
     stored = _NewEvents()
     creates_on_update = True
     columns = COLUMNS

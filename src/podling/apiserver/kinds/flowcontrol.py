@@ -1,12 +1,12 @@
-"""FlowSchemas and PriorityLevelConfigurations, which say whose requests wait when the server has much to do.
-
-podling's server treats all requests alike: they are stored, and served to whoever looks.
-"""
+"""FlowSchemas and PriorityLevelConfigurations, which say whose requests wait when the server has much to do;
+`apiserver/fairness` goes by them."""
 
 from __future__ import annotations
 
 from datetime import datetime
 from typing import Any
+
+import msgspec
 
 from podling.apiserver.kinds.columns import AGE, NAME, NONE, age
 from podling.apiserver.kinds.kind import Column, Controlled, Status
@@ -16,16 +16,25 @@ from podling.model.errors import Cause
 from podling.model.scheme import resource_of
 from podling.model.types.flowcontrol import FlowSchema, PriorityLevelConfiguration
 
-UNATTENDED = "podling has no priority and fairness: requests are served as they come"
 PRECEDENCE = 1000
 SHARES = 30
 QUEUES, HAND_SIZE, QUEUE_LENGTH = 64, 8, 50
-STATUS = Status(lambda new, old: validate_conditions(new.status.conditions), keeps_metadata=True)
+
+
+class _Status(Status):
+    """All metadata stays as it is, also what no writer decides."""
+
+    def prepare_update(self, new: Any, old: Any) -> None:
+        super().prepare_update(new, old)
+        version = new.metadata.resource_version
+        new.metadata = msgspec.structs.replace(old.metadata, resource_version=version)
+
+
+STATUS = _Status(lambda new, old: validate_conditions(new.status.conditions), keeps_metadata=True)
 
 
 class FlowSchemas(Controlled[FlowSchema]):
     resource = resource_of(FlowSchema)
-    unattended = UNATTENDED
     subresources = {"status": STATUS}
     columns = (
         NAME,
@@ -60,7 +69,6 @@ class FlowSchemas(Controlled[FlowSchema]):
 
 class PriorityLevelConfigurations(Controlled[PriorityLevelConfiguration]):
     resource = resource_of(PriorityLevelConfiguration)
-    unattended = UNATTENDED
     subresources = {"status": STATUS}
     columns = (
         NAME,

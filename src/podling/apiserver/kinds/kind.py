@@ -23,12 +23,13 @@ from podling.apiserver.authz.authorizers import AccessReviewer
 from podling.apiserver.rules import metadata
 from podling.model.errors import Cause, StatusError
 from podling.model.scheme import Resource
-from podling.model.types.meta import DeleteOptions, KubeObject
+from podling.model.types.meta import DeleteOptions, KubeObject, ObjectMeta
 
 T = TypeVar("T", bound=KubeObject)
 S = TypeVar("S", bound=KubeObject)
 
 WRITERS_METADATA = ("labels", "annotations", "finalizers", "owner_references")
+UNSET_METADATA = ("deletion_timestamp", "self_link")
 PROXY_VERBS = ("create", "delete", "get", "patch", "update")
 
 
@@ -50,8 +51,12 @@ class Part(Generic[T]):
 
     name: ClassVar[str]
     verbs: ClassVar[tuple[str, ...]] = ("get", "patch", "update")
+    has_tables: bool = True
+    """Whether it is shown as a Table to who asks for one."""
     unwritten: Fields = {}
     """The fields that nobody is recorded to manage through this subresource."""
+    standard_finalizers: ClassVar[bool] = True
+    """As of its kind, where that has them."""
 
     def prepare_update(self, new: T, old: T) -> None:
         """Put back into `new` everything of `old` that this subresource may not change."""
@@ -59,6 +64,12 @@ class Part(Generic[T]):
     def validate_update(self, new: T, old: T) -> list[Cause]:
         """All changes from `old` to `new` that are not allowed, metadata included."""
         return metadata.validate_update(new.metadata, old.metadata)
+
+
+def keep_metadata(new: ObjectMeta, old: ObjectMeta) -> None:
+    """Put back the metadata that its writers decide: a subresource does not write it."""
+    for attribute in (*WRITERS_METADATA, *UNSET_METADATA):
+        setattr(new, attribute, getattr(old, attribute))
 
 
 class Status(Part[Any]):
@@ -72,11 +83,16 @@ class Status(Part[Any]):
         *,
         keeps_labels: bool = False,
         keeps_metadata: bool = False,
+        keeps_unset: bool = True,
+        has_tables: bool = True,
     ) -> None:
         """`validate`: the faults of a new status beside the old object. `keeps_labels`: whether labels, too,
-        stay as they are; `keeps_metadata`: whether all metadata does that a writer decides."""
+        stay as they are; `keeps_metadata`: whether all metadata does that a writer decides, and `keeps_unset`
+        what nobody does."""
         self._validate = validate
-        self._kept = WRITERS_METADATA if keeps_metadata else ("labels",) if keeps_labels else ()
+        self.has_tables = has_tables
+        unset = UNSET_METADATA if keeps_unset else ()
+        self._kept = (*WRITERS_METADATA, *unset) if keeps_metadata else ("labels",) if keeps_labels else ()
         if self._kept:
             self.unwritten = {"f:metadata": {} if keeps_metadata else {"f:labels": {}}}
 
@@ -119,6 +135,9 @@ class Answer(Posted[T], Generic[T]):
     misnamed: ClassVar[str]
     """The fault of a body with a name that is not the object's."""
 
+    def default(self, body: Any) -> None:
+        """Fill in what the body leaves out."""
+
     def validate(self, body: Any) -> list[Cause]:
         return []
 
@@ -131,6 +150,11 @@ class Projection(Posted[T], Generic[T]):
     """A part of the object that is read and written as an object of another type: `scale`."""
 
     verbs = ("get", "patch", "update")
+    columns: ClassVar[Sequence[Column]] = ()
+
+    def row(self, body: Any, now: datetime) -> list[Any]:
+        """The table cells of what was read, one for each of `columns`."""
+        raise NotImplementedError
 
     def read(self, obj: T) -> KubeObject:
         raise NotImplementedError
@@ -184,6 +208,8 @@ class Connect(NamedTuple):
     verbs: tuple[str, ...] = ("create", "get")
     container_rules: Callable[[str], Part[Any]] | None = None
     """The rules for a new container of a name, where a request may ask for one to be connected to."""
+    is_read: bool = False
+    """Whether what comes back is read like a part of the object, which admission is not asked about."""
     has_path: bool = False
     """Whether what follows in the path is the node's to read, and the name may say more than a name."""
 
@@ -226,8 +252,18 @@ class Kind(Generic[T]):
     """What everybody who creates one is warned of: that nothing of podling acts on it."""
     has_generation: ClassVar[bool] = False
     """metadata.generation counts changes of anything but metadata and status."""
+    counts_empty: ClassVar[bool] = False
+    """The generation counts it, too, when a spec is sent with lists that are empty and not left out."""
+    begins_at_one: ClassVar[bool] = True
+    """A generation that is counted is 1 at first; otherwise it is what the writer says."""
+    standard_finalizers: ClassVar[bool] = True
+    """A finalizer without a domain must be one of Kubernetes' own."""
     extends_names: ClassVar[bool] = True
     """Whether a name is made of generateName by random letters behind it."""
+    judges_prefix_again: ClassVar[bool] = True
+    """Whether generateName is validated at an update, too; of some kinds Kubernetes does not."""
+    cached: ClassVar[bool] = True
+    """Kubernetes has a cache of it: a list of any version is whole, whatever its limit."""
     creates_on_update: ClassVar[bool] = False
     """PUT of a name that does not exist creates it."""
     updates_unconditionally: ClassVar[bool] = True
@@ -237,8 +273,12 @@ class Kind(Generic[T]):
     own_deletion: ClassVar[bool] = False
     """Kubernetes deletes it in a way of its own: preconditions are refused in other words, and
     metadata.generation does not count the deletion."""
+    has_grace: ClassVar[bool] = False
+    """A deletion waits for a time, if only for none."""
     returns_deleted: ClassVar[bool] = False
     """DELETE that removes the object answers with it, not with a Status."""
+    has_dependents: ClassVar[bool] = True
+    """A deletion may say what becomes of those that it owns."""
     orphans: ClassVar[bool] = False
     """A deletion that names no propagation policy leaves the dependents."""
     deletion_warning: ClassVar[str] = ""
@@ -284,7 +324,7 @@ class Kind(Generic[T]):
         """Warning headers for a created object, also that nothing acts on it."""
         return [*self.warnings(obj), self.unattended] if self.unattended else self.warnings(obj)
 
-    def update_warnings(self, obj: T) -> list[str]:
+    def update_warnings(self, obj: T, old: T) -> list[str]:
         """Warning headers for an updated object: by default the same as for a created one."""
         return self.warnings(obj)
 
@@ -340,12 +380,6 @@ class View(Kind[T], Generic[T, S]):
     def from_stored(self, obj: S) -> T:
         """Shares parts with `obj`."""
         raise NotImplementedError
-
-    def create_warnings(self, obj: T) -> list[str]:
-        return self.stored.create_warnings(self.to_stored(obj))
-
-    def update_warnings(self, obj: T) -> list[str]:
-        return self.stored.update_warnings(self.to_stored(obj))
 
 
 def kept_as(kind: Kind[Any]) -> Resource:

@@ -17,6 +17,7 @@ from podling.apiserver.kinds.api_services import APIServices
 from podling.apiserver.kinds.autoscaling import HorizontalPodAutoscalers, HorizontalPodAutoscalersV1
 from podling.apiserver.kinds.batch import CronJobs, Jobs
 from podling.apiserver.kinds.certificates import CertificateSigningRequests
+from podling.apiserver.kinds.components import Bindings, ComponentStatuses
 from podling.apiserver.kinds.config import ConfigMaps, Secrets
 from podling.apiserver.kinds.custom_resources import CustomResourceDefinitions
 from podling.apiserver.kinds.devices import (
@@ -65,8 +66,11 @@ from podling.apiserver.kinds.workloads import (
 from podling.model.gates import DEFAULT_GATES, Gates
 
 
-def kinds(gates: Gates) -> tuple[Kind[Any], ...]:
+def kinds(gates: Gates, *, enforces_policies: bool = False) -> tuple[Kind[Any], ...]:
+    """`enforces_policies`: whether network policies hold on the node of the same process."""
     return (
+        Bindings(),
+        ComponentStatuses(),
         ConfigMaps(),
         Endpoints(),
         Events(),
@@ -106,7 +110,7 @@ def kinds(gates: Gates) -> tuple[Kind[Any], ...]:
         Ingresses(),
         IngressClasses(),
         IPAddresses(),
-        NetworkPolicies(),
+        NetworkPolicies(are_enforced=enforces_policies),
         ServiceCIDRs(),
         PriorityClasses(),
         RuntimeClasses(),

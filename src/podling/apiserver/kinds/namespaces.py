@@ -7,6 +7,8 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any
 
+import msgspec
+
 from podling.apiserver.kinds.columns import AGE, NAME, age
 from podling.apiserver.kinds.kind import Column, Kind, Part, Status
 from podling.apiserver.rules import metadata
@@ -39,7 +41,9 @@ class _Finalize(Part[Namespace]):
     """The subresource `finalize`, through which the namespace controller removes its finalizer."""
 
     name = "finalize"
+    has_tables = False
     verbs = ("update",)
+    unwritten = {"f:status": {}}
 
     def prepare_update(self, new: Namespace, old: Namespace) -> None:
         new.status = old.status
@@ -55,6 +59,7 @@ class Namespaces(Kind[Namespace]):
     resource = resource_of(Namespace)
     verbs = tuple(verb for verb in Kind.verbs if verb != "deletecollection")
     own_deletion = True
+    has_dependents = False
     subresources = {part.name: part for part in (_Status(), _Finalize())}
     columns = (NAME, Column("Status", description="Whether the namespace is in use or being emptied."), AGE)
     selectable_fields = {"name": lambda ns: ns.metadata.name, "status.phase": lambda ns: ns.status.phase}
@@ -65,6 +70,7 @@ class Namespaces(Kind[Namespace]):
         obj.status.phase = obj.status.phase or "Active"
 
     def prepare_create(self, obj: Namespace, now: datetime) -> None:
+        self.default(obj)
         obj.status = type(obj.status)(phase="Active")
         if FINALIZER not in obj.spec.finalizers:
             obj.spec.finalizers = [*obj.spec.finalizers, FINALIZER]
@@ -74,7 +80,12 @@ class Namespaces(Kind[Namespace]):
         new.status = old.status
 
     def validate(self, obj: Namespace) -> list[Cause]:
-        causes = metadata.validate(obj.metadata, namespaced=False, name_rule=names.dns1123_label)
+        meta = obj.metadata
+        if meta.generate_name:
+            # Kubernetes adds the label of a name that it made when all is judged.
+            labels = {key: value for key, value in meta.labels.items() if key != NAME_LABEL}
+            meta = msgspec.structs.replace(meta, labels=labels)
+        causes = metadata.validate(meta, namespaced=False, name_rule=names.dns1123_label)
         for finalizer in obj.spec.finalizers:
             causes += metadata.validate_finalizer(finalizer, "spec.finalizers")
         return causes
@@ -83,10 +94,24 @@ class Namespaces(Kind[Namespace]):
         return [obj.metadata.name, obj.status.phase, age(obj.metadata.creation_timestamp, now)]
 
     def graceful_delete(self, obj: Namespace, options: DeleteOptions, now: datetime) -> bool:
-        if not obj.metadata.deletion_timestamp:
-            obj.metadata.deletion_timestamp = rfc3339(now)
+        """A deletion marks what is not marked, whether or not something holds it. The first one may say what
+        is to become of dependents."""
+        if obj.metadata.deletion_timestamp:
+            return bool(obj.spec.finalizers)
+        obj.metadata.finalizers = _with_dependents(obj.metadata.finalizers, options)
+        obj.metadata.deletion_timestamp = rfc3339(now)
         obj.status.phase = "Terminating"
-        return bool(obj.spec.finalizers)
+        return True
 
     def may_vanish(self, new: Namespace, old: Namespace) -> bool:
         return not new.spec.finalizers and not new.metadata.finalizers
+
+
+def _with_dependents(finalizers: list[str], options: DeleteOptions) -> list[str]:
+    wanted = options.propagation_policy
+    if options.orphan_dependents is not None:
+        wanted = "Orphan" if options.orphan_dependents else "Foreground"
+    if wanted is None:
+        return finalizers
+    kept = [name for name in finalizers if name not in (metadata.ORPHAN, metadata.FOREGROUND)]
+    return kept + {"Orphan": [metadata.ORPHAN], "Foreground": [metadata.FOREGROUND]}.get(wanted, [])

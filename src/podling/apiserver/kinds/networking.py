@@ -1,6 +1,7 @@
 """The kinds of networking.k8s.io/v1: Ingresses, IngressClasses and NetworkPolicies.
 
-They are stored, and served to the controllers that act on them: podling has none of those.
+They are stored, and served to those who act on them: `podling network` on policies, no part of podling on
+ingresses.
 """
 
 from __future__ import annotations
@@ -123,13 +124,23 @@ class IngressClasses(Kind[IngressClass]):
 
 class NetworkPolicies(Kind[NetworkPolicy]):
     resource = resource_of(NetworkPolicy)
-    has_generation = True
-    unattended = "podling has no network policies: nothing enforces this one unless a network plugin does"
+    judges_prefix_again = False
+    has_generation = counts_empty = True
+    unattended = (
+        "podling has no network policies in this process: nothing enforces this one unless `podling network` "
+        "or a network plugin does"
+    )
     columns = (
         NAME,
         Column("Pod-Selector", description="The pods whose traffic it limits."),
         AGE,
     )
+
+    def __init__(self, *, are_enforced: bool) -> None:
+        self._are_enforced = are_enforced
+
+    def create_warnings(self, obj: NetworkPolicy) -> list[str]:
+        return self.warnings(obj) if self._are_enforced else super().create_warnings(obj)
 
     def default(self, obj: NetworkPolicy) -> None:
         spec = obj.spec

@@ -56,6 +56,7 @@ UNUSED_ID = "spec.externalID: this field is deprecated, and is unused by Kuberne
 
 class Leases(Kind[Lease]):
     resource = resource_of(Lease)
+    judges_prefix_again = False
     creates_on_update = True
     updates_unconditionally = False
     columns = (NAME, Column("Holder", description="Who holds the lease."), AGE)
@@ -68,7 +69,7 @@ class Leases(Kind[Lease]):
         new.spec.strategy = new.spec.preferred_holder = None
 
     def validate(self, obj: Lease) -> list[Cause]:
-        causes, spec = metadata.validate(obj.metadata), obj.spec
+        causes, spec = metadata.validate(obj.metadata, standard=False), obj.spec
         if spec.lease_duration_seconds is not None:
             causes += at_least("spec.leaseDurationSeconds", spec.lease_duration_seconds, 1)
         if spec.lease_transitions is not None:
@@ -253,7 +254,7 @@ class RuntimeClasses(Kind[RuntimeClass]):
     columns = (NAME, Column("Handler", description="What the container runtime calls it."), AGE)
 
     def validate(self, obj: RuntimeClass) -> list[Cause]:
-        causes = metadata.validate(obj.metadata, namespaced=False)
+        causes = metadata.validate(obj.metadata, namespaced=False, standard=False)
         if not obj.handler:
             causes.append(required("handler"))
         else:

@@ -23,7 +23,6 @@ from podling.apiserver.rules.field import (
     one_of,
 )
 from podling.apiserver.rules.metadata import validate_label_selector
-from podling.model import names
 from podling.model.errors import Cause
 from podling.model.scheme import resource_of
 from podling.model.types.policy import PodDisruptionBudget, PodDisruptionBudgetSpec
@@ -46,6 +45,7 @@ _NO_PERCENT = (
 
 class PriorityClasses(Kind[PriorityClass]):
     resource = resource_of(PriorityClass)
+    judges_prefix_again = False
     columns = (
         NAME,
         Column("Value", "integer", description="The priority of pods of this class."),
@@ -114,6 +114,8 @@ def _validate_status(new: PodDisruptionBudget, old: PodDisruptionBudget) -> Iter
 
 class PodDisruptionBudgets(Controlled[PodDisruptionBudget]):
     resource = resource_of(PodDisruptionBudget)
+    judges_prefix_again = False
+    standard_finalizers = False
     updates_unconditionally = False
     subresources = {"status": Status(_validate_status)}
     columns = (
@@ -125,7 +127,7 @@ class PodDisruptionBudgets(Controlled[PodDisruptionBudget]):
     )
 
     def validate(self, obj: PodDisruptionBudget) -> list[Cause]:
-        return [*metadata.validate(obj.metadata, name_rule=names.path_segment), *_validate_spec(obj.spec)]
+        return list(_validate_spec(obj.spec)) or metadata.validate_written(obj.metadata, standard=False)
 
     def row(self, obj: PodDisruptionBudget, now: datetime) -> list[Any]:
         return [

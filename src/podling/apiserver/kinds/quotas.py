@@ -4,6 +4,7 @@ single containers, pods and claims of a namespace and give them defaults.
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Iterable, Iterator
 from datetime import datetime
 from typing import Any
@@ -87,6 +88,7 @@ def _validate_status(new: ResourceQuota, old: ResourceQuota) -> Iterator[Cause]:
 
 class ResourceQuotas(Controlled[ResourceQuota]):
     resource = resource_of(ResourceQuota)
+    judges_prefix_again = False
     has_generation = False
     returns_deleted = True
     subresources = {"status": Status(_validate_status)}
@@ -206,6 +208,9 @@ class LimitRanges(Kind[LimitRange]):
     columns = (NAME, CREATED_AT)
 
     def default(self, obj: LimitRange) -> None:
+        # As in Kubernetes, one without a name has one all the same.
+        if not obj.metadata.generate_name:
+            obj.metadata.name = obj.metadata.name or str(uuid.uuid4())
         for item in obj.spec.limits:
             default_amounts(item.max, item.min, item.default, item.default_request)
             default_amounts(item.max_limit_request_ratio)

@@ -117,7 +117,7 @@ class RoleBindings(Kind[RoleBinding]):
 
     def validate(self, obj: RoleBinding) -> list[Cause]:
         return [
-            *metadata.validate(obj.metadata, name_rule=names.path_segment),
+            *metadata.validate(obj.metadata, name_rule=names.path_segment, prefix="whole"),
             *validate_role_ref(obj.role_ref, ("Role", "ClusterRole")),
             *validate_subjects(obj.subjects, namespaced=True),
         ]
@@ -143,7 +143,9 @@ class ClusterRoles(Kind[ClusterRole]):
     columns = (NAME, CREATED_AT)
 
     def validate(self, obj: ClusterRole) -> list[Cause]:
-        causes = metadata.validate(obj.metadata, namespaced=False, name_rule=names.path_segment)
+        causes = metadata.validate(
+            obj.metadata, namespaced=False, name_rule=names.path_segment, prefix="whole"
+        )
         causes += validate_rules(obj.rules, namespaced=False)
         if obj.aggregation_rule is None:
             return causes
@@ -170,7 +172,7 @@ class ClusterRoleBindings(Kind[ClusterRoleBinding]):
 
     def validate(self, obj: ClusterRoleBinding) -> list[Cause]:
         return [
-            *metadata.validate(obj.metadata, namespaced=False, name_rule=names.path_segment),
+            *metadata.validate(obj.metadata, namespaced=False, name_rule=names.path_segment, prefix="whole"),
             *validate_role_ref(obj.role_ref, ("ClusterRole",)),
             *validate_subjects(obj.subjects, namespaced=False),
         ]
@@ -197,7 +199,7 @@ class Roles(Kind[Role]):
 
     def validate(self, obj: Role) -> list[Cause]:
         return [
-            *metadata.validate(obj.metadata, name_rule=names.path_segment),
+            *metadata.validate(obj.metadata, name_rule=names.path_segment, prefix="whole"),
             *validate_rules(obj.rules, namespaced=True),
         ]
 

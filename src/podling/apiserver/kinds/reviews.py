@@ -2,7 +2,7 @@
 
 A TokenReview asks whose token it is; the three kinds of SubjectAccessReview ask whether a user may do
 something; a SelfSubjectReview asks who one is; a SelfSubjectRulesReview asks for all that one may do in a
-namespace, and its answer is incomplete, since the authorizers have no rules to list.
+namespace.
 """
 
 from __future__ import annotations
@@ -13,9 +13,16 @@ from typing import Any, Generic, TypeVar
 
 from msgspec import structs
 
-from podling.apiserver.authz.authorizers import AccessReviewer, Decision, Opinion
+from podling.apiserver.authz.authorizers import (
+    AccessReviewer,
+    Decision,
+    field_requirements,
+    label_requirements,
+    settled,
+    together,
+)
 from podling.apiserver.kinds.kind import Kind
-from podling.apiserver.request.request import RequestInfo, User
+from podling.apiserver.request.request import RequestInfo, Selecting, User
 from podling.apiserver.rules.field import all_invalid, invalid, required
 from podling.apiserver.rules.metadata import validate_label_key, validate_values
 from podling.model import names
@@ -35,6 +42,7 @@ from podling.model.types.authorization import (
     LabelSelectorAttributes,
     LocalSubjectAccessReview,
     NonResourceRule,
+    ResourceAttributes,
     ResourceRule,
     SelfSubjectAccessReview,
     SelfSubjectAccessReviewSpec,
@@ -50,17 +58,11 @@ T = TypeVar("T", bound=KubeObject)
 
 ONE_OF_TWO = "exactly one of nonResourceAttributes or resourceAttributes must be specified"
 
+ANY_VERSION = "*"
 OPERATORS = ("In", "NotIn", "Exists", "DoesNotExist")
 
 Requirement = FieldSelectorRequirement | LabelSelectorRequirement
 Spec = SubjectAccessReviewSpec | SelfSubjectAccessReviewSpec
-
-ANY = "*"
-ANYTHING = SubjectRulesReviewStatus(
-    resource_rules=[ResourceRule(verbs=[ANY], api_groups=[ANY], resources=[ANY])],
-    non_resource_rules=[NonResourceRule(verbs=[ANY], non_resource_urls=[ANY])],
-)
-UNKNOWN = SubjectRulesReviewStatus(incomplete=True, evaluation_error="no authorizer lists its rules")
 
 
 class Review(Kind[T], Generic[T]):
@@ -70,7 +72,7 @@ class Review(Kind[T], Generic[T]):
         """Reviews are not shown in tables."""
         return []
 
-    def answer(self, obj: T, asker: User, reviewer: AccessReviewer, now: datetime) -> None:
+    async def answer(self, obj: T, asker: User, reviewer: AccessReviewer, now: datetime) -> None:
         """Fill in the status of `obj`, which is valid. `asker`: the user of the request. Raises
         StatusError."""
         raise NotImplementedError
@@ -82,8 +84,10 @@ class SubjectAccessReviews(Review[SubjectAccessReview]):
     def validate(self, obj: SubjectAccessReview) -> list[Cause]:
         return [*_validate_attributes(obj.spec), *_validate_subject(obj.spec), *_validate_empty(obj.metadata)]
 
-    def answer(self, obj: SubjectAccessReview, asker: User, reviewer: AccessReviewer, now: datetime) -> None:
-        obj.status = _status(reviewer.may(_subject(obj.spec), _info(obj.spec)))
+    async def answer(
+        self, obj: SubjectAccessReview, asker: User, reviewer: AccessReviewer, now: datetime
+    ) -> None:
+        obj.status = await _judged(reviewer, _subject(obj.spec), obj.spec)
 
 
 class LocalSubjectAccessReviews(Review[LocalSubjectAccessReview]):
@@ -102,10 +106,10 @@ class LocalSubjectAccessReviews(Review[LocalSubjectAccessReview]):
             causes.append(invalid("spec.nonResourceAttributes", path_attributes, why))
         return causes
 
-    def answer(
+    async def answer(
         self, obj: LocalSubjectAccessReview, asker: User, reviewer: AccessReviewer, now: datetime
     ) -> None:
-        obj.status = _status(reviewer.may(_subject(obj.spec), _info(obj.spec)))
+        obj.status = await _judged(reviewer, _subject(obj.spec), obj.spec)
 
 
 class SelfSubjectAccessReviews(Review[SelfSubjectAccessReview]):
@@ -114,17 +118,41 @@ class SelfSubjectAccessReviews(Review[SelfSubjectAccessReview]):
     def validate(self, obj: SelfSubjectAccessReview) -> list[Cause]:
         return [*_validate_attributes(obj.spec), *_validate_empty(obj.metadata)]
 
-    def answer(
+    async def answer(
         self, obj: SelfSubjectAccessReview, asker: User, reviewer: AccessReviewer, now: datetime
     ) -> None:
-        obj.status = _status(reviewer.may(asker, _info(obj.spec)))
+        obj.status = await _judged(reviewer, asker, obj.spec)
 
 
-def _status(opinion: Opinion) -> SubjectAccessReviewStatus:
-    decision = opinion.decision
+async def _judged(reviewer: AccessReviewer, user: User, spec: Spec) -> SubjectAccessReviewStatus:
+    info = _info(spec)
+    opinion = await settled(lambda: reviewer.may(user, info))
     return SubjectAccessReviewStatus(
-        allowed=decision is Decision.ALLOW, denied=decision is Decision.DENY, reason=opinion.reason
+        allowed=opinion.decision is Decision.ALLOW,
+        denied=opinion.decision is Decision.DENY,
+        reason=opinion.reason,
+        evaluation_error="; ".join(
+            [*filter(None, [opinion.error]), *_unreadable(spec.resource_attributes, info)]
+        ),
     )
+
+
+def _unreadable(asked: ResourceAttributes | None, info: RequestInfo) -> Iterator[str]:
+    """What is said of selectors of which not all was understood."""
+    if asked is None:
+        return
+    for name, selector, read in (
+        ("fieldSelector", asked.field_selector, info.fields),
+        ("labelSelector", asked.label_selector, info.labels),
+    ):
+        if selector is None:
+            continue
+        said = len(selector.requirements) if selector.requirements else 1
+        if selector.raw_selector and read:
+            said = len(read)
+        if len(read) < said:
+            how = "partially ignored" if read else "ignored"
+            yield f"spec.resourceAttributes.{name} {how} due to parse error"
 
 
 def _subject(spec: SubjectAccessReviewSpec) -> User:
@@ -143,11 +171,36 @@ def _info(spec: Spec) -> RequestInfo:
         "",
         True,
         asked.group,
-        asked.version,
+        asked.version or ANY_VERSION,
         asked.namespace,
         asked.resource,
         asked.subresource,
         asked.name,
+        fields=_fields(asked.field_selector),
+        labels=_labels(asked.label_selector),
+    )
+
+
+def _fields(selector: FieldSelectorAttributes | None) -> Sequence[Selecting]:
+    """What cannot be read asks for nothing."""
+    if selector is None:
+        return ()
+    # Fields are compared with one value, as in a query.
+    listed = (one for one in _listed(selector.requirements) if len(one.values) == 1)
+    return field_requirements(selector.raw_selector) or tuple(listed)
+
+
+def _labels(selector: LabelSelectorAttributes | None) -> Sequence[Selecting]:
+    if selector is None:
+        return ()
+    return label_requirements(selector.raw_selector) or _listed(selector.requirements)
+
+
+def _listed(requirements: Sequence[Requirement]) -> Sequence[Selecting]:
+    return tuple(
+        Selecting(one.key, one.operator, tuple(one.values))
+        for one in requirements
+        if one.operator in OPERATORS
     )
 
 
@@ -202,7 +255,9 @@ def _validate_subject(spec: SubjectAccessReviewSpec) -> Iterator[Cause]:
 class SelfSubjectReviews(Review[SelfSubjectReview]):
     resource = resource_of(SelfSubjectReview)
 
-    def answer(self, obj: SelfSubjectReview, asker: User, reviewer: AccessReviewer, now: datetime) -> None:
+    async def answer(
+        self, obj: SelfSubjectReview, asker: User, reviewer: AccessReviewer, now: datetime
+    ) -> None:
         """The metadata of the question is not part of the answer."""
         obj.metadata = ObjectMeta(creation_timestamp=rfc3339(now))
         obj.status = SelfSubjectReviewStatus(user_info=info_of(asker))
@@ -220,27 +275,46 @@ def info_of(user: User) -> UserInfo:
 class SelfSubjectRulesReviews(Review[SelfSubjectRulesReview]):
     resource = resource_of(SelfSubjectRulesReview)
 
-    def answer(
+    async def answer(
         self, obj: SelfSubjectRulesReview, asker: User, reviewer: AccessReviewer, now: datetime
     ) -> None:
         """Raises StatusError 400 if no namespace is named."""
         if not obj.spec.namespace:
             raise bad_request("no namespace on request")
-        anything = RequestInfo(ANY, "", True, ANY, ANY, obj.spec.namespace, ANY)
-        allowed = reviewer.may(asker, anything).decision is Decision.ALLOW
-        obj.status = ANYTHING if allowed else UNKNOWN
+        listed = reviewer.rules_of(asker, obj.spec.namespace)
+        # The answer does not repeat the question.
+        obj.metadata, obj.spec = ObjectMeta(), type(obj.spec)()
+        obj.status = SubjectRulesReviewStatus(
+            resource_rules=[
+                ResourceRule(
+                    verbs=rule.verbs,
+                    api_groups=rule.api_groups,
+                    resources=rule.resources,
+                    resource_names=rule.resource_names,
+                )
+                for rule in listed.rules
+                if rule.resources
+            ],
+            non_resource_rules=[
+                NonResourceRule(verbs=rule.verbs, non_resource_urls=rule.non_resource_urls)
+                for rule in listed.rules
+                if rule.non_resource_urls
+            ],
+            incomplete=listed.incomplete,
+            evaluation_error=together(listed.faults),
+        )
 
 
 class TokenReviews(Review[TokenReview]):
     resource = resource_of(TokenReview)
 
-    def answer(self, obj: TokenReview, asker: User, reviewer: AccessReviewer, now: datetime) -> None:
+    async def answer(self, obj: TokenReview, asker: User, reviewer: AccessReviewer, now: datetime) -> None:
         """Raises StatusError 400 if the token is empty."""
         if not obj.spec.token:
             raise bad_request("token is required for TokenReview in authentication")
-        owner = reviewer.owner_of(obj.spec.token, obj.spec.audiences)
-        if owner is None:
-            obj.status = TokenReviewStatus(error="invalid bearer token")
+        owner = await reviewer.owner_of(obj.spec.token, obj.spec.audiences)
+        if isinstance(owner, str):
+            obj.status = TokenReviewStatus(error=owner)
         else:
             obj.status = TokenReviewStatus(
                 authenticated=True, user=info_of(owner.user), audiences=list(owner.audiences)

@@ -13,7 +13,7 @@ import msgspec
 from podling.apiserver.authn.tokens import Binding, Grant, Named, ServiceAccountTokens
 from podling.apiserver.authz.authorizers import AccessReviewer
 from podling.apiserver.kinds.columns import AGE, NAME, age
-from podling.apiserver.kinds.kind import Answer, Column, Kind
+from podling.apiserver.kinds.kind import Answer, Kind
 from podling.apiserver.rules import metadata
 from podling.apiserver.rules.field import invalid
 from podling.model.errors import Cause, bad_request, conflict, not_found
@@ -50,6 +50,10 @@ class TokenRequests(Answer[ServiceAccount]):
     body = TokenRequest
     misnamed = "must match the service account name if specified"
 
+    def default(self, body: Any) -> None:
+        if body.spec.expiration_seconds is None:
+            body.spec.expiration_seconds = DEFAULT_SECONDS
+
     def validate(self, obj: TokenRequest) -> list[Cause]:
         seconds, path = obj.spec.expiration_seconds, "spec.expirationSeconds"
         if seconds is not None and seconds < SHORTEST:
@@ -61,8 +65,6 @@ class TokenRequests(Answer[ServiceAccount]):
     def answer(self, obj: ServiceAccount, body: Any, reviewer: AccessReviewer, now: datetime) -> None:
         tokens, spec = reviewer.tokens, body.spec
         spec.audiences = spec.audiences or list(tokens.audiences)
-        if spec.expiration_seconds is None:
-            spec.expiration_seconds = DEFAULT_SECONDS
         ends = now + timedelta(seconds=spec.expiration_seconds)
         binding, lifetime = _binding(obj, spec.bound_object_ref, tokens), ends - now
         # A token with the lifetime of volumes, for a pod and this API server, lives longer than asked for.
@@ -72,7 +74,6 @@ class TokenRequests(Answer[ServiceAccount]):
             binding = msgspec.structs.replace(binding, warnafter=int(ends.timestamp()))
             lifetime = EXTENSION
         grant = Grant(binding, spec.audiences, lifetime)
-        body.metadata.creation_timestamp = rfc3339(now)
         body.status = TokenRequestStatus(tokens.issue(grant, now), rfc3339(ends))
 
 
@@ -84,7 +85,8 @@ def _binding(
     plain = Binding(namespace, _named(account))
     if reference is None:
         return plain
-    if reference.api_version not in ("", "v1") or reference.kind not in ("Pod", "Node", "Secret"):
+    # Of what the core group has, the version is not looked at.
+    if "/" in reference.api_version or reference.kind not in ("Pod", "Node", "Secret"):
         group, _, version = reference.api_version.rpartition("/")
         what = f"{group}/{version}, Kind={reference.kind}"
         raise bad_request(f"cannot bind token to object of type {what}")
@@ -109,6 +111,8 @@ def _binding(
 def _found(
     tokens: ServiceAccountTokens, type_: type[T], namespace: str, reference: BoundObjectReference
 ) -> T:
+    if not reference.name:
+        raise bad_request("Name parameter required.")
     found = tokens.find(type_, namespace, reference.name)
     if found is None:
         raise not_found(resource_of(type_).plural, reference.name)
@@ -125,7 +129,7 @@ class ServiceAccounts(Kind[ServiceAccount]):
     resource = resource_of(ServiceAccount)
     returns_deleted = True
     subresources = {"token": TokenRequests()}
-    columns = (NAME, Column("Secrets", "integer", description="How many secrets its pods may use."), AGE)
+    columns = (NAME, AGE)
 
     def prepare_create(self, obj: ServiceAccount, now: datetime) -> None:
         # A secret is that of the account's namespace and this name, whatever else is said of it.
@@ -138,4 +142,4 @@ class ServiceAccounts(Kind[ServiceAccount]):
         return metadata.validate(obj.metadata)
 
     def row(self, obj: ServiceAccount, now: datetime) -> list[Any]:
-        return [obj.metadata.name, len(obj.secrets), age(obj.metadata.creation_timestamp, now)]
+        return [obj.metadata.name, age(obj.metadata.creation_timestamp, now)]

@@ -79,6 +79,7 @@ class _ClusterIPs(Kept[Service]):
 
 class Services(Kind[Service]):
     resource = resource_of(Service)
+    judges_prefix_again = False
     kept = _ClusterIPs()
     creates_on_update = True
     returns_deleted = True

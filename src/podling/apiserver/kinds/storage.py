@@ -1,7 +1,7 @@
 """The kinds of storage.k8s.io: classes of storage and of attributes, CSI drivers, the drivers of each
 node, how much storage there is where, and which volumes are attached to which nodes.
 
-Nothing of podling's provisions or mounts volumes by them: they are stored, and served to controllers that do.
+Of these, podling makes volumes by classes; the others are stored, and served to programs that do.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ from podling.apiserver.rules.storage import (
 )
 from podling.model.codec.fields import wire_name
 from podling.model.errors import Cause
+from podling.model.rules.volume_binding import DEFAULT_CLASS
 from podling.model.scheme import resource_of
 from podling.model.types.meta import KubeObject
 from podling.model.types.storage import (
@@ -42,10 +43,6 @@ from podling.model.types.storage import (
 T = TypeVar("T", bound=KubeObject)
 
 NO_DRIVERS = "podling has no CSI drivers: it is kept for other programs"
-IS_DEFAULT = (
-    "storageclass.kubernetes.io/is-default-class",
-    "storageclass.beta.kubernetes.io/is-default-class",
-)
 TOKENS_IN_ATTRIBUTES = (
     "spec.serviceAccountTokenInSecrets is unset; if supported by this CSI driver, set to true to prevent "
     "possible logging of tokens in volume attributes"
@@ -81,10 +78,11 @@ def _immutable(new: Any, old: Any, path: str, *attributes: str) -> Iterator[Caus
 
 def is_default(storage_class: StorageClass) -> bool:
     """Whether claims without a class are of this one."""
-    return any(storage_class.metadata.annotations.get(key) == "true" for key in IS_DEFAULT)
+    return any(storage_class.metadata.annotations.get(key) == "true" for key in DEFAULT_CLASS)
 
 
 class StorageClasses(_Storage[StorageClass]):
+    unattended = ""
     resource = resource_of(StorageClass)
     returns_deleted = True
     columns = (
@@ -129,7 +127,9 @@ class StorageClasses(_Storage[StorageClass]):
 
 class CSIDrivers(_Storage[CSIDriver]):
     resource = resource_of(CSIDriver)
+    judges_prefix_again = False
     has_generation = True
+    begins_at_one = False
     updates_unconditionally = False
     returns_deleted = True
     columns = (
@@ -162,8 +162,6 @@ class CSIDrivers(_Storage[CSIDriver]):
         return validate_driver(obj.spec)
 
     def prepare_create(self, obj: CSIDriver, now: datetime) -> None:
-        # Only its changes are counted, from 0.
-        obj.metadata.generation = 0
         obj.spec.prevent_pod_scheduling_if_missing = None
 
     def prepare_update(self, new: CSIDriver, old: CSIDriver) -> None:
@@ -179,6 +177,9 @@ class CSIDrivers(_Storage[CSIDriver]):
     def warnings(self, obj: CSIDriver) -> list[str]:
         unset = obj.spec.service_account_token_in_secrets is None
         return [TOKENS_IN_ATTRIBUTES] if obj.spec.token_requests and unset else []
+
+    def update_warnings(self, obj: CSIDriver, old: CSIDriver) -> list[str]:
+        return self.warnings(obj) if obj.spec.token_requests != old.spec.token_requests else []
 
     def row(self, obj: CSIDriver, now: datetime) -> list[Any]:
         spec = obj.spec
@@ -246,13 +247,16 @@ class VolumeAttributesClasses(_Storage[VolumeAttributesClass]):
         return [obj.metadata.name, obj.driver_name, age(obj.metadata.creation_timestamp, now)]
 
 
+def _validate_attached(new: VolumeAttachment, old: VolumeAttachment) -> Iterator[Cause]:
+    yield from metadata.validate(new.metadata, namespaced=False)
+    yield from validate_attachment_status(new.status)
+
+
 class VolumeAttachments(_Storage[VolumeAttachment]):
     resource = resource_of(VolumeAttachment)
     updates_unconditionally = False
     returns_deleted = True
-    subresources = {
-        "status": Status(lambda new, old: validate_attachment_status(new.status), keeps_metadata=True)
-    }
+    subresources = {"status": Status(_validate_attached, keeps_metadata=True)}
     columns = (
         NAME,
         Column("Attacher", "string", "name", "The driver that attaches it."),

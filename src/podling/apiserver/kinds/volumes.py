@@ -42,7 +42,6 @@ from podling.model.types.persistent_volume import (
 )
 
 PENDING, TERMINATING = "Pending", "Terminating"
-NO_BINDER = "podling has no volume controller: nothing binds it unless another controller manager runs"
 MODES = {
     "ReadWriteOnce": "RWO",
     "ReadOnlyMany": "ROX",
@@ -72,7 +71,6 @@ class PersistentVolumes(Controlled[PersistentVolume]):
     resource = resource_of(PersistentVolume)
     has_generation = False
     returns_deleted = True
-    unattended = NO_BINDER
     columns = (
         NAME,
         Column("Capacity", description="How much it holds."),
@@ -158,7 +156,6 @@ class PersistentVolumeClaims(Controlled[PersistentVolumeClaim]):
     resource = resource_of(PersistentVolumeClaim)
     has_generation = False
     returns_deleted = True
-    unattended = NO_BINDER
     subresources = {"status": Status(lambda new, old: validate_claim_status(new.status))}
     columns = (
         NAME,

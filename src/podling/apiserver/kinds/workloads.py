@@ -1,24 +1,25 @@
 """The kinds that make pods from a template: Deployments, ReplicaSets, DaemonSets, StatefulSets and
 ReplicationControllers, and the ControllerRevisions that DaemonSets and StatefulSets keep.
-
-No controller of podling's makes pods of them yet: they are stored, and served to controllers that do.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from datetime import datetime
-from typing import Any
+from typing import Any, ClassVar
 
-from podling.apiserver.kinds.columns import AGE, NAME, NONE, age, joined, labels_text, or_none, selector_text
-from podling.apiserver.kinds.kind import Column, Controlled, Kind, Projection, Status, Subresource
+from podling.apiserver.kinds.columns import AGE, NAME, age, joined, labels_text, or_none, selector_text
+from podling.apiserver.kinds.kind import Column, Controlled, Kind, Status, Subresource
 from podling.apiserver.kinds.pods.update import drop_alpha_fields
-from podling.apiserver.kinds.pods.warnings import template_warnings
+from podling.apiserver.kinds.pods.warnings import name_warnings, template_warnings
+from podling.apiserver.kinds.scale import SCALING
 from podling.apiserver.rules import metadata
 from podling.apiserver.rules.field import IMMUTABLE, at_least, invalid, required
 from podling.apiserver.rules.workloads import (
     ROLLING,
     Bounds,
+    default_claims,
+    drop_unavailable,
     validate_collisions,
     validate_daemon_set_spec,
     validate_deployment_spec,
@@ -44,8 +45,6 @@ from podling.model.types.apps import (
     StatefulSet,
     StatefulSetPersistentVolumeClaimRetentionPolicy,
 )
-from podling.model.types.autoscaling import Scale, ScaleSpec, ScaleStatus
-from podling.model.types.meta import LabelSelector, ObjectMeta
 from podling.model.types.pod import PodSpec
 from podling.model.types.replication_controller import ReplicationController
 
@@ -89,41 +88,11 @@ def container_cells(spec: PodSpec) -> list[str]:
     ]
 
 
-class Scaling(Projection[Any]):
-    """How many pods of an object are wanted, and how many there are, for what knows no more of it."""
-
-    name = "scale"
-    body = Scale
-
-    def read(self, obj: Any) -> Scale:
-        meta, selector = obj.metadata, obj.spec.selector
-        shown = ObjectMeta(
-            name=meta.name,
-            namespace=meta.namespace,
-            uid=meta.uid,
-            resource_version=meta.resource_version,
-            creation_timestamp=meta.creation_timestamp,
-        )
-        text = selector_text(selector) if isinstance(selector, LabelSelector) else labels_text(selector)
-        status = ScaleStatus(replicas=obj.status.replicas, selector="" if text == NONE else text)
-        return Scale(metadata=shown, spec=ScaleSpec(replicas=obj.spec.replicas or 0), status=status)
-
-    def write(self, obj: Any, body: Scale) -> None:
-        obj.spec.replicas = body.spec.replicas
-
-    def configured(self, body: Scale) -> dict[str, Any]:
-        return {"spec": {"replicas": body.spec.replicas}}
-
-    def validate(self, body: Scale) -> list[Cause]:
-        return [*metadata.validate(body.metadata), *at_least("spec.replicas", body.spec.replicas, 0)]
-
-
-SCALING = Scaling()
-
-
 class _Templated(Controlled[Any]):
     """A kind with a pod template in its spec."""
 
+    judges_prefix_again = False
+    warns_of_names: ClassVar[bool] = True
     unattended = "podling has no controller for it: no pods are made unless another controller manager runs"
 
     def __init__(self, gates: Gates = DEFAULT_GATES) -> None:
@@ -155,6 +124,10 @@ class _Templated(Controlled[Any]):
 
     def warnings(self, obj: Any) -> list[str]:
         return template_warnings(obj.spec.template, "spec.template")
+
+    def create_warnings(self, obj: Any) -> list[str]:
+        of_name = name_warnings(obj.metadata.name) if self.warns_of_names else []
+        return [*of_name, *super().create_warnings(obj)]
 
 
 def _status(bounds: Bounds, *, keeps_labels: bool = False, sort: type[Status] = Status) -> Status:
@@ -203,6 +176,11 @@ class Deployments(_Templated):
         IMAGES,
         SELECTOR,
     )
+
+    def prepare_update(self, new: Deployment, old: Deployment) -> None:
+        super().prepare_update(new, old)
+        if new.metadata.annotations != old.metadata.annotations:
+            new.metadata.generation = old.metadata.generation + 1
 
     def default(self, obj: Deployment) -> None:
         spec, strategy = obj.spec, obj.spec.strategy
@@ -284,6 +262,12 @@ class ReplicationControllers(_Templated):
         if new.spec.template is not None and old.spec.template is not None:
             drop_alpha_fields(new.spec.template.spec, old.spec.template.spec, self._gates)
 
+    def validate(self, obj: ReplicationController) -> list[Cause]:
+        return [
+            *metadata.validate(obj.metadata, name_rule=names.long_name, prefix="unjudged"),
+            *self.validate_spec(obj),
+        ]
+
     def validate_spec(self, obj: ReplicationController) -> Iterator[Cause]:
         return validate_replication_controller_spec(obj.spec, "spec", self._gates)
 
@@ -318,6 +302,7 @@ class _DaemonSetStatus(Status):
 
 class DaemonSets(_Templated):
     resource = resource_of(DaemonSet)
+    warns_of_names = False
     subresources: Mapping[str, Subresource] = {
         "status": _status(
             Bounds(
@@ -407,6 +392,7 @@ class DaemonSets(_Templated):
 
 class StatefulSets(_Templated):
     resource = resource_of(StatefulSet)
+    warns_of_names = False
     subresources: Mapping[str, Subresource] = {
         "scale": SCALING,
         "status": _status(
@@ -442,12 +428,12 @@ class StatefulSets(_Templated):
         spec, strategy = obj.spec, obj.spec.update_strategy
         default_pod_spec(spec.template.spec)
         spec.pod_management_policy = spec.pod_management_policy or "OrderedReady"
-        strategy.type = strategy.type or ROLLING
-        if strategy.type == ROLLING:
-            if strategy.rolling_update is None:
-                strategy.rolling_update = RollingUpdateStatefulSetStrategy()
-            if strategy.rolling_update.partition is None:
-                strategy.rolling_update.partition = 0
+        if not strategy.type:
+            strategy.type = ROLLING
+            strategy.rolling_update = strategy.rolling_update or RollingUpdateStatefulSetStrategy()
+        rolling = strategy.rolling_update
+        if strategy.type == ROLLING and rolling is not None and rolling.partition is None:
+            rolling.partition = 0
         retention = spec.persistent_volume_claim_retention_policy
         retention = retention or StatefulSetPersistentVolumeClaimRetentionPolicy()
         retention.when_deleted = retention.when_deleted or "Retain"
@@ -456,17 +442,15 @@ class StatefulSets(_Templated):
         spec.replicas = 1 if spec.replicas is None else spec.replicas
         if spec.revision_history_limit is None:
             spec.revision_history_limit = 10
-        for claim in spec.volume_claim_templates:
-            claim.status.phase = claim.status.phase or "Pending"
-            claim.spec.volume_mode = claim.spec.volume_mode or "Filesystem"
+        default_claims(spec)
 
     def prepare_create(self, obj: StatefulSet, now: datetime) -> None:
         super().prepare_create(obj, now)
-        _drop_unavailable(obj)
+        drop_unavailable(obj.spec)
 
     def prepare_update(self, new: StatefulSet, old: StatefulSet) -> None:
         super().prepare_update(new, old)
-        _drop_unavailable(new)
+        drop_unavailable(new.spec)
 
     def validate(self, obj: StatefulSet) -> list[Cause]:
         return [
@@ -476,6 +460,10 @@ class StatefulSets(_Templated):
 
     def validate_spec(self, obj: StatefulSet) -> Iterator[Cause]:
         return validate_stateful_set_spec(obj.spec, "spec", self._gates)
+
+    def validate_changed(self, new: StatefulSet, old: StatefulSet) -> list[Cause]:
+        spec = validate_stateful_set_spec(new.spec, "spec", self._gates, changed=True)
+        return [*metadata.validate(new.metadata), *spec]
 
     def warnings(self, obj: StatefulSet) -> list[str]:
         limit = obj.spec.revision_history_limit
@@ -497,18 +485,12 @@ class StatefulSets(_Templated):
         ]
 
 
-def _drop_unavailable(obj: StatefulSet) -> None:
-    """Clear the field behind the gate MaxUnavailableStatefulSet, which is off by default."""
-    if obj.spec.update_strategy.rolling_update is not None:
-        obj.spec.update_strategy.rolling_update.max_unavailable = None
-
-
 class ControllerRevisions(Kind[ControllerRevision]):
     resource = resource_of(ControllerRevision)
     columns = (
         NAME,
         Column("Controller", description="The object whose revision it is."),
-        Column("Revision", "integer", description="Its number; the newest has the greatest."),
+        Column("Revision", description="Its number; the newest has the greatest."),
         AGE,
     )
 

@@ -6,7 +6,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from podling.apiserver.rules.cel.checker import INTERNAL
+from podling.apiserver.cel.checker import INTERNAL
+from podling.apiserver.cel.urls import parsed_url
 from podling.apiserver.rules.expressions import APPLY_CONFIGURATION, JSON_PATCH, SPACE, is_identifier
 from podling.apiserver.rules.field import (
     all_invalid,
@@ -19,7 +20,6 @@ from podling.apiserver.rules.field import (
     too_many,
 )
 from podling.apiserver.rules.metadata import validate_label_selector
-from podling.apiserver.rules.urls import validate_webhook_url
 from podling.model import names
 from podling.model.errors import Cause
 from podling.model.types.admissionregistration import (
@@ -63,6 +63,7 @@ ACTIONS = frozenset(("Audit", "Deny", "Warn"))
 MAX_MATCH_CONDITIONS, MAX_AUDIT_ANNOTATIONS = 64, 20
 LONGEST_VALUE_EXPRESSION = 5 * 1024
 MOST_SEGMENTS_TOLD = 100
+DESIRED_URL = "; desired format: https://host[/path]"
 
 
 def _compiled(path: str, text: str, faults: Faults) -> Iterator[Cause]:
@@ -130,6 +131,24 @@ def validate_webhook_client(
         yield from validate_webhook_url(client.url, f"{path}.url")
     elif client.service is not None:
         yield from validate_service(client.service, f"{path}.service")
+
+
+def validate_webhook_url(text: str, path: str) -> Iterator[Cause]:
+    try:
+        url = parsed_url(text)
+    except ValueError as error:
+        yield required(path, f"url must be a valid URL: {error}{DESIRED_URL}")
+        return
+    if url.scheme != "https":
+        yield invalid(path, url.scheme, f"'https' is the only allowed URL scheme{DESIRED_URL}")
+    if not url.host:
+        yield invalid(path, url.host, f"host must be specified{DESIRED_URL}")
+    if url.user is not None:
+        yield invalid(path, url.user, "user information is not permitted in the URL")
+    if url.fragment:
+        yield invalid(path, url.fragment, "fragments are not permitted in the URL")
+    if url.query:
+        yield invalid(path, url.query, "query parameters are not permitted in the URL")
 
 
 def validate_service(

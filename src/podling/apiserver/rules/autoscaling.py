@@ -76,11 +76,16 @@ def _validate_reference(reference: CrossVersionObjectReference, path: str) -> It
 
 
 def validate_group(api_version: str, path: str) -> Iterator[Cause]:
-    group, slash, version = api_version.partition("/")
-    if "/" in version:
-        yield invalid(path, api_version, f"unexpected GroupVersion string: {api_version}")
+    group, slash, _ = api_version.partition("/")
+    if api_version.count("/") > 1:
+        yield from _validate_group_version(api_version, path)
     elif not (group and slash):
         yield invalid(path, api_version, "apiVersion must specify API group")
+
+
+def _validate_group_version(api_version: str, path: str) -> Iterator[Cause]:
+    if api_version.count("/") > 1:
+        yield invalid(path, api_version, f"unexpected GroupVersion string: {api_version}")
 
 
 def _validate_metric(metric: MetricSpec, path: str) -> Iterator[Cause]:
@@ -107,7 +112,9 @@ def _validate_metric(metric: MetricSpec, path: str) -> Iterator[Cause]:
 def _validate_source(metric: MetricSpec, name: str, path: str) -> Iterator[Cause]:
     source = getattr(metric, name)
     if name == "object":
-        yield from _validate_reference(source.described_object, f"{path}.describedObject")
+        described = source.described_object
+        yield from _validate_reference(described, f"{path}.describedObject")
+        yield from _validate_group_version(described.api_version, f"{path}.describedObject.apiVersion")
     if name in ("object", "external", "pods"):
         yield from _validate_identifier(source.metric, f"{path}.metric")
     elif not source.name:

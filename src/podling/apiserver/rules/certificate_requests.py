@@ -15,7 +15,8 @@ from cryptography.hazmat.primitives.asymmetric import ec, padding, rsa
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 from cryptography.x509.oid import SignatureAlgorithmOID
 
-from podling.apiserver.rules.urls import parsed_url, quoted
+from podling.apiserver.cel.urls import parsed_url
+from podling.model.codec.quoting import quoted
 from podling.model.rules.certificates import read_request
 
 CURVES = frozenset({"secp224r1", "secp256r1", "secp384r1", "secp521r1"})

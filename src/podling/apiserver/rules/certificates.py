@@ -102,14 +102,11 @@ def ca_bundle_fault(pem: bytes) -> str:
 
 
 def _validate_conditions(conditions: list[CertificateSigningRequestCondition]) -> Iterator[Cause]:
-    seen: set[str] = set()
+    found: set[str] = set()
     for i, condition in enumerate(conditions):
         path = f"status.conditions[{i}]"
         if not condition.type:
             yield required(f"{path}.type")
-        if condition.type in seen:
-            yield duplicate(f"{path}.type", condition.type)
-        seen.add(condition.type)
         if not condition.status:
             yield required(f"{path}.status")
         elif condition.type in (APPROVED, DENIED, FAILED):
@@ -117,9 +114,12 @@ def _validate_conditions(conditions: list[CertificateSigningRequestCondition]) -
                 yield not_supported(f"{path}.status", condition.status, ("True",))
         elif condition.status not in STATUSES:
             yield not_supported(f"{path}.status", condition.status, STATUSES)
-        if condition.type in (APPROVED, DENIED) and {APPROVED, DENIED} <= seen:
+        if {condition.type, *found} >= {APPROVED, DENIED} and condition.type in (APPROVED, DENIED):
             why = "Approved and Denied conditions are mutually exclusive"
             yield invalid("status.conditions", condition.type, why)
+        if condition.type in found:
+            yield duplicate(f"{path}.type", condition.type)
+        found.add(condition.type)
 
 
 def validate_change(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from podling.apiserver.rules.cel.checker import Expression
+from podling.apiserver.cel.checker import Expression
 from podling.model.types.admissionregistration import (
     ApplyConfiguration,
     JSONPatch,
@@ -87,9 +87,9 @@ def _variables_of(
 ) -> Iterator[tuple[str, Expression]]:
     params = spec.param_kind is not None
     for i, one in enumerate(spec.variables):
-        if is_identifier(one.name):
-            variable = Expression(one.expression, variable=one.name, params=params, composed=True)
-            yield f"spec.variables[{i}].expression", variable
+        name = one.name if is_identifier(one.name) else ""
+        variable = Expression(one.expression, variable=name, params=params, composed=True)
+        yield f"spec.variables[{i}].expression", variable
 
 
 def is_identifier(name: str) -> bool:

@@ -6,6 +6,7 @@ The path of a field is written as Kubernetes shows it: `spec.containers[0].name`
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 from collections.abc import Set as AbstractSet
 from functools import cache
@@ -14,17 +15,33 @@ from typing import Any
 import msgspec
 
 from podling.model.codec import json
-from podling.model.codec.fields import ACRONYMS, fields_of
+from podling.model.codec.fields import ACRONYMS, FieldInfo, fields_of
 from podling.model.errors import Cause
 from podling.model.quantity import Quantity
 from podling.model.types.container import EphemeralContainerCommon
 from podling.model.types.meta import LabelSelector
 from podling.model.types.pod import PodSpec
 
+UNPRINTABLE = re.compile(r'["\\]|[^ -~]')
+"""What may have to be escaped."""
+ESCAPES = {
+    '"': '\\"',
+    "\\": "\\\\",
+    "\a": "\\a",
+    "\b": "\\b",
+    "\f": "\\f",
+    "\n": "\\n",
+    "\r": "\\r",
+    "\t": "\\t",
+    "\v": "\\v",
+}
 IMMUTABLE = "field is immutable"
 
 MISSING = object()
+CAPITAL = ACRONYMS | {"cel", "uid"}
 TIMES = ("date-time", "micro-time")
+_ESCAPED = str.maketrans({letter: f"\\u{ord(letter):04x}" for letter in "<>&"})
+"""What Go writes so in JSON, though not in a string by itself."""
 
 
 def required(path: str, detail: str = "") -> Cause:
@@ -70,14 +87,29 @@ def too_many(path: str, count: int, limit: int) -> Cause:
 
 
 def shown(value: Any) -> str:
-    """A value as error messages show it: strings, bytes and structs as JSON, others plainly."""
+    """A value as error messages show it: strings as Go quotes them, bytes and structs as JSON, others
+    plainly."""
     if isinstance(value, bool) or value is None:
         return {True: "true", False: "false", None: "null"}[value]
     if isinstance(value, Quantity):
         return f'"{value}"'
-    if isinstance(value, str | bytes | dict | list | msgspec.Struct):
+    if isinstance(value, dict | list | msgspec.Struct):
+        return json.encode(value).decode().translate(_ESCAPED)
+    if isinstance(value, str):
+        return f'"{UNPRINTABLE.sub(_escaped, value)}"'
+    if isinstance(value, bytes):
         return json.encode(value).decode()
     return str(value)
+
+
+def _escaped(found: re.Match[str]) -> str:
+    letter = found[0]
+    if known := ESCAPES.get(letter):
+        return known
+    if letter.isprintable():
+        return letter
+    code = ord(letter)
+    return f"\\x{code:02x}" if code < 0x80 else f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
 
 
 def internal(value: Any) -> Any:
@@ -90,12 +122,19 @@ def internal(value: Any) -> Any:
     if isinstance(value, msgspec.Struct) and not isinstance(value, LabelSelector):
         # A time that is not set is null.
         infos = fields_of(type(value)).values()
-        parts = (
-            part if part or info.format not in TIMES else None
-            for part, info in zip(msgspec.structs.astuple(value), infos, strict=True)
+        return _internal_type(type(value))(
+            *(
+                _internal_part(part, info)
+                for part, info in zip(msgspec.structs.astuple(value), infos, strict=True)
+            )
         )
-        return _internal_type(type(value))(*map(internal, parts))
     return value
+
+
+def _internal_part(part: Any, info: FieldInfo) -> Any:
+    if info.type is Any:
+        return part
+    return internal(part if part or info.format not in TIMES else None)
 
 
 @cache
@@ -103,7 +142,7 @@ def _internal_type(type_: type[msgspec.Struct]) -> type[msgspec.Struct]:
     fields = []
     for attribute, wire in zip(type_.__struct_fields__, type_.__struct_encode_fields__, strict=True):
         first = attribute.partition("_")[0]
-        capital = first.upper() if first in ACRONYMS or first == "uid" else wire[0].upper()
+        capital = first.upper() if first in CAPITAL else wire[0].upper()
         fields.append((capital + wire[len(capital) :], Any))
     return msgspec.defstruct(type_.__name__, fields)
 

@@ -5,30 +5,32 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from podling.apiserver.rules.field import IMMUTABLE, at_least, duplicate, internal, invalid, required
-from podling.apiserver.rules.indexes import overlap, parse_indexes
-from podling.apiserver.rules.jobs import INDEXED
 from podling.model.errors import Cause
+from podling.model.rules.indexes import overlap, parse_indexes
+from podling.model.rules.jobs import (
+    COMPLETE,
+    FAILED,
+    FAILURE_TARGET,
+    INDEXED,
+    SUCCESS_CRITERIA_MET,
+    has_condition,
+    is_finished,
+)
 from podling.model.types.batch import Job, JobStatus
 
-COMPLETE, FAILED, FAILURE_TARGET, SUCCESS = "Complete", "Failed", "FailureTarget", "SuccessCriteriaMet"
 CONDITIONS = "status.conditions"
 ANY_NUMBER = 1 << 31
 """More completions than a Job can have."""
 
 
-def has_condition(job: Job, type: str) -> bool:
-    return any(one.type == type and one.status == "True" for one in job.status.conditions)
-
-
 def validate_job_status(new: Job, old: Job) -> Iterator[Cause]:
     yield from _validate_counts(new.status)
     yield from _validate_end(new)
-    is_finished = has_condition(new, COMPLETE) or has_condition(new, FAILED)
-    if is_finished:
+    if is_finished(new):
         yield from _validate_finished(new.status)
     yield from _validate_indexes(new, old)
     status = new.status
-    if is_finished and (status.terminating or 0) > 0:
+    if is_finished(new) and (status.terminating or 0) > 0:
         why = "terminating>0 is invalid for finished job"
         yield invalid("status.terminating", status.terminating, why)
     if status.ready is not None and status.ready > status.active:
@@ -67,7 +69,7 @@ def _plain(why: str) -> Cause:
 def _validate_end(job: Job) -> Iterator[Cause]:
     status, path = job.status, "status.completionTime"
     is_complete, is_failed = has_condition(job, COMPLETE), has_condition(job, FAILED)
-    will_fail, succeeds = has_condition(job, FAILURE_TARGET), has_condition(job, SUCCESS)
+    will_fail, succeeds = has_condition(job, FAILURE_TARGET), has_condition(job, SUCCESS_CRITERIA_MET)
     started, completed = status.start_time, status.completion_time
     if is_complete and is_failed:
         yield _plain("cannot set Complete=True and Failed=true conditions")
@@ -87,13 +89,13 @@ def _validate_end(job: Job) -> Iterator[Cause]:
 
 
 def _validate_success(new: Job, old: Job) -> Iterator[Cause]:
-    if not has_condition(new, SUCCESS):
+    if not has_condition(new, SUCCESS_CRITERIA_MET):
         return
     if has_condition(new, FAILED):
         yield _plain("cannot set SuccessCriteriaMet=True and Failed=true conditions")
     if has_condition(new, FAILURE_TARGET):
         yield _plain("cannot set SuccessCriteriaMet=True and FailureTarget=true conditions")
-    if not has_condition(old, SUCCESS) and has_condition(old, COMPLETE):
+    if not has_condition(old, SUCCESS_CRITERIA_MET) and has_condition(old, COMPLETE):
         yield _plain("cannot set SuccessCriteriaMet=True for Job already has Complete=true conditions")
 
 
@@ -144,7 +146,7 @@ def _validate_transition(new: Job, old: Job) -> Iterator[Cause]:
     for type in (COMPLETE, FAILED, FAILURE_TARGET):
         if has_condition(old, type) and not has_condition(new, type):
             yield _plain(f"cannot disable the terminal {type}=True condition")
-    if has_condition(old, SUCCESS) and not has_condition(new, SUCCESS):
+    if has_condition(old, SUCCESS_CRITERIA_MET) and not has_condition(new, SUCCESS_CRITERIA_MET):
         yield _plain("cannot disable the SuccessCriteriaMet=True condition")
     if ours.failed < theirs.failed:
         yield invalid("status.failed", ours.failed, "cannot decrease the failed counter")

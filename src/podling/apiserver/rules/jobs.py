@@ -18,12 +18,13 @@ from podling.apiserver.rules.field import (
     too_long,
     too_many,
 )
-from podling.apiserver.rules.indexes import parse_indexes
 from podling.apiserver.rules.pod.spec import validate_pod_template
-from podling.apiserver.rules.schedule import names_zone, schedule_fault, zone_fault
 from podling.model import names
 from podling.model.errors import Cause
 from podling.model.gates import DEFAULT_GATES, Gates
+from podling.model.rules.indexes import parse_indexes
+from podling.model.rules.jobs import FAILED_ONLY, INDEXED, NON_INDEXED, TERMINATING_OR_FAILED
+from podling.model.rules.schedule import names_zone, schedule_fault, zone_fault
 from podling.model.selectors import from_label_selector
 from podling.model.types.batch import (
     CronJobSpec,
@@ -36,8 +37,6 @@ from podling.model.types.batch import (
     SuccessPolicyRule,
 )
 
-INDEXED, NON_INDEXED = "Indexed", "NonIndexed"
-FAILED, TERMINATING_OR_FAILED = "Failed", "TerminatingOrFailed"
 JOB_NAME, CONTROLLER_UID = "batch.kubernetes.io/job-name", "batch.kubernetes.io/controller-uid"
 OLD_JOB_NAME, OLD_CONTROLLER_UID = "job-name", "controller-uid"
 MOST_INDEXES, MANY_INDEXES, FEWER = 100_000, 100_000, 10_000
@@ -275,7 +274,9 @@ def _validate_success(rule: SuccessPolicyRule, completions: int, path: str) -> I
 
 def _validate_replacement(spec: JobSpec, path: str) -> Iterator[Cause]:
     if spec.pod_replacement_policy is not None:
-        allowed = (FAILED,) if spec.pod_failure_policy is not None else (FAILED, TERMINATING_OR_FAILED)
+        allowed = (
+            (FAILED_ONLY,) if spec.pod_failure_policy is not None else (FAILED_ONLY, TERMINATING_OR_FAILED)
+        )
         yield from choice(path, spec.pod_replacement_policy, allowed)
 
 

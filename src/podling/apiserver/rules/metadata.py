@@ -5,7 +5,8 @@ Only the rule for the name differs: most kinds want a DNS subdomain, some a DNS 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Set
+from typing import Literal
 
 import msgspec
 
@@ -30,6 +31,8 @@ MOST_CONTROLLERS = 8
 STANDARD_FINALIZERS = frozenset({"kubernetes", ORPHAN, FOREGROUND})
 
 NameRule = Callable[[str], list[str]]
+Prefix = Literal["masked", "whole", "unjudged"]
+"""How the rule for the name is asked of generateName: without a dash at its end, as it is, or not at all."""
 
 _IMMUTABLE = (
     ("name", "name"),
@@ -46,13 +49,32 @@ def validate(
     *,
     namespaced: bool = True,
     name_rule: NameRule = names.dns1123_subdomain,
+    prefix: Prefix = "masked",
     standard: bool = True,
 ) -> list[Cause]:
     """`standard`: whether a finalizer without a domain must be one of Kubernetes' own, as it must for its
     older kinds."""
-    causes = _validate_name(meta, name_rule, namespaced=namespaced)
+    causes = _validate_name(meta, name_rule, prefix, namespaced=namespaced)
     causes += at_least("metadata.generation", meta.generation, 0)
-    causes += validate_labels(meta.labels, "metadata.labels")
+    return causes + validate_written(meta, standard=standard)
+
+
+def validate_any(meta: ObjectMeta) -> list[Cause]:
+    """Faults of the name of an object, whatever its kind: it is a segment of a path."""
+    causes = all_invalid(
+        "metadata.generateName", meta.generate_name, names.path_segment_prefix(meta.generate_name)
+    )
+    if meta.name:
+        causes += all_invalid("metadata.name", meta.name, names.path_segment(meta.name))
+    else:
+        causes.append(required("metadata.name", "name or generateName is required"))
+    return causes + at_least("metadata.generation", meta.generation, 0)
+
+
+def validate_written(meta: ObjectMeta, *, standard: bool = True) -> list[Cause]:
+    """The faults of what every writer of an object may change of its metadata, a subresource's, too.
+    `standard`: as of `validate`."""
+    causes = validate_labels(meta.labels, "metadata.labels")
     causes += validate_annotations(meta.annotations, "metadata.annotations")
     causes += _validate_owners(meta.owner_references)
     finalizers, path = meta.finalizers, "metadata.finalizers"
@@ -116,12 +138,13 @@ def _validate_standard(finalizer: str, path: str) -> Iterator[Cause]:
         yield invalid(path, finalizer, "name is neither a standard finalizer name nor is it fully qualified")
 
 
-def _validate_name(meta: ObjectMeta, rule: NameRule, *, namespaced: bool) -> list[Cause]:
+def _validate_name(meta: ObjectMeta, rule: NameRule, prefix: Prefix, *, namespaced: bool) -> list[Cause]:
     causes = []
-    if prefix := meta.generate_name:
-        # A prefix may end in a dash; the name made of it will not.
-        whole = f"{prefix[:-1]}a" if len(prefix) > 1 and prefix.endswith("-") else prefix
-        causes += all_invalid("metadata.generateName", prefix, rule(whole))
+    if (begun := meta.generate_name) and prefix != "unjudged":
+        # A prefix may end in a dash; the name made of it will not. Kubernetes puts the letter that stands for
+        # the rest in place of the last two, so that it takes "X-".
+        masked = prefix == "masked" and len(begun) > 1 and begun.endswith("-")
+        causes += all_invalid("metadata.generateName", begun, rule(f"{begun[:-2]}a" if masked else begun))
     if not meta.name:
         causes.append(required("metadata.name", "name or generateName is required"))
     else:
@@ -158,15 +181,17 @@ def _validate_owners(owners: list[OwnerReference]) -> list[Cause]:
     return causes
 
 
-def validate_template(meta: ObjectMeta, path: str) -> Iterator[Cause]:
-    """Of objects that are made later, which decide the rest of their metadata themselves."""
+def validate_template(meta: ObjectMeta, told_empty: Set[str], path: str) -> Iterator[Cause]:
+    """Of objects that are made later, which decide the rest of their metadata themselves. `told_empty`: what
+    the template has as empty, `metadata.` before it."""
     yield from validate_annotations(meta.annotations, f"{path}.annotations")
     yield from validate_labels(meta.labels, f"{path}.labels")
     bare = msgspec.structs.replace(meta, annotations={}, labels={})
     for attribute in bare.__struct_fields__:
-        if getattr(bare, attribute) != getattr(ObjectMeta(), attribute):
-            # As Kubernetes spells it, which takes the names of Go's fields.
-            wire = "uID" if attribute == "uid" else wire_name(attribute)
+        # As Kubernetes spells it, which takes the names of Go's fields.
+        wire = "uID" if attribute == "uid" else wire_name(attribute)
+        is_set = getattr(bare, attribute) != getattr(ObjectMeta(), attribute)
+        if is_set or f"metadata.{wire}" in told_empty:
             yield forbidden(f"{path}.{wire}", "cannot be set")
 
 

@@ -37,6 +37,7 @@ from podling.model.types.apps import (
 from podling.model.types.meta import LabelSelector
 from podling.model.types.pod import PodTemplateSpec
 from podling.model.types.replication_controller import ReplicationControllerSpec
+from podling.model.types.volume import PersistentVolumeClaimVolumeSource, Volume
 
 RECREATE, ROLLING, ON_DELETE = "Recreate", "RollingUpdate", "OnDelete"
 RETAIN, DELETE = "Retain", "Delete"
@@ -114,9 +115,24 @@ def validate_daemon_set_spec(spec: DaemonSetSpec, path: str, gates: Gates = DEFA
         yield from at_least(f"{path}.revisionHistoryLimit", spec.revision_history_limit, 0)
 
 
+def drop_unavailable(spec: StatefulSetSpec) -> None:
+    """Clear the field behind the gate MaxUnavailableStatefulSet, which is off by default."""
+    if spec.update_strategy.rolling_update is not None:
+        spec.update_strategy.rolling_update.max_unavailable = None
+
+
+def default_claims(spec: StatefulSetSpec) -> None:
+    for claim in spec.volume_claim_templates:
+        claim.kind, claim.api_version = claim.KIND, claim.API_VERSION
+        claim.status.phase = claim.status.phase or "Pending"
+        if claim.spec.volume_mode is None:
+            claim.spec.volume_mode = "Filesystem"
+
+
 def validate_stateful_set_spec(
-    spec: StatefulSetSpec, path: str, gates: Gates = DEFAULT_GATES
+    spec: StatefulSetSpec, path: str, gates: Gates = DEFAULT_GATES, *, changed: bool = False
 ) -> Iterator[Cause]:
+    """`changed`: not that of a new object; what may not change then is not judged."""
     policy = spec.pod_management_policy
     if not policy:
         yield required(f"{path}.podManagementPolicy")
@@ -134,7 +150,7 @@ def validate_stateful_set_spec(
     if spec.ordinals is not None:
         yield from at_least(f"{path}.ordinals.start", spec.ordinals.start, 0)
     yield from _validate_selector(spec.selector, path, "statefulset", why="")
-    for i, claim in enumerate(spec.volume_claim_templates):
+    for i, claim in enumerate(spec.volume_claim_templates if not changed else ()):
         yield from validate_claim_spec(claim.spec, f"{path}.volumeClaimTemplates[{i}].spec")
     template = f"{path}.template"
     if _is_valid(spec.selector):
@@ -142,11 +158,23 @@ def validate_stateful_set_spec(
         is_open = spec.selector is not None and _is_empty(spec.selector)
         if not is_open and not _selects(spec.selector, labels):
             yield invalid(f"{template}.metadata.labels", labels or None, UNMATCHED)
-        yield from validate_pod_template(spec.template, template, gates)
+        yield from validate_pod_template(_with_claims(spec), template, gates)
     yield from _validate_long_running(spec.template, template, "StatefulSet")
-    if spec.service_name:
+    if spec.service_name and not changed:
         faults = names.dns1123_label(spec.service_name)
         yield from all_invalid(f"{path}.serviceName", spec.service_name, faults)
+
+
+def _with_claims(spec: StatefulSetSpec) -> PodTemplateSpec:
+    """The template as pods are made of it: their claims come first, in place of volumes of their names."""
+    names_of = dict.fromkeys(claim.metadata.name for claim in spec.volume_claim_templates)
+    volumes = [
+        Volume(name=name, persistent_volume_claim=PersistentVolumeClaimVolumeSource(claim_name=name))
+        for name in names_of
+    ]
+    volumes += (volume for volume in spec.template.spec.volumes if volume.name not in names_of)
+    pod = msgspec.structs.replace(spec.template.spec, volumes=volumes)
+    return msgspec.structs.replace(spec.template, spec=pod)
 
 
 def validate_replication_controller_spec(

@@ -6,7 +6,8 @@ from datetime import UTC, datetime
 
 import pytest
 
-from podling.apiserver.kinds.columns import age, human_duration
+from podling.apiserver.kinds.columns import age
+from podling.model.time import human_duration
 
 MINUTE, HOUR, DAY, YEAR = 60, 3600, 86400, 365 * 86400
 

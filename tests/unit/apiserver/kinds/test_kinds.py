@@ -14,7 +14,6 @@ from podling.apiserver.kinds.kinds import KINDS
 from podling.apiserver.kinds.namespaces import Namespaces
 from podling.apiserver.kinds.nodes import Leases, Nodes
 from podling.apiserver.kinds.pods.pods import PodTemplates
-from podling.apiserver.kinds.reviews import Review
 from podling.apiserver.kinds.service_accounts import ServiceAccounts
 from podling.apiserver.kinds.services import Endpoints, Services
 from podling.model.codec import json
@@ -161,46 +160,48 @@ def faults(kind: Kind[Any], obj: Any) -> list[str]:
     return [f"{cause.field}: {cause.message}" for cause in kind.validate(obj)]
 
 
-STORED = [kind for kind in KINDS if not isinstance(kind, Review)]
+STORED = [kind for kind in KINDS if kind.resource.stored]
 OF_STORED = [kind.stored if isinstance(kind, View) else kind for kind in STORED]
-each_kind = pytest.mark.parametrize("kind", STORED, ids=lambda kind: kind.resource.qualified)
 
 
-@each_kind
-def test_the_smallest_object_is_valid(kind: Kind[Any]) -> None:
-    obj = made(kind, MINIMAL.get(kind.resource.kind))
-    rules = kind.stored if isinstance(kind, View) else kind
-    assert rules.validate_create(obj) == []
+def test_the_smallest_objects_are_valid() -> None:
+    found = {
+        rules.resource.qualified: rules.validate_create(made(kind, MINIMAL.get(kind.resource.kind)))
+        for kind, rules in zip(STORED, OF_STORED, strict=True)
+    }
+    assert not {name: causes for name, causes in found.items() if causes}
 
 
-@pytest.mark.parametrize("kind", OF_STORED, ids=lambda kind: kind.resource.qualified)
-def test_a_row_has_a_cell_for_every_column(kind: Kind[Any]) -> None:
-    row = kind.row(made(kind, MINIMAL.get(kind.resource.kind)), NOW)
+def test_a_row_has_a_cell_for_every_column() -> None:
+    rows = {kind: kind.row(made(kind, MINIMAL.get(kind.resource.kind)), NOW) for kind in OF_STORED}
+    assert json.encode(list(rows.values()))
     # Kubernetes writes the age of an IPAddress and has no column for it.
-    assert len(row) == len(kind.columns) + (kind.resource.kind == "IPAddress")
-    assert json.encode(row)
+    cells = {
+        kind.resource.qualified: len(row) - (kind.resource.kind == "IPAddress") for kind, row in rows.items()
+    }
+    assert cells == {kind.resource.qualified: len(kind.columns) for kind in OF_STORED}
 
 
-@pytest.mark.parametrize("kind", OF_STORED, ids=lambda kind: kind.resource.qualified)
-def test_an_update_that_changes_nothing_is_allowed_and_changes_nothing(kind: Kind[Any]) -> None:
-    old, new = (made(kind, MINIMAL.get(kind.resource.kind)) for _ in range(2))
-    kind.default(new)
-    kind.prepare_update(new, old)
-    assert kind.validate(new) + kind.validate_update(new, old) == []
-    assert json.encode(new) == json.encode(old)
+def test_an_update_that_changes_nothing_is_allowed_and_changes_nothing() -> None:
+    for kind in OF_STORED:
+        old, new = (made(kind, MINIMAL.get(kind.resource.kind)) for _ in range(2))
+        kind.default(new)
+        kind.prepare_update(new, old)
+        assert kind.validate(new) + kind.validate_update(new, old) == [], kind
+        assert json.encode(new) == json.encode(old), kind
 
 
-@each_kind
-def test_fields_that_select_can_be_read(kind: Kind[Any]) -> None:
-    obj = made(kind, MINIMAL.get(kind.resource.kind))
-    obj = kind.from_stored(obj) if isinstance(kind, View) else obj
-    for field, read in kind.selectable_fields.items():
-        assert isinstance(read(obj), str), field
+def test_fields_that_select_can_be_read() -> None:
+    for kind in STORED:
+        obj = made(kind, MINIMAL.get(kind.resource.kind))
+        obj = kind.from_stored(obj) if isinstance(kind, View) else obj
+        for field, read in kind.selectable_fields.items():
+            assert isinstance(read(obj), str), (kind, field)
 
 
-@each_kind
-def test_subresources_are_filed_under_their_names(kind: Kind[Any]) -> None:
-    assert all(name == subresource.name for name, subresource in kind.subresources.items())
+def test_subresources_are_filed_under_their_names() -> None:
+    for kind in STORED:
+        assert [part.name for part in kind.subresources.values()] == list(kind.subresources), kind
 
 
 @pytest.mark.parametrize(
@@ -226,7 +227,7 @@ B64 = "YQ=="
     [
         (ConfigMaps(), {"data": {"a": "1"}, "binaryData": {"b": B64}}, ["x", 2, "60s"]),
         (Secrets(), {"stringData": {"a": "1"}}, ["x", "Opaque", 1, "60s"]),
-        (ServiceAccounts(), {"secrets": [{"name": "s"}]}, ["x", 1, "60s"]),
+        (ServiceAccounts(), {"secrets": [{"name": "s"}]}, ["x", "60s"]),
         (Leases(), {"spec": {"holderIdentity": "me"}}, ["x", "me", "60s"]),
         (Namespaces(), {}, ["x", "Active", "60s"]),
         (
@@ -264,7 +265,7 @@ B64 = "YQ=="
         (
             PodTemplates(),
             MINIMAL["PodTemplate"],
-            ["x", "a", "a", "<none>", "60s"],
+            ["x", "a", "a", "<none>"],
         ),
     ],
 )

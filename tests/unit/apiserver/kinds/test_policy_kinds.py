@@ -352,7 +352,6 @@ def test_what_stays_as_it_was(kind: Kind[Any], old: Any, new: Any, field: str) -
 
 def test_a_budget_may_be_named_like_any_object() -> None:
     assert faults(PodDisruptionBudgets(), made(PodDisruptionBudgets(), {}, "My_Budget")) == []
-    assert faults(PodDisruptionBudgets(), made(PodDisruptionBudgets(), {}, "a/b"))
 
 
 def test_what_a_quota_selects_may_change() -> None:

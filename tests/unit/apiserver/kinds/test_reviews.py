@@ -17,6 +17,7 @@ GET_PODS = {"resourceAttributes": {"verb": "get", "resource": "pods", "namespace
 
 
 async def test_who_am_i(api: Conversation) -> None:
+    await api.server.have_default_roles()
     api.user = User("ann", ("devs", "system:authenticated"), "7", (("k", ("v",)),))
     answer = await api.post(f"{AUTHN}/selfsubjectreviews", {})
     assert answer.status == 201
@@ -35,12 +36,13 @@ async def test_who_am_i_has_nothing_of_the_question_but_the_time_of_the_answer(a
     assert answer.body["metadata"]["creationTimestamp"] > "2001"
 
 
-async def test_a_question_comes_back_without_managers_of_its_fields(api: Conversation) -> None:
-    answer = await api.post(f"{AUTHN}/tokenreviews", {"spec": {"token": "t"}, "metadata": MANAGED})
-    assert (answer.status, "managedFields" in answer.body["metadata"]) == (201, False)
+async def test_a_question_says_who_asks(api: Conversation) -> None:
+    answer = await api.post(f"{AUTHN}/tokenreviews?fieldManager=me", {"spec": {"token": "t"}})
+    (entry,) = answer.body["metadata"]["managedFields"]
+    assert (entry["manager"], entry["fieldsV1"]) == ("me", {"f:spec": {"f:token": {}}})
 
 
-@pytest.mark.parametrize(("groups", "allowed"), [(["system:authenticated"], True), (["strangers"], False)])
+@pytest.mark.parametrize(("groups", "allowed"), [(["system:masters"], True), (["strangers"], False)])
 async def test_may_he(api: Conversation, groups: list[str], allowed: bool) -> None:
     spec = {**GET_PODS, "user": "ann", "groups": groups}
     for path in ("subjectaccessreviews", "namespaces/default/localsubjectaccessreviews"):
@@ -56,10 +58,21 @@ async def test_may_i(api: Conversation) -> None:
 
 
 async def test_what_may_i(api: Conversation) -> None:
+    await api.server.have_default_roles()
     answer = await api.post(f"{AUTHZ}/selfsubjectrulesreviews", {"spec": {"namespace": "default"}})
-    assert answer.body["status"]["resourceRules"] == [
-        {"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"]}
-    ]
+    status = answer.body["status"]
+    assert {"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"]} in status["resourceRules"]
+    assert {"verbs": ["*"], "nonResourceURLs": ["*"]} in status["nonResourceRules"]
+    api.user = User("system:node:n", ("system:nodes",))
+    nodes = await api.post(f"{AUTHZ}/selfsubjectrulesreviews", {"spec": {"namespace": "default"}})
+    assert nodes.status == 403, "who is not authenticated may not ask"
+    api.user = User("system:node:n", ("system:nodes", "system:authenticated"))
+    nodes = await api.post(f"{AUTHZ}/selfsubjectrulesreviews", {"spec": {"namespace": "default"}})
+    assert nodes.body["status"]["incomplete"]
+    assert nodes.body["status"]["evaluationError"] == (
+        "node authorizer does not support user rule resolution"
+    )
+    api.user = User("root", ("system:masters",))
     assert (await api.post(f"{AUTHZ}/selfsubjectrulesreviews", {})).message == "no namespace on request"
 
 
@@ -142,4 +155,19 @@ async def test_a_question_is_no_object(api: Conversation) -> None:
 
 async def test_reviews_are_only_posted(api: Conversation) -> None:
     assert (await api.get(f"{AUTHN}/tokenreviews")).status == 405
-    assert (await api.get(f"{AUTHN}/tokenreviews/x")).status == 405
+    assert (await api.get(f"{AUTHN}/tokenreviews/x")).status == 404
+
+
+async def test_admission_is_asked_about_questions_too(api: Conversation) -> None:
+    rule = {"operations": ["CREATE"], "apiGroups": [AUTHN.split("/")[2]], "apiVersions": ["v1"]}
+    policy = {
+        "matchConstraints": {"resourceRules": [{**rule, "resources": ["*"]}]},
+        "validations": [{"expression": "false", "message": "no questions"}],
+    }
+    binding = {"policyName": "p", "validationActions": ["Deny"]}
+    for kind, spec in (("policies", policy), ("policybindings", binding)):
+        target = f"/apis/admissionregistration.k8s.io/v1/validatingadmission{kind}"
+        assert (await api.post(target, {"metadata": {"name": "p"}, "spec": spec})).status == 201
+    answer = await api.post(f"{AUTHN}/selfsubjectreviews", {})
+    assert (answer.status, "denied request: no questions" in answer.body["message"]) == (422, True)
+    assert (await api.post(f"{AUTHZ}/selfsubjectaccessreviews", {"spec": GET_PODS})).status == 201

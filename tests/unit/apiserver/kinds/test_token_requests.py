@@ -19,6 +19,12 @@ REVIEWS = "/apis/authentication.k8s.io/v1"
 POD: dict[str, Any] = {"metadata": {"name": "a"}, "spec": {"containers": [{"name": "c", "image": "i"}]}}
 
 
+@pytest.fixture(autouse=True)
+async def default_roles(api: Conversation) -> None:
+    """What every account may ask."""
+    await api.server.have_default_roles()
+
+
 async def ask(api: Conversation, **spec: Any) -> Any:
     return await api.post(f"{ACCOUNT}/token", {"spec": spec})
 
@@ -149,7 +155,8 @@ async def test_a_token_for_someone_else_is_none_here(api: Conversation) -> None:
     review = (await api.post(f"{REVIEWS}/tokenreviews", {"spec": spec})).body["status"]
     assert (review["authenticated"], review["audiences"]) == (True, ["bank"])
     here = (await api.post(f"{REVIEWS}/tokenreviews", {"spec": {"token": issued}})).body["status"]
-    assert here == {"user": {}, "error": "invalid bearer token"}
+    why = f'token audiences ["vault" "bank"] is invalid for the target audiences ["{ISSUER}"]'
+    assert here == {"user": {}, "error": f"[invalid bearer token, {why}]"}
 
 
 async def test_reviews_know_the_token(api: Conversation) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from podling.apiserver.rules.autoscaling_v1 import (
@@ -61,7 +61,6 @@ MADE = st.lists(
 )
 
 
-@settings(max_examples=100)
 @given(MADE, st.none() | st.integers(1, 100))
 def test_every_metric_comes_back(metrics: list[dict[str, Any]], percent: int | None) -> None:
     cpu = {"type": "Utilization", "averageUtilization": percent}

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
+from podling.apiserver.cel.formats import is_known, is_of_format
+from podling.apiserver.cel.patterns import matches, pattern_fault
 from podling.apiserver.rules.custom_resources.defaults import validate_defaults
-from podling.apiserver.rules.custom_resources.formats import is_known, is_of_format
 from podling.apiserver.rules.custom_resources.numbers import settle_numbers
-from podling.apiserver.rules.custom_resources.patterns import matches, pattern_fault
 from podling.apiserver.rules.custom_resources.schema import validate_schema
 from podling.apiserver.rules.custom_resources.selectable import field_path_fault
 from podling.apiserver.rules.custom_resources.structural import unsupported, validate_structural
@@ -155,4 +155,45 @@ def test_numbers_are_spelled_as_by_go() -> None:
     schema = read({"maximum": 1.0, "default": [1.0, {"a": 2.5}], "enum": [3.0, 1 << 63]})
     settle_numbers(schema)
     assert json.encode(schema) == b'{"default":[1,{"a":2.5}],"maximum":1,"enum":[3,9.223372036854776e18]}'
+    kept = read(
+        {"type": "object", "properties": {"a": {"type": "integer"}}, "default": {"a": 1e16, "b": 1e16}}
+    )
+    settle_numbers(kept)
+    assert [type(kept.default[name]) for name in "ab"] == [float, int], "what is refused, and what is not"
     assert [go_number(value) for value in (1e6, 1.5, 3, 1e-7, -2.0)] == ["1e+06", "1.5", "3", "1e-07", "-2"]
+
+
+def test_limits_are_floating() -> None:
+    schema = read(
+        {"type": "number", "maximum": 9007199254740993, "minimum": -(1 << 63), "multipleOf": 10**30}
+    )
+    settle_numbers(schema)
+    assert (schema.maximum, type(schema.maximum)) == (9007199254740992, int)
+    assert json.encode(schema.minimum) == b"-9223372036854776000"
+    assert schema.multiple_of == 1e30
+
+
+@pytest.mark.parametrize(
+    ("schema", "value", "fault"),
+    [
+        ({"maximum": 9007199254740992}, 9007199254740993, "should be less than or equal to 9007199254740992"),
+        # Go makes an int64 of the limit, which there is none of.
+        (
+            {"type": "number", "maximum": 1 << 63},
+            1,
+            "should be less than or equal to -9223372036854775808",
+        ),
+        ({"maximum": 1 << 63}, 1, "Maximum boundary value must be of type integer (default format) in "),
+        ({"minimum": -(1 << 63)}, 1, "Minimum boundary value must be of type integer (default format) in "),
+        ({"multipleOf": 1e19}, 0, "MultipleOf value must be of type integer (default format) in "),
+        ({}, 4294967296.5, "Checked value must be of type integer (default format) in "),
+        ({"format": "int32"}, 1e30, 'in body must be of type int32: "float64"'),
+        ({"type": "number", "multipleOf": 0.1}, 3, "factor MultipleOf declared for  must be positive: 0"),
+    ],
+)
+def test_great_numbers(schema: dict[str, Any], value: float, fault: str) -> None:
+    """The faults are those that kube-apiserver tells."""
+    of = read({"type": "integer", **schema})
+    settle_numbers(of)
+    found = validate_value(value, of, AT, Budget())
+    assert fault in found[0].message

@@ -28,12 +28,40 @@ def faults(given: ObjectMeta, **rules: Any) -> list[str]:
         {},
         {"name": "a.b-c"},
         {"generateName": "a-"},
+        {"generateName": "aX-"},  # The letter before the dash is masked with it.
         {"labels": {"a.io/b": "C_d"}, "annotations": {"A.io/B": "anything\n"}},
         {"finalizers": ["kubernetes", "a.io/b"], "ownerReferences": [OWNER, {**OWNER, "controller": True}]},
     ],
 )
 def test_valid(fields: dict[str, Any]) -> None:
     assert faults(meta(**fields)) == []
+
+
+@pytest.mark.parametrize(
+    ("begun", "prefix", "count"),
+    [
+        ("XX-", "masked", 1),
+        ("-", "masked", 1),
+        ("a-", "whole", 1),
+        ("XX-", "unjudged", 0),
+    ],
+)
+def test_what_a_name_begins_with(begun: str, prefix: metadata.Prefix, count: int) -> None:
+    assert len(faults(meta(generateName=begun), prefix=prefix)) == count
+
+
+@pytest.mark.parametrize(
+    ("fields", "paths"),
+    [
+        ({"name": "My_Name:a", "generateName": ".."}, []),
+        ({"name": "", "generateName": "a"}, ["name"]),
+        ({"name": "..", "generateName": "a/b%"}, ["generateName", "generateName", "name"]),
+        ({"name": "a/b", "generation": -1}, ["name", "generation"]),
+    ],
+)
+def test_metadata_of_any_kind(fields: dict[str, Any], paths: list[str]) -> None:
+    found = metadata.validate_any(meta(**fields))
+    assert [cause.field for cause in found] == [f"metadata.{path}" for path in paths]
 
 
 @pytest.mark.parametrize(
@@ -45,7 +73,6 @@ def test_valid(fields: dict[str, Any]) -> None:
             {"name": "a" * 254},
             f'metadata.name: Invalid value: "{"a" * 254}": must be no more than 253 characters',
         ),
-        ({"generateName": "A-"}, 'metadata.generateName: Invalid value: "A-": a lowercase'),
         ({"namespace": ""}, "metadata.namespace: Required value"),
         ({"namespace": "a.b"}, 'metadata.namespace: Invalid value: "a.b": must not contain dots'),
         ({"labels": {"a b": ""}}, 'metadata.labels: Invalid value: "a b": name part must consist of'),

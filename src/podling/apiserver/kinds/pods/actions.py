@@ -33,7 +33,9 @@ class BindingAction(Action[Pod]):
         _check_bindable(obj, body)
         node = body.target.name
         meta = msgspec.structs.replace(
-            obj.metadata, annotations={**obj.metadata.annotations, **body.metadata.annotations}
+            obj.metadata,
+            annotations={**obj.metadata.annotations, **body.metadata.annotations},
+            labels={**obj.metadata.labels, **body.metadata.labels},
         )
         others = [c for c in obj.status.conditions if c.type != "PodScheduled"]
         scheduled = PodCondition(type="PodScheduled", status="True", last_transition_time=rfc3339(now))

@@ -12,7 +12,7 @@ from typing import TypeVar
 
 import msgspec
 
-from podling.apiserver.kinds.kind import Members, Part
+from podling.apiserver.kinds.kind import Members, Part, keep_metadata
 from podling.apiserver.rules import metadata
 from podling.apiserver.rules.field import difference, forbidden
 from podling.apiserver.rules.pod.spec import validate_pod
@@ -30,6 +30,7 @@ RESOURCE = "pods/debug"
 
 class EphemeralContainers(Part[Pod]):
     name = "ephemeralcontainers"
+    has_tables = False
 
     def __init__(self, gates: Gates = DEFAULT_GATES, *, removal: bool = False) -> None:
         self._gates = gates
@@ -37,7 +38,7 @@ class EphemeralContainers(Part[Pod]):
 
     def prepare_update(self, new: Pod, old: Pod) -> None:
         """Everything but the ephemeral containers is discarded."""
-        new.metadata = subresource_meta(new.metadata, old.metadata)
+        keep_metadata(new.metadata, old.metadata)
         new.spec = msgspec.structs.replace(old.spec, ephemeral_containers=new.spec.ephemeral_containers)
         new.status = old.status
 
@@ -64,11 +65,6 @@ class EphemeralContainers(Part[Pod]):
                 changes = difference(container, kept, container.name)
                 causes.append(forbidden(path, f"{what} may not be changed\n{changes}"))
         return causes
-
-
-def subresource_meta(new: ObjectMeta, old: ObjectMeta) -> ObjectMeta:
-    """The old metadata, with the uid and resourceVersion that the writer expects."""
-    return msgspec.structs.replace(old, uid=new.uid, resource_version=new.resource_version)
 
 
 def drop_new_ephemeral(new: Pod, old: Pod | None) -> None:

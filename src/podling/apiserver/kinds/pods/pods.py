@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from functools import partial
 from typing import Any
 
-from podling.apiserver.kinds.columns import AGE, NAME, age, joined, labels_text
+from podling.apiserver.kinds.columns import NAME, joined, labels_text
 from podling.apiserver.kinds.kind import PROXY_VERBS, Column, Connect, Kind, Subresource
 from podling.apiserver.kinds.pods.actions import BindingAction, EvictionAction
 from podling.apiserver.kinds.pods.ephemeral import (
@@ -49,6 +49,7 @@ from podling.model.types.pod_status import PodCondition, PodStatus
 
 class PodTemplates(Kind[PodTemplate]):
     resource = resource_of(PodTemplate)
+    judges_prefix_again = False
     returns_deleted = True
     has_generation = True
     columns = (
@@ -56,7 +57,6 @@ class PodTemplates(Kind[PodTemplate]):
         Column("Containers", description="Names of its containers."),
         Column("Images", description="Images of its containers."),
         Column("Pod Labels", description="Labels of the pods made from it."),
-        AGE,
     )
 
     def __init__(self, gates: Gates = DEFAULT_GATES) -> None:
@@ -87,13 +87,13 @@ class PodTemplates(Kind[PodTemplate]):
             joined(container.name for container in containers),
             joined(container.image for container in containers),
             labels_text(obj.template.metadata.labels),
-            age(obj.metadata.creation_timestamp, now),
         ]
 
 
 class Pods(Kind[Pod]):
     resource = resource_of(Pod)
     has_generation = True
+    has_grace = True
     returns_deleted = True
     columns = COLUMNS
     selectable_fields = {
@@ -160,7 +160,7 @@ class Pods(Kind[Pod]):
     def warnings(self, obj: Pod) -> list[str]:
         return pod_warnings(obj)
 
-    def update_warnings(self, obj: Pod) -> list[str]:
+    def update_warnings(self, obj: Pod, old: Pod) -> list[str]:
         """None: pods are updated often, and by others than their authors."""
         return []
 
@@ -194,7 +194,7 @@ def _subresources(gates: Gates) -> Iterator[Subresource]:
     if ephemeral and gates.enabled("DebugSubresource"):
         yield DebugContainers(gates)
     yield Connect("exec", "PodExecOptions", container_rules=rules)
-    yield Connect("log", "Pod", ("get",))
+    yield Connect("log", "Pod", ("get",), is_read=True)
     yield Connect("portforward", "PodPortForwardOptions")
     yield Connect("proxy", "PodProxyOptions", PROXY_VERBS, has_path=True)
     yield PodStatusPart(gates)

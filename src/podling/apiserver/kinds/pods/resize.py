@@ -10,8 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import msgspec
 
-from podling.apiserver.kinds.kind import Part
-from podling.apiserver.kinds.pods.ephemeral import subresource_meta
+from podling.apiserver.kinds.kind import Part, keep_metadata
 from podling.apiserver.rules import metadata
 from podling.apiserver.rules.field import forbidden, invalid
 from podling.apiserver.rules.pod.spec import validate_pod
@@ -30,6 +29,7 @@ ResourceList = Mapping[str, Quantity]
 
 class Resize(Part[Pod]):
     name = "resize"
+    has_tables = False
 
     def __init__(self, gates: Gates = DEFAULT_GATES) -> None:
         self._gates = gates
@@ -42,7 +42,7 @@ class Resize(Part[Pod]):
             return
         if not _are_same(wanted.init_containers, old.spec.init_containers):
             return
-        new.metadata = subresource_meta(new.metadata, old.metadata)
+        keep_metadata(new.metadata, old.metadata)
         new.status = old.status
         new.spec = msgspec.structs.replace(
             old.spec,

@@ -55,6 +55,7 @@ _LISTS = (
 
 class PodStatusPart(Part[Pod]):
     name = "status"
+    unwritten = {"f:metadata": {"f:deletionTimestamp": {}, "f:ownerReferences": {}}}
 
     def __init__(self, gates: Gates = DEFAULT_GATES) -> None:
         self._shows_debug = gates.enabled("DebugSubresource")
@@ -64,6 +65,7 @@ class PodStatusPart(Part[Pod]):
         new.status.debug_container_statuses = shown
         new.spec = old.spec
         new.metadata.owner_references = old.metadata.owner_references
+        new.metadata.deletion_timestamp = old.metadata.deletion_timestamp
         new.status.qos_class = new.status.qos_class or old.status.qos_class
         _keep_observed_generations(new.status, old.status)
         drop_alpha_status(new.status, old.status)

@@ -191,6 +191,14 @@ def pod_warnings(pod: Pod) -> list[str]:
     return [*of_name, *islice(of_spec, MOST)]
 
 
+def name_warnings(name: str) -> list[str]:
+    """Of an object whose pods have its name in theirs."""
+    if faults := names.dns1123_label(name):
+        why = "this is used in Pod names and hostnames, which can result in surprising behavior"
+        return [f"metadata.name: {why}; a DNS label is recommended: [{' '.join(faults)}]"]
+    return []
+
+
 def template_warnings(template: PodTemplateSpec, path: str) -> list[str]:
     """The warnings of a pod template, whose pods have no name yet."""
     return [*islice(_warn_of_spec(template.spec, template.metadata.annotations, f"{path}."), MOST)]

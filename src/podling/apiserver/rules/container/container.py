@@ -37,6 +37,7 @@ from podling.apiserver.rules.field import (
 )
 from podling.apiserver.rules.volume.drivers import PULL_POLICIES
 from podling.model import names
+from podling.model.codec.fields import told_empty
 from podling.model.errors import Cause
 from podling.model.gates import Gates
 from podling.model.rules.resources import is_sidecar
@@ -218,8 +219,9 @@ def _validate_ephemeral(container: EphemeralContainer, path: str, targets: froze
     target = container.target_container_name
     if target and target not in targets:
         yield not_found(f"{path}.targetContainerName", target)
+    told = {name.partition(".")[0] for name in told_empty(container)}
     for attribute, wire in _EPHEMERAL_REFUSES:
-        if getattr(container, attribute) != getattr(_UNSET, attribute):
+        if getattr(container, attribute) != getattr(_UNSET, attribute) or wire in told:
             yield forbidden(f"{path}.{wire}", NOT_FOR_EPHEMERAL)
     for i, mount in enumerate(container.volume_mounts):
         if mount.sub_path:

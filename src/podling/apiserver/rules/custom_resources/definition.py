@@ -16,6 +16,7 @@ from podling.apiserver.rules import metadata
 from podling.apiserver.rules.certificates import ca_bundle_fault
 from podling.apiserver.rules.custom_resources.conversion import validate_conversion
 from podling.apiserver.rules.custom_resources.defaults import validate_defaults
+from podling.apiserver.rules.custom_resources.expressions import validate_rules
 from podling.apiserver.rules.custom_resources.schema import validate_schema
 from podling.apiserver.rules.custom_resources.selectable import validate_selectable
 from podling.apiserver.rules.custom_resources.structural import unsupported, validate_structural
@@ -95,21 +96,39 @@ def validate_definition(obj: CustomResourceDefinition) -> list[Cause]:
 
     return [
         *metadata.validate(obj.metadata, namespaced=False, name_rule=name_rule, standard=False),
-        *validate_body(obj),
+        *validate_spec(obj.spec),
+        *_validate_status(obj),
         *_validate_approval(obj, None),
         *_validate_preserving(obj.spec),
     ]
 
 
-def validate_body(obj: CustomResourceDefinition) -> Iterator[Cause]:
-    yield from _validate_spec(obj.spec)
+def _validate_status(obj: CustomResourceDefinition) -> Iterator[Cause]:
     yield from validate_names(obj.status.accepted_names, "status.acceptedNames")
     yield from _validate_stored(obj.status.stored_versions, obj.spec.versions or [])
 
 
+def validate_expressions(spec: CustomResourceDefinitionSpec) -> list[Cause]:
+    """What is wrong with the rules in the schemas of a definition that is otherwise valid. Only to be called
+    in a thread: it may wait for a process. Raises StatusError 500 if that is lost."""
+    versions = spec.versions or []
+    shared = _shared(versions).schema
+    found = (
+        [("spec.validation", shared)]
+        if shared is not None
+        else [(f"spec.versions[{i}].schema", one.schema) for i, one in enumerate(versions)]
+    )
+    return [
+        cause
+        for path, validation in found
+        if validation is not None and validation.open_api_v3_schema is not None
+        for cause in validate_rules(validation.open_api_v3_schema, At(None, f"{path}.openAPIV3Schema"))
+    ]
+
+
 def validate_change(new: CustomResourceDefinition, old: CustomResourceDefinition) -> Iterator[Cause]:
-    """What an update may not change. `old`: names that were accepted stay, because objects are kept by
-    them."""
+    """What an update may not change, and what is wrong beside the spec. `old`: names that were accepted stay,
+    because objects are kept by them."""
     fixed: list[tuple[str, Any, Any]] = []
     accepted = condition_of(old, "NamesAccepted")
     if accepted is not None and accepted.status == "True":
@@ -128,6 +147,7 @@ def validate_change(new: CustomResourceDefinition, old: CustomResourceDefinition
     for path, value, standing in fixed:
         if value != standing:
             yield invalid(f"spec.{path}", value, IMMUTABLE)
+    yield from _validate_status(new)
     yield from _validate_approval(new, old)
     if not old.spec.preserve_unknown_fields:
         yield from _validate_preserving(new.spec)
@@ -138,7 +158,7 @@ def _ca_bundle(spec: CustomResourceDefinitionSpec) -> bytes:
     return webhook.client_config.ca_bundle if webhook and webhook.client_config else b""
 
 
-def _validate_spec(spec: CustomResourceDefinitionSpec) -> Iterator[Cause]:
+def validate_spec(spec: CustomResourceDefinitionSpec) -> Iterator[Cause]:
     yield from _validate_group(spec.group)
     if not spec.scope:
         yield required("spec.scope")

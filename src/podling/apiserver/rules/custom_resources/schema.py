@@ -13,6 +13,7 @@ from typing import NamedTuple
 from podling.apiserver.rules.custom_resources.selectable import field_path_fault
 from podling.apiserver.rules.custom_resources.walk import At, Visit, told
 from podling.apiserver.rules.field import forbidden, internal, invalid, not_supported, required
+from podling.model.codec.fields import told_empty
 from podling.model.errors import Cause
 from podling.model.types.apiextensions import JSONSchemaProps, ValidationRule
 
@@ -93,7 +94,7 @@ def _unsupported(schema: JSONSchemaProps, at: At, within: _Within) -> Iterator[C
     if schema.id:
         yield forbidden(str(at.child("id")), "id is not supported")
     for attribute, name in UNSUPPORTED:
-        if getattr(schema, attribute) not in (None, {}):
+        if getattr(schema, attribute) not in (None, {}) or attribute in told_empty(schema):
             yield forbidden(str(at.child(name)), f"{name} is not supported")
     if schema.type == "null":
         why = "type cannot be set to null, use nullable as an alternative"

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from podling.apiserver.rules.custom_resources.patterns import pattern_fault
+from podling.apiserver.cel.patterns import pattern_fault
 from podling.apiserver.rules.custom_resources.walk import At, Visit, schemas_in, told
 from podling.apiserver.rules.field import forbidden, invalid, required
 from podling.model.errors import Cause

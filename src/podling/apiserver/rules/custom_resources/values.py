@@ -12,8 +12,9 @@ from typing import Any
 
 import msgspec
 
-from podling.apiserver.rules.custom_resources.formats import FORMATS, is_of_format
-from podling.apiserver.rules.custom_resources.patterns import matches
+from podling.apiserver.cel.formats import FORMATS, is_of_format
+from podling.apiserver.cel.patterns import matches
+from podling.apiserver.rules.custom_resources.numbers import written
 from podling.apiserver.rules.custom_resources.walk import At
 from podling.apiserver.rules.field import invalid, not_supported, required, too_long, too_many
 from podling.model.codec import json
@@ -25,7 +26,7 @@ A_STEP = 500
 """Characters that are read or written in a step."""
 INTEGERS = {"int32": 31, "int64": 63}
 MOST_FAULTS = 1_000
-EXACT = 1 << 53
+EXACT, WIDEST = 1 << 53, 1 << 63
 SHORT = 6
 """Digits before the point of a floating number that is shown without exponent."""
 NEARLY = 1e-9
@@ -116,6 +117,9 @@ class _Validation:
             return
         if schema.type == "integer" and kind == "number" and is_whole(value):
             return
+        if kind == "number" and schema.type == "integer" and schema.format in INTEGERS:
+            yield self._wrong_type(path, schema.format, "float64")
+            return
         yield self._wrong_type(path, schema.type, kind)
 
     def _wrong_type(self, path: At, wanted: str, got: str) -> Cause:
@@ -177,24 +181,41 @@ class _Validation:
             yield self._wrong_type(path, schema.format, value)
 
     def _number(self, value: float, schema: JSONSchemaProps, path: At) -> Iterator[Cause]:
-        if schema.type == "integer":
-            bits = INTEGERS.get(schema.format)
-            if not is_whole(value) or (bits and not -(1 << bits) <= value < 1 << bits):
-                form = f"with format {schema.format}" if bits else "(default format)"
-                yield self._told(f"Checked value must be of type integer {form} in {path}")
-        if (factor := schema.multiple_of) is not None:
-            if factor <= 0:
-                why = f"factor MultipleOf declared for {path} must be positive: {go_number(float(factor))}"
-                yield self._shown(path, float(factor), why)
-            elif not is_whole(value / factor):
-                yield self._limit(path, value, f"should be a multiple of {go_number(float(factor))}")
-        least, most = schema.minimum, schema.maximum
-        if least is not None and (value < least or (schema.exclusive_minimum and value == least)):
-            word = "greater than" if schema.exclusive_minimum else "greater than or equal to"
-            yield self._limit(path, value, f"should be {word} {go_number(float(least))}")
-        if most is not None and (value > most or (schema.exclusive_maximum and value == most)):
-            word = "less than" if schema.exclusive_maximum else "less than or equal to"
-            yield self._limit(path, value, f"should be {word} {go_number(float(most))}")
+        if schema.type == "integer" and (why := _beyond(value, schema)):
+            yield self._told(f"Checked value {why} in {path}")
+        if schema.multiple_of is not None:
+            yield from self._multiple(value, schema, path)
+        for limit, name, words, is_exclusive in (
+            (
+                schema.minimum,
+                "Minimum",
+                ("greater than or equal to", "greater than"),
+                schema.exclusive_minimum,
+            ),
+            (schema.maximum, "Maximum", ("less than or equal to", "less than"), schema.exclusive_maximum),
+        ):
+            if limit is None:
+                continue
+            judged, bound = value, _as_of(value, float(limit))
+            if schema.type == "integer" and (why := _beyond(float(limit), schema)):
+                yield self._told(f"{name} boundary value {why} in {path}")
+                judged, bound = float(value), float(limit)
+            is_beyond = judged < bound if name == "Minimum" else judged > bound
+            if is_beyond or (is_exclusive and judged == bound):
+                yield self._limit(path, judged, f"should be {words[is_exclusive]} {go_number(bound)}")
+
+    def _multiple(self, value: float, schema: JSONSchemaProps, path: At) -> Iterator[Cause]:
+        factor = float(schema.multiple_of or 0)
+        judged: float = value
+        if schema.type == "integer" and (why := _beyond(factor, schema)):
+            yield self._told(f"MultipleOf value {why} in {path}")
+            judged = float(value)
+        factor = _as_of(judged, factor)
+        if factor <= 0:
+            why = f"factor MultipleOf declared for {path} must be positive: {go_number(factor)}"
+            yield self._shown(path, factor, why)
+        elif judged % factor if isinstance(judged, int) else not is_whole(judged / factor):
+            yield self._limit(path, judged, f"should be a multiple of {go_number(factor)}")
 
     def _limit(self, path: At, value: float, what: str) -> Cause:
         return self._shown(path, value, f"{path} in body {what}")
@@ -221,8 +242,14 @@ class _Validation:
     def _enum(self, value: Any, schema: JSONSchemaProps, path: At) -> Iterator[Cause]:
         self._spend(len(schema.enum))
         if schema.enum and not any(_equals(value, one) for one in schema.enum):
-            listed = [one if isinstance(one, str) else json.encode(one).decode() for one in schema.enum]
-            yield not_supported(self._where(path), value, listed)
+            listed = [
+                one if isinstance(one, str) else json.encode(written(one)).decode() for one in schema.enum
+            ]
+            found = not_supported(self._where(path), value, listed)
+            if isinstance(value, float):
+                rest = found.message.partition(": supported")[2]
+                found = found._replace(message=f"Unsupported value: {go_number(value)}: supported{rest}")
+            yield found
 
     def _object(self, value: dict[str, Any], schema: JSONSchemaProps, path: At, found: _Result) -> None:
         if schema.min_properties is not None and len(value) < schema.min_properties:
@@ -267,6 +294,23 @@ def is_whole(value: float) -> bool:
         return False
     away = abs(value - round(value))
     return away == 0 or away / (2 * abs(value)) < NEARLY
+
+
+def _beyond(number: float, schema: JSONSchemaProps) -> str:
+    """Why a number is no integer of that schema."""
+    bits = INTEGERS.get(schema.format)
+    is_integer = isinstance(number, int) or (abs(number) < WIDEST and number.is_integer())
+    if is_integer and not (bits and not -(1 << bits) <= number < 1 << bits):
+        return ""
+    return f"must be of type integer {f'with format {schema.format}' if bits else '(default format)'}"
+
+
+def _as_of(value: float, limit: float) -> float:
+    """A limit in the type of the number that is judged, as Go converts it on amd64: what no int64 holds is
+    the least of them."""
+    if not isinstance(value, int):
+        return limit
+    return int(limit) if abs(limit) < WIDEST else -WIDEST
 
 
 def go_number(value: float) -> str:

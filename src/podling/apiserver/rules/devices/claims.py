@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 from functools import partial
 
-from podling.apiserver.rules.cel.checker import Expression
+from podling.apiserver.cel.checker import Expression
 from podling.apiserver.rules.container.resources import is_extended
 from podling.apiserver.rules.devices.parts import (
     EFFECTS,

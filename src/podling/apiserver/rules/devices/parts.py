@@ -8,10 +8,11 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Seq
 from functools import partial
 from typing import Any, Protocol, TypeVar
 
-from podling.apiserver.rules.cel.checker import Expression
+from podling.apiserver.cel.checker import TOO_COMPLEX, Expression
 from podling.apiserver.rules.field import (
     all_invalid,
     duplicate,
+    forbidden,
     invalid,
     required,
     too_long,
@@ -137,13 +138,14 @@ def validate_selectors(selectors: list[DeviceSelector], faults: Faults, path: st
 
 
 def _validate_selector(faults: Faults, selector: DeviceSelector, path: str) -> Iterator[Cause]:
-    """What an expression costs that compiles is not looked at."""
     where = f"{path}.cel.expression"
     if selector.cel is None:
         yield required(f"{path}.cel")
     elif len(selector.cel.expression.encode()) > MAX_EXPRESSION:
         yield too_long(where, MAX_EXPRESSION)
-    elif why := faults.get(where):
+    elif (why := faults.get(where)) == TOO_COMPLEX:
+        yield forbidden(where, why)
+    elif why:
         yield invalid(where, selector.cel.expression, why)
 
 

@@ -32,6 +32,7 @@ from podling.apiserver.rules.field import (
 from podling.apiserver.rules.metadata import validate_label_key
 from podling.apiserver.rules.scheduling import validate_node_selector
 from podling.model import names
+from podling.model.codec.fields import told_empty
 from podling.model.errors import Cause
 from podling.model.types.resource import (
     Counter,
@@ -53,12 +54,12 @@ MAX_ATTRIBUTE = 64
 LONGEST_KEY = 63 + 1 + 32
 """Bytes of a name with its domain; of a longer one the middle is left out where it is shown."""
 VERSION = re.compile(
-    r"(?:0|[1-9][0-9]*+)(?:\.(?:0|[1-9][0-9]*+)){2}"
-    r"(?:-(?:PRE)(?:\.(?:PRE))*+)?+(?:\+[0-9A-Za-z-]++(?:\.[0-9A-Za-z-]++)*+)?+".replace(
-        "PRE", "[0-9]*+[A-Za-z-][0-9A-Za-z-]*+|0(?![0-9])|[1-9][0-9]*+"
+    r"(?:0|[1-9][0-9]*)(?:\.(?:0|[1-9][0-9]*)){2}"
+    r"(?:-(?:PRE)(?:\.(?:PRE))*)?(?:\+[0-9A-Za-z-]+(?:\.[0-9A-Za-z-]+)*)?".replace(
+        "PRE", "0|[1-9][0-9]*|[0-9]*[A-Za-z-][0-9A-Za-z-]*"
     )
 )
-"""A semantic version. Possessive: what one part took it does not give back."""
+"""A semantic version, of at most MAX_ATTRIBUTE characters. Possessive, Python 3.11.2 takes `1.2.3-01`."""
 PLACES = "exactly one of `nodeName`, `nodeSelector`, `allNodes`, `perDeviceNodeSelection` is required"
 DEVICE_PLACES = (
     "exactly one of `nodeName`, `nodeSelector`, or `allNodes` is required when `perDeviceNodeSelection` is "
@@ -110,7 +111,7 @@ def validate_slice(new: ResourceSliceSpec, old: ResourceSliceSpec | None = None)
             if value != standing:
                 yield invalid(f"spec.{wire}", value, IMMUTABLE)
     yield from _validate_place(new)
-    if new.shared_counters and new.devices:
+    if new.devices and (new.shared_counters or "sharedCounters" in told_empty(new)):
         yield invalid("spec", "", "only one of `sharedCounters` or `devices` is allowed")
     shares = any(device.taints or device.consumes_counters for device in new.devices)
     standing_devices = {device.name: device for device in old.devices} if old is not None else {}

@@ -42,7 +42,7 @@ from podling.apiserver.rules.scheduling import (
 )
 from podling.apiserver.rules.volume.volumes import validate_volumes
 from podling.model import names
-from podling.model.codec.fields import wire_name
+from podling.model.codec.fields import told_empty, wire_name
 from podling.model.errors import Cause
 from podling.model.gates import DEFAULT_GATES, Gates
 from podling.model.rules.resources import container_limits, container_requests
@@ -239,7 +239,7 @@ def validate_pod_resources(spec: PodSpec, path: str, claims: frozenset[str]) -> 
     if spec.os is not None and spec.os.name == "windows":
         yield forbidden(path, "may not be set for a windows pod")
         return
-    if spec.resources.claims:
+    if spec.resources.claims or "resources.claims" in told_empty(spec):
         yield forbidden(f"{path}.claims", "claims may not be set for Resources at pod-level")
     yield from validate_pod_level(spec.resources, path, claims)
     # What the containers request together must fit; of huge pages also what they are limited to.

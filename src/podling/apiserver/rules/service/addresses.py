@@ -1,13 +1,14 @@
 """The cluster IPs and IP families of a service: what its type needs, which families it gets, and
 validation.
 
-The cluster has addresses of one family. `PreferDualStack` is content with that, and a headless service
-without selector, whose endpoints somebody else writes, may have both.
+The cluster has addresses of the families that the API server was started with, one or both. `PreferDualStack`
+is content with one, and a headless service without selector, whose endpoints somebody else writes, may have
+both in any cluster.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from collections.abc import Set as AbstractSet
 
 from podling.apiserver.rules.addresses import parsed_loosely, unsuitable, validate_ip
@@ -27,7 +28,6 @@ POLICIES = ("PreferDualStack", "RequireDualStack", "SingleStack")
 ADDRESSES = "spec.clusterIPs"
 SET_ONCE = "may not change once set"
 
-CONFIGURED = (IPV4,)
 SINGLE, PREFER, REQUIRE = "SingleStack", "PreferDualStack", "RequireDualStack"
 
 
@@ -92,7 +92,7 @@ def validate_addresses(spec: ServiceSpec, standing: AbstractSet[str]) -> Iterato
     if not faults:
         # Of addresses that are well-formed.
         found = [_family(address) for address in spec.cluster_ips if address != HEADLESS]
-        if len(spec.cluster_ips) > 1 and sorted(found) != sorted(FAMILIES):
+        if len(spec.cluster_ips) > 1 and set(found) != set(FAMILIES):
             yield invalid(ADDRESSES, spec.cluster_ips, "may specify no more than one IP for each IP family")
         for i, (is_family, wanted) in enumerate(zip(found, spec.ip_families, strict=False)):
             if is_family != wanted and wanted in FAMILIES:
@@ -146,8 +146,11 @@ def _validate_release(spec: ServiceSpec, what: str) -> Iterator[Cause]:
         yield invalid("spec.ipFamilyPolicy", spec.ip_family_policy, why)
 
 
-def settle_families(spec: ServiceSpec, old: ServiceSpec | None) -> list[Cause]:
-    """Fill in `ipFamilies` and `ipFamilyPolicy`; what stands in the way is returned."""
+def settle_families(
+    spec: ServiceSpec, old: ServiceSpec | None, configured: Sequence[str] = (IPV4,)
+) -> list[Cause]:
+    """Fill in `ipFamilies` and `ipFamilyPolicy` in a cluster of the families that are `configured`; what
+    stands in the way is returned."""
     if not needs_cluster_ip(spec):
         return []
     # What a cluster could give a service that prefers both is not taken up again at every update.
@@ -166,23 +169,29 @@ def settle_families(spec: ServiceSpec, old: ServiceSpec | None) -> list[Cause]:
             if len(values) == 2:
                 why = f"must be 'RequireDualStack' or 'PreferDualStack' when multiple {what} are specified"
                 faults.append(invalid("spec.ipFamilyPolicy", SINGLE, why))
-    faults += _infer_families(spec)
+    faults += _infer_families(spec, configured)
     if faults:
         return faults
     if anybodys:
-        spec.ip_families = spec.ip_families or [CONFIGURED[0]]
-        if len(spec.ip_families) == 1 and spec.ip_family_policy != SINGLE:
-            spec.ip_families = [*spec.ip_families, IPV6 if spec.ip_families[0] == IPV4 else IPV4]
+        _complete(spec, configured[0])
         return []
-    if spec.ip_family_policy == REQUIRE:
+    if spec.ip_family_policy == REQUIRE and len(configured) == 1:
         why = "this cluster is not configured for dual-stack services"
         faults.append(invalid("spec.ipFamilyPolicy", REQUIRE, why))
     for i, family in enumerate(spec.ip_families):
-        if family not in CONFIGURED:
+        if family not in configured:
             faults.append(invalid(f"spec.ipFamilies[{i}]", family, "not configured on this cluster"))
-    if not faults:
-        spec.ip_families = spec.ip_families or [CONFIGURED[0]]
+    if not faults and len(configured) == len(FAMILIES):
+        _complete(spec, configured[0])
+    elif not faults:
+        spec.ip_families = spec.ip_families or list(configured)
     return faults
+
+
+def _complete(spec: ServiceSpec, first: str) -> None:
+    spec.ip_families = spec.ip_families or [first]
+    if len(spec.ip_families) == 1 and spec.ip_family_policy != SINGLE:
+        spec.ip_families = [*spec.ip_families, IPV6 if spec.ip_families[0] == IPV4 else IPV4]
 
 
 def _asked(spec: ServiceSpec) -> tuple[object, ...]:
@@ -204,13 +213,13 @@ def _settle_update(spec: ServiceSpec, old: ServiceSpec) -> Iterator[Cause]:
         yield invalid(path, policy, "must be 'SingleStack' to release the secondary IP family")
 
 
-def _infer_families(spec: ServiceSpec) -> Iterator[Cause]:
+def _infer_families(spec: ServiceSpec, configured: Sequence[str]) -> Iterator[Cause]:
     """From the addresses that are asked for."""
     for i, address in enumerate(spec.cluster_ips):
         if address == HEADLESS or i < len(spec.ip_families):
             continue
         family = _family(address)
-        if family in CONFIGURED:
+        if family in configured:
             spec.ip_families = [*spec.ip_families, family]
         else:
             why = f"{family} is not configured on this cluster"

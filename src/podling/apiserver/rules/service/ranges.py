@@ -56,7 +56,7 @@ def range_of(cidr: str) -> Range:
 def address_fault(spec: ServiceSpec, address: str, why: str) -> Cause:
     """Why the service cannot have the address, or any if that is empty."""
     what = f"IP {address}" if address else "IP"
-    return invalid("spec.clusterIPs", spec.cluster_ips or [""], f"failed to allocate {what}: {why}")
+    return invalid("spec.clusterIPs", spec.cluster_ips, f"failed to allocate {what}: {why}")
 
 
 def validate_ranges(spec: ServiceCIDRSpec, path: str) -> Iterator[Cause]:
@@ -80,7 +80,7 @@ def validate_ranges_update(new: ServiceCIDRSpec, old: ServiceCIDRSpec, path: str
     """A range stays for life; one of the other family may be added to it."""
     becomes_dual = (len(old.cidrs), len(new.cidrs)) == (1, MOST_RANGES)
     if not becomes_dual and len(old.cidrs) != len(new.cidrs):
-        yield invalid(f"{path}.cidrs", new.cidrs, IMMUTABLE)
+        yield invalid(f"{path}.cidrs", new.cidrs or None, IMMUTABLE)
         return
     for i, (cidr, was) in enumerate(zip(new.cidrs, old.cidrs, strict=False)):
         if cidr != was:

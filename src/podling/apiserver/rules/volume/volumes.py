@@ -27,6 +27,7 @@ from podling.apiserver.rules.volume.projected import (
 )
 from podling.apiserver.rules.volume.sources import given, sources
 from podling.model import names
+from podling.model.codec.fields import told_empty
 from podling.model.errors import Cause
 from podling.model.types.volume import (
     EphemeralVolumeSource,
@@ -39,7 +40,8 @@ def validate_ephemeral(source: EphemeralVolumeSource, path: str) -> Iterator[Cau
     if template is None:
         yield required(f"{path}.volumeClaimTemplate")
         return
-    yield from metadata.validate_template(template.metadata, f"{path}.volumeClaimTemplate.metadata")
+    where = f"{path}.volumeClaimTemplate.metadata"
+    yield from metadata.validate_template(template.metadata, told_empty(template), where)
     yield from validate_claim_spec(template.spec, f"{path}.volumeClaimTemplate.spec")
 
 

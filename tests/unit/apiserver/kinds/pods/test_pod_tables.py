@@ -17,7 +17,7 @@ from typing import Any
 
 import pytest
 import yaml
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from podling.apiserver.kinds.pods.pods import Pods, PodTemplates
@@ -71,18 +71,15 @@ PLACES: dict[str, tuple[str, Any]] = {
 ALL_FIELDS = Gates({"ContainerStopSignals": True})
 
 
-def manifests() -> Iterator[Any]:
-    for file in sorted((TABLES / "manifests").glob("*.yaml")):
-        for section in load(f"manifests/{file.name}"):
-            place = section["place"]
-            for number, (change, *faults) in enumerate(section["cases"], 1):
-                yield pytest.param(place, change, faults, id=f"{file.stem}-{place}-{number}")
+MANIFESTS = sorted((TABLES / "manifests").glob("*.yaml"))
+ENDPOINTS = sorted((TABLES / "changes").glob("*.yaml"))
 
 
-def changes() -> Iterator[Any]:
-    for file in sorted((TABLES / "changes").glob("*.yaml")):
-        for number, (before, after, *faults) in enumerate(load(f"changes/{file.name}"), 1):
-            yield pytest.param(file.stem, before, after, faults, id=f"{file.stem}-{number}")
+def manifests(file: Path) -> Iterator[tuple[str, dict[str, Any], list[str]]]:
+    """Place, change, faults of each line."""
+    for section in load(f"manifests/{file.name}"):
+        for change, *faults in section["cases"]:
+            yield section["place"], change, faults
 
 
 def make(change: dict[str, Any], *more: dict[str, Any]) -> Pod:
@@ -112,29 +109,41 @@ def judged(place: str, change: dict[str, Any]) -> list[Cause]:
     return pods.validate_create(pod)
 
 
-@pytest.mark.parametrize(("place", "change", "faults"), list(manifests()))
-def test_manifest(place: str, change: dict[str, Any], faults: list[str]) -> None:
+@pytest.mark.parametrize("file", MANIFESTS, ids=lambda file: file.stem)
+def test_manifests(file: Path) -> None:
     """R-INIT-6, R-INIT-8, R-EPH-2"""
-    field = PLACES[place][0]
-    expected = [f"{field}{fault}" if fault.startswith(".") else fault for fault in map(spoken, faults)]
-    assert told(judged(place, change)) == expected
+    answers, expected = {}, {}
+    for number, (place, change, faults) in enumerate(manifests(file), 1):
+        field = PLACES[place][0]
+        answers[place, number] = told(judged(place, change))
+        expected[place, number] = [
+            f"{field}{fault}" if fault.startswith(".") else fault for fault in map(spoken, faults)
+        ]
+    assert answers == expected
 
 
-@pytest.mark.parametrize(("endpoint", "before", "after", "faults"), list(changes()))
-def test_change(endpoint: str, before: dict[str, Any], after: dict[str, Any], faults: list[str]) -> None:
+@pytest.mark.parametrize("file", ENDPOINTS, ids=lambda file: file.stem)
+def test_changes(file: Path) -> None:
     """R-INIT-5, R-EPH-1, R-EPH-2"""
-    pods, old, new = Pods(), make(before, STORED), make(after, STORED)
-    rules: Any = pods if endpoint == "update" else pods.subresources[endpoint]
-    rules.prepare_update(new, old)
-    causes = pods.validate(new) if endpoint == "update" else []
-    assert told(causes + rules.validate_update(new, old)) == [spoken(fault) for fault in faults]
+    answers, expected = {}, {}
+    for number, (before, after, *faults) in enumerate(load(f"changes/{file.name}"), 1):
+        pods, old, new = Pods(), make(before, STORED), make(after, STORED)
+        rules: Any = pods if file.stem == "update" else pods.subresources[file.stem]
+        rules.prepare_update(new, old)
+        causes = pods.validate(new) if file.stem == "update" else []
+        answers[number] = told(causes + rules.validate_update(new, old))
+        expected[number] = [spoken(fault) for fault in faults]
+    assert answers == expected
 
 
-@pytest.mark.parametrize(("change", "warnings"), [(line[0], line[1:]) for line in load("warnings.yaml")])
-def test_warning(change: dict[str, Any], warnings: list[str]) -> None:
-    pod = make(change)
-    Pods().prepare_create(pod, NOW)
-    assert Pods().warnings(pod) == [spoken(warning) for warning in warnings]
+def test_warnings() -> None:
+    answers, expected = {}, {}
+    for number, (change, *warnings) in enumerate(load("warnings.yaml"), 1):
+        pod = make(change)
+        Pods().prepare_create(pod, NOW)
+        answers[number] = Pods().warnings(pod)
+        expected[number] = [spoken(warning) for warning in warnings]
+    assert answers == expected
 
 
 def test_templates_are_warned_of_below_their_own_path() -> None:
@@ -151,11 +160,10 @@ def test_templates_are_warned_of_below_their_own_path() -> None:
 
 
 CHANGES = [
-    (place, change) for place, change, _ in (case.values for case in manifests()) if place != "template"
+    (place, change) for file in MANIFESTS for place, change, _ in manifests(file) if place != "template"
 ]
 
 
-@settings(max_examples=150)
 @given(st.lists(st.sampled_from(CHANGES), max_size=4))
 def test_whatever_comes_together_is_judged(lines: list[tuple[str, dict[str, Any]]]) -> None:
     """And what is not refused may stay as it is, through every endpoint that writes it."""

@@ -37,6 +37,26 @@ def test_what_a_new_service_gets(
     assert (made.ip_family_policy, made.ip_families) == (policy, families)
 
 
+BOTH = ["IPv4", "IPv6"]
+SETTLED_OF_BOTH: list[tuple[dict[str, Any], str, list[str]]] = [
+    ({}, "SingleStack", ["IPv4"]),
+    ({"ipFamilyPolicy": "PreferDualStack"}, "PreferDualStack", BOTH),
+    ({"ipFamilyPolicy": "RequireDualStack", "ipFamilies": ["IPv6"]}, "RequireDualStack", ["IPv6", "IPv4"]),
+    ({"ipFamilies": ["IPv6"]}, "SingleStack", ["IPv6"]),
+    ({"clusterIP": "fd00::1"}, "SingleStack", ["IPv6"]),
+    ({**HEADLESS, **SELECTED, "ipFamilyPolicy": "PreferDualStack"}, "PreferDualStack", BOTH),
+]
+
+
+@pytest.mark.parametrize(("spec", "policy", "families"), SETTLED_OF_BOTH)
+def test_what_a_new_service_gets_of_both_families(
+    make_service: MakeService, spec: dict[str, Any], policy: str, families: list[str]
+) -> None:
+    made = make_service(**spec).spec
+    assert settle_families(made, None, BOTH) == []
+    assert (made.ip_family_policy, made.ip_families) == (policy, families)
+
+
 REFUSED: list[tuple[dict[str, Any], list[str]]] = [
     (
         {"ipFamilyPolicy": "RequireDualStack"},
