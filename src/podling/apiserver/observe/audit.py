@@ -1,152 +1,224 @@
-"""The audit log: one line of JSON for every request that changed something or was refused.
+"""The audit log: what the policy wants recorded of each request, at which of its stages, goes to every sink.
 
-An event is what audit.k8s.io/v1 calls level Metadata at stage ResponseComplete: who, what, when and the
-status code, never a body. A long-running request, such as an exec, is logged when it starts. Everything that
-a client chose is truncated, so that no client can fill the log with one line.
+    received ─▶ RequestReceived
+    answered ─▶ ResponseStarted, of what goes on: watches, connections, logs
+    completed, or the end of what went on ─▶ ResponseComplete, or Panic
+
+A request that nobody could authenticate is told of once, with the refusal, as ResponseStarted, as in
+Kubernetes.
 """
 
 from __future__ import annotations
 
-from datetime import datetime
-from ipaddress import ip_address
-from typing import Any, Protocol
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from contextlib import aclosing
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import msgspec
 
+from podling.apiserver.observe.audit_event import LONGEST_URI, audit_event, named, shortened
+from podling.apiserver.observe.audit_policy import COMPLETE, FAILURES, PANIC, RECEIVED, STARTED, Recording
 from podling.apiserver.request.context import RequestContext
-from podling.apiserver.request.request import Request, User
-from podling.model.time import Clock, micro_time
+from podling.apiserver.request.recorded import Level, Recorded, without_managed_fields
+from podling.apiserver.request.request import RequestInfo
+from podling.apiserver.request.response import JSON, Body, Response, Upgrade
+from podling.model.rules.audit_modes import BATCH, STRICT
+from podling.model.time import Clock
+from podling.process.waits import aside
 
-READING = frozenset({"get", "list", "watch", "head", "options"})
-SWITCHING, FORBIDDEN = 101, 403
-LONGEST = 1024
-"""Characters kept of a string that a client sends, such as `User-Agent`, as in Kubernetes."""
-LONGEST_URI = 8192
+if TYPE_CHECKING:
+    from aiohttp import web
+
+LONG_VERBS = frozenset({"watch", "proxy"})
+LONG_SUBRESOURCES = frozenset({"attach", "exec", "proxy", "log", "portforward"})
+LONG_PATHS = "/debug/pprof/"
+FAILED = 400
+STATUS = b'{"kind":"Status"'
 
 _encode = msgspec.json.Encoder().encode
 
 
 class Sink(Protocol):
-    """Where the lines of the audit log go."""
+    """Where the events of the audit log go."""
+
+    name: str
+    """The `plugin` of its metrics."""
+    mode: str
+    """Whether requests wait for it: one of MODES."""
 
     @property
     def full(self) -> bool:
-        """Whether callers should wait for `room()`; `write` still accepts lines."""
+        """Whether callers should wait for `room()`; `write` still accepts events."""
         ...
 
     async def room(self) -> None:
         """Wait until it is no longer full."""
         ...
 
-    def write(self, line: bytes) -> None:
-        """One line with its newline. Must not block."""
+    def write(self, event: bytes) -> None:
+        """One event as JSON in one line. Must not block."""
+        ...
+
+    def kept(self) -> Awaitable[bool]:
+        """Waits until what was written by now is where it belongs; False if it is lost."""
         ...
 
     @property
     def lost(self) -> int:
-        """How many lines could not be kept."""
+        """How many events could not be kept."""
         ...
 
     @property
     def fault(self) -> str:
-        """Why lines are lost now; empty while they are not."""
+        """Why events are lost now; empty while they are not."""
         ...
 
 
 class AuditLog:
     """An observer of the pipeline."""
 
-    def __init__(self, sink: Sink, clock: Clock) -> None:
-        self.sink = sink
+    def __init__(self, recording: Recording, sinks: Sequence[Sink], clock: Clock) -> None:
+        self.sinks = sinks
+        self._held = [sink for sink in sinks if sink.mode != BATCH]
+        self._recording = recording
         self._clock = clock
         self.count = 0
+        self.levels = dict.fromkeys(Level, 0)
+        """Requests by how much of them the policy wants recorded."""
+
+    @property
+    def fault(self) -> str:
+        return "; ".join(sink.fault for sink in self.sinks if sink.fault)
+
+    @property
+    def full(self) -> bool:
+        return any(sink.full for sink in self.sinks)
+
+    async def room(self) -> None:
+        """Wait while a sink is full: nothing is dropped to keep up."""
+        for sink in self.sinks:
+            if sink.full:
+                await sink.room()
+
+    @property
+    def holds(self) -> bool:
+        """Whether requests are to wait for what is `kept`."""
+        return bool(self._held)
+
+    async def kept(self) -> bool:
+        """Wait for those sinks that requests wait for; False if one that is strict has lost something."""
+        # All are asked before any is waited for: what they do meanwhile is not told later.
+        asked = [(sink.mode, sink.kept()) for sink in self._held]
+        outcomes = [(mode, await kept) for mode, kept in asked]
+        return (STRICT, False) not in outcomes
+
+    def received(self, context: RequestContext, *, is_known: bool) -> None:
+        """Decide what to record. `is_known`: whether the request's user is, before any impersonation."""
+        amount = self._recording.of(context.user if is_known else None, named(context))
+        self.levels[amount.level] += 1
+        if not amount.level:
+            return
+        if is_known and amount.only_failures:
+            context.is_told_if_it_fails = True
+            return
+        context.recorded = recorded = Recorded(amount, is_known)
+        if is_known:
+            self._tell(context, recorded, RECEIVED, 0)
+
+    async def answered(
+        self, context: RequestContext, response: Response, *, failed: bool, panicked: bool
+    ) -> None:
+        """Take from an answer what is recorded of it, before it is written in another form. `failed`: whether
+        it is the Status of an error, `panicked`: of one of this server's."""
+        if failed and context.is_told_if_it_fails:
+            context.recorded = Recorded(FAILURES, True)
+        recorded = context.recorded
+        if recorded is None:
+            return
+        recorded.panicked = panicked
+        body, goes_on = response.body, is_long(context.info)
+        if isinstance(body, bytes) and response.content_type == JSON:
+            await _take(
+                recorded, body, failed=failed, is_object=context.info.is_resource_request and not goes_on
+            )
+        if not goes_on or recorded.panicked or not recorded.is_known:
+            return
+        self._tell(context, recorded, STARTED, response.status)
+        if not isinstance(body, bytes) and COMPLETE not in recorded.amount.omitted:
+            response.body = self._until_complete(context, recorded, body, response.status)
 
     def completed(self, context: RequestContext, code: int) -> None:
-        if code < 400 and context.info.verb in READING and not context.info.subresource:
+        """Unless the answer goes on: then its end is told of."""
+        recorded = context.recorded
+        if recorded is None and context.is_told_if_it_fails and code >= FAILED:
+            recorded = Recorded(FAILURES, True)
+        if recorded is None or recorded.goes_on:
+            return
+        stage = PANIC if recorded.panicked else COMPLETE if recorded.is_known else STARTED
+        self._tell(context, recorded, stage, code)
+
+    def _until_complete(
+        self,
+        context: RequestContext,
+        recorded: Recorded,
+        body: AsyncGenerator[bytes, None] | Upgrade,
+        code: int,
+    ) -> Body:
+        recorded.goes_on = True
+
+        def complete() -> None:
+            self._tell(context, recorded, COMPLETE, code)
+
+        return _told(body, complete) if isinstance(body, AsyncGenerator) else _Told(body, complete)
+
+    def _tell(self, context: RequestContext, recorded: Recorded, stage: str, code: int) -> None:
+        amount = recorded.amount
+        if stage in amount.omitted or (amount.only_failures and code < FAILED):
             return
         self.count += 1
-        self.sink.write(_encode(audit_event(context, code, self._clock.now())) + b"\n")
+        event = _encode(audit_event(context, recorded, stage, code, self._clock.now()))
+        for sink in self.sinks:
+            sink.write(event)
 
 
-def audit_event(context: RequestContext, code: int, now: datetime) -> dict[str, Any]:
-    request, info = context.request, context.info
-    uri = shortened(request.path, LONGEST_URI)
-    if request.query:
-        uri += f"?{shortened(request.query, LONGEST_URI)}"
-    event: dict[str, Any] = {
-        "kind": "Event",
-        "apiVersion": "audit.k8s.io/v1",
-        "level": "Metadata",
-        "auditID": context.audit_id,
-        "stage": "ResponseStarted" if code == SWITCHING else "ResponseComplete",
-        "requestURI": uri,
-        "verb": shortened(info.verb),
-        **_who(context),
-        "responseStatus": {"metadata": {}, "code": code},
-        "requestReceivedTimestamp": micro_time(context.now),
-        "stageTimestamp": micro_time(now),
-        "annotations": {"authorization.k8s.io/decision": "forbid" if code == FORBIDDEN else "allow"},
-    }
-    if "User-Agent" in request.headers:
-        event["userAgent"] = shortened(request.headers["User-Agent"])
-    if came_from := source_ips(request):
-        event["sourceIPs"] = came_from
+def is_long(info: RequestInfo) -> bool:
+    """Whether a request may go on after it was answered, as Kubernetes sees it."""
     if info.is_resource_request:
-        reference = {
-            "resource": info.resource,
-            "namespace": info.namespace,
-            "name": info.name,
-            "apiGroup": info.api_group,
-            "apiVersion": info.api_version,
-            "subresource": info.subresource,
-        }
-        event["objectRef"] = {key: shortened(value) for key, value in reference.items() if value}
-    return event
+        return info.verb in LONG_VERBS or info.subresource in LONG_SUBRESOURCES
+    return info.path.startswith(LONG_PATHS)
 
 
-def shortened(text: str, most: int = LONGEST) -> str:
-    """Truncated, with Kubernetes' mark of a truncated value."""
-    return text if len(text) <= most else f"{text[:most]}...TRUNCATED"
+async def _take(recorded: Recorded, body: bytes, *, failed: bool, is_object: bool) -> None:
+    if failed or (is_object and body.startswith(STATUS)):
+        status: dict[str, Any] = msgspec.json.decode(body)
+        del status["kind"], status["apiVersion"]
+        if "message" in status:
+            status["message"] = shortened(status["message"], LONGEST_URI)
+        recorded.status = status
+    amount = recorded.amount
+    if amount.level is Level.REQUEST_RESPONSE and (failed or is_object):
+        if amount.without_managed_fields:
+            body = await aside(len(body), without_managed_fields, body)
+        recorded.answered = body
 
 
-def source_ips(request: Request) -> list[str]:
-    """`sourceIPs`: the addresses in the request's proxy headers, then the address of the connection, which
-    alone is certain. Empty for a client in the same process. If there are too many, the last are kept: each
-    proxy appends its own."""
-    forwarded = request.headers.get("X-Forwarded-For", "")[-LONGEST:].split(",")
-    ips = [ip for ip in map(_address, forwarded) if ip]
-    real = _address(request.headers.get("X-Real-Ip", "")[:LONGEST])
-    if real and real not in ips:
-        ips.append(real)
-    if request.remote and request.remote != (ips[-1] if ips else ""):
-        ips.append(request.remote)
-    return ips
-
-
-def _address(text: str) -> str:
-    if not text:
-        return ""
+async def _told(
+    body: AsyncGenerator[bytes, None], complete: Callable[[], None]
+) -> AsyncGenerator[bytes, None]:
     try:
-        return str(ip_address(text.strip()))
-    except ValueError:
-        return ""
+        async with aclosing(body):
+            async for piece in body:
+                yield piece
+    finally:
+        complete()
 
 
-def _who(context: RequestContext) -> dict[str, Any]:
-    """`user` and, for impersonation, `impersonatedUser`."""
-    acting = context.impersonation
-    if acting is None:
-        return {"user": _user(context.user)}
-    who = {"user": _user(acting.impersonator), "impersonatedUser": _user(acting.user)}
-    if acting.constraint:
-        who["authenticationMetadata"] = {"impersonationConstraint": acting.constraint}
-    return who
+class _Told(NamedTuple):
+    upgrade: Upgrade
+    complete: Callable[[], None]
 
-
-def _user(user: User) -> dict[str, Any]:
-    info: dict[str, Any] = {"username": user.name, "groups": user.groups}
-    if user.uid:
-        info["uid"] = user.uid
-    if user.extra:
-        info["extra"] = dict(user.extra)
-    return info
+    async def run(self, request: web.BaseRequest) -> web.StreamResponse:
+        try:
+            return await self.upgrade.run(request)
+        finally:
+            self.complete()

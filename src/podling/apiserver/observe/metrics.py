@@ -17,6 +17,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Histo
 from prometheus_client.metrics_core import Metric
 
 from podling.apiserver.observe.audit import AuditLog
+from podling.apiserver.observe.audit_policy import LEVEL_NAMES
 from podling.apiserver.request.context import ANONYMOUS, RequestContext
 from podling.apiserver.request.request import RequestInfo
 from podling.apiserver.request.response import Body, Response, Upgrade
@@ -252,8 +253,14 @@ def audit_metrics(audit: AuditLog) -> Iterable[Metric]:
     lost = CounterMetricFamily(
         "apiserver_audit_error_total", "Events of the audit log that are lost.", labels=["plugin"]
     )
-    lost.add_metric(["log"], audit.sink.lost)
-    yield lost
+    for sink in audit.sinks:
+        lost.add_metric([sink.name], sink.lost)
+    levels = CounterMetricFamily(
+        "apiserver_audit_level_total", "Requests by the level the policy gives them.", labels=["level"]
+    )
+    for level, count in audit.levels.items():
+        levels.add_metric([LEVEL_NAMES[level]], count)
+    yield from (lost, levels)
 
 
 def open_and_stored(requests: RequestMetrics, caches: Iterable[tuple[Resource, Cached]]) -> Iterable[Metric]:

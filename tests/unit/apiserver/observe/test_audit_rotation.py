@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from podling.apiserver.observe.audit_debugged import lines
 from podling.apiserver.observe.audit_rotation import Rotation, backups, rotate
 
 NOW = datetime(2026, 1, 2, 3, 4, 5, 678_000, tzinfo=UTC)
@@ -57,3 +58,16 @@ def test_what_is_no_old_log_is_left_alone(tmp_path: Path) -> None:
     for name in others:
         (tmp_path / name).touch()
     assert set(others) < set(rotated(tmp_path / "audit.log", Rotation(backups=1), timedelta()))
+
+
+def test_old_ones_are_compressed_and_read_and_removed_like_others(tmp_path: Path) -> None:
+    path = tmp_path / "audit.log"
+    moments = (timedelta(), timedelta(), timedelta(days=1), timedelta(days=2))
+    names = rotated(path, Rotation(backups=3, compress=True), *moments)
+    assert names == [
+        "audit-2026-01-02T03-04-05.679.log.gz",
+        "audit-2026-01-03T03-04-05.678.log.gz",
+        "audit-2026-01-04T03-04-05.678.log.gz",
+    ]
+    path.write_text("4")
+    assert list(lines(path)) == [b"1", b"2", b"3", b"4"]
