@@ -1,0 +1,103 @@
+"""Asks other API servers whether they are there, and what they have: as `system:kube-aggregator`, in the name
+of this server and of nobody else.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from typing import NamedTuple
+
+import aiohttp
+from yarl import URL
+
+from podling.apiserver.admission.webhook_client import words_of
+from podling.apiserver.aggregation.passing import Aggregation, who
+from podling.apiserver.connect.kubelets import http_connector
+from podling.apiserver.request.request import User
+from podling.model.rules.service_endpoints import NoEndpoint
+from podling.model.types.apiregistration import APIService
+from podling.model.types.rbac import MASTERS
+from podling.streaming.upgrade import Address
+
+AGGREGATOR = User("system:kube-aggregator", (MASTERS,))
+PATIENCE = 5.0
+"""Seconds that a server may take to say that it is there, or what it has."""
+ATTEMPTS = 5
+"""How often it is asked at a time, since a service may have several endpoints: one answer is enough."""
+LARGEST = 32 << 20
+"""Bytes of what a server may say of itself."""
+CANCELED = "net/http: request canceled (Client.Timeout exceeded while awaiting headers)"
+
+
+class Said(NamedTuple):
+    code: int
+    content_type: str
+    body: bytes
+    etag: str = ""
+
+
+async def fault_of(aggregation: Aggregation, service: APIService) -> str:
+    """Why the server does not answer discovery, in Kubernetes' words; empty if it does."""
+    fault = ""
+    async with asyncio.TaskGroup() as tasks:
+        asked = [tasks.create_task(_fault(aggregation, service)) for _ in range(ATTEMPTS)]
+        for done in asyncio.as_completed(asked):
+            fault = await done
+            if not fault:
+                break
+        for one in asked:
+            one.cancel()
+    return fault
+
+
+async def _fault(aggregation: Aggregation, service: APIService) -> str:
+    try:
+        address = await aggregation.address(service)
+    except (NoEndpoint, OSError) as error:
+        return str(error)
+    url = url_at(address, f"/apis/{service.spec.group}/{service.spec.version}")
+    try:
+        said = await ask(address, url, {}, most=0)
+    except TimeoutError:
+        why = f'Get "{url}": {CANCELED}'
+    except (aiohttp.ClientError, OSError, ValueError) as error:
+        why = f'Get "{url}": {words_of(error, url)}'
+    else:
+        if 200 <= said.code < 300:
+            return ""
+        why = f"bad status from {url}: {said.code}"
+    return f"failing or missing response from {url}: {why}"
+
+
+def url_at(address: Address, path: str) -> URL:
+    return URL.build(scheme="https", host=address.host, port=address.port, path=path)
+
+
+async def ask(address: Address, url: URL, headers: Mapping[str, str], most: int = LARGEST) -> Said:
+    """What a GET is answered; its body is not read if `most`, in bytes, is 0. Raises TimeoutError,
+    aiohttp.ClientError, OSError, ValueError for a longer answer."""
+    async with (
+        asyncio.timeout(PATIENCE),
+        aiohttp.ClientSession(
+            connector=http_connector(address), cookie_jar=aiohttp.DummyCookieJar()
+        ) as session,
+        session.get(
+            url,
+            headers=[*headers.items(), *who(AGGREGATOR)],
+            server_hostname=address.server_name,
+            allow_redirects=False,
+        ) as answer,
+    ):
+        body = bytearray()
+        if most:
+            async for piece in answer.content.iter_any():
+                body += piece
+                if len(body) > most:
+                    raise ValueError(f"an answer of more than {most} bytes")
+        return Said(
+            answer.status,
+            answer.headers.get("Content-Type", ""),
+            bytes(body),
+            answer.headers.get("ETag", ""),
+        )
