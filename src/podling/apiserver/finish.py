@@ -32,6 +32,8 @@ def finish(context: RequestContext, response: Response) -> bool:
     headers["Audit-Id"] = context.audit_id
     if "Cache-Control" not in headers:
         headers["Cache-Control"] = "no-cache, private"
+    if context.flow_headers:
+        headers.update(context.flow_headers)
     if context.warnings:
         headers["Warning"] = ", ".join(map(warning, bounded(context.warnings)))
     return isinstance(body, bytes) and (is_restyled(context, response) or is_compressed(context, body))
@@ -58,9 +60,8 @@ def is_compressed(context: RequestContext, body: bytes) -> bool:
 
 def is_pretty(context: RequestContext) -> bool:
     """Whether to indent JSON: if the query says `pretty`, or the program shows answers to people."""
-    asked = context.query.get("pretty")
-    if asked and asked[0]:
-        return asked[0] in PARSED_AS_TRUE
+    if context.query and (asked := context.query.get("pretty", ("",))[0]):
+        return asked in PARSED_AS_TRUE
     return context.request.headers.get("User-Agent", "").startswith(SHOWING)
 
 

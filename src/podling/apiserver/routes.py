@@ -11,32 +11,37 @@ import json
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
+from podling.apiserver.kinds.components import Bindings, ComponentStatuses
 from podling.apiserver.kinds.kind import (
     PROXY_VERBS,
     Action,
     Answer,
     Connect,
     Members,
+    Part,
     Projection,
     Subresource,
 )
+from podling.apiserver.kinds.metrics import Measured
 from podling.apiserver.kinds.reviews import Review
 from podling.apiserver.request.context import RequestContext
 from podling.apiserver.request.negotiation import METADATA_SHAPES, OBJECT_SHAPES, negotiate
 from podling.apiserver.request.request import BODY_LIMIT, RequestInfo
 from podling.apiserver.request.response import MethodNotSupported, Response, no_such_page
+from podling.apiserver.verbs.components import get_component, list_components, watch_components
 from podling.apiserver.verbs.connect import connect
-from podling.apiserver.verbs.create import act, answer, create, review
+from podling.apiserver.verbs.create import act, act_on_named, answer, create, review
 from podling.apiserver.verbs.delete import delete, deletecollection
 from podling.apiserver.verbs.get import get
 from podling.apiserver.verbs.list import list_
 from podling.apiserver.verbs.members import create_member, delete_member, get_member
+from podling.apiserver.verbs.metrics import get_metrics, list_metrics
 from podling.apiserver.verbs.patch import patch
 from podling.apiserver.verbs.projection import get_projection, patch_projection, update_projection
 from podling.apiserver.verbs.scope import Scope
 from podling.apiserver.verbs.update import update
 from podling.apiserver.verbs.watch import watch
-from podling.model.errors import bad_request, page_not_found, too_large
+from podling.model.errors import GenericError, bad_request, page_not_found, too_large
 from podling.model.remembered import remembered
 
 Verb = Callable[[RequestContext, Scope], Awaitable[Response]]
@@ -55,6 +60,8 @@ ON_COLLECTIONS: Mapping[str, Verb] = {
     "deletecollection": deletecollection,
 }
 ON_REVIEWS: Mapping[str, Verb] = {"create": review}
+ON_COMPONENTS: Mapping[str, Verb] = {"list": list_components, "watch": watch_components}
+ON_MEASURED: Mapping[str, Verb] = {"list": list_metrics}
 ON_PROJECTIONS: Mapping[str, Verb] = {
     "get": get_projection,
     "patch": patch_projection,
@@ -68,8 +75,10 @@ ON_SUBRESOURCES: Sequence[tuple[type[Subresource], Mapping[str, Verb]]] = (
     (Members, {"create": create_member, "get": get_member, "delete": delete_member}),
 )
 """The verbs of each sort of subresource; any other has those of an object."""
-NOT_TABLES = frozenset({review, answer, act, *ON_PROJECTIONS.values()})
+NOT_TABLES = frozenset({review, answer, act, act_on_named})
 """Verbs that do not answer with an object of the resource, and so cannot answer with a Table."""
+STREAMED = frozenset({list_, watch})
+"""The verbs of paths that answer with a stream, too."""
 METHODS = {
     "get": "GET",
     "list": "GET",
@@ -112,9 +121,9 @@ class Routes:
     """Answers resource requests by the verbs of `scopes`."""
 
     def __init__(self, scopes: Sequence[Scope]) -> None:
-        self._routes = {endpoint(scope): _route(scope) for scope in scopes}
+        self._scopes = {endpoint(scope): scope for scope in scopes}
         # As they begin a path.
-        self._groups = ("/api/", *{f"/apis/{group}/" for group, _, _, _ in self._routes if group})
+        self._groups = ("/api/", *{f"/apis/{group}/" for group, _, _, _ in self._scopes if group})
         self._way = remembered(REMEMBERED)(self._found)
 
     async def serve(self, context: RequestContext) -> Response:
@@ -122,10 +131,18 @@ class Routes:
         way = self._way(context.info.path, context.info, context.request.method)
         if way is None:
             return no_such_page()
+        if context.recorded is not None:
+            context.recorded.kind = way.scope.store.kind
         if way.deprecation:
             context.warnings.append(way.deprecation)
         if way.is_shaped:
-            context.wanted = negotiate(context.request.headers.get("Accept", ""), way.shapes)
+            accept = context.request.headers.get("Accept", "")
+            try:
+                context.wanted = negotiate(accept, way.shapes, streams=way.verb in STREAMED)
+            except GenericError:
+                # Refused before anybody looks what is asked for.
+                context.warnings.clear()
+                raise
             request = context.request
             if request.read is not None:
                 request.body = await request.read()
@@ -137,12 +154,16 @@ class Routes:
         """None if the group is not served. Raises StatusError."""
         if not path.startswith(self._groups):
             return None
-        route = self._routes.get((info.api_group, info.api_version, info.resource, info.subresource))
-        if route is None:
+        scope = self._scopes.get((info.api_group, info.api_version, info.resource, info.subresource))
+        if scope is None:
             raise page_not_found()
+        kind = scope.store.kind
+        acts_on = self._scopes[kind.acts_on] if isinstance(kind, Bindings) else None
+        route = _route(acts_on, named_in_body=True) if acts_on else _route(scope)
         if route.scope.resource.namespaced:
-            if not info.namespace and info.verb not in EVERYWHERE:
-                raise page_not_found() if info.name else not_among(EVERYWHERE)
+            if not info.namespace and (info.verb not in EVERYWHERE or "list" not in route.unnamed):
+                is_served = "list" in route.unnamed and not info.name
+                raise not_among(EVERYWHERE) if is_served else page_not_found()
         elif info.namespace and not (
             # The path of the namespace itself is one with a namespace.
             info.resource == "namespaces" and f"/namespaces/{info.namespace}/namespaces" not in info.path
@@ -157,10 +178,13 @@ class Routes:
         verbs = route.named if info.name else route.unnamed
         verb = connect if is_passed_on and method in PASSED_ON else verbs.get(info.verb)
         # RequestInfo reads HEAD as get, and POST to /watch/ as watch, but neither is served.
+        if not verbs or (_is_watch_path(info) and verbs.get("watch") is not watch):
+            raise page_not_found()
         if verb is None or (METHODS.get(info.verb) != method and not is_passed_on):
             raise not_among(verbs)
         _check_name(info)
-        shapes = METADATA_SHAPES if verb in NOT_TABLES else OBJECT_SHAPES
+        has_tables = verb not in NOT_TABLES and (not isinstance(subresource, Part) or subresource.has_tables)
+        shapes = OBJECT_SHAPES if has_tables else METADATA_SHAPES
         return Way(verb, route.scope, route.scope.store.kind.deprecation, shapes, verb is not connect)
 
 
@@ -170,13 +194,19 @@ def endpoint(scope: Scope) -> tuple[str, str, str, str]:
     return resource.group, resource.version, resource.plural, subresource.name if subresource else ""
 
 
-def _route(scope: Scope) -> Route:
+def _route(scope: Scope, *, named_in_body: bool = False) -> Route:
+    if named_in_body:
+        return Route(scope, {}, {"create": act_on_named})
     subresource = scope.subresource
     for sort, verbs_of_sort in ON_SUBRESOURCES:
         if isinstance(subresource, sort):
             return Route(scope, _only(verbs_of_sort, subresource.verbs), {})
     if isinstance(scope.store.kind, Review):
         return Route(scope, {}, ON_REVIEWS)
+    if isinstance(scope.store.kind, ComponentStatuses):
+        return Route(scope, {"get": get_component}, ON_COMPONENTS)
+    if isinstance(scope.store.kind, Measured):
+        return Route(scope, {"get": get_metrics}, ON_MEASURED)
     verbs = subresource.verbs if subresource else scope.store.kind.verbs
     return Route(scope, _only(ON_OBJECTS, verbs), {} if subresource else _only(ON_COLLECTIONS, verbs))
 
@@ -187,6 +217,10 @@ def _only(verbs: Mapping[str, Verb], allowed: Sequence[str]) -> Mapping[str, Ver
 
 def not_among(verbs: Iterable[str]) -> MethodNotSupported:
     return MethodNotSupported(METHODS[verb] for verb in verbs)
+
+
+def _is_watch_path(info: RequestInfo) -> bool:
+    return info.path.split("/")[4 if info.api_group else 3] == "watch"
 
 
 def _check_name(info: RequestInfo) -> None:

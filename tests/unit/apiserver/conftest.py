@@ -66,6 +66,7 @@ class Conversation:
         """A new server over the same storage."""
         if hasattr(self, "server"):
             self.server.close()
+            await self.server.ended()
         self.server = ApiServer.build(
             self.storage, served or KINDS, clock=self.clock, connector=self.connector
         )
@@ -159,6 +160,7 @@ async def api() -> AsyncIterator[Conversation]:
     assert made.status == 201, made.body
     yield conversation
     conversation.server.close()
+    await conversation.server.ended()
     await conversation.storage.close()
 
 

@@ -58,7 +58,7 @@ async def test_where_a_query_and_its_selectors_are_read(
 
         monkeypatch.setattr(module, name, noted)
 
-    noting(pipeline, "recall_query")
+    noting(pipeline, "parse_query" if long else "recall_query")
     noting(list_verb, "parse_label_selector")
     noting(list_verb, "parse_field_selector")
     times = 2000 if long else 1

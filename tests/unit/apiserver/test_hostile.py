@@ -31,7 +31,7 @@ NODES = "/api/v1/nodes"
 PATCHES = ("json-patch+json", "merge-patch+json", "strategic-merge-patch+json", "apply-patch+yaml")
 BODIES = ("application/json", "application/yaml", "application/vnd.kubernetes.protobuf")
 
-bounded = settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+bounded = settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 NAMES = """
     metadata name namespace labels annotations managedFields fieldsV1 manager operation finalizers spec status

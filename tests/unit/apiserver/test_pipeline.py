@@ -13,9 +13,10 @@ import pytest
 
 from podling.apiserver import pipeline
 from podling.apiserver.assemble import ApiServer
-from podling.apiserver.request.context import AUTHENTICATED, RequestContext
-from podling.apiserver.request.request import Request, User
+from podling.apiserver.request.context import RequestContext
+from podling.apiserver.request.request import Certificate, Request, User
 from podling.apiserver.request.response import Response
+from podling.model.types.rbac import AUTHENTICATED, MASTERS
 from podling.storage.memory import MemoryStorage
 
 if TYPE_CHECKING:
@@ -116,6 +117,7 @@ async def test_nothing_is_kept_of_what_is_asked_at_length(api: Conversation) -> 
 async def test_strangers_fill_no_cache(api: Conversation, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("recall_query", "recall_path"):
         monkeypatch.setattr(pipeline, name, None)
+    await api.server.have_default_roles()
     api.user = None
     assert (await api.get(f"{CONFIGS}?watch=1")).status == 403
     assert (await api.get(f"{CONFIGS}?watch=1", Authorization="Bearer x")).status == 401
@@ -156,13 +158,15 @@ async def test_a_body_is_read_when_it_is_known_who_sends_it_and_that_he_may(
 
 
 async def test_a_certificate_is_an_identity(api: Conversation) -> None:
-    subject = ((("commonName", "alice"),),)
-    response = await api.server.handle(Request("GET", CONFIGS, certificate=subject))
+    subject = ((("commonName", "alice"),), (("organizationName", MASTERS),))
+    response = await api.server.handle(Request("GET", CONFIGS, certificate=Certificate(subject)))
     assert response.status == 200
+    response = await api.server.handle(Request("GET", CONFIGS, certificate=Certificate(subject[:1])))
+    assert response.status == 403
 
 
 async def test_other_paths(server: ApiServer) -> None:
-    root = User("root", (AUTHENTICATED,))
+    root = User("root", (MASTERS, AUTHENTICATED))
     assert (await server.handle(Request("GET", "/hello", user=root))).body == b"hello"
     assert (await server.handle(Request("GET", "/hell", user=root))).status == 404
     response = await server.handle(Request("GET", "/", user=root))
@@ -173,7 +177,7 @@ async def test_other_paths(server: ApiServer) -> None:
 
 
 async def test_a_bug_is_a_500_and_not_the_end(server: ApiServer, caplog: pytest.LogCaptureFixture) -> None:
-    response = await server.handle(Request("GET", "/bug", user=User("root", (AUTHENTICATED,))))
+    response = await server.handle(Request("GET", "/bug", user=User("root", (MASTERS, AUTHENTICATED))))
     assert isinstance(response.body, bytes)
     status = json.loads(response.body)
     assert (response.status, status["reason"]) == (500, "InternalError")
@@ -185,6 +189,7 @@ SELF = "/apis/authentication.k8s.io/v1/selfsubjectreviews"
 
 
 async def test_whoever_may_acts_as_somebody_else(api: Conversation) -> None:
+    await api.server.have_default_roles()
     answer = await api.post(SELF, {}, Impersonate_User="bob", Impersonate_Uid="u", Impersonate_Group="g")
     found = answer.body["status"]["userInfo"]
     assert found == {"username": "bob", "uid": "u", "groups": ["g", AUTHENTICATED]}
@@ -201,6 +206,7 @@ async def test_the_rights_are_those_of_whom_one_acts_as(api: Conversation) -> No
 
 
 async def test_a_service_account_may_act_as_nobody_else(api: Conversation) -> None:
+    await api.server.have_default_roles()
     api.user = User("system:serviceaccount:default:default", ("system:serviceaccounts", AUTHENTICATED))
     answer = await api.post(SELF, {}, Impersonate_User="root")
     assert answer.status == 403
@@ -215,7 +221,7 @@ async def test_groups_of_nobody_are_a_bad_request(api: Conversation) -> None:
 
 
 async def test_observers_hear_of_everything(server: ApiServer, heard: Heard) -> None:
-    await server.handle(Request("GET", "/hello", user=User("root", (AUTHENTICATED,))))
+    await server.handle(Request("GET", "/hello", user=User("root", (MASTERS, AUTHENTICATED))))
     await server.handle(Request("POST", "/api/v1/pods"))
     assert heard.requests == [("root", "get", 200), ("system:anonymous", "create", 403)]
 

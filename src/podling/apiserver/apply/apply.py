@@ -140,7 +140,7 @@ def conflicts(
         if entry.operation == UPDATE:
             told += f" using {entry.api_version}"
         found += [Conflict(told, shown(path)) for path in paths(intersection(fields_of(entry), theirs))]
-    return sorted(found)
+    return sorted(found, key=lambda conflict: conflict.manager)
 
 
 def refusal(found: list[Conflict]) -> StatusError:
@@ -158,11 +158,13 @@ def refusal(found: list[Conflict]) -> StatusError:
 
 def merge(node: Node, live: Any, applied: Any) -> Any:
     """`live` with `applied` merged in. Both have the shape, but an atomic value of `live` may have another
-    type."""
+    type. What has parts and is null in `applied` stays as it is."""
     if isinstance(node, Struct | Map) and isinstance(live, dict) and isinstance(applied, dict):
         merged = dict(live)
         for name, value in applied.items():
-            merged[name] = merge(_member(node, name), live[name], value) if name in live else value
+            part = _member(node, name)
+            if value is not None or part is VALUE:
+                merged[name] = merge(part, live[name] if name in live else type(value)(), value)
         return merged
     if isinstance(node, Keyed | Set) and isinstance(live, list) and isinstance(applied, list):
         return list(_merge_items(node, live, applied))
@@ -186,7 +188,7 @@ def _merge_items(node: Keyed | Set, live: list[Any], applied: list[Any]) -> Iter
                 yield standing[at][1]
             at += 1
         if element not in known:
-            yield item
+            yield merge(_of(node), {}, item)
             continue
         yield merge(_of(node), known[element], item)
         shared.popleft()
@@ -306,7 +308,7 @@ class Application(msgspec.Struct, frozen=True):
         made = _belonging(changes(self.type, live, new), self.writer, self.unwritten)
         if not self.force and (found := self._conflicts(entries, made.taken, live, elsewhere)):
             raise refusal(found)
-        return applied(entries, self.fields, made, self.writer, now, elsewhere)
+        return applied(entries, self.fields, made, self.writer, now, elsewhere, differs=live != new)
 
     def _conflicts(self, entries: Entries, taken: Fields, live: Any, elsewhere: Elsewhere) -> list[Conflict]:
         found = conflicts(entries, taken, self.writer, elsewhere)

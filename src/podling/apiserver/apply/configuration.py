@@ -133,7 +133,8 @@ class _Walk:
             )
             return ""
         if not isinstance(item, dict):
-            self._fault(path, f"element {index}: associative list with keys may not have non-map elements")
+            kind = "a null element" if item is None else "non-map elements"
+            self._fault(path, f"element {index}: associative list with keys may not have {kind}")
             return ""
         try:
             return item_element(node, item)

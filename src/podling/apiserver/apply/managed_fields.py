@@ -22,9 +22,11 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from podling.model.codec import pieces
 from podling.model.remembered import remembered
 from podling.model.time import rfc3339
 from podling.model.types.meta import ManagedFieldsEntry
+from podling.process.waits import is_aside
 
 Fields = dict[str, Any]
 """A node: nodes by path element."""
@@ -55,7 +57,7 @@ def is_member(node: Fields) -> bool:
 
 
 def encode(fields: Fields) -> bytes:
-    return _encode(fields)
+    return pieces.encode(fields, _encode) if is_aside() else _encode(fields)
 
 
 @remembered(512, longest=8192)
@@ -155,13 +157,11 @@ def _node(below: Fields, member: bool) -> Fields | None:
 
 
 def paths(fields: Fields, above: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
-    """Every path in the set, that of a node before those below it."""
-    for element in sorted(fields):
-        if element != SELF:
-            path = (*above, element)
-            if is_member(fields[element]):
-                yield path
-            yield from paths(fields[element], path)
+    """Every path in the set: those of the members of a node before those below them."""
+    elements = sorted(fields.keys() - {SELF})
+    yield from ((*above, element) for element in elements if is_member(fields[element]))
+    for element in elements:
+        yield from paths(fields[element], (*above, element))
 
 
 def shown(path: tuple[str, ...]) -> str:
@@ -182,28 +182,9 @@ def shown(path: tuple[str, ...]) -> str:
 def belonging(fields: Fields, subresource: str, unwritten: Fields) -> Fields:
     """The fields that belong to an endpoint: the object itself, or a subresource of it. Nobody manages a
     field through an endpoint that does not write it: `unwritten` are those that this one never does."""
-    match subresource:
-        case "status":
-            return without(_only(fields, _STATUS) | _only(fields, "f:metadata"), unwritten)
-        case "ephemeralcontainers":
-            found = _only(fields.get("f:spec", {}), "f:ephemeralContainers")
-            return {"f:spec": found} if found else {}
-        case "resize":
-            # Resources and resize policies, of the pod and of each container.
-            spec = fields.get("f:spec", {})
-            found = _only(spec, "f:resources")
-            for element in ("f:containers", "f:initContainers"):
-                items = {
-                    key: _only(item, "f:resources") | _only(item, "f:resizePolicy")
-                    for key, item in spec.get(element, {}).items()
-                }
-                if kept := {key: item for key, item in items.items() if item}:
-                    found[element] = kept
-            return {"f:spec": found} if found else {}
-        case "finalize":
-            return _only(fields, "f:spec")
-        case _:
-            return without(fields, unwritten)
+    if subresource == "status":
+        fields = _only(fields, _STATUS) | _only(fields, "f:metadata")
+    return without(fields, unwritten)
 
 
 def without(fields: Fields, unwritten: Fields) -> Fields:
@@ -212,8 +193,8 @@ def without(fields: Fields, unwritten: Fields) -> Fields:
     for element, below in fields.items():
         if element not in unwritten:
             kept[element] = below
-        elif unwritten[element] and (rest := without(below, unwritten[element])):
-            kept[element] = rest
+        elif unwritten[element] and (not below or without(below, unwritten[element])):
+            kept[element] = without(below, unwritten[element])
     return kept
 
 
@@ -304,14 +285,17 @@ def applied(
     writer: Writer,
     now: datetime,
     elsewhere: Elsewhere = nowhere,
+    *,
+    differs: bool,
 ) -> list[ManagedFieldsEntry]:
-    """The entries after `fields` were applied, which made `changes`."""
+    """The entries after `fields` were applied, which made `changes`. `differs`: whether the object is another
+    with what was applied, be it in a part that cannot be written or in how the same is said."""
     mine = applier(entries, writer)
     result = lose([entry for entry in entries if entry is not mine], writer, changes, elsewhere)
     if fields:
         # An object that stays as it is leaves the time as it was, also unset; a new one has no entries yet.
         before = mine.time if mine is not None else ""
-        time = rfc3339(now) if any(changes) or not entries else before
+        time = rfc3339(now) if differs or not entries else before
         result.append(_entry(writer, APPLY, fields, time))
     return _in_order(result)
 

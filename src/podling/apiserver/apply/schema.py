@@ -247,6 +247,8 @@ def _note(element: str, part: Node, was: Any, value: Any, found: Changes) -> Non
         found.taken[element] = {}
         return
     below = Changes({}, {})
+    # A struct that is written also where it is null was there.
+    was = {} if was is None and isinstance(part, Struct) else was
     _compare(part, was, value, below)
     if below.taken:
         found.taken[element] = below.taken

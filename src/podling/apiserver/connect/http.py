@@ -11,18 +11,19 @@ from __future__ import annotations
 import ipaddress
 import posixpath
 import random
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Callable, Iterable
 from typing import Any, NamedTuple
 from urllib.parse import quote
 
 import aiohttp
 import msgspec
+from multidict import CIMultiDict
 from yarl import URL
 
-from podling.apiserver.authn.authenticators import is_about_impersonation
+from podling.apiserver.authn.authenticators import says_who
 from podling.apiserver.connect.kubelets import Kubelets, http_connector, kubelet_address
 from podling.apiserver.request.context import RequestContext
-from podling.apiserver.request.request import RequestInfo, decoded
+from podling.apiserver.request.request import Request, RequestInfo, decoded
 from podling.apiserver.request.response import TEXT, Response
 from podling.model.errors import StatusError, bad_request
 from podling.model.types.node import Node
@@ -195,11 +196,11 @@ class HttpProxy:
             location = f"{request.path}/?{request.query}" if request.query else f"{request.path}/"
             return Response(301, b"", TEXT, {"Location": location})
         address, target = self.target(context, obj)
-        head = _Head()
-        body = _relay(context, address, target, head)
-        # Its first, empty piece comes with the head of the answer.
-        await anext(body)
-        return Response(head.status, body, head.content_type, head.headers)
+        try:
+            return await passed_on(request, address, target, _whence(context))
+        except (aiohttp.ClientError, OSError) as error:
+            message = f"error trying to reach service: {error}"
+            raise StatusError(503, "ServiceUnavailable", message) from error
 
     def _target(self, context: RequestContext, obj: Any) -> Target:
         info = context.info
@@ -218,7 +219,7 @@ class HttpProxy:
         return service_target(asked, obj, endpoints)
 
 
-def _whence(context: RequestContext) -> dict[str, str]:
+def _whence(context: RequestContext) -> Iterable[tuple[str, str]]:
     """The `Host`, `X-Forwarded-For` and `X-Forwarded-Uri` headers that tell the target of the original
     request."""
     request, info = context.request, context.info
@@ -228,48 +229,65 @@ def _whence(context: RequestContext) -> dict[str, str]:
     headers = {"X-Forwarded-Uri": quote(front, safe=AS_IT_IS) + below}
     if "Host" in request.headers:
         headers["Host"] = request.headers["Host"]
-    if request.remote:
-        before = request.headers.get("X-Forwarded-For")
-        headers["X-Forwarded-For"] = f"{before}, {request.remote}" if before else request.remote
-    return headers
+    return [*headers.items(), *whence(request)]
+
+
+def whence(request: Request) -> list[tuple[str, str]]:
+    """The `X-Forwarded-For` header, with those it came through before."""
+    if not request.remote:
+        return []
+    before = request.headers.get("X-Forwarded-For")
+    return [("X-Forwarded-For", f"{before}, {request.remote}" if before else request.remote)]
+
+
+async def passed_on(
+    request: Request, address: Address, target: str, told: Iterable[tuple[str, str]]
+) -> Response:
+    """The answer to a request at another address, whose body follows as it comes. Headers of the request that
+    are not for the API server alone are passed on, after those that are `told`. Raises aiohttp.ClientError,
+    OSError."""
+    head = _Head()
+    body = _relay(request, address, target, told, head)
+    # Its first, empty piece comes with the head of the answer.
+    await anext(body)
+    return Response(head.status, body, head.content_type, head.headers)
 
 
 async def _relay(
-    context: RequestContext, address: Address, target: str, head: _Head
+    request: Request, address: Address, target: str, told: Iterable[tuple[str, str]], head: _Head
 ) -> AsyncGenerator[bytes, None]:
-    request = context.request
     host = f"[{address.host}]" if ":" in address.host else address.host
     url = URL(f"{'https' if address.tls else 'http'}://{host}:{address.port}{target}", encoded=True)
-    headers = {
-        name: value
-        for name, value in request.headers.items()
-        if name.lower() not in OURS and not is_about_impersonation(name)
-    }
-    headers |= _whence(context)
+    headers = CIMultiDict(told)
+    for name, value in request.headers.items():
+        if name.lower() not in OURS and not says_who(name):
+            headers.add(name, value)
     body = request.pieces() if request.pieces is not None else request.body or None
     if request.pieces is not None and "Content-Length" in request.headers:
         headers["Content-Length"] = request.headers["Content-Length"]
     connector = http_connector(address)
     timeout = aiohttp.ClientTimeout(total=None)
-    async with aiohttp.ClientSession(
-        connector=connector, timeout=timeout, auto_decompress=False, skip_auto_headers=NOT_ADDED
-    ) as session:
+    async with (
+        aiohttp.ClientSession(
+            connector=connector, timeout=timeout, auto_decompress=False, skip_auto_headers=NOT_ADDED
+        ) as session,
+        session.request(
+            request.method,
+            url,
+            headers=headers,
+            data=body,
+            allow_redirects=False,
+            server_hostname=address.server_name,
+        ) as answer,
+    ):
+        head.status = answer.status
+        head.content_type = answer.headers.get("Content-Type", TEXT)
+        head.headers.update(
+            (name, value) for name, value in answer.headers.items() if name.lower() not in OF_CONNECTION
+        )
+        yield b""
         try:
-            answer = await session.request(
-                request.method, url, headers=headers, data=body, allow_redirects=False
-            )
-        except (aiohttp.ClientError, OSError) as error:
-            message = f"error trying to reach service: {error}"
-            raise StatusError(503, "ServiceUnavailable", message) from error
-        async with answer:
-            head.status = answer.status
-            head.content_type = answer.headers.get("Content-Type", TEXT)
-            head.headers.update(
-                (name, value) for name, value in answer.headers.items() if name.lower() not in OF_CONNECTION
-            )
-            yield b""
-            try:
-                async for piece in answer.content.iter_any():
-                    yield piece
-            except aiohttp.ClientError as error:
-                raise Disconnected(str(error)) from error
+            async for piece in answer.content.iter_any():
+                yield piece
+        except aiohttp.ClientError as error:
+            raise Disconnected(str(error)) from error

@@ -26,7 +26,7 @@ from podling.model.types.node import Node
 from podling.model.types.pod import Pod
 from podling.streaming.splice import Splice
 from podling.streaming.takeover import taken_over
-from podling.streaming.upgrade import Address, Refused, request_head, upgrade
+from podling.streaming.upgrade import Address, Refused, Upgraded, request_head, upgrade
 from podling.streaming.wire import Disconnected, ProtocolError
 
 MAX_ERROR = 64 * 1024
@@ -139,17 +139,22 @@ class KubeletUpgrade:
             return web.Response(
                 status=answer.status, body=answer.body, headers={"Content-Type": answer.content_type}
             )
-        agreed = {name: value for name, value in kubelet.headers.items() if name.lower() not in _OURS}
-        client_end, kubelet_end = Splice.pair()
-        try:
-            async with taken_over(request, agreed, client_end) as response:
-                kubelet.hand_to(kubelet_end)
-                await client_end.done()
-        except Disconnected:
-            return web.Response(status=500)
-        finally:
-            kubelet.drop()
-        return response
+        return await joined(request, kubelet)
+
+
+async def joined(request: web.BaseRequest, theirs: Upgraded) -> web.StreamResponse:
+    """The client's connection, joined with one that has agreed to the upgrade; returns when both are over."""
+    agreed = {name: value for name, value in theirs.headers.items() if name.lower() not in _OURS}
+    client_end, their_end = Splice.pair()
+    try:
+        async with taken_over(request, agreed, client_end) as response:
+            theirs.hand_to(their_end)
+            await client_end.done()
+    except Disconnected:
+        return web.Response(status=500)
+    finally:
+        theirs.drop()
+    return response
 
 
 def _authority(address: Address) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import socket
 import ssl
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 from urllib.parse import quote, urlencode
@@ -39,9 +39,10 @@ _LOG_STREAMS = ("All", "Stderr", "Stdout")
 
 
 class Kubelets:
-    """Connects to kubelets. `tls` has the client certificate by which kubelets know the API server."""
+    """Connects to kubelets. `tls` gives what has the client certificate by which kubelets know the API
+    server."""
 
-    def __init__(self, tls: ssl.SSLContext) -> None:
+    def __init__(self, tls: Callable[[], ssl.SSLContext]) -> None:
         self._tls = tls
         self._within: dict[tuple[str, int], Connect] = {}
 
@@ -55,7 +56,7 @@ class Kubelets:
             del self._within[host, port]
 
     def at(self, host: str, port: int) -> Address:
-        return Address(host, port, self._tls, within=self._within.get((host, port)))
+        return Address(host, port, self._tls(), within=self._within.get((host, port)))
 
 
 def http_connector(address: Address) -> aiohttp.BaseConnector:

@@ -13,6 +13,7 @@ from __future__ import annotations
 import asyncio
 import errno
 import logging
+import re
 import socket
 import ssl
 from collections import Counter, deque
@@ -20,7 +21,7 @@ from http import HTTPStatus
 from typing import Any
 
 import msgspec
-from aiohttp import web
+from aiohttp import hdrs, web
 from aiohttp.http import RawRequestMessage
 from aiohttp.http_exceptions import HttpProcessingError, LineTooLong
 from aiohttp.streams import EMPTY_PAYLOAD
@@ -28,6 +29,7 @@ from aiohttp.web_protocol import _ErrInfo
 from yarl import _parse, _url
 
 from podling.apiserver.http.http_request import BODY_SECONDS, not_http, said_by_go
+from podling.process.waits import long_work
 from podling.streaming.driver import keep_alive
 
 HEADER_LIMIT = (1 << 20) + 4096
@@ -39,6 +41,11 @@ FEW_PIECES = 2
 """Reads from the socket that an ordinary head takes at most."""
 LONG = 64 * 1024
 """Bytes of a head that may hold a long URL, after which the URL caches are emptied."""
+A_PIECE = 16 * 1024
+"""Bytes of a body that came at once, after which a connection is read again only when it is its turn."""
+AHEAD = 32 * 1024
+"""Bytes that the kernel may receive ahead of a connection (it doubles them): what a turn of the loop has to
+decrypt of it at most. Streams and bodies that are passed on have `receive_much`."""
 URL_CACHES = [
     held for module in (_parse, _url) for held in vars(module).values() if hasattr(held, "cache_clear")
 ]
@@ -53,6 +60,9 @@ RESERVED = 1024
 """Descriptors kept for the kubelet, the database and the logs."""
 EACH = 2
 """Descriptors of one connection: a proxied connection has a second one, to its target."""
+METHOD = re.compile(rb"([!#$%&'*+.^_`|~0-9A-Za-z-]{1,32}) [/h*]")
+KNOWN_METHODS = frozenset(map(str.encode, hdrs.METH_ALL))
+UNSERVED_METHOD = b"UNLINK"
 TURN = 0.005
 """Seconds between two pieces of heads that are long or come in many pieces, over all connections."""
 PAUSE = 0.1
@@ -89,7 +99,7 @@ def limits_for(descriptors: int) -> Limits:
 class Connection(web.RequestHandler):
     """The connection of one client. Unlike aiohttp's handler, it bounds the head as a whole, and in time."""
 
-    __slots__ = ("_alarm", "_all", "_body", "_head", "_pieces", "address", "handshake")
+    __slots__ = ("_alarm", "_all", "_body", "_head", "_is_over", "_pieces", "_waits", "address", "handshake")
 
     def __init__(self, everyone: Connections, address: str, server: web.Server, **options: Any) -> None:
         super().__init__(server, loop=asyncio.get_running_loop(), **options)
@@ -98,6 +108,9 @@ class Connection(web.RequestHandler):
         """Bytes received of an incomplete head."""
         self._pieces = 0
         self._body: Any = None
+        self._is_over = False
+        self._waits = False
+        """Whether it is read again only when its turn has come."""
         self._alarm: asyncio.TimerHandle | None = None
         self.address = address
         self.handshake: asyncio.Task[None] | None = None
@@ -121,6 +134,8 @@ class Connection(web.RequestHandler):
         is_body = self._upgraded or (self._body is not None and not self._body.is_eof())
         requests = self._request_count
         size = self._head + len(data)
+        if not is_body and not self._head:
+            data = readable(data)
         super().data_received(data)
         if self._request_count != requests:
             self._arrived(size)
@@ -133,14 +148,35 @@ class Connection(web.RequestHandler):
                 self._refuse(TOO_LARGE)
             elif self._alarm is None:
                 self._alarm = self._loop.call_later(heads.limits.head_seconds, self._late)
-        if data and not is_body and (size > LONG or self._pieces > FEW_PIECES):
+        is_head = bool(data) and not is_body and (size > LONG or self._pieces > FEW_PIECES)
+        # To decrypt and keep a piece of a body takes up to 0.1 ms, and nobody may want it.
+        is_long = is_head or (len(data) > A_PIECE and not self._upgraded)
+        if is_long and not self._waits:
+            self._waits = True
             self._pause_transport_reading()
-            self._all.take_turn(self)
+            if is_head:
+                self._all.take_turn(self)
+            else:
+                long_work().call(self.go_on)
 
-    def go_on(self) -> None:
+    def go_on(self) -> bool:
         """Read again, unless aiohttp itself has a reason not to."""
-        if not self._reading_paused and not self._buffer_paused:
-            self._resume_transport_reading()
+        self._waits = self._is_over
+        if self._waits or self.transport is None or self._reading_paused or self._buffer_paused:
+            return False
+        self._resume_transport_reading()
+        return True
+
+    def leave_unread(self) -> None:
+        """Read nothing more: the connection ends LINGER seconds after the answer, as in Go. A client that
+        goes on sending costs nothing meanwhile."""
+        self._is_over = self._waits = True
+        self._pause_transport_reading()
+
+    def _resume_transport_reading(self) -> None:
+        # aiohttp asks for it, too, when somebody reads a body.
+        if not self._waits:
+            super()._resume_transport_reading()
 
     def end(self) -> None:
         if self.transport is None and self.handshake is not None:
@@ -202,6 +238,15 @@ class Connection(web.RequestHandler):
         self._head_is(0)
         self._rest()
         self._loop.call_later(LINGER, self.force_close)
+
+
+def readable(data: bytes) -> bytes:
+    """The beginning of a head, with a method that the parser refuses to know in place of one that it knows
+    and nobody serves: that the method is not allowed is what only the path can tell."""
+    found = METHOD.match(data)
+    if found is None or found[1] in KNOWN_METHODS:
+        return data
+    return UNSERVED_METHOD + data[found.end(1) :]
 
 
 def head_size(message: RawRequestMessage) -> int:
@@ -282,6 +327,7 @@ class Connections:
         """Do the TLS handshake, then hand the socket to the connection."""
         loop, patience = asyncio.get_running_loop(), self.limits.head_seconds if tls else None
         client.setblocking(False)
+        client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, AHEAD)
         keep_alive(client)
         try:
             await loop.connect_accepted_socket(

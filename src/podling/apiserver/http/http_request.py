@@ -12,19 +12,23 @@ import asyncio
 import hashlib
 import logging
 import re
+import ssl
 from collections.abc import AsyncGenerator
 from functools import partial
 from http import HTTPStatus
+from weakref import WeakKeyDictionary
 
 from aiohttp import StreamReader, hdrs, web
 from aiohttp.abc import AbstractStreamWriter
 from aiohttp.http import RawRequestMessage
 from aiohttp.http_exceptions import HttpProcessingError
+from multidict import CIMultiDict, CIMultiDictProxy
 
-from podling.apiserver.request.request import BODY_LIMIT, Request
+from podling.apiserver.request.request import BODY_LIMIT, Certificate, Request
 from podling.apiserver.request.response import TEXT
 from podling.model.errors import StatusError, bad_request, too_large
-from podling.model.remembered import remembered
+from podling.process.tls import lifetime, verified_chain
+from podling.streaming.driver import receive_much
 from podling.streaming.wire import Disconnected
 
 BODY_SECONDS = 60.0
@@ -62,36 +66,54 @@ def http_request(
     return HttpRequest(message, payload, protocol, writer, task, asyncio.get_running_loop())
 
 
-def read_request(arrived: web.BaseRequest, body_seconds: float) -> Request | None:
+class Certificates:
+    """What the clients of open connections have shown."""
+
+    def __init__(self) -> None:
+        self._shown: WeakKeyDictionary[ssl.SSLObject, Certificate] = WeakKeyDictionary()
+
+    def of(self, arrived: web.BaseRequest) -> Certificate | None:
+        told = arrived.get_extra_info("peercert")
+        if not told:
+            return None
+        connection: ssl.SSLObject = arrived.get_extra_info("ssl_object")
+        found = self._shown.get(connection)
+        if found is None:
+            encoded, *issuers = chain = verified_chain(connection)
+            digest = hashlib.sha256(encoded).hexdigest()
+            found = Certificate(told["subject"], encoded, tuple(issuers), digest, lifetime(chain))
+            self._shown[connection] = found
+        return found
+
+
+def read_request(
+    arrived: web.BaseRequest, body_seconds: float, certificate: Certificate | None
+) -> Request | None:
     """The request, whose body is still to be read; None if its path has a broken percent escape."""
-    target = arrived.raw_path
+    target, headers = arrived.raw_path, arrived.headers
+    if not "".join(headers.values()).isascii():
+        headers = CIMultiDictProxy(CIMultiDict((name, _text(value)) for name, value in headers.items()))
     if not target.startswith("/"):
         # The absolute form (RFC 9112, 3.2.2), as clients send it to a proxy.
         target = re.sub("^https?://[^/?]*", "", target)
     path, _, query = target.partition("?")
     if len(path) <= LONGEST_JUDGED and "%" in path and _BROKEN_ESCAPE.search(path):
         return None
-    certificate = arrived.get_extra_info("peercert")
     return Request(
         arrived.method,
         path,
         query,
-        arrived.headers,
-        certificate=certificate["subject"] if certificate else None,
-        fingerprint=_fingerprint(arrived) if certificate else "",
+        headers,
+        certificate=certificate,
         remote=arrived.remote or "",
         read=partial(_body, arrived, body_seconds) if arrived.can_read_body else None,
         pieces=partial(_pieces, arrived) if arrived.can_read_body else None,
     )
 
 
-def _fingerprint(arrived: web.BaseRequest) -> str:
-    return _digest(arrived.get_extra_info("ssl_object").getpeercert(binary_form=True))
-
-
-@remembered(1024, longest=8192)
-def _digest(certificate: bytes) -> str:
-    return hashlib.sha256(certificate).hexdigest()
+def _text(value: str) -> str:
+    """What JSON can hold of it, as Go writes it: aiohttp keeps bytes that are no UTF-8 as lone surrogates."""
+    return value.encode(errors="surrogateescape").decode(errors="replace")
 
 
 def not_http(status: HTTPStatus = HTTPStatus.BAD_REQUEST) -> web.Response:
@@ -132,6 +154,8 @@ async def _body(arrived: web.BaseRequest, seconds: float) -> bytes:
 async def _pieces(arrived: web.BaseRequest) -> AsyncGenerator[bytes, None]:
     """The body as it comes. Raises Disconnected if it breaks off."""
     await _let_it_be_sent(arrived)
+    if arrived.transport is not None:
+        receive_much(arrived.transport.get_extra_info("socket"))
     try:
         async for piece in arrived.content.iter_any():
             yield piece

@@ -15,6 +15,12 @@ from podling.apiserver.request.response import JSON, Handle
 from podling.model.errors import StatusError
 from podling.process.waits import Turn
 
+PROGRAMS = {
+    "apiserver": "kube-apiserver",
+    "node": "kubelet",
+    "serviceaccount": "kube-controller-manager",
+}
+
 
 class LocalTransport:
     """Implements `podling.client.transport.Transport`; every request is from `user`."""
@@ -64,5 +70,5 @@ def _encoded(query: tuple[tuple[str, str], ...]) -> str:
 
 def program_of(user: User) -> str:
     """The program that runs as `user` in Kubernetes, as `User-Agent`: `kubelet` for the user of a node."""
-    name = user.name.removeprefix("system:")
-    return "kubelet" if name.startswith("node:") else name
+    name = user.name.removeprefix("system:").partition(":")[0]
+    return PROGRAMS.get(name, name)

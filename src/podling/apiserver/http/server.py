@@ -11,10 +11,10 @@ import asyncio
 import socket
 import ssl
 import time
-from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Collection, Sequence
 from contextlib import aclosing, asynccontextmanager
 from email.utils import formatdate
-from functools import lru_cache
+from functools import lru_cache, partial
 from http.client import responses
 from pathlib import Path
 from typing import cast
@@ -22,10 +22,18 @@ from typing import cast
 from aiohttp import HttpVersion11, web
 from aiohttp.abc import AbstractStreamWriter
 
-from podling.apiserver.http.connections import HEADER_LIMIT, LINGER, MOST_HEADERS, Connections
-from podling.apiserver.http.http_request import discarded, http_request, log, not_http, read_request
+from podling.apiserver.http.connections import HEADER_LIMIT, LINGER, MOST_HEADERS, Connection, Connections
+from podling.apiserver.http.http_request import (
+    Certificates,
+    discarded,
+    http_request,
+    log,
+    not_http,
+    read_request,
+)
 from podling.apiserver.request.response import NO_CONTENT, Handle, Response
-from podling.process.tls import listening_context
+from podling.process.tls import USUAL_OFFER, Named, Offer, Reread, followed_context, listening_context
+from podling.process.waits import long_work
 from podling.streaming.wire import Disconnected
 
 LARGE = 64 * 1024
@@ -39,10 +47,25 @@ SHUTDOWN_GRACE = 5.0
 """Seconds that answers in progress have to finish before their connections are closed."""
 
 
-def tls_context(certificate: Path, key: Path, client_ca: Path) -> ssl.SSLContext:
-    """Clients may present a certificate signed by `client_ca`; any other certificate fails the handshake."""
-    # One ticket is enough to resume a session, and all that Go sends.
-    return listening_context(certificate, key, client_ca, tickets=1)
+def tls_context(
+    certificate: Path,
+    key: Path,
+    *client_cas: Path,
+    others: Sequence[tuple[Path, Path, Collection[str]]] = (),
+    offer: Offer = USUAL_OFFER,
+) -> ssl.SSLContext:
+    """Clients may present a certificate signed by `client_cas`, whatever its time; any other fails the
+    handshake.
+    `others`: certificates and keys for those who call the server by such names. Files that were replaced are
+    used from the next handshake on. Raises OSError or ValueError."""
+
+    def following(certificate: Path, key: Path) -> tuple[Sequence[Path], Callable[[], ssl.SSLContext]]:
+        # One ticket is enough to resume a session, and all that Go sends.
+        made = partial(listening_context, certificate, key, client_cas, tickets=1, offer=offer)
+        return (certificate, key, *client_cas), made
+
+    named = [Named(names, Reread(*following(one, its_key))) for one, its_key, names in others]
+    return followed_context(*following(certificate, key), named)
 
 
 @asynccontextmanager
@@ -98,13 +121,14 @@ class _Server:
     def __init__(self, handle: Handle, body_seconds: float) -> None:
         self._handle = handle
         self._body_seconds = body_seconds
+        self._certificates = Certificates()
         self._streams = 0
 
     async def serve(self, arrived: web.BaseRequest) -> web.StreamResponse:
         if arrived.method == "OPTIONS" and arrived.raw_path == "*":
             # Asks about the server, not about anything of it (RFC 9110, 9.3.7): answered as by Go's server.
             return web.Response()
-        request = read_request(arrived, self._body_seconds)
+        request = read_request(arrived, self._body_seconds, self._certificates.of(arrived))
         if request is None:
             return not_http()
         response = await self._handle(request)
@@ -115,10 +139,12 @@ class _Server:
             if arrived.can_read_body and not await discarded(arrived):
                 answer.force_close()
             return answer
-        if arrived.can_read_body and not await discarded(arrived):
+        if is_unread := arrived.can_read_body and not await discarded(arrived):
             response.headers["Connection"] = "close"
         if not isinstance(body, bytes):
             return await body.run(arrived)
+        if is_unread:
+            cast(Connection, arrived.protocol).leave_unread()
         closing = not arrived.keep_alive or "Connection" in response.headers
         if arrived.method == "HEAD" or arrived.version != HttpVersion11 or closing:
             response.headers["Content-Type"] = response.content_type
@@ -188,12 +214,11 @@ class _Whole:
             raise ConnectionResetError("the client has gone")
         if len(self._body) > LARGE:
             transport.write(self._head)
-            # A piece a turn of the loop, so that others have theirs while megabytes are encrypted: the kernel
-            # may take them all, and then there is nothing to wait for.
+            # Not all at once: the kernel may take megabytes, and then there is nothing to wait for.
             for at in range(0, len(self._body), PIECE):
+                await long_work().wait()
                 transport.write(memoryview(self._body)[at : at + PIECE])
                 await writer.drain()
-                await asyncio.sleep(0)
         else:
             transport.write(self._head + self._body)
             await writer.drain()

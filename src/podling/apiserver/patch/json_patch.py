@@ -50,13 +50,19 @@ class _Draft:
         op, path = operation.get("op"), _pointer(operation, "path")
         match op:
             case "add":
-                self._add(path, _value(operation))
+                # Without a value it adds null, other than RFC 6902 has it.
+                self._add(path, operation.get("value"))
             case "remove":
                 self._remove(path)
             case "replace" if not path:
                 self.document = _value(operation)
             case "replace":
-                value, node, token = _value(operation), self._container(path), path[-1]
+                value, token = _value(operation), path[-1]
+                try:
+                    node = self._container(path)
+                except StatusError:
+                    where = f"doc is missing path: /{'/'.join(path)}: missing value"
+                    raise unfit_patch(f"replace operation does not apply: {where}") from None
                 # A member that is not there is added, other than RFC 6902 has it.
                 if not isinstance(node, dict):
                     _child(node, token)
@@ -97,6 +103,9 @@ class _Draft:
         if not path:
             raise unfit_patch("the whole document cannot be removed or moved")
         node, token = self._container(path), path[-1]
+        if isinstance(node, dict) and token not in node:
+            where = f"error in remove for path: '/{'/'.join(path)}'"
+            raise unfit_patch(f"{where}: Unable to remove nonexistent key: {token}: missing value")
         _child(node, token)
         if isinstance(node, list):
             self._shift(len(node) - int(token))
@@ -149,7 +158,7 @@ def _test(document: Any, path: list[str], expected: Any) -> Any:
             raise
         found = None
     if not _same(found, expected):
-        raise unfit_patch(f"testing value /{'/'.join(path)} failed")
+        raise unfit_patch(f"testing value /{'/'.join(path)} failed: test failed")
     return document
 
 

@@ -5,16 +5,16 @@ A body is parsed once. The function is applied again, to the newer object, after
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
 
 import msgspec
 
 from podling.apiserver.patch.json_patch import json_patch
 from podling.apiserver.patch.strategic import lookup_of, strategic_merge_patch
 from podling.model.codec.fields import shape_of
-from podling.model.codec.strict import field_faults
-from podling.model.errors import GenericError, bad_request, unsupported_media_type
+from podling.model.codec.strict import field_faults, may_repeat_keys
+from podling.model.errors import GenericError, bad_request
 from podling.model.types.meta import KubeObject
 
 JSON_PATCH = "application/json-patch+json"
@@ -23,9 +23,17 @@ STRATEGIC_MERGE_PATCH = "application/strategic-merge-patch+json"
 APPLY = "application/apply-patch+yaml"
 MEDIA_TYPES = (JSON_PATCH, MERGE_PATCH, STRATEGIC_MERGE_PATCH, APPLY)
 """The media types of a PATCH. The body of the last is a configuration, which `verbs/apply.py` reads."""
+NOTHING: Mapping[str, Any] = {JSON_PATCH: [], STRATEGIC_MERGE_PATCH: {}}
+"""What `null` is read as."""
 
 Patch = Callable[[Any], Any]
 """From an object as plain JSON data to the patched one, a new document. Raises StatusError 400 or 422."""
+
+
+class ParsedPatch(NamedTuple):
+    data: Any
+    """The body as plain data."""
+    apply: Patch
 
 
 def merge_patch(target: Any, patch: Any) -> Any:
@@ -54,15 +62,17 @@ class _Operation(msgspec.Struct):
 _OPERATIONS, _ANY_FIELDS = list[_Operation], dict[str, Any]
 
 
-def parse_patch(media_type: str, body: bytes, type: type[KubeObject]) -> Patch:
+def parse_patch(media_type: str, body: bytes, type: type[KubeObject]) -> ParsedPatch:
     """The patch in `body`, for objects of `type`. Raises StatusError: 415 for another media type, 400 for a
     malformed body."""
     if media_type not in MEDIA_TYPES or media_type == APPLY:
-        raise unsupported_media_type(MEDIA_TYPES, GenericError)
+        raise GenericError(415, "UnsupportedMediaType", "415: Unsupported Media Type")
     try:
         patch = msgspec.json.decode(body)
     except (msgspec.DecodeError, RecursionError, UnicodeError) as error:
         raise bad_request(f"error decoding patch: {error}") from error
+    if patch is None and media_type != MERGE_PATCH:
+        patch = NOTHING[media_type]
     if media_type != JSON_PATCH and not isinstance(patch, dict):
         raise bad_request("a patch of this type is a JSON object")
 
@@ -70,6 +80,8 @@ def parse_patch(media_type: str, body: bytes, type: type[KubeObject]) -> Patch:
         try:
             if media_type == STRATEGIC_MERGE_PATCH:
                 patched = strategic_merge_patch(document, patch, lookup_of(shape_of(type)))
+                # Read as what it was, whatever the patch says.
+                patched = {**patched, "kind": type.KIND, "apiVersion": type.API_VERSION}
             else:
                 patched = (json_patch if media_type == JSON_PATCH else merge_patch)(document, patch)
         except RecursionError as error:
@@ -78,12 +90,14 @@ def parse_patch(media_type: str, body: bytes, type: type[KubeObject]) -> Patch:
             raise bad_request("a patched object is a JSON object")
         return patched
 
-    return apply
+    return ParsedPatch(patch, apply)
 
 
-def patch_faults(media_type: str, body: bytes) -> list[str]:
+def patch_faults(media_type: str, body: bytes, data: Any) -> list[str]:
     """Unknown members of the operations of a JSON Patch, and duplicate members of any patch, for field
-    validation. The patched object is validated by itself."""
+    validation. `data`: the body as plain data. The patched object is validated by itself."""
+    has_repeats = may_repeat_keys(body, data)
     if media_type == JSON_PATCH:
-        return [f"json patch {fault}" for fault in field_faults(body, _OPERATIONS)]
-    return field_faults(body, _ANY_FIELDS)
+        faults = field_faults(body, _OPERATIONS, has_repeats=has_repeats)
+        return [f"json patch {fault}" for fault in faults]
+    return field_faults(body, _ANY_FIELDS, has_repeats=has_repeats)

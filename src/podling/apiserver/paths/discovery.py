@@ -17,7 +17,6 @@ from typing import Any, NamedTuple
 import msgspec
 
 from podling.apiserver.kinds.kind import Connect, Kind, Posted, Subresource, kept_as
-from podling.apiserver.kinds.reviews import Review
 from podling.apiserver.request.context import RequestContext
 from podling.apiserver.request.negotiation import negotiate
 from podling.apiserver.request.response import MethodNotSupported, Response
@@ -73,7 +72,7 @@ def _resources(kind: Kind[Any]) -> Iterable[dict[str, Any]]:
         entry["shortNames"] = list(resource.short_names)
     if resource.categories:
         entry["categories"] = list(resource.categories)
-    if not isinstance(kind, Review):
+    if resource.stored:
         stored = kept_as(kind)
         named = f"{stored.group}/{stored.version}/{stored.kind}".encode()
         entry["storageVersionHash"] = base64.b64encode(hashlib.sha256(named).digest()[:8]).decode()

@@ -12,6 +12,7 @@ from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
 
 from podling.apiserver.request.context import RequestContext
 from podling.apiserver.request.response import TEXT, Response
+from podling.process.health import named, outcome
 from podling.storage.interface import Storage, StorageClosedError
 
 Check = Callable[[], Awaitable[None]]
@@ -37,10 +38,11 @@ async def ping() -> None:
 
 class HealthPaths:
     """Serves the health paths. `live` checks fail if only a restart helps; `ready` checks also fail while
-    requests should go to another server."""
+    requests should go to another server. `whole` are for all but `/livez`."""
 
-    def __init__(self, live: Checks, ready: Checks) -> None:
-        self._checks = {"healthz": live, "livez": live, "readyz": {**live, **ready}}
+    def __init__(self, live: Checks, ready: Checks, whole: Checks) -> None:
+        healthy = {**live, **whole}
+        self._checks = {"healthz": healthy, "livez": live, "readyz": {**healthy, **ready}}
 
     @property
     def paths(self) -> Collection[str]:
@@ -60,25 +62,11 @@ class HealthPaths:
 
 async def report(name: str, checks: Checks, *, verbose: bool, exclude: Iterable[str] = ()) -> Response:
     """The outcome of all `checks`. Each value of `exclude` has one or several names, separated by commas."""
-    excluded = dict.fromkeys(part for value in exclude for part in value.split(","))
-    lines, failures = [], []
-    for check, passes in checks.items():
-        if check in excluded:
-            lines.append(f"[+]{check} excluded: ok")
-        elif why := await _failure(passes):
-            lines.append(f"[-]{check} failed: reason withheld")
-            failures.append(f"{check}: {why}")
-        else:
-            lines.append(f"[+]{check} ok")
-    if unknown := sorted(excluded.keys() - checks.keys()):
-        listed = ", ".join(f'"{check}"' for check in unknown)
-        lines.append(f"warn: some health checks cannot be excluded: no matches for {listed}")
-    if failures:
+    excluded = named(exclude)
+    faults = {check: "" if check in excluded else await _failure(passes) for check, passes in checks.items()}
+    if failures := [f"{check}: {why}" for check, why in faults.items() if why]:
         log.warning("%s check failed: %s", name, "; ".join(failures))
-    elif not verbose:
-        return _text(200, "ok")
-    outcome = "failed" if failures else "passed"
-    return _text(500 if failures else 200, "\n".join([*lines, f"{name} check {outcome}\n"]))
+    return _text(*outcome(name, faults, verbose=verbose, excluded=excluded))
 
 
 async def report_one(check: Check) -> Response:
@@ -102,9 +90,11 @@ def _text(status: int, body: str) -> Response:
     return Response(status, body.encode(), TEXT, {"X-Content-Type-Options": "nosniff"})
 
 
-def health_paths(storage: Storage, *, log: Fault, loading: Fault, shutdown: Fault) -> HealthPaths:
+def health_paths(
+    storage: Storage, *, log: Fault, loading: Fault, shutdown: Fault, key_providers: Fault | None = None
+) -> HealthPaths:
     """The checks of an API server. `log`: fault of the audit log; `loading`: of loading the watch caches;
-    `shutdown`: non-empty once podling is ending."""
+    `shutdown`: non-empty once podling is ending; `key_providers`: fault of KMS plugins, if there are any."""
 
     async def stores() -> None:
         try:
@@ -123,7 +113,8 @@ def health_paths(storage: Storage, *, log: Fault, loading: Fault, shutdown: Faul
         "informer-sync": _check(loading),
         "shutdown": _check(shutdown),
     }
-    return HealthPaths(live, ready)
+    whole: Checks = {"kms-providers": _check(key_providers)} if key_providers else {}
+    return HealthPaths(live, ready, whole)
 
 
 def _check(fault: Fault) -> Check:

@@ -3,24 +3,27 @@ and what layers below the verbs ask of those above."""
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from datetime import datetime
-from typing import NamedTuple, Protocol, TypeVar
+from types import MappingProxyType
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 import msgspec
 
 from podling.apiserver.request.negotiation import Wanted
+from podling.apiserver.request.recorded import Recorded
 from podling.apiserver.request.request import Query, Request, RequestInfo, User
 from podling.apiserver.request.response import Response
 from podling.model.types.meta import KubeObject
+from podling.model.types.rbac import UNAUTHENTICATED
 
 T = TypeVar("T", bound=KubeObject)
 
-AUTHENTICATED = "system:authenticated"
-UNAUTHENTICATED = "system:unauthenticated"
 ANONYMOUS = User("system:anonymous", (UNAUTHENTICATED,))
 UNREAD = RequestInfo("", "")
 AS_IT_IS = Wanted()
+NOTHING: Mapping[str, Any] = MappingProxyType({})
+"""Of a struct's fields an empty dict would be made anew for each request."""
 
 
 class Impersonation(NamedTuple):
@@ -41,7 +44,7 @@ class RequestContext(msgspec.Struct):
     request: Request
     audit_id: str
     now: datetime
-    query: Query = {}
+    query: Query = NOTHING
     info: RequestInfo = UNREAD
     user: User = ANONYMOUS
     """The user to authorize: the impersonated user if there is one."""
@@ -49,6 +52,16 @@ class RequestContext(msgspec.Struct):
     """None if the user acts in their own name."""
     wanted: Wanted = AS_IT_IS
     warnings: list[str] = []
+    annotations: dict[str, str] = {}
+    """What the steps have to say in the request's audit event."""
+    recorded: Recorded | None = None
+    """What goes to the audit log; None if nothing does."""
+    is_told_if_it_fails: bool = False
+    """Whether it goes to the audit log only if it fails; then `recorded` is made when it does."""
+    allowed_by: str | None = None
+    """Why the request is allowed; None until it is."""
+    flow_headers: Mapping[str, str] = NOTHING
+    """The headers that say which FlowSchema and priority level it is of."""
     began: float = 0.0
     """When the request arrived, in seconds of `time.perf_counter`; set by the metrics."""
 

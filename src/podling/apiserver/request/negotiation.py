@@ -16,9 +16,10 @@ from podling.model.remembered import remembered
 JSON = "application/json"
 YAML = "application/yaml"
 PROTOBUF = "application/vnd.kubernetes.protobuf"
+STREAM = "application/json;stream=watch"
 SERVED = (JSON, YAML)
 READ = (JSON, YAML, PROTOBUF)
-ANY = ("*/*", "application/*")
+ANY = "*/*"
 META = "meta.k8s.io"
 
 
@@ -41,22 +42,26 @@ class Wanted(NamedTuple):
 
 
 @remembered(1024)
-def negotiate(accept: str, shapes: frozenset[tuple[str, str, str]] = frozenset()) -> Wanted:
+def negotiate(
+    accept: str, shapes: frozenset[tuple[str, str, str]] = frozenset(), *, streams: bool = False
+) -> Wanted:
     """The first clause of `accept` that can be served, in descending order of quality (`q`).
 
-    `shapes`: the (kind, group, version) that the endpoint can show its answer as. Raises StatusError 406.
+    `shapes`: the (kind, group, version) that the endpoint can show its answer as. `streams`: whether it can
+    be watched. Raises StatusError 406.
     """
     if not accept:
         return Wanted()
     for media_range, parameters in _clauses(accept):
-        served = media_range if media_range in SERVED else ""
-        if media_range in ANY:
-            served = JSON
-        wanted = Wanted(served, parameters.get("as", ""), parameters.get("g", ""), parameters.get("v", ""))
-        if served and (not wanted.kind or wanted[1:] in shapes):
-            return wanted if wanted.kind else Wanted(served)
-    if not any(media_range in (*SERVED, *ANY) for media_range, _ in _clauses(accept)):
-        message = f"406: Not Acceptable\n\nAvailable representations: {', '.join(SERVED)}"
+        known = media_range if media_range in SERVED else ""
+        if media_range == ANY:
+            known = JSON
+        wanted = Wanted(known, parameters.get("as", ""), parameters.get("g", ""), parameters.get("v", ""))
+        if known and (not wanted.kind or wanted[1:] in shapes):
+            return wanted if wanted.kind else Wanted(known)
+    if not any(media_range in (*SERVED, ANY) for media_range, _ in _clauses(accept)):
+        served = (*SERVED, STREAM) if streams else SERVED
+        message = f"406: Not Acceptable\n\nAvailable representations: {', '.join(served)}"
         raise GenericError(406, "NotAcceptable", message)
     raise not_acceptable(SERVED)
 

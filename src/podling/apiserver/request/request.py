@@ -15,6 +15,7 @@ import msgspec
 
 from podling.model.errors import bad_request
 from podling.model.remembered import remembered
+from podling.process.tls import ALWAYS, Lifetime
 
 Query = Mapping[str, Sequence[str]]
 
@@ -50,6 +51,20 @@ class User(NamedTuple):
     extra: tuple[tuple[str, tuple[str, ...]], ...] = ()
 
 
+class Certificate(NamedTuple):
+    """A client's, which TLS has verified to be for clients and signed through `issuers`; all of these are
+    valid during `lifetime`, which may be over.
+
+    `encoded` and `issuers` are DER; those begin with who signed it, and are empty where the client resumed
+    its session. `fingerprint` is SHA-256 in hexadecimal digits."""
+
+    subject: Subject
+    encoded: bytes = b""
+    issuers: tuple[bytes, ...] = ()
+    fingerprint: str = ""
+    lifetime: Lifetime = ALWAYS
+
+
 class Request(msgspec.Struct):
     """One request, from a socket or from a client in the same process."""
 
@@ -63,16 +78,25 @@ class Request(msgspec.Struct):
     """Empty until `read` was called, if the request has a `read`."""
     user: User | None = None
     """Set only by clients in the same process, who need no authentication."""
-    certificate: Subject | None = None
-    """The subject of the TLS client certificate, if one was presented and verified."""
-    fingerprint: str = ""
-    """SHA-256 of that certificate, in hexadecimal digits."""
+    certificate: Certificate | None = None
     remote: str = ""
     """The IP address of the client; empty for a client in the same process."""
     read: Callable[[], Awaitable[bytes]] | None = None
     """Reads the body from the socket, where it stays until the request is authorized. Raises StatusError."""
     pieces: Callable[[], AsyncGenerator[bytes, None]] | None = None
     """Reads it in place of `read`, for a proxy, as it comes and however long it is. Raises Disconnected."""
+
+
+class Selecting(NamedTuple):
+    """One condition of a selector; `operator` is In, NotIn, Exists or DoesNotExist."""
+
+    key: str
+    operator: str
+    values: tuple[str, ...] = ()
+
+    @property
+    def exact(self) -> bool:
+        return self.operator == "In" and len(self.values) == 1
 
 
 class RequestInfo(NamedTuple):
@@ -90,6 +114,14 @@ class RequestInfo(NamedTuple):
     name: str = ""
     rest: tuple[str, ...] = ()
     """The parts of the path that follow the subresource."""
+    fields: Sequence[Selecting] = ()
+    labels: Sequence[Selecting] = ()
+    """What the selectors of a list or watch ask for, to be authorized."""
+
+    @property
+    def selected(self) -> Sequence[tuple[str, str]]:
+        """The fields that must be equal to something, with what."""
+        return tuple((one.key, one.values[0]) for one in self.fields if one.exact)
 
 
 def parse_query(query: str) -> Query:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Protocol
 import msgspec
 
 from podling.apiserver.request.request import Request
+from podling.model.codec.quoting import quoted
 from podling.model.errors import GenericError, StatusError
 
 if TYPE_CHECKING:
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 NO_CONTENT = 204
 JSON = "application/json"
 TEXT = "text/plain; charset=utf-8"
+_HARMLESS = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;"})
 _encode = msgspec.json.Encoder().encode
 
 
@@ -67,3 +69,10 @@ class MethodNotSupported(GenericError):
 def no_such_page() -> Response:
     """404 in plain text for a path that the API does not have, as in Kubernetes."""
     return Response(404, b"404 page not found\n", TEXT, {"X-Content-Type-Options": "nosniff"})
+
+
+def internal_error(request: Request, why: str) -> Response:
+    """500 in plain text, where there is no saying what was asked for, as in Kubernetes."""
+    target = f"{request.path}?{request.query}" if request.query else request.path
+    said = f"Internal Server Error: {quoted(target)}: {why}".translate(_HARMLESS)
+    return Response(500, f"{said}\n".encode(), TEXT, {"X-Content-Type-Options": "nosniff"})

@@ -10,12 +10,12 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 from datetime import datetime
-from functools import partial
+from functools import cached_property, partial
 from typing import Any
 
 import msgspec
 
-from podling.apiserver.kinds.kind import Kind, View
+from podling.apiserver.kinds.kind import Column, Kind, View
 from podling.model.codec import json
 from podling.model.codec.json import with_nulls
 from podling.model.errors import bad_request
@@ -37,8 +37,20 @@ def include_object(values: Sequence[str]) -> str:
     """The query parameter. Raises StatusError 400."""
     value = values[0] if values and values[0] else METADATA
     if value not in (NOTHING, METADATA, OBJECT):
-        raise bad_request(f"unrecognized includeObject value: {value}")
+        why = "must be 'Metadata', 'Object', 'None', or empty"
+        raise bad_request(
+            f'Unable to convert to Table as requested: includeObject: Invalid value: "{value}": {why}'
+        )
     return value
+
+
+def table_of(columns: Sequence[Column], cells: Sequence[Any], obj: KubeObject, include: str) -> bytes:
+    """The table of one object that is not stored as it is."""
+    head = msgspec.json.encode([column._asdict() for column in columns])
+    whole = {NOTHING: b"null", METADATA: metadata_of(obj), OBJECT: json.encode(obj)}[include]
+    row = b'{"cells":%b,"object":%b}' % (msgspec.json.encode(cells), whole)
+    metadata = b'{"resourceVersion":"%b"}' % obj.metadata.resource_version.encode()
+    return _HEAD + metadata + b',"columnDefinitions":' + head + _ROWS + row + b"]}"
 
 
 class Tables:
@@ -47,9 +59,12 @@ class Tables:
     def __init__(self, kind: Kind[Any]) -> None:
         # As in Kubernetes, a row shows the object as it is stored, whatever version is asked for.
         self._kind = kind.stored if isinstance(kind, View) else kind
-        self._decoder = Decoder(partial(json.decode, type_=self._kind.resource.type), keep=1)
-        columns = [column._asdict() for column in kind.columns]
-        self._columns = b',"columnDefinitions":' + msgspec.json.encode(columns) + _ROWS
+        self._shown = kind.columns
+
+    @cached_property
+    def _columns(self) -> bytes:
+        columns = [column._asdict() for column in self._shown]
+        return b',"columnDefinitions":' + msgspec.json.encode(columns) + _ROWS
 
     def of_list(self, entries: Sequence[Entry], metadata: ListMeta, now: datetime, include: str) -> bytes:
         ordered = sorted(entries, key=lambda entry: self._kind.row_order(entry.origin.object))
@@ -57,7 +72,7 @@ class Tables:
         return _HEAD + json.encode(metadata) + self._columns + rows + b"]}"
 
     def of_one(self, entry: Entry, revision: int, now: datetime, include: str) -> bytes:
-        metadata = b'{"resourceVersion":"%d"}' % revision
+        metadata = b'{"resourceVersion":"%d"}' % revision if revision else b"{}"
         return _HEAD + metadata + self._columns + self._row(entry, revision, now, include) + b"]}"
 
     def of_none(self, revision: int, now: datetime, include: str, annotations: dict[str, str]) -> bytes:
@@ -66,7 +81,8 @@ class Tables:
         obj = self._kind.resource.type()
         obj.metadata.annotations = annotations
         value = with_nulls(json.encode(obj), self._kind.resource.type)
-        nothing = Entry("", revision, value, self._decoder)
+        decoder = Decoder(partial(json.decode, type_=self._kind.resource.type), keep=1)
+        nothing = Entry("", revision, value, decoder)
         return self.of_one(nothing, revision, now, include)
 
     async def columns_once(self, batches: AsyncGenerator[bytes, None]) -> AsyncGenerator[bytes, None]:

@@ -11,12 +11,22 @@ import re
 import uuid
 from collections.abc import Iterator
 from datetime import datetime
+from typing import Any
+
+import msgspec
 
 from podling.apiserver.rules.metadata import FOREGROUND, ORPHAN
 from podling.model.errors import STALE, bad_request, conflict
 from podling.model.scheme import Resource
 from podling.model.time import rfc3339
-from podling.model.types.meta import DeleteOptions, KubeObject, ObjectMeta, Preconditions
+from podling.model.types.meta import (
+    DeleteOptions,
+    KubeObject,
+    ManagedFieldsEntry,
+    ObjectMeta,
+    OwnerReference,
+    Preconditions,
+)
 
 NAME_ALPHABET = "bcdfghjklmnpqrstvwxz2456789"
 """Without vowels and similar characters, as in Kubernetes, so that generated names form no words."""
@@ -25,22 +35,40 @@ NAME_LIMIT = 63
 NAME_ATTEMPTS = 8
 VERSION = re.compile("0*[1-9][0-9]{0,19}")
 
+REPEATED = (
+    ".metadata.ownerReferences contains duplicate entries; API server dedups owner references in 1.20+, "
+    "and may reject such requests as early as 1.24; please fix your requests; duplicate UID(s) observed: "
+)
+REPEATED_AFTER_ADMISSION = REPEATED.replace("entries;", "entries after mutating admission happens;")
+"""The warning to a patch: Kubernetes checks a patched object only after admission, and says so."""
 
-def begin(obj: KubeObject, namespace: str, now: datetime, *, has_generation: bool) -> None:
-    """Set uid and creation time of a new object, and its generation if that is counted. Raises StatusError
-    400 for fields that only the server may set."""
+
+def enter(obj: KubeObject, namespace: str) -> None:
+    """Place a new object, without what only the server may set. Raises StatusError 400 for another
+    namespace."""
     meta = obj.metadata
-    # What is no version at all Kubernetes does not notice.
-    if VERSION.fullmatch(meta.resource_version):
-        raise bad_request("resourceVersion should not be set on objects to be created")
     place(meta, namespace)
+    meta.uid, meta.creation_timestamp = "", ""
+    meta.deletion_timestamp, meta.deletion_grace_period_seconds = "", None
+    meta.self_link = ""
+
+
+def begin(obj: KubeObject, now: datetime, *, has_generation: bool) -> None:
+    """Set uid and creation time of a new object, and its generation if that is counted."""
+    meta = obj.metadata
     # Random but not secret, so the operating system's generator, which is slower, is not needed.
     meta.uid = str(uuid.UUID(int=random.getrandbits(128), version=4))
     meta.creation_timestamp = rfc3339(now)
-    meta.deletion_timestamp, meta.deletion_grace_period_seconds = "", None
     # Where nothing counts it, it is the writer's, as in Kubernetes.
     meta.generation = 1 if has_generation else meta.generation
-    meta.self_link = ""
+
+
+def check_new(meta: ObjectMeta) -> None:
+    """Refuse, with 400, a version of what is to be stored for the first time. What is no version at all
+    Kubernetes does not notice, and drops."""
+    if VERSION.fullmatch(meta.resource_version):
+        raise bad_request("resourceVersion should not be set on objects to be created")
+    meta.resource_version = ""
 
 
 def place(meta: ObjectMeta, namespace: str) -> None:
@@ -72,7 +100,6 @@ def carry_over(new: KubeObject, old: KubeObject) -> None:
     if ours.deletion_grace_period_seconds is None:
         ours.deletion_grace_period_seconds = theirs.deletion_grace_period_seconds
     ours.generation = theirs.generation
-    ours.self_link = ""
 
 
 def differs_in_spec(new: KubeObject, old: KubeObject) -> bool:
@@ -84,12 +111,24 @@ def differs_in_spec(new: KubeObject, old: KubeObject) -> bool:
     )
 
 
-def check_writer(resource: Resource, new: ObjectMeta, old: ObjectMeta, revision: int) -> None:
-    """Refuse, with 409, an update meant for another state or another object of that name."""
+def untimed(entries: list[ManagedFieldsEntry]) -> list[ManagedFieldsEntry]:
+    """Entries of managedFields without when they were made."""
+    return [msgspec.structs.replace(entry, time="") for entry in entries]
+
+
+def check_uid(new: ObjectMeta, old: ObjectMeta, plural: str, group: str) -> None:
+    """Refuse, with 409, an update meant for another object of that name."""
     if new.uid and new.uid != old.uid:
         why = f"Precondition failed: UID in precondition: {new.uid}, UID in object meta: {old.uid}"
-        raise conflict(resource.plural, old.name, why, resource.group)
-    if new.resource_version and new.resource_version != str(revision):
+        raise conflict(plural, old.name, why, group)
+
+
+def check_version(resource: Resource, new: ObjectMeta, old: ObjectMeta, revision: int) -> None:
+    """Refuse, with 409, an update meant for another state, and with 400 one of a version that is none."""
+    version = new.resource_version
+    if version and not (version.isascii() and version.isdecimal()):
+        raise bad_request(f'strconv.ParseUint: parsing "{version}": invalid syntax')
+    if version.lstrip("0") and version != str(revision):
         raise conflict(resource.plural, old.name, STALE, resource.group)
 
 
@@ -140,3 +179,19 @@ def mark_deleted(meta: ObjectMeta, now: datetime) -> None:
 def begins_to_go(old: ObjectMeta, new: ObjectMeta) -> bool:
     """Whether the deletion counts as a change of what is wanted: it does where that is counted."""
     return bool(new.deletion_timestamp and not old.deletion_timestamp and new.generation)
+
+
+def drop_repeated_owners(meta: ObjectMeta, warnings: list[str], complaint: str = REPEATED) -> None:
+    """Keep each owner once, and tell of it in `warnings`."""
+    kept: dict[tuple[Any, ...], OwnerReference] = {}
+    repeated = [
+        owner.uid
+        for owner in meta.owner_references
+        if kept.setdefault(msgspec.structs.astuple(owner), owner) is not owner
+    ]
+    if not repeated:
+        return
+    meta.owner_references = list(kept.values())
+    warning = complaint + ", ".join(repeated)
+    if warning not in warnings:
+        warnings.append(warning)

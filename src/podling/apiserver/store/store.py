@@ -3,31 +3,36 @@
 Reads come from the watch cache and decode nothing. A write is decided on the current object and stored on the
 condition that its revision has not changed. Writers of one object within this server take turns; if another
 server's write came first, the decision is made again on the new state. An update that changes nothing is not
-written: the answer is the current object at its current revision, as in Kubernetes.
+written, unless the storage would keep it in another form by now: the answer is the current object at its
+current revision, as in Kubernetes.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Sequence
+from contextlib import nullcontext
+from copy import deepcopy
 from datetime import datetime
 from functools import partial
-from typing import Any, Generic, NamedTuple, Protocol, TypeVar, cast
+from typing import Any, ClassVar, Generic, NamedTuple, Protocol, TypeVar, cast
 from weakref import WeakValueDictionary
 
 from podling.apiserver.apply.apply import Track, by_update, unchanged
 from podling.apiserver.apply.managed_fields import Writer
 from podling.apiserver.kinds.kind import Kind, Part, kept_as, storage_key
+from podling.apiserver.rules import metadata
 from podling.apiserver.store import object_meta
-from podling.model.codec import json
+from podling.model.codec import json, pieces
+from podling.model.codec.fields import told_empty
 from podling.model.codec.json import with_nulls
 from podling.model.errors import STALE, Cause, StatusError, already_exists, conflict, invalid, not_found
 from podling.model.scheme import Resource, resource_of
 from podling.model.time import Clock
-from podling.model.types.meta import DeleteOptions, KubeObject
-from podling.process.waits import apart, aside
+from podling.model.types.meta import DeleteOptions, KubeObject, ObjectMeta
+from podling.process.waits import apart, aside, is_aside
 from podling.storage.interface import ConflictError, KeyExistsError, Record, Storage, Write
-from podling.watch.cache import Cache
+from podling.watch.cache import Cache, ToldCache
 from podling.watch.entry import Decoder, Entry
 
 T = TypeVar("T", bound=KubeObject)
@@ -65,6 +70,8 @@ class Deleted(NamedTuple):
 class Rules(Protocol):
     """The rules of an update: those of the kind, or those of a subresource."""
 
+    standard_finalizers: ClassVar[bool]
+
     def prepare_update(self, new: Any, old: Any) -> None: ...
 
     def validate_update(self, new: Any, old: Any) -> list[Cause]: ...
@@ -73,8 +80,16 @@ class Rules(Protocol):
 class Admission(Protocol):
     """Admission of one request. `new` is None for a deletion. Raises StatusError."""
 
+    @property
+    def waits(self) -> bool:
+        """Whether it may take long: then other writes of the object do not wait for this one."""
+        ...
+
     async def admit(self, new: Any, old: Any) -> None:
-        """Called before `new` is validated; may change it."""
+        """Called with `new` as it was sent, with defaults; may change it."""
+
+    async def settle(self, new: Any, old: Any) -> None:
+        """Called once `new` is prepared to be stored; may change it."""
 
     async def validate(self, new: Any, old: Any) -> None:
         """Called once `new` is valid; may charge it to limited resources, such as quotas."""
@@ -82,12 +97,13 @@ class Admission(Protocol):
 
 class Store(Generic[T]):
     def __init__(
-        self, kind: Kind[T], storage: Storage, cache: Cache, clock: Clock, named: Resource | None = None
+        self, kind: Kind[T], storage: Storage, cache: ToldCache, clock: Clock, named: Resource | None = None
     ) -> None:
         """`named`: the resource that is told of an object that is missing or in conflict; the kind's own if
         None."""
         self.kind = kind
-        self.cache = cache
+        self.cache: Cache = cache
+        self.written_cache = cache
         self.type = cast(type[T], kind.resource.type)
         self.storage = storage
         self._named = named or kind.resource
@@ -111,6 +127,10 @@ class Store(Generic[T]):
             raise self._not_found(name)
         return entry
 
+    def check_uid(self, new: ObjectMeta, standing: Entry) -> None:
+        """Refuse, with 409, an update meant for another object of that name."""
+        object_meta.check_uid(new, standing.object.metadata, self._named.plural, self._named.group)
+
     def copy(self, entry: Entry) -> T:
         """A copy of the object of an entry, which the caller may change."""
         return json.decode(entry.data, self.type)
@@ -128,18 +148,24 @@ class Store(Generic[T]):
         """Store a new object. `size`: bytes of the body; a large one is validated in a thread. Raises
         StatusError: 409 if the name is taken, 422 for validation faults."""
         kind, now = self.kind, self.clock.now()
-        object_meta.begin(obj, namespace, now, has_generation=kind.has_generation)
+        object_meta.enter(obj, namespace)
+        await aside(size, self._enter, obj, track)
+        await admission.admit(obj, None)
+        object_meta.place(obj.metadata, namespace)
+        object_meta.begin(obj, now, has_generation=kind.has_generation and kind.begins_at_one)
         for name in object_meta.names(obj.metadata, extends=kind.extends_names):
             obj.metadata.name = name
-            await aside(size, self._begin, obj, track, now)
-            await admission.admit(obj, None)
-            self._refuse_if(await self._judged(size, kind.validate_create, obj), obj)
+            await aside(size, kind.prepare_create, obj, now)
+            await admission.settle(obj, None)
+            self._refuse_if(await self._judged(size, self._new_faults, obj), obj)
             await admission.validate(obj, None)
-            key, data = self.prefix(namespace) + name, self._encoded(obj)
+            if not dry_run:
+                object_meta.check_new(obj.metadata)
+            key, data = self.prefix(namespace) + name, await aside(size, self._encoded, obj)
             # Of a name that is taken only a generated one has another to try.
             if dry_run:
                 if await self.storage.get(key) is None:
-                    return Entry(key, 0, data, self._decoder)
+                    return self._unwritten(key, 0, data, obj)
                 continue
             try:
                 revision = await self._commit(Write(key, self._to_store(data), None), obj, None)
@@ -155,10 +181,9 @@ class Store(Generic[T]):
     async def _judged(self, size: int, judge: Callable[..., list[Cause]], *args: Any) -> list[Cause]:
         return await (apart(judge, *args) if self.kind.validates_long else aside(size, judge, *args))
 
-    def _begin(self, obj: T, track: Track, now: datetime) -> None:
+    def _enter(self, obj: T, track: Track) -> None:
         self.kind.default(obj)
         obj.metadata.managed_fields = track(obj, None)
-        self.kind.prepare_create(obj, now)
 
     async def update(
         self,
@@ -178,13 +203,16 @@ class Store(Generic[T]):
         async def write(current: Entry) -> Entry:
             longer = max(size, len(current.value))
             new = await aside(longer, change, current)
-            await aside(longer, self._settle, new, current, rules, track)
+            await aside(longer, self._receive, new, current, track)
             await admission.admit(new, current.object)
+            object_meta.place(new.metadata, namespace)
+            await aside(longer, self._prepare, new, current, rules)
+            await admission.settle(new, current.object)
             self._refuse_if(await self._judged(longer, self._faults, new, current, rules), new)
             await admission.validate(new, current.object)
-            return await self._replace(new, current, dry_run=dry_run)
+            return await self._replace(new, current, dry_run=dry_run, size=longer)
 
-        return await self._write(namespace, name, write)
+        return await self._write(namespace, name, write, admission)
 
     async def delete(
         self,
@@ -212,7 +240,8 @@ class Store(Generic[T]):
             marked, now = self.copy(current), self.clock.now()
             if mark is not None:
                 mark(marked)
-            object_meta.propagate(marked.metadata, options, orphans=self.kind.orphans)
+            if self.kind.has_dependents:
+                object_meta.propagate(marked.metadata, options, orphans=self.kind.orphans)
             stays = self.kind.graceful_delete(marked, options, now)
             held = bool(marked.metadata.finalizers)
             if held and not stays:
@@ -222,18 +251,25 @@ class Store(Generic[T]):
                 marked.metadata.generation = current.object.metadata.generation + 1
             if stays or held:
                 return Deleted(await self._replace(marked, current, dry_run=dry_run), gone=False)
+            if self.kind.has_grace and not dry_run:
+                # Whoever watches is told first that the time is up, as in Kubernetes.
+                current = await self._replace(marked, current, dry_run=False)
             removed = await self._remove(current, dry_run=dry_run)
             # The answer has the marks of a deletion in no time, which nothing stored ever had.
             marked.metadata.resource_version = ""
             gone = Entry(removed.key, removed.revision, self._encoded(marked), self._decoder)
             return Deleted(gone, gone=True)
 
-        return await self._write(namespace, name, write)
+        return await self._write(namespace, name, write, admission)
 
-    async def _write(self, namespace: str, name: str, write: Callable[[Entry], Awaitable[R]]) -> R:
+    async def _write(
+        self, namespace: str, name: str, write: Callable[[Entry], Awaitable[R]], admission: Admission
+    ) -> R:
         """Call `write` with the current entry, and again if another server's write came first."""
         key = self.prefix(namespace) + name
-        async with self._turns.setdefault(key, asyncio.Lock()):
+        # A webhook may itself want to write the object that it is asked about.
+        turn = nullcontext() if admission.waits else self._turns.setdefault(key, asyncio.Lock())
+        async with turn:
             current = self.find(namespace, name)
             for _ in range(ATTEMPTS):
                 try:
@@ -246,31 +282,54 @@ class Store(Generic[T]):
                     current = Entry(first.key, first.revision, first.value, self._decoder)
         raise conflict(self._named.plural, name, STALE, self._named.group)
 
-    def _settle(self, new: T, current: Entry, rules: Rules | None, track: Track) -> None:
+    def _receive(self, new: T, current: Entry, track: Track) -> None:
         kind, old = self.kind, current.object
         object_meta.place(new.metadata, old.metadata.namespace)
-        if not new.metadata.resource_version and not kind.updates_unconditionally:
+        kind.default(new)
+        # Told of what was asked for, as in Kubernetes, also where the rules put something back.
+        new.metadata.managed_fields = track(new, current)
+
+    def _prepare(self, new: T, current: Entry, rules: Rules | None) -> None:
+        kind, old = self.kind, current.object
+        if not new.metadata.resource_version.lstrip("0") and not kind.updates_unconditionally:
             # Of the resource, and not of the kind, as in Kubernetes.
             resource = kind.resource
             raise invalid(resource.plural, new.metadata.name, [MUST_NAME_VERSION], resource.group)
-        object_meta.check_writer(self._named, new.metadata, old.metadata, current.revision)
+        object_meta.check_version(self._named, new.metadata, old.metadata, current.revision)
+        new.metadata.resource_version = str(current.revision)
         object_meta.carry_over(new, old)
-        kind.default(new)
-        # Told of what was asked for, as in Kubernetes, also where the rules put something back.
-        entries = track(new, current)
+        entries = new.metadata.managed_fields
         (rules or kind).prepare_update(new, old)
         new.metadata.managed_fields = entries
         # A binding is no change of what is wanted: a pod that runs unchanged is of generation 1.
         counts = kind.has_generation and rules is not UNRULED
-        if counts and object_meta.differs_in_spec(new, old):
+        empty = kind.counts_empty and told_empty(cast(Any, new).spec)
+        if counts and (empty or object_meta.differs_in_spec(new, old)):
             new.metadata.generation = old.metadata.generation + 1
 
+    def _new_faults(self, obj: T) -> list[Cause]:
+        return self.kind.validate_create(obj) or metadata.validate_any(obj.metadata)
+
     def _faults(self, new: T, current: Entry, rules: Rules | None) -> list[Cause]:
-        faults = self.kind.validate_changed(new, current.object) if rules is None else []
-        return faults + (rules or self.kind).validate_update(new, current.object)
+        if rules is None:
+            faults = self.kind.validate_changed(new, current.object)
+            if not self.kind.judges_prefix_again:
+                faults = [fault for fault in faults if fault.field != "metadata.generateName"]
+        else:
+            standard = self.kind.standard_finalizers and rules.standard_finalizers
+            faults = metadata.validate_written(new.metadata, standard=standard)
+        faults += (rules or self.kind).validate_update(new, current.object)
+        of_name = metadata.validate_any(new.metadata)
+        if not faults and not of_name:
+            return []
+        # What is judged of every kind Kubernetes tells first, and of some kinds once more.
+        written = metadata.validate_written(new.metadata, standard=False)
+        changed = metadata.validate_update(new.metadata, current.object.metadata)
+        return list(dict.fromkeys([*of_name, *written, *changed, *faults]))
 
     def _encoded(self, obj: T) -> bytes:
-        return with_nulls(json.encode(obj), self.type)
+        data = pieces.encode(obj, json.encode) if is_aside() else json.encode(obj)
+        return with_nulls(data, self.type)
 
     def _to_store(self, data: bytes) -> bytes:
         """The bytes to store. Raises StatusError 500, in Kubernetes' words, for an object that is too large
@@ -279,7 +338,7 @@ class Store(Generic[T]):
             raise StatusError(500, "", "etcdserver: request is too large")
         return data
 
-    async def _replace(self, new: T, current: Entry, *, dry_run: bool) -> Entry:
+    async def _replace(self, new: T, current: Entry, *, dry_run: bool, size: int = 0) -> Entry:
         """Raises ConflictError."""
         if current.object.metadata.deletion_timestamp and self.kind.may_vanish(new, current.object):
             await self._remove(current, dry_run=dry_run)
@@ -287,11 +346,19 @@ class Store(Generic[T]):
             new.metadata.resource_version = ""
             return Entry(current.key, current.revision, self._encoded(new), self._decoder)
         new.metadata.resource_version = ""
-        data = self._encoded(new)
-        if data == current.value:
+        if not dry_run:
+            new.metadata.self_link = ""
+        entries, standing = new.metadata.managed_fields, current.object.metadata.managed_fields
+        if entries != standing and object_meta.untimed(entries) == object_meta.untimed(standing):
+            # Who does again what was done changes nothing, not even when it was done.
+            new.metadata.managed_fields = standing
+            if await aside(size, self._encoded, new) != current.value:
+                new.metadata.managed_fields = entries
+        data = await aside(size, self._encoded, new)
+        if data == current.value and not self.storage.is_stale(current.key):
             return current
         if dry_run:
-            return Entry(current.key, current.revision, data, self._decoder)
+            return self._unwritten(current.key, current.revision, data, new)
         write = Write(current.key, self._to_store(data), current.revision)
         try:
             revision = await self._commit(write, new, current.object)
@@ -310,9 +377,17 @@ class Store(Generic[T]):
     async def _commit(self, write: Write, new: T | None, old: T | None) -> int:
         """Make the write, and with it those of the objects kept with `new` and no more with `old`. Raises
         KeyExistsError, ConflictError, also for one of these."""
+        if new is not None and write.value is not None:
+            self.written_cache.expect(write.key, write.value, partial(_know, new))
+        try:
+            return await self.storage.commit([*await self._of_kept(new, old), write])
+        finally:
+            self.written_cache.forget(write.key)
+
+    async def _of_kept(self, new: T | None, old: T | None) -> list[Write]:
         kept = self.kind.kept
         if kept is None:
-            return await self.storage.commit([write])
+            return []
         wanted, standing = ({_key(one): one for one in kept.of(obj)} if obj else {} for obj in (new, old))
         now = self.clock.now()
         writes = [_beginning(key, one, now) for key, one in wanted.items() if key not in standing]
@@ -320,7 +395,7 @@ class Store(Generic[T]):
             # Somebody may have deleted it.
             if key not in wanted and (record := await self.storage.get(key)) is not None:
                 writes.append(_ending(record, type(one), now))
-        return await self.storage.commit([*writes, write])
+        return writes
 
     async def complete(self) -> None:
         """Write what is kept with objects and missing: a podling of before has not written it."""
@@ -335,13 +410,20 @@ class Store(Generic[T]):
         ]
         await asyncio.gather(*missing)
 
+    def _unwritten(self, key: str, revision: int, data: bytes, obj: T) -> Entry:
+        """The entry of a dry run."""
+        entry = Entry(key, revision, data, self._decoder)
+        if revision:
+            obj.metadata.resource_version = str(revision)
+        entry.know_object(obj)
+        return entry
+
     def _written(self, key: str, data: bytes, revision: int, obj: T) -> Entry:
         """The entry that was written; from the cache if it has it, unless that is newer already."""
         entry = self.cache.get(key)
         if entry is None or entry.revision != revision:
             entry = Entry(key, revision, data, self._decoder)
-        obj.metadata.resource_version = str(revision)
-        entry.know_object(obj)
+        _know(obj, entry)
         return entry
 
     def _refuse_if(self, faults: Sequence[Cause], obj: T) -> None:
@@ -358,15 +440,25 @@ class Store(Generic[T]):
         return not_found(self._named.plural, name, self._named.group)
 
 
+def _know(obj: KubeObject, entry: Entry) -> None:
+    """`obj` is what the entry was encoded from, and nobody changes it any more."""
+    obj.metadata.resource_version = str(entry.revision)
+    entry.know_object(obj)
+
+
 def _key(obj: KubeObject) -> str:
     return storage_key(resource_of(type(obj)), obj.metadata.namespace, obj.metadata.name)
 
 
+def _by_server(obj: KubeObject, now: datetime) -> Track:
+    return by_update(Writer(SERVER, obj.API_VERSION, ""), unwritten={"f:status": {}}, now=now, versions={})
+
+
 def _beginning(key: str, obj: KubeObject, now: datetime) -> Write:
     """The creation of an object by the server itself."""
-    object_meta.begin(obj, obj.metadata.namespace, now, has_generation=False)
-    track = by_update(Writer(SERVER, obj.API_VERSION, ""), unwritten={}, now=now, versions={})
-    obj.metadata.managed_fields = track(obj, None)
+    object_meta.enter(obj, obj.metadata.namespace)
+    object_meta.begin(obj, now, has_generation=False)
+    obj.metadata.managed_fields = _by_server(obj, now)(obj, None)
     return Write(key, with_nulls(json.encode(obj), type(obj)), None)
 
 
@@ -384,43 +476,70 @@ class Stores:
     `podling.apiserver.admission.plugin.Objects`."""
 
     def __init__(self, stores: Sequence[Store[Any]]) -> None:
-        self._by_type = {store.type: store for store in stores}
+        self.by_type = {store.type: store for store in stores}
 
     async def complete(self) -> None:
         """Write what is missing of the objects that are kept with others."""
-        for store in self._by_type.values():
+        for store in self.by_type.values():
             await store.complete()
 
     def find(self, type: type[T], namespace: str, name: str) -> T | None:
-        store = self._by_type[type]
+        store = self.by_type[type]
         entry = store.cache.get(store.prefix(namespace) + name)
         return cast(T, entry.object) if entry is not None else None
 
     def get(self, type: type[T], namespace: str, name: str) -> T:
         """Raises StatusError 404."""
-        return cast(T, self._by_type[type].find(namespace, name).object)
+        return cast(T, self.by_type[type].find(namespace, name).object)
 
     def all(self, type: type[T], namespace: str = "") -> Iterable[T]:
-        store = self._by_type[type]
+        store = self.by_type[type]
         for entry in store.cache.select(store.prefix(namespace)).entries:
             yield cast(T, entry.object)
+
+    def changes(self, type: type[KubeObject]) -> int:
+        return self.by_type[type].cache.changes
+
+    async def create(self, obj: KubeObject) -> None:
+        """Store an object that the server itself makes. Raises StatusError."""
+        store = self.by_type[type(obj)]
+        track = _by_server(obj, store.clock.now())
+        await store.create(obj, obj.metadata.namespace, _Unasked(), track=track)
+
+    async def replace(self, obj: KubeObject) -> None:
+        """Store an object that the server itself has changed. Raises StatusError."""
+        store, meta = self.by_type[type(obj)], obj.metadata
+        track = _by_server(obj, store.clock.now())
+        await store.update(meta.namespace, meta.name, lambda _: deepcopy(obj), _Unasked(), track=track)
+
+    async def delete(self, obj: KubeObject) -> None:
+        """Raises StatusError."""
+        meta = obj.metadata
+        await self.by_type[type(obj)].delete(meta.namespace, meta.name, DeleteOptions(), _Unasked())
 
     async def change(
         self, type: type[T], namespace: str, name: str, change: Callable[[T], None], *, dry_run: bool
     ) -> None:
-        store = self._by_type[type]
+        """Change the status of an object, as the server itself."""
+        store = self.by_type[type]
 
         def changed(standing: Entry) -> Any:
             copy = store.copy(standing)
             change(copy)
             return copy
 
-        await store.update(namespace, name, changed, _Unasked(), rules=UNRULED, dry_run=dry_run)
+        by = Writer(SERVER, type.API_VERSION, "status")
+        track = by_update(by, unwritten={}, now=store.clock.now(), versions={})
+        await store.update(namespace, name, changed, _Unasked(), rules=UNRULED, track=track, dry_run=dry_run)
 
 
 class _Unasked:
     """Admission for writes of admission plugins, which are not admitted again."""
 
+    waits = False
+
     async def admit(self, new: Any, old: Any) -> None: ...
+
+    async def settle(self, new: Any, old: Any) -> None: ...
 
     async def validate(self, new: Any, old: Any) -> None: ...

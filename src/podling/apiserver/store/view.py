@@ -8,6 +8,7 @@ that was written through. A View costs nothing while nobody asks for it.
 
 from __future__ import annotations
 
+from copy import copy
 from typing import Any, Generic, TypeVar
 
 from podling.apiserver.apply.apply import Track, unchanged
@@ -68,6 +69,10 @@ class ViewCache:
     def revision(self) -> int:
         return self._cache.revision
 
+    @property
+    def changes(self) -> int:
+        return self._cache.changes
+
     async def reached(self, revision: int) -> None:
         await self._cache.reached(revision)
 
@@ -98,7 +103,11 @@ class ViewCache:
         return self._cache.watch(prefix, revision, self._matching(match), bookmarks, initial, shown)
 
     def seen(self, entry: Entry) -> Entry:
-        value = with_nulls(json.encode(self._view.from_stored(entry.object)), self._view.resource.type)
+        shown = self._view.from_stored(entry.object)
+        if entry.revision:
+            shown.metadata = copy(shown.metadata)
+            shown.metadata.resource_version = ""
+        value = with_nulls(json.encode(shown), self._view.resource.type)
         return ViewEntry(entry, value, self._decoder)
 
     def _matching(self, match: Match | None) -> Match | None:
@@ -107,7 +116,7 @@ class ViewCache:
 
 class ViewStore(Store[T], Generic[T, S]):
     def __init__(self, view: View[T, S], stored: Store[S]) -> None:
-        super().__init__(view, stored.storage, stored.cache, stored.clock)
+        super().__init__(view, stored.storage, stored.written_cache, stored.clock)
         self._view = view
         self._stored = stored
         self._seen = ViewCache(stored.cache, view, self._decoder)

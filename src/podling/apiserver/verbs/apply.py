@@ -14,29 +14,31 @@ import msgspec
 
 from podling.apiserver.apply.apply import Application, by_apply
 from podling.apiserver.apply.configuration import configured_fields
-from podling.apiserver.apply.managed_fields import belonging
+from podling.apiserver.apply.managed_fields import belonging, nowhere
 from podling.apiserver.apply.schema import schema_of
 from podling.apiserver.request.context import RequestContext
 from podling.apiserver.request.request import flag
 from podling.apiserver.request.response import Response
-from podling.apiserver.verbs.body import REPEATED_AFTER_ADMISSION, drop_repeated_owners, other_kind
-from podling.apiserver.verbs.options import field_manager, field_validation, is_dry_run
+from podling.apiserver.store.object_meta import REPEATED_AFTER_ADMISSION, drop_repeated_owners
+from podling.apiserver.verbs.body import other_kind, record_patch
+from podling.apiserver.verbs.options import field_validation
 from podling.apiserver.verbs.scope import Scope
 from podling.apiserver.verbs.show import show
-from podling.apiserver.verbs.update import check_place, check_uid
+from podling.apiserver.verbs.update import check_place
 from podling.apiserver.verbs.yaml_body import read_any_yaml
 from podling.model.codec import json
-from podling.model.errors import Cause, StatusError, bad_request, conflict, invalid
+from podling.model.codec.unstructured import decode_unstructured
+from podling.model.errors import StatusError, bad_request, conflict
+from podling.model.scheme import Resource
 from podling.process.waits import aside
 from podling.watch.entry import Entry
 
-OPTIONS = "PatchOptions"
 
-
-async def apply(context: RequestContext, scope: Scope) -> Response:
-    dry_run = is_dry_run(context.query.get("dryRun", ()), OPTIONS)
-    application = await _application(context, scope)
+async def apply(context: RequestContext, scope: Scope, *, dry_run: bool) -> Response:
     namespace, name = scope.namespace(context), context.info.name
+    if scope.part is not None:
+        scope.store.find(namespace, name)
+    application = await _application(context, scope)
     if scope.part is None and not scope.store.has(namespace, name):
         try:
             return await _create(context, scope, application, dry_run=dry_run)
@@ -50,8 +52,14 @@ async def apply(context: RequestContext, scope: Scope) -> Response:
         live["metadata"].pop("managedFields", None)
         known = standing.object.metadata.managed_fields
         entries = application.known_entries(live, known, context.now)
-        wanted = _object(context, scope, application.result(live, entries))
-        check_uid(wanted, standing.object)
+        result = application.result(live, entries)
+        wanted = _object(context, scope, result)
+        try:
+            check_place(wanted.metadata, namespace, name)
+        except StatusError:
+            # Of conflicts it is told first.
+            application.entries_after(live, result, entries, context.now, nowhere)
+            raise
         return wanted
 
     saved = await scope.store.update(
@@ -64,16 +72,17 @@ async def apply(context: RequestContext, scope: Scope) -> Response:
         dry_run=dry_run,
         size=len(context.request.body),
     )
-    context.warnings += scope.update_warnings(saved.object)
     return show(context, scope, saved)
 
 
 async def _create(
     context: RequestContext, scope: Scope, application: Application, *, dry_run: bool
 ) -> Response:
-    scope.check_may_create(context)
+    await scope.check_may_create(context)
     namespace = scope.namespace(context)
     obj = _object(context, scope, dict(application.configuration))
+    check_place(obj.metadata, namespace, context.info.name)
+    obj.metadata.resource_version = ""
     if obj.metadata.uid:
         uid = obj.metadata.uid
         why = f"uid mismatch: the provided object specified uid {uid}, and no existing object was found"
@@ -86,16 +95,14 @@ async def _create(
         dry_run=dry_run,
         size=len(context.request.body),
     )
-    context.warnings += scope.store.kind.create_warnings(saved.object)
     return show(context, scope, saved, 201)
 
 
 async def _application(context: RequestContext, scope: Scope) -> Application:
-    """The configuration with who applies it. Raises StatusError 400, 422."""
+    """The configuration with who applies it. Raises StatusError 400."""
     resource = scope.resource
-    check_manager(context)
-    configuration = await _configuration(context, resource.api_version)
-    by = scope.writer(context, OPTIONS)
+    configuration = await _configuration(context, resource)
+    by = scope.writer(context)
     metadata = configuration.get("metadata")
     said = metadata if isinstance(metadata, dict) else {}
     named = f"{said.get('namespace') or ''}/{said.get('name') or ''}"
@@ -113,37 +120,46 @@ async def _application(context: RequestContext, scope: Scope) -> Application:
     )
 
 
-def check_manager(context: RequestContext) -> None:
-    """Raises StatusError 422 if the request does not name its field manager."""
-    if not field_manager(context.query, OPTIONS):
-        why = "Required value: is required for apply patch"
-        raise invalid(OPTIONS, "", [Cause("FieldValueRequired", why, "fieldManager")], "meta.k8s.io")
-
-
-async def _configuration(context: RequestContext, api_version: str) -> dict[str, Any]:
-    """The body, for an object of this version. Raises StatusError 400."""
+async def _configuration(context: RequestContext, resource: Resource) -> dict[str, Any]:
+    """The body, for an object of this kind. Raises StatusError 400."""
     data = await read_data(context)
-    version = data.get("apiVersion")
-    if version != api_version:
-        raise bad_request(
-            "Incorrect version specified in apply patch. "
-            f"Specified patch version: {version or ''}, expected: {api_version}"
-        )
-    metadata = data.get("metadata")
-    if isinstance(metadata, dict) and metadata.get("managedFields"):
-        raise bad_request("metadata.managedFields must be nil")
+    if (data.get("apiVersion"), data.get("kind")) != (resource.api_version, resource.kind):
+        raise bad_request(f"invalid object type: {type_of(data)}")
+    check_unmanaged(data)
+    if data.get("metadata") is None:
+        data.pop("metadata", None)
     return data
+
+
+def check_unmanaged(data: dict[str, Any]) -> None:
+    """Raises StatusError 400 for a configuration that says who manages it."""
+    metadata = data.get("metadata")
+    if isinstance(metadata, dict) and metadata.get("managedFields") is not None:
+        raise bad_request("metadata.managedFields must be nil")
+
+
+def type_of(data: dict[str, Any]) -> str:
+    """Group, version and kind that a body names, as Go shows them."""
+    version, kind = (
+        said if isinstance(said := data.get(name), str) else "" for name in ("apiVersion", "kind")
+    )
+    if version.count("/") > 1:
+        return "/, Kind="
+    return f"{version if '/' in version else f'/{version}'}, Kind={kind}"
 
 
 async def read_data(context: RequestContext) -> dict[str, Any]:
     """The body, as plain data: YAML, or the JSON that most send and that is YAML, too. Tells of keys that are
     given twice. Raises StatusError 400."""
-    validation = field_validation(context.query, OPTIONS)
+    validation = field_validation(context.query)
     body = await read_any_yaml(context.request.body)
+    record_patch(context, body.json)
     if body.repeated and validation == "Strict":
         raise bad_request(f"error strict decoding YAML: {', '.join(body.repeated)}")
     context.warnings += body.repeated if validation == "Warn" else []
     data = json.decode_data(body.json)
+    if data is None:
+        return {}
     if not isinstance(data, dict):
         raise bad_request("error decoding YAML: the configuration is no object")
     return data
@@ -152,9 +168,8 @@ async def read_data(context: RequestContext) -> dict[str, Any]:
 def _object(context: RequestContext, scope: Scope, data: dict[str, Any]) -> Any:
     """Raises StatusError 400."""
     type_ = scope.resource.type
-    obj: Any = json.decode_sent(msgspec.json.encode(data), type_)
+    obj: Any = decode_unstructured(msgspec.json.encode(data), type_)
     if (obj.kind, obj.api_version) != (type_.KIND, type_.API_VERSION):
         raise other_kind(obj, type_)
-    check_place(obj.metadata, scope.namespace(context), context.info.name)
-    drop_repeated_owners(context, obj, REPEATED_AFTER_ADMISSION)
+    drop_repeated_owners(obj.metadata, context.warnings, REPEATED_AFTER_ADMISSION)
     return obj

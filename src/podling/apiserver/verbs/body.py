@@ -5,13 +5,15 @@ validation. Duplicate owner references of the object are removed, with a warning
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple, TypeVar
+from contextlib import suppress
+from typing import NamedTuple, TypeVar
 
 import msgspec
 
 from podling.apiserver.protobuf.wire import decode
 from podling.apiserver.request.context import RequestContext
 from podling.apiserver.request.negotiation import body_format
+from podling.apiserver.request.recorded import Identity, without_managed_fields
 from podling.apiserver.verbs.options import field_validation
 from podling.apiserver.verbs.yaml_body import read_any_yaml
 from podling.model.codec import json
@@ -19,7 +21,7 @@ from podling.model.codec.fields import Object
 from podling.model.codec.strict import field_faults, strict_message
 from podling.model.errors import StatusError, bad_request
 from podling.model.scheme import by_kind
-from podling.model.types.meta import DeleteOptions, OwnerReference
+from podling.model.types.meta import DeleteOptions, KubeObject
 from podling.model.types.pod import Eviction
 from podling.process.waits import aside
 
@@ -27,17 +29,12 @@ T = TypeVar("T", bound=Object)
 
 NEXT = "\n  "
 
+INTERNAL = "meta.k8s.io/__internal"
+"""The version by which Kubernetes' audit log calls DeleteOptions."""
 IN_EVERY_GROUP = frozenset({DeleteOptions})
 """Sent with the version of what they are about."""
 OLDER_VERSIONS: Mapping[type[Object], str] = {Eviction: "policy/v1beta1"}
 """What is served no more but still taken: older clients drain nodes by it."""
-
-REPEATED = (
-    ".metadata.ownerReferences contains duplicate entries; API server dedups owner references in 1.20+, "
-    "and may reject such requests as early as 1.24; please fix your requests; duplicate UID(s) observed: "
-)
-REPEATED_AFTER_ADMISSION = REPEATED.replace("entries;", "entries after mutating admission happens;")
-"""The warning to a patch: Kubernetes checks a patched object only after admission, and says so."""
 
 
 class Body(NamedTuple):
@@ -45,6 +42,8 @@ class Body(NamedTuple):
 
     json: bytes
     faults: list[str]
+    has_repeats: bool | None
+    """Whether the JSON may have a key twice; None if nobody knows yet."""
 
 
 async def json_body(context: RequestContext, type_: type[Object]) -> Body:
@@ -54,33 +53,64 @@ async def json_body(context: RequestContext, type_: type[Object]) -> Body:
         case "application/yaml":
             body = await read_any_yaml(request.body)
             told = [f"yaml: unmarshal errors:{''.join(f'{NEXT}{key}' for key in body.repeated)}"]
-            return Body(body.json, told if body.repeated else [])
+            return Body(body.json, told if body.repeated else [], False)
         case "application/vnd.kubernetes.protobuf":
             encoded = await aside(len(request.body), lambda: msgspec.json.encode(decode(request.body, type_)))
-            return Body(encoded, [])
-    return Body(request.body, [])
+            return Body(encoded, [], False)
+    return Body(request.body, [], None)
 
 
-async def read_object(context: RequestContext, type_: type[T], options_kind: str) -> T:
+async def read_object(context: RequestContext, type_: type[T]) -> T:
     """Raises StatusError 400 for a body that is not this type, or not Strict enough if that is asked."""
     body = await json_body(context, type_)
-    return await aside(len(body.json), object_of, context, body, type_, options_kind)
+    return await aside(len(body.json), object_of, context, body, type_)
 
 
-def object_of(context: RequestContext, body: Body, type_: type[T], options_kind: str) -> T:
+def object_of(context: RequestContext, body: Body, type_: type[T]) -> T:
     """Raises StatusError as `read_object` does."""
     # What options do not know is never told of.
-    validation = "Ignore" if type_ is DeleteOptions else field_validation(context.query, options_kind)
-    data, repeated = body
+    validation = "Ignore" if type_ is DeleteOptions else field_validation(context.query)
+    data, repeated, has_repeats = body
     obj = json.decode_sent(data, type_)
     versions = (type_.API_VERSION, OLDER_VERSIONS.get(type_))
     if obj.kind != type_.KIND or (obj.api_version not in versions and type_ not in IN_EVERY_GROUP):
         raise other_kind(obj, type_)
-    faults = repeated + field_faults(data, type_) if validation != "Ignore" else []
+    faults = []
+    if validation != "Ignore":
+        faults = repeated + field_faults(data, type_, has_repeats=has_repeats)
     if faults and validation == "Strict":
         raise json.refusal(strict_message(faults), type_)
     context.warnings += faults
+    record(context, obj)
     return obj
+
+
+def record(context: RequestContext, obj: Object) -> None:
+    """What was sent, for the audit log: at level Request with defaults, as Kubernetes tells it."""
+    recorded = context.recorded
+    if recorded is None or recorded.sent:
+        return
+    if isinstance(obj, KubeObject):
+        meta = obj.metadata
+        recorded.identity = Identity(meta.name, meta.namespace, meta.uid, meta.resource_version)
+    if recorded.has_bodies:
+        data = json.encode(obj)
+        kind, type_ = recorded.kind, type(obj)
+        if type_ is DeleteOptions:
+            data = json.encode(msgspec.structs.replace(obj, api_version=INTERNAL))
+        elif kind is not None and type_ is kind.resource.type:
+            copy = json.decode(data, type_)
+            kind.default(copy)
+            data = json.encode(copy)
+        recorded.sent = without_managed_fields(data) if recorded.amount.without_managed_fields else data
+
+
+def record_patch(context: RequestContext, body: bytes) -> None:
+    """A patch, for the audit log, if it is JSON: Kubernetes records nothing at all of the request if not."""
+    recorded = context.recorded
+    if recorded is not None and recorded.has_bodies:
+        with suppress(msgspec.DecodeError):
+            recorded.sent = msgspec.json.format(body, indent=-1)
 
 
 def other_kind(obj: Object, type_: type[Object]) -> StatusError:
@@ -95,18 +125,3 @@ def other_kind(obj: Object, type_: type[Object]) -> StatusError:
     if by_kind(obj.api_version, obj.kind) is None:
         why = f'no kind "{obj.kind}" is registered for version "{obj.api_version}"'
     return bad_request(f'{obj.kind} in version "{version}" cannot be handled as a {type_.KIND}: {why}')
-
-
-def drop_repeated_owners(context: RequestContext, obj: Any, complaint: str = REPEATED) -> None:
-    kept: dict[tuple[Any, ...], OwnerReference] = {}
-    repeated = [
-        owner.uid
-        for owner in obj.metadata.owner_references
-        if kept.setdefault(msgspec.structs.astuple(owner), owner) is not owner
-    ]
-    if not repeated:
-        return
-    obj.metadata.owner_references = list(kept.values())
-    warning = complaint + ", ".join(repeated)
-    if warning not in context.warnings:
-        context.warnings.append(warning)

@@ -7,28 +7,34 @@ container to the pod, waits until the kubelet has started it, and turns the requ
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, cast
 
 import msgspec
 
-from podling.apiserver.connect.http import parse_proxy_name
+from podling.apiserver.authz.authorizers import Decision, settled
+from podling.apiserver.connect.http import parse_proxy_name, path_below
 from podling.apiserver.kinds.kind import Connect, Part
 from podling.apiserver.kinds.pods.ephemeral import is_free, take_name
 from podling.apiserver.request.context import RequestContext
-from podling.apiserver.request.request import Query
+from podling.apiserver.request.request import Query, flag
 from podling.apiserver.request.response import Response
 from podling.apiserver.rules.field import required
 from podling.apiserver.verbs.members import put_in, until
 from podling.apiserver.verbs.scope import Scope
-from podling.model.errors import bad_request, invalid
+from podling.model.errors import bad_request, forbidden, invalid
 from podling.model.types.container import Capabilities, EphemeralContainer, SecurityContext
 from podling.model.types.pod import Pod
 
 NAME, IMAGE = "ephemeralContainerName", "ephemeralContainerImage"
 CAPABILITIES = ("SYS_PTRACE", "SYS_ADMIN")
+STREAMED = frozenset({"attach", "exec", "portforward"})
+"""Subresources of pods by which their processes are reached."""
 STREAMS = ("stdin", "stdout")
 """Those a terminal has; `stderr` is one with `stdout`."""
+FLAGS = (*STREAMS, "stderr", "tty")
+OPTIONS = (*FLAGS, "command", "container", "ports")
+"""The parameters of a connection that admission is asked about."""
 ON_ITS_WAY = frozenset({"", "ContainerCreating", "PodInitializing"})
 """Waiting reasons of a container that is about to start."""
 NEVER_BEGAN = "StartError"
@@ -37,16 +43,63 @@ NEVER_BEGAN = "StartError"
 
 async def connect(context: RequestContext, scope: Scope) -> Response:
     subresource, name = cast(Connect, scope.subresource), context.info.name
+    if subresource.name in STREAMED and context.info.verb == "get":
+        await check_may_stream(context, scope)
     if subresource.has_path:
         name = parse_proxy_name(name, scope.resource.plural.removesuffix("s")).name
+    if not subresource.is_read:
+        context = await admitted(context, scope, subresource)
     obj = scope.store.find(scope.namespace(context), name).object
-    await scope.admission(context, "CONNECT").admit(obj, None)
     rules = subresource.container_rules
     if rules is not None and makes_container(context.query):
         if context.info.subresource == "attach":
             return await scope.connector(attach_again(context, obj), obj)
         return await exec_container(context, scope, obj, rules)
     return await scope.connector(context, obj)
+
+
+async def check_may_stream(context: RequestContext, scope: Scope) -> None:
+    """What is asked by GET, as a WebSocket is, acts on the pod as a POST does. Raises StatusError 403."""
+    asked = context.info._replace(verb="create")
+    opinion = await settled(lambda: scope.reviewer.may(context.user, asked))
+    if opinion.decision is not Decision.ALLOW:
+        raise forbidden(scope.resource.plural, context.info.name, opinion.reason, scope.resource.group)
+
+
+async def admitted(context: RequestContext, scope: Scope, subresource: Connect) -> RequestContext:
+    """The request with the options that admission has made of its own. Raises StatusError."""
+    below = path_below(context.request.path, context.info) if subresource.has_path else ""
+    asked = connect_options(subresource.options, context.query, below)
+    wanted = dict(asked)
+    admission = scope.admission(context, "CONNECT")
+    await admission.admit(wanted, None)
+    await admission.validate(wanted, None)
+    if wanted == asked:
+        return context
+    others = {name: values for name, values in context.query.items() if name not in OPTIONS}
+    return msgspec.structs.replace(context, query={**others, **as_query(wanted)})
+
+
+def connect_options(kind: str, query: Query, below: str) -> dict[str, Any]:
+    """The options of a connection as an object of their kind."""
+    found: dict[str, Any] = {"kind": kind, "apiVersion": "v1", "path": below}
+    for name, values in query.items():
+        if name in FLAGS:
+            found[name] = flag(query, name)
+        elif name == "ports":
+            found[name] = [int(port) for port in ",".join(values).split(",") if port.isdecimal()]
+        elif name in OPTIONS:
+            found[name] = values if name == "command" else values[0]
+    return {name: value for name, value in found.items() if value}
+
+
+def as_query(options: Mapping[str, Any]) -> dict[str, Sequence[str]]:
+    return {
+        name: [str(one) for one in value] if isinstance(value, list) else [str(value).lower()]
+        if isinstance(value, bool) else [str(value)]
+        for name, value in options.items()
+        if name in OPTIONS
+    }  # fmt: skip
 
 
 def makes_container(query: Query) -> bool:

@@ -1,28 +1,35 @@
-"""POST in its four shapes, by what the resource or subresource is.
+"""POST in its shapes, by what the resource or subresource is.
 
 `create` stores a new object. `review` answers a review, such as a SubjectAccessReview, and stores nothing.
-`act` does what the body of a subresource asks of the object, such as `binding` and `eviction`. `answer` fills
-in the body of a subresource, such as a service account's `token`, and stores nothing.
+`act` does what the body of a subresource asks of the object, such as `binding` and `eviction`, and
+`act_on_named` does so where it is the body that names the object. `answer` fills in the body of a
+subresource, such as a service account's `token`, and stores nothing.
 """
 
 from __future__ import annotations
 
+import json
 from typing import Any, cast
 
 import msgspec
 
+from podling.apiserver.apply.apply import by_update
 from podling.apiserver.kinds.kind import Action, Answer, Deletion
 from podling.apiserver.kinds.reviews import Review
 from podling.apiserver.request.context import RequestContext
 from podling.apiserver.request.response import Response
 from podling.apiserver.rules import field
 from podling.apiserver.store import object_meta
+from podling.apiserver.store.object_meta import drop_repeated_owners
 from podling.apiserver.store.store import UNRULED
-from podling.apiserver.verbs.body import drop_repeated_owners, read_object
-from podling.apiserver.verbs.options import is_dry_run
+from podling.apiserver.verbs.body import read_object
+from podling.apiserver.verbs.delete import check_deletion
+from podling.apiserver.verbs.options import check_write
 from podling.apiserver.verbs.scope import Scope
 from podling.apiserver.verbs.show import show, show_answer
+from podling.model import names
 from podling.model.errors import bad_request, invalid
+from podling.model.time import rfc3339
 from podling.watch.entry import Entry
 
 OPTIONS = "CreateOptions"
@@ -34,20 +41,24 @@ CREATED = msgspec.json.encode(
 async def answer(context: RequestContext, scope: Scope) -> Response:
     """POST to a subresource that answers with its body filled in."""
     subresource = cast(Answer[Any], scope.subresource)
-    dry_run = is_dry_run(context.query.get("dryRun", ()), OPTIONS)
+    dry_run = check_write(context.query, OPTIONS)
     namespace, name = scope.namespace(context), context.info.name
-    body: Any = await read_object(context, subresource.body, OPTIONS)
+    body: Any = await read_object(context, subresource.body)
     group = body.API_VERSION.rpartition("/")[0]
     object_meta.place(body.metadata, namespace)
+    subresource.default(body)
+    manage(context, scope, body)
+    admission = scope.admission(context, "CREATE", dry_run=dry_run)
+    await admission.admit(body, None)
     if body.metadata.name not in ("", name):
         cause = field.invalid("metadata.name", body.metadata.name, subresource.misnamed)
         raise invalid(body.KIND, name, [cause], group)
     obj = scope.store.find(namespace, name).object
     body.metadata.name, body.metadata.uid = name, obj.metadata.uid
-    body.metadata.managed_fields = []
+    body.metadata.creation_timestamp = rfc3339(context.now)
     if faults := subresource.validate(body):
         raise invalid(body.KIND, "", faults, group)
-    await scope.admission(context, "CREATE", dry_run=dry_run).admit(body, None)
+    await admission.validate(body, None)
     subresource.answer(obj, body, scope.reviewer, context.now)
     return show_answer(context, body)
 
@@ -55,16 +66,42 @@ async def answer(context: RequestContext, scope: Scope) -> Response:
 async def act(context: RequestContext, scope: Scope) -> Response:
     """POST to a subresource that changes or deletes its object."""
     action = cast(Action[Any], scope.subresource)
-    dry_run = is_dry_run(context.query.get("dryRun", ()), OPTIONS)
-    namespace, name = scope.namespace(context), context.info.name
-    body = await read_object(context, action.body, OPTIONS)
-    object_meta.place(body.metadata, namespace)
+    dry_run = check_write(context.query, OPTIONS)
+    name = context.info.name
+    body = await read_object(context, action.body)
+    object_meta.place(body.metadata, scope.namespace(context))
     if body.metadata.name != name:
         raise bad_request(f"name in URL does not match name in {body.KIND} object")
+    return await _act(context, scope, name, body, dry_run=dry_run)
+
+
+async def act_on_named(context: RequestContext, scope: Scope) -> Response:
+    """POST of the body of an action on the object that it names, whichever uid it says."""
+    action = cast(Action[Any], scope.subresource)
+    dry_run = check_write(context.query, OPTIONS)
+    body = await read_object(context, action.body)
+    object_meta.place(body.metadata, scope.namespace(context))
+    name, body.metadata.uid = body.metadata.name, ""
+    if not name:
+        raise bad_request("Name parameter required.")
+    if faults := names.path_segment(name):
+        raise bad_request(f"Name parameter invalid: {json.dumps(name)}: {', '.join(faults)}")
+    return await _act(context, scope, name, body, dry_run=dry_run)
+
+
+async def _act(context: RequestContext, scope: Scope, name: str, body: Any, *, dry_run: bool) -> Response:
+    action, namespace = cast(Action[Any], scope.subresource), scope.namespace(context)
+    asked = scope.admission(context, "CREATE", dry_run=dry_run)
+    if asked.waits:
+        manage(context, scope, body)
+    await asked.admit(body, None)
+    await asked.validate(body, None)
     effect = action.effect(scope.store.copy(scope.store.find(namespace, name)), body, context.now)
+    # What follows from it nobody outside is asked about once more.
     if isinstance(effect, Deletion):
-        dry_run = dry_run or is_dry_run(effect.options.dry_run, "DeleteOptions")
-        admission = scope.admission(context, "DELETE", dry_run=dry_run)
+        check_deletion(effect.options)
+        dry_run = dry_run or bool(effect.options.dry_run)
+        admission = scope.admission(context, "DELETE", dry_run=dry_run, forms=())
         await scope.store.delete(
             namespace, name, effect.options, admission, mark=effect.mark, dry_run=dry_run
         )
@@ -73,37 +110,47 @@ async def act(context: RequestContext, scope: Scope) -> Response:
     def change(standing: Entry) -> Any:
         return action.effect(scope.store.copy(standing), body, context.now)
 
-    admission = scope.admission(context, "UPDATE", dry_run=dry_run)
+    admission = scope.admission(context, "UPDATE", dry_run=dry_run, forms=())
     await scope.store.update(namespace, name, change, admission, rules=UNRULED, dry_run=dry_run)
     return Response(201, CREATED)
+
+
+def manage(context: RequestContext, scope: Scope, body: Any) -> None:
+    """Record who manages the fields of a body that is not stored, for who is shown it."""
+    by = scope.writer(context)._replace(api_version=body.API_VERSION)
+    track = by_update(by, unwritten={}, now=context.now, versions={})
+    body.metadata.managed_fields = track(body, None)
 
 
 async def review(context: RequestContext, scope: Scope) -> Response:
     """POST of a review."""
     kind, resource = cast(Review[Any], scope.store.kind), scope.resource
-    obj = await read_object(context, resource.type, OPTIONS)
+    check_write(context.query, OPTIONS)
+    obj = await read_object(context, resource.type)
     object_meta.place(obj.metadata, scope.namespace(context))
+    manage(context, scope, obj)
+    admission = scope.admission(context, "CREATE")
+    await admission.admit(obj, None)
     if faults := kind.validate(obj):
-        raise invalid(resource.kind, obj.metadata.name, faults, resource.group)
-    # Who manages which field is the server's to say, and it manages nothing of a question.
-    obj.metadata.managed_fields = []
-    kind.answer(obj, context.user, scope.reviewer, context.now)
+        # Kubernetes names neither the kind nor the object.
+        raise invalid("", "", faults, resource.group)
+    await admission.validate(obj, None)
+    await kind.answer(obj, context.user, scope.reviewer, context.now)
     return show_answer(context, obj)
 
 
 async def create(context: RequestContext, scope: Scope) -> Response:
     """POST of a new object."""
-    dry_run = is_dry_run(context.query.get("dryRun", ()), OPTIONS)
-    obj = await read_object(context, scope.resource.type, OPTIONS)
-    drop_repeated_owners(context, obj)
+    dry_run = check_write(context.query, OPTIONS)
+    obj = await read_object(context, scope.resource.type)
+    drop_repeated_owners(obj.metadata, context.warnings)
     admission = scope.admission(context, "CREATE", dry_run=dry_run)
     saved = await scope.store.create(
         obj,
         scope.namespace(context),
         admission,
-        track=scope.track(context, OPTIONS),
+        track=scope.track(context),
         dry_run=dry_run,
         size=len(context.request.body),
     )
-    context.warnings += scope.store.kind.create_warnings(saved.object)
     return show(context, scope, saved, 201)

@@ -11,9 +11,10 @@ import msgspec
 
 from podling.apiserver.request.context import RequestContext
 from podling.apiserver.request.response import Response
+from podling.apiserver.rules import field
 from podling.apiserver.verbs.body import read_object
-from podling.apiserver.verbs.list import select
-from podling.apiserver.verbs.options import is_dry_run, list_options, options
+from podling.apiserver.verbs.list import matcher, select
+from podling.apiserver.verbs.options import dry_run_faults, list_options, options
 from podling.apiserver.verbs.scope import Scope
 from podling.apiserver.verbs.show import show, show_list
 from podling.model.errors import Cause, StatusError, invalid
@@ -22,14 +23,14 @@ from podling.model.types.meta import DeleteOptions
 from podling.watch.entry import Entry
 
 OPTIONS = "DeleteOptions"
-POLICIES = ("Background", "Foreground", "Orphan")
+POLICIES = ("Foreground", "Background", "Orphan")
 
 
 async def delete(context: RequestContext, scope: Scope) -> Response:
     wanted = await delete_options(context)
-    dry_run = is_dry_run(wanted.dry_run, OPTIONS)
+    dry_run = bool(wanted.dry_run)
     warn_of_orphans(context, scope, wanted)
-    admission = scope.admission(context, "DELETE", dry_run=dry_run)
+    admission = scope.admission(context, "DELETE", dry_run=dry_run, deletion=wanted)
     deleted = await scope.store.delete(
         scope.namespace(context), context.info.name, wanted, admission, dry_run=dry_run
     )
@@ -49,24 +50,30 @@ def warn_of_orphans(context: RequestContext, scope: Scope, wanted: DeleteOptions
 async def delete_options(context: RequestContext) -> DeleteOptions:
     """The DeleteOptions of the body, or of the query if there is no body. Raises StatusError 400, 422."""
     if context.request.body:
-        wanted = await read_object(context, DeleteOptions, OPTIONS)
+        wanted = await read_object(context, DeleteOptions)
     else:
         wanted = options(context.query, DeleteOptions)
+    check_deletion(wanted)
+    if wanted.grace_period_seconds is not None and wanted.grace_period_seconds < 0:
+        wanted.grace_period_seconds = 1
+    return wanted
+
+
+def check_deletion(wanted: DeleteOptions) -> None:
+    """Raises StatusError 422."""
     faults = []
     if wanted.propagation_policy is not None:
         if wanted.orphan_dependents is not None:
-            message = "Invalid value: orphanDependents and deletionPropagation cannot be both set"
-            faults.append(Cause("FieldValueInvalid", message, "propagationPolicy"))
+            why = "orphanDependents and deletionPropagation cannot be both set"
+            faults.append(field.invalid("propagationPolicy", wanted.propagation_policy, why))
         elif wanted.propagation_policy not in POLICIES:
             message = f'Unsupported value: "{wanted.propagation_policy}": supported values: ' + ", ".join(
                 f'"{policy}"' for policy in (*POLICIES, "nil")
             )
             faults.append(Cause("FieldValueNotSupported", message, "propagationPolicy"))
-    if wanted.grace_period_seconds is not None and wanted.grace_period_seconds < 0:
-        wanted.grace_period_seconds = 1
+    faults += dry_run_faults(wanted.dry_run)
     if faults:
         raise invalid(OPTIONS, "", faults, "meta.k8s.io")
-    return wanted
 
 
 def success(resource: Resource, entry: Entry) -> bytes:
@@ -86,10 +93,13 @@ def success(resource: Resource, entry: Entry) -> bytes:
 
 async def deletecollection(context: RequestContext, scope: Scope) -> Response:
     wanted = await delete_options(context)
-    dry_run = is_dry_run(wanted.dry_run, OPTIONS)
+    dry_run = bool(wanted.dry_run)
+    listed = list_options(context.query)
+    # Who selects nothing that can be selected is not warned of anything.
+    await matcher(scope, listed)
     warn_of_orphans(context, scope, wanted)
-    page = await select(context, scope, list_options(context.query))
-    admission = scope.admission(context, "DELETE", dry_run=dry_run)
+    page = await select(context, scope, listed)
+    admission = scope.admission(context, "DELETE", dry_run=dry_run, deletion=wanted)
     for entry in page.entries:
         meta = entry.object.metadata
         try:
@@ -98,4 +108,4 @@ async def deletecollection(context: RequestContext, scope: Scope) -> Response:
             # Somebody else has deleted it: that is what was asked for.
             if error.code != 404:
                 raise
-    return show_list(context, scope, page.entries, page.metadata)
+    return await show_list(context, scope, page.entries, page.metadata)

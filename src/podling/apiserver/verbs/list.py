@@ -25,9 +25,9 @@ from podling.apiserver.verbs.options import is_exact, limit_of, list_options, re
 from podling.apiserver.verbs.scope import Scope
 from podling.apiserver.verbs.show import show_list
 from podling.model.errors import Cause, StatusError, bad_request, gone
-from podling.model.selectors import parse_field_selector, parse_label_selector
+from podling.model.selectors import FieldSelector, parse_field_selector, parse_label_selector
 from podling.model.types.meta import ListMeta, ListOptions
-from podling.process.waits import aside
+from podling.process.waits import aside, long_work
 from podling.storage.interface import CompactedError
 from podling.watch.cache import Cache, Selection
 from podling.watch.entry import Entry
@@ -44,8 +44,6 @@ DEARER = 8
 JUDGED_AT_ONCE = 50
 """Objects of a list that are held against its selectors in one turn of the loop: 0.5 ms if all must be
 decoded."""
-LONG = 100
-"""Objects of a list that are joined, and begun to be encrypted, in more than 0.2 ms."""
 LONGEST_WAIT = 3.0
 """Seconds to wait for a revision that is yet to come."""
 
@@ -68,9 +66,7 @@ class Page(NamedTuple):
 
 async def list_(context: RequestContext, scope: Scope) -> Response:
     page = await select(context, scope, list_options(context.query))
-    if len(page.entries) > LONG:
-        await scope.long_lists.wait()
-    return show_list(context, scope, page.entries, page.metadata)
+    return await show_list(context, scope, page.entries, page.metadata)
 
 
 async def select(context: RequestContext, scope: Scope, wanted: ListOptions) -> Page:
@@ -87,7 +83,7 @@ async def select(context: RequestContext, scope: Scope, wanted: ListOptions) -> 
     else:
         start = Continuation(asked if asked and is_exact(wanted) else None, "")
     after = prefix + start.after if start.after else ""
-    limit = limit_of(wanted)
+    limit = limit_of(wanted, cached=scope.store.kind.cached)
     try:
         found = cache.select(prefix, after, limit if match is None else 0, start.revision)
     except CompactedError as error:
@@ -97,7 +93,7 @@ async def select(context: RequestContext, scope: Scope, wanted: ListOptions) -> 
             refused.continue_token = encode_continue(start._replace(revision=None))
         raise refused from error
     if match is not None:
-        found = await _matching(found, match, limit)
+        found = await matching(found, match, limit)
     metadata = ListMeta(resource_version=str(found.revision))
     if found.more:
         metadata.continue_ = encode_continue(
@@ -107,13 +103,13 @@ async def select(context: RequestContext, scope: Scope, wanted: ListOptions) -> 
     return Page(found.entries, metadata)
 
 
-async def _matching(every: Selection, match: Match, limit: int) -> Selection:
+async def matching(every: Selection, match: Match, limit: int) -> Selection:
     """Those that match, at most `limit` unless it is 0. Others have their turns meanwhile: to judge an object
     it may have to be decoded."""
     found: list[Entry] = []
     for number, entry in enumerate(every.entries, 1):
         if number % JUDGED_AT_ONCE == 0:
-            await asyncio.sleep(0)
+            await long_work().wait()
         if not match(entry):
             continue
         if limit and len(found) == limit:
@@ -160,11 +156,12 @@ def _matcher(scope: Scope, wanted: ListOptions) -> Match | None:
             raise bad_request(scope.store.kind.unselectable.format(term.field))
         listed = ", ".join(f'"{name}"' for name in ON_ALL_KINDS)
         raise bad_request(f'"{term.field}" is not a known field selector: only {listed}')
-    has_labels = labels.for_many()
+    # Without its terms, which are freed here and not on the loop.
+    fields = FieldSelector(values=fields.values)
 
     def match(entry: Entry) -> bool:
         obj = entry.object
-        return has_labels(obj.metadata.labels) and fields.matches(lambda field: known[field](obj))
+        return labels.matches(obj.metadata.labels) and fields.matches(lambda field: known[field](obj))
 
     return match
 

@@ -23,14 +23,13 @@ from podling.apiserver.request.response import Response
 from podling.apiserver.store.store import Store
 from podling.apiserver.verbs.body import read_object
 from podling.apiserver.verbs.delete import delete_options
-from podling.apiserver.verbs.options import is_dry_run
+from podling.apiserver.verbs.options import check_write
 from podling.apiserver.verbs.scope import Scope
 from podling.apiserver.verbs.update import check_place
 from podling.model.codec import json
 from podling.model.errors import StatusError, service_unavailable
 from podling.watch.entry import Entry
 
-OPTIONS = "UpdateOptions"
 LONGEST_WAIT = 30.0
 """Seconds to wait until the name of a removed entry is free again."""
 
@@ -41,8 +40,8 @@ waits until the name is free, and tries again."""
 
 async def create_member(context: RequestContext, scope: Scope) -> Response:
     members, name = _asked(context, scope)
-    dry_run = is_dry_run(context.query.get("dryRun", ()), "CreateOptions")
-    body = await read_object(context, members.body, "CreateOptions")
+    dry_run = check_write(context.query, "CreateOptions")
+    body = await read_object(context, members.body)
     body.metadata.name = body.metadata.name or name
     check_place(body.metadata, scope.namespace(context), name)
     saved = await put_in(
@@ -64,7 +63,7 @@ async def get_member(context: RequestContext, scope: Scope) -> Response:
 
 async def delete_member(context: RequestContext, scope: Scope) -> Response:
     members, name = _asked(context, scope)
-    dry_run = is_dry_run((await delete_options(context)).dry_run, "DeleteOptions")
+    dry_run = bool((await delete_options(context)).dry_run)
 
     def take_out(obj: Any) -> bool:
         members.remove(obj, name)
@@ -128,7 +127,7 @@ async def _change(
         decide,
         through.admission(context, "UPDATE", dry_run=dry_run),
         rules=rules,
-        track=through.track(context, OPTIONS),
+        track=through.track(context),
         dry_run=dry_run,
     )
     return saved, said

@@ -6,13 +6,14 @@ contradict each other, and name the revision that is asked for.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, TypeVar
 
 import msgspec
 
 from podling.apiserver.request.request import Query, is_true
-from podling.apiserver.rules.field import not_supported
+from podling.apiserver.rules.field import invalid as invalid_value
+from podling.apiserver.rules.field import not_supported, required, too_long
 from podling.model.codec.fields import fields_of
 from podling.model.errors import Cause, StatusError, bad_request, invalid
 from podling.model.types.meta import ListOptions
@@ -40,7 +41,7 @@ def options(query: Query, type_: type[T]) -> T:
         elif item := field.shape.item:
             numbers = item.type is int
             found[field.attribute] = [number(value) for value in values] if numbers else list(values)
-        else:
+        elif field.shape.struct is None:  # A query has no form for the others.
             found[field.attribute] = values[0]
     return type_(**found)
 
@@ -56,36 +57,51 @@ def number(text: str) -> int:
     return int(text)
 
 
-def is_dry_run(values: Sequence[str], options_kind: str) -> bool:
-    """Raises StatusError 422 for any value but All."""
-    if any(value != "All" for value in values):
-        raise _refused(options_kind, not_supported("dryRun", list(values), ("All",)))
+def check_write(query: Query, options_kind: str, *, applies: bool | None = None) -> bool:
+    """Whether a write is a dry run. `applies`: for a patch, whether it is a configuration to apply. Raises
+    StatusError 422 with every fault of the options of this kind."""
+    faults = []
+    if applies and not field_manager(query):
+        faults.append(required("fieldManager", "is required for apply patch"))
+    if applies is False and "force" in query:
+        faults.append(_forbidden("force", "may not be specified for non-apply patch"))
+    faults += _manager_faults(field_manager(query))
+    values = query.get("dryRun", ())
+    faults += dry_run_faults(values)
+    if (validation := field_validation(query)) not in FIELD_VALIDATION:
+        faults.append(_unsupported("fieldValidation", validation, "", *FIELD_VALIDATION))
+    if faults:
+        raise _refused(options_kind, *faults)
     return bool(values)
 
 
-def field_validation(query: Query, options_kind: str) -> str:
-    """What to do about unknown and duplicate fields: Ignore, Warn (the default) or Strict. Raises StatusError
-    422."""
-    value = query.get("fieldValidation", ("Warn",))[0] or "Warn"
-    if value not in FIELD_VALIDATION:
-        raise _refused(options_kind, _unsupported("fieldValidation", value, "", *FIELD_VALIDATION))
-    return value
+def dry_run_faults(values: Sequence[str]) -> list[Cause]:
+    """Any value but All is one."""
+    if all(value == "All" for value in values):
+        return []
+    return [not_supported("dryRun", list(values), ("All",))]
 
 
-def field_manager(query: Query, options_kind: str) -> str:
-    """The name that a write is recorded for in `managedFields`; empty if none is given. Raises StatusError
-    422."""
-    manager = query.get("fieldManager", ("",))[0]
-    faults = []
+def field_validation(query: Query) -> str:
+    """What to do about unknown and duplicate fields: Ignore, Warn (the default) or Strict."""
+    return query.get("fieldValidation", ("Warn",))[0] or "Warn"
+
+
+def field_manager(query: Query) -> str:
+    """The name that a write is recorded for in `managedFields`; empty if none is given."""
+    return query.get("fieldManager", ("",))[0]
+
+
+def _manager_faults(manager: str) -> Iterator[Cause]:
     if len(manager.encode()) > LONGEST_MANAGER:
-        why = f"Too long: may not be more than {LONGEST_MANAGER} bytes"
-        faults.append(Cause("FieldValueTooLong", why, "fieldManager"))
-    if not manager.isprintable():
-        why = f'Invalid value: "{manager}": should only contain printable characters'
-        faults.append(Cause("FieldValueInvalid", why, "fieldManager"))
-    if faults:
-        raise _refused(options_kind, *faults)
-    return manager
+        yield too_long("fieldManager", LONGEST_MANAGER)
+    if manager.isprintable():
+        return
+    for at, letter in enumerate(manager):
+        if not letter.isprintable():
+            position = len(manager[:at].encode())
+            why = f"invalid character U+{ord(letter):04X} (at position {position})"
+            yield invalid_value("fieldManager", manager, why)
 
 
 def list_options(query: Query) -> ListOptions:
@@ -98,12 +114,12 @@ def list_options(query: Query) -> ListOptions:
 def check_list(wanted: ListOptions) -> None:
     """ValidateListOptions. Raises StatusError 422, 400."""
     match, where, faults = wanted.resource_version_match, "resourceVersionMatch", []
-    if match and wanted.continue_:
-        faults.append(_forbidden(where, "resourceVersionMatch is forbidden when continue is provided"))
-    elif match and not wanted.resource_version:
+    if match and not wanted.resource_version:
         why = "resourceVersionMatch is forbidden unless resourceVersion is provided"
         faults.append(_forbidden(where, why))
-    elif match not in ("", EXACT, NOT_OLDER_THAN):
+    if match and wanted.continue_:
+        faults.append(_forbidden(where, "resourceVersionMatch is forbidden when continue is provided"))
+    if match not in ("", EXACT, NOT_OLDER_THAN):
         faults.append(_unsupported(where, match, EXACT, NOT_OLDER_THAN, ""))
     elif match == EXACT and wanted.resource_version == "0":
         faults.append(_forbidden(where, 'resourceVersionMatch "exact" is forbidden for resourceVersion "0"'))
@@ -124,6 +140,8 @@ def check_watch(wanted: ListOptions) -> None:
     if wanted.send_initial_events is not None and match != NOT_OLDER_THAN:
         why = "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan"
         faults.append(_forbidden("resourceVersionMatch", why))
+    if match not in ("", NOT_OLDER_THAN):
+        faults.append(_unsupported("resourceVersionMatch", match, NOT_OLDER_THAN))
     if wanted.continue_ and (match or wanted.resource_version in ("", "0")):
         why = "resourceVersionMatch is forbidden when continue is provided"
         faults.append(_forbidden("resourceVersionMatch", why))
@@ -138,10 +156,10 @@ def is_exact(wanted: ListOptions) -> bool:
     return match == EXACT or bool(not match and wanted.limit)
 
 
-def limit_of(wanted: ListOptions) -> int:
+def limit_of(wanted: ListOptions, *, cached: bool) -> int:
     """How many objects to list at most; 0 for all. `limit` is ignored for `resourceVersion=0`, as in
-    Kubernetes, which answers such a list from its cache."""
-    in_one = wanted.resource_version == "0" and not wanted.continue_
+    Kubernetes, which answers such a list from its cache. `cached`: whether Kubernetes has one of the kind."""
+    in_one = cached and wanted.resource_version == "0" and not wanted.continue_
     return 0 if in_one else wanted.limit
 
 

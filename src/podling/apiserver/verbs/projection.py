@@ -17,12 +17,14 @@ from podling.apiserver.patch.parse import APPLY
 from podling.apiserver.request.context import RequestContext
 from podling.apiserver.request.request import flag
 from podling.apiserver.request.response import Response
-from podling.apiserver.show.table import metadata_of
-from podling.apiserver.verbs.apply import check_manager, read_data
+from podling.apiserver.show.table import include_object, metadata_of, table_of
+from podling.apiserver.store.object_meta import REPEATED_AFTER_ADMISSION, check_uid, drop_repeated_owners
+from podling.apiserver.verbs.apply import check_unmanaged, read_data, type_of
 from podling.apiserver.verbs.body import read_object
-from podling.apiserver.verbs.options import is_dry_run
+from podling.apiserver.verbs.options import check_write, revision
 from podling.apiserver.verbs.patch import OPTIONS, media_type, read_patch
 from podling.apiserver.verbs.scope import Scope
+from podling.apiserver.verbs.show import not_shown_as
 from podling.apiserver.verbs.update import check_place
 from podling.model.codec import json
 from podling.model.errors import bad_request, invalid
@@ -34,68 +36,84 @@ KEPT = Part[Any]()
 
 
 async def get_projection(context: RequestContext, scope: Scope) -> Response:
-    entry = scope.store.find(scope.namespace(context), context.info.name)
-    return _shown(context, _projection(scope).read(entry.object))
+    revision(context.query.get("resourceVersion", ("",))[0])
+    entry, projection = scope.store.find(scope.namespace(context), context.info.name), _projection(scope)
+    return _shown(context, projection, projection.read(entry.object))
 
 
 async def update_projection(context: RequestContext, scope: Scope) -> Response:
-    projection = _projection(scope)
-    wanted = await read_object(context, projection.body, "UpdateOptions")
+    projection, dry_run = _projection(scope), check_write(context.query, "UpdateOptions")
+    wanted = await read_object(context, projection.body)
     check_place(wanted.metadata, scope.namespace(context), context.info.name)
-    return await _write(context, scope, "UpdateOptions", lambda _: wanted)
+    drop_repeated_owners(wanted.metadata, context.warnings)
+    return await _write(context, scope, lambda _: wanted, scope.track(context), dry_run=dry_run)
 
 
 async def patch_projection(context: RequestContext, scope: Scope) -> Response:
-    projection = _projection(scope)
-    if media_type(context) == APPLY:
-        return await _apply(context, scope)
+    projection, applies = _projection(scope), media_type(context) == APPLY
+    dry_run = check_write(context.query, OPTIONS, applies=applies)
+    if applies:
+        return await _apply(context, scope, dry_run=dry_run)
     patched_from = await read_patch(context, projection.body)
 
     def wanted(standing: KubeObject) -> KubeObject:
         found: KubeObject = patched_from(json.to_data(projection.read(standing)))
-        check_place(found.metadata, scope.namespace(context), context.info.name)
-        return found
+        return _checked(context, scope, found, standing)
 
-    return await _write(context, scope, OPTIONS, wanted)
+    return await _write(context, scope, wanted, scope.track(context), dry_run=dry_run)
 
 
-async def _apply(context: RequestContext, scope: Scope) -> Response:
+async def _apply(context: RequestContext, scope: Scope, *, dry_run: bool) -> Response:
     """What a configuration of the projection says is applied to the object."""
     projection, type_ = _projection(scope), scope.resource.type
     body = await _configuration(context, projection.body)
-    # A configuration may leave out what the path says.
-    body.metadata.name = body.metadata.name or context.info.name
-    check_place(body.metadata, scope.namespace(context), context.info.name)
     written = projection.configured(body)
     schema, what = schema_of(type_), f"/; {body.api_version}, Kind={body.kind}"
     application = Application(
         type=type_,
         configuration={"apiVersion": type_.API_VERSION, "kind": type_.KIND, **written},
         fields=configured_fields(schema, written, what),
-        writer=scope.writer(context, OPTIONS),
+        writer=scope.writer(context),
         unwritten={},
         force=flag(context.query, "force"),
     )
-    return await _write(context, scope, OPTIONS, lambda _: body, by_apply(application, now=context.now))
+    track = by_apply(application, now=context.now)
+
+    def wanted(standing: KubeObject) -> KubeObject:
+        return _checked(context, scope, body, standing)
+
+    return await _write(context, scope, wanted, track, dry_run=dry_run)
+
+
+def _checked(context: RequestContext, scope: Scope, body: KubeObject, standing: KubeObject) -> KubeObject:
+    """What a patch makes of the projection of the object `standing`. Raises StatusError 400, 409."""
+    check_place(body.metadata, scope.namespace(context), context.info.name)
+    drop_repeated_owners(body.metadata, context.warnings, REPEATED_AFTER_ADMISSION)
+    plural, group = f"{scope.resource.plural}/{_projection(scope).name}", scope.resource.group
+    check_uid(body.metadata, standing.metadata, plural, group)
+    return body
 
 
 async def _configuration(context: RequestContext, type_: type[KubeObject]) -> Any:
-    """Raises StatusError 400, 422."""
-    check_manager(context)
+    """Raises StatusError 400."""
     data = await read_data(context)
-    version, kind = data.get("apiVersion") or "/", data.get("kind") or ""
+    version, kind = data.get("apiVersion") or "", data.get("kind") or ""
     if (version, kind) != (type_.API_VERSION, type_.KIND):
-        raise bad_request(f"invalid object type: {version}, Kind={kind}")
+        raise bad_request(f"invalid object type: {type_of(data)}")
+    check_unmanaged(data)
+    # What the path says may be left out, but not said to be nothing.
+    metadata = data["metadata"] = data.get("metadata") or {}
+    if isinstance(metadata, dict):
+        metadata.setdefault("name", context.info.name)
     configured_fields(schema_of(type_), data, f"/; {version}, Kind={kind}")
     return json.decode_sent(msgspec.json.encode(data), type_)
 
 
 async def _write(
-    context: RequestContext, scope: Scope, options: str, wanted: Any, track: Track | None = None
+    context: RequestContext, scope: Scope, wanted: Any, track: Track, *, dry_run: bool
 ) -> Response:
-    """`wanted`: from the object as it stands to the projection that is to be of it. `track`: unless it is
-    tracked as an update."""
-    projection, dry_run = _projection(scope), is_dry_run(context.query.get("dryRun", ()), options)
+    """`wanted`: from the object as it stands to the projection that is to be of it."""
+    projection = _projection(scope)
 
     def change(current: Entry) -> Any:
         body = wanted(current.object)
@@ -104,7 +122,7 @@ async def _write(
             raise invalid(body.KIND, body.metadata.name, faults, group)
         obj = scope.store.copy(current)
         obj.metadata.resource_version = body.metadata.resource_version
-        obj.metadata.uid = body.metadata.uid or obj.metadata.uid
+        scope.store.check_uid(body.metadata, current)
         projection.write(obj, body)
         return obj
 
@@ -114,11 +132,11 @@ async def _write(
         change,
         scope.admission(context, "UPDATE", dry_run=dry_run),
         rules=KEPT,
-        track=_untimed(track or scope.track(context, options), projection.name),
+        track=_untimed(track, projection.name),
         dry_run=dry_run,
         size=len(context.request.body),
     )
-    return _shown(context, projection.read(saved.object))
+    return _shown(context, projection, projection.read(saved.object))
 
 
 def _untimed(track: Track, subresource: str) -> Track:
@@ -139,5 +157,15 @@ def _projection(scope: Scope) -> Projection[Any]:
     return scope.subresource
 
 
-def _shown(context: RequestContext, obj: KubeObject) -> Response:
-    return Response(200, metadata_of(obj) if context.wanted.kind else json.encode(obj))
+def _shown(context: RequestContext, projection: Projection[Any], obj: KubeObject) -> Response:
+    match context.wanted.kind:
+        case "":
+            return Response(200, json.encode(obj))
+        case "Table":
+            include = include_object(context.query.get("includeObject", ()))
+            cells = projection.row(obj, context.now)
+            return Response(200, table_of(projection.columns, cells, obj, include))
+        case "PartialObjectMetadataList":
+            what = f"not a list (*{obj.API_VERSION.partition('/')[0]}.{obj.KIND})"
+            raise not_shown_as(context, what)
+    return Response(200, metadata_of(obj))

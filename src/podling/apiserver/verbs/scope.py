@@ -4,32 +4,38 @@ store: admission, and who is recorded as the manager of the fields that it sets.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from functools import cached_property
 from typing import Any
 
 import msgspec
 
 from podling.apiserver.admission.chain import Chain
+from podling.apiserver.admission.forms import Form, forms_of
 from podling.apiserver.admission.plugin import Attributes, Operation
 from podling.apiserver.apply.apply import Track, Versions, by_update
 from podling.apiserver.apply.managed_fields import Fields, Writer
-from podling.apiserver.authz.authorizers import AccessReviewer, Decision, refusal
-from podling.apiserver.kinds.kind import Part, Subresource
+from podling.apiserver.authz.authorizers import AccessReviewer, Decision, refusal, settled
+from podling.apiserver.connect.metrics import Measures
+from podling.apiserver.kinds.kind import Kind, Part, Subresource, View
+from podling.apiserver.observe.components import Components
 from podling.apiserver.request.context import RequestContext
-from podling.apiserver.request.request import User
 from podling.apiserver.request.response import Response
 from podling.apiserver.show.table import Tables
 from podling.apiserver.store.store import Store
-from podling.apiserver.verbs.options import LONGEST_MANAGER, field_manager
+from podling.apiserver.verbs.options import LONGEST_MANAGER, field_manager, options
+from podling.model.codec import json
 from podling.model.remembered import remembered
 from podling.model.scheme import Resource
-from podling.process.waits import OneATurn
+from podling.model.types.meta import CreateOptions, DeleteOptions, UpdateOptions
 
 Connector = Callable[[RequestContext, Any], Awaitable[Response]]
 """Passes a request on to the node of its object. Raises StatusError."""
+UNKNOWN = "Unknown"
+OPTIONS_VERSION = "meta.k8s.io/v1"
 
 
-class Scope(msgspec.Struct, frozen=True):
+class Scope(msgspec.Struct, frozen=True, dict=True):
     """One endpoint."""
 
     store: Store[Any]
@@ -37,10 +43,19 @@ class Scope(msgspec.Struct, frozen=True):
     chain: Chain
     connector: Connector
     reviewer: AccessReviewer
-    long_lists: OneATurn
-    """Of all endpoints of a server."""
+    components: Components = {}
+    """The parts of the cluster, for the endpoint that tells of them."""
+    measures: Measures | None = None
+    """What measures nodes and pods, for the endpoints that tell of it."""
     versions: Versions = {}
     subresource: Subresource | None = None
+    alike: Sequence[Kind[Any]] = ()
+    """The kinds whose objects are kept as those of this one."""
+
+    @cached_property
+    def forms(self) -> Sequence[Form]:
+        """How what is written here is shown to webhooks and policies."""
+        return forms_of(self.store.kind, self.alike, self.subresource)
 
     @property
     def resource(self) -> Resource:
@@ -56,17 +71,21 @@ class Scope(msgspec.Struct, frozen=True):
         names itself as one."""
         return context.info.namespace if self.resource.namespaced else ""
 
-    def check_may_create(self, context: RequestContext) -> None:
+    async def check_may_create(self, context: RequestContext) -> None:
         """For PUT and apply that turn out to create: authorize `create` as well. Raises StatusError 403."""
         asked = context.info._replace(verb="create")
-        opinion = self.reviewer.may(context.user, asked)
+        opinion = await settled(lambda: self.reviewer.may(context.user, asked))
         if opinion.decision is not Decision.ALLOW:
             raise refusal(context.user, asked, opinion.reason)
 
-    def update_warnings(self, obj: Any) -> list[str]:
-        """The Warning headers for an updated object; none for a subresource, whose writer did not choose the
-        rest of the object."""
-        return [] if self.part is not None else self.store.kind.update_warnings(obj)
+    def warnings(self, operation: Operation, obj: Any, old: Any) -> list[str]:
+        """The Warning headers for an object as it would be stored; none through a subresource, whose writer
+        did not choose the rest of the object."""
+        kind = self.store.kind
+        kind = kind.stored if isinstance(kind, View) else kind
+        if self.subresource is not None:
+            return []
+        return kind.create_warnings(obj) if operation == "CREATE" else kind.update_warnings(obj, old)
 
     @property
     def unwritten(self) -> Fields:
@@ -77,54 +96,122 @@ class Scope(msgspec.Struct, frozen=True):
             return self.part.unwritten
         return {"f:status": {}, **kind.unwritten} if "status" in kind.subresources else kind.unwritten
 
-    def writer(self, context: RequestContext, options_kind: str) -> Writer:
+    def writer(self, context: RequestContext) -> Writer:
         """Who writes, and which part of the object: the query's `fieldManager`, or else the program that sent
         the request. Raises StatusError 422."""
-        manager = field_manager(context.query, options_kind)
+        manager = field_manager(context.query)
         manager = manager or program(context.request.headers.get("User-Agent", ""))
         subresource = self.subresource.name if self.subresource else ""
         return Writer(manager, self.resource.api_version, subresource)
 
-    def track(self, context: RequestContext, options_kind: str) -> Track:
+    def track(self, context: RequestContext) -> Track:
         """How an update or creation is recorded in `managedFields`. Raises StatusError 422."""
-        by = self.writer(context, options_kind)
+        by = self.writer(context)
         return by_update(by, unwritten=self.unwritten, now=context.now, versions=self.versions)
 
     def admission(
-        self, context: RequestContext, operation: Operation, *, dry_run: bool = False
+        self,
+        context: RequestContext,
+        operation: Operation,
+        *,
+        dry_run: bool = False,
+        deletion: DeleteOptions | None = None,
+        forms: Sequence[Form] | None = None,
     ) -> RequestAdmission:
-        """Admission for the request, to be asked about each object that the request changes."""
-        return RequestAdmission(self, context.user, operation, dry_run)
+        """Admission for the request, to be asked about each object that the request changes. `forms`: how
+        that is shown, if not as the endpoint's own objects are."""
+        return RequestAdmission(
+            self, context, operation, dry_run, deletion, self.forms if forms is None else forms
+        )
 
 
 class RequestAdmission(msgspec.Struct, frozen=True):
-    """The admission chain with the user, operation and resource of one request."""
+    """The admission chain with the user, operation and resource of one request. Implements
+    `podling.apiserver.admission.plugin.Sent`."""
 
     scope: Scope
-    user: User
+    context: RequestContext
     operation: Operation
     dry_run: bool
+    deletion: DeleteOptions | None
+    forms: Sequence[Form]
 
     async def admit(self, new: Any, old: Any) -> None:
-        await self.scope.chain.admit(self._attributes(new or old), new, old)
+        await self.scope.chain.admit(self._attributes(new, old), new, old)
+
+    async def settle(self, new: Any, old: Any) -> None:
+        await self.scope.chain.settle(self._attributes(new, old), new, old)
 
     async def validate(self, new: Any, old: Any) -> None:
-        await self.scope.chain.validate(self._attributes(new or old), new, old)
+        if new is not None:
+            # Before what plugins warn of, and also if they refuse it, as in Kubernetes.
+            self.context.warnings += self.scope.warnings(self.operation, new, old)
+        await self.scope.chain.validate(self._attributes(new, old), new, old)
 
-    def _attributes(self, obj: Any) -> Attributes:
-        scope, meta, resource = self.scope, obj.metadata, self.scope.store.kind.resource
-        subresource = scope.subresource.name if scope.subresource else ""
+    @property
+    def waits(self) -> bool:
+        """Whether somebody outside of the server may be asked, which can take long."""
+        return bool(self.forms) and self.scope.chain.waits(self.forms, self._subresource, self.operation)
+
+    @property
+    def _subresource(self) -> str:
+        return self.scope.subresource.name if self.scope.subresource else ""
+
+    @property
+    def options(self) -> Mapping[str, Any] | None:
+        if self.operation == "CONNECT":
+            return None
+        if self.deletion is not None:
+            return {"kind": "DeleteOptions", "apiVersion": OPTIONS_VERSION, **_said(self.deletion)}
+        type_: type[CreateOptions | UpdateOptions] = (
+            CreateOptions if self.operation == "CREATE" else UpdateOptions
+        )
+        said = _said(options(self.context.query, type_))
+        said.pop("pretty", None)
+        return {"kind": type_.__name__, "apiVersion": OPTIONS_VERSION, **said}
+
+    @property
+    def warnings(self) -> list[str]:
+        return self.context.warnings
+
+    @property
+    def annotations(self) -> dict[str, str]:
+        return self.context.annotations
+
+    def _attributes(self, new: Any, old: Any) -> Attributes:
+        scope, resource, subresource = self.scope, self.scope.resource, self._subresource
+        unnamed = UNKNOWN
+        if self.operation == "CONNECT":
+            namespace, name = scope.namespace(self.context), self.context.info.name
+        else:
+            meta = (old if new is None else new).metadata
+            namespace, name = meta.namespace, self.context.info.name if subresource else meta.name
+            if new is not None:
+                unnamed = meta.generate_name or UNKNOWN
+            if self.context.info.verb == "deletecollection":
+                # What is deleted is not named, and webhooks are told as little.
+                name = ""
         target = f"{resource.plural}.{resource.group}" if resource.group else resource.plural
         return Attributes(
             self.operation,
             resource,
             subresource,
-            meta.namespace,
-            meta.name,
-            self.user,
+            namespace,
+            name,
+            self.context.user,
             f"{target}/{subresource}" if subresource else target,
+            self,
             self.dry_run,
+            self.context.info.name,
+            unnamed,
         )
+
+
+def _said(options: Any) -> dict[str, Any]:
+    data: dict[str, Any] = json.to_data(options)
+    data.pop("kind", None)
+    data.pop("apiVersion", None)
+    return data
 
 
 @remembered(1024)

@@ -6,14 +6,14 @@ from typing import Any
 
 from podling.apiserver.request.context import RequestContext
 from podling.apiserver.request.response import Response
-from podling.apiserver.rules import field
 from podling.apiserver.store import object_meta
-from podling.apiserver.verbs.body import Body, drop_repeated_owners, json_body, object_of
-from podling.apiserver.verbs.options import is_dry_run
+from podling.apiserver.store.object_meta import drop_repeated_owners
+from podling.apiserver.verbs.body import Body, json_body, object_of
+from podling.apiserver.verbs.options import check_write
 from podling.apiserver.verbs.scope import Scope
 from podling.apiserver.verbs.show import show
-from podling.model.errors import bad_request, invalid
-from podling.model.types.meta import KubeObject, ObjectMeta
+from podling.model.errors import bad_request
+from podling.model.types.meta import ObjectMeta
 from podling.process.waits import aside
 from podling.watch.entry import Entry
 
@@ -21,25 +21,29 @@ OPTIONS = "UpdateOptions"
 
 
 async def update(context: RequestContext, scope: Scope) -> Response:
-    dry_run = is_dry_run(context.query.get("dryRun", ()), OPTIONS)
+    dry_run = check_write(context.query, OPTIONS)
     namespace, name = scope.namespace(context), context.info.name
     body = await json_body(context, scope.resource.type)
     size = len(body.json)
     wanted = await aside(size, _read, context, scope, body)
     check_place(wanted.metadata, namespace, name)
-    track = scope.track(context, OPTIONS)
-    if scope.part is None and scope.store.kind.creates_on_update and not scope.store.has(namespace, name):
-        scope.check_may_create(context)
+    track = scope.track(context)
+    if scope.store.kind.creates_on_update and not scope.store.has(namespace, name):
+        await scope.check_may_create(context)
         admission = scope.admission(context, "CREATE", dry_run=dry_run)
+        if not dry_run:
+            wanted.metadata.resource_version = ""
         saved = await scope.store.create(
             wanted, namespace, admission, track=track, dry_run=dry_run, size=size
         )
         return show(context, scope, saved, 201)
     unused = [wanted]
 
-    def change(_: Entry) -> Any:
+    def change(standing: Entry) -> Any:
         # Deciding changes the object in place: to decide again it is read again.
-        return unused.pop() if unused else _read(context, scope, body)
+        new = unused.pop() if unused else _read(context, scope, body)
+        scope.store.check_uid(new.metadata, standing)
+        return new
 
     admission = scope.admission(context, "UPDATE", dry_run=dry_run)
     saved = await scope.store.update(
@@ -52,13 +56,12 @@ async def update(context: RequestContext, scope: Scope) -> Response:
         dry_run=dry_run,
         size=len(body.json),
     )
-    context.warnings += scope.update_warnings(saved.object)
     return show(context, scope, saved)
 
 
 def _read(context: RequestContext, scope: Scope, body: Body) -> Any:
-    obj = object_of(context, body, scope.resource.type, OPTIONS)
-    drop_repeated_owners(context, obj)
+    obj = object_of(context, body, scope.resource.type)
+    drop_repeated_owners(obj.metadata, context.warnings)
     return obj
 
 
@@ -71,14 +74,3 @@ def check_place(meta: ObjectMeta, namespace: str, name: str) -> None:
         )
     if meta.name != name:
         raise bad_request(f"the name of the object ({meta.name}) does not match the name on the URL ({name})")
-
-
-def check_uid(wanted: KubeObject, standing: KubeObject) -> None:
-    """Refuse, with 422, a patch that changes the object's uid."""
-    uid = wanted.metadata.uid
-    if uid and uid != standing.metadata.uid:
-        cause = field.invalid("metadata.uid", uid, "field is immutable")
-        # Kubernetes looks twice, and says so.
-        raise invalid(
-            wanted.KIND, standing.metadata.name, [cause, cause], wanted.API_VERSION.rpartition("/")[0]
-        )

@@ -21,6 +21,7 @@ from typing import NamedTuple
 import msgspec
 import yaml
 
+from podling.model.codec.json import decode_data
 from podling.model.codec.strict import may_repeat_keys
 from podling.model.codec.yaml import CLoader
 from podling.model.errors import StatusError, bad_request, internal
@@ -55,7 +56,7 @@ async def read_any_yaml(body: bytes) -> YamlBody:
     try:
         # Most long bodies are plain JSON, which needs no process. With duplicate keys it is read as YAML,
         # whose reader reports them.
-        if body.lstrip()[:1] == b"{" and not await aside(len(body), may_repeat_keys, body):
+        if body.lstrip()[:1] == b"{" and not await aside(len(body), _may_repeat_keys, body):
             return YamlBody(body, [])
     except (StatusError, RecursionError):
         pass
@@ -77,6 +78,10 @@ async def read_any_yaml(body: bytes) -> YamlBody:
     if answer.refusal:
         raise bad_request(answer.refusal)
     return YamlBody(answer.json, answer.repeated)
+
+
+def _may_repeat_keys(body: bytes) -> bool:
+    return may_repeat_keys(body, decode_data(body))
 
 
 def main() -> None:

@@ -100,3 +100,8 @@ def test_only_the_declared_error_escapes(data: bytes) -> None:
 )
 def test_shown(path: tuple[str, ...], told: str) -> None:
     assert shown(path) == told
+
+
+def test_members_of_a_node_come_before_those_below_them() -> None:
+    fields = tree([("f:a", "f:deep"), ("f:b",), ("f:c",), ("f:c", "f:deep")])
+    assert list(paths(fields)) == [("f:b",), ("f:c",), ("f:a", "f:deep"), ("f:c", "f:deep")]

@@ -102,7 +102,7 @@ def kubelets(authority: Authority) -> Kubelets:
     pair = authority.client("apiserver", "kube-apiserver", ["system:masters"])
     tls = ssl.create_default_context(cafile=str(authority.ca.certificate))
     tls.load_cert_chain(pair.certificate, pair.key)
-    return Kubelets(tls)
+    return Kubelets(lambda: tls)
 
 
 @pytest.fixture(params=["network", "within"])

@@ -49,7 +49,7 @@ async def proxied_to(target: Handler) -> AsyncIterator[str]:
     async def connect(client: Factory) -> asyncio.Transport:
         return await connect_within(kubelet, client)
 
-    kubelets = Kubelets(ssl.create_default_context())
+    kubelets = Kubelets(ssl.create_default_context)
     proxy = KubeletProxy(lambda name: NODE, no_endpoints, kubelets)
 
     async def handle(request: Request) -> Response:

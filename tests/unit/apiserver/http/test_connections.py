@@ -25,6 +25,7 @@ from podling.apiserver.request.request import Request
 from podling.apiserver.request.response import Response
 from podling.machine.pki import Authority
 from podling.model.errors import StatusError
+from podling.process.waits import OneATurn
 
 GET = b"GET / HTTP/1.1\r\nHost: x\r\n\r\n"
 LAST = b"GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"
@@ -192,6 +193,31 @@ async def test_long_heads_take_turns(monkeypatch: pytest.MonkeyPatch) -> None:
             await until(lambda: bool(waiting) or asked.done())
             turns += 1
         assert asked.result().endswith(b"/long") and turns > 3
+
+
+async def test_pieces_of_bodies_take_turns(monkeypatch: pytest.MonkeyPatch) -> None:
+    """After a large piece of a body a connection is not read until its turn has come; others are."""
+    # How much the kernel hands over at once is its own affair: when the machine is busy, it is less.
+    monkeypatch.setattr(module, "A_PIECE", 1024)
+    turns = OneATurn()
+    waiting: list[Callable[[], bool]] = []
+    monkeypatch.setattr(turns, "call", waiting.append)
+    monkeypatch.setattr(module, "long_work", lambda: turns)
+    body = b"b" * 2_000_000
+    async with serving() as served, asyncio.TaskGroup() as tasks:
+        head = b"POST /long HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: %d\r\n\r\n" % len(
+            body
+        )
+        asked = tasks.create_task(served.said(head + body))
+        await until(lambda: len(waiting) == 1)
+        assert (await served.said(LAST)).endswith(b"\r\n\r\n/")
+        assert len(waiting) == 1 and not asked.done()
+        pieces = 1
+        while not asked.done():
+            waiting.pop()()
+            await until(lambda: bool(waiting) or asked.done())
+            pieces += 1
+        assert served.slow.bodies == [body] and pieces > 3
 
 
 async def test_who_waits_for_an_answer_has_all_the_time() -> None:

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING
 import pytest
 
 from podling.apiserver.http.local import LocalTransport
-from podling.apiserver.request.context import AUTHENTICATED
 from podling.apiserver.request.request import User
 from podling.client.client import Client
 from podling.model.errors import StatusError
 from podling.model.types.core import ConfigMap
 from podling.model.types.meta import ObjectMeta
+from podling.model.types.rbac import AUTHENTICATED, MASTERS
 
 if TYPE_CHECKING:
     from unit.apiserver.conftest import Conversation
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 @pytest.fixture
 def client(api: Conversation) -> Client:
-    return Client(LocalTransport(api.server.handle, User("me", (AUTHENTICATED,))))
+    return Client(LocalTransport(api.server.handle, User("me", (MASTERS, AUTHENTICATED))))
 
 
 async def test_the_client_reads_and_writes(client: Client) -> None:
@@ -56,7 +56,7 @@ async def test_the_user_is_who_it_says(api: Conversation) -> None:
 
 
 async def test_a_refused_stream_is_an_error(api: Conversation) -> None:
-    transport = LocalTransport(api.server.handle, User("me", (AUTHENTICATED,)))
+    transport = LocalTransport(api.server.handle, User("me", (MASTERS, AUTHENTICATED)))
     with pytest.raises(StatusError) as raised:
         async for _ in transport.stream("/api/v1/configmaps", {"watch": "1", "labelSelector": "==="}):
             pass
@@ -64,7 +64,7 @@ async def test_a_refused_stream_is_an_error(api: Conversation) -> None:
 
 
 async def test_requests_and_streams_are_asked_for_apart(api: Conversation) -> None:
-    transport = LocalTransport(api.server.handle, User("me", (AUTHENTICATED,)))
+    transport = LocalTransport(api.server.handle, User("me", (MASTERS, AUTHENTICATED)))
     with pytest.raises(ValueError, match="stream"):
         await transport.request("GET", "/api/v1/configmaps", {"watch": "1"}, None)
 

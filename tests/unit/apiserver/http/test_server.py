@@ -15,8 +15,13 @@ from pathlib import Path
 import aiohttp
 import pytest
 from aiohttp import web
+from cryptography.hazmat.primitives.serialization import Encoding
 from yarl import URL
 
+from client_certificates import CN, Attribute, Shape, read_signer, write
+from client_certificates import authority as issuing
+from podling.apiserver.http import connections
+from podling.apiserver.http.connections import Connection
 from podling.apiserver.http.server import (
     LARGE,
     LONGEST_REST,
@@ -297,6 +302,29 @@ async def test_what_follows_a_body_nobody_wanted_is_no_request(headers: str, bod
     assert [request.path for request in echo.requests] == ["/refused"]
 
 
+async def test_a_long_body_nobody_wanted_is_not_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Decrypting it would be work that anybody could have the server do."""
+    read = 0
+
+    class Counting(Connection):
+        __slots__ = ()
+
+        def data_received(self, data: bytes) -> None:
+            nonlocal read
+            read += len(data)
+            super().data_received(data)
+
+    monkeypatch.setattr(connections, "Connection", Counting)
+    async with serving(Echo()) as url:
+        body = bytes(16 << 20)
+        head = f"{REFUSED}Content-Length: {len(body)}\r\n\r\n".encode()
+        reader, writer = await asyncio.open_connection("127.0.0.1", int(url.rpartition(":")[2]))
+        writer.write(head + body)
+        heard = await reader.readuntil(b"\r\n\r\n")
+        writer.transport.abort()
+    assert heard.startswith(b"HTTP/1.1 403") and read < 1 << 20
+
+
 @pytest.mark.parametrize("path", ["/%zz", "/a%", "/%2"])
 async def test_a_path_with_a_broken_escape_is_no_request(path: str) -> None:
     echo = Echo()
@@ -413,8 +441,48 @@ async def test_client_certificates(
         with pytest.raises(aiohttp.ClientError):
             await session.get(url, ssl=theirs)
     alice, stranger = echo.requests
-    assert alice.certificate == ((("organizationName", "group"),), (("commonName", "alice"),))
+    assert alice.certificate is not None
+    assert alice.certificate.subject == ((("organizationName", "group"),), (("commonName", "alice"),))
     assert stranger.certificate is None
+
+
+async def test_the_chain_of_a_certificate_is_known(
+    session: aiohttp.ClientSession, authority: Callable[[str], Authority], tmp_path: Path
+) -> None:
+    """Through authorities between, which the client sends, up to one of the file, root or not."""
+    ours, theirs = authority("ours"), authority("theirs")
+    pair = ours.server("server", "server", ["127.0.0.1"])
+    root = read_signer(ours.ca.certificate, ours.ca.key)
+    between = issuing("between", root)
+    trusted = issuing("trusted", read_signer(theirs.ca.certificate, theirs.ca.key))
+    (tmp_path / "trusted.crt").write_bytes(trusted.certificate.public_bytes(Encoding.PEM))
+    shape, echo = Shape([[Attribute(CN, "alice")]]), Echo()
+    tls = tls_context(pair.certificate, pair.key, ours.ca.certificate, tmp_path / "trusted.crt")
+    async with serving(echo, tls) as url:
+        for signers in ([root, between], [trusted]):
+            write(shape, signers, tmp_path / "alice")
+            client = client_tls(ours)
+            client.load_cert_chain(tmp_path / "alice.crt", tmp_path / "alice.key")
+            await session.get(url, ssl=client)
+    shown = [one.certificate for one in echo.requests if one.certificate is not None]
+    chains = [one.issuers for one in shown]
+    wanted = [[between, root], [trusted]]
+    ends = [min(one.certificate.not_valid_after_utc for one in chain) for chain in wanted]
+    assert all(one.lifetime.ends <= end for one, end in zip(shown, ends, strict=True))
+    der = [tuple(one.certificate.public_bytes(Encoding.DER) for one in chain) for chain in wanted]
+    assert chains == der
+
+
+async def test_bytes_of_a_header_that_are_no_text_become_text() -> None:
+    """What is answered and written down of a request is JSON."""
+    echo = Echo()
+    async with serving(echo) as url:
+        reader, writer = await asyncio.open_connection("127.0.0.1", URL(url).port)
+        writer.write(b"GET / HTTP/1.1\r\nHost: x\r\nUser-Agent: \xc3\xa4\xe4\r\n\r\n")
+        await reader.readline()
+        writer.close()
+    [request] = echo.requests
+    assert request.headers["user-agent"] == "ä\ufffd"
 
 
 async def test_a_client_is_given_one_ticket_to_come_back_with(authority: Callable[[str], Authority]) -> None:

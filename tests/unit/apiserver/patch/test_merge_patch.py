@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from podling.apiserver.patch.parse import merge_patch
@@ -41,7 +41,6 @@ documents = st.recursive(
 )
 
 
-@settings(max_examples=200)
 @given(documents, documents)
 def test_merging_twice_is_merging_once_and_changes_no_argument(target: Any, patch: Any) -> None:
     before = repr((target, patch))

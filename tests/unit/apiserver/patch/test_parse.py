@@ -20,11 +20,13 @@ POD = {"metadata": {"labels": {"a": "1"}}, "spec": {"containers": [{"name": "a"}
             b'{"spec":{"containers":[]}}',
             {"metadata": POD["metadata"], "spec": {"containers": []}},
         ),
-        ("strategic-merge-patch", b'{"spec":{"containers":[]}}', POD),
+        ("strategic-merge-patch", b'{"spec":{"containers":[]}}', {**POD, "kind": "Pod", "apiVersion": "v1"}),
+        ("strategic-merge-patch", b"null", {**POD, "kind": "Pod", "apiVersion": "v1"}),
+        ("json-patch", b"null", POD),
     ],
 )
 def test_each_type_is_applied_its_way(media_type: str, body: bytes, expected: object) -> None:
-    patch = parse_patch(f"application/{media_type}+json", body, Pod)
+    patch = parse_patch(f"application/{media_type}+json", body, Pod).apply
     assert patch(POD) == expected
     assert patch(POD) == expected
 
@@ -43,7 +45,7 @@ def test_each_type_is_applied_its_way(media_type: str, body: bytes, expected: ob
 )
 def test_what_is_refused(media_type: str, body: bytes, code: int) -> None:
     with pytest.raises(StatusError) as refused:
-        parse_patch(media_type, body, Pod)(POD)
+        parse_patch(media_type, body, Pod).apply(POD)
     assert refused.value.code == code
 
 
@@ -51,6 +53,6 @@ def test_a_patch_too_deep_is_the_senders_fault() -> None:
     depth = 900
     body = b'{"a":' * depth + b"1" + b"}" * depth
     try:
-        parse_patch("application/merge-patch+json", body, Pod)(POD)
+        parse_patch("application/merge-patch+json", body, Pod).apply(POD)
     except StatusError as refused:
         assert refused.code == 400

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from podling.apiserver.patch.strategic import lookup_of, strategic_merge_patch
@@ -167,7 +167,6 @@ items = st.lists(
 )
 
 
-@settings(max_examples=200)
 @given(items, items)
 def test_merging_keeps_every_name_once_and_is_done_after_one_time(
     original: list[Any], patch: list[Any]
@@ -203,7 +202,6 @@ json_values = st.recursive(
 )
 
 
-@settings(max_examples=300)
 @given(st.dictionaries(st.just("spec"), json_values), json_values)
 def test_only_status_errors_escape(document: Any, patch: Any) -> None:
     try:

@@ -61,6 +61,7 @@ async def test_a_server_that_runs_is_healthy(api: Conversation, path: str) -> No
 
 
 async def test_strangers_may_ask(api: Conversation) -> None:
+    await api.server.have_default_roles()
     api.user = None
     verbose = await api.get("/readyz?verbose")
     assert verbose.body.decode().splitlines() == [

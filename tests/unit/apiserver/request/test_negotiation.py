@@ -13,7 +13,6 @@ KUBECTL_GET = f"{TABLE};v=v1,{TABLE};v=v1beta1,application/json"
 ACCEPTED = [
     ("", Wanted()),
     ("*/*", Wanted()),
-    ("application/*", Wanted()),
     ("application/json", Wanted()),
     ("application/yaml", Wanted("application/yaml")),
     ("application/json, */*", Wanted()),

@@ -75,7 +75,7 @@ def test_the_parameter(values: list[str], included: str) -> None:
 
 
 def test_an_unknown_parameter_is_refused() -> None:
-    with pytest.raises(StatusError, match="unrecognized includeObject value: All"):
+    with pytest.raises(StatusError, match='includeObject: Invalid value: "All": must be'):
         include_object(["All"])
 
 

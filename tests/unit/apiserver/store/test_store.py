@@ -38,6 +38,10 @@ class StandingClock:
 class Unasked:
     async def admit(self, new: Any, old: Any) -> None: ...
 
+    waits = False
+
+    async def settle(self, new: Any, old: Any) -> None: ...
+
     async def validate(self, new: Any, old: Any) -> None: ...
 
 
@@ -63,3 +67,25 @@ async def test_what_was_written_is_known_as_it_would_be_decoded(store: Store[Pod
     assert updated.object == store.copy(updated)
     assert updated is store.find("default", "p") and updated.revision == 2
     assert made.object == store.copy(made), "the update has changed what it was made from"
+
+
+async def test_nobody_decodes_what_was_just_written() -> None:
+    """Issue 13, cost: the Node authorizer and whoever else hears of a write has its object at once."""
+
+    def decode(data: bytes) -> Pod:
+        raise AssertionError("it is known")
+
+    kind, storage, heard = Pods(), MemoryStorage(), list[tuple[str, str]]()
+    cache = ResourceCache(storage, storage_key(kind.resource), decode, kind="Pod", api_version="v1")
+    await cache.start()
+
+    def listen(key: str) -> None:
+        entry = cache.get(key)
+        assert entry is not None
+        heard.append((entry.object.metadata.name, entry.object.metadata.resource_version))
+
+    cache.listen(listen)
+    store = Store(kind, storage, cache, StandingClock())
+    made = await store.create(json.decode_sent(POD, Pod), "default", Unasked())
+    assert heard == [("p", str(made.revision))]
+    assert not cache._expected, "nothing is kept of a write that is done"

@@ -67,6 +67,15 @@ async def test_watched_in_both_versions(api: Conversation) -> None:
         assert await old.names(2) == await new.names(2) == ["ADDED e", "DELETED e"]
 
 
+async def test_an_object_has_one_version(api: Conversation) -> None:
+    """Not also that of the stored object: a reader of the last of two would resume a watch in the past."""
+    made = (await api.post(CORE, core_event())).body
+    async with await api.watch(f"{NEWER}?watch=1") as watch:
+        await api.delete(f"{NEWER}/e")
+        versions = [(await watch.next())["object"]["metadata"]["resourceVersion"] for _ in range(2)]
+    assert made["metadata"]["resourceVersion"] == versions[0] != versions[1]
+
+
 async def test_listed_and_selected_by_their_own_names(api: Conversation) -> None:
     await api.post(CORE, core_event())
     assert len((await api.get(f"{CORE}?fieldSelector=involvedObject.name%3Dp")).body["items"]) == 1

@@ -60,6 +60,20 @@ async def test_the_same_again_writes_nothing(api: Conversation) -> None:
     assert again.status == 200 and again.body == first.body
 
 
+async def test_the_same_in_other_words_writes_nothing(api: Conversation) -> None:
+    target = "/api/v1/namespaces/default/resourcequotas/q"
+    quota = {
+        "apiVersion": "v1",
+        "kind": "ResourceQuota",
+        "metadata": {"name": "q"},
+        "spec": {"hard": {"pods": 1000}},
+    }
+    first = await apply(api, target, quota)
+    api.clock.move(60)
+    again = await apply(api, target, quota)
+    assert again.status == 200 and again.body == first.body
+
+
 async def test_what_is_named_no_more_goes(api: Conversation) -> None:
     await apply(api, A, config(k="v", l="w"))
     assert (await apply(api, A, config(k="v"))).body["data"] == {"k": "v"}
@@ -71,6 +85,15 @@ async def test_an_object_keeps_its_name_without_its_last_label(api: Conversation
     await apply(api, A, labelled)
     answer = await apply(api, A, configuration)
     assert answer.status == 200 and "labels" not in answer.body["metadata"]
+
+
+async def test_what_is_null_is_named_and_stays(api: Conversation) -> None:
+    await apply(api, A, config(k="v"))
+    nothing = {**config(), "metadata": {"name": "a", "labels": None}, "data": None}
+    answer = await apply(api, A, nothing, "other")
+    assert answer.body["data"] == {"k": "v"}
+    assert owners(answer)["other/Apply"] == {"f:data": {}, "f:metadata": {"f:labels": {}}}
+    assert "data" not in (await apply(api, A, nothing)).body
 
 
 async def test_what_others_manage_too_stays(api: Conversation) -> None:
@@ -271,13 +294,22 @@ async def test_what_kubectl_applied_before_is_its_own(api: Conversation) -> None
             422,
             "fieldManager: Too long: may not be more than 128 bytes",
         ),
-        ("fieldManager=a%00", config(), 422, "should only contain printable characters"),
+        ("fieldManager=a%00", config(), 422, "invalid character U+0000 (at position 1)"),
         ("fieldManager=m", b"a: [", 400, "error converting YAML to JSON"),
         ("fieldManager=m", b"&a [*a]", 400, "aliases"),
         ("fieldManager=m", b"[" * 5000, 400, ""),
         ("fieldManager=m", b"5", 400, "error decoding YAML"),
-        ("fieldManager=m", {"kind": "ConfigMap"}, 400, "Incorrect version specified in apply patch"),
-        ("fieldManager=m", {**config(), "kind": "Pod"}, 400, "cannot be handled as a ConfigMap"),
+        ("fieldManager=m", {"apiVersion": "v1"}, 400, "invalid object type: /v1, Kind="),
+        ("fieldManager=m", {**config(), "apiVersion": "a/b/c"}, 400, "invalid object type: /, Kind="),
+        ("fieldManager=m", b"", 400, "invalid object type: /, Kind="),
+        (
+            "fieldManager=m",
+            {**config(), "metadata": {"name": "a", "managedFields": []}},
+            400,
+            "metadata.managedFields must be nil",
+        ),
+        ("fieldManager=m", {"kind": "ConfigMap"}, 400, "invalid object type: /, Kind=ConfigMap"),
+        ("fieldManager=m", {**config(), "kind": "Pod"}, 400, "invalid object type: /v1, Kind=Pod"),
         ("fieldManager=m", {**config(), "spec": {}}, 400, ".spec: field not declared in schema"),
         ("fieldManager=m", {**config(), "metadata": {}}, 400, "(a based on URL) was undeterminable"),
         (

@@ -182,3 +182,10 @@ async def test_a_namespace_is_terminated_first(api: Conversation) -> None:
     body = {**marked.body, "spec": {"finalizers": []}}
     assert (await api.put("/api/v1/namespaces/other/finalize", body)).status == 200
     assert (await api.get("/api/v1/namespaces/other")).status == 404
+
+
+async def test_the_end_of_the_grace_is_told_before_the_removal(api: Conversation) -> None:
+    await running_pod(api)
+    async with await api.watch(f"{PODS}?watch=1") as watch:
+        await api.delete(P, {"gracePeriodSeconds": 0})
+        assert await watch.names(3) == ["ADDED p", "MODIFIED p", "DELETED p"]

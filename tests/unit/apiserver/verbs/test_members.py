@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from podling.apiserver.kinds.kinds import kinds
-from podling.apiserver.paths.openapi.documents import paths_of
+from podling.apiserver.paths.openapi.operations import paths_of
 from podling.apiserver.verbs import members
 from podling.model.gates import Gates
 
@@ -224,4 +224,5 @@ def test_openapi_describes_it() -> None:
     (pods,) = (kind for kind in kinds(ON) if kind.resource.plural == "pods")
     path = paths_of(pods)["/api/v1/namespaces/{namespace}/pods/{name}/debug/{member}"]
     assert path.keys() == {"post", "get", "delete", "parameters"}
-    assert [parameter["name"] for parameter in path["parameters"]] == ["member", "name", "namespace"]
+    common = [parameter["name"] for parameter in path["parameters"]]
+    assert common == ["member", "name", "namespace", "pretty"]

@@ -7,8 +7,8 @@ from podling.apiserver.request.request import parse_query
 from podling.apiserver.verbs.options import (
     check_list,
     check_watch,
+    check_write,
     field_validation,
-    is_dry_run,
     options,
     revision,
 )
@@ -28,6 +28,7 @@ READ: list[tuple[str, msgspec.Struct]] = [
         DeleteOptions(grace_period_seconds=0, propagation_policy="Orphan"),
     ),
     ("command=ls&command=-l&stdin=true", PodExecOptions(command=["ls", "-l"], stdin=True)),
+    ("preconditions=x", DeleteOptions()),
     ("ports=80&ports=443", PodPortForwardOptions(ports=[80, 443])),
 ]
 GOOD_LISTS = [
@@ -66,9 +67,9 @@ def test_a_number_that_is_none(query: str) -> None:
 
 
 def test_dry_run_is_all_or_an_error() -> None:
-    assert is_dry_run(["All"], "CreateOptions") and not is_dry_run([], "CreateOptions")
+    assert check_write({"dryRun": ["All"]}, "CreateOptions") and not check_write({}, "CreateOptions")
     with pytest.raises(StatusError) as raised:
-        is_dry_run(["Some"], "CreateOptions")
+        check_write({"dryRun": ["Some"]}, "CreateOptions")
     assert raised.value.message == (
         'CreateOptions.meta.k8s.io "" is invalid: dryRun: Unsupported value: ["Some"]: '
         'supported values: "All"'
@@ -76,11 +77,22 @@ def test_dry_run_is_all_or_an_error() -> None:
 
 
 def test_field_validation_warns_unless_told_otherwise() -> None:
-    assert field_validation({}, "CreateOptions") == "Warn"
-    assert field_validation(parse_query("fieldValidation=Strict"), "CreateOptions") == "Strict"
+    assert field_validation({}) == "Warn"
+    assert field_validation(parse_query("fieldValidation=Strict")) == "Strict"
+
+
+def test_every_fault_of_the_options_of_a_write_is_told() -> None:
+    query = parse_query("fieldManager=a%07&dryRun=Some&fieldValidation=Maybe&force=1")
     with pytest.raises(StatusError) as raised:
-        field_validation(parse_query("fieldValidation=Maybe"), "CreateOptions")
-    assert raised.value.code == 422
+        check_write(query, "PatchOptions", applies=False)
+    assert [cause.field for cause in raised.value.causes] == [
+        "force",
+        "fieldManager",
+        "dryRun",
+        "fieldValidation",
+    ]
+    with pytest.raises(StatusError, match="fieldManager: Required value: is required for apply patch"):
+        check_write({}, "PatchOptions", applies=True)
 
 
 @pytest.mark.parametrize("wanted", GOOD_LISTS)

@@ -30,6 +30,10 @@ class Unasked:
 
     async def admit(self, new: Any, old: Any) -> None: ...
 
+    waits = False
+
+    async def settle(self, new: Any, old: Any) -> None: ...
+
     async def validate(self, new: Any, old: Any) -> None: ...
 
 

@@ -15,7 +15,7 @@ from podling.apiserver.protobuf.wire import encode_bytes, encode_flag, encode_te
 MEDIA_TYPE = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf"
 CONTENT_TYPE = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf"
 
-_METHODS = {"get": 2, "put": 3, "post": 4, "delete": 5, "patch": 8}
+_METHODS = {"get": 2, "put": 3, "post": 4, "delete": 5, "options": 6, "head": 7, "patch": 8}
 
 Data = Mapping[str, Any]
 
@@ -51,6 +51,9 @@ def _item(item: Data) -> bytes:
 def _operation(operation: Data) -> bytes:
     return (
         b"".join(encode_text(1, tag) for tag in operation.get("tags", ()))
+        + encode_text(3, operation.get("description", ""))
+        + encode_text(5, operation["operationId"])
+        + b"".join(encode_text(6, media_type) for media_type in operation.get("produces", ()))
         + b"".join(encode_text(7, media_type) for media_type in operation.get("consumes", ()))
         + _parameters(8, operation["parameters"])
         + encode_bytes(9, _named(1, operation["responses"], _response))
@@ -62,17 +65,18 @@ def _parameters(number: int, parameters: list[Data]) -> bytes:
     encoded = b""
     for parameter in parameters:
         name, required = encode_text(4, parameter["name"]), parameter.get("required", False)
+        said = encode_text(3, parameter.get("description", ""))
         match parameter["in"]:
             case "body":
                 fields = encode_text(2, parameter["name"]) + encode_text(3, "body")
                 fields += encode_flag(4, required) + encode_bytes(5, _schema(parameter["schema"]))
                 message = encode_bytes(1, fields)
             case "path":
-                fields = encode_flag(1, required) + encode_text(2, "path") + name
+                fields = encode_flag(1, required) + encode_text(2, "path") + said + name
                 fields += encode_text(5, parameter["type"]) + encode_flag(19, True)
                 message = encode_bytes(2, encode_bytes(4, fields))
             case place:
-                fields = encode_text(2, place) + name + encode_text(6, parameter["type"])
+                fields = encode_text(2, place) + said + name + encode_text(6, parameter["type"])
                 message = encode_bytes(2, encode_bytes(3, fields + encode_flag(20, True)))
         encoded += encode_bytes(number, encode_bytes(1, message))
     return encoded

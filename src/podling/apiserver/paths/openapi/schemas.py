@@ -33,6 +33,7 @@ from podling.model.types import (
     discovery,
     flowcontrol,
     meta,
+    metrics,
     networking,
     node_k8s_io,
     policy,
@@ -80,6 +81,74 @@ SCALARS: Mapping[str, Schema] = {
     RAW: {"description": "Any object, kept as it was sent.", "type": "object"},
 }
 
+_TEXT, _TEXTS = {"type": "string"}, {"type": "array", "items": {"type": "string"}}
+ANSWERS: Mapping[str, Schema] = {
+    f"{META}.APIResource": {
+        "description": "A resource of a group version, and what may be done with it.",
+        "type": "object",
+        "required": ["name", "singularName", "namespaced", "kind", "verbs"],
+        "properties": {
+            "categories": {
+                **_TEXTS,
+                "description": "Groups of resources it is part of, such as all.",
+                "x-kubernetes-list-type": "atomic",
+            },
+            "group": {**_TEXT, "description": "The group of its kind; empty if it is that of the list."},
+            "kind": {**_TEXT, "default": "", "description": "What its objects are called, in CamelCase."},
+            "name": {**_TEXT, "default": "", "description": "As it stands in paths: in the plural."},
+            "namespaced": {
+                "type": "boolean",
+                "default": False,
+                "description": "Whether its objects are in namespaces.",
+            },
+            "shortNames": {
+                **_TEXTS,
+                "description": "What may be typed for the name.",
+                "x-kubernetes-list-type": "atomic",
+            },
+            "singularName": {**_TEXT, "default": "", "description": "Its name for a single object."},
+            "storageVersionHash": {**_TEXT, "description": "Changes with the version it is stored in."},
+            "verbs": {**_TEXTS, "description": "What may be done, such as get, list and watch."},
+            "version": {**_TEXT, "description": "The version of its kind; empty if it is that of the list."},
+        },
+    },
+    f"{META}.APIResourceList": {
+        "description": "The resources of a group version.",
+        "type": "object",
+        "required": ["groupVersion", "resources"],
+        "properties": {
+            "apiVersion": {**_TEXT, "description": "The version of this list's own type: v1."},
+            "groupVersion": {**_TEXT, "default": "", "description": "Whose resources they are."},
+            "kind": {**_TEXT, "description": "The name of this list's own type."},
+            "resources": {
+                "description": "The resources, and those below them.",
+                "type": "array",
+                "items": {"$ref": f"{REF}{META}.APIResource"},
+                "x-kubernetes-list-type": "atomic",
+            },
+        },
+        "x-kubernetes-group-version-kind": [{"group": "", "kind": "APIResourceList", "version": "v1"}],
+    },
+    f"{META}.Patch": {"description": "A change in one of the forms of a patch.", "type": "object"},
+    f"{META}.WatchEvent": {
+        "description": "What happened to an object that is watched.",
+        "type": "object",
+        "required": ["type", "object"],
+        "properties": {
+            "object": {
+                "allOf": [{"$ref": REF + RAW}],
+                "description": "The object as it is now or, deleted, was; a Status when something is wrong.",
+            },
+            "type": {
+                **_TEXT,
+                "default": "",
+                "description": "ADDED, MODIFIED, DELETED, BOOKMARK or ERROR.",
+            },
+        },
+    },
+}
+"""What is answered or sent and is no object of a kind."""
+
 SCHEMA_VALUES: Mapping[str, Schema] = {
     f"{EXTENSIONS}.JSON": {"description": "Any JSON value."},
     f"{EXTENSIONS}.JSONSchemaPropsOrArray": {"description": "One schema, or a list of them."},
@@ -111,6 +180,7 @@ _PACKAGES = {
     apiextensions.__name__: EXTENSIONS,
     apiregistration.__name__: "io.k8s.kube-aggregator.pkg.apis.apiregistration.v1",
     resource.__name__: "io.k8s.api.resource.v1",
+    metrics.__name__: "io.k8s.metrics.pkg.apis.metrics.v1beta1",
 }
 _VALUES: Mapping[Any, Schema] = {
     int | str: {"$ref": REF + INT_OR_STRING},
@@ -177,7 +247,7 @@ def reference(name: str) -> Schema:
 
 def schemas_of(stored: list[type[KubeObject]], bodies: list[type[KubeObject]]) -> dict[str, Schema]:
     """The schemas, by name, of stored objects, their lists, posted bodies, and all types they refer to."""
-    found = dict(SCALARS)
+    found = {**SCALARS, **ANSWERS}
     waiting: list[type[msgspec.Struct]] = [
         *stored,
         *bodies,
@@ -195,12 +265,16 @@ def schemas_of(stored: list[type[KubeObject]], bodies: list[type[KubeObject]]) -
         found |= SCHEMA_VALUES
     for root in stored:
         found[f"{schema_name(root)}List"] = _list(root)
-    # Every group version has options of its own, which are all the same type.
+    # Every group version has options and events of its own, which are all the same type.
     versions = sorted({"v1", *(root.API_VERSION for root in stored)}, key=lambda one: one.rpartition("/"))
-    found[schema_name(DeleteOptions)]["x-kubernetes-group-version-kind"] = [
-        {"group": group, "kind": "DeleteOptions", "version": version}
-        for group, _, version in (one.rpartition("/") for one in versions)
-    ]
+    for name in ("DeleteOptions", "WatchEvent"):
+        found[f"{META}.{name}"] = {
+            **found[f"{META}.{name}"],
+            "x-kubernetes-group-version-kind": [
+                {"group": group, "kind": name, "version": version}
+                for group, _, version in (one.rpartition("/") for one in versions)
+            ],
+        }
     return dict(sorted(found.items()))
 
 

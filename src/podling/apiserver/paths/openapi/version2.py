@@ -8,7 +8,7 @@ from podling.apiserver.paths.openapi.schemas import REF
 
 DEFINITIONS = "#/definitions/"
 V3_ONLY = frozenset({"allOf", "oneOf", "default"})
-METHODS = frozenset({"get", "put", "post", "patch", "delete"})
+METHODS = frozenset({"get", "put", "post", "patch", "delete", "options", "head"})
 
 
 def to_v2(document: dict[str, Any]) -> dict[str, Any]:
@@ -18,18 +18,23 @@ def to_v2(document: dict[str, Any]) -> dict[str, Any]:
         "paths": {
             path: {
                 **{method: _operation(item[method]) for method in item if method in METHODS},
-                "parameters": [_parameter(parameter) for parameter in item["parameters"]],
+                "parameters": [_parameter(parameter) for parameter in item.get("parameters", ())],
             }
             for path, item in document["paths"].items()
         },
         "definitions": {name: _schema(schema) for name, schema in document["components"]["schemas"].items()},
+        "securityDefinitions": document["components"]["securitySchemes"],
+        "security": [{name: []} for name in document["components"]["securitySchemes"]],
     }
 
 
 def _operation(operation: dict[str, Any]) -> dict[str, Any]:
     """In v2 the media types of a body are `consumes`, and the body itself is a parameter."""
+    answered = [answer["content"] for answer in operation["responses"].values() if "content" in answer]
     converted = {
         **operation,
+        "produces": list(answered[0]),
+        "schemes": ["https"],
         "parameters": [_parameter(parameter) for parameter in operation.get("parameters", ())],
         "responses": {
             code: {"description": answer["description"], **_schemas(answer.get("content", {}))}

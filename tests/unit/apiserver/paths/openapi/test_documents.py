@@ -47,7 +47,9 @@ def schemas(path: str = "/openapi/v3/api/v1") -> dict[str, Any]:
 def test_the_index_leads_to_every_group() -> None:
     paths = get("/openapi/v3")["paths"]
     versions = {kind.resource.api_version for kind in KINDS} - {"v1"}
-    assert sorted(paths) == ["api/v1", *(f"apis/{version}" for version in sorted(versions))]
+    groups = {f"apis/{name}" for version in versions for name in (version, version.partition("/")[0])}
+    told = {"api", "apis", "version", ".well-known/openid-configuration", "openid/v1/jwks"}
+    assert list(paths) == sorted({"api/v1", *groups, *told})
     for entry in paths.values():
         assert get(entry["serverRelativeURL"].partition("?")[0])["openapi"] == "3.0.0"
 
@@ -114,17 +116,66 @@ def test_kinds_are_found_by_group_version_and_kind() -> None:
 
 
 @pytest.mark.parametrize(
-    ("path", "method", "action"),
+    ("path", "method", "action", "name"),
     [
-        ("/api/v1/pods", "get", "list"),
-        ("/api/v1/namespaces/{namespace}/pods", "post", "post"),
-        ("/api/v1/namespaces/{namespace}/pods/{name}", "patch", "patch"),
-        ("/api/v1/namespaces/{namespace}/pods/{name}/ephemeralcontainers", "put", "put"),
-        ("/api/v1/namespaces/{name}", "get", "get"),
+        ("/pods", "get", "list", "listCoreV1PodForAllNamespaces"),
+        ("/watch/pods", "get", "watchlist", "watchCoreV1PodListForAllNamespaces"),
+        ("/watch/nodes/{name}", "get", "watch", "watchCoreV1Node"),
+        ("/namespaces/{namespace}/pods", "post", "post", "createCoreV1NamespacedPod"),
+        ("/namespaces/{namespace}/pods", "delete", "deletecollection", "deleteCoreV1CollectionNamespacedPod"),
+        ("/namespaces/{namespace}/pods/{name}", "patch", "patch", "patchCoreV1NamespacedPod"),
+        ("/namespaces/{namespace}/pods/{name}/status", "put", "put", "replaceCoreV1NamespacedPodStatus"),
+        ("/namespaces/{namespace}/pods/{name}/log", "get", "get", "readCoreV1NamespacedPodLog"),
+        (
+            "/namespaces/{namespace}/pods/{name}/exec",
+            "post",
+            "connect",
+            "connectCoreV1PostNamespacedPodExec",
+        ),
+        ("/nodes/{name}/proxy/{path}", "head", "connect", "connectCoreV1HeadNodeProxyWithPath"),
+        ("/namespaces/{name}", "get", "get", "readCoreV1Namespace"),
     ],
 )
-def test_operations(path: str, method: str, action: str) -> None:
-    assert get("/openapi/v3/api/v1")["paths"][path][method]["x-kubernetes-action"] == action
+def test_operations(path: str, method: str, action: str, name: str) -> None:
+    operation = get("/openapi/v3/api/v1")["paths"][f"/api/v1{path}"][method]
+    assert (operation["x-kubernetes-action"], operation["operationId"]) == (action, name)
+
+
+@pytest.mark.parametrize(
+    ("path", "method", "said"),
+    [
+        ("/pods", "get", "List objects of kind Pod, or watch them."),
+        ("/namespaces/{namespace}/events", "post", "Create an Event."),
+        ("/namespaces/{namespace}/pods/{name}/status", "patch", "Change parts of status of the Pod."),
+        ("/namespaces/{namespace}/pods/{name}/log", "get", "Read log of the Pod."),
+        ("/nodes/{name}/proxy", "put", "Pass a PUT request on to proxy of the Node."),
+    ],
+)
+def test_an_operation_says_what_it_does(path: str, method: str, said: str) -> None:
+    assert get("/openapi/v3/api/v1")["paths"][f"/api/v1{path}"][method]["description"] == said
+
+
+def test_every_operation_and_parameter_has_words() -> None:
+    for document in (get("/openapi/v2"), get("/openapi/v3/api/v1"), get("/openapi/v3/apis")):
+        for item in document["paths"].values():
+            operations = [said for method, said in item.items() if method != "parameters"]
+            assert all(one["description"] for one in operations)
+            taken = [item, *operations]
+            parameters = [each for one in taken for each in one.get("parameters", ())]
+            assert all(one.get("description") or one["in"] == "body" for one in parameters)
+
+
+def test_what_all_operations_of_a_path_take_is_said_of_the_path() -> None:
+    paths = get("/openapi/v3/apis/rbac.authorization.k8s.io/v1")["paths"]
+    item = paths["/apis/rbac.authorization.k8s.io/v1/namespaces/{namespace}/roles/{name}"]
+    assert [parameter["name"] for parameter in item["parameters"]] == ["name", "namespace", "pretty"]
+    assert "parameters" not in item["get"]
+    assert [parameter["name"] for parameter in item["put"]["parameters"]] == [
+        "dryRun",
+        "fieldManager",
+        "fieldValidation",
+    ]
+    assert item["get"]["tags"] == ["rbacAuthorization_v1"]
 
 
 @pytest.mark.parametrize(

@@ -19,6 +19,8 @@ SCHEMA = {
 }
 PATCH = {
     "tags": ["core_v1"],
+    "operationId": "patchCoreV1Pod",
+    "produces": ["c/d"],
     "consumes": ["a/b"],
     "parameters": [
         {"name": "dryRun", "in": "query", "type": "string"},
@@ -53,6 +55,7 @@ def test_paths_and_operations() -> None:
     assert at(ENCODED, 8, 2, 1) == [b"/p"]
     patch = (8, 2, 2, 8)
     assert (at(ENCODED, *patch, 1), at(ENCODED, *patch, 7)) == ([b"core_v1"], [b"a/b"])
+    assert (at(ENCODED, *patch, 5), at(ENCODED, *patch, 6)) == ([b"patchCoreV1Pod"], [b"c/d"])
     assert at(ENCODED, *patch, 13, 1) == [b"x-kubernetes-action"]
     assert at(ENCODED, *patch, 13, 2, 2) == [b'"patch"']
 
