@@ -12,6 +12,8 @@ from datetime import timedelta
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
 from typing import Any, TypeVar
 
+from msgspec.structs import replace
+
 from podling.client.client import Client
 from podling.client.events import EventRecorder
 from podling.client.informer import Informer
@@ -26,6 +28,7 @@ from podling.model.rules.addresses import (
     cluster_ips,
     family,
     is_in_use,
+    subnets,
 )
 from podling.model.time import Clock, parse_time, rfc3339
 from podling.model.types.meta import Condition, KubeObject, ObjectMeta
@@ -83,17 +86,20 @@ class DefaultRange:
         self._client = client
         self._ranges = ranges
         self._clock = clock
-        self._cidr = cidr
+        self._cidrs = subnets(cidr)
         ranges.subscribe(own_key(self.queue, DEFAULT))
         self.queue.add(("", DEFAULT))
 
     async def reconcile(self, key: Key) -> None:
         known = self._ranges.get(*key)
         if known is None:
-            spec = ServiceCIDRSpec(cidrs=[self._cidr])
+            spec = ServiceCIDRSpec(cidrs=self._cidrs)
             wanted = ServiceCIDR(metadata=ObjectMeta(name=DEFAULT), spec=spec)
             known = await self._client.create(wanted, manager=SERVER)
-        if known.metadata.deletion_timestamp or _ready(known) or known.spec.cidrs != [self._cidr]:
+        elif known.spec.cidrs == self._cidrs[:1] != self._cidrs:
+            # The second family came later.
+            known = await self._client.update(replace(known, spec=ServiceCIDRSpec(cidrs=self._cidrs)))
+        if known.metadata.deletion_timestamp or _ready(known) or known.spec.cidrs != self._cidrs:
             return
         status = _condition("True", DEFAULT_READY, rfc3339(self._clock.now()))
         await self._client.apply_status(ServiceCIDR, DEFAULT, DEFAULT_CONTROLLER, status)

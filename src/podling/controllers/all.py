@@ -10,27 +10,49 @@ from podling.client.client import Client
 from podling.client.events import EventRecorder
 from podling.client.informer import Informers
 from podling.controllers.addresses import AddressRepair, DefaultRange, ServiceRanges
-from podling.controllers.api_services import LocalServices
+from podling.controllers.api_services import Availability, FaultOf, LocalServices
+from podling.controllers.autoscaling.autoscaler import Autoscalers
+from podling.controllers.bootstrap_tokens import BootstrapSigner, TokenCleaner
 from podling.controllers.certificates import CertificateApprover, CertificateCleaner, CertificateSigner
 from podling.controllers.certificates_rules import CertificateAuthority
-from podling.controllers.controller import Controller
+from podling.controllers.controller import Accounts, Controller
 from podling.controllers.custom_resources import CustomResourceNames
 from podling.controllers.disruption import DisruptionBudgets
+from podling.controllers.disruption_scale import Scales
 from podling.controllers.endpoint_slices import EndpointMirror, EndpointSlices
 from podling.controllers.endpoints import EndpointsController
 from podling.controllers.flow_control import FlowControl
 from podling.controllers.garbage import GarbageCollector, PodGC
+from podling.controllers.load_balancers import RECORDER, LoadBalancers, Taken
 from podling.controllers.namespaces import Namespaces, RootCA, ServiceAccounts
-from podling.controllers.nodes import NodeLifecycle, TaintEviction
+from podling.controllers.nodes import LEASES, NodeLifecycle, TaintEviction
+from podling.controllers.policy_types import PolicyTypes, TypeCheck
 from podling.controllers.protection import AttributesClassProtection, ClaimProtection, VolumeProtection
 from podling.controllers.quotas import ResourceQuotas
-from podling.controllers.roles import ClusterRoleAggregation, NamespaceRoles, SystemRoles
+from podling.controllers.roles import ClusterRoleAggregation
+from podling.controllers.storage.binder import BINDER, VolumeBinder
+from podling.controllers.storage.ephemeral import EPHEMERAL, EphemeralVolumes
 from podling.controllers.system import KubernetesService, SystemNamespaces, SystemPriorityClasses
+from podling.controllers.workloads.claims import Owned
+from podling.controllers.workloads.cron_jobs import CronJobs
+from podling.controllers.workloads.daemon_sets import DaemonSets
+from podling.controllers.workloads.deployments import Deployments
+from podling.controllers.workloads.finished_jobs import FinishedJobs
+from podling.controllers.workloads.job_orphans import TrackedPods
+from podling.controllers.workloads.jobs import Jobs
+from podling.controllers.workloads.replicas import CONTROLLERS, SETS, Replicas
+from podling.controllers.workloads.stateful_sets import StatefulSets
+from podling.model.rules import bootstrap_tokens
 from podling.model.time import Clock
+from podling.model.types.admissionregistration import ValidatingAdmissionPolicy
 from podling.model.types.apiextensions import CustomResourceDefinition
+from podling.model.types.apiregistration import APIService
+from podling.model.types.apps import ControllerRevision, DaemonSet, Deployment, ReplicaSet, StatefulSet
+from podling.model.types.autoscaling import HorizontalPodAutoscaler
+from podling.model.types.batch import CronJob, Job
 from podling.model.types.certificates import CertificateSigningRequest
 from podling.model.types.coordination import Lease
-from podling.model.types.core import ConfigMap, Namespace, ServiceAccount
+from podling.model.types.core import ConfigMap, Namespace, Secret, ServiceAccount
 from podling.model.types.discovery import EndpointSlice
 from podling.model.types.flowcontrol import FlowSchema, PriorityLevelConfiguration
 from podling.model.types.networking import IPAddress, ServiceCIDR
@@ -38,9 +60,20 @@ from podling.model.types.node import Node
 from podling.model.types.persistent_volume import PersistentVolume, PersistentVolumeClaim
 from podling.model.types.pod import Pod
 from podling.model.types.policy import PodDisruptionBudget
-from podling.model.types.rbac import ClusterRole, ClusterRoleBinding, Role, RoleBinding
+from podling.model.types.rbac import ClusterRole
+from podling.model.types.replication_controller import ReplicationController
 from podling.model.types.service import Endpoints, Service
-from podling.model.types.storage import VolumeAttributesClass
+from podling.model.types.storage import StorageClass, VolumeAttributesClass
+
+WORKERS = {
+    "daemonset": 5,
+    "deployment": 5,
+    "job": 5,
+    "replicaset": 5,
+    "replicationmanager": 5,
+    "statefulset": 5,
+}
+"""Controllers that reconcile several keys at a time, since each waits for many writes."""
 
 
 def of_the_server(
@@ -58,73 +91,199 @@ def of_the_server(
 
 
 def rest_of_the_server(
-    client: Client, informers: Informers, events: EventRecorder, clock: Clock
-) -> list[Controller[Any]]:
-    """The controllers of kube-apiserver that no pod waits for. `events` tells of repairs, as REPAIRED."""
-    services, addresses = informers.of(Service), informers.of(IPAddress)
-    return [
-        *roles(client, informers),
-        AddressRepair(client, services, addresses, informers.of(ServiceCIDR), events, clock),
-        *extensions(client, informers, clock),
-        FlowControl(client, informers.of(FlowSchema), informers.of(PriorityLevelConfiguration), clock),
-    ]
-
-
-def roles(client: Client, informers: Informers) -> list[Controller[Any]]:
-    """The controllers of the default roles and bindings."""
-    every = informers.of(ClusterRole)
-    return [
-        SystemRoles(client, every, informers.of(ClusterRoleBinding)),
-        NamespaceRoles(client, informers.of(Namespace), informers.of(Role), informers.of(RoleBinding)),
-        ClusterRoleAggregation(client, every),
-    ]
-
-
-def extensions(client: Client, informers: Informers, clock: Clock) -> list[Controller[Any]]:
-    """Those of kube-apiserver for what clients add to it."""
-    return [
-        CustomResourceNames(client, informers.of(CustomResourceDefinition), clock),
-        LocalServices(client),
-    ]
-
-
-def first(client: Client, informers: Informers, ca: str) -> list[Controller[Any]]:
-    """The controllers that the first pod needs. `ca` is the certificate authority, in PEM, that pods
-    trust."""
-    namespaces = informers.of(Namespace)
-    return [
-        ServiceAccounts(client, namespaces, informers.of(ServiceAccount)),
-        RootCA(client, namespaces, informers.of(ConfigMap), ca),
-    ]
-
-
-def rest(
     client: Client,
     informers: Informers,
     events: EventRecorder,
     clock: Clock,
-    authority: CertificateAuthority | None,
+    fault_of: FaultOf,
+    *,
+    measures: bool = False,
 ) -> list[Controller[Any]]:
-    """`authority` signs the certificates that are asked for; without one they wait for another signer."""
-    pods, nodes, services = informers.of(Pod), informers.of(Node), informers.of(Service)
-    requests = informers.of(CertificateSigningRequest)
-    claims, volumes = informers.of(PersistentVolumeClaim), informers.of(PersistentVolume)
+    """The controllers of kube-apiserver that no pod waits for. `events` tells of repairs, as REPAIRED.
+    `measures`: whether the server has metrics.k8s.io; `fault_of` asks the servers behind APIServices."""
+    services, addresses = informers.of(Service), informers.of(IPAddress)
     return [
-        Namespaces(client, informers.of(Namespace), pods, claims, clock),
-        GarbageCollector(client, informers),
-        ResourceQuotas(client, informers),
-        EndpointsController(client, services, pods, informers.of(Endpoints)),
-        EndpointSlices(client, services, pods, informers.of(EndpointSlice)),
-        EndpointMirror(client, services, informers.of(Endpoints), informers.of(EndpointSlice)),
-        PodGC(client, nodes, pods, clock),
-        NodeLifecycle(client, nodes, informers.of(Lease), pods, events, clock),
-        TaintEviction(client, nodes, pods, events, clock),
-        DisruptionBudgets(client, informers.of(PodDisruptionBudget), pods, clock),
-        CertificateApprover(client, requests),
-        *([CertificateSigner(client, requests, authority, clock)] if authority else []),
-        CertificateCleaner(client, requests, clock),
-        ClaimProtection(client, claims, pods),
-        VolumeProtection(client, volumes),
-        AttributesClassProtection(client, informers.of(VolumeAttributesClass), claims, volumes),
-        ServiceRanges(client, informers.of(ServiceCIDR), informers.of(IPAddress), clock),
+        AddressRepair(client, services, addresses, informers.of(ServiceCIDR), events, clock),
+        *extensions(client, informers, clock, fault_of, measures=measures),
+        FlowControl(client, informers.of(FlowSchema), informers.of(PriorityLevelConfiguration), clock),
     ]
+
+
+def extensions(
+    client: Client, informers: Informers, clock: Clock, fault_of: FaultOf, *, measures: bool
+) -> list[Controller[Any]]:
+    """Those of kube-apiserver for what clients add to it."""
+    return [
+        CustomResourceNames(client, informers.of(CustomResourceDefinition), clock),
+        LocalServices(client, measures=measures),
+        Availability(
+            client,
+            informers.of(APIService),
+            informers.of(Service),
+            informers.of(EndpointSlice),
+            clock,
+            fault_of,
+        ),
+    ]
+
+
+def first(
+    accounts: Accounts, informers: Informers, events: EventRecorder, clock: Clock, ca: str
+) -> list[Controller[Any]]:
+    """The controllers that the first pod needs, each with its account. `ca` is the certificate authority, in
+    PEM, that pods trust."""
+    namespaces, leases = informers.of(Namespace), informers.of(Lease, LEASES)
+    return [
+        ServiceAccounts(accounts("service-account-controller"), namespaces, informers.of(ServiceAccount)),
+        RootCA(accounts("root-ca-cert-publisher"), namespaces, informers.of(ConfigMap), ca),
+        NodeLifecycle(
+            accounts("node-controller"), informers.of(Node), leases, informers.of(Pod), events, clock
+        ),
+    ]
+
+
+def rest(
+    accounts: Accounts,
+    informers: Informers,
+    events: EventRecorder,
+    clock: Clock,
+    authority: CertificateAuthority | None,
+    check: TypeCheck,
+) -> list[Controller[Any]]:
+    """`authority` signs the certificates that are asked for; without one they wait for another signer.
+    `check` finds what does not fit in policies."""
+    pods, nodes, services = informers.of(Pod), informers.of(Node), informers.of(Service)
+    requests, certificates = informers.of(CertificateSigningRequest), accounts("certificate-controller")
+    claims, volumes = informers.of(PersistentVolumeClaim), informers.of(PersistentVolume)
+    chosen = f"type={bootstrap_tokens.SECRET_TYPE}"
+    tokens = informers.of(Secret, bootstrap_tokens.NAMESPACE, field_selector=chosen)
+    return [
+        Namespaces(accounts("namespace-controller"), informers.of(Namespace), pods, claims, clock),
+        GarbageCollector(accounts("generic-garbage-collector"), informers),
+        ClusterRoleAggregation(accounts("clusterrole-aggregation-controller"), informers.of(ClusterRole)),
+        ResourceQuotas(accounts("resourcequota-controller"), informers),
+        EndpointsController(accounts("endpoint-controller"), services, pods, informers.of(Endpoints)),
+        EndpointSlices(
+            accounts("endpointslice-controller"), services, pods, informers.of(EndpointSlice), nodes
+        ),
+        EndpointMirror(
+            accounts("endpointslicemirroring-controller"),
+            services,
+            informers.of(Endpoints),
+            informers.of(EndpointSlice),
+        ),
+        PolicyTypes(
+            accounts("validatingadmissionpolicy-status-controller"),
+            informers.of(ValidatingAdmissionPolicy),
+            check,
+        ),
+        PodGC(accounts("pod-garbage-collector"), nodes, pods, clock),
+        TaintEviction(accounts("node-controller"), nodes, pods, events, clock),
+        DisruptionBudgets(
+            accounts("disruption-controller"),
+            informers.of(PodDisruptionBudget),
+            pods,
+            Scales(informers),
+            clock,
+        ),
+        CertificateApprover(certificates, requests),
+        *([CertificateSigner(certificates, requests, authority, clock)] if authority else []),
+        CertificateCleaner(certificates, requests, clock),
+        ClaimProtection(accounts("pvc-protection-controller"), claims, pods),
+        VolumeProtection(accounts("pv-protection-controller"), volumes),
+        AttributesClassProtection(
+            accounts("volumeattributesclass-protection-controller"),
+            informers.of(VolumeAttributesClass),
+            claims,
+            volumes,
+        ),
+        VolumeBinder(
+            accounts("persistent-volume-binder"),
+            claims,
+            volumes,
+            informers.of(StorageClass),
+            pods,
+            events.by(BINDER),
+        ),
+        EphemeralVolumes(accounts("ephemeral-volume-controller"), pods, claims, events.by(EPHEMERAL)),
+        ServiceRanges(
+            accounts("service-cidrs-controller"), informers.of(ServiceCIDR), informers.of(IPAddress), clock
+        ),
+        BootstrapSigner(accounts("bootstrap-signer"), informers.of(ConfigMap), tokens, clock),
+        TokenCleaner(accounts("token-cleaner"), tokens, clock),
+    ]
+
+
+def workloads(
+    accounts: Accounts, informers: Informers, events: EventRecorder, clock: Clock
+) -> list[Controller[Any]]:
+    """What makes pods of templates, and says how many."""
+    pods, sets, controllers = (
+        informers.of(Pod),
+        informers.of(ReplicaSet),
+        informers.of(ReplicationController),
+    )
+    owned, jobs = Owned(pods), informers.of(Job)
+    return [
+        Replicas(SETS, accounts("replicaset-controller"), sets, pods, owned, events, clock),
+        Replicas(CONTROLLERS, accounts("replication-controller"), controllers, pods, owned, events, clock),
+        Deployments(
+            accounts("deployment-controller"),
+            informers.of(Deployment),
+            sets,
+            pods,
+            owned,
+            events,
+            clock,
+        ),
+        Jobs(accounts("job-controller"), jobs, pods, events, clock),
+        TrackedPods(accounts("job-controller"), jobs, pods),
+        Autoscalers(
+            accounts("horizontal-pod-autoscaler"),
+            informers.of(HorizontalPodAutoscaler),
+            pods,
+            events,
+            clock,
+        ),
+        CronJobs(accounts("cronjob-controller"), informers.of(CronJob), jobs, events, clock),
+        FinishedJobs(accounts("ttl-after-finished-controller"), jobs, clock),
+        *_with_revisions(accounts, informers, owned, events, clock),
+    ]
+
+
+def _with_revisions(
+    accounts: Accounts, informers: Informers, owned: Owned[Pod], events: EventRecorder, clock: Clock
+) -> list[Controller[Any]]:
+    pods, revisions = informers.of(Pod), informers.of(ControllerRevision)
+    owned_revisions = Owned(revisions)
+    return [
+        StatefulSets(
+            accounts("statefulset-controller"),
+            informers.of(StatefulSet),
+            pods,
+            owned,
+            informers.of(PersistentVolumeClaim),
+            owned_revisions,
+            events,
+            clock,
+        ),
+        DaemonSets(
+            accounts("daemon-set-controller"),
+            informers.of(DaemonSet),
+            informers.of(Node),
+            pods,
+            owned,
+            revisions,
+            owned_revisions,
+            events,
+            clock,
+        ),
+    ]
+
+
+def load_balancers(
+    accounts: Accounts, informers: Informers, events: EventRecorder, taken: Taken
+) -> LoadBalancers:
+    """What a cloud has in Kubernetes' place. `events` tells as RECORDER."""
+    services, slices = informers.of(Service), informers.of(EndpointSlice)
+    return LoadBalancers(accounts(RECORDER), services, slices, informers.of(Node), events, taken)

@@ -1,6 +1,7 @@
 """The interface of a controller, its loop, and its metrics under client-go's names for work queues.
 
-`Created` keeps a controller from creating an object twice while its informer lags (Kubernetes' expectations).
+`Created` and `Deleted` keep a controller from creating an object twice, or deleting one too many, while its
+informer lags (Kubernetes' expectations).
 """
 
 from __future__ import annotations
@@ -13,10 +14,11 @@ from typing import Any, Generic, Protocol, TypeVar
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.metrics_core import Metric
 
+from podling.client.client import Client
 from podling.client.informer import Informer
 from podling.client.workqueue import WorkQueue, work
 from podling.model.errors import StatusError
-from podling.model.types.meta import KubeObject
+from podling.model.types.meta import KubeObject, ObjectMeta
 
 K = TypeVar("K")
 T = TypeVar("T", bound=KubeObject)
@@ -26,6 +28,9 @@ Handler = Callable[[T | None, T | None], None]
 
 Key = tuple[str, str]
 """(namespace, name) of the object that a controller reconciles."""
+
+Accounts = Callable[[str], Client]
+"""The client of a controller, by the name of its account in `kube-system`."""
 
 LABELS = ["name"]
 """Of the metrics."""
@@ -84,7 +89,9 @@ class Created(Generic[T]):
         self._newest: dict[Key, str] = {}
 
     def add(self, key: Key, obj: T) -> None:
-        self._newest[key] = obj.metadata.resource_version
+        version = obj.metadata.resource_version
+        # Of objects that are created at once, the answer for the newest need not come last.
+        self._newest[key] = max(self._newest.get(key, version), version, key=int)
 
     def is_behind(self, key: Key) -> bool:
         version = self._newest.get(key)
@@ -94,6 +101,35 @@ class Created(Generic[T]):
             return True
         del self._newest[key]
         return False
+
+
+class Deleted(Generic[T]):
+    """Objects that a controller has deleted for its keys, and of which its informer may not show it yet.
+
+    As with `Created`, a key waits for it: reconciled earlier, it would count them and delete others, too.
+    Something else that was done to objects is waited for if `shows` says whether it was.
+    """
+
+    def __init__(
+        self,
+        informer: Informer[T],
+        shows: Callable[[ObjectMeta], bool] = lambda meta: bool(meta.deletion_timestamp),
+    ) -> None:
+        self._informer, self._shows = informer, shows
+        self._deleted: dict[Key, list[T]] = {}
+
+    def add(self, key: Key, obj: T) -> None:
+        self._deleted.setdefault(key, []).append(obj)
+
+    def is_behind(self, key: Key) -> bool:
+        if any(self._stands(obj.metadata) for obj in self._deleted.get(key, ())):
+            return True
+        self._deleted.pop(key, None)
+        return False
+
+    def _stands(self, meta: ObjectMeta) -> bool:
+        shown = self._informer.get(meta.namespace, meta.name)
+        return shown is not None and shown.metadata.uid == meta.uid and not self._shows(shown.metadata)
 
 
 def queue_metrics(controllers: Iterable[Controller[Any]]) -> Iterable[Metric]:

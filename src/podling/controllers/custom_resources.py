@@ -14,6 +14,7 @@ from podling.client.informer import Informer
 from podling.client.workqueue import WorkQueue
 from podling.controllers.controller import LAG, Created, Key, gone_is_done
 from podling.model.codec import json
+from podling.model.errors import joined
 from podling.model.rules.custom_resources import CLEANUP, approval, is_protected, set_condition
 from podling.model.time import Clock
 from podling.model.types.apiextensions import (
@@ -119,7 +120,7 @@ def _accept(
         mine = frozenset(standing if isinstance(standing, list) else [standing])
         busy = [f'"{name}" is already in use' for name in many if name not in mine and name in used]
         if busy:
-            conflict = (reason, busy[0] if len(busy) == 1 else f"[{', '.join(busy)}]")
+            conflict = (reason, joined(busy))
         else:
             setattr(has, attribute, value)
     has.categories = wanted.categories

@@ -2,8 +2,8 @@
 
 An eviction takes one of the allowed disruptions by a write of the same status, so a status computed from
 older numbers is refused as a conflict and computed again. A pod that was to be evicted and still exists after
-two minutes counts as healthy again. A percentage is of the pods that exist: there are no workloads yet that
-would give the expected number.
+two minutes counts as healthy again. A percentage, and what `maxUnavailable` is taken from, is of the pods
+that the owners are to have (`disruption_scale.py`).
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from podling.client.client import Client
 from podling.client.informer import Informer
 from podling.client.workqueue import WorkQueue
 from podling.controllers.controller import Key, gone_is_done, own_key
+from podling.controllers.disruption_scale import NoScale, Scales
 from podling.controllers.endpoints import is_ready
 from podling.model.codec import json
 from podling.model.selectors import from_label_selector
@@ -54,11 +55,16 @@ class DisruptionBudgets:
     name = "disruption"
 
     def __init__(
-        self, client: Client, budgets: Informer[PodDisruptionBudget], pods: Informer[Pod], clock: Clock
+        self,
+        client: Client,
+        budgets: Informer[PodDisruptionBudget],
+        pods: Informer[Pod],
+        scales: Scales,
+        clock: Clock,
     ) -> None:
         self.queue: WorkQueue[Key] = WorkQueue()
         self._client, self._clock = client, clock
-        self._budgets, self._pods = budgets, pods
+        self._budgets, self._pods, self._scales = budgets, pods, scales
         budgets.subscribe(own_key(self.queue))
         pods.subscribe(self._pod_changed)
 
@@ -68,11 +74,14 @@ class DisruptionBudgets:
             return
         selector = from_label_selector(budget.spec.selector)
         pods = [
-            pod
-            for pod in self._pods.items()
-            if pod.metadata.namespace == key[0] and selector.matches(pod.metadata.labels)
+            pod for pod in self._pods.of_namespace(key[0]).values() if selector.matches(pod.metadata.labels)
         ]
-        wanted = status(budget, pods, self._clock.now())
+        now = self._clock.now()
+        try:
+            expected = self._scales.expected(pods) if is_of_scale(budget.spec) else len(pods)
+            wanted = status(budget, pods, expected, now)
+        except NoScale as error:
+            wanted = failed(budget, str(error), now)
         if wanted.disrupted_pods:
             self.queue.add_after(key, CONFIRMED_WITHIN.total_seconds())
         if wanted != budget.status:
@@ -80,15 +89,22 @@ class DisruptionBudgets:
                 await self._client.update(replace(budget, status=wanted), subresource="status")
 
     def _pod_changed(self, old: Pod | None, new: Pod | None) -> None:
-        for budget in self._budgets.items():
+        pods = [pod for pod in (old, new) if pod is not None]
+        namespace = pods[0].metadata.namespace
+        for name, budget in self._budgets.of_namespace(namespace).items():
             selector = from_label_selector(budget.spec.selector)
-            for pod in (old, new):
-                same = pod is not None and pod.metadata.namespace == budget.metadata.namespace
-                if pod is not None and same and selector.matches(pod.metadata.labels):
-                    self.queue.add((budget.metadata.namespace, budget.metadata.name))
+            if any(selector.matches(pod.metadata.labels) for pod in pods):
+                self.queue.add((namespace, name))
 
 
-def status(budget: PodDisruptionBudget, pods: Sequence[Pod], now: datetime) -> PodDisruptionBudgetStatus:
+def is_of_scale(spec: PodDisruptionBudgetSpec) -> bool:
+    """Whether it depends on how many pods there are to be."""
+    return spec.max_unavailable is not None or isinstance(spec.min_available, str)
+
+
+def status(
+    budget: PodDisruptionBudget, pods: Sequence[Pod], expected: int, now: datetime
+) -> PodDisruptionBudgetStatus:
     """The status of `budget`, which selects `pods`."""
     going = {pod.metadata.name for pod in pods if pod.metadata.deletion_timestamp}
     staying = {pod.metadata.name for pod in pods} - going
@@ -100,27 +116,42 @@ def status(budget: PodDisruptionBudget, pods: Sequence[Pod], now: datetime) -> P
     }
     unhealthy = going | set(disrupted)
     healthy = sum(1 for pod in pods if is_ready(pod) and pod.metadata.name not in unhealthy)
-    desired = desired_healthy(budget.spec, len(pods))
-    allowed = max(healthy - desired, 0) if pods else 0
-    before = next((c for c in budget.status.conditions if c.type == "DisruptionAllowed"), None)
-    value = "True" if allowed else "False"
-    unchanged = before is not None and before.status == value
-    condition = Condition(
-        type="DisruptionAllowed",
-        status=value,
-        observed_generation=budget.metadata.generation,
-        last_transition_time=before.last_transition_time if before and unchanged else rfc3339(now),
-        reason="SufficientPods" if allowed else "InsufficientPods",
-    )
+    desired = desired_healthy(budget.spec, expected)
+    allowed = max(healthy - desired, 0) if expected else 0
+    reason = "SufficientPods" if allowed else "InsufficientPods"
     return PodDisruptionBudgetStatus(
         observed_generation=budget.metadata.generation,
         disrupted_pods=disrupted,
         disruptions_allowed=allowed,
         current_healthy=healthy,
         desired_healthy=desired,
-        expected_pods=len(pods),
-        conditions=[*(c for c in budget.status.conditions if c.type != condition.type), condition],
+        expected_pods=expected,
+        conditions=_conditions(budget, bool(allowed), budget.metadata.generation, reason, "", now),
     )
+
+
+def failed(budget: PodDisruptionBudget, why: str, now: datetime) -> PodDisruptionBudgetStatus:
+    """What is known stays, and no pod may be evicted."""
+    observed = budget.status.observed_generation
+    conditions = _conditions(budget, False, observed, "SyncFailed", why, now)
+    return replace(budget.status, disruptions_allowed=0, conditions=conditions)
+
+
+def _conditions(
+    budget: PodDisruptionBudget, allowed: bool, observed: int, reason: str, message: str, now: datetime
+) -> list[Condition]:
+    before = next((c for c in budget.status.conditions if c.type == "DisruptionAllowed"), None)
+    value = "True" if allowed else "False"
+    unchanged = before is not None and before.status == value
+    condition = Condition(
+        type="DisruptionAllowed",
+        status=value,
+        observed_generation=observed,
+        last_transition_time=before.last_transition_time if before and unchanged else rfc3339(now),
+        reason=reason,
+        message=message,
+    )
+    return [*(c for c in budget.status.conditions if c.type != condition.type), condition]
 
 
 def desired_healthy(spec: PodDisruptionBudgetSpec, expected: int) -> int:

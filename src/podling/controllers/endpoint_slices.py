@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import ipaddress
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import zip_longest
 
 from podling.client.client import Client
-from podling.client.informer import Informer
+from podling.client.informer import Groups, Informer
 from podling.client.workqueue import WorkQueue
 from podling.controllers.controller import LAG, Created, Key, gone_is_done, own_key
 from podling.controllers.endpoints import (
@@ -22,6 +22,8 @@ from podling.controllers.endpoints import (
     MANAGED_BY,
     SERVICE_LABEL,
     Port,
+    address_in,
+    families_of,
     hostname_of,
     is_behind,
     is_ready,
@@ -29,13 +31,29 @@ from podling.controllers.endpoints import (
     of_slices,
     ports_of,
     reference_to,
+    selected_by,
+    selects,
+    with_trigger,
 )
-from podling.model.types.discovery import Endpoint, EndpointConditions, EndpointSlice, SlicePort
+from podling.controllers.trigger_times import ANNOTATION, TriggerTimes
+from podling.model.types.discovery import (
+    Endpoint,
+    EndpointConditions,
+    EndpointHints,
+    EndpointSlice,
+    ForNode,
+    ForZone,
+    SlicePort,
+)
 from podling.model.types.meta import ObjectMeta, controller_reference
+from podling.model.types.node import Node
 from podling.model.types.pod import Pod
 from podling.model.types.service import Endpoints, Service
 
 CONTROLLER = "endpointslice-controller.k8s.io"
+ZONE_LABEL = "topology.kubernetes.io/zone"
+SAME_NODE = "PreferSameNode"
+DISTRIBUTIONS = ("PreferClose", "PreferSameZone", SAME_NODE)
 MOST = 100
 """Endpoints in a slice."""
 
@@ -44,7 +62,7 @@ SKIP_LABEL = "endpointslice.kubernetes.io/skip-mirror"
 LEADER_ANNOTATION = "control-plane.alpha.kubernetes.io/leader"
 NOT_COPIED = frozenset(
     {
-        "endpoints.kubernetes.io/last-change-trigger-time",
+        ANNOTATION,
         "endpoints.kubernetes.io/over-capacity",
         "kubectl.kubernetes.io/last-applied-configuration",
     }
@@ -67,80 +85,110 @@ class EndpointSlices:
         services: Informer[Service],
         pods: Informer[Pod],
         slices: Informer[EndpointSlice],
+        nodes: Informer[Node],
     ) -> None:
         self.queue: WorkQueue[Key] = WorkQueue()
         self._client = client
-        self._services, self._pods, self._slices = services, pods, slices
+        self._services, self._pods, self._nodes = services, pods, nodes
+        self._pods_of = Groups(pods, lambda pod: pod.spec.node_name or None)
+        self._slices = Groups(slices, service_of(CONTROLLER))
+        self._triggers = TriggerTimes()
         services.subscribe(own_key(self.queue))
         pods.subscribe(of_pods(self.queue, services))
         self._created = Created(slices)
         slices.subscribe(of_slices(self.queue, CONTROLLER))
+        nodes.subscribe(self._on_node)
+
+    def _on_node(self, old: Node | None, new: Node | None) -> None:
+        """Its pods are endpoints while it is there, in its zone."""
+        if zone_of(old) == zone_of(new) and (old is None) == (new is None):
+            return
+        for pod in self._pods_of.of((old or new or Node()).metadata.name):
+            services = self._services.of_namespace(pod.metadata.namespace).values()
+            for key in selected_by(services, [pod]):
+                self.queue.add(key)
 
     async def reconcile(self, key: Key) -> None:
         if self._created.is_behind(key):
             self.queue.add_after(key, LAG)
             return
         service = self._services.get(*key)
-        standing = [one for one in self._slices.items() if belongs(one, key, CONTROLLER)]
+        standing = self._slices.of(key)
         if service is None:
-            for one in standing:
+            self._triggers.forget(key)
+            for one in tuple(standing):
                 await self._delete(one)
         elif service.spec.selector:
-            # A service nobody stands behind has one empty slice, so that it can be seen to have none.
-            wanted = endpoints(service, self._pods.items()) or {(): []}
-            by_ports: dict[Ports, list[EndpointSlice]] = defaultdict(list)
+            pods = [pod for pod in self._pods.of_namespace(key[0]).values() if selects(service, pod)]
+            trigger = self._triggers.annotated(key, service, pods)
+            # Where nobody stands behind a service, there is one empty slice of each family to say so.
+            wanted = {
+                (of, ports): group
+                for of in families_of(service)
+                for ports, group in (endpoints(service, pods, self._nodes, of) or {(): []}).items()
+            }
+            alike: dict[Group, list[EndpointSlice]] = defaultdict(list)
             for one in sorted(standing, key=lambda one: one.metadata.name):
-                by_ports[ports_in(one)].append(one)
-            for ports in {**wanted, **by_ports}:
-                all_of_them = wanted.get(ports, [])
+                alike[one.address_type, ports_in(one)].append(one)
+            for what in {**wanted, **alike}:
+                all_of_them = wanted.get(what, [])
                 groups = [all_of_them[start : start + MOST] for start in range(0, len(all_of_them), MOST)]
-                if ports in wanted and not groups:
+                if what in wanted and not groups:
                     groups = [[]]
-                for group, old in zip_longest(groups, by_ports.get(ports, [])):
-                    await self._put(service, ports, group, old)
+                for group, old in zip_longest(groups, alike.get(what, [])):
+                    await self._put(service, what, group, old, trigger)
 
     async def _put(
         self,
         service: Service,
-        ports: Ports,
+        what: Group,
         group: Sequence[Endpoint] | None,
         old: EndpointSlice | None,
+        trigger: Mapping[str, str],
     ) -> None:
         """Make one slice hold `group`; without a group, delete it."""
         if group is None:
             if old is not None:
                 await self._delete(old)
             return
-        meta = service.metadata
+        meta, (address_type, ports) = service.metadata, what
         headless = {HEADLESS_LABEL: ""} if service.spec.cluster_ip == HEADLESS else {}
         new = EndpointSlice(
             metadata=ObjectMeta(
                 generate_name=f"{meta.name}-",
                 namespace=meta.namespace,
                 labels={**meta.labels, SERVICE_LABEL: meta.name, MANAGED_BY: CONTROLLER, **headless},
+                annotations=with_trigger(old.metadata.annotations if old else {}, trigger),
                 owner_references=[controller_reference(service)],
             ),
-            address_type="IPv4",
+            address_type=address_type,
             endpoints=list(group),
             ports=slice_ports(ports),
         )
+        key = meta.namespace, meta.name
         if old is None:
-            key = service.metadata.namespace, service.metadata.name
             self._created.add(key, await self._client.create(new))
         elif (old.endpoints, old.metadata.labels) != (new.endpoints, new.metadata.labels):
             new.metadata.name, new.metadata.generate_name = old.metadata.name, old.metadata.generate_name
             new.metadata.resource_version = old.metadata.resource_version
-            await self._client.update(new)
+            # Before the informer has it another update would be refused, and its time be lost.
+            self._created.add(key, await self._client.update(new))
 
     async def _delete(self, one: EndpointSlice) -> None:
         with gone_is_done():
             await self._client.delete(EndpointSlice, one.metadata.name, one.metadata.namespace)
 
 
-def belongs(one: EndpointSlice, key: Key, controller: str) -> bool:
-    """Whether a slice is one that `controller` manages for the service `key`."""
-    meta, labels = one.metadata, one.metadata.labels
-    return (meta.namespace, labels.get(SERVICE_LABEL)) == key and labels.get(MANAGED_BY) == controller
+def service_of(controller: str) -> Callable[[EndpointSlice], Key | None]:
+    """Which service a slice is for, of those that `controller` manages; None of any other."""
+
+    def of(one: EndpointSlice) -> Key | None:
+        labels = one.metadata.labels
+        if labels.get(MANAGED_BY) != controller or SERVICE_LABEL not in labels:
+            return None
+        return one.metadata.namespace, labels[SERVICE_LABEL]
+
+    return of
 
 
 def ports_in(one: EndpointSlice) -> Ports:
@@ -150,24 +198,44 @@ def ports_in(one: EndpointSlice) -> Ports:
     )
 
 
-def endpoints(service: Service, pods: Iterable[Pod]) -> Wanted:
-    """The wanted endpoints of a service by the slices' ports, in order of address."""
+def endpoints(service: Service, pods: Iterable[Pod], nodes: Informer[Node], of: str) -> Wanted:
+    """The wanted endpoints of a service, those `of` a family, by the slices' ports, in order of address. A
+    pod whose node is not there is none, unless unready ones are published."""
     found: Wanted = defaultdict(list)
     for pod in pods:
         same = pod.metadata.namespace == service.metadata.namespace
         if not same or not is_behind(service, pod, terminating=True):
             continue
+        if not (address := address_in(pod, of)):
+            continue
+        node = nodes.get("", pod.spec.node_name)
+        if node is None and not service.spec.publish_not_ready_addresses:
+            continue
         serving, terminating = is_ready(pod), bool(pod.metadata.deletion_timestamp)
         ready = service.spec.publish_not_ready_addresses or (serving and not terminating)
+        zone = zone_of(node)
         endpoint = Endpoint(
-            addresses=[pod.status.pod_ip],
+            addresses=[address],
             conditions=EndpointConditions(ready=ready, serving=serving, terminating=terminating),
             hostname=hostname_of(service, pod) or None,
             target_ref=reference_to(pod),
             node_name=pod.spec.node_name or None,
+            zone=zone or None,
+            hints=hints(service.spec.traffic_distribution, pod.spec.node_name, zone) if ready else None,
         )
         found[ports_of(service, pod)].append(endpoint)
     return {ports: sorted(group, key=lambda one: one.addresses) for ports, group in found.items()}
+
+
+def zone_of(node: Node | None) -> str:
+    return node.metadata.labels.get(ZONE_LABEL, "") if node else ""
+
+
+def hints(distribution: str | None, node: str, zone: str) -> EndpointHints | None:
+    """Whose clients a ready endpoint is for."""
+    for_zones = [ForZone(zone)] if distribution in DISTRIBUTIONS and zone else []
+    for_nodes = [ForNode(node)] if distribution == SAME_NODE and node else []
+    return EndpointHints(for_zones, for_nodes) if for_zones or for_nodes else None
 
 
 def slice_ports(ports: Iterable[Port]) -> list[SlicePort]:
@@ -189,7 +257,8 @@ class EndpointMirror:
     ) -> None:
         self.queue: WorkQueue[Key] = WorkQueue()
         self._client = client
-        self._services, self._endpoints, self._slices = services, endpoints, slices
+        self._services, self._endpoints = services, endpoints
+        self._slices = Groups(slices, service_of(MIRRORING_CONTROLLER))
         services.subscribe(own_key(self.queue))
         endpoints.subscribe(own_key(self.queue))
         self._created = Created(slices)
@@ -203,8 +272,7 @@ class EndpointMirror:
         wanted: Mapping[Group, EndpointSlice] = {}
         if service is not None and endpoints is not None and is_mirrored(service, endpoints):
             wanted = mirrored(endpoints)
-        ours = [one for one in self._slices.items() if belongs(one, key, MIRRORING_CONTROLLER)]
-        standing = {(one.address_type, ports_in(one)): one for one in ours}
+        standing = {(one.address_type, ports_in(one)): one for one in self._slices.of(key)}
         for group, new in wanted.items():
             await self._put(key, new, standing.get(group))
         for group in standing.keys() - wanted.keys():
@@ -217,7 +285,7 @@ class EndpointMirror:
             return
         kept, made = old.metadata, new.metadata
         if (old.endpoints, kept.labels, kept.annotations) != (new.endpoints, made.labels, made.annotations):
-            made.name, made.generate_name = kept.name, kept.generate_name
+            made.name, made.generate_name = kept.name, ""
             made.resource_version = kept.resource_version
             await self._client.update(new)
 

@@ -8,13 +8,15 @@ containers and sidecars; other init containers have ended when a pod serves (R-I
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 from podling.client.client import Client
 from podling.client.informer import Informer
 from podling.client.workqueue import WorkQueue
 from podling.controllers.controller import Handler, Key, gone_is_done, own_key
+from podling.controllers.trigger_times import ANNOTATION, TriggerTimes
+from podling.model.rules.addresses import family
 from podling.model.rules.resources import is_sidecar
 from podling.model.rules.status import is_condition_true, is_terminal
 from podling.model.types.discovery import EndpointSlice
@@ -45,11 +47,14 @@ class Port(NamedTuple):
     app_protocol: str | None = None
 
 
+def selects(service: Service, pod: Pod) -> bool:
+    selector = service.spec.selector
+    return bool(selector) and selector.items() <= pod.metadata.labels.items()
+
+
 def is_behind(service: Service, pod: Pod, *, terminating: bool) -> bool:
     """Whether `pod` is an endpoint of `service`, ready or not. Terminating pods are only if asked for."""
-    selector = service.spec.selector
-    labels = pod.metadata.labels
-    if not selector or any(labels.get(key) != value for key, value in selector.items()):
+    if not selects(service, pod):
         return False
     if not pod.status.pod_ip or is_terminal(pod):
         return False
@@ -90,13 +95,11 @@ def reference_to(pod: Pod) -> ObjectReference:
 
 
 def selected_by(services: Iterable[Service], pods: Iterable[Pod | None]) -> Iterator[tuple[str, str]]:
-    """The keys of the services in the namespace of `pods` that select any of them."""
+    """The keys of the `services`, of the namespace of `pods`, that select any of them."""
     there = [pod for pod in pods if pod is not None]
     for service in services:
-        selector = service.spec.selector.items()
         for pod in there:
-            same = service.metadata.namespace == pod.metadata.namespace
-            if same and selector and selector <= pod.metadata.labels.items():
+            if selects(service, pod):
                 yield service.metadata.namespace, service.metadata.name
                 break
 
@@ -127,8 +130,10 @@ def of_pods(queue: WorkQueue[Key], services: Informer[Service]) -> Handler[Pod]:
     """Handler for pods: adds every service that selects the pod."""
 
     def changed(old: Pod | None, new: Pod | None) -> None:
-        if matters(old, new):
-            for key in selected_by(services.items(), (old, new)):
+        pod = new or old
+        if pod is not None and matters(old, new):
+            there = services.of_namespace(pod.metadata.namespace).values()
+            for key in selected_by(there, (old, new)):
                 queue.add(key)
 
     return changed
@@ -147,6 +152,7 @@ class EndpointsController:
         self.queue: WorkQueue[Key] = WorkQueue()
         self._client = client
         self._services, self._pods, self._endpoints = services, pods, endpoints
+        self._triggers = TriggerTimes()
         services.subscribe(own_key(self.queue))
         pods.subscribe(of_pods(self.queue, services))
         endpoints.subscribe(own_key(self.queue))
@@ -154,32 +160,50 @@ class EndpointsController:
     async def reconcile(self, key: Key) -> None:
         service, standing = self._services.get(*key), self._endpoints.get(*key)
         if service is None:
+            self._triggers.forget(key)
             if standing is not None and ENDPOINTS_MANAGED_BY in standing.metadata.labels:
                 with gone_is_done():
                     await self._client.delete(Endpoints, key[1], key[0])
             return
         if not service.spec.selector:
             return
-        wanted = subsets(service, self._pods.items())
+        pods = [pod for pod in self._pods.of_namespace(key[0]).values() if selects(service, pod)]
+        wanted, trigger = subsets(service, pods), self._triggers.annotated(key, service, pods)
         headless = {HEADLESS_LABEL: ""} if service.spec.cluster_ip == HEADLESS else {}
         labels = {**service.metadata.labels, ENDPOINTS_MANAGED_BY: CONTROLLER, **headless}
         if standing is None:
-            meta = ObjectMeta(name=key[1], namespace=key[0], labels=labels)
+            meta = ObjectMeta(name=key[1], namespace=key[0], labels=labels, annotations=trigger)
             await self._client.create(Endpoints(metadata=meta, subsets=wanted))
         elif (standing.subsets, standing.metadata.labels) != (wanted, labels):
             meta = ObjectMeta(
                 name=key[1],
                 namespace=key[0],
                 labels=labels,
-                annotations=standing.metadata.annotations,
+                annotations=with_trigger(standing.metadata.annotations, trigger),
                 resource_version=standing.metadata.resource_version,
             )
             await self._client.update(Endpoints(metadata=meta, subsets=wanted))
 
 
+def with_trigger(standing: Mapping[str, str], trigger: Mapping[str, str]) -> dict[str, str]:
+    """The annotations of an object that is written anew."""
+    return {**{name: value for name, value in standing.items() if name != ANNOTATION}, **trigger}
+
+
+def families_of(service: Service) -> list[str]:
+    """Those of its addresses, the first one first."""
+    return service.spec.ip_families or ["IPv4"]
+
+
+def address_in(pod: Pod, of: str) -> str:
+    """The pod's address of a family; empty if it has none."""
+    every = (pod.status.pod_ip, *(one.ip for one in pod.status.pod_ips))
+    return next((address for address in every if address and family(address) == of), "")
+
+
 def subsets(service: Service, pods: Iterable[Pod]) -> list[EndpointSubset]:
-    """The subsets of the Endpoints: pods with the same ports share one. The order depends only on their
-    content."""
+    """The subsets of the Endpoints, which are of the service's first family: pods with the same ports share
+    one. The order depends only on their content."""
     by_ports: dict[tuple[Port, ...], EndpointSubset] = defaultdict(EndpointSubset)
     for pod in pods:
         if pod.metadata.namespace != service.metadata.namespace:
@@ -187,11 +211,12 @@ def subsets(service: Service, pods: Iterable[Pod]) -> list[EndpointSubset]:
         if not is_behind(service, pod, terminating=False):
             continue
         ports = ports_of(service, pod)
-        if service.spec.ports and not ports:
+        ip = address_in(pod, families_of(service)[0])
+        if not ip or (service.spec.ports and not ports):
             continue
         subset = by_ports[ports]
         address = EndpointAddress(
-            ip=pod.status.pod_ip,
+            ip=ip,
             hostname=hostname_of(service, pod),
             node_name=pod.spec.node_name or None,
             target_ref=reference_to(pod),

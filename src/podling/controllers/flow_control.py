@@ -14,12 +14,13 @@ from podling.client.client import Client
 from podling.client.informer import Informer
 from podling.client.workqueue import WorkQueue
 from podling.controllers.controller import Key, gone_is_done
-from podling.model.codec.json import to_data
 from podling.model.rules.flowcontrol import UPDATED, flow_schemas, priority_levels
 from podling.model.time import Clock, rfc3339
 from podling.model.types.flowcontrol import FlowSchema, PriorityLevelConfiguration
 
 DANGLING = "Dangling"
+MANAGER = "api-priority-and-fairness-config-consumer-v1"
+"""Of the status."""
 
 
 class FlowControl:
@@ -79,12 +80,9 @@ class FlowControl:
             condition["lastTransitionTime"] = standing.last_transition_time or ""
         else:
             condition["lastTransitionTime"] = rfc3339(self._clock.now())
-        others = [to_data(one) for one in schema.status.conditions if one is not standing]
         with gone_is_done():
-            status = {"conditions": [*others, condition]}
-            await self._client.patch(
-                FlowSchema, schema.metadata.name, "", {"status": status}, subresource="status"
-            )
+            status = {"conditions": [condition]}
+            await self._client.apply_status(FlowSchema, schema.metadata.name, MANAGER, status)
 
     def _changed(self, old: Any, new: Any) -> None:
         changed = new or old

@@ -39,7 +39,6 @@ DATA_KEY = "ca.crt"
 DESCRIPTION = {
     "kubernetes.io/description": "The certificate authority that signs the API server's certificate."
 }
-JSON_PATCH = "application/json-patch+json"
 DEFAULT = "default"
 """The service account that every namespace has."""
 
@@ -93,9 +92,8 @@ class RootCA:
             metadata = ObjectMeta(name=name, namespace=namespace, annotations=DESCRIPTION)
             await self._client.create(ConfigMap(metadata=metadata, data=self._data))
         elif found.data != self._data:
-            # All of it is replaced: a merge would keep what was added.
-            change = [{"op": "add", "path": "/data", "value": self._data}]
-            await self._client.patch(ConfigMap, name, namespace, change, patch_type=JSON_PATCH)
+            # By update, which is all that its account may.
+            await self._client.update(replace(found, data=self._data))
 
     def _namespace_changed(self, old: Namespace | None, new: Namespace | None) -> None:
         if new is not None:

@@ -6,7 +6,6 @@ from those that were deleted once nobody uses them any more, and give it to thos
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Generic, TypeVar
 
 from msgspec.structs import replace
@@ -15,6 +14,7 @@ from podling.client.client import Client
 from podling.client.informer import Informer
 from podling.client.workqueue import WorkQueue
 from podling.controllers.controller import Key, gone_is_done, own_key
+from podling.model.rules.references import volume_claims_of
 from podling.model.types.meta import KubeObject
 from podling.model.types.persistent_volume import PersistentVolume, PersistentVolumeClaim
 from podling.model.types.pod import Pod
@@ -61,21 +61,12 @@ class ClaimProtection(_Protection[PersistentVolumeClaim]):
     async def is_used(self, obj: PersistentVolumeClaim) -> bool:
         # Not of the informer, which may not have seen the last pod yet.
         pods = await self._client.list(Pod, obj.metadata.namespace)
-        return any(obj.metadata.name in _claims_of(pod) for pod in pods.items if pod.spec.node_name)
+        return any(obj.metadata.name in volume_claims_of(pod) for pod in pods.items if pod.spec.node_name)
 
     def _pod_changed(self, old: Pod | None, new: Pod | None) -> None:
         if old is not None:
-            for claim in _claims_of(old):
+            for claim in volume_claims_of(old):
                 self.queue.add((old.metadata.namespace, claim))
-
-
-def _claims_of(pod: Pod) -> Iterator[str]:
-    """The names of the claims that a pod uses, those made for it included."""
-    for volume in pod.spec.volumes:
-        if volume.persistent_volume_claim is not None:
-            yield volume.persistent_volume_claim.claim_name
-        elif volume.ephemeral is not None:
-            yield f"{pod.metadata.name}-{volume.name}"
 
 
 class VolumeProtection(_Protection[PersistentVolume]):

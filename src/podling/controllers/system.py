@@ -131,6 +131,7 @@ def service(address: str, port: int) -> Service:
         spec=ServiceSpec(
             type="ClusterIP",
             cluster_ip=address,
+            ip_family_policy="SingleStack",
             ports=[ServicePort(name="https", protocol="TCP", port=PORT, target_port=port)],
         ),
     )

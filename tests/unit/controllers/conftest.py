@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Iterable
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import Any, TypeVar
 
 import pytest
@@ -18,6 +19,8 @@ from podling.apiserver.kinds.kinds import KINDS
 from podling.apiserver.paths.discovery import Discovery
 from podling.apiserver.request.request import User
 from podling.apiserver.request.response import Response
+from podling.assemble.accounts import in_process
+from podling.assemble.controllers import CONTROLLERS
 from podling.client.client import Client
 from podling.client.informer import Informers
 from podling.controllers.controller import Controller
@@ -27,6 +30,7 @@ from podling.model.types.core import Namespace, ServiceAccount
 from podling.model.types.meta import KubeObject
 from podling.model.types.networking import ServiceCIDR
 from podling.model.types.pod import Pod
+from podling.model.types.rbac import AUTHENTICATED, MASTERS
 from podling.storage.memory import MemoryStorage
 
 T = TypeVar("T", bound=KubeObject)
@@ -58,15 +62,23 @@ class Recorder:
 
     warning = normal
 
+    def by(self, component: str) -> Recorder:
+        return self
+
 
 class Cluster:
     def __init__(self, tasks: asyncio.TaskGroup, clock: HandClock, server: ApiServer) -> None:
         self._tasks = tasks
         self.clock = clock
-        self.client = Client(LocalTransport(server.handle, User("root", ("system:masters",))))
-        self.informers = Informers(self.client)
+        self._server = server
+        self.client = self._of("root", MASTERS)
+        self.account = partial(in_process, self._of)
+        self.informers = Informers(self._of(CONTROLLERS))
         self.events: Any = Recorder()
         self._controllers: list[Controller[Any]] = []
+
+    def _of(self, user: str, *groups: str) -> Client:
+        return Client(LocalTransport(self._server.handle, User(user, (*groups, AUTHENTICATED))))
 
     async def run(self, *controllers: Controller[Any]) -> None:
         """Begin with what is there."""
@@ -108,6 +120,8 @@ class Cluster:
 
     async def _reconcile_next(self, controller: Controller[Any]) -> None:
         key = await controller.queue.get()
+        # What comes back often would wait, by a clock that is not moved by hand.
+        controller.queue._paid_until.clear()
         try:
             await controller.reconcile(key)
         except StatusError as error:
@@ -120,11 +134,11 @@ class Cluster:
 
     async def see(self) -> None:
         """Returns when every informer has what the server has."""
-        for type_, informer in self.informers._by_type.items():
+        for (type_, namespace, fields), informer in self.informers._by_choice.items():
             lags = True
             while lags:
                 await asyncio.sleep(0)
-                listed = await self.client.list(type_)
+                listed = await self.client.list(type_, namespace, field_selector=fields)
                 lags = versions(informer.items()) != versions(listed.items)
 
     def close(self) -> None:
@@ -144,9 +158,15 @@ async def _nowhere(*_: Any) -> Response:
 async def cluster() -> AsyncIterator[Cluster]:
     storage, clock = MemoryStorage(), HandClock()
     server = ApiServer.build(
-        storage, KINDS, clock=clock, connector=_nowhere, paths=(Discovery(KINDS, "1.0.0"),)
+        storage,
+        KINDS,
+        clock=clock,
+        connector=_nowhere,
+        paths=(Discovery(KINDS, "1.0.0"),),
+        families=("IPv4", "IPv6"),
     )
     await server.start()
+    await server.have_default_roles()
     try:
         async with asyncio.TaskGroup() as tasks:
             made = Cluster(tasks, clock, server)

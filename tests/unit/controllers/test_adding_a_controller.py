@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from podling.apiserver.authz.roles import controller_roles
+from podling.assemble.policy_types import type_check
 from podling.model.types.core import Namespace
 from podling.model.types.pod import Pod
 from unit.recipe import code_of, extended, written
@@ -13,14 +15,16 @@ from unit.recipe import code_of, extended, written
 if TYPE_CHECKING:
     from unit.controllers.conftest import Cluster
 
-CONTROLLER, PLACE = code_of("adding-a-controller.md")
+CONTROLLER, PLACE, RIGHTS = code_of("adding-a-controller.md")
 MODULE, LIST = "podling.controllers.pod_counts", "podling.controllers.all"
 
 
 @pytest.fixture
 def every(monkeypatch: pytest.MonkeyPatch) -> Any:
-    """The lists of controllers, with the new one."""
+    """The lists of controllers, with the new one, which has its rights."""
     written(monkeypatch, MODULE, CONTROLLER)
+    for name, rights in eval(f"{{{RIGHTS}}}", vars(controller_roles)).items():
+        monkeypatch.setitem(controller_roles.RULES, name, rights)
     head = f"from {MODULE} import PodCounts\n"
     row = f"        {PLACE.strip()},\n"
     return extended(
@@ -28,14 +32,15 @@ def every(monkeypatch: pytest.MonkeyPatch) -> Any:
         LIST,
         {
             "from __future__ import annotations\n": head,
-            "        GarbageCollector(client, informers),\n": row,
+            '        GarbageCollector(accounts("generic-garbage-collector"), informers),\n': row,
         },
     )
 
 
-async def test_it_does_its_work_among_the_others(cluster: Cluster, every: Any) -> None:
+async def test_it_does_its_work_among_the_others(every: Any, cluster: Cluster) -> None:
     await cluster.pod("a")
-    await cluster.run(*every.rest(cluster.client, cluster.informers, cluster.events, cluster.clock, None))
+    given = cluster.account, cluster.informers, cluster.events, cluster.clock
+    await cluster.run(*every.rest(*given, None, type_check))
 
     async def counts() -> list[str | None]:
         found = [await cluster.client.get(Namespace, name) for name in ("ns", "default")]

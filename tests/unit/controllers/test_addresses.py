@@ -40,7 +40,9 @@ async def ready(cluster: Cluster, name: str) -> list[Any]:
 
 def service_ranges(cluster: Cluster) -> ServiceRanges:
     of = cluster.informers.of
-    return ServiceRanges(cluster.client, of(ServiceCIDR), of(IPAddress), cluster.clock)
+    return ServiceRanges(
+        cluster.account("service-cidrs-controller"), of(ServiceCIDR), of(IPAddress), cluster.clock
+    )
 
 
 def repair(cluster: Cluster) -> AddressRepair:
@@ -65,6 +67,14 @@ async def test_a_default_range_of_before_stays(cluster: Cluster) -> None:
     ranges = cluster.informers.of(ServiceCIDR)
     await cluster.run(DefaultRange(cluster.client, ranges, cluster.clock, "10.100.0.0/16"))
     assert await ready(cluster, DEFAULT) == [[]]
+
+
+async def test_a_default_range_gets_a_second_family(cluster: Cluster) -> None:
+    both = ["10.96.0.0/16", "fd00::/112"]
+    ranges = cluster.informers.of(ServiceCIDR)
+    await cluster.run(DefaultRange(cluster.client, ranges, cluster.clock, ",".join(both)))
+    assert (await cluster.client.get(ServiceCIDR, DEFAULT)).spec.cidrs == both
+    assert await ready(cluster, DEFAULT) == [[], ("True", "")]
 
 
 async def test_a_range_is_held_while_a_service_has_an_address_of_it_alone(cluster: Cluster) -> None:

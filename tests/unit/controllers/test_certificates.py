@@ -61,9 +61,9 @@ def request(spec: dict[str, Any]) -> CertificateSigningRequest:
 async def started(cluster: Cluster) -> Cluster:
     requests = cluster.informers.of(CertificateSigningRequest)
     await cluster.run(
-        CertificateApprover(cluster.client, requests),
-        CertificateSigner(cluster.client, requests, authority(), cluster.clock),
-        CertificateCleaner(cluster.client, requests, cluster.clock),
+        CertificateApprover(cluster.account("certificate-controller"), requests),
+        CertificateSigner(cluster.account("certificate-controller"), requests, authority(), cluster.clock),
+        CertificateCleaner(cluster.account("certificate-controller"), requests, cluster.clock),
     )
     return cluster
 
@@ -100,7 +100,7 @@ async def test_what_becomes_of_a_request(
 
 async def test_who_may_not_is_asked_again_later(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
     requests = cluster.informers.of(CertificateSigningRequest)
-    approver = CertificateApprover(cluster.client, requests)
+    approver = CertificateApprover(cluster.account("certificate-controller"), requests)
     await cluster.make(
         CertificateSigningRequest, "r", "", spec=asked(KUBELET, name("system:node:n", "system:nodes"))
     )
@@ -192,7 +192,7 @@ def test_which_requests_are_over(made: int, told: dict[str, Any], over: bool) ->
 
 async def test_they_are_removed_within_the_hour(cluster: Cluster) -> None:
     requests = cluster.informers.of(CertificateSigningRequest)
-    cleaner = CertificateCleaner(cluster.client, requests, cluster.clock)
+    cleaner = CertificateCleaner(cluster.account("certificate-controller"), requests, cluster.clock)
     await cluster.run(cleaner)
     for one in ("a", "b"):
         await cluster.make(CertificateSigningRequest, one, "", spec=asked("example.com/s", name("ann")))

@@ -7,8 +7,11 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from podling.controllers.disruption import DisruptionBudgets, desired_healthy
+from podling.controllers.disruption_scale import Scales
 from podling.model.codec.json import from_data
 from podling.model.errors import StatusError
+from podling.model.types.apps import Deployment, ReplicaSet
+from podling.model.types.meta import KubeObject
 from podling.model.types.pod import Eviction, Pod
 from podling.model.types.policy import PodDisruptionBudget, PodDisruptionBudgetSpec
 
@@ -41,8 +44,49 @@ async def started(cluster: Cluster) -> Cluster:
     selector = {"matchLabels": {"app": "a"}}
     await cluster.make(PodDisruptionBudget, "b", spec={"minAvailable": 2, "selector": selector})
     of = cluster.informers.of
-    await cluster.run(DisruptionBudgets(cluster.client, of(PodDisruptionBudget), of(Pod), cluster.clock))
+    await cluster.run(
+        DisruptionBudgets(
+            cluster.account("disruption-controller"),
+            of(PodDisruptionBudget),
+            of(Pod),
+            Scales(cluster.informers),
+            cluster.clock,
+        )
+    )
     return cluster
+
+
+def owner(kind: str, one: KubeObject, version: str = "apps/v1") -> dict[str, Any]:
+    meta = one.metadata
+    return {"apiVersion": version, "kind": kind, "name": meta.name, "uid": meta.uid, "controller": True}
+
+
+async def test_percentages_are_of_what_the_owners_are_to_have(started: Cluster) -> None:
+    labels = {"app": "a"}
+    template = {"metadata": {"labels": labels}, "spec": {"containers": [{"name": "a", "image": "i"}]}}
+    spec = {"selector": {"matchLabels": labels}, "template": template}
+    deployment = await started.make(Deployment, "d", spec={**spec, "replicas": 4})
+    above = {"ownerReferences": [owner("Deployment", deployment)]}
+    one = await started.make(ReplicaSet, "d-1", metadata=above, spec={**spec, "replicas": 2})
+    other = await started.make(ReplicaSet, "alone", spec={**spec, "replicas": 6})
+    for name, of in (("one", one), ("two", one), ("three", other)):
+        owned = {"metadata": {"ownerReferences": [owner("ReplicaSet", of)]}}
+        await started.client.patch(Pod, name, "ns", owned)
+    quarter = {"spec": {"minAvailable": "25%"}}
+    await started.client.patch(PodDisruptionBudget, "b", "ns", quarter)
+    await started.settle()
+    assert await numbers(started) == (0, 3, 3, 10)
+    await started.pod("bare", node="n", metadata={"labels": labels}, status=READY)
+    await started.settle()
+    assert await numbers(started) == (1, 4, 3, 10)
+    other.metadata.name = "unknown"
+    job = {"ownerReferences": [owner("Job", other, "batch/v1")]}
+    await started.pod("odd", node="n", metadata={"labels": labels, **job}, status=READY)
+    await started.settle()
+    (condition,) = (await started.client.get(PodDisruptionBudget, "b", "ns")).status.conditions
+    assert (condition.status, condition.reason) == ("False", "SyncFailed")
+    assert condition.message == 'found no controllers for pod "odd"'
+    assert (await numbers(started))[0] == 0
 
 
 async def numbers(cluster: Cluster) -> tuple[int, int, int, int]:

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from podling.client.informer import Informer
-from podling.controllers.endpoint_slices import EndpointMirror
+from podling.client.informer import Groups, Informer
+from podling.controllers.endpoint_slices import MIRRORING_CONTROLLER, EndpointMirror, service_of
 from podling.model.codec.json import to_data
 from podling.model.types.discovery import EndpointSlice
 from podling.model.types.service import Endpoints, Service
@@ -22,7 +22,14 @@ ADDRESS = {"ip": "192.0.2.1"}
 @pytest.fixture
 async def started(cluster: Cluster) -> Cluster:
     of = cluster.informers.of
-    await cluster.run(EndpointMirror(cluster.client, of(Service), of(Endpoints), of(EndpointSlice)))
+    await cluster.run(
+        EndpointMirror(
+            cluster.account("endpointslicemirroring-controller"),
+            of(Service),
+            of(Endpoints),
+            of(EndpointSlice),
+        )
+    )
     return cluster
 
 
@@ -107,13 +114,16 @@ async def test_endpoints_of_no_service_are_not(started: Cluster) -> None:
 async def test_a_slice_that_is_not_seen_yet_is_not_made_again(cluster: Cluster) -> None:
     """The informer lags behind what was created: a second look finds nothing standing and must wait."""
     of = cluster.informers.of
-    mirror = EndpointMirror(cluster.client, of(Service), of(Endpoints), of(EndpointSlice))
+    mirror = EndpointMirror(
+        cluster.account("endpointslicemirroring-controller"), of(Service), of(Endpoints), of(EndpointSlice)
+    )
     await cluster.run(mirror)
     await service(cluster)
     await written(cluster, {"addresses": [ADDRESS], "ports": PORTS})
     await cluster.see()
     await mirror.reconcile(("ns", "web"))
-    mirror._slices = Informer(cluster.client, EndpointSlice)
-    mirror._created._informer = mirror._slices
+    blind = Informer(cluster.client, EndpointSlice)
+    mirror._slices = Groups(blind, service_of(MIRRORING_CONTROLLER))
+    mirror._created._informer = blind
     await mirror.reconcile(("ns", "web"))
     assert len((await cluster.client.list(EndpointSlice, "ns")).items) == 1

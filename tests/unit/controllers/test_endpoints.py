@@ -6,10 +6,13 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from podling.controllers.endpoint_slices import MOST, EndpointSlices
+from podling.controllers.endpoint_slices import MOST, ZONE_LABEL, EndpointSlices
 from podling.controllers.endpoints import EndpointsController
+from podling.controllers.trigger_times import ANNOTATION
 from podling.model.codec.json import to_data
+from podling.model.time import rfc3339
 from podling.model.types.discovery import EndpointSlice
+from podling.model.types.node import Node
 from podling.model.types.pod import Pod
 from podling.model.types.service import Endpoints, Service
 
@@ -21,12 +24,15 @@ LABELS = {"labels": {"app": "a"}}
 
 @pytest.fixture
 async def started(cluster: Cluster) -> Cluster:
-    client, of = cluster.client, cluster.informers.of
+    of = cluster.informers.of
     services, pods = of(Service), of(Pod)
     await cluster.run(
-        EndpointsController(client, services, pods, of(Endpoints)),
-        EndpointSlices(client, services, pods, of(EndpointSlice)),
+        EndpointsController(cluster.account("endpoint-controller"), services, pods, of(Endpoints)),
+        EndpointSlices(
+            cluster.account("endpointslice-controller"), services, pods, of(EndpointSlice), of(Node)
+        ),
     )
+    await cluster.make(Node, "n", "")
     return cluster
 
 
@@ -76,6 +82,26 @@ async def test_pods_stand_behind_a_service(started: Cluster) -> None:
     ]
     assert slice.endpoints[0].target_ref is not None
     assert slice.endpoints[0].target_ref.name == "a"
+
+
+@pytest.mark.parametrize("families", [["IPv4", "IPv6"], ["IPv6", "IPv4"], ["IPv6"]])
+async def test_a_slice_is_of_one_family_and_endpoints_of_the_first(
+    started: Cluster, families: list[str]
+) -> None:
+    policy = "RequireDualStack" if len(families) == 2 else "SingleStack"
+    await service(started, clusterIP="None", ipFamilies=families, ipFamilyPolicy=policy)
+    await started.settle()
+    assert sorted(one.address_type for one in await slices(started)) == sorted(families)
+    await backend(started, "a", "10.0.0.1")
+    both = {"podIPs": [{"ip": "10.0.0.2"}, {"ip": "fd00::2"}]}
+    await backend(started, "b", "10.0.0.2")
+    await started.client.patch(Pod, "b", "ns", {"status": both}, subresource="status")
+    await started.settle()
+    of = {"IPv4": ["10.0.0.1", "10.0.0.2"], "IPv6": ["fd00::2"]}
+    assert {one.address_type: [e.addresses[0] for e in one.endpoints] for one in await slices(started)} == {
+        family: of[family] for family in families
+    }
+    assert [ready for ready, *_ in await shown(started)] == [of[families[0]]]
 
 
 async def test_ports_of_sidecars_count_and_those_of_init_containers_do_not(started: Cluster) -> None:
@@ -135,3 +161,49 @@ async def test_a_slice_holds_a_hundred(started: Cluster) -> None:
         await backend(started, f"p{n}", f"10.0.0.{n + 1}")
     await started.settle()
     assert sorted(len(one.endpoints) for one in await slices(started)) == [1, MOST]
+
+
+async def times(cluster: Cluster) -> set[str]:
+    """Of the Endpoints and all slices."""
+    await cluster.settle()
+    found = [await cluster.client.get(Endpoints, "web", "ns"), *await slices(cluster)]
+    return {one.metadata.annotations.get(ANNOTATION, "none") for one in found}
+
+
+async def test_when_it_happened_is_told(started: Cluster) -> None:
+    """The first of what has changed since; a service that comes again begins anew."""
+    made = rfc3339(started.clock.now())
+    for name, number in (("a", 1), ("b", 2)):
+        await backend(started, name, f"10.0.0.{number}")
+    await service(started)
+    assert await times(started) == {made}
+    for name, second in (("a", 7), ("b", 6)):
+        condition = {"type": "Ready", "status": "False", "lastTransitionTime": f"2026-01-02T03:05:0{second}Z"}
+        status = {"status": {"conditions": [condition]}}
+        await started.client.patch(Pod, name, "ns", status, subresource="status")
+    assert await times(started) == {"2026-01-02T03:05:06Z"}
+    await started.client.patch(Service, "web", "ns", {"metadata": {"labels": {"a": "b"}}})
+    assert await times(started) == {"none"}
+    await started.client.delete(Service, "web", "ns")
+    await started.settle()
+    started.clock.move(60)
+    await service(started)
+    assert await times(started) == {rfc3339(started.clock.now())}
+
+
+async def test_a_pod_without_its_node_is_no_endpoint(started: Cluster) -> None:
+    """Until the node is there; its zone is the endpoint's."""
+    await started.client.delete(Node, "n", "")
+    await backend(started, "a", "10.0.0.1")
+    await service(started, trafficDistribution="PreferSameNode")
+    await started.settle()
+    assert [one.endpoints for one in await slices(started)] == [[]]
+    await started.make(Node, "n", "", metadata={"labels": {ZONE_LABEL: "here"}})
+    await started.settle()
+    ((found,),) = [one.endpoints for one in await slices(started)]
+    assert found.zone == "here"
+    assert to_data(found.hints) == {"forZones": [{"name": "here"}], "forNodes": [{"name": "n"}]}
+    await started.client.patch(Node, "n", "", {"metadata": {"labels": {ZONE_LABEL: None}}})
+    await started.settle()
+    ((found,),) = [one.endpoints for one in await slices(started)]
+    assert (found.zone, to_data(found.hints)) == (None, {"forNodes": [{"name": "n"}]})

@@ -32,6 +32,9 @@ async def test_they_are_made_changed_back_and_told_of(cluster: Cluster) -> None:
     assert [(one.type, one.status, one.reason) for one in probes.status.conditions] == [
         ("Dangling", "False", "Found")
     ]
+    assert "api-priority-and-fairness-config-consumer-v1" in {
+        entry.manager for entry in probes.metadata.managed_fields
+    }
     await client.patch(FlowSchema, "probes", "", {"spec": {"matchingPrecedence": 7, "rules": None}})
     await client.delete(PriorityLevelConfiguration, "system")
     await cluster.settle()

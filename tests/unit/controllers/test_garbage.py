@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @pytest.fixture
 async def started(cluster: Cluster) -> Cluster:
-    await cluster.run(GarbageCollector(cluster.client, cluster.informers))
+    await cluster.run(GarbageCollector(cluster.account("generic-garbage-collector"), cluster.informers))
     return cluster
 
 

@@ -20,10 +20,12 @@ if TYPE_CHECKING:
 
 @pytest.fixture
 async def started(cluster: Cluster) -> Cluster:
-    client, informers = cluster.client, cluster.informers
+    informers = cluster.informers
     namespaces, pods = informers.of(Namespace), informers.of(Pod)
     claims = informers.of(PersistentVolumeClaim)
-    await cluster.run(Namespaces(client, namespaces, pods, claims, cluster.clock))
+    await cluster.run(
+        Namespaces(cluster.account("namespace-controller"), namespaces, pods, claims, cluster.clock)
+    )
     return cluster
 
 

@@ -26,7 +26,9 @@ async def started(cluster: Cluster) -> Cluster:
     await cluster.pod("p", node="n", status=running)
     of = cluster.informers.of
     await cluster.run(
-        NodeLifecycle(cluster.client, of(Node), of(Lease), of(Pod), cluster.events, cluster.clock)
+        NodeLifecycle(
+            cluster.account("node-controller"), of(Node), of(Lease), of(Pod), cluster.events, cluster.clock
+        )
     )
     return cluster
 

@@ -14,7 +14,9 @@ if TYPE_CHECKING:
 
 async def collector(cluster: Cluster, threshold: int = 100) -> None:
     of = cluster.informers.of
-    await cluster.run(PodGC(cluster.client, of(Node), of(Pod), cluster.clock, threshold))
+    await cluster.run(
+        PodGC(cluster.account("pod-garbage-collector"), of(Node), of(Pod), cluster.clock, threshold)
+    )
 
 
 async def test_pods_of_a_node_that_is_gone(cluster: Cluster) -> None:

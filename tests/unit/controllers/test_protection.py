@@ -30,14 +30,18 @@ OF_ITS_OWN = {"ephemeral": {"volumeClaimTemplate": {"spec": CLAIM}}}
 
 @pytest.fixture
 async def started(cluster: Cluster) -> Cluster:
-    client, informers = cluster.client, cluster.informers
+    informers = cluster.informers
     pods, claims = informers.of(Pod), informers.of(PersistentVolumeClaim)
     volumes, classes = informers.of(PersistentVolume), informers.of(VolumeAttributesClass)
     await cluster.run(
-        ClaimProtection(client, claims, pods),
-        VolumeProtection(client, volumes),
-        AttributesClassProtection(client, classes, claims, volumes),
-        Namespaces(client, informers.of(Namespace), pods, claims, cluster.clock),
+        ClaimProtection(cluster.account("pvc-protection-controller"), claims, pods),
+        VolumeProtection(cluster.account("pv-protection-controller"), volumes),
+        AttributesClassProtection(
+            cluster.account("volumeattributesclass-protection-controller"), classes, claims, volumes
+        ),
+        Namespaces(
+            cluster.account("namespace-controller"), informers.of(Namespace), pods, claims, cluster.clock
+        ),
     )
     return cluster
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 @pytest.fixture
 async def started(cluster: Cluster) -> Cluster:
-    await cluster.run(ResourceQuotas(cluster.client, cluster.informers))
+    await cluster.run(ResourceQuotas(cluster.account("resourcequota-controller"), cluster.informers))
     return cluster
 
 

@@ -19,8 +19,8 @@ class Listing:
 
     services: list[Service]
 
-    def items(self) -> list[Service]:
-        return self.services
+    def of_namespace(self, namespace: str) -> dict[str, Service]:
+        return {one.metadata.name: one for one in self.services if one.metadata.namespace == namespace}
 
 
 async def added(queue: WorkQueue[Key]) -> set[Key]:

@@ -48,7 +48,9 @@ async def test_a_pod_goes_when_its_toleration_has_run_out(cluster: Cluster) -> N
     await cluster.make(Node, "n", "")
     await cluster.pod("p", node="n")
     of = cluster.informers.of
-    await cluster.run(TaintEviction(cluster.client, of(Node), of(Pod), cluster.events, cluster.clock))
+    await cluster.run(
+        TaintEviction(cluster.account("node-controller"), of(Node), of(Pod), cluster.events, cluster.clock)
+    )
     await cluster.client.patch(Node, "n", "", {"spec": {"taints": [TAINT]}})
     await cluster.settle()
     assert not (await cluster.client.get(Pod, "p", "ns")).metadata.deletion_timestamp

@@ -1,0 +1,1 @@
+"""HorizontalPodAutoscalers: as many pods as metrics ask for."""

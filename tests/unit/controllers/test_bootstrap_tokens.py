@@ -1,0 +1,107 @@
+"""Bootstrap tokens sign what who joins reads, and end when they have expired (R-SYS-8)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from podling.controllers.bootstrap_tokens import BootstrapSigner, TokenCleaner, signature
+from podling.model.rules.bootstrap_tokens import SECRET_TYPE
+from podling.model.types.core import ConfigMap, Namespace, Secret
+from podling.model.types.meta import ObjectMeta
+
+if TYPE_CHECKING:
+    from unit.controllers.conftest import Cluster
+
+SYSTEM, PUBLIC, INFO = "kube-system", "kube-public", "cluster-info"
+GOOD = {"token-id": "aaaaaa", "token-secret": "0123456789abcdef", "usage-bootstrap-signing": "true"}
+CONFIG = "apiVersion: v1\nkind: Config\nclusters: []\n"
+KUBERNETES_SAID = "eyJhbGciOiJIUzI1NiIsImtpZCI6ImFhYWFhYSJ9..1O3D49foXI2WieiWQgpnPmzDH4UicPOvRr-aMM-6LLk"
+
+
+def token(name: str = "aaaaaa", **said: str) -> Secret:
+    data = GOOD | {"token-id": name} | {key.replace("_", "-"): value for key, value in said.items()}
+    meta = ObjectMeta(name=f"bootstrap-token-{name}", namespace=SYSTEM)
+    return Secret(metadata=meta, type=SECRET_TYPE, data={key: value.encode() for key, value in data.items()})
+
+
+def test_a_signature_is_that_of_kubernetes() -> None:
+    assert signature(CONFIG, "aaaaaa", GOOD["token-secret"]) == KUBERNETES_SAID
+
+
+@pytest.fixture
+async def signing(cluster: Cluster) -> Cluster:
+    for name in (SYSTEM, PUBLIC):
+        await cluster.client.create(Namespace(metadata=ObjectMeta(name=name)))
+    tokens = cluster.informers.of(Secret, SYSTEM, field_selector=f"type={SECRET_TYPE}")
+    infos = cluster.informers.of(ConfigMap)
+    await cluster.run(
+        BootstrapSigner(cluster.account("bootstrap-signer"), infos, tokens, cluster.clock),
+        TokenCleaner(cluster.account("token-cleaner"), tokens, cluster.clock),
+    )
+    data = {"kubeconfig": CONFIG, "jws-kubeconfig-zzzzzz": "of no token", "other": "stays"}
+    meta = ObjectMeta(name=INFO, namespace=PUBLIC)
+    await cluster.client.create(ConfigMap(metadata=meta, data=data))
+    return cluster
+
+
+async def signatures(cluster: Cluster) -> set[str]:
+    await cluster.settle()
+    data = (await cluster.client.get(ConfigMap, INFO, PUBLIC)).data
+    assert data["other"] == "stays"
+    return {key for key in data if key.startswith("jws-")}
+
+
+@pytest.mark.parametrize(
+    ("said", "signs"),
+    [
+        ({}, True),
+        ({"expiration": "2030-01-01T00:00:00Z"}, True),
+        ({"token_secret": "short"}, True),
+        ({"token_secret": ""}, False),
+        ({"token_id": "bbbbbb"}, False),
+        ({"usage_bootstrap_signing": "TRUE"}, False),
+        ({"usage_bootstrap_signing": ""}, False),
+        ({"expiration": "2020-01-01T00:00:00Z"}, False),
+        ({"expiration": "nonsense"}, False),
+    ],
+)
+async def test_which_tokens_sign(said: dict[str, str], signs: bool, signing: Cluster) -> None:
+    await signing.client.create(token(**said))
+    assert await signatures(signing) == ({"jws-kubeconfig-aaaaaa"} if signs else set())
+
+
+async def test_a_signature_follows_what_is_signed_and_who_signs(signing: Cluster) -> None:
+    await signing.client.create(token())
+    await signatures(signing)
+    said = {"data": {"kubeconfig": "another"}}
+    await signing.client.patch(ConfigMap, INFO, PUBLIC, said)
+    await signing.settle()
+    data = (await signing.client.get(ConfigMap, INFO, PUBLIC)).data
+    assert data["jws-kubeconfig-aaaaaa"] == signature("another", "aaaaaa", GOOD["token-secret"])
+    await signing.client.delete(Secret, "bootstrap-token-aaaaaa", SYSTEM)
+    assert await signatures(signing) == set()
+
+
+async def test_tokens_that_have_expired_are_deleted(signing: Cluster) -> None:
+    for name, until in (
+        ("aaaaaa", ""),
+        ("bbbbbb", "2026-01-02T03:04:15Z"),
+        ("cccccc", "2020-01-01T00:00:00Z"),
+        ("dddddd", "nonsense"),
+    ):
+        await signing.client.create(token(name, expiration=until))
+    await signing.client.create(
+        Secret(metadata=ObjectMeta(name="other", namespace=SYSTEM), data={"expiration": b"nonsense"})
+    )
+    await signing.settle()
+
+    async def left() -> list[str]:
+        return [one.metadata.name for one in (await signing.client.list(Secret, SYSTEM)).items]
+
+    assert await left() == ["bootstrap-token-aaaaaa", "bootstrap-token-bbbbbb", "other"]
+    signing.clock.move(11)
+    await signing.client.patch(Secret, "bootstrap-token-bbbbbb", SYSTEM, {"metadata": {"labels": {"a": "b"}}})
+    await signing.settle()
+    assert await left() == ["bootstrap-token-aaaaaa", "other"]
