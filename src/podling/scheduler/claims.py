@@ -1,34 +1,28 @@
 """Why a pod must wait for its claims, in kube-scheduler's words (its plugin VolumeBinding). Pure.
 
-Nothing of podling's makes volumes or binds them to claims: what is not bound waits for somebody who does.
+Claims that wait for their first consumer are `volumes.py`'s: each node answers for itself.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
+from podling.model.rules.volume_binding import WAITS, class_of, is_bound
 from podling.model.types.persistent_volume import PersistentVolume, PersistentVolumeClaim
 from podling.model.types.pod import Pod
 from podling.model.types.storage import StorageClass
-from podling.scheduler.filter import VOLUME_BINDING, Refusal
 
-BOUND = "pv.kubernetes.io/bind-completed"
-"""The annotation of a claim whose binding is complete."""
-WAITS = "WaitForFirstConsumer"
 UNBOUND = "pod has unbound immediate PersistentVolumeClaims"
-NO_VOLUMES = Refusal(
-    VOLUME_BINDING, ("node(s) didn't find available persistent volumes to bind",), final=True
-)
 
 
 def missing(
     pod: Pod,
     claim_of: Callable[[str, str], PersistentVolumeClaim | None],
     volume_of: Callable[[str, str], PersistentVolume | None],
-    class_of: Callable[[str, str], StorageClass | None],
-) -> str | Refusal | None:
-    """What is missing for any node, or why each node by itself refuses; None if all claims are bound. The
-    functions find an object by namespace and name."""
+    storage_class_of: Callable[[str, str], StorageClass | None],
+) -> str:
+    """What is missing for any node; empty if nothing is. The functions find an object by namespace and
+    name."""
     found = []
     for volume in pod.spec.volumes:
         if volume.persistent_volume_claim is not None:
@@ -47,11 +41,12 @@ def missing(
         if claim.metadata.deletion_timestamp:
             return f'persistentvolumeclaim "{name}" is being deleted'
         found.append(claim)
-    unbound = [one for one in found if not one.spec.volume_name or BOUND not in one.metadata.annotations]
-    classes = (class_of("", claim.spec.storage_class_name or "") for claim in unbound)
-    if any(one is None or one.volume_binding_mode != WAITS for one in classes):
+    unbound = [one for one in found if not is_bound(one)]
+    classes = (storage_class_of("", class_of(claim)) for claim in unbound)
+    named = (claim for claim in unbound if claim.spec.volume_name)
+    if any(named) or any(one is None or one.volume_binding_mode != WAITS for one in classes):
         return UNBOUND
     for claim in found:
         if claim not in unbound and volume_of("", claim.spec.volume_name) is None:
             return f'persistentvolume "{claim.spec.volume_name}" not found'
-    return NO_VOLUMES if unbound else None
+    return ""

@@ -16,7 +16,8 @@ from typing import Generic, TypeVar
 
 from podling.model.types.node import Node
 from podling.model.types.pod import Pod
-from podling.scheduler.info import Labels, NamespaceLabels, NodeInfo, PodInfo, PodSet, PodTerm
+from podling.scheduler.info import Key, Labels, NamespaceLabels, NodeInfo, PodInfo, PodSet, PodTerm
+from podling.scheduler.volumes import Storage, claims_of
 
 REMEMBERED = 512
 """Questions whose counts are kept; the one not asked for longest is dropped, and counted anew when asked
@@ -114,6 +115,10 @@ class Cluster:
         self.nominated: dict[str, dict[str, PodInfo]] = {}
         """Node → the pods it is promised to, by uid."""
         self._nomination_of: dict[str, str] = {}
+        self.claimed: Counter[Key] = Counter()
+        """Claim → how many pods on nodes have it."""
+        self.storage: Storage | None = None
+        """What there is of volumes; None where nobody asks."""
         self.having: Counter[str] = Counter()
         """Image → how many nodes have it."""
 
@@ -197,6 +202,10 @@ class Cluster:
         self._counts.moved(pod, node, sign)
         self.apart.moved(pod, node, sign)
         self.attraction.moved(pod, node, sign)
+        for claim in claims_of(pod.pod):
+            self.claimed[claim] += sign
+            if not self.claimed[claim]:
+                del self.claimed[claim]
 
 
 def domains(counts: ByNode, nodes: Mapping[str, NodeInfo], key: str) -> dict[str, int]:

@@ -19,6 +19,7 @@ from podling.scheduler.info import NodeInfo, PodInfo
 from podling.scheduler.pod_affinity import affinity_state
 from podling.scheduler.score import Rating, best, rate
 from podling.scheduler.topology_spread import spread_state
+from podling.scheduler.volumes import volume_state
 
 SHAPES = 64
 """Pod shapes whose evaluations are kept; the one not seen for longest is dropped."""
@@ -116,7 +117,9 @@ class WhatIf:
 
 
 def cycle_of(pod: PodInfo, cluster: Cluster) -> Cycle:
-    found = (spread_state(pod, cluster), affinity_state(pod, cluster))
+    storage = cluster.storage
+    volumes = volume_state(pod, storage, cluster.claimed) if storage is not None else None
+    found = (volumes, spread_state(pod, cluster), affinity_state(pod, cluster))
     return Cycle(pod, tuple(state for state in found if state is not None))
 
 

@@ -24,7 +24,9 @@ TOPOLOGY_SPREAD = "PodTopologySpread"
 POD_AFFINITY = "InterPodAffinity"
 DECLARED_FEATURES = "NodeDeclaredFeatures"
 DYNAMIC_RESOURCES = "DynamicResources"
+VOLUME_RESTRICTIONS = "VolumeRestrictions"
 VOLUME_BINDING = "VolumeBinding"
+VOLUME_ZONE = "VolumeZone"
 """kube-scheduler's names of the plugins."""
 
 _CORDON = Taint(key=UNSCHEDULABLE, effect=NO_SCHEDULE)

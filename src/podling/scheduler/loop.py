@@ -23,9 +23,10 @@ from prometheus_client.metrics_core import Metric
 
 from podling.client.client import Client
 from podling.client.events import EventRecorder
-from podling.client.informer import Informers
+from podling.client.informer import Groups, Informers
 from podling.model.codec import json
 from podling.model.errors import StatusError
+from podling.model.rules.volume_binding import class_of
 from podling.model.time import Clock, rfc3339
 from podling.model.types.core import Namespace
 from podling.model.types.meta import ObjectMeta
@@ -36,7 +37,7 @@ from podling.model.types.pod_status import PodCondition
 from podling.model.types.policy import PodDisruptionBudget
 from podling.model.types.references import ObjectReference
 from podling.model.types.storage import StorageClass
-from podling.process.waits import woken
+from podling.process.waits import each, woken
 from podling.scheduler.claims import missing
 from podling.scheduler.cluster import Cluster
 from podling.scheduler.decision import Evaluations, decide
@@ -46,13 +47,19 @@ from podling.scheduler.metrics import BOUND, FAILED, REFUSED, Attempts, schedule
 from podling.scheduler.preemption import NOT_HELPFUL, PREEMPTED, Candidate, candidates, choose, ineligible
 from podling.scheduler.queue import SchedulingQueue, Waiting
 from podling.scheduler.tracker import Tracker
+from podling.scheduler.volume_writes import VolumesError, VolumeWrites
+from podling.scheduler.volumes import Assumed, Bindings, Storage, volume_state
+from podling.scheduler.volumes import key_of as claim_key
 
 Patch = dict[str, Any]
 
 UNSCHEDULABLE, SCHEDULER_ERROR = "Unschedulable", "SchedulerError"
 NO_NODES = "no nodes available to schedule pods"
 STRATEGIC_PATCH = "application/strategic-merge-patch+json"
+NO_CLAIMS = "no new claims to deallocate"
+"""What Kubernetes says of the claims of a pod for which pods might be preempted; here none are allocated."""
 SCHEDULER_NAME = "default-scheduler"
+BINDER, PRE_BINDER = 'Bind plugin "DefaultBinder"', 'PreBind plugin "VolumeBinding"'
 BINDERS = 16
 """Bindings written at a time: enough that they share fsyncs."""
 
@@ -64,7 +71,7 @@ def explain(nodes: int, refusals: Iterable[Refusal], preemption: str = "") -> st
     if not nodes:
         return NO_NODES
     told = _counted(nodes, Counter(reason for refusal in refusals for reason in refusal.reasons))
-    return f"{told} preemption: {preemption}" if preemption else told
+    return f"{told} {NO_CLAIMS}, preemption: {preemption}" if preemption else told
 
 
 def explain_preemption(nodes: int, refusals: Iterable[Refusal]) -> str:
@@ -145,10 +152,8 @@ class SchedulerApi:
 
     async def preempt(self, victims: Iterable[PodInfo], node: str, preemptor: Pod) -> None:
         """Raises an ExceptionGroup of StatusError and OSError when some victims could not be evicted."""
-        async with asyncio.TaskGroup() as tasks:
-            for victim in victims:
-                if not victim.pod.metadata.deletion_timestamp:
-                    tasks.create_task(self._preempt(victim.pod, node, preemptor))
+        here = (victim.pod for victim in victims if not victim.pod.metadata.deletion_timestamp)
+        await each(self._preempt(pod, node, preemptor) for pod in here)
 
     async def clear_nomination(self, pod: Pod) -> None:
         """Raises StatusError, OSError."""
@@ -213,6 +218,16 @@ class Scheduler:
         self._pods.subscribe(self._tracker.pod_changed)
         self._claims = informers.of(PersistentVolumeClaim)
         self._volumes, self._classes = informers.of(PersistentVolume), informers.of(StorageClass)
+        free = Groups(self._volumes, lambda one: class_of(one) if one.spec.claim_ref is None else None)
+        named = Groups(self._volumes, lambda one: (ref := one.spec.claim_ref) and (ref.namespace, ref.name))
+        self._storage = self._cluster.storage = Storage(
+            self._claims.get,
+            self._volumes.get,
+            self._classes.get,
+            lambda claim: (*named.of(claim_key(claim)), *free.of(class_of(claim))),
+            Assumed(),
+        )
+        self._volume_writes = VolumeWrites(client, self._claims, self._pods)
         for storage in (self._claims, self._volumes, self._classes):
             storage.subscribe(self._tracker.volumes_changed)
 
@@ -233,22 +248,19 @@ class Scheduler:
                     self._wakeup.clear()
                     await woken(self._wakeup, None if due is None else due - _now())
                 else:
-                    await self._schedule(waiting)
+                    await self._schedule(waiting, tasks)
                     # Informers and bindings have their turn between two decisions.
                     await asyncio.sleep(0)
 
-    async def _schedule(self, waiting: Waiting) -> None:
+    async def _schedule(self, waiting: Waiting, tasks: asyncio.TaskGroup) -> None:
         began = _now()
         try:
             lacks = missing(waiting.pod.pod, self._claims.get, self._volumes.get, self._classes.get)
             nodes = self._cluster.nodes
-            if isinstance(lacks, str) and nodes:
+            if lacks and nodes:
                 # kube-scheduler ends the sentence with what preemption did not find.
                 told = f"0/{len(nodes)} nodes are available: {lacks}. not found"
                 await self._cannot(waiting, {}, began, told)
-                return
-            if isinstance(lacks, Refusal):
-                await self._cannot(waiting, dict.fromkeys(nodes, lacks), began)
                 return
             decision = decide(waiting.pod, self._cluster, self._evaluations)
             if decision.node is None:
@@ -256,8 +268,16 @@ class Scheduler:
             else:
                 # The pod moves from nominated to assumed on the node, so that its requests count once.
                 self._cluster.nominate(waiting.pod, "")
-                self._cluster.put_pod(waiting.pod, decision.node.name)
-                await self._bindings.put(_Binding(waiting, decision.node.name, began))
+                name = decision.node.name
+                state = volume_state(waiting.pod, self._storage, {})
+                volumes = state.bindings(decision.node.node) if state is not None else None
+                self._cluster.put_pod(waiting.pod, name)
+                binding = _Binding(waiting, name, began)
+                if volumes is not None and (volumes.found or volumes.made):
+                    # It may take minutes, and must not hold up the others.
+                    tasks.create_task(self._bind_with(volumes, binding))
+                else:
+                    await self._bindings.put(binding)
         except Exception:
             # An error of the program itself must not end scheduling for every other pod.
             log.exception("scheduling %s", "/".join(waiting.pod.key))
@@ -321,14 +341,29 @@ class Scheduler:
 
     async def _bind_forever(self) -> None:
         while True:
-            binding = await self._bindings.get()
-            try:
-                await self._api.bind(binding.waiting.pod.pod, binding.node)
-                self._ended(BOUND, binding.began)
-            except Exception as error:
-                await self._not_bound(binding, error)
+            await self._bind(await self._bindings.get())
 
-    async def _not_bound(self, binding: _Binding, error: Exception) -> None:
+    async def _bind(self, binding: _Binding) -> None:
+        try:
+            await self._api.bind(binding.waiting.pod.pod, binding.node)
+            self._ended(BOUND, binding.began)
+        except Exception as error:
+            await self._not_bound(binding, error, BINDER)
+
+    async def _bind_with(self, volumes: Bindings, binding: _Binding) -> None:
+        """The pod's claims first."""
+        pod, assumed = binding.waiting.pod.pod, self._storage.assumed
+        assumed.add(volumes, binding.node)
+        try:
+            await self._volume_writes.bind(pod, volumes, binding.node)
+        except Exception as error:
+            await self._not_bound(binding, error, PRE_BINDER)
+        else:
+            await self._bind(binding)
+        finally:
+            assumed.drop(volumes)
+
+    async def _not_bound(self, binding: _Binding, error: Exception, plugin: str) -> None:
         waiting, pod = binding.waiting, binding.waiting.pod
         self._cluster.drop_pod(pod.uid)
         self._tracker.left(pod)
@@ -337,9 +372,9 @@ class Scheduler:
             return
         self._ended(FAILED, binding.began)
         # What neither the API server nor the network answered is a bug, and where it is stands in the log.
-        is_answer = isinstance(error, StatusError | OSError)
+        is_answer = isinstance(error, StatusError | OSError | VolumesError)
         log.warning("binding %s: %s", "/".join(pod.key), error, exc_info=not is_answer)
-        message = f'binding rejected: running Bind plugin "DefaultBinder": {error}'
+        message = f"binding rejected: running {plugin}: {error}"
         with suppress(StatusError, OSError):
             await self._api.say_not_scheduled(pod.pod, SCHEDULER_ERROR, message, "")
         if self._queue.get(pod.uid) is waiting:

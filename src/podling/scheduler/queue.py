@@ -30,13 +30,19 @@ from podling.scheduler.filter import (
     POD_AFFINITY,
     TOPOLOGY_SPREAD,
     VOLUME_BINDING,
+    VOLUME_RESTRICTIONS,
+    VOLUME_ZONE,
     refuse,
 )
 from podling.scheduler.info import NamespaceLabels, NodeInfo, PodInfo
+from podling.scheduler.volumes import claims_of
 
 BACKOFF = Backoff(1.0, 10.0)
 LONGEST_PARKING = 300.0
 """Seconds after which a parked pod is tried again even if nothing has happened."""
+
+BY_LABELS = frozenset((TOPOLOGY_SPREAD, POD_AFFINITY, VOLUME_BINDING, VOLUME_ZONE))
+"""The filters that look at labels of nodes, beside those of the node alone."""
 
 ACTIVE, BACKING_OFF, PARKED, TAKEN = "active", "backing off", "parked", "taken"
 
@@ -61,7 +67,7 @@ class NodeChanged(msgspec.Struct, frozen=True):
     def may_help(self, pod: PodInfo, refused_by: Set[str]) -> bool:
         if refuse(pod, self.before) != refuse(pod, self.after):
             return _hopeful(pod, self.after)
-        return bool(refused_by & {TOPOLOGY_SPREAD, POD_AFFINITY}) and self.before.labels != self.after.labels
+        return bool(refused_by & BY_LABELS) and self.before.labels != self.after.labels
 
 
 class NodeWent(msgspec.Struct, frozen=True):
@@ -94,6 +100,8 @@ class PodLeft(msgspec.Struct, frozen=True):
             return True
         if TOPOLOGY_SPREAD in refused_by and _is_spread_with(pod, other):
             return True
+        if VOLUME_RESTRICTIONS in refused_by and not set(claims_of(pod.pod)).isdisjoint(claims_of(other.pod)):
+            return True
         return POD_AFFINITY in refused_by and (
             any(term.means(other.pod, self.namespaces) for term in pod.terms.apart)
             or any(term.means(pod.pod, self.namespaces) for term in other.terms.apart)
@@ -118,7 +126,7 @@ class VolumesChanged(msgspec.Struct, frozen=True):
     """A claim, a volume or a class of storage came, changed or went."""
 
     def may_help(self, pod: PodInfo, refused_by: Set[str]) -> bool:
-        return VOLUME_BINDING in refused_by
+        return bool(refused_by & {VOLUME_BINDING, VOLUME_ZONE, VOLUME_RESTRICTIONS})
 
 
 def _hopeful(pod: PodInfo, node: NodeInfo) -> bool:

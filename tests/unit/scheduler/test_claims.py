@@ -7,10 +7,11 @@ from typing import Any
 import pytest
 
 from podling.model.codec.json import from_data
+from podling.model.rules.volume_binding import BIND_COMPLETED as BOUND
 from podling.model.types.persistent_volume import PersistentVolume, PersistentVolumeClaim
 from podling.model.types.pod import Pod
 from podling.model.types.storage import StorageClass
-from podling.scheduler.claims import BOUND, NO_VOLUMES, UNBOUND, missing
+from podling.scheduler.claims import UNBOUND, missing
 
 CLAIMS: dict[str, dict[str, Any]] = {
     "unbound": {},
@@ -45,12 +46,12 @@ def claim_of(namespace: str, name: str) -> PersistentVolumeClaim | None:
 @pytest.mark.parametrize(
     ("claims", "told"),
     [
-        ((), None),
-        (("bound", "own"), None),
+        ((), ""),
+        (("bound", "own"), ""),
         (("unbound",), UNBOUND),
         (("named",), UNBOUND),
         (("of-no-class", "waits"), UNBOUND),
-        (("waits", "bound"), NO_VOLUMES),
+        (("waits", "bound"), ""),
         (("unbound", "missing"), 'persistentvolumeclaim "missing" not found'),
         (("deleted", "missing"), 'persistentvolumeclaim "deleted" is being deleted'),
         (("lost",), 'persistentvolumeclaim "lost" bound to non-existent persistentvolume "gone"'),

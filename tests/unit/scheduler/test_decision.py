@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from podling.model.types.node import Node
@@ -67,7 +67,6 @@ def nodes() -> list[tuple[str, dict[str, str]]]:
     return [("a1", {"zone": "a"}), ("a2", {"zone": "a"}), ("b1", {"zone": "b"})]
 
 
-@settings(max_examples=60)
 @given(history=events)
 def test_decisions(
     history: list[tuple[dict[str, Any], bool, bool]],

@@ -20,7 +20,7 @@ CORDON = Refusal("NodeUnschedulable", ("node(s) were unschedulable",), final=Tru
             [CORDON, CPU, BOTH],
             "not eligible.",
             "0/3 nodes are available: 1 Insufficient memory, 1 node(s) were unschedulable, "
-            "2 Insufficient cpu. preemption: not eligible.",
+            "2 Insufficient cpu. no new claims to deallocate, preemption: not eligible.",
         ),
     ],
 )

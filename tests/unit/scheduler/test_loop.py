@@ -20,6 +20,9 @@ from podling.client.client import Client
 from podling.client.informer import Informers, until
 from podling.model.codec.json import from_data
 from podling.model.errors import StatusError
+from podling.model.rules.admission_plugins import DEFAULT_PLUGINS
+from podling.model.rules.volume_binding import BIND_COMPLETED as BOUND
+from podling.model.rules.volume_binding import SELECTED_NODE
 from podling.model.types.core import Namespace, ServiceAccount
 from podling.model.types.meta import KubeObject, ObjectMeta
 from podling.model.types.node import Node
@@ -29,7 +32,6 @@ from podling.model.types.pod_status import PodCondition
 from podling.model.types.policy import PodDisruptionBudget
 from podling.model.types.scheduling import PriorityClass
 from podling.model.types.storage import StorageClass
-from podling.scheduler.claims import BOUND
 from podling.scheduler.loop import Scheduler
 from podling.storage.memory import MemoryStorage
 
@@ -126,7 +128,9 @@ async def living_cluster() -> AsyncIterator[Cluster]:
     async def no_node(context: object, obj: object) -> Response:
         raise NotImplementedError
 
-    server = ApiServer.build(MemoryStorage(), KINDS, clock=Clock(), connector=no_node)
+    # Nobody here would find the nodes ready.
+    plugins = DEFAULT_PLUGINS - {"TaintNodesByCondition"}
+    server = ApiServer.build(MemoryStorage(), KINDS, clock=Clock(), connector=no_node, plugins=plugins)
     await server.start()
     api, said = Refusing(server), Said()
     client = Client(LocalTransport(api.handle, User("root", ("system:masters",))))
@@ -195,7 +199,7 @@ async def test_why_no_node_is_in_event_and_condition(cluster: Cluster) -> None:
     assert message == (
         "0/3 nodes are available: 1 Insufficient cpu, 1 node(s) had untolerated taint(s), "
         "1 node(s) were unschedulable. "
-        f"preemption: 0/3 nodes are available: 3 {NOT_HELPFUL}."
+        f"no new claims to deallocate, preemption: 0/3 nodes are available: 3 {NOT_HELPFUL}."
     )
     await cluster.node("large")
     assert await cluster.placed("p") == "large"
@@ -208,14 +212,15 @@ async def test_the_condition_of_a_pod_that_fits_nowhere(cluster: Cluster) -> Non
     await cluster.pod("second", cpu="2")
     message = await cluster.said.until("second", "FailedScheduling")
     assert message == (
-        f"0/1 nodes are available: 1 Insufficient cpu. preemption: 0/1 nodes are available: 1 {NO_VICTIMS}."
+        "0/1 nodes are available: 1 Insufficient cpu. "
+        f"no new claims to deallocate, preemption: 0/1 nodes are available: 1 {NO_VICTIMS}."
     )
     await cluster.client.delete(Pod, "first", "ns", grace_seconds=0)
     assert await cluster.placed("second") == "one"
 
 
 async def test_a_pod_waits_for_its_claim(cluster: Cluster) -> None:
-    later = StorageClass(metadata=ObjectMeta(name="later"), provisioner="a.test/b")
+    later = StorageClass(metadata=ObjectMeta(name="later"), provisioner="kubernetes.io/no-provisioner")
     await cluster.client.create(replace(later, volume_binding_mode="WaitForFirstConsumer"))
     await cluster.node("one")
     await cluster.pod("p", volumes=[{"name": "v", "persistentVolumeClaim": {"claimName": "data"}}])
@@ -227,13 +232,45 @@ async def test_a_pod_waits_for_its_claim(cluster: Cluster) -> None:
     await cluster.client.create(from_data(body, PersistentVolumeClaim))
     assert await cluster.said.until("p", "FailedScheduling") == (
         "0/1 nodes are available: 1 node(s) didn't find available persistent volumes to bind. "
-        f"preemption: 0/1 nodes are available: 1 {NOT_HELPFUL}."
+        f"no new claims to deallocate, preemption: 0/1 nodes are available: 1 {NOT_HELPFUL}."
     )
     disk = {"capacity": {"storage": "1Gi"}, "accessModes": ["ReadWriteOnce"], "hostPath": {"path": "/d"}}
     await cluster.client.create(from_data({"metadata": {"name": "disk"}, "spec": disk}, PersistentVolume))
     bound = {"metadata": {"annotations": {BOUND: "yes"}}, "spec": {"volumeName": "disk"}}
     await cluster.client.patch(PersistentVolumeClaim, "data", "ns", bound)
     assert await cluster.placed("p") == "one"
+
+
+async def test_a_claim_is_told_its_node_and_the_pod_waits_for_the_volume(cluster: Cluster) -> None:
+    later = StorageClass(metadata=ObjectMeta(name="later"), provisioner="a.test/b")
+    await cluster.client.create(replace(later, volume_binding_mode="WaitForFirstConsumer"))
+    await cluster.node("one", cpu="4")
+    wants = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
+    for name in ("data", "lost"):
+        spec = {**wants, "storageClassName": "later"}
+        body = {"metadata": {"name": name, "namespace": "ns"}, "spec": spec}
+        await cluster.client.create(from_data(body, PersistentVolumeClaim))
+        await cluster.pod(f"of-{name}", volumes=[{"name": "v", "persistentVolumeClaim": {"claimName": name}}])
+        await until(
+            cluster.client,
+            PersistentVolumeClaim,
+            "ns",
+            name,
+            lambda one: one.metadata.annotations.get(SELECTED_NODE) == "one",
+        )
+    # A pod without claims need not wait for those that wait.
+    await cluster.pod("other")
+    assert await cluster.placed("other") == "one"
+    bound = {"metadata": {"annotations": {BOUND: "yes"}}, "spec": {"volumeName": "disk"}}
+    await cluster.client.patch(PersistentVolumeClaim, "data", "ns", bound)
+    assert await cluster.placed("of-data") == "one"
+    await cluster.client.patch(
+        PersistentVolumeClaim, "lost", "ns", {"metadata": {"annotations": {SELECTED_NODE: None}}}
+    )
+    assert await cluster.said.until("of-lost", "FailedScheduling") == (
+        'binding rejected: running PreBind plugin "VolumeBinding": binding volumes: '
+        'provisioning failed for PVC "lost"'
+    )
 
 
 async def test_no_room_is_given_twice(cluster: Cluster) -> None:

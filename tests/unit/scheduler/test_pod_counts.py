@@ -2,13 +2,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from podling.model.selectors import parse_label_selector
+from podling.model.selectors import from_label_selector
+from podling.model.types.meta import LabelSelector
 from podling.scheduler.cluster import REMEMBERED, PodCounts
 from podling.scheduler.info import PodInfo, PodSet
 
 
 def web(number: int = 0) -> PodSet:
-    return PodSet(frozenset(("ns",)), parse_label_selector(f"app=web{number or ''}"))
+    selector = from_label_selector(LabelSelector(match_labels={"app": f"web{number or ''}"}))
+    return PodSet(frozenset(("ns",)), selector)
 
 
 def test_counted_once_then_kept(pod: Callable[..., PodInfo]) -> None:
