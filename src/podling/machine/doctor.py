@@ -5,6 +5,7 @@ Each check looks at one thing. Its finding says what it found and, if that is no
 
 from __future__ import annotations
 
+import json
 import os
 import platform
 import shutil
@@ -29,7 +30,7 @@ BINARIES = {
 }
 """Program → the Debian and Ubuntu package that has it."""
 
-CNI_PLUGINS = ("bridge", "host-local", "loopback", "portmap")
+CNI_PLUGINS = ("ptp", "host-local", "loopback", "portmap", "bandwidth")
 CNI_PACKAGE = "containernetworking-plugins"
 
 CAPABILITIES = {12: "CAP_NET_ADMIN", 18: "CAP_SYS_CHROOT", 19: "CAP_SYS_PTRACE", 21: "CAP_SYS_ADMIN"}
@@ -154,3 +155,31 @@ def port(name: str, number: int) -> Finding:
         except OSError:
             return Finding(what, Verdict.FAILED, "in use", "choose another with --port")
     return Finding(what, Verdict.OK, "free")
+
+
+def forwarding(chains: str, pods: str) -> Iterator[Finding]:
+    """What others' filters do with packets of pods, which are routed. `chains` is what `nft -j list chains`
+    says, empty if it says nothing; `pods` is their subnet, empty if it is not known yet.
+
+    That podling accepts a packet is no help: each table judges it, and one that drops it is enough.
+    """
+    try:
+        listed = [one["chain"] for one in json.loads(chains)["nftables"] if "chain" in one]
+    except (ValueError, KeyError):
+        return
+    pods = pods or "the pods' subnet"
+    allowed = f"iptables -I FORWARD -s {pods} -j ACCEPT; iptables -I FORWARD -d {pods} -j ACCEPT"
+    found = False
+    for chain in listed:
+        where = f"table {chain['family']} {chain['table']}, chain {chain['name']}"
+        if chain.get("hook") == "forward" and chain.get("policy") == "drop":
+            found = True
+            yield Finding("forwarding", Verdict.WARNING, f"dropped by {where}", allowed)
+        elif (chain["table"], chain["name"]) == ("firewalld", "filter_FORWARD"):
+            found = True
+            trusted = f"firewall-cmd --permanent --zone=trusted --add-source={pods} && firewall-cmd --reload"
+            yield Finding(
+                "forwarding", Verdict.WARNING, "rejected by firewalld outside of its zones", trusted
+            )
+    if not found:
+        yield Finding("forwarding", Verdict.OK, "no other filter drops what pods send")

@@ -68,8 +68,23 @@ class Instance(msgspec.Struct, frozen=True):
 
     @property
     def bridge(self) -> str:
-        """The pods' bridge; an interface name has at most 15 characters."""
+        """The table of the pods' network, and in older podlings their bridge: at most 15 characters."""
         return f"podling{self.identity}"
+
+    @property
+    def services_table(self) -> str:
+        """The table of the service proxy."""
+        return f"{self.bridge}-services"
+
+    @property
+    def policies_table(self) -> str:
+        """The table of network policies."""
+        return f"{self.bridge}-policies"
+
+    @property
+    def policies_socket(self) -> Path:
+        """Where the kubelet asks whether network policies hold for a pod."""
+        return self.run_dir / "policies"
 
     @property
     def cgroup(self) -> str:
@@ -122,6 +137,11 @@ class Instance(msgspec.Struct, frozen=True):
         return self.data_dir / "logs" / "pods"
 
     @property
+    def volumes_dir(self) -> Path:
+        """The directories that are volumes: what users have written, and kept when podling is set up anew."""
+        return self.data_dir / "volumes"
+
+    @property
     def cni_dir(self) -> Path:
         return self.data_dir / "cni"
 
@@ -149,17 +169,25 @@ class Instance(msgspec.Struct, frozen=True):
     def lock(self) -> IO[str] | None:
         """Lock this instance until the returned file is closed or the process ends; None when another process
         holds the lock."""
-        self.run_dir.mkdir(parents=True, exist_ok=True)
-        self.run_dir.chmod(PASSABLE)
-        # Whoever can read a file can lock it, and would keep podling from starting.
-        descriptor = os.open(self.lock_file, os.O_RDWR | os.O_CREAT, 0o600)
-        os.fchmod(descriptor, 0o600)
-        lock = open(descriptor, "r+")  # noqa: SIM115 - it stays open as long as the lock is held
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
+        while True:
+            self.run_dir.mkdir(parents=True, exist_ok=True)
+            try:
+                self.run_dir.chmod(PASSABLE)
+                # Whoever can read a file can lock it, and would keep podling from starting.
+                descriptor = os.open(self.lock_file, os.O_RDWR | os.O_CREAT, 0o600)
+            except FileNotFoundError:
+                continue
+            os.fchmod(descriptor, 0o600)
+            lock = open(descriptor, "r+")  # noqa: SIM115 - it stays open as long as the lock is held
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                lock.close()
+                return None
+            # `podling down` may have removed it since: then others lock another file.
+            if os.fstat(descriptor).st_nlink > 0:
+                break
             lock.close()
-            return None
         lock.truncate(0)
         lock.write(str(os.getpid()))
         lock.flush()
@@ -237,14 +265,16 @@ class Instance(msgspec.Struct, frozen=True):
                 claim.unlink()
 
 
-def routed(subnet: str, route_table: str, own_interface: str) -> bool:
+def routed(subnet: str, route_table: str, own_interface: str, *, or_equal: bool = True) -> bool:
     """Whether `route_table` (the text of /proc/net/route) routes any of `subnet` to an interface other than
-    `own_interface`."""
+    `own_interface`; without `or_equal`, a route of exactly `subnet` does not count."""
     wanted = ipaddress.ip_network(subnet)
     for line in route_table.splitlines()[1:]:
         interface, destination, _, _, _, _, _, mask, *_ = line.split()
         network = ipaddress.ip_network(f"{_little_endian(destination)}/{_little_endian(mask)}", strict=False)
         # The default route covers everything and says nothing about who uses the subnet.
+        if not or_equal and network == wanted:
+            continue
         if interface != own_interface and network.prefixlen > 0 and network.overlaps(wanted):
             return True
     return False

@@ -1,8 +1,10 @@
-"""The pods' network: the CNI configuration of their bridge, and the nftables rule by which they reach beyond
-it.
+"""The pods' network: its CNI configuration, the nftables rule by which pods reach beyond it, and the route to
+the services' addresses.
 
-The rule masquerades the whole subnet, in a table of this podling's own. The bridge plugin could do it, but
-would add and remove iptables rules for every pod.
+The rule masquerades the whole subnet, in a table of this podling's own. The CNI plugin could do it, but would
+add and remove iptables rules for every pod. Every pod has a link to the machine of its own and no bridge, so
+that all packets are routed: on a bridge, the answer of a service's endpoint would go to its client unseen,
+with the endpoint's address (docs/decisions/069).
 """
 
 from __future__ import annotations
@@ -10,29 +12,44 @@ from __future__ import annotations
 import asyncio
 import ipaddress
 import json
+import logging
+from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 
 NETWORK_NAME = "podling"
+SERVICES_FILE = "services"
+ROUTE_PROTOCOL = "112"
+"""Of podling's routes, by which they are told from others."""
+
+NOWHERE = ("default", "nexthop", "unreachable", "blackhole", "prohibit")
+"""How lines about routes begin that lead no address elsewhere."""
+
+log = logging.getLogger(__name__)
 
 
-def cni_configuration(bridge: str, subnet: str, address_dir: Path) -> str:
-    """A CNI 1.0 list: the bridge with host-local addresses, kept under `address_dir`, and host ports."""
+def cni_configuration(subnet: str, address_dir: Path) -> str:
+    """A CNI 1.0 list: a link for each pod with host-local addresses, kept under `address_dir`, host ports,
+    and the bandwidth that annotations limit."""
     plugins = [
         {
-            "type": "bridge",
-            "bridge": bridge,
-            "isDefaultGateway": True,
-            "hairpinMode": True,
+            "type": "ptp",
             "ipMasq": False,
-            "ipam": {"type": "host-local", "ranges": [[{"subnet": subnet}]], "dataDir": str(address_dir)},
+            "ipam": {
+                "type": "host-local",
+                "ranges": [[{"subnet": subnet}]],
+                "routes": [{"dst": "0.0.0.0/0"}],
+                "dataDir": str(address_dir),
+            },
         },
         {"type": "portmap", "capabilities": {"portMappings": True}},
+        {"type": "bandwidth", "capabilities": {"bandwidth": True}},
     ]
     return json.dumps({"cniVersion": "1.0.0", "name": NETWORK_NAME, "plugins": plugins}, indent=2) + "\n"
 
 
 def gateway(subnet: str) -> str:
-    """The address of the bridge: the first host of the subnet."""
+    """The machine's address to the pods: the first host of the subnet."""
     return str(next(ipaddress.ip_network(subnet).hosts()))
 
 
@@ -58,6 +75,101 @@ async def set_up_masquerade(table: str, subnet: str) -> None:
     await _run("nft", "-f", "-", script=ruleset(table, subnet))
 
 
+def reach_older_pods(bridge: str) -> None:
+    """Pods of an older podling that still run are on a bridge, and ask there for the addresses of new ones:
+    have the machine answer for them."""
+    settings = Path("/proc/sys/net/ipv4")
+    for file, value in (
+        (settings / "conf" / bridge / "proxy_arp", "1"),
+        (settings / "neigh" / bridge / "proxy_delay", "0"),
+    ):
+        if file.exists():
+            file.write_text(value)
+
+
+def unseen_pods(bridge: str, root: Path = Path("/")) -> str:
+    """That pods of an older podling, which are on a bridge, reach one another without the machine's IP stack,
+    and so without its rules; empty if there are none, or if it sees them all the same."""
+    ports = root / "sys/class/net" / bridge / "brif"
+    seen = root / "proc/sys/net/bridge/bridge-nf-call-iptables"
+    if not ports.exists() or len(list(ports.iterdir())) < 2:
+        return ""
+    if seen.exists() and seen.read_text().strip() == "1":
+        return ""
+    return (
+        f"pods of an older podling still run on the bridge {bridge}, and network policies do not hold "
+        "between these: delete them, so that they are made anew, or load br_netfilter and set "
+        "net.bridge.bridge-nf-call-iptables to 1"
+    )
+
+
+def clashing(services: str, routes: str) -> list[str]:
+    """Those of the machine's routes, lines as `ip route` prints them, that lead some of the services'
+    addresses elsewhere. Another podling's with the same addresses does not, nor does the default."""
+    wanted, found = ipaddress.ip_network(services), dict[str, None]()
+    for line in routes.splitlines():
+        words = line.split()
+        if not words or words[0] in NOWHERE or ROUTE_PROTOCOL in words:
+            continue
+        if wanted.overlaps(ipaddress.ip_network(words[0])):
+            found[line.strip()] = None
+    return [*found]
+
+
+async def set_up_service_route(services: str, address: str) -> None:
+    """Route the services' subnet to the link that has `address`, which processes of this machine show there.
+    Nothing leaves by that link: nftables leads on, or refuses. Without a route, a machine that has no default
+    route could not even send to a service."""
+    version = ipaddress.ip_network(services).version
+    ip, source, device = ("ip", f"-{version}"), tuple[str, ...](), "lo"
+    if ipaddress.ip_address(address).version == version:
+        # As `2: eth0 inet 192.0.2.2/24 …`.
+        device = (await _run(*ip, "-oneline", "address", "show", "to", address)).split()[1]
+        source = ("src", address)
+    theirs = await _run(*ip, "route", "show", "root", services)
+    theirs += await _run(*ip, "route", "show", "match", services)
+    for route in clashing(services, theirs):
+        log.warning(
+            "the addresses of services (%s) are also others', whom this machine reaches by: %s; "
+            "choose another range with --service-cluster-ip-range",
+            services,
+            route,
+        )
+    try:
+        await _run(*ip, "route", "add", services, "dev", device, *source, "proto", ROUTE_PROTOCOL)
+    except NetworkError as error:
+        if not await _run(*ip, "route", "show", "exact", services, "proto", ROUTE_PROTOCOL):
+            log.warning("the addresses of services (%s) are not routed: %s", services, error)
+
+
+async def have_own_address(address: str) -> None:
+    """Have the machine answer to it, whether or not there is a pod."""
+    await _run("ip", "address", "replace", f"{address}/32", "dev", "lo")
+
+
+def note_services(run_dir: Path, ranges: Sequence[str], address: str) -> None:
+    """Note there what is to be removed by `tear_down_services`: routes, and an address of this machine."""
+    run_dir.mkdir(parents=True, exist_ok=True)
+    (run_dir / SERVICES_FILE).write_text(" ".join([address or "-", *ranges]))
+
+
+async def tear_down_services(tables: Sequence[str], run_dir: Path) -> None:
+    """Remove these tables of either family, and what is noted in `run_dir`; any may be gone already."""
+    removals = (f"table {f} {t} {{}}\ndelete table {f} {t}\n" for t in tables for f in ("ip", "ip6"))
+    await _run("nft", "-f", "-", script="".join(removals))
+    try:
+        address, *ranges = (run_dir / SERVICES_FILE).read_text().split()
+    except (OSError, ValueError):
+        return
+    for services in ranges:
+        version = ipaddress.ip_network(services).version
+        with suppress(NetworkError):
+            await _run("ip", f"-{version}", "route", "delete", services, "proto", ROUTE_PROTOCOL)
+    if address != "-":
+        with suppress(NetworkError):
+            await _run("ip", "address", "delete", f"{address}/32", "dev", "lo")
+
+
 async def tear_down_masquerade(table: str, bridge: str) -> None:
     """Remove the table and the bridge; either may be gone already."""
     await _run("nft", "-f", "-", script=f"table ip {table} {{}}\ndelete table ip {table}\n")
@@ -68,14 +180,16 @@ async def tear_down_masquerade(table: str, bridge: str) -> None:
             raise
 
 
-async def _run(*command: str, script: str | None = None) -> None:
+async def _run(*command: str, script: str | None = None) -> str:
+    """What the command prints. Raises NetworkError."""
     # A pipe to a command that reads nothing breaks when that ends first.
     process = await asyncio.create_subprocess_exec(
         *command,
         stdin=asyncio.subprocess.DEVNULL if script is None else asyncio.subprocess.PIPE,
-        stdout=asyncio.subprocess.DEVNULL,
+        stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.PIPE,
     )
-    _, errors = await process.communicate(None if script is None else script.encode())
+    output, errors = await process.communicate(None if script is None else script.encode())
     if process.returncode != 0:
         raise NetworkError(f"{' '.join(command)}: {errors.decode(errors='replace').strip()}")
+    return output.decode()

@@ -25,7 +25,14 @@ from podling.kubelet.config import CGROUP_MOUNT, NO_PROGRESS_FOR
 from podling.kubelet.host.cgroups import Cgroups
 from podling.machine.doctor import CNI_BIN_DIRS, CNI_PLUGINS
 from podling.machine.instance import Instance
-from podling.machine.network import NetworkError, cni_configuration, set_up_masquerade, tear_down_masquerade
+from podling.machine.network import (
+    NetworkError,
+    cni_configuration,
+    reach_older_pods,
+    set_up_masquerade,
+    tear_down_masquerade,
+    tear_down_services,
+)
 from podling.machine.start import StartError, writing
 from podling.process.mounts import unmount_under
 
@@ -60,8 +67,9 @@ async def start(
     try:
         with writing(instance.data_dir):
             instance.cni_dir.mkdir(parents=True, exist_ok=True)
-            conflist = cni_configuration(instance.bridge, subnet, instance.run_dir / "addresses")
+            conflist = cni_configuration(subnet, instance.run_dir / "addresses")
             (instance.cni_dir / "podling.conflist").write_text(conflist)
+            reach_older_pods(instance.bridge)
             await asyncio.gather(set_up_masquerade(instance.bridge, subnet), containerd.start())
             await _have_pause_image(containerd.settings.socket)
     except (ContainerdError, ImageLoadError) as error:
@@ -77,6 +85,7 @@ async def end(instance: Instance) -> bool:
     found |= unmount_under(instance.kubelet_dir)
     Cgroups(CGROUP_MOUNT, instance.cgroup).remove_root()
     await tear_down_masquerade(instance.bridge, instance.bridge)
+    await tear_down_services((instance.services_table, instance.policies_table), instance.run_dir)
     instance.release_subnet()
     shutil.rmtree(instance.run_dir, ignore_errors=True)
     return found

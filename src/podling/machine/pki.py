@@ -5,17 +5,20 @@ It signs every certificate here, so a stolen kubeconfig of one podling opens no 
 Others trust the authority's key and the key that signs tokens, and neither can be made again: when one is
 missing or damaged, the start is refused. What follows from a key (its certificate, its public half) is made
 from it. Leaf certificates are made again when less than a month of their time is left, when their content has
-changed (a new address), and when they are missing, damaged, or of another authority.
+changed (a new address), and when they are missing, damaged, or of another authority: at a start, and when
+they are due (`renew_forever`).
 """
 
 from __future__ import annotations
 
+import asyncio
 import ipaddress
 import logging
 import os
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from datetime import datetime, timedelta
 from pathlib import Path
+from typing import NamedTuple
 
 import msgspec
 from cryptography import x509
@@ -25,13 +28,19 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from podling.machine.start import DamagedError, StartError
+from podling.model.time import Clock
 
 CA_LIFETIME = timedelta(days=3650)
 LEAF_LIFETIME = timedelta(days=365)
 RENEW_WITHIN = timedelta(days=30)
 BACKDATE = timedelta(minutes=5)
+AFTER_A_FAULT = timedelta(minutes=10)
+LONGEST_SLEEP = 3600.0
+"""Seconds."""
 
 log = logging.getLogger(__name__)
+
+Sleep = Callable[[float], Awaitable[object]]
 
 
 class KeyPair(msgspec.Struct, frozen=True):
@@ -40,13 +49,30 @@ class KeyPair(msgspec.Struct, frozen=True):
     certificate: Path
     key: Path
 
+    @property
+    def files(self) -> tuple[Path, Path]:
+        return self.certificate, self.key
+
+
+class Term(NamedTuple):
+    """How long a certificate is valid, and how much of that is left when it is made again."""
+
+    lifetime: timedelta = LEAF_LIFETIME
+    left: timedelta = RENEW_WITHIN
+
+
+USUAL = Term()
+
 
 class Authority:
-    """Signs certificates and writes them into `directory`; clients trust `ca.crt` there."""
+    """Signs certificates and writes them into `directory`; clients trust `ca.crt` there. `due`: when the
+    first of those it was asked for is to be asked for again."""
 
-    def __init__(self, directory: Path, now: datetime) -> None:
+    def __init__(self, directory: Path, now: datetime, term: Term = USUAL) -> None:
         """Raises DamagedError; StartError when the authority's certificate has expired or is not valid
         yet."""
+        self._term = term
+        self.due = now + term.lifetime
         directory.mkdir(parents=True, exist_ok=True, mode=0o700)
         self._directory = directory
         self._now = now
@@ -58,12 +84,16 @@ class Authority:
 
     def server(self, name: str, common_name: str, hosts: Sequence[str]) -> KeyPair:
         """The certificate `name`.crt of a server at each of `hosts` (DNS names or addresses)."""
-        sans = [_general_name(host) for host in hosts]
+        sans = [general_name(host) for host in hosts]
         return self._leaf(name, common_name, (), sans, ExtendedKeyUsageOID.SERVER_AUTH)
 
     def client(self, name: str, user: str, groups: Sequence[str] = ()) -> KeyPair:
         """The certificate `name`.crt that authenticates as `user` in `groups`."""
         return self._leaf(name, user, groups, [], ExtendedKeyUsageOID.CLIENT_AUTH)
+
+    def beside(self, name: str) -> Authority:
+        """Another authority, in the directory `name` of this one. Raises DamagedError, StartError."""
+        return Authority(self._directory / name, self._now, self._term)
 
     def signing_key(self, name: str) -> Path:
         """The private key `name`.key that signs service account tokens, and its public half `name`.pub.
@@ -75,7 +105,7 @@ class Authority:
             .public_bytes(serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo)
         )
         if not public.exists():
-            _write(public, pem, 0o644, durable=True)
+            write_whole(public, pem, 0o644, durable=True)
         elif public.read_bytes() != pem:
             raise _damaged(public, f"is not the public half of {path}", path)
         return path
@@ -90,7 +120,9 @@ class Authority:
             .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
             .sign(key, hashes.SHA256())
         )
-        _write(self.ca.certificate, certificate.public_bytes(serialization.Encoding.PEM), 0o644, durable=True)
+        write_whole(
+            self.ca.certificate, certificate.public_bytes(serialization.Encoding.PEM), 0o644, durable=True
+        )
 
     def _load_ca(self) -> x509.Certificate:
         path, key = self.ca.certificate, self.ca.key
@@ -123,9 +155,10 @@ class Authority:
         )
         if self._still_good(pair, subject, sans):
             return pair
+        self._due(self._now + self._term.lifetime)
         key = ec.generate_private_key(ec.SECP256R1())
         builder = (
-            self._builder(subject, self._ca_certificate.subject, key, LEAF_LIFETIME)
+            self._builder(subject, self._ca_certificate.subject, key, self._term.lifetime)
             .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
             .add_extension(_key_usage(sign_certificates=False), critical=True)
             .add_extension(x509.ExtendedKeyUsage([usage]), critical=False)
@@ -137,7 +170,7 @@ class Authority:
             builder = builder.add_extension(x509.SubjectAlternativeName(sans), critical=False)
         certificate = builder.sign(self._ca_key, hashes.SHA256())
         _write_key(pair.key, key)
-        _write(pair.certificate, certificate.public_bytes(serialization.Encoding.PEM), 0o644)
+        write_whole(pair.certificate, certificate.public_bytes(serialization.Encoding.PEM), 0o644)
         return pair
 
     def _builder(
@@ -163,19 +196,57 @@ class Authority:
         except (ValueError, InvalidSignature) as error:
             log.warning("%s is made anew: %s", pair.certificate, error or "it is of another authority")
             return False
-        if certificate.not_valid_after_utc - self._now < RENEW_WITHIN or certificate.subject != subject:
+        end = certificate.not_valid_after_utc
+        if end - self._now <= self._term.left or certificate.subject != subject:
             return False
         # A crash between the two writes leaves a key that is not the certificate's.
         if certificate.public_key() != key.public_key():
             return False
         try:
-            found = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+            found = list(certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value)
         except x509.ExtensionNotFound:
-            return not sans
-        return list(found) == sans
+            found = []
+        if found == sans:
+            self._due(end)
+        return found == sans
+
+    def _due(self, end: datetime) -> None:
+        """One ends then."""
+        self.due = min(self.due, end - self._term.left)
 
 
-def _general_name(host: str) -> x509.GeneralName:
+def names_of(pem: bytes) -> list[str]:
+    """The DNS names that a certificate is for. Raises ValueError."""
+    extensions = x509.load_pem_x509_certificate(pem).extensions
+    try:
+        names = extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+    except x509.ExtensionNotFound:
+        return []
+    return names.get_values_for_type(x509.DNSName)
+
+
+async def renew_forever(
+    due: datetime, renew: Callable[[], datetime], clock: Clock, sleep: Sleep = asyncio.sleep
+) -> None:
+    """Call `renew` in a thread when it is due, which asks an authority for all certificates again and returns
+    when that is due once more; what fails is tried again later."""
+    while True:
+        await until(due, clock, sleep)
+        try:
+            due = await asyncio.to_thread(renew)
+            log.info("certificates have been renewed; the next time is %s", due)
+        except (OSError, ValueError, StartError) as error:
+            log.error("certificates cannot be renewed: %s", error)
+            due = clock.now() + AFTER_A_FAULT
+
+
+async def until(moment: datetime, clock: Clock, sleep: Sleep = asyncio.sleep) -> None:
+    while (left := (moment - clock.now()).total_seconds()) > 0:
+        # A machine that was suspended may have missed the time.
+        await sleep(min(left, LONGEST_SLEEP))
+
+
+def general_name(host: str) -> x509.GeneralName:
     try:
         return x509.IPAddress(ipaddress.ip_address(host))
     except ValueError:
@@ -234,10 +305,10 @@ def _write_key(path: Path, key: ec.EllipticCurvePrivateKey, *, durable: bool = F
     pem = key.private_bytes(
         serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
     )
-    _write(path, pem, 0o600, durable=durable)
+    write_whole(path, pem, 0o600, durable=durable)
 
 
-def _write(path: Path, data: bytes, mode: int, *, durable: bool = False) -> None:
+def write_whole(path: Path, data: bytes, mode: int, *, durable: bool = False) -> None:
     """Replace `path` whole or not at all; the file has its mode from the first byte on. `durable` is for
     content that could not be made again after a power failure."""
     partial = path.with_name(path.name + ".new")

@@ -85,6 +85,22 @@ def listener(address: str, *ports: int) -> socket.socket:
     raise StartError(f"cannot listen on {address}, port {ports[-1]}: {fault}")
 
 
+def is_taken(protocol: str, address: str, port: int) -> bool:
+    """Whether a process of this machine has the port of a protocol (`TCP`, `UDP`, `SCTP`) at an address."""
+    kind = socket.SOCK_DGRAM if protocol == "UDP" else socket.SOCK_STREAM
+    number = socket.IPPROTO_SCTP if protocol == "SCTP" else 0
+    try:
+        with socket.socket(socket.AF_INET6 if ":" in address else socket.AF_INET, kind, number) as probe:
+            if kind == socket.SOCK_STREAM:
+                # Connections that have ended do not keep a port.
+                probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            probe.bind((address, port))
+    except OSError as error:
+        # Of what this machine does not have, or may not ask for, nothing is known.
+        return error.errno == errno.EADDRINUSE
+    return False
+
+
 def hold(instance: Instance) -> IO[str]:
     """Lock a data directory, and finish a restore that was interrupted. Raises StartError when another
     process uses it."""

@@ -6,16 +6,18 @@ from pathlib import Path
 from podling.machine.network import cni_configuration, gateway
 
 
-def test_the_list_names_bridge_subnet_and_address_store() -> None:
-    written = json.loads(cni_configuration("podling12345678", "10.64.3.0/24", Path("/run/x")))
-    bridge, portmap = written["plugins"]
-    assert bridge["bridge"] == "podling12345678"
-    assert bridge["ipam"] == {
+def test_the_list_names_subnet_default_route_and_address_store() -> None:
+    written = json.loads(cni_configuration("10.64.3.0/24", Path("/run/x")))
+    link, portmap, bandwidth = written["plugins"]
+    assert link["type"] == "ptp"
+    assert link["ipam"] == {
         "type": "host-local",
         "ranges": [[{"subnet": "10.64.3.0/24"}]],
+        "routes": [{"dst": "0.0.0.0/0"}],
         "dataDir": "/run/x",
     }
     assert portmap["capabilities"] == {"portMappings": True}
+    assert bandwidth["capabilities"] == {"bandwidth": True}
 
 
 def test_gateway() -> None:

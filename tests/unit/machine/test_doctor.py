@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import socket
 from pathlib import Path
 
@@ -78,3 +79,24 @@ def test_a_port_in_use() -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         finding = doctor.port("API server", server.getsockname()[1])
     assert (finding.verdict, finding.remedy) == (Verdict.FAILED, "choose another with --port")
+
+
+def chains(*given: dict[str, str]) -> str:
+    of_podling = {"family": "ip", "table": "podling1-services", "name": "forward", "hook": "forward"}
+    listed = [{"metainfo": {"version": "1.0.6"}}, *({"chain": one} for one in (of_podling, *given))]
+    return json.dumps({"nftables": listed})
+
+
+def test_filters_that_drop_what_pods_send() -> None:
+    """Docker and ufw have a policy, firewalld a last rule."""
+    docker = {"family": "ip", "table": "filter", "name": "FORWARD", "hook": "forward", "policy": "drop"}
+    (finding,) = doctor.forwarding(chains(docker), "10.64.0.0/24")
+    assert finding.verdict is Verdict.WARNING
+    assert finding.found == "dropped by table ip filter, chain FORWARD"
+    assert "-s 10.64.0.0/24 -j ACCEPT" in finding.remedy
+    firewalld = {"family": "inet", "table": "firewalld", "name": "filter_FORWARD", "hook": "forward"}
+    (finding,) = doctor.forwarding(chains(firewalld), "10.64.0.0/24")
+    assert (finding.verdict, "--add-source=10.64.0.0/24" in finding.remedy) == (Verdict.WARNING, True)
+    (finding,) = doctor.forwarding(chains({**docker, "policy": "accept"}, {**docker, "hook": "input"}), "")
+    assert finding.verdict is Verdict.OK
+    assert list(doctor.forwarding("", "")) == []

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
+import shutil
 from pathlib import Path
+from typing import IO
 
 import pytest
 
@@ -97,6 +100,29 @@ def test_one_process_at_a_time(tmp_path: Path, run_root: Path) -> None:
         assert here.running() == os.getpid()
         assert here.lock() is None
     assert here.running() is None
+
+
+def test_a_lock_that_was_removed_since_is_none(
+    tmp_path: Path, run_root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A podling that starts while another one is ended, and its directory removed, has a lock that the next
+    one finds."""
+    here = Instance.at(tmp_path)
+    real = fcntl.flock
+    ended: list[IO[str]] = []
+
+    def flock(file: IO[str], how: int) -> None:
+        if not ended:
+            ended.append(file)
+            shutil.rmtree(here.run_dir)
+        real(file, how)
+
+    monkeypatch.setattr(fcntl, "flock", flock)
+    lock = here.lock()
+    assert lock is not None and ended
+    with lock:
+        assert here.running() == os.getpid()
+        assert here.lock() is None
 
 
 def test_nobody_else_can_take_its_lock(tmp_path: Path, run_root: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import re
 import shutil
@@ -15,9 +16,20 @@ from pathlib import Path
 
 import pytest
 from cryptography import x509
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.hashes import SHA256
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 from cryptography.x509.oid import NameOID
 
-from podling.machine.pki import CA_LIFETIME, LEAF_LIFETIME, Authority, KeyPair
+from podling.machine.pki import (
+    AFTER_A_FAULT,
+    CA_LIFETIME,
+    LEAF_LIFETIME,
+    LONGEST_SLEEP,
+    Authority,
+    KeyPair,
+    renew_forever,
+)
 from podling.machine.start import DamagedError, StartError
 
 NOW = datetime.now(UTC)
@@ -59,6 +71,21 @@ def test_everything_is_kept_between_starts(tmp_path: Path) -> None:
     assert [serial(pair) for pair in made] == [
         serial(pair) for pair in (again.ca, again.client("admin", "a"), again.server("s", "s", ["x"]))
     ]
+
+
+def test_an_authority_of_ones_own_is_kept(tmp_path: Path) -> None:
+    """Decision 082: who puts it there before the first start has one authority, as in Kubernetes."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "mine")])
+    builder = x509.CertificateBuilder(name, name, key.public_key(), 5, NOW, NOW + timedelta(days=900))
+    own = builder.add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
+    pem = own.sign(key, SHA256()).public_bytes(Encoding.PEM)
+    (tmp_path / "ca.crt").write_bytes(pem)
+    (tmp_path / "ca.key").write_bytes(key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()))
+    authority = Authority(tmp_path, NOW)
+    signed = x509.load_pem_x509_certificate(authority.client("ann", "ann").certificate.read_bytes())
+    assert authority.ca.certificate.read_bytes() == pem
+    assert signed.issuer == name
 
 
 def test_a_leaf_is_renewed_when_what_it_says_has_changed(tmp_path: Path) -> None:
@@ -219,3 +246,62 @@ def test_a_key_is_its_owners_from_the_first_byte_on(tmp_path: Path, monkeypatch:
     assert {name: mode for name, mode in opened.items() if ".key" in name} == dict.fromkeys(
         ("ca.key.new", "sa.key.new", "admin.key.new"), 0o600
     )
+
+
+class Given:
+    """A clock that stands until somebody sleeps."""
+
+    def __init__(self) -> None:
+        self.time = NOW
+        self.slept: list[float] = []
+
+    def now(self) -> datetime:
+        return self.time
+
+    async def sleep(self, seconds: float) -> None:
+        self.slept.append(seconds)
+        self.time += timedelta(seconds=seconds)
+
+
+async def test_certificates_are_renewed_when_they_are_due(tmp_path: Path) -> None:
+    """A process that nobody starts again: each is made anew a month before it ends, and nothing else is; what
+    fails is tried again."""
+    clock, faults = Given(), [OSError("the disk is full")]
+    renewed: list[tuple[datetime, int, int]] = []
+    done = asyncio.Event()
+
+    def certified() -> tuple[Authority, KeyPair]:
+        authority = Authority(tmp_path, clock.now())
+        return authority, authority.server("s", "s", ["x"])
+
+    def renew() -> datetime:
+        if faults:
+            raise faults.pop()
+        authority, pair = certified()
+        renewed.append((clock.now(), serial(pair), serial(authority.ca)))
+        if len(renewed) == 2:
+            done.set()
+        return authority.due
+
+    authority, pair = certified()
+    assert authority.due == NOW + timedelta(days=335)
+    async with asyncio.TaskGroup() as tasks:
+        running = tasks.create_task(renew_forever(authority.due, renew, clock, clock.sleep))
+        await done.wait()
+        running.cancel()
+    first, second = renewed[:2]
+    assert first[0] == NOW + timedelta(days=335) + AFTER_A_FAULT
+    assert second[0] == first[0] + timedelta(days=335)
+    assert len({serial(pair), first[1], second[1]}) == 2, "the pair's file holds the newest"
+    assert {first[2], second[2]} == {serial(authority.ca)}
+    assert max(clock.slept) == LONGEST_SLEEP
+
+
+def test_what_is_asked_for_first_is_due_first(tmp_path: Path) -> None:
+    Authority(tmp_path, NOW).client("old", "old")
+    later = NOW + timedelta(days=100)
+    authority = Authority(tmp_path, later)
+    authority.client("new", "new")
+    assert authority.due == later + timedelta(days=335)
+    authority.client("old", "old")
+    assert authority.due == NOW.replace(microsecond=0) + timedelta(days=335)

@@ -21,10 +21,11 @@ from podling.machine.start import (
     listener,
     writing,
 )
+from ports import free_port
 
 
 def test_a_port_that_is_taken_is_passed_over() -> None:
-    with socket.create_server(("127.0.0.1", 0)) as server:
+    with socket.create_server(("127.0.0.1", free_port())) as server:
         taken = server.getsockname()[1]
         with listener("127.0.0.1", taken, 0) as other:
             assert other.getsockname()[1] not in (0, taken)

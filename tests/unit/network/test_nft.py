@@ -1,0 +1,107 @@
+"""Real nftables, in a network namespace of a thread's own, takes every script of the table."""
+
+from __future__ import annotations
+
+import asyncio
+import ctypes
+import os
+import re
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import TypeVar
+
+import msgspec
+import pytest
+
+from podling.network.nft import Nft, NftError, Run, library, program
+from podling.network.services import Behind, Frontend
+from podling.network.table import IPV4, IPV6, ServiceTable, Shape, removal
+
+T = TypeVar("T")
+CLONE_NEWNET = 0x40000000
+SHAPES = (
+    Shape(IPV4, "podling-unit", "10.64.0.0/24", "10.96.0.0/16"),
+    Shape(IPV6, "podling-unit", "fd00::/64", "fd01::/112"),
+)
+
+pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="changing the network needs root")
+
+
+def apart(work: Callable[[], T]) -> T:
+    """The result of `work`, in a thread whose network is its own and ends with it."""
+
+    def alone() -> T:
+        assert ctypes.CDLL(None, use_errno=True).unshare(CLONE_NEWNET) == 0
+        return work()
+
+    with ThreadPoolExecutor(1) as thread:
+        return thread.submit(alone).result()
+
+
+def rules(listing: str) -> list[str]:
+    """Without the places of endpoints in their maps."""
+    return sorted(
+        re.sub(r" \. \d+ : ", " : ", line.strip(" \t,").removeprefix("elements = { "))
+        for line in listing.splitlines()
+    )
+
+
+@pytest.mark.parametrize("shape", SHAPES, ids=lambda shape: shape.family.name)
+@pytest.mark.parametrize("way", [library, lambda: program], ids=["library", "program"])
+def test_a_table_after_changes_is_the_one_made_afresh(shape: Shape, way: Callable[[], Run]) -> None:
+    vip, pods = ("10.96.0.7", "10.64.0.") if shape.family is IPV4 else ("fd01::7", "fd00::")
+    backends = [(f"{pods}{n}", 80 + n) for n in range(2, 6)]
+    plain = Behind(("ns", "svc"), "", "cluster", tuple(backends[:3]), (), (backends[0][0],))
+    kinds = [
+        plain,
+        msgspec.structs.replace(plain, endpoints=tuple(backends[1:])),
+        msgspec.structs.replace(plain, endpoints=(), refusal="reject"),
+        msgspec.structs.replace(plain, way="outside", affinity=60),
+        msgspec.structs.replace(plain, way="local", local=(backends[0],), sources=(f"{pods}7",)),
+        msgspec.structs.replace(plain, way="local", refusal="drop", affinity=30),
+        msgspec.structs.replace(plain, way="local", local=(backends[1],), affinity=30),
+    ]
+
+    def compared() -> tuple[list[str], list[str], str]:
+        run, table = way(), ServiceTable(shape)
+        run(table.whole())
+        for behind in [*kinds, None, plain, *reversed(kinds)]:
+            inner = behind if behind is None or behind.way == "cluster" else None
+            outer = behind and (msgspec.structs.replace(behind, way="outside") if inner else behind)
+            for protocol in ("tcp", "udp", "sctp"):
+                run(table.change({Frontend(shape.family.api, protocol, 80, vip): inner})[0])
+                run(table.change({Frontend(shape.family.api, protocol, 30080): outer})[0])
+        listing = f"list table {shape.family.name} {shape.table}\n"
+        changed = run(listing)
+        # Chains for other numbers of endpoints stay; all else is as if it had never been otherwise.
+        run(table.whole())
+        afresh = run(listing)
+        run(removal(shape))
+        return rules(changed), rules(afresh), run("list tables\n")
+
+    changed, afresh, left = apart(compared)
+    assert set(afresh) <= set(changed)
+    assert left == ""
+
+
+def test_a_refused_script_says_why_and_does_nothing() -> None:
+    def refused() -> tuple[str, str]:
+        run = library()
+        with pytest.raises(NftError) as error:
+            run("add table ip one\nadd rule ip none none accept\n")
+        return str(error.value), run("list tables\n")
+
+    message, left = apart(refused)
+    assert "No such file or directory" in message
+    assert left == ""
+
+
+def test_without_the_library_the_program_does_it() -> None:
+    async def used() -> Run:
+        nft = Nft("libnone.so.9")
+        try:
+            return await nft.run(lambda run: run)
+        finally:
+            nft.close()
+
+    assert asyncio.run(used()) is program
