@@ -1,0 +1,1 @@
+"""Cluster DNS: a counterpart of CoreDNS, beside any API server."""

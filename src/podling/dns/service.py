@@ -1,0 +1,130 @@
+"""The service `kube-dns`, by whose address pods ask, and the slice that says where cluster DNS listens.
+
+The service has no selector, so nothing else writes slices for it. Once somebody gives it one, as the
+manifests of CoreDNS do, the slice is taken away and the pods it selects answer.
+"""
+
+from __future__ import annotations
+
+import logging
+
+import msgspec
+from msgspec.structs import replace
+
+from podling.client.client import Client
+from podling.client.informer import Informer
+from podling.client.workqueue import WorkQueue, work
+from podling.dns.zone import DNS_NAMESPACE, DNS_SERVICE, SERVICE_LABEL
+from podling.model.errors import StatusError
+from podling.model.types.discovery import Endpoint, EndpointConditions, EndpointSlice, SlicePort
+from podling.model.types.meta import ObjectMeta, OwnerReference
+from podling.model.types.service import Service, ServicePort, ServiceSpec
+
+SLICE = "kube-dns-podling"
+MANAGER = "dns.podling"
+MANAGED_BY = "endpointslice.kubernetes.io/managed-by"
+LABELS = {"k8s-app": "kube-dns", "kubernetes.io/cluster-service": "true", "kubernetes.io/name": "CoreDNS"}
+PORTS = (("dns", "UDP"), ("dns-tcp", "TCP"))
+PORT = 53
+
+log = logging.getLogger(__name__)
+
+
+class Place(msgspec.Struct, frozen=True):
+    """Cluster DNS listens at `address` and `port` of `node`; pods ask at `cluster_ip`."""
+
+    cluster_ip: str
+    address: str
+    port: int
+    node: str = ""
+
+
+class ServiceKeeper:
+    """Makes the service, where it is missing, and keeps the slice right. `run()` it."""
+
+    name = "kube-dns"
+
+    def __init__(
+        self, client: Client, services: Informer[Service], slices: Informer[EndpointSlice], place: Place
+    ):
+        self.queue: WorkQueue[None] = WorkQueue()
+        self._client = client
+        self._services, self._slices = services, slices
+        self._place = place
+        self._is_made = False
+        services.subscribe(self._changed)
+        slices.subscribe(self._changed)
+        self.queue.add(None)
+
+    async def run(self) -> None:
+        await work(self.queue, self.reconcile, self.name)
+
+    async def reconcile(self, key: None) -> None:
+        service = self._services.get(DNS_NAMESPACE, DNS_SERVICE)
+        if service is None:
+            await self._make()
+            return
+        known = self._slices.get(DNS_NAMESPACE, SLICE)
+        if service.spec.selector:
+            if known is not None:
+                await self._client.delete(EndpointSlice, SLICE, DNS_NAMESPACE)
+            return
+        wanted = slice_of(service, self._place)
+        if known is None:
+            await self._client.create(wanted)
+        elif (known.endpoints, known.ports) != (wanted.endpoints, wanted.ports):
+            meta = replace(wanted.metadata, resource_version=known.metadata.resource_version)
+            await self._client.update(replace(wanted, metadata=meta))
+
+    async def _make(self) -> None:
+        """Once: a service that was deleted since is made again at the next start."""
+        if self._is_made:
+            return
+        try:
+            await self._client.create(service_at(self._place.cluster_ip))
+        except StatusError as error:
+            if error.code != 422:
+                raise
+            # Another service has its address, or it is of no range.
+            log.error("pods have no %s: %s", DNS_SERVICE, error.message)
+        self._is_made = True
+
+    def _changed(self, old: Service | EndpointSlice | None, new: Service | EndpointSlice | None) -> None:
+        one = new or old
+        assert one is not None
+        if one.metadata.namespace == DNS_NAMESPACE and one.metadata.name in (DNS_SERVICE, SLICE):
+            self.queue.add(None)
+
+
+def service_at(cluster_ip: str) -> Service:
+    ports = [
+        ServicePort(name=name, protocol=protocol, port=PORT, target_port=PORT) for name, protocol in PORTS
+    ]
+    return Service(
+        metadata=ObjectMeta(name=DNS_SERVICE, namespace=DNS_NAMESPACE, labels=LABELS),
+        spec=ServiceSpec(
+            type="ClusterIP", cluster_ip=cluster_ip, ip_family_policy="SingleStack", ports=ports
+        ),
+    )
+
+
+def slice_of(service: Service, place: Place) -> EndpointSlice:
+    meta = service.metadata
+    owner = OwnerReference(api_version="v1", kind="Service", name=meta.name, uid=meta.uid)
+    return EndpointSlice(
+        metadata=ObjectMeta(
+            name=SLICE,
+            namespace=DNS_NAMESPACE,
+            labels={SERVICE_LABEL: DNS_SERVICE, MANAGED_BY: MANAGER},
+            owner_references=[owner],
+        ),
+        address_type="IPv6" if ":" in place.address else "IPv4",
+        endpoints=[
+            Endpoint(
+                addresses=[place.address],
+                conditions=EndpointConditions(ready=True, serving=True, terminating=False),
+                node_name=place.node or None,
+            )
+        ],
+        ports=[SlicePort(name=name, protocol=protocol, port=place.port) for name, protocol in PORTS],
+    )
