@@ -39,7 +39,7 @@ from podling.kubelet.static_pods.static_pods import StaticPods
 from podling.kubelet.stats.collector import StatsCollector
 from podling.kubelet.volumes.objects import WatchedObjects
 from podling.kubelet.volumes.pod_volumes import release_leftovers
-from podling.kubelet.worker.context import NodeContext, ObjectSource
+from podling.kubelet.worker.context import Admit, NodeContext, ObjectSource, admit_all
 from podling.kubelet.worker.observe import observe_until_answered
 from podling.kubelet.worker.orphans import remove_leftovers
 from podling.kubelet.worker.worker import PodWorker
@@ -67,6 +67,7 @@ class Kubelet:
         events: EventRecorder,
         clock: Clock,
         config: KubeletConfig,
+        admit: Admit = admit_all,
     ) -> None:
         config.root_dir.mkdir(mode=0o750, parents=True, exist_ok=True)
         self._client = client
@@ -75,6 +76,7 @@ class Kubelet:
         self._events = events
         self._clock = clock
         self._config = config
+        self._admit = admit
         self._machine = this_machine(config.root_dir)
         self._cgroups = Cgroups(config.cgroup_mount, config.cgroup_root)
         self._informer = Informer(client, Pod, field_selector=f"spec.nodeName={config.node_name}")
@@ -285,6 +287,7 @@ class Kubelet:
             pod_counts=self._pod_counts,
             pressure=NodePressure(),
             clock=self._clock,
+            admit=self._admit,
         )
 
 

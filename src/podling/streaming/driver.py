@@ -38,6 +38,8 @@ GRACE = 5.0
 """Seconds after a hang-up in which data the peer had sent may still be read."""
 WRITE_HIGH = 256 * 1024
 """Bytes the transport may hold unsent before writers wait."""
+MUCH = 1 << 22
+"""Bytes; the kernel takes no more of it than `net.core.rmem_max`."""
 FLUSH_SECONDS = 60.0
 LINGER_SECONDS = 5.0
 IDLE = 15
@@ -223,6 +225,11 @@ def keep_alive(connection: socket.socket | TransportSocket) -> None:
     connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, IDLE)
     connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPINTVL, INTERVAL)
     connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPCNT, QUESTIONS)
+
+
+def receive_much(connection: socket.socket | TransportSocket) -> None:
+    """Let the kernel receive as much ahead as it lets anyone, for streams over long distances."""
+    connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, MUCH)
 
 
 async def connect_within(server: Factory, client: Factory) -> asyncio.Transport:

@@ -14,6 +14,8 @@ from podling.streaming.websocket.frames import accept_key
 
 SPDY = "SPDY/3.1"
 PROTOCOL_VERSION = "X-Stream-Protocol-Version"
+REPLAYED = "Podling-Replay"
+"""In the answer to an attach that shows all that its container has printed: nothing need be joined to it."""
 
 
 class RequestHeaders(Protocol):

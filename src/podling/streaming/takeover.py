@@ -8,7 +8,7 @@ from typing import Any, cast
 
 from aiohttp import web
 
-from podling.streaming.driver import Driver
+from podling.streaming.driver import Driver, receive_much
 from podling.streaming.wire import Disconnected
 
 
@@ -42,6 +42,7 @@ async def taken_over(
     tail = _Tail()
     request.protocol.set_parser(cast(Any, tail))
     driver.serves_client = True
+    receive_much(transport.get_extra_info("socket"))
     transport.set_protocol(driver)
     driver.connection_made(transport)
     if tail.data:

@@ -13,7 +13,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
@@ -345,7 +345,6 @@ def at_rest(world: World, made: Plan) -> bool:
 tapes = st.lists(st.integers(0, 5119), min_size=10, max_size=50)
 
 
-@settings(max_examples=120)
 @given(st.sampled_from(SHAPES), st.sampled_from(POLICIES), tapes)
 def test_whatever_happens_the_order_holds_and_the_pod_comes_to_rest(
     scene: type[Scene], shape: str, policy: str, tape: list[int]
@@ -363,7 +362,6 @@ def test_whatever_happens_the_order_holds_and_the_pod_comes_to_rest(
         assert world.pod.status.phase == "Running"
 
 
-@settings(max_examples=150)
 @example("i1 i2 / a b", "Never", [0, 0, 0, 0, 0, 0, 0, 27, 367, 472])
 @example("v1+ v2+ / a", "OnFailure", [0, 0, 0, 0, 109, 0, 0, 0, 20, 0])
 @given(st.sampled_from(SHAPES), st.sampled_from(POLICIES), tapes)
@@ -399,7 +397,6 @@ ENDERS = [
 ]
 
 
-@settings(max_examples=90)
 @given(st.sampled_from(ENDERS), st.sampled_from(POLICIES), tapes)
 def test_a_round_begins_anew_whatever_happens(
     scene: type[Scene], shape_and_ender: tuple[str, str], policy: str, tape: list[int]
@@ -423,7 +420,6 @@ def starting(world: World) -> set[str]:
     return {action.name for action in world.in_flight if isinstance(action, StartContainer)}
 
 
-@settings(max_examples=90)
 @given(st.sampled_from(SHAPES), st.sampled_from(POLICIES), tapes, tapes)
 def test_a_deleted_pod_always_goes_and_starts_nothing_more(
     scene: type[Scene], shape: str, policy: str, tape: list[int], later: list[int]
@@ -446,7 +442,6 @@ def test_a_deleted_pod_always_goes_and_starts_nothing_more(
     assert world.finished and late >= starting(world)
 
 
-@settings(max_examples=30)
 @given(st.sampled_from(SHAPES), st.integers(1, 12))
 def test_failures_are_tried_again_with_growing_delays(scene: type[Scene], shape: str, failures: int) -> None:
     """R-INIT-2"""

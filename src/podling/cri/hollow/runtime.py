@@ -52,6 +52,8 @@ class HollowRuntime:
         can = pb.RuntimeHandlerFeatures(recursive_read_only_mounts=True, user_namespaces=True)
         self.handlers = [pb.RuntimeHandler(name="", features=can)]
         """What it says of its handlers; nothing, like an old runtime, when there are none."""
+        self.image_place = "/"
+        """Where it says that images are."""
         self.calls: list[str] = []
         self._timers = timers or SystemTimers()
         self._images = HollowImages(images, self._timers)
@@ -250,7 +252,7 @@ class HollowRuntime:
         self._images.remove(image)
 
     async def image_fs_info(self) -> pb.ImageFsInfoResponse:
-        place = pb.FilesystemIdentifier(mountpoint="/")
+        place = pb.FilesystemIdentifier(mountpoint=self.image_place)
         used = pb.UInt64Value(value=sum(image.size for image in self._images.all()))
         usage = pb.FilesystemUsage(timestamp=self._now(), fs_id=place, used_bytes=used)
         return pb.ImageFsInfoResponse(image_filesystems=[usage])

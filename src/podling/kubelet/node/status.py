@@ -15,6 +15,7 @@ from podling.kubelet.config import KubeletConfig
 from podling.kubelet.host.cgroups import HUGE_PAGES
 from podling.kubelet.host.machine import Machine
 from podling.model.codec.json import to_data
+from podling.model.errors import joined
 from podling.model.gates import Gates
 from podling.model.quantity import Quantity
 from podling.model.time import rfc3339
@@ -177,7 +178,7 @@ def _conditions(runtime: pb.RuntimeStatus, pressures: Collection[str], now: str)
     if not runtime.conditions:
         faults = [RUNTIME_DOWN]
     if faults:
-        message = faults[0] if len(faults) == 1 else f"[{', '.join(faults)}]"
+        message = joined(faults)
         found.append(NodeCondition(type="Ready", status="False", reason="KubeletNotReady", message=message))
     else:
         message = "kubelet is posting ready status"

@@ -256,7 +256,7 @@ ALONE = (
         help="Domain of the cluster's services.",
     ),
 )
-"""Of `podling kubelet` alone, on the command line: `podling up` runs no DNS server."""
+"""Of `podling kubelet` alone, on the command line: `podling up` has its own cluster DNS."""
 
 FACTS = (
     Fact(attribute="node_ip", field="address"),

@@ -23,6 +23,8 @@ SUCCEEDED = "Succeeded"
 FAILED = "Failed"
 MINIMUM_GRACE = 2
 """Seconds that a container has at least between SIGTERM and SIGKILL."""
+LEAST_OF_DELETED = 1
+"""Seconds that a deleted pod has at least, as with Kubernetes' kubelet: its hooks are run even by force."""
 DEFAULT_GRACE = 30
 """Seconds of a pod that says nothing."""
 DEADLINE_EXCEEDED = "DeadlineExceeded"
@@ -64,7 +66,7 @@ def ending(pod: Pod, observed: ObservedPod, now: datetime) -> Ending | None:
     if pod.metadata.deletion_timestamp:
         # Its containers end for the node's reason, if it has one, and within the shorter grace period.
         asked = pod.metadata.deletion_grace_period_seconds
-        seconds = grace if asked is None else asked
+        seconds = max(grace if asked is None else asked, LEAST_OF_DELETED)
         of_node = told or Ending(grace_seconds=seconds)
         due = parse_time(pod.metadata.deletion_timestamp)
         return replace(of_node, deleted=True, grace_seconds=min(seconds, of_node.grace_seconds), due=due)

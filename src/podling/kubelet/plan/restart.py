@@ -55,7 +55,8 @@ LOST_EXIT_CODE = 137
 STATUS_UNKNOWN = "ContainerStatusUnknown"
 """What an instance the runtime has lost is taken to have ended with."""
 
-_UNKNOWN_TIME = datetime(1970, 1, 1, tzinfo=UTC)
+_NEVER = datetime(1970, 1, 1, tzinfo=UTC)
+"""When an instance has started that has not, or of which it is not known."""
 
 
 def restarts(
@@ -106,9 +107,12 @@ def changed(container: EphemeralContainerCommon, instance: ObservedContainer) ->
 
 
 def from_before(ended: ObservedContainer, observed: ObservedPod) -> bool:
-    """Whether it ended with its sandbox before this kubelet started. The node was stopped, so the end does
-    not count as a failure of the container."""
+    """Whether it ended with the kubelet before this one, and so does not count as a failure of the container:
+    its sandbox has gone since, for the node was stopped; or its start, which an earlier kubelet asked for,
+    came to nothing. A runtime takes a start back whose caller dies."""
     began = observed.started_at
+    if began is not None and ended.started_at <= _NEVER and ended.created_at < began:
+        return True
     unseen = ended in observed.past or (began is not None and ended.finished_at < began)
     return unseen and not observed.in_sandbox(ended)
 
@@ -196,7 +200,7 @@ def with_past(pod: Pod, observed: ObservedPod) -> ObservedPod:
             ended = ended or status.last_state.terminated
         if ended is None:
             continue
-        started_at = parse_time(ended.started_at) if ended.started_at else _UNKNOWN_TIME
+        started_at = parse_time(ended.started_at) if ended.started_at else _NEVER
         past.append(
             ObservedContainer(
                 id=ended.container_id.rpartition("/")[2],
@@ -207,7 +211,7 @@ def with_past(pod: Pod, observed: ObservedPod) -> ObservedPod:
                 state=ContainerState.EXITED,
                 created_at=started_at,
                 started_at=started_at,
-                finished_at=parse_time(ended.finished_at) if ended.finished_at else _UNKNOWN_TIME,
+                finished_at=parse_time(ended.finished_at) if ended.finished_at else _NEVER,
                 exit_code=ended.exit_code,
                 reason=ended.reason,
                 message=ended.message,

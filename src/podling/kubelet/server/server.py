@@ -24,7 +24,6 @@ from typing import NamedTuple
 from aiohttp import web
 
 from podling.client.client import Client
-from podling.client.tls import Reread
 from podling.kubelet.logs.reading import LogDirectories
 from podling.kubelet.pod.host import HTTPRefusal, PodHost
 from podling.kubelet.server.exec import StreamHandlers
@@ -34,8 +33,8 @@ from podling.model.errors import StatusError
 from podling.model.time import Clock
 from podling.model.types.authentication import TokenReview, TokenReviewSpec
 from podling.model.types.authorization import ResourceAttributes, SubjectAccessReview, SubjectAccessReviewSpec
-from podling.model.types.rbac import MASTERS
-from podling.process.tls import listening_context
+from podling.model.types.rbac import AUTHENTICATED, MASTERS
+from podling.process.tls import followed_context, lifetime, listening_context, verified_chain
 from podling.streaming.driver import Connect, connect_within, keep_alive
 from podling.streaming.negotiation import Unacceptable
 from podling.streaming.wire import Disconnected
@@ -48,7 +47,15 @@ HEADER_LIMIT = 1 << 20
 """An exec names its command in the URL."""
 SHUTDOWN_GRACE = 1.0
 """Seconds that streams have to end when the server stops."""
-ALONE = {"stats": "stats", "metrics": "metrics", "logs": "log"}
+VERBS = {"GET": "get", "POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
+ALONE = {
+    "stats": "stats",
+    "metrics": "metrics",
+    "logs": "log",
+    "checkpoint": "checkpoint",
+    "statusz": "statusz",
+    "flagz": "configz",
+}
 FINE = {"pods": "pods", "runningpods": "pods", "healthz": "healthz", "configz": "configz"}
 """The first element of a path → the subresource of nodes that RBAC checks. Those in FINE may also be allowed
 by `proxy` (KubeletFineGrainedAuthz)."""
@@ -134,21 +141,13 @@ class NodeAccess:
 
 
 def server_tls(certificate: Path, key: Path, client_ca: Path) -> ssl.SSLContext:
-    """Clients may present a certificate; one of another authority ends the handshake, none is answered
-    401. Files that were replaced are used from the next handshake on. Raises OSError or ValueError when they
-    cannot be; names them.
+    """Clients may present a certificate; one of another authority ends the handshake, none, or one out of its
+    time, is answered 401. Files that were replaced are used from the next handshake on. Raises OSError or
+    ValueError when they cannot be; names them.
     """
     # No API server comes back with a ticket of its session.
-    made = partial(listening_context, certificate, key, client_ca, tickets=0)
-    current = Reread([certificate, key, client_ca], made)
-    listening = current.get()
-
-    def choose(connection: ssl.SSLObject, name: str | None, first: ssl.SSLContext) -> None:
-        connection.context = current.get()
-
-    # Called in each handshake, also for clients that name no server.
-    listening.sni_callback = choose
-    return listening
+    made = partial(listening_context, certificate, key, (client_ca,), tickets=0)
+    return followed_context((certificate, key, client_ca), made)
 
 
 PeerOf = Callable[[web.Request], Peer | None]
@@ -165,6 +164,7 @@ class KubeletServer:
 
     def __init__(self, host: PodHost, clock: Clock, allowed: Allowed, owner_of: OwnerOf = nobody) -> None:
         self._host = host
+        self._clock = clock
         self._allowed = allowed
         self._owner_of = owner_of
         self._directories = LogDirectories()
@@ -179,7 +179,7 @@ class KubeletServer:
     @asynccontextmanager
     async def listening(self, listener: socket.socket, tls: ssl.SSLContext) -> AsyncIterator[int]:
         """Serve the connections of `listener` while the block runs, and close it then. Gives its port."""
-        async with self._answering(_certified) as runner:
+        async with self._answering(self._certified) as runner:
             keep_alive(listener)
             site = web.SockSite(runner, listener, ssl_context=tls)
             await site.start()
@@ -247,6 +247,19 @@ class KubeletServer:
                 yield method, f"/attach/{{namespace}}/{{pod}}{uid}/{{container}}", self._streams.attach
                 yield method, f"/portForward/{{namespace}}/{{pod}}{uid}", self._streams.port_forward
 
+    def _certified(self, request: web.Request) -> Peer | None:
+        """As the API server takes it: the last name counts, and who has none, or shows what is out of its
+        time, is nobody."""
+        certificate = request.get_extra_info("peercert")
+        if not certificate:
+            return None
+        if not lifetime(verified_chain(request.get_extra_info("ssl_object"))).has(self._clock.now()):
+            return None
+        said = [pair for names in certificate["subject"] for pair in names]
+        user = next((value for kind, value in reversed(said) if kind == "commonName"), "")
+        groups = (value for kind, value in said if kind == "organizationName")
+        return Peer(user, (*groups, AUTHENTICATED)) if user else None
+
     async def _authorize(self, request: web.Request, peer: Peer | None) -> None:
         """Raises HTTPRefusal."""
         scheme, _, token = request.headers.get("Authorization", "").strip().partition(" ")
@@ -257,7 +270,7 @@ class KubeletServer:
                 log.warning("nobody can say whose a token is: %s", error)
         if peer is None:
             raise HTTPRefusal(401, "Unauthorized")
-        verb = {"GET": "get", "POST": "create"}.get(request.method, request.method.lower())
+        verb = verb_of(request.method)
         asked = subresources(request.path)
         what = f"(user={peer.user}, verb={verb}, resource=nodes, subresource(s)=[{' '.join(asked)}])"
         try:
@@ -266,16 +279,12 @@ class KubeletServer:
             log.warning("nobody can say whether this is allowed: %s: %s", what, error)
             raise HTTPRefusal(500, f"Authorization error {what}") from error
         if not allowed:
-            raise HTTPRefusal(403, f"Forbidden {what}")
+            raise HTTPRefusal(403, f"Forbidden {what}\n")
 
 
-def _certified(request: web.Request) -> Peer | None:
-    certificate = request.get_extra_info("peercert")
-    if not certificate:
-        return None
-    said = [pair for names in certificate["subject"] for pair in names]
-    user = next((value for kind, value in said if kind == "commonName"), "")
-    return Peer(user, tuple(value for kind, value in said if kind == "organizationName"))
+def verb_of(method: str) -> str:
+    """What RBAC calls a method; empty for one that it does not know."""
+    return VERBS.get(method, "")
 
 
 def subresources(path: str) -> tuple[str, ...]:

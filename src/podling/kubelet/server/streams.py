@@ -70,7 +70,8 @@ async def serve_command(
     wire, dialect = _command_wire(accepted, wanted)
     client = Session(wire)
     try:
-        async with taken_over(request, accepted.headers, client) as response:
+        replayed = {negotiation.REPLAYED: "true"} if replay else {}
+        async with taken_over(request, {**accepted.headers, **replayed}, client) as response:
             if replay is None:
                 await relay_command(client, runtime, wanted, dialect, kubelet_stops, stopping)
             else:
@@ -86,7 +87,8 @@ async def serve_ended(
     """Shows the client what a container printed, and how it ended."""
     wire, dialect = _command_wire(accepted, wanted)
     client = Session(wire)
-    async with taken_over(request, accepted.headers, client) as response:
+    headers = {**accepted.headers, negotiation.REPLAYED: "true"}
+    async with taken_over(request, headers, client) as response:
         await relay_ended(client, wanted, dialect, replay)
     return response
 

@@ -34,6 +34,7 @@ from podling.model.types.core import (
     TokenRequestSpec,
 )
 from podling.model.types.meta import KubeObject, ObjectMeta
+from podling.model.types.persistent_volume import PersistentVolume
 from podling.model.types.pod import Pod
 from podling.model.types.volume import ServiceAccountTokenProjection, Volume, VolumeProjection
 
@@ -64,6 +65,8 @@ class Objects(msgspec.Struct, frozen=True):
     config_maps: dict[str, ConfigMap] = msgspec.field(default_factory=dict)
     secrets: dict[str, Secret] = msgspec.field(default_factory=dict)
     tokens: dict[TokenKey, str] = msgspec.field(default_factory=dict)
+    volumes: dict[str, PersistentVolume] = msgspec.field(default_factory=dict)
+    """By the names of the pod's volumes that are claimed."""
 
 
 def referenced_config_maps(volumes: Iterable[Volume]) -> set[str]:

@@ -30,6 +30,7 @@ from podling.kubelet.cri_config.environment import resource_value
 from podling.kubelet.node.shared import KnownFeatures
 from podling.kubelet.pod.directories import PodDirectory
 from podling.kubelet.pod.sandbox import NodeFacts, runtime_handler
+from podling.kubelet.volumes.claimed import volumes_of_claims
 from podling.kubelet.volumes.container_mounts import MountSources, is_asked
 from podling.kubelet.volumes.files import VolumeError
 from podling.kubelet.volumes.objects import (
@@ -49,6 +50,7 @@ from podling.kubelet.volumes.set_up import (
     update_volumes,
 )
 from podling.model.errors import StatusError
+from podling.model.rules.references import volume_claims_of
 from podling.model.time import Clock
 from podling.model.types.container import Container, EphemeralContainerCommon
 from podling.model.types.pod import Pod
@@ -204,6 +206,8 @@ class PodVolumes:
         if pod.spec.resource_claims:
             raise ClaimsError("Failed to prepare dynamic resources: podling has no DRA drivers")
         objects = await self._node.objects.for_volumes(pod)
+        if not self._record.volumes_ready and any(volume_claims_of(pod)):
+            objects.volumes.update(await volumes_of_claims(self._node.client, pod))
         self._sources.follow(pod, objects)
         for volume in pod.spec.volumes:
             for key in referenced_tokens((volume,)):

@@ -2,7 +2,7 @@
 
 All objects have been fetched before (`Objects`), so only the disk is waited for. `securityContext.fsGroup` is
 applied here, once, before any container has the files, and by descriptor, so that a renamed file cannot be
-confused with another. fsGroupChangePolicy concerns only volumes that outlive their pod, which these are not.
+confused with another. fsGroupChangePolicy concerns only volumes that outlive their pod: those of claims.
 """
 
 from __future__ import annotations
@@ -15,12 +15,14 @@ from functools import partial
 from pathlib import Path
 
 import msgspec
+from msgspec.structs import replace
 
 from podling.kubelet.files.descriptors import DIRECTORY, LOOK
 from podling.kubelet.files.tree import mount_of, walk
 from podling.kubelet.host.cgroups import limits_of_pod
 from podling.kubelet.pod.directories import PodDirectory
 from podling.kubelet.volumes import atomic
+from podling.kubelet.volumes.claimed import has_group, place_of
 from podling.kubelet.volumes.files import Payload, VolumeError, config_map_payload, secret_payload
 from podling.kubelet.volumes.host import (
     EMPTY_DIR_PLUGIN,
@@ -31,6 +33,7 @@ from podling.kubelet.volumes.host import (
 )
 from podling.kubelet.volumes.objects import Objects
 from podling.kubelet.volumes.projections import ResourceValue, downward_api_payload, projected_payload
+from podling.model.types.persistent_volume import PersistentVolume
 from podling.model.types.pod import Pod
 from podling.model.types.volume import EmptyDirVolumeSource, Volume
 
@@ -145,6 +148,8 @@ def _set_up(volume: Volume, layout: Layout) -> MountedVolume:
             return _empty_dir(volume.name, volume.empty_dir, layout)
         if volume.container is not None:
             return _empty_dir(volume.name, EmptyDirVolumeSource(), layout)
+        if (claimed := layout.objects.volumes.get(volume.name)) is not None:
+            return _claimed(volume, claimed, layout)
         if volume.image is not None:
             # Mounted when a container that mounts it is created, after its image was pulled.
             return MountedVolume(layout.directory.volume(IMAGE_PLUGIN, volume.name), read_only=True)
@@ -155,6 +160,8 @@ def _set_up(volume: Volume, layout: Layout) -> MountedVolume:
         atomic.write(path, payload, layout.now, own)
         return MountedVolume(path, read_only=True)
     # ValueError: a path with a zero byte, which an object may hold and no file's name can.
+    except SetUpError:
+        raise
     except (VolumeError, OSError, ValueError) as error:
         raise SetUpError(volume.name, str(error)) from error
 
@@ -175,6 +182,23 @@ def _payload(volume: Volume, layout: Layout) -> tuple[str, Payload]:
         mode = _mode(joined.default_mode)
         return "projected", projected_payload(joined.sources, found, pod, resource, mode)
     raise VolumeError("this kind of volume is not supported by this kubelet")
+
+
+def _claimed(volume: Volume, claimed: PersistentVolume, layout: Layout) -> MountedVolume:
+    """Named in messages as the volume is, not as the pod names it."""
+    source, context = volume.persistent_volume_claim, layout.pod.spec.security_context
+    mounted = MountedVolume(Path(), read_only=source is not None and source.read_only)
+    try:
+        mounted = replace(mounted, path=place_of(claimed))
+        group = layout.group
+        # As in Kubernetes, directories of the host keep their groups.
+        if group is not None and claimed.spec.local is not None and not mounted.read_only:
+            sparing = context is not None and context.fs_group_change_policy == "OnRootMismatch"
+            if not sparing or not has_group(mounted.path, group):
+                set_group(mounted.path, group)
+    except (VolumeError, OSError, ValueError) as error:
+        raise SetUpError(claimed.metadata.name, str(error)) from error
+    return mounted
 
 
 def _mode(given: int | None) -> int:

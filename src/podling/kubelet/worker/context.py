@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import TypeVar
 
 import msgspec
@@ -30,6 +30,15 @@ from podling.model.types.meta import KubeObject
 from podling.model.types.pod import Pod
 
 T = TypeVar("T", bound=KubeObject)
+
+Admit = Callable[[Pod, Sequence[str]], Awaitable[str]]
+"""Called with the addresses of a pod's sandbox before a container starts in it: returns once the network's
+policies hold for them, and otherwise says why they do not."""
+
+
+async def admit_all(pod: Pod, addresses: Sequence[str]) -> str:
+    """Where policies are no matter of podling's."""
+    return ""
 
 
 class ObjectSource:
@@ -87,3 +96,4 @@ class NodeContext(msgspec.Struct, frozen=True):
     pod_counts: PodCounts
     pressure: NodePressure
     clock: Clock
+    admit: Admit = admit_all

@@ -194,6 +194,9 @@ class PodActions:
                 self._preparing[action.name] = task
                 try:
                     await attempt.prepare_image()
+                    if why := await self._node.admit(pod, sandbox.ips):
+                        attempt.warn("Failed", f"Error: {why}")
+                        raise StartError("NetworkPolicyNotEnforced", why)
                 finally:
                     del self._preparing[action.name]
             if not self._ending and action.name not in self._record.unwanted:

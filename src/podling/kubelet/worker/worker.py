@@ -24,7 +24,7 @@ from msgspec.structs import replace
 
 from podling.cri.interface import EventKind, RuntimeEvent, RuntimeFault
 from podling.kubelet.plan.admission import Refusal, is_static
-from podling.kubelet.plan.ending import FAILED, Ending, grace_period
+from podling.kubelet.plan.ending import FAILED, LEAST_OF_DELETED, Ending, grace_period
 from podling.kubelet.plan.plan import plan, plan_stop
 from podling.kubelet.pod.actions import Action, Finish, RemoveContainer, ResizePod
 from podling.kubelet.pod.containers import all_containers
@@ -49,8 +49,6 @@ from podling.model.types.pod_status import PodStatus
 from podling.process.waits import Backoff, woken
 
 RUNNING = "Running"
-REMOVED_GRACE = 1
-"""Seconds left to a pod that was deleted by force."""
 RETRY = Backoff(0.1, 30.0)
 
 log = logging.getLogger(__name__)
@@ -148,7 +146,7 @@ class PodWorker:
 
     def removed(self) -> None:
         """The API no longer has the pod: whatever is left of it must go, and nobody waits for it."""
-        self.terminate(Termination(grace_seconds=REMOVED_GRACE))
+        self.terminate(Termination(grace_seconds=LEAST_OF_DELETED))
 
     def terminate(self, why: Termination) -> None:
         self.record.termination = why

@@ -38,6 +38,7 @@ from podling.kubelet.worker.orphans import orphan
 from podling.kubelet.worker.worker import PodWorker
 from podling.model.types.pod import Pod
 from podling.process.mounts import unmount_under
+from podling.process.waits import each
 
 FIRST_RETRY = 0.5
 GRACE_SECONDS = 10
@@ -276,10 +277,8 @@ async def _stop(runtime: Runtime, pod: RuntimePod, worker: PodWorker | None) -> 
             log.warning("pod %s/%s does not end in its order", pod.namespace, pod.name)
     # Nobody knows what it wanted, or the runtime does not do as it is told.
     try:
-        async with asyncio.TaskGroup() as tasks:
-            for container in pod.containers:
-                if container.running:
-                    tasks.create_task(runtime.stop_container(container.id, GRACE_SECONDS))
+        running = (container for container in pod.containers if container.running)
+        await each(runtime.stop_container(container.id, GRACE_SECONDS) for container in running)
     except* RuntimeFault as faults:
         log.warning("containers of pod %s/%s: %s", pod.namespace, pod.name, faults.exceptions)
     for sandbox in pod.sandboxes:

@@ -9,7 +9,7 @@ import os
 import tarfile
 from pathlib import Path
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from podling.cri.images.build import File, ImageConfig, Symlink, build_image, pause_image
@@ -94,7 +94,6 @@ _PATHS = st.dictionaries(
 )
 
 
-@settings(max_examples=50)
 @given(_PATHS)
 def test_every_directory_comes_before_what_is_in_it_and_once(files: dict[str, bytes]) -> None:
     with _layer(build_image(_NAME, files, ImageConfig())) as layer:

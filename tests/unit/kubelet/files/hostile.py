@@ -10,7 +10,8 @@ from pathlib import Path
 
 from podling.process.mounts import bind_mount, mount_tmpfs
 
-DEPTH = 10_000
+DEPTH = 3_000
+"""More than there are descriptors of a process by default, calls in Python's stack, and names in a path."""
 _LIBC = ctypes.CDLL(None)
 _AT_FDCWD, _RENAME_EXCHANGE = -100, 2
 

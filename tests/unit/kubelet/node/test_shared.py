@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from podling.kubelet.node.shared import MEMORY_TAINT, Allocations, NodePressure
@@ -122,7 +122,6 @@ def test_the_impossible_is_answered_once() -> None:
 STEPS = st.tuples(st.sampled_from(["give", "ask", "release"]), st.integers(0, 4), st.integers(0, 12))
 
 
-@settings(max_examples=100)
 @given(st.lists(STEPS, max_size=30))
 def test_no_more_is_given_than_there_is(steps: list[tuple[str, int, int]]) -> None:
     clients = Clients()

@@ -8,7 +8,7 @@ from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
@@ -196,7 +196,6 @@ class World:
         raise AssertionError("never comes to rest")
 
 
-@settings(max_examples=300)
 @given(st.lists(st.integers(0, 319), max_size=60))
 @example([1, 94, 0, 76, 18, 114, 1, 96])  # Let go before the server heard that it was there.
 def test_entries_may_come_and_go_at_any_moment(scene: type[Scene], tape: list[int]) -> None:

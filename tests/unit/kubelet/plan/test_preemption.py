@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from podling.kubelet.plan.admission import amounts, preemptable, victims
@@ -60,7 +60,6 @@ def test_no_pod_goes_for_one_that_is_not_more_important(
     assert preemptable(one(scene, "me", priority=mine), one(scene, "it", priority=theirs)) is goes
 
 
-@settings(max_examples=150)
 @given(
     st.lists(st.tuples(st.integers(0, 9), st.booleans()), max_size=8), st.integers(1, 40), st.integers(0, 3)
 )

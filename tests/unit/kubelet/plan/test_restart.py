@@ -6,11 +6,13 @@ from typing import TYPE_CHECKING
 import pytest
 from msgspec.structs import replace
 
+from podling.kubelet.plan.plan import plan
 from podling.kubelet.plan.restart import (
     changed,
     crashes_after,
     definition_hash,
     delay,
+    from_before,
     policy_restarts,
     restart_at,
     retry_at,
@@ -116,6 +118,21 @@ def test_one_that_could_not_start_did_not_run_since_the_epoch(scene: type[Scene]
     (ended,) = scene.observed(scene.pod("a"), "a=exit128~5").containers
     ended = replace(ended, started_at=datetime(1970, 1, 1, tzinfo=UTC), created_at=scene.ago(3))
     assert crashes_after(ended) == 6
+
+
+@pytest.mark.parametrize(("created", "counts"), [(90, False), (30, True)])
+def test_a_start_that_died_with_the_kubelet_before_is_no_failure(
+    scene: type[Scene], created: int, counts: bool
+) -> None:
+    """R-INIT-2, R-INIT-11: the runtime takes a start back whose caller dies."""
+    pod = scene.pod("a")
+    observed = scene.observed(pod, "a=exit128~5@1", started_at=scene.ago(60))
+    never = datetime(1970, 1, 1, tzinfo=UTC)
+    (ended,) = observed.containers
+    ended = replace(ended, started_at=never, created_at=scene.ago(created))
+    assert from_before(ended, observed) is not counts
+    made = plan(pod, replace(observed, containers=(ended,)), scene.NOW)
+    assert scene.say(made) == ("" if counts else "start a#1")
 
 
 def test_delays_count_from_the_end(scene: type[Scene]) -> None:

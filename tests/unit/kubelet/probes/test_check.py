@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import socket
 from collections.abc import AsyncIterator, Awaitable, Callable
 
 import grpc
@@ -25,6 +24,7 @@ from podling.model.types.container import (
     Probe,
     TCPSocketAction,
 )
+from ports import free_port
 
 HOST = "127.0.0.1"
 Ask = Callable[..., Awaitable[Outcome]]
@@ -64,12 +64,6 @@ async def served() -> AsyncIterator[Served]:
     served.port = runner.addresses[0][1]
     yield served
     await runner.cleanup()
-
-
-def free_port() -> int:
-    with socket.socket() as taken:
-        taken.bind((HOST, 0))
-        return int(taken.getsockname()[1])
 
 
 async def ask(probe: Probe, container: Container | None = None, timeout: int = 5) -> Outcome:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import socket
-
 import pytest
 from aiohttp import web
 
@@ -11,14 +9,9 @@ from podling.cri.hollow.runtime import HollowRuntime
 from podling.kubelet.probes.check import Target
 from podling.kubelet.probes.hooks import HookError, run_hook
 from podling.model.types.container import Container, ContainerPort, HTTPGetAction, LifecycleHandler
+from ports import free_port
 
 HOST = "127.0.0.1"
-
-
-def free_port() -> int:
-    with socket.socket() as taken:
-        taken.bind((HOST, 0))
-        return int(taken.getsockname()[1])
 
 
 async def tell(port: int | str, *ports: ContainerPort) -> None:

@@ -13,6 +13,7 @@ from pathlib import Path
 import aiohttp
 import pytest
 
+from client_certificates import CN, Attribute, Shape, read_signer, write
 from podling.cri.hollow.runtime import HollowRuntime
 from podling.cri.interface import Runtime
 from podling.kubelet.pod.host import Pages
@@ -87,7 +88,7 @@ def tls_of(authority: Authority, user: str | None, *groups: str) -> ssl.SSLConte
 async def masters_only(user: str, groups: tuple[str, ...], verb: str, asked: Sequence[str]) -> bool:
     if "unknown" in groups:
         raise OSError("the API server is away")
-    return "system:masters" in groups
+    return "system:masters" in groups or (user == "admin" and "system:authenticated" in groups)
 
 
 async def administrator_by_token(token: str) -> Peer | None:
@@ -149,6 +150,32 @@ async def test_a_client_without_a_certificate_is_not_answered(ask: Ask, authorit
     assert await ask("/pods", tls=tls_of(authority, None)) == (401, "Unauthorized")
 
 
+NAMED = [(("eve", "admin"), 200), (("admin", "eve"), 403), (("",), 401)]
+
+
+@pytest.mark.parametrize(("names", "status"), NAMED)
+async def test_the_last_name_of_a_certificate_counts(
+    ask: Ask, authority: Authority, tmp_path: Path, names: tuple[str, ...], status: int
+) -> None:
+    subject = [[Attribute(CN, name)] for name in names]
+    write(Shape(subject), [read_signer(authority.ca.certificate, authority.ca.key)], tmp_path / "client")
+    tls = tls_of(authority, None)
+    tls.load_cert_chain(tmp_path / "client.crt", tmp_path / "client.key")
+    assert (await ask("/pods", tls=tls))[0] == status
+
+
+@pytest.mark.parametrize("days", [(-2, -1), (1, 2)])
+async def test_a_certificate_out_of_its_time_is_nobody_s(
+    ask: Ask, authority: Authority, tmp_path: Path, days: tuple[int, int]
+) -> None:
+    shape = Shape([[Attribute(CN, "admin")]], days=days)
+    write(shape, [read_signer(authority.ca.certificate, authority.ca.key)], tmp_path / "client")
+    tls = tls_of(authority, None)
+    tls.load_cert_chain(tmp_path / "client.crt", tmp_path / "client.key")
+    assert await ask("/pods", tls=tls) == (401, "Unauthorized")
+    assert (await ask("/pods", tls=tls, Authorization="Bearer good"))[0] == 200
+
+
 @pytest.mark.parametrize(
     ("header", "status"),
     [
@@ -173,7 +200,7 @@ async def test_when_nobody_can_say_nobody_is_let_in(ask: Ask, authority: Authori
 
 
 async def test_a_client_that_is_no_master_is_forbidden(ask: Ask, authority: Authority) -> None:
-    why = "Forbidden (user=eve, verb=get, resource=nodes, subresource(s)=[pods proxy])"
+    why = "Forbidden (user=eve, verb=get, resource=nodes, subresource(s)=[pods proxy])\n"
     assert await ask("/pods", tls=tls_of(authority, "eve", "system:nodes")) == (403, why)
 
 
@@ -184,7 +211,7 @@ async def test_a_client_that_is_no_master_is_forbidden(ask: Ask, authority: Auth
         (
             Peer("eve", ("system:nodes",)),
             "/pods",
-            (403, b"Forbidden (user=eve, verb=get, resource=nodes, subresource(s)=[pods proxy])"),
+            (403, b"Forbidden (user=eve, verb=get, resource=nodes, subresource(s)=[pods proxy])\n"),
         ),
     ],
 )
@@ -215,6 +242,9 @@ async def test_connections_of_this_process_end_with_the_server() -> None:
         ("/stats/summary", ("stats",)),
         ("/metrics/cadvisor", ("metrics",)),
         ("/healthz", ("healthz", "proxy")),
+        ("/checkpoint/ns/pod/c", ("checkpoint",)),
+        ("/statusz", ("statusz",)),
+        ("/flagz", ("configz",)),
         ("/runningpods/", ("pods", "proxy")),
         ("/exec/ns/pod/c", ("proxy",)),
     ],

@@ -31,8 +31,10 @@ from podling.kubelet.config import KubeletConfig
 from podling.kubelet.host.machine import this_machine
 from podling.kubelet.kubelet import Kubelet
 from podling.kubelet.node.status import allocatable
+from podling.kubelet.worker.context import Admit, admit_all
 from podling.model.codec import json as model_json
 from podling.model.gates import DEFAULT_GATES, Gates
+from podling.model.rules.admission_plugins import DEFAULT_PLUGINS
 from podling.model.types.core import Event, Namespace, ServiceAccount
 from podling.model.types.meta import ObjectMeta
 from podling.model.types.networking import ServiceCIDR, ServiceCIDRSpec
@@ -143,6 +145,7 @@ class Node:
         self.history: list[tuple[str, Pod | None]] = []
         self._pods.subscribe(self._note)
         self._running: asyncio.Task[None] | None = None
+        self.admit: Admit = admit_all
         self.kubelet: Kubelet
         tasks.create_task(self._pods.run())
 
@@ -160,7 +163,7 @@ class Node:
     def start(self, runtime: Any = None) -> None:
         runtime = runtime or self.runtime
         recorder = EventRecorder(self.client, self.time, "kubelet", NODE)
-        self.kubelet = Kubelet(self.client, runtime, recorder, self.time, self.config)
+        self.kubelet = Kubelet(self.client, runtime, recorder, self.time, self.config, self.admit)
         self._running = self._tasks.create_task(self._both(self.kubelet, recorder))
 
     async def _both(self, kubelet: Kubelet, recorder: EventRecorder) -> None:
@@ -265,13 +268,19 @@ Story = Callable[[Node], Coroutine[Any, Any, None]]
 Play = Callable[..., None]
 
 
+PLUGINS = DEFAULT_PLUGINS - {"PodResizeValidator"}
+"""What a node can never give is refused before a kubelet hears of it, if the server has this one."""
+
+
 @pytest.fixture
 def play(tmp_path: Path) -> Play:
     """`play(story, image=HollowImage(...), ...)`: images not named here run until they are stopped."""
 
     async def perform(story: Story, images: Mapping[str, HollowImage], boot: bool, gates: Gates) -> None:
         time = LoopTime()
-        server = ApiServer.build(MemoryStorage(), kinds(gates), clock=time, connector=no_streams)
+        server = ApiServer.build(
+            MemoryStorage(), kinds(gates), clock=time, connector=no_streams, plugins=PLUGINS
+        )
         await server.start()
         api = LocalTransport(server.handle, User("root", ("system:masters",)))
         client = Client(api)
@@ -282,6 +291,7 @@ def play(tmp_path: Path) -> Play:
         await client.create(ServiceAccount(metadata=ObjectMeta(name="default", namespace="default")))
         named = {f"{name}:1": image for name, image in images.items()}
         runtime = HollowRuntime(named, time)
+        runtime.image_place = str(tmp_path)
         async with asyncio.TaskGroup() as tasks:
             node = Node(tmp_path, client, api, runtime, time, tasks, gates)
             if boot:

@@ -331,7 +331,7 @@ def test_a_pod_deleted_during_a_pull_does_not_wait_for_it(
 
         async def slow_pull(*args: object) -> str:
             pulling.set()
-            await asyncio.sleep(3600)
+            await asyncio.sleep(600)
             raise AssertionError
 
         monkeypatch.setattr(node.runtime, "pull_image", slow_pull)
@@ -375,10 +375,10 @@ def test_an_ephemeral_container_starts_beside_the_others_and_never_again(play: P
         pod = await node.until("web", lambda pod: _running(pod, "debug"))
         assert ("EphemeralContainersStarted", "True", "") in _conditions(pod)
         await node.until("web", lambda pod: not _running(pod, "debug"))
-        await asyncio.sleep(3600)
+        await asyncio.sleep(600)
         await node.crash()
         await node.boot()
-        await asyncio.sleep(3600)
+        await asyncio.sleep(600)
         assert node.runtime.calls.count("start debug#0") == 1
         assert "start debug#1" not in node.runtime.calls
         assert node.is_ready(node.pod("web"))

@@ -10,7 +10,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from podling.kubelet.cri_config.environment import FileKey, FoundInFile
@@ -121,7 +121,6 @@ def test_what_is_written_is_parsed(variables: dict[str, str]) -> None:
     assert {name: parsed(text, name) for name in variables} == variables
 
 
-@settings(max_examples=25)
 @given(value=TEXT)
 def test_a_shell_reads_the_same(tmp_path_factory: pytest.TempPathFactory, value: str) -> None:
     file: Path = tmp_path_factory.mktemp("env") / "file"
