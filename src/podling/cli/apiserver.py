@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from podling.cli import options
+from podling.cli import audit_options, etcd_options, options
 from podling.cli.ending import exit_on_start_error
 from podling.machine.instance import DEFAULT_PORT, Instance
 from podling.model.gates import Gates
@@ -30,7 +30,14 @@ from podling.model.gates import Gates
 )
 @options.service_range
 @options.gates
-@options.audit
+@options.authorization
+@options.authentication
+@options.in_flight
+@options.admission
+@options.encryption
+@etcd_options.etcd
+@options.serving
+@audit_options.audit
 def apiserver(
     instance: Instance,
     port: int,
@@ -38,13 +45,47 @@ def apiserver(
     service_range: str,
     kubelet_ca: Path | None,
     gates: Gates,
+    authorization: dict[str, Any],
+    authentication: dict[str, Any],
+    in_flight: dict[str, Any],
+    admission: dict[str, Any],
+    etcd: dict[str, Any],
+    encryption: dict[str, Any],
+    showing: dict[str, Any],
     audit: dict[str, Any],
 ) -> None:
     """Serve the Kubernetes API from a data directory. Kubeconfigs for users and parts are written there:
     admin.conf, scheduler.conf and controller-manager.conf; `podling kubeconfig` makes those of nodes."""
-    from podling.assemble.apiserver import ServerOptions, run
-    from podling.assemble.settle import AuditOptions
+    from podling.process.tls import import_aiohttp
 
-    chosen = ServerOptions(instance, port, address, service_range, kubelet_ca, gates, AuditOptions(**audit))
+    import_aiohttp()
+    from podling.assemble.apiserver import ServerOptions, run
+    from podling.assemble.settle import (
+        AdmissionOptions,
+        AuditOptions,
+        AuthenticationOptions,
+        AuthorizationOptions,
+        EncryptionOptions,
+        EtcdOptions,
+        InFlightOptions,
+        ServingOptions,
+    )
+
+    chosen = ServerOptions(
+        instance,
+        port,
+        address,
+        service_range,
+        kubelet_ca,
+        gates,
+        AuthorizationOptions(**authorization),
+        AuditOptions(**audit),
+        AuthenticationOptions(**authentication),
+        InFlightOptions(**in_flight),
+        AdmissionOptions(**admission),
+        EncryptionOptions(**encryption),
+        ServingOptions(**showing),
+        EtcdOptions(**etcd),
+    )
     with exit_on_start_error():
         run(chosen, click.echo)

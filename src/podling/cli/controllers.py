@@ -25,6 +25,7 @@ def _duration(context: click.Context, parameter: click.Parameter, text: str) -> 
 
 @click.command()
 @options.kubeconfig_in("controller-manager.conf")
+@options.secure_port(10257)
 @click.option(
     "--root-ca-file",
     "root_ca",
@@ -47,6 +48,15 @@ def _duration(context: click.Context, parameter: click.Parameter, text: str) -> 
     callback=_duration,
     help="How long a certificate lasts for which no shorter time is asked.",
 )
+@click.option(
+    "--use-service-account-credentials",
+    "accounts_each",
+    type=click.BOOL,
+    metavar="true|false",
+    default=True,
+    show_default=True,
+    help="Whether each controller has an account of its own in kube-system, whose tokens are asked for.",
+)
 def controllers(
     instance: Instance,
     kubeconfig: Path,
@@ -54,6 +64,8 @@ def controllers(
     certificate: Path | None,
     key: Path | None,
     longest: timedelta,
+    port: int,
+    accounts_each: bool,
 ) -> None:
     """Reconcile objects, on the API server that the kubeconfig names."""
     from podling.assemble.controllers import Signing, control
@@ -62,4 +74,4 @@ def controllers(
         raise click.UsageError("--cluster-signing-cert-file and --cluster-signing-key-file go together")
     signing = Signing(KeyPair(certificate, key), longest) if certificate and key else None
     with exit_on_start_error():
-        control(kubeconfig, root_ca, signing, click.echo)
+        control(kubeconfig, root_ca, signing, port, click.echo, accounts_each=accounts_each)

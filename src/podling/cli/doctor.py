@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 import sys
 
 import click
@@ -9,8 +10,8 @@ from rich.console import Console
 from rich.table import Table
 
 from podling.cli import options
-from podling.machine.doctor import Verdict, examine, missing_packages
-from podling.machine.instance import DEFAULT_PORT, Instance
+from podling.machine.doctor import Verdict, examine, forwarding, missing_packages
+from podling.machine.instance import DEFAULT_PORT, Instance, LayoutError
 
 SHOWN = {
     Verdict.OK: "[green]ok[/green]",
@@ -30,6 +31,7 @@ def doctor(instance: Instance, port: int | None) -> None:
         # A user who may not know whether podling runs here is not told that its port is taken.
         runs = True
     findings = examine({} if runs else {"API server": port or DEFAULT_PORT})
+    findings += forwarding(_chains(), _pods(instance))
     table = Table(box=None, pad_edge=False)
     for heading in ("CHECK", "VERDICT", "FOUND", "WHAT TO DO"):
         table.add_column(heading, overflow="fold")
@@ -40,3 +42,20 @@ def doctor(instance: Instance, port: int | None) -> None:
         click.echo(f"\nInstall what is missing with: apt-get install {' '.join(packages)}")
     if any(finding.verdict is Verdict.FAILED for finding in findings):
         sys.exit(1)
+
+
+def _chains() -> str:
+    try:
+        return subprocess.run(
+            ["nft", "-j", "list", "chains"], capture_output=True, text=True, check=False
+        ).stdout
+    except OSError:
+        return ""
+
+
+def _pods(instance: Instance) -> str:
+    try:
+        choices = instance.choices()
+    except (LayoutError, OSError):
+        return ""
+    return choices.subnet if choices else ""

@@ -53,6 +53,16 @@ def place(context: click.Context, parameter: click.Parameter, text: str | None) 
 @click.option("--tls-cert-file", type=FILE, help="What its server shows.  [default: made by itself]")
 @click.option("--tls-private-key-file", type=FILE)
 @click.option(
+    "--rotate-certificates",
+    is_flag=True,
+    help="Ask the cluster for a client certificate of its own, and renew it in time.",
+)
+@click.option(
+    "--rotate-server-certificates",
+    is_flag=True,
+    help="Ask the cluster for its server's certificate, which an administrator approves, and renew it.",
+)
+@click.option(
     "--api-server-for-pods",
     "api_server",
     metavar="ADDRESS:PORT",
@@ -69,6 +79,8 @@ def kubelet(
     client_ca: Path | None,
     tls_cert_file: Path | None,
     tls_private_key_file: Path | None,
+    rotate_certificates: bool,
+    rotate_server_certificates: bool,
     api_server: tuple[str, int] | None,
     register_node: bool,
     node_labels: dict[str, str],
@@ -79,6 +91,11 @@ def kubelet(
     down` with its data directory ends them."""
     if (tls_cert_file is None) != (tls_private_key_file is None):
         raise click.UsageError("--tls-cert-file and --tls-private-key-file go together")
+    if tls_cert_file is not None and rotate_server_certificates:
+        raise click.UsageError("--tls-cert-file and --rotate-server-certificates: only one can be")
+    from podling.process.tls import import_aiohttp
+
+    import_aiohttp()
     from podling.assemble.kubelet import KubeletOptions, run
     from podling.assemble.node_options import NodeOptions
 
@@ -86,7 +103,17 @@ def kubelet(
     settings |= {"register_node": register_node, "node_labels": node_labels}
     told = NodeOptions(settings=settings, **node)
     chosen = KubeletOptions(
-        instance, kubeconfig, told, node_ip, port, pod_cidr, client_ca, serving, api_server
+        instance,
+        kubeconfig,
+        told,
+        node_ip,
+        port,
+        pod_cidr,
+        client_ca,
+        serving,
+        api_server,
+        rotate_certificates,
+        rotate_server_certificates,
     )
     with exit_on_start_error():
         run(chosen, click.echo)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from importlib import import_module
 
 import click
@@ -10,20 +11,35 @@ from podling import __version__
 
 COMMANDS = {
     "apiserver": "Serve the Kubernetes API from a data directory.",
+    "audit": "Say who debugged which pod, from the audit log.",
     "backup": "Write objects, certificates and keys to a file.",
+    "capture": "Write the packets of a pod, on any cluster.",
     "controllers": "Reconcile objects, for an API server elsewhere.",
+    "cp": "Copy files into containers and out of them, on any cluster.",
+    "debug": "Add a container with tools to a running pod, on any cluster.",
+    "dns": "Answer names, of an API server elsewhere.",
     "doctor": "Check kernel, cgroups, capabilities, ports and programs.",
     "down": "Stop everything; objects and images stay.",
     "feature-gates": "List the feature gates.",
     "images": "Pull, load and list images.",
     "kubeconfig": "Write what the kubelet of another node needs.",
     "kubelet": "Run a node of an API server elsewhere.",
+    "logs": "Show what containers print, on any cluster.",
+    "network": "Lead to the pods of services, for an API server elsewhere.",
+    "policies": "Say whom network policies let through.",
     "restore": "Replace objects, certificates and keys by a backup's.",
     "scheduler": "Give pods their nodes, for an API server elsewhere.",
+    "services": "Say where the addresses of services lead to.",
+    "sessions": "List the debug containers of a cluster.",
     "status": "Say whether podling runs, and what it runs.",
     "up": "Start everything in one process.",
+    "why": "Say why a pod is not ready.",
 }
 """Command → what `podling --help` says of it. It stands here so that to say it imports none of them."""
+
+
+COLLECT_AFTER = 100_000
+"""New objects."""
 
 
 class Commands(click.Group):
@@ -35,6 +51,8 @@ class Commands(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in COMMANDS:
             return None
+        # What is imported stays: it need not be looked through for garbage again and again meanwhile.
+        gc.set_threshold(COLLECT_AFTER)
         name = cmd_name.replace("-", "_")
         command: click.Command = getattr(import_module(f"podling.cli.{name}"), name)
         return command

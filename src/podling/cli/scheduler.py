@@ -13,9 +13,10 @@ from podling.machine.instance import Instance
 
 @click.command()
 @options.kubeconfig_in("scheduler.conf")
-def scheduler(instance: Instance, kubeconfig: Path) -> None:
+@options.secure_port(10259)
+def scheduler(instance: Instance, kubeconfig: Path, port: int) -> None:
     """Give pods their nodes, on the API server that the kubeconfig names."""
     from podling.assemble.controllers import schedule
 
     with exit_on_start_error():
-        schedule(kubeconfig, click.echo)
+        schedule(kubeconfig, port, click.echo)

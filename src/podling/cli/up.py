@@ -6,7 +6,8 @@ from typing import Any
 
 import click
 
-from podling.cli import node_options, options
+from podling.cli import audit_options, etcd_options, node_options, options
+from podling.cli.addresses import stub_domains
 from podling.cli.detach import fork_into_background
 from podling.cli.ending import exit_on_start_error
 from podling.machine.instance import DEFAULT_PORT, Instance
@@ -17,13 +18,53 @@ from podling.machine.instance import DEFAULT_PORT, Instance
 @click.option("--port", type=click.IntRange(1, 65535), help=f"API server port.  [default: {DEFAULT_PORT}]")
 @click.option("--detach", "-d", is_flag=True, help="Return when the node is ready; stop with `podling down`.")
 @options.service_range
+@click.option(
+    "--service-proxy/--no-service-proxy",
+    default=True,
+    help="Whether podling leads to the pods of services; without, kube-proxy may.  [default: it does]",
+)
+@click.option(
+    "--service-lb/--no-service-lb",
+    default=True,
+    help="Whether services of type LoadBalancer get the nodes' addresses.  [default: they do]",
+)
+@click.option(
+    "--workloads/--no-workloads",
+    default=True,
+    help="Whether Deployments and their like get pods; without, kube-controller-manager may.  [default: yes]",
+)
+@click.option(
+    "--directory-storage/--no-directory-storage",
+    default=True,
+    help="Whether claims of the class `directory` get directories of the node.  [default: they do]",
+)
+@stub_domains("--dns-stub-domain")
 @node_options.node
-@options.audit
+@options.authorization
+@options.authentication
+@options.in_flight
+@options.admission
+@options.encryption
+@etcd_options.etcd
+@options.serving
+@audit_options.audit
 def up(
     instance: Instance,
     port: int | None,
     detach: bool,
     service_range: str,
+    service_proxy: bool,
+    service_lb: bool,
+    workloads: bool,
+    directory_storage: bool,
+    stubs: dict[str, list[str]],
+    authorization: dict[str, Any],
+    authentication: dict[str, Any],
+    in_flight: dict[str, Any],
+    admission: dict[str, Any],
+    etcd: dict[str, Any],
+    encryption: dict[str, Any],
+    showing: dict[str, Any],
     audit: dict[str, Any],
     **node: Any,
 ) -> None:
@@ -31,10 +72,37 @@ def up(
     reports = fork_into_background(instance.log_file) if detach else None
     # Not before it is known who goes on: what is imported from here on is most of a start.
     from podling.assemble.node_options import NodeOptions
-    from podling.assemble.settle import AuditOptions
+    from podling.assemble.settle import (
+        AdmissionOptions,
+        AuditOptions,
+        AuthenticationOptions,
+        AuthorizationOptions,
+        EncryptionOptions,
+        EtcdOptions,
+        InFlightOptions,
+        ServingOptions,
+    )
     from podling.assemble.up import UpOptions, run
 
-    chosen = UpOptions(instance, port, service_range, NodeOptions(**node), AuditOptions(**audit))
+    chosen = UpOptions(
+        instance,
+        port,
+        service_range,
+        service_proxy,
+        service_lb,
+        workloads,
+        directory_storage,
+        stubs,
+        NodeOptions(**node),
+        AuthorizationOptions(**authorization),
+        AuditOptions(**audit),
+        AuthenticationOptions(**authentication),
+        InFlightOptions(**in_flight),
+        AdmissionOptions(**admission),
+        EncryptionOptions(**encryption),
+        ServingOptions(**showing),
+        EtcdOptions(**etcd),
+    )
     report = reports.line if reports else click.echo
 
     def ready() -> None:

@@ -1,6 +1,7 @@
 """The typed client: a verb and a type in, objects out, over any transport.
 
 Paths follow from the type's resource in `podling.model.scheme`; a server's Status is raised as StatusError.
+`listed` and `watched` read answers for those who know their paths themselves.
 `served` asks discovery for all resources of a server, also those that podling has no type for.
 """
 
@@ -15,7 +16,6 @@ import msgspec
 from podling.client.transport import JSON, Transport
 from podling.model.codec import json
 from podling.model.errors import StatusError
-from podling.model.scheme import resource_of
 from podling.model.types.meta import DeleteOptions, KubeObject, ListMeta, PartialObjectMetadata, Preconditions
 from podling.process.waits import Turn
 
@@ -41,7 +41,9 @@ class WatchEvent(NamedTuple, Generic[T]):
     object: T
 
 
-class _RawList(msgspec.Struct):
+class RawListing(msgspec.Struct):
+    """A list whose objects are still bytes."""
+
     items: list[msgspec.Raw] | None = None
     metadata: ListMeta = msgspec.field(default_factory=ListMeta)
 
@@ -51,8 +53,8 @@ class _RawEvent(msgspec.Struct):
     object: msgspec.Raw
 
 
-_lists = msgspec.json.Decoder(_RawList)
 _events = msgspec.json.Decoder(_RawEvent)
+listed = msgspec.json.Decoder(RawListing).decode
 
 
 class Client:
@@ -68,10 +70,10 @@ class Client:
         self, type_: type[T], namespace: str = "", *, label_selector: str = "", field_selector: str = ""
     ) -> Listing[T]:
         query = _selectors(label_selector, field_selector)
-        found = _lists.decode(await self._call("GET", path_of(type_, namespace), query))
+        found = listed(await self._call("GET", path_of(type_, namespace), query))
         items: list[T] = []
         turn = Turn()
-        for item in found.items or []:
+        for item in found.items or ():
             items.append(json.decode(item, type_))
             await turn.share()
         return Listing(items, found.metadata.resource_version)
@@ -96,13 +98,9 @@ class Client:
             **_selectors(label_selector, field_selector),
         }
         stream = self._transport.stream(path_of(type_, namespace), query)
-        rest = b""
-        async with aclosing(stream):
-            async for piece in stream:
-                # An incomplete line waits for the next piece.
-                *lines, rest = (rest + piece if rest else piece).split(b"\n")
-                if lines:
-                    yield [_event(line, type_) for line in lines]
+        async with aclosing(watched(stream, type_)) as groups:
+            async for events in groups:
+                yield events
 
     async def create(self, obj: T, *, manager: str = "") -> T:
         """`manager`: who is recorded to manage its fields, if not this program."""
@@ -142,14 +140,20 @@ class Client:
 
     async def apply_status(self, type_: type[T], name: str, manager: str, status: Any) -> T:
         """Apply the status of an object outside of namespaces, taking over fields of others."""
+        return await self.apply(type_, name, manager, {"status": status}, subresource="status")
+
+    async def apply(
+        self, type_: type[T], name: str, manager: str, fields: Any, *, subresource: str = ""
+    ) -> T:
+        """Apply fields of an object outside of namespaces, taking over those of others."""
         body = {
             "apiVersion": type_.API_VERSION,
             "kind": type_.KIND,
             "metadata": {"name": name},
-            "status": status,
+            **fields,
         }
         query = {**KNOWN, "fieldManager": manager, "force": "true"}
-        path = path_of(type_, "", name, "status")
+        path = path_of(type_, "", name, subresource)
         return json.decode(await self._call("PATCH", path, query, msgspec.json.encode(body), APPLY), type_)
 
     async def delete(
@@ -175,16 +179,20 @@ class Client:
 
     async def list_metadata(self, path: str) -> Sequence[PartialObjectMetadata]:
         """The metadata of all objects of a collection, also of a type podling does not have."""
-        found = _lists.decode(await self._call("GET", path))
-        return [json.decode(item, PartialObjectMetadata) for item in found.items or []]
+        found = listed(await self._call("GET", path))
+        return [json.decode(item, PartialObjectMetadata) for item in found.items or ()]
 
     async def delete_path(self, path: str) -> None:
         """DELETE any object or collection."""
         await self._call("DELETE", path)
 
-    async def raw(self, path: str) -> bytes:
+    async def raw(self, path: str, query: Mapping[str, str] | None = None) -> bytes:
         """GET any path, such as `/readyz`."""
-        return await self._call("GET", path)
+        return await self._call("GET", path, query)
+
+    async def put_path(self, path: str, obj: KubeObject) -> None:
+        """PUT an object to any path, such as the scale of a resource that podling has no type for."""
+        await self._call("PUT", path, KNOWN, json.encode(obj))
 
     async def close(self) -> None:
         await self._transport.close()
@@ -206,6 +214,9 @@ class Client:
 
 def path_of(type_: type[KubeObject], namespace: str = "", name: str = "", subresource: str = "") -> str:
     """The API path of a collection, an object, or a subresource."""
+    # Not before it is needed: commands name their few paths and do without the table of all types.
+    from podling.model.scheme import resource_of
+
     resource = resource_of(type_)
     parts = [f"/apis/{resource.group}/{resource.version}" if resource.group else f"/api/{resource.version}"]
     if resource.namespaced and namespace:
@@ -218,6 +229,19 @@ def path_of(type_: type[KubeObject], namespace: str = "", name: str = "", subres
 def _selectors(label_selector: str, field_selector: str) -> dict[str, str]:
     given = {"labelSelector": label_selector, "fieldSelector": field_selector}
     return {key: value for key, value in given.items() if value}
+
+
+async def watched(
+    stream: AsyncGenerator[bytes, None], type_: type[T]
+) -> AsyncGenerator[Sequence[WatchEvent[T]], None]:
+    """The events of a watch's answer, in groups as they arrived. Raises StatusError."""
+    rest = b""
+    async with aclosing(stream):
+        async for piece in stream:
+            # An incomplete line waits for the next piece.
+            *lines, rest = (rest + piece if rest else piece).split(b"\n")
+            if lines:
+                yield [_event(line, type_) for line in lines]
 
 
 def _event(line: bytes, type_: type[T]) -> WatchEvent[T]:

@@ -8,6 +8,7 @@ order. The same event again raises the count of the existing one.
 from __future__ import annotations
 
 import asyncio
+import copy
 import logging
 from collections import OrderedDict, deque
 from datetime import timedelta
@@ -45,6 +46,7 @@ class _Said(NamedTuple):
     reason: str
     message: str
     at: str
+    component: str
 
 
 class _Standing(NamedTuple):
@@ -97,6 +99,12 @@ class EventRecorder:
     def warning(self, obj: KubeObject, reason: str, message: str, *, field_path: str = "") -> None:
         self._say(obj, WARNING, reason, message, field_path)
 
+    def by(self, component: str) -> EventRecorder:
+        """Records as another component, through the queues of this one."""
+        other = copy.copy(self)
+        other._component = component
+        return other
+
     async def run(self) -> None:
         async def empty(lane: _Lane) -> None:
             while True:
@@ -128,10 +136,12 @@ class EventRecorder:
         if not self._affordable(about, now.timestamp()):
             return
         lane = self._lanes[hash(about.uid or about.name) % LANES]
-        lane.add(_Said(about, type_, reason, message, rfc3339(now)))
+        lane.add(_Said(about, type_, reason, message, rfc3339(now), self._component))
 
     async def _write(self, said: _Said) -> None:
-        key = (said.about.uid, said.about.name, said.about.field_path, said.type, said.reason, said.message)
+        about = said.about
+        what = (said.type, said.reason, said.message, said.component)
+        key = (about.uid, about.name, about.field_path, *what)
         namespace = said.about.namespace or "default"
         standing = self._standing.get(key)
         if standing is not None:
@@ -154,12 +164,12 @@ class EventRecorder:
             involved_object=said.about,
             reason=said.reason,
             message=said.message,
-            source=EventSource(component=self._component, host=self._host),
+            source=EventSource(component=said.component, host=self._host),
             first_timestamp=said.at,
             last_timestamp=said.at,
             count=1,
             type=said.type,
-            reporting_component=self._component,
+            reporting_component=said.component,
             reporting_instance=self._host,
         )
         await self._client.create(event)

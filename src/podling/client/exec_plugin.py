@@ -2,7 +2,7 @@
 
 The program runs when a credential is first needed, when the last one has expired, and after the server
 answered 401. It is told about the cluster in `KUBERNETES_EXEC_INFO` and answers with an ExecCredential. Its
-standard input is closed; its standard error is podling's.
+standard error is podling's, and its standard input, too, where it may ask who types at a terminal.
 """
 
 from __future__ import annotations
@@ -20,13 +20,17 @@ from typing import Any
 import msgspec
 
 from podling.client.login import Shown, bearer
-from podling.client.tls import Pair, Reread, Trust, client_tls
+from podling.client.tls import Pair, Trust, client_tls
 from podling.model.time import Clock, parse_time
+from podling.process.tls import Reread
 
 GROUP = "client.authentication.k8s.io"
 VERSIONS = (f"{GROUP}/v1", f"{GROUP}/v1beta1")
 DEADLINE = 60.0
-"""Seconds the program may take."""
+"""Seconds a program may take that asks nobody."""
+NEVER, IF_AVAILABLE, ALWAYS = "Never", "IfAvailable", "Always"
+MODES = (NEVER, IF_AVAILABLE, ALWAYS)
+STDIN = 0
 
 
 class PluginError(OSError):
@@ -34,16 +38,18 @@ class PluginError(OSError):
 
 
 class Plugin(msgspec.Struct, frozen=True):
-    """`cluster` is the cluster information for the program, None without `provideClusterInfo`."""
+    """`cluster` is the cluster information for the program, None without `provideClusterInfo`; `mode` is
+    whether it asks who types."""
 
     command: tuple[str, ...]
     env: Mapping[str, str]
     api_version: str
     cluster: Mapping[str, Any] | None = None
+    mode: str = NEVER
 
-    def info(self) -> str:
+    def info(self, *, is_interactive: bool = False) -> str:
         """The value of KUBERNETES_EXEC_INFO."""
-        spec: dict[str, Any] = {"interactive": False}
+        spec: dict[str, Any] = {"interactive": is_interactive}
         if self.cluster is not None:
             spec["cluster"] = self.cluster
         told = {"kind": "ExecCredential", "apiVersion": self.api_version, "spec": spec}
@@ -99,9 +105,13 @@ def credential(answer: bytes, api_version: str) -> Credential:
 async def run(plugin: Plugin, deadline: float = DEADLINE) -> Credential:
     """Run the program; its credential. Raises PluginError."""
     name = plugin.command[0]
+    is_interactive = plugin.mode != NEVER and _is_typed()
+    if plugin.mode == ALWAYS and not is_interactive:
+        raise PluginError(f"exec plugin {name}: it asks who types, and standard input is no terminal")
     try:
-        async with asyncio.timeout(deadline):
-            answer = await _output(plugin)
+        # Who types takes the time he needs.
+        async with asyncio.timeout(None if is_interactive else deadline):
+            answer = await _output(plugin, is_interactive=is_interactive)
         return credential(answer, plugin.api_version)
     except TimeoutError as error:
         raise PluginError(f"exec plugin {name}: no answer within {deadline:g} s") from error
@@ -109,8 +119,15 @@ async def run(plugin: Plugin, deadline: float = DEADLINE) -> Credential:
         raise PluginError(f"exec plugin {name}: {error}") from error
 
 
-async def _output(plugin: Plugin) -> bytes:
-    process = _begin(plugin)
+def _is_typed() -> bool:
+    try:
+        return os.isatty(STDIN)
+    except OSError:
+        return False
+
+
+async def _output(plugin: Plugin, *, is_interactive: bool) -> bytes:
+    process = _begin(plugin, is_interactive=is_interactive)
     ending = asyncio.get_running_loop().run_in_executor(None, process.communicate)
     try:
         # Cancelled before a thread is free for it, it would leave behind a process that nobody waits for.
@@ -118,23 +135,26 @@ async def _output(plugin: Plugin) -> bytes:
     except asyncio.CancelledError:
         # The thread, too, ends then: nobody is left who could write to it.
         with suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGKILL)
+            if is_interactive:
+                process.kill()
+            else:
+                os.killpg(process.pid, signal.SIGKILL)
         raise
     if process.returncode != 0:
         raise PluginError(f"it ended with {process.returncode}")
     return output
 
 
-def _begin(plugin: Plugin) -> subprocess.Popen[bytes]:
+def _begin(plugin: Plugin, *, is_interactive: bool) -> subprocess.Popen[bytes]:
     """Start the program in one step. asyncio's own way has several: cancelled in between, it leaves a program
     that it has started."""
     return subprocess.Popen(
         plugin.command,
-        env={**os.environ, **plugin.env, "KUBERNETES_EXEC_INFO": plugin.info()},
-        stdin=subprocess.DEVNULL,
+        env={**os.environ, **plugin.env, "KUBERNETES_EXEC_INFO": plugin.info(is_interactive=is_interactive)},
+        stdin=None if is_interactive else subprocess.DEVNULL,
         stdout=subprocess.PIPE,
-        # Away from the terminal, which is not its to ask, and to be ended with all it has begun.
-        start_new_session=True,
+        # Away from the terminal if it is not its to ask, and to be ended with all it has begun.
+        start_new_session=not is_interactive,
     )
 
 

@@ -1,52 +1,152 @@
-"""The transport over HTTPS, for any Kubernetes API server.
+"""The transport over HTTPS, for any Kubernetes API server: HTTP/1.1 on connections that are kept.
 
 A request has a deadline. A connection whose peer does not even acknowledge for a minute is closed, so that a
-watch on a server that vanished begins again.
+watch on a server that vanished begins again. h11 parses: a command's first request must not wait for the
+import of more.
 """
 
 from __future__ import annotations
 
-import socket
+import asyncio
 import ssl
-from collections.abc import AsyncGenerator, Mapping
-from contextlib import AbstractAsyncContextManager, AsyncExitStack
-from typing import NamedTuple, NotRequired, TypedDict
+import time
+import zlib
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import asynccontextmanager, suppress
+from typing import Any, NamedTuple
+from urllib.parse import SplitResult, urlencode, urlsplit
 
-import aiohttp
-from multidict import CIMultiDict
-from yarl import URL
+import h11
 
-from podling.client.login import Login, Shown, basic
+from podling.client.dial import Factory, Route, dial
+from podling.client.login import Login, Shown
 from podling.client.transport import JSON, Answer
-from podling.model.errors import StatusError
+from podling.process.tls import Reread
 
-CONNECT_TIMEOUT = 10.0
 DEADLINE = 60.0
 """Seconds for one exchange, as many as after which kube-apiserver gives up a request."""
-PROBES = {socket.TCP_KEEPIDLE: 30, socket.TCP_KEEPINTVL: 10, socket.TCP_KEEPCNT: 3}
-UNACKNOWLEDGED_MS = 60_000
+LONGEST_IDLE = 60.0
+"""Seconds an unused connection is kept: less than any API server keeps it, so that none is closed while a
+request is on its way."""
+PIECE = 256 * 1024
+MOST = 1024**3
+"""Bytes of an answer that is kept as a whole: as many as a list of 300,000 pods."""
+GZIP = 16 + zlib.MAX_WBITS
 UNAUTHORIZED = 401
-
-
-class _RequestOptions(TypedDict):
-    headers: Mapping[str, str]
-    ssl: ssl.SSLContext
-    server_hostname: NotRequired[str]
-    proxy: NotRequired[URL]
-    proxy_headers: NotRequired[Mapping[str, str]]
 
 
 class Wire(NamedTuple):
     """Further properties of a connection. `server_name` is the name in the server's certificate if it differs
-    from the address; `proxy` is an http:// URL; `headers` go with every request."""
+    from the address; `proxy` is a URL, which may have user and password, and `trusting` whom one of https is
+    believed; `headers` go with every request."""
 
     server_name: str | None = None
-    proxy: URL | None = None
+    proxy: SplitResult | None = None
     compressed: bool = True
     headers: tuple[tuple[str, str], ...] = ()
+    trusting: Reread[ssl.SSLContext] | None = None
+
+    def route(self, server: SplitResult) -> Route:
+        """The way to the server at this URL."""
+        tls = self.trusting.get() if self.trusting else None
+        return Route(server, self.server_name, self.proxy, tls)
 
 
 PLAIN = Wire()
+
+
+class Incomplete(OSError):
+    """The server ended the connection in the middle of its answer."""
+
+
+class Connection:
+    """One connection, for one request after the other. `tls` is what it was made with."""
+
+    def __init__(
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, tls: ssl.SSLContext
+    ) -> None:
+        self.tls = tls
+        self._reader = reader
+        self._writer = writer
+        self._http = h11.Connection(h11.CLIENT)
+        self._used = time.monotonic()
+
+    def is_fresh(self) -> bool:
+        """Whether the server still waits for a request."""
+        is_open = not self._reader.at_eof() and not self._writer.is_closing()
+        return is_open and time.monotonic() - self._used < LONGEST_IDLE
+
+    def send(self, method: str, target: str, headers: list[tuple[str, str]], body: bytes | None) -> None:
+        """The request."""
+        length = [("Content-Length", str(len(body)))] if body is not None else []
+        events: list[h11.Event] = [h11.Request(method=method, target=target, headers=[*headers, *length])]
+        if body:
+            events.append(h11.Data(data=body))
+        for event in (*events, h11.EndOfMessage()):
+            self._writer.write(self._http.send(event) or b"")
+
+    async def head(self) -> h11.Response:
+        """Of the answer. Raises OSError when the server ends the connection or speaks no HTTP."""
+        while not isinstance(event := await self._receive(), h11.Response):
+            pass
+        return event
+
+    async def body(self, response: h11.Response) -> AsyncGenerator[bytes, None]:
+        """The body in pieces of any size, none of them empty."""
+        coding = dict(response.headers).get(b"content-encoding", b"identity")
+        if coding != b"gzip":
+            while isinstance(event := await self._receive(), h11.Data):
+                yield bytes(event.data)
+            return
+        unpacking = zlib.decompressobj(GZIP)
+        while isinstance(event := await self._receive(), h11.Data):
+            rest = bytes(event.data)
+            try:
+                # A little that was sent may be very much.
+                while piece := unpacking.decompress(rest, PIECE):
+                    yield piece
+                    rest = unpacking.unconsumed_tail
+            except zlib.error as error:
+                raise OSError(f"the answer is no gzip: {error}") from error
+
+    async def whole(self, response: h11.Response) -> bytes:
+        """The whole body. Raises OSError, also for one of more than MOST bytes."""
+        said = bytearray()
+        async for piece in self.body(response):
+            said += piece
+            if len(said) > MOST:
+                raise OSError(f"the answer has more than {MOST} bytes")
+        return bytes(said)
+
+    def finish(self) -> bool:
+        """Whether the connection can have another request after this one."""
+        if self._http.our_state is not h11.DONE or self._http.their_state is not h11.DONE:
+            return False
+        self._http.start_next_cycle()
+        self._used = time.monotonic()
+        return True
+
+    def close(self) -> None:
+        """Nothing is on its way that would be worth a farewell."""
+        self._writer.transport.abort()
+
+    async def closed(self) -> None:
+        with suppress(OSError):
+            await self._writer.wait_closed()
+
+    async def _receive(self) -> Any:
+        data = b"-"
+        try:
+            while (event := self._http.next_event()) is h11.NEED_DATA:
+                data = await self._reader.read(PIECE)
+                if not data and self._http.their_state is h11.SEND_RESPONSE:
+                    raise ConnectionResetError("the server ended the connection")
+                self._http.receive_data(data)
+        except h11.RemoteProtocolError as error:
+            raise (OSError if data else Incomplete)(str(error)) from error
+        if event is h11.PAUSED or isinstance(event, h11.ConnectionClosed):
+            raise ConnectionResetError("the server ended the connection")
+        return event
 
 
 class HttpsTransport:
@@ -54,95 +154,131 @@ class HttpsTransport:
     more if `login` has another credential. `deadline` is in seconds."""
 
     def __init__(self, server: str, login: Login, wire: Wire = PLAIN, *, deadline: float = DEADLINE) -> None:
+        self.login = login
         self._server = server.rstrip("/")
-        self._login = login
+        self._url = urlsplit(self._server)
         self._wire = wire
-        self._deadline = aiohttp.ClientTimeout(total=deadline, sock_connect=CONNECT_TIMEOUT)
-        self._session: aiohttp.ClientSession | None = None
+        self._deadline = deadline
+        self._idle: list[Connection] = []
+        self._begun: tuple[str, Connection] | None = None
+
+    async def begin(self, path: str, query: Mapping[str, str]) -> None:
+        """Send a GET whose answer the next `request` for the same waits for, so that what decodes it can be
+        imported while it is on its way. Raises OSError."""
+        target, shown = self.target(path, query), await self.login.present()
+        try:
+            self._begun = target, await self._sent(shown, "GET", target, [], None)
+        except OSError as error:
+            raise OSError(f"{self._server}: {error}") from error
 
     async def request(
         self, method: str, path: str, query: Mapping[str, str], body: bytes | None, content_type: str = JSON
     ) -> Answer:
-        headers = {"Content-Type": content_type} if body is not None else {}
+        headers = [("Content-Type", content_type)] if body is not None else []
+        target = self.target(path, query)
 
         async def exchange(shown: Shown) -> Answer:
-            sent = self._sent(shown, headers)
-            url = self._url(path, query)
-            async with self._open().request(
-                method, url, data=body, timeout=self._deadline, **sent
-            ) as response:
-                return response.status, response.headers, await response.read()
+            async with self._asked(shown, method, target, headers, body) as (connection, response):
+                told = {name.decode().title(): value.decode("latin-1") for name, value in response.headers}
+                return response.status_code, told, await connection.whole(response)
 
         try:
-            shown = await self._login.present()
-            answer = await exchange(shown)
-            if answer[0] == UNAUTHORIZED and (other := await self._login.renew(shown)):
-                return await exchange(other)
-            return answer
+            async with asyncio.timeout(self._deadline):
+                shown = await self.login.present()
+                answer = await exchange(shown)
+                if answer[0] == UNAUTHORIZED and (other := await self.login.renew(shown)):
+                    return await exchange(other)
+                return answer
         except TimeoutError as error:
             raise OSError(f"{self._server} did not answer {method} {path} in time") from error
-        except aiohttp.ClientError as error:
-            raise OSError(f"{self._server}: {error}") from error
 
     async def stream(self, path: str, query: Mapping[str, str]) -> AsyncGenerator[bytes, None]:
+        target = self.target(path, query)
+        shown = await self.login.present()
+        while True:
+            async with self._asked(shown, "GET", target, [], None) as (connection, response):
+                if response.status_code == 200:
+                    async for piece in connection.body(response):
+                        yield piece
+                    return
+                said = await connection.whole(response)
+            from podling.model.errors import StatusError
+
+            refused = StatusError.from_json(response.status_code, said)
+            if response.status_code != UNAUTHORIZED or (other := await self.login.renew(shown)) is None:
+                raise refused
+            shown = other
+
+    def target(self, path: str, query: Mapping[str, str] | Sequence[tuple[str, str]]) -> str:
+        """What a request line names."""
+        base = self._url
+        asked = "&".join(part for part in (base.query, urlencode(query)) if part)
+        return (base.path + path or "/") + (f"?{asked}" if asked else "")
+
+    def head(self, shown: Shown) -> list[tuple[str, str]]:
+        """The headers of every request."""
+        login = [("Authorization", shown.authorization)] if shown.authorization else []
+        return [("Host", self._url.netloc), ("User-Agent", "podling"), *self._wire.headers, *login]
+
+    async def connect(self, shown: Shown, factory: Factory) -> asyncio.Transport:
+        """A connection of its own, such as for an upgrade, whose protocol `factory` makes. Raises OSError."""
         try:
-            async with AsyncExitStack() as open_until_read:
-                shown = await self._login.present()
-                response = await open_until_read.enter_async_context(self._get(path, query, shown))
-                if response.status == UNAUTHORIZED and (other := await self._login.renew(shown)):
-                    response = await open_until_read.enter_async_context(self._get(path, query, other))
-                if response.status != 200:
-                    raise StatusError.from_json(response.status, await response.read())
-                async for piece in response.content.iter_any():
-                    yield piece
-        except aiohttp.ClientError as error:
+            return await dial(self._wire.route(self._url), shown.tls, factory)
+        except OSError as error:
             raise OSError(f"{self._server}: {error}") from error
 
-    def _get(
-        self, path: str, query: Mapping[str, str], shown: Shown
-    ) -> AbstractAsyncContextManager[aiohttp.ClientResponse]:
-        return self._open().get(self._url(path, query), **self._sent(shown, {}))
-
-    def _sent(self, shown: Shown, headers: Mapping[str, str]) -> _RequestOptions:
-        if shown.authorization:
-            headers = {**headers, "Authorization": shown.authorization}
-        options: _RequestOptions = {"headers": headers, "ssl": shown.tls}
-        if self._wire.server_name:
-            options["server_hostname"] = self._wire.server_name
-        if proxy := self._wire.proxy:
-            options["proxy"] = proxy.with_user(None)
-            if proxy.user is not None:
-                options["proxy_headers"] = {"Proxy-Authorization": basic(proxy.user, proxy.password or "")}
-        return options
-
     async def close(self) -> None:
-        if self._session is not None:
-            await self._session.close()
+        idle, self._idle = self._idle, []
+        if self._begun:
+            # Nobody has waited for it.
+            idle.append(self._begun[1])
+        for connection in idle:
+            connection.close()
+        for connection in idle:
+            await connection.closed()
 
-    def _open(self) -> aiohttp.ClientSession:
-        # Made on first use: a session belongs to the event loop it is made on.
-        if self._session is None:
-            timeout = aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_TIMEOUT)
-            # Watches keep theirs: with a limit, enough of them would leave none for requests.
-            connector = aiohttp.TCPConnector(limit=0, socket_factory=_watched_socket)
-            self._session = aiohttp.ClientSession(
-                headers=CIMultiDict([("Accept", JSON), ("User-Agent", "podling"), *self._wire.headers]),
-                skip_auto_headers=[] if self._wire.compressed else ["Accept-Encoding"],
-                timeout=timeout,
-                connector=connector,
-            )
-        return self._session
+    @asynccontextmanager
+    async def _asked(
+        self, shown: Shown, method: str, target: str, headers: list[tuple[str, str]], body: bytes | None
+    ) -> AsyncGenerator[tuple[Connection, h11.Response]]:
+        """The head of the answer. The connection is kept when the answer was read to its end."""
+        connection = None
+        try:
+            if self._begun and (method, target) == ("GET", self._begun[0]):
+                (_, connection), self._begun = self._begun, None
+            else:
+                connection = await self._sent(shown, method, target, headers, body)
+            yield connection, await connection.head()
+            if connection.finish():
+                self._idle.append(connection)
+                connection = None
+        except OSError as error:
+            raise OSError(f"{self._server}: {error}") from error
+        finally:
+            if connection is not None:
+                connection.close()
 
-    def _url(self, path: str, query: Mapping[str, str]) -> URL:
-        return URL(self._server + path).with_query(query)
+    async def _sent(
+        self, shown: Shown, method: str, target: str, headers: list[tuple[str, str]], body: bytes | None
+    ) -> Connection:
+        """The connection on which the request is on its way."""
+        connection = await self._connection(shown.tls)
+        encodings = [("Accept-Encoding", "gzip")] if self._wire.compressed else []
+        try:
+            connection.send(method, target, [*self.head(shown), ("Accept", JSON), *encodings, *headers], body)
+        except BaseException:
+            connection.close()
+            raise
+        return connection
 
-
-def _watched_socket(address: aiohttp.AddrInfoType) -> socket.socket:
-    family, type_, protocol, _, _ = address
-    made = socket.socket(family, type_, protocol)
-    made.setblocking(False)
-    made.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-    for option, value in PROBES.items():
-        made.setsockopt(socket.IPPROTO_TCP, option, value)
-    made.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, UNACKNOWLEDGED_MS)
-    return made
+    async def _connection(self, tls: ssl.SSLContext) -> Connection:
+        while self._idle:
+            kept = self._idle.pop()
+            if kept.tls is tls and kept.is_fresh():
+                return kept
+            kept.close()
+        loop = asyncio.get_running_loop()
+        reader = asyncio.StreamReader(PIECE, loop)
+        protocol = asyncio.StreamReaderProtocol(reader)
+        transport = await dial(self._wire.route(self._url), tls, lambda: protocol)
+        return Connection(reader, asyncio.StreamWriter(transport, protocol, reader, loop), tls)

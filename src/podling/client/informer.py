@@ -10,7 +10,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterable
+from collections import defaultdict
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping
+from itertools import chain
 from typing import Any, Generic, TypeVar, cast
 
 from podling.client.client import Client
@@ -24,6 +26,9 @@ Handler = Callable[[T | None, T | None], None]
 """Called with (old, new): old is None for an addition, new is None for a deletion."""
 
 RETRY = Backoff(0.05, 30.0)
+
+Choice = tuple[type[KubeObject], str, str]
+"""Type, namespace and field selector of what an informer sees."""
 
 log = logging.getLogger(__name__)
 
@@ -45,16 +50,21 @@ class Informer(Generic[T]):
         self._namespace = namespace
         self._labels = label_selector
         self._fields = field_selector
-        self._objects: dict[tuple[str, str], T] = {}
+        self._objects: dict[str, dict[str, T]] = {}
+        """By namespace and name."""
         self._handlers: list[Handler[T]] = []
         self._version = ""
         self._synced = asyncio.Event()
 
     def get(self, namespace: str, name: str) -> T | None:
-        return self._objects.get((namespace, name))
+        return self.of_namespace(namespace).get(name)
 
     def items(self) -> Iterable[T]:
-        return self._objects.values()
+        return chain.from_iterable(named.values() for named in self._objects.values())
+
+    def of_namespace(self, namespace: str) -> Mapping[str, T]:
+        """By name."""
+        return self._objects.get(namespace, {})
 
     def has_seen(self, version: str) -> bool:
         """Whether the objects are as new as the resourceVersion `version`."""
@@ -62,8 +72,11 @@ class Informer(Generic[T]):
 
     def subscribe(self, handler: Handler[T]) -> None:
         self._handlers.append(handler)
-        for obj in self._objects.values():
+        for obj in self.items():
             handler(None, obj)
+
+    def is_synced(self) -> bool:
+        return self._synced.is_set()
 
     async def wait_synced(self) -> None:
         await self._synced.wait()
@@ -98,7 +111,7 @@ class Informer(Generic[T]):
         )
         found = {_key(obj): obj for obj in listing.items}
         turn = Turn()
-        for key in self._objects.keys() - found.keys():
+        for key in {_key(obj) for obj in self.items()} - found.keys():
             self._put(key, None)
             await turn.share()
         for key, obj in found.items():
@@ -124,13 +137,16 @@ class Informer(Generic[T]):
                 self._version = event.object.metadata.resource_version
 
     def _put(self, key: tuple[str, str], new: T | None) -> None:
-        old = self._objects.get(key)
+        namespace, name = key
+        old = self.get(namespace, name)
         if new is not None:
             if old is not None and old.metadata.resource_version == new.metadata.resource_version:
                 return
-            self._objects[key] = new
+            self._objects.setdefault(namespace, {})[name] = new
         elif old is not None:
-            del self._objects[key]
+            del self._objects[namespace][name]
+            if not self._objects[namespace]:
+                del self._objects[namespace]
         for handler in self._handlers:
             handler(old, new)
 
@@ -139,26 +155,51 @@ def _key(obj: KubeObject) -> tuple[str, str]:
     return obj.metadata.namespace, obj.metadata.name
 
 
+class Groups(Generic[T]):
+    """The objects of an informer by what `group_of` says of each; those that it says None of are left out."""
+
+    def __init__(self, informer: Informer[T], group_of: Callable[[T], Hashable]) -> None:
+        self._group_of = group_of
+        self._groups: defaultdict[Hashable, dict[tuple[str, str], T]] = defaultdict(dict)
+        informer.subscribe(self._changed)
+
+    def of(self, group: Hashable) -> Collection[T]:
+        return self._groups[group].values() if group in self._groups else ()
+
+    def _changed(self, old: T | None, new: T | None) -> None:
+        if old is not None and (group := self._group_of(old)) is not None:
+            del self._groups[group][_key(old)]
+            if not self._groups[group]:
+                del self._groups[group]
+        if new is not None and (group := self._group_of(new)) is not None:
+            self._groups[group][_key(new)] = new
+
+
 class Informers:
     """Ask for informers, then `start` them; those asked for later need another `start`."""
 
     def __init__(self, client: Client) -> None:
         self._client = client
-        self._by_type: dict[type[KubeObject], Informer[Any]] = {}
-        self._started: set[type[KubeObject]] = set()
+        self._by_choice: dict[Choice, Informer[Any]] = {}
+        self._started: set[Choice] = set()
 
-    def of(self, type_: type[T]) -> Informer[T]:
-        if type_ not in self._by_type:
-            self._by_type[type_] = Informer(self._client, type_)
-        return cast(Informer[T], self._by_type[type_])
+    def of(self, type_: type[T], namespace: str = "", *, field_selector: str = "") -> Informer[T]:
+        choice = type_, namespace, field_selector
+        if choice not in self._by_choice:
+            made = Informer(self._client, type_, namespace, field_selector=field_selector)
+            self._by_choice[choice] = made
+        return cast(Informer[T], self._by_choice[choice])
+
+    def are_synced(self) -> bool:
+        return all(informer.is_synced() for informer in self._by_choice.values())
 
     async def start(self, tasks: asyncio.TaskGroup) -> None:
         """Run the informers that do not run yet; returns when all have synced."""
-        for type_, informer in self._by_type.items():
-            if type_ not in self._started:
-                self._started.add(type_)
+        for choice, informer in self._by_choice.items():
+            if choice not in self._started:
+                self._started.add(choice)
                 tasks.create_task(informer.run())
-        for informer in tuple(self._by_type.values()):
+        for informer in tuple(self._by_choice.values()):
             await informer.wait_synced()
 
 

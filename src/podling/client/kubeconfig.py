@@ -10,27 +10,37 @@ import base64
 import binascii
 import os
 import shutil
-from collections.abc import Callable, Iterator, Mapping
+import ssl
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar
-from urllib.parse import quote
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from urllib.parse import SplitResult, quote, urlsplit
 
 import msgspec
 import yaml
-from yarl import URL
+from msgspec.structs import replace
 
-from podling.client.exec_plugin import VERSIONS, ExecLogin, Plugin
-from podling.client.https import HttpsTransport, Wire
-from podling.client.login import Login, StandingLogin, basic, bearer, bearer_in
-from podling.client.tls import Pair, Pem, Reread, Trust, client_tls, content
+from podling.client.login import Login, LoginOfFile, StandingLogin, basic, bearer, bearer_in
+from podling.client.proxies import of_environment
+from podling.client.tls import Pair, Pem, Trust, client_tls, content
 from podling.model.time import Clock, SystemClock
+from podling.process.tls import Reread
+
+if TYPE_CHECKING:
+    from podling.client.exec_plugin import Plugin
+    from podling.client.https import HttpsTransport, Wire
+    from podling.client.oidc import Issuer
 
 T = TypeVar("T")
 
 CLUSTER_CONFIG = "client.authentication.k8s.io/exec"
 """The cluster's extension that is passed to the credential plugin."""
+PROXIES = ("http", "https", "socks5")
 _CLOCK = SystemClock()
+_LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+"""libyaml's where it is: certificates are long, and a command waits for them."""
 
 
 class FieldError(ValueError):
@@ -53,13 +63,14 @@ def pem(field: str, data: str, file: str, directory: Path) -> Pem:
         raise FieldError(f"{field}-data", error) from error
 
 
-def http_url(field: str, text: str, schemes: tuple[str, ...]) -> URL:
+def http_url(field: str, text: str, schemes: tuple[str, ...]) -> SplitResult:
     """Raises FieldError."""
     try:
-        url = URL(text)
+        url = urlsplit(text)
+        host, _ = url.hostname, url.port
     except ValueError as error:
         raise FieldError(field, f"{text!r} is not a URL: {error}") from error
-    if url.scheme not in schemes or not url.host:
+    if url.scheme not in schemes or not host:
         wanted = " or ".join(f"{scheme}://" for scheme in schemes)
         raise FieldError(field, f"{text!r} is not supported: it must be a URL that begins with {wanted}")
     return url
@@ -100,6 +111,13 @@ class Exec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="came
     interactive_mode: str = ""
 
 
+class Provider(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A login that is built into clients: `oidc` is left of them."""
+
+    name: str = ""
+    config: dict[str, str] = {}
+
+
 class User(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
     client_certificate: str = ""
     client_certificate_data: str = ""
@@ -113,7 +131,7 @@ class User(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="keba
     as_uid: str = ""
     as_groups: list[str] = []
     as_user_extra: dict[str, list[str]] = {}
-    auth_provider: dict[str, Any] = {}
+    auth_provider: Provider | None = None
     exec: Exec | None = None
     extensions: list[dict[str, Any]] = []
 
@@ -125,12 +143,24 @@ class Context(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     extensions: list[dict[str, Any]] = []
 
 
-def login_of(user: User, pair: Pair, cluster: Cluster, trust: Trust, directory: Path, clock: Clock) -> Login:
-    """How `user` authenticates. Raises FieldError, and TlsError for certificates that cannot be used."""
-    if user.auth_provider:
-        raise FieldError("auth-provider", "not supported: use an exec plugin instead")
+def login_of(
+    user: User,
+    pair: Pair,
+    cluster: Cluster,
+    trust: Trust,
+    file: Path,
+    name: str,
+    clock: Clock,
+) -> Login:
+    """How `user` authenticates, who is called `name` in `file`, which keeps tokens that are renewed. Raises
+    FieldError, and TlsError for certificates that cannot be used."""
+    directory = file.parent
     if user.exec is not None:
+        # Not before somebody logs in so: it is a third of what a command imports before its first request.
+        from podling.client.exec_plugin import ExecLogin
+
         others = {
+            "auth-provider": user.auth_provider,
             "token": user.token,
             "tokenFile": user.token_file,
             "username": user.username,
@@ -140,7 +170,33 @@ def login_of(user: User, pair: Pair, cluster: Cluster, trust: Trust, directory: 
         for field in (field for field, value in others.items() if value):
             raise FieldError(field, "exec is given, too: only one can be")
         return ExecLogin(_plugin(user.exec, cluster, trust, directory), trust, clock)
+    # As with kubectl, what is given outright goes before an auth-provider.
+    if user.auth_provider is not None and not (user.token or user.token_file or user.username):
+        from podling.client.oidc import OidcLogin, keep_tokens
+
+        issuer, tokens = _issuer(user.auth_provider, directory)
+        return OidcLogin(issuer, tokens, client_tls(trust, pair), partial(keep_tokens, file, name), clock)
     return StandingLogin(client_tls(trust, pair), _authorization(user, directory))
+
+
+def _issuer(provider: Provider, directory: Path) -> tuple[Issuer, dict[str, str]]:
+    """With the tokens there are."""
+    from podling.client.oidc import ID_TOKEN, REFRESH_TOKEN, Issuer
+    from podling.client.oidc import NAME as OIDC
+
+    if provider.name != OIDC:
+        why = f'"{provider.name}" is not supported, nor by kubectl any more: use an exec plugin'
+        raise FieldError("auth-provider", why)
+    config = provider.config
+    for field in ("idp-issuer-url", "client-id"):
+        if not config.get(field):
+            raise FieldError(f"auth-provider.config.{field}", "missing")
+    url = config["idp-issuer-url"]
+    http_url("auth-provider.config.idp-issuer-url", url, ("https", "http"))
+    authority = "idp-certificate-authority"
+    trust = Trust(pem(authority, config.get(f"{authority}-data", ""), config.get(authority, ""), directory))
+    tokens = {field: config[field] for field in (ID_TOKEN, REFRESH_TOKEN) if field in config}
+    return Issuer(url, config["client-id"], config.get("client-secret", ""), trust), tokens
 
 
 def pair_of(user: User, directory: Path) -> Pair:
@@ -192,14 +248,14 @@ def _made(field: str, files: list[Path], make: Callable[[], str]) -> Reread[str]
 
 
 def _plugin(given: Exec, cluster: Cluster, trust: Trust, directory: Path) -> Plugin:
+    from podling.client.exec_plugin import IF_AVAILABLE, MODES, VERSIONS, Plugin
+
     if given.api_version not in VERSIONS:
         wanted = " or ".join(VERSIONS)
         raise FieldError("exec.apiVersion", f'"{given.api_version}" is not supported: it must be {wanted}')
-    if given.interactive_mode == "Always":
-        raise FieldError("exec.interactiveMode", "Always is not supported: there is no standard input for it")
     # v1 has no default for it.
     optional = () if given.api_version == VERSIONS[0] else ("",)
-    if given.interactive_mode not in ("Never", "IfAvailable", *optional):
+    if given.interactive_mode not in (*MODES, *optional):
         why = f'"{given.interactive_mode}" must be one of Never, IfAvailable, Always'
         raise FieldError("exec.interactiveMode", why)
     for variable in given.env or ():
@@ -230,10 +286,11 @@ def _plugin(given: Exec, cluster: Cluster, trust: Trust, directory: Path) -> Plu
         {variable.name: variable.value for variable in given.env or ()},
         given.api_version,
         told,
+        given.interactive_mode or IF_AVAILABLE,
     )
 
 
-class KubeconfigError(Exception):
+class KubeconfigError(ValueError):
     """The file cannot be used; the message names the file and the field."""
 
 
@@ -246,10 +303,16 @@ class Access(msgspec.Struct, frozen=True):
     client_certificate: bytes
     client_key: bytes
     login: Login
+    trust: Trust
+    """Whom the context trusts, for another login."""
+    trusting: Reread[ssl.SSLContext]
+    """The same, without a certificate to show."""
     wire: Wire
     namespace: str = "default"
 
     def transport(self) -> HttpsTransport:
+        from podling.client.https import HttpsTransport
+
         return HttpsTransport(self.server, self.login, self.wire)
 
 
@@ -281,57 +344,128 @@ def write(
 
 
 def read(path: Path, context: str = "", *, clock: Clock = _CLOCK) -> Access:
-    """The context named `context`, or the current one. Raises KubeconfigError."""
+    """The context named `context`, or the current one; its login follows what the file says later. Raises
+    KubeconfigError."""
+    return _followed([path], context, clock)
+
+
+def read_merged(paths: Sequence[Path], context: str = "", *, clock: Clock = _CLOCK) -> Access:
+    """As `read`, of several files as kubectl merges them: of what they name alike the first counts, relative
+    paths start at the file they stand in, and a file that is not there counts as empty. Raises
+    KubeconfigError."""
+    there = [path for path in paths if path.exists()]
+    if not there:
+        raise KubeconfigError(f"{', '.join(map(str, paths))}: no such file")
+    return _followed(there, context, clock)
+
+
+def contexts(paths: Sequence[Path]) -> list[str]:
+    """The names of all contexts. Raises KubeconfigError."""
+    listed = [_file(path).document.get("contexts") for path in paths if path.exists()]
+    entries = (entry for one in listed if isinstance(one, list) for entry in one if isinstance(entry, dict))
+    return [str(entry["name"]) for entry in entries if entry.get("name")]
+
+
+class _File(NamedTuple):
+    """One of the files that are read."""
+
+    path: Path
+    document: Mapping[str, Any]
+
+    @property
+    def directory(self) -> Path:
+        """Where its relative paths start."""
+        return self.path.parent
+
+
+def _followed(paths: Sequence[Path], context: str, clock: Clock) -> Access:
+    current = Reread(paths, partial(_read, paths, context, clock))
+    return replace(current.get(), login=LoginOfFile(lambda: current.get().login))
+
+
+def _read(paths: Sequence[Path], context: str, clock: Clock) -> Access:
+    """Raises KubeconfigError."""
+    files = [_file(path) for path in paths]
     try:
-        document = yaml.safe_load(path.read_text())
+        return _access(files, context, clock)
+    except FieldError as error:
+        raise KubeconfigError(f"{', '.join(map(str, paths))}: {error}") from error
+
+
+def _file(path: Path) -> _File:
+    try:
+        document = yaml.load(path.read_text(), _LOADER)
     except (OSError, ValueError, yaml.YAMLError) as error:
         raise KubeconfigError(f"{path}: {error}") from error
     if not isinstance(document, dict):
         raise KubeconfigError(f"{path}: not a kubeconfig")
-    try:
-        return _access(document, context, path.parent, clock)
-    except FieldError as error:
-        raise KubeconfigError(f"{path}: {error}") from error
+    return _File(path, document)
 
 
-def _access(document: Mapping[str, Any], context: str, directory: Path, clock: Clock) -> Access:
-    chosen = context or document.get("current-context")
+def _access(files: Sequence[_File], context: str, clock: Clock) -> Access:
+    # A podling that writes a kubeconfig does not connect by one.
+    from podling.client.https import Wire
+
+    chosen = context or next(filter(None, (file.document.get("current-context") for file in files)), None)
     if not chosen:
         raise FieldError("current-context", "missing, so that no context is chosen")
-    selected = _entry(document, "contexts", chosen, Context)
-    cluster = _entry(document, "clusters", selected.cluster, Cluster)
-    user = _entry(document, "users", selected.user, User) if selected.user else User()
+    selected, _ = _entry(files, "contexts", chosen, Context)
+    cluster, of_cluster = _entry(files, "clusters", selected.cluster, Cluster)
+    user, of_user = _entry(files, "users", selected.user, User) if selected.user else (User(), of_cluster)
     with _within("clusters", selected.cluster):
-        if http_url("server", cluster.server, ("https", "http")).user is not None:
+        server = http_url("server", cluster.server, ("https", "http"))
+        if server.username is not None:
             raise FieldError("server", "who asks belongs into username and password of the user")
         given = cluster.certificate_authority_data, cluster.certificate_authority
-        trust = Trust(pem("certificate-authority", *given, directory), cluster.insecure_skip_tls_verify)
+        trust = Trust(
+            pem("certificate-authority", *given, of_cluster.directory), cluster.insecure_skip_tls_verify
+        )
         if trust.authority and trust.insecure:
             why = "certificate-authority is given, too: only one can be"
             raise FieldError("insecure-skip-tls-verify", why)
-        proxy = http_url("proxy-url", cluster.proxy_url, ("http",)) if cluster.proxy_url else None
+        if cluster.proxy_url:
+            proxy: SplitResult | None = http_url("proxy-url", cluster.proxy_url, PROXIES)
+        else:
+            proxy = of_environment(server, os.environ)
         server_name = header_value("tls-server-name", cluster.tls_server_name) or None
+        if "https" not in (server.scheme, proxy.scheme if proxy else ""):
+            # Nobody is asked for a certificate: to read the machine's authorities takes long.
+            trust = trust._replace(insecure=True)
         # Trusted by itself first, so that what cannot be is this entry's fault.
-        client_tls(trust, Pair())
+        trusting = client_tls(trust, Pair())
         authority = content(trust.authority)
     with _within("users", selected.user):
-        pair = pair_of(user, directory)
-        login = login_of(user, pair, cluster, trust, directory, clock)
+        pair = pair_of(user, of_user.directory)
+        login = login_of(user, pair, cluster, trust, of_user.path, selected.user, clock)
         headers = tuple(impersonation(user))
-        wire = Wire(server_name, proxy, not cluster.disable_compression, headers)
+        wire = Wire(server_name, proxy, not cluster.disable_compression, headers, trusting)
         certificate, key = content(pair.certificate), content(pair.key)
-    return Access(cluster.server, authority, certificate, key, login, wire, selected.namespace or "default")
+    return Access(
+        cluster.server,
+        authority,
+        certificate,
+        key,
+        login,
+        trust,
+        trusting,
+        wire,
+        selected.namespace or "default",
+    )
 
 
-def _entry(document: Mapping[str, Any], section: str, name: str, type_: type[T]) -> T:
-    listed = document.get(section) or []
-    if not isinstance(listed, list):
-        raise FieldError(section, "not a list")
-    found = [entry for entry in listed if isinstance(entry, dict) and entry.get("name") == name]
-    if len(found) != 1:
-        raise FieldError(section, f'{"two entries are" if found else "no entry is"} named "{name}"')
-    with _within(section, name):
-        return msgspec.convert(_given(found[0].get(section.removesuffix("s"))), type_)
+def _entry(files: Sequence[_File], section: str, name: str, type_: type[T]) -> tuple[T, _File]:
+    """With the file in which it stands."""
+    for file in files:
+        listed = file.document.get(section) or []
+        if not isinstance(listed, list):
+            raise FieldError(section, "not a list")
+        found = [entry for entry in listed if isinstance(entry, dict) and entry.get("name") == name]
+        if len(found) > 1:
+            raise FieldError(section, f'two entries are named "{name}"')
+        if found:
+            with _within(section, name):
+                return msgspec.convert(_given(found[0].get(section.removesuffix("s"))), type_), file
+    raise FieldError(section, f'no entry is named "{name}"')
 
 
 def _given(value: object) -> object:

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import base64
 import ssl
+from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
-from podling.client.tls import Reread
+from podling.process.tls import Reread
 
 
 class Shown(NamedTuple):
@@ -45,6 +46,19 @@ class StandingLogin:
     async def renew(self, refused: Shown) -> Shown | None:
         shown = await self.present()
         return shown if shown != refused else None
+
+
+class LoginOfFile:
+    """That of a kubeconfig, which is read again when it was replaced."""
+
+    def __init__(self, current: Callable[[], Login]) -> None:
+        self._current = current
+
+    async def present(self) -> Shown:
+        return await self._current().present()
+
+    async def renew(self, refused: Shown) -> Shown | None:
+        return await self._current().renew(refused)
 
 
 def bearer(token: str) -> str:

@@ -1,65 +1,20 @@
 """A client's TLS: whom it trusts and which certificate it shows, inline or in files that may be replaced.
 
-Errors name the fields of a kubeconfig, where all of this is configured. `Reread` makes a value again when its
-files were replaced. It looks at the files at each use, which takes microseconds, so nothing has to watch or
-poll.
+Errors name the fields of a kubeconfig, where all of this is configured.
 """
 
 from __future__ import annotations
 
-import logging
 import ssl
 import tempfile
-from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Generic, NamedTuple, TypeVar
+from typing import NamedTuple
 
-from podling.process.tls import connecting_context
-
-T = TypeVar("T")
-
-log = logging.getLogger(__name__)
+from podling.process.tls import Reread, connecting_context
 
 Pem = bytes | Path
 """Inline bytes, or a file."""
-
-_Stamp = tuple[int, int, int] | None
-
-
-class Reread(Generic[T]):
-    """The result of `make`, which reads `files` and raises OSError or ValueError. The first error is raised
-    to the caller; after a later one the previous value stays in use: certificate and key are two files, and
-    do not fit together between the two writes."""
-
-    def __init__(self, files: Sequence[Path], make: Callable[[], T]) -> None:
-        self._files = files
-        self._make = make
-        self._stamps = self._look()
-        self._made = make()
-
-    def get(self) -> T:
-        stamps = self._look()
-        if stamps != self._stamps:
-            # What is written from here on changes the stamps once more.
-            self._stamps = stamps
-            try:
-                self._made = self._make()
-            except (OSError, ValueError) as error:
-                names = ", ".join(str(file) for file in self._files)
-                log.warning("what has replaced %s cannot be used, the old stays in use: %s", names, error)
-        return self._made
-
-    def _look(self) -> list[_Stamp]:
-        stamps: list[_Stamp] = []
-        for file in self._files:
-            try:
-                found = file.stat()
-            except OSError:
-                stamps.append(None)
-            else:
-                stamps.append((found.st_mtime_ns, found.st_ino, found.st_size))
-        return stamps
 
 
 class TlsError(OSError):
@@ -109,7 +64,8 @@ def _context(trust: Trust, pair: Pair) -> ssl.SSLContext:
         certificate, key = content(pair.certificate), content(pair.key)
         # The ssl module loads a client certificate from files only.
         with tempfile.NamedTemporaryFile() as pem:
-            pem.write(certificate + b"\n" + key)
+            # Kubernetes' kubelet has both in one file.
+            pem.write(certificate if certificate == key else certificate + b"\n" + key)
             pem.flush()
             # Without a callback, OpenSSL asks for the passphrase on the terminal.
             context.load_cert_chain(pem.name, password=refuse_passphrase)

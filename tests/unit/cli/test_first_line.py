@@ -16,26 +16,39 @@ BACKUP = {"assemble", "storage"} | LIGHT
 RUNTIME = {"assemble", "cri", "kubelet"} | LIGHT
 """What starts or ends containerd; of the kubelet its options, its defaults and its cgroups."""
 CONTROLLERS = {"assemble", "client", "controllers", "scheduler"} | LIGHT
+REMOTE = {"cli", "client", "debug", "model", "process", "remote", "streaming"}
 SERVER = {"apiserver", "storage", "streaming", "watch"} | CONTROLLERS
-NODE = {"client", "streaming"} | RUNTIME
+NODE = {"client", "network", "streaming"} | RUNTIME
 
 MOST: dict[str, tuple[int, int, set[str]]] = {
     "--help": (130, 200, {"cli"}),
     "--version": (120, 200, {"cli"}),
     "up --help": (180, 350, {"kubelet"} | LIGHT),
-    "apiserver": (850, 2500, SERVER),
-    "backup": (270, 500, BACKUP),
+    "apiserver": (970, 2500, SERVER),
+    "audit debugged": (480, 1500, {"apiserver", "assemble", "client"} | LIGHT),
+    "backup": (300, 500, BACKUP),
+    "capture": (360, 900, REMOTE),
     "controllers": (600, 1500, CONTROLLERS),
+    "cp": (365, 1200, REMOTE),
+    "debug --help": (135, 200, {"cli", "debug"}),
+    "debug": (350, 900, REMOTE),
+    "dns": (405, 1300, {"assemble", "client", "dns"} | LIGHT),
     "doctor": (240, 500, LIGHT),
     "down": (380, 850, RUNTIME),
     "feature-gates": (220, 450, LIGHT),
     "images list": (370, 750, RUNTIME),
     "kubeconfig": (480, 1200, {"assemble", "client"} | LIGHT),
-    "kubelet": (840, 2500, NODE),
-    "restore": (270, 500, BACKUP),
+    "kubelet": (845, 2500, {"network"} | NODE),
+    "logs": (310, 900, REMOTE),
+    "network": (425, 1800, {"assemble", "client", "kubelet", "network"} | LIGHT),
+    "policies explain": (440, 1800, {"assemble", "client", "network"} | LIGHT),
+    "restore": (300, 500, BACKUP),
     "scheduler": (600, 1500, CONTROLLERS),
+    "services explain": (440, 1800, {"assemble", "client", "network"} | LIGHT),
+    "sessions": (360, 900, REMOTE),
     "status": (430, 1200, {"client"} | LIGHT),
     "up": (450, 950, {"apiserver"} | RUNTIME),
+    "why": (360, 900, REMOTE),
 }
 """Command → modules, a tenth above what they were; milliseconds of the processor, four to five times what
 they were; the rooms of podling it may need. Of `up` the thread that imports all the rest may have begun.

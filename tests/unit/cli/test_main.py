@@ -35,17 +35,24 @@ def leaves(name: str, command: click.Command) -> Iterator[tuple[str, click.Comma
         yield name, command
 
 
-def test_every_command_takes_a_data_directory() -> None:
+def test_every_command_takes_a_data_directory_or_a_kubeconfig() -> None:
+    """Those of this machine the one, those of any cluster the other."""
     context = click.Context(main)
     for name in COMMANDS:
         command = main.get_command(context, name)
         assert command
         for path, leaf in leaves(name, command):
-            assert "--data-dir" in [word for option in leaf.params for word in option.opts], path
+            words = {word for option in leaf.params for word in option.opts}
+            assert words & {"--data-dir", "--context"}, path
 
 
 @pytest.mark.parametrize(
-    ("part", "file"), [("scheduler", "scheduler.conf"), ("controllers", "controller-manager.conf")]
+    ("part", "file"),
+    [
+        ("scheduler", "scheduler.conf"),
+        ("controllers", "controller-manager.conf"),
+        ("network", "kube-proxy.conf"),
+    ],
 )
 def test_a_part_finds_its_kubeconfig_in_the_data_directory(part: str, file: str, tmp_path: Path) -> None:
     refused = CliRunner().invoke(main, [part, "--data-dir", str(tmp_path)])

@@ -15,6 +15,7 @@ import msgspec
 import pytest
 import yaml
 
+from podling.apiserver.authn.certificates import common_name
 from podling.apiserver.http.server import listening, tls_context
 from podling.apiserver.request.request import Request
 from podling.apiserver.request.response import Response
@@ -114,8 +115,7 @@ class Doorman:
 
 
 def _name(request: Request) -> str:
-    said = [pair for names in request.certificate or () for pair in names]
-    return next((value for kind, value in said if kind == "commonName"), "")
+    return common_name(request.certificate.subject) if request.certificate else ""
 
 
 @pytest.fixture

@@ -271,8 +271,8 @@ async def test_one_that_is_given_up_before_a_thread_is_free_for_it_is_waited_for
     begun: list[subprocess.Popen[bytes]] = []
     begin, free = exec_plugin._begin, threading.Event()
 
-    def noted(plugin: Plugin) -> subprocess.Popen[bytes]:
-        begun.append(begin(plugin))
+    def noted(plugin: Plugin, *, is_interactive: bool) -> subprocess.Popen[bytes]:
+        begun.append(begin(plugin, is_interactive=is_interactive))
         return begun[-1]
 
     monkeypatch.setattr(exec_plugin, "_begin", noted)

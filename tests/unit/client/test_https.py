@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+import gzip
+import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from urllib.parse import urlsplit
 
 import pytest
 
+from podling.client import https
+from podling.client.dial import Route, dial
 from podling.client.https import HttpsTransport
 from podling.client.login import StandingLogin
-from podling.client.tls import Pair, Reread, Trust, client_tls
+from podling.client.tls import Pair, Trust, client_tls
+from podling.process.tls import Reread
 
 Serve = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 
@@ -56,6 +62,38 @@ async def test_a_server_that_ends_in_the_middle_is_an_error() -> None:
             await made.request("GET", "/readyz", {}, None)
 
 
+async def test_what_was_begun_is_taken_by_who_asks_for_it() -> None:
+    """The request is at the server before anybody waits for its answer, and is made once; another one is
+    another; nothing is left of one that nobody asked for."""
+    asked: list[bytes] = []
+    gate = asyncio.Event()
+
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        asked.append(b"x")
+        await gate.wait()
+        writer.write(b"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 2\r\n\r\nok")
+        await writer.drain()
+
+    async with transport(answer) as made:
+        await made.begin("/api", {"a": "b"})
+        gate.set()
+        assert (await made.request("GET", "/other", {}, None))[2] == b"ok"
+        assert (await made.request("GET", "/api", {"a": "b"}, None))[2] == b"ok"
+        assert len(asked) == 2
+        assert (await made.request("GET", "/api", {"a": "b"}, None))[2] == b"ok"
+        assert len(asked) == 3
+        await made.begin("/api", {})
+    async with transport(silence, deadline=0.05) as made:
+        await made.begin("/api", {})
+        with pytest.raises(OSError, match="in time"):
+            await made.request("GET", "/api", {}, None)
+        await made.begin("/again", {})
+        await made.close()
+    nobody = HttpsTransport("http://127.0.0.1:1", StandingLogin(client_tls(Trust(), Pair()), Reread([], str)))
+    with pytest.raises(OSError, match="http://127\\.0\\.0\\.1:1: "):
+        await nobody.begin("/api", {})
+
+
 async def test_many_streams_leave_room_for_requests() -> None:
     """A kubelet watches every config map its pods use, and still has to write their status."""
     open_streams = asyncio.Semaphore(0)
@@ -76,3 +114,50 @@ async def test_many_streams_leave_room_for_requests() -> None:
             await asyncio.wait_for(open_streams.acquire(), 10)
         for task in following:
             task.cancel()
+
+
+async def test_what_unpacks_to_more_than_is_kept_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A little gzip may be very much: it is unpacked in pieces, and no more is kept than has a limit."""
+    monkeypatch.setattr(https, "MOST", 8 * https.PIECE)
+    packed = gzip.compress(bytes(64 * https.PIECE))
+    assert len(packed) < https.PIECE
+
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        head = f"HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: {len(packed)}\r\n\r\n"
+        writer.write(head.encode() + packed)
+        await writer.drain()
+
+    async with transport(answer) as client:
+        with pytest.raises(OSError, match="more than"):
+            await client.request("GET", "/", {}, None)
+        sizes = [len(piece) async for piece in client.stream("/", {})]
+        assert max(sizes) <= https.PIECE and sum(sizes) == 64 * https.PIECE
+
+
+async def test_a_tunnel_ends_with_what_went_wrong_in_it() -> None:
+    """A server behind a proxy that speaks no TLS leaves no connection to the proxy."""
+    ended = asyncio.Event()
+
+    async def proxy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(b"HTTP/1.1 200 OK\r\n\r\n")
+        await reader.readexactly(1)
+        writer.write(b"this is no TLS")
+        try:
+            while await reader.read(1024):
+                pass
+        except ConnectionError:
+            pass
+        finally:
+            writer.close()
+            ended.set()
+
+    server = await asyncio.start_server(proxy, "127.0.0.1", 0)
+    port = server.sockets[0].getsockname()[1]
+    route = Route(urlsplit("https://api.example"), proxy=urlsplit(f"http://127.0.0.1:{port}"))
+    with pytest.raises(OSError):
+        await dial(route, ssl.create_default_context(), asyncio.Protocol)
+    async with asyncio.timeout(5):
+        await ended.wait()
+    server.close()
+    await server.wait_closed()

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from podling.client.client import Client
-from podling.client.informer import Informer, until
+from podling.client.informer import Groups, Informer, until
 from podling.model.errors import StatusError
 from podling.model.types.core import ConfigMap
 
@@ -154,6 +154,26 @@ async def test_a_late_subscriber_sees_what_is_there(scripted: ScriptedServerType
     seen: list[str] = []
     informer.subscribe(lambda old, new: seen.append(new.metadata.name if new else "-"))
     assert seen == ["a"]
+
+
+async def test_groups_follow_what_is_said_of_their_objects(scripted: ScriptedServerType) -> None:
+    _, _, informer = await played(scripted, [listing(5, config_map("a", 3, "x"), config_map("b", 4, "x"))])
+    groups = Groups(informer, lambda one: one.data["value"] or None)
+
+    def names(group: str) -> list[str]:
+        return [one.metadata.name for one in groups.of(group)]
+
+    def put(name: str, version: int, value: str) -> None:
+        informer._put(("ns", name), msgspec.convert(config_map(name, version, value), ConfigMap))
+
+    assert names("x") == ["a", "b"] == list(informer.of_namespace("ns"))
+    put("a", 6, "y")
+    put("b", 7, "")
+    assert (names("x"), names("y")) == ([], ["a"])
+    informer._put(("ns", "a"), None)
+    assert names("y") == [] and not groups._groups, "nothing is kept of what is gone"
+    informer._put(("ns", "b"), None)
+    assert not informer._objects and not list(informer.items())
 
 
 async def test_who_waits_for_an_object_goes_on_when_it_is_so(scripted: ScriptedServerType) -> None:

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
 import base64
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -41,6 +38,20 @@ async def test_certificates_inline(doorman: Doorman) -> None:
     inline = {"certificate-authority": None, "certificate-authority-data": ca}
     assert await ask(doorman.kubeconfig(user, **inline)) == 200
     assert doorman.who == [("ada", "")]
+
+
+async def test_a_file_that_was_replaced_is_read_again(doorman: Doorman) -> None:
+    """Its login changes; what cannot be read changes nothing."""
+    file = doorman.kubeconfig({"token": "t0"})
+    transport = kubeconfig.read(file).transport()
+    for user, code in (({"token": "t0"}, "t0"), ({"token": "t1"}, "t1")):
+        doorman.kubeconfig(user)
+        await transport.request("GET", "/api", {}, None)
+        assert doorman.who[-1] == ("", f"Bearer {code}")
+    file.write_text("users: [")
+    await transport.request("GET", "/api", {}, None)
+    assert doorman.who[-1] == ("", "Bearer t1")
+    await transport.close()
 
 
 async def test_paths_start_at_the_file(doorman: Doorman, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -125,46 +136,6 @@ async def test_a_certificate_for_another_name_is_not_believed(doorman: Doorman) 
         await ask(doorman.kubeconfig({}, **{"tls-server-name": "other.example"}))
 
 
-@asynccontextmanager
-async def proxy() -> AsyncIterator[tuple[int, list[str]]]:
-    """An HTTP proxy: its port, and what it was asked for."""
-    heads: list[str] = []
-
-    async def pass_on(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        with suppress(OSError):
-            while piece := await reader.read(1 << 16):
-                writer.write(piece)
-                await writer.drain()
-        writer.close()
-
-    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        heads.append((await reader.readuntil(b"\r\n\r\n")).decode())
-        host, port = heads[-1].split()[1].split(":")
-        to_server, from_client = await asyncio.open_connection(host, int(port))
-        writer.write(b"HTTP/1.1 200 Connection established\r\n\r\n")
-        async with asyncio.TaskGroup() as both:
-            both.create_task(pass_on(reader, from_client))
-            both.create_task(pass_on(to_server, writer))
-
-    server = await asyncio.start_server(serve, "127.0.0.1", 0)
-    try:
-        yield server.sockets[0].getsockname()[1], heads
-    finally:
-        server.close()
-        await server.wait_closed()
-
-
-@pytest.mark.parametrize(("login", "shown"), [("", False), ("ada:secret@", True)])
-async def test_the_way_is_through_a_proxy(doorman: Doorman, login: str, shown: bool) -> None:
-    async with proxy() as (port, heads):
-        through = {"proxy-url": f"http://{login}127.0.0.1:{port}", "tls-server-name": "api.example"}
-        assert await ask(doorman.kubeconfig({"token": "t0"}, **through)) == 200
-    assert doorman.who == [("", "Bearer t0")]
-    assert [head.split("\r\n")[0] for head in heads] == [f"CONNECT 127.0.0.1:{doorman.port} HTTP/1.1"]
-    assert ("Proxy-Authorization: Basic YWRhOnNlY3JldA==" in heads[0]) is shown
-    assert "t0" not in heads[0]
-
-
 async def test_one_of_several_contexts(doorman: Doorman) -> None:
     document = {
         "clusters": [
@@ -190,6 +161,7 @@ async def test_one_of_several_contexts(doorman: Doorman) -> None:
 
 CA = {"certificate-authority": "pki/ca.crt"}
 GARBAGE = base64.b64encode(b"garbage").decode()
+OIDC: dict[str, Any] = {"name": "oidc"}
 CERTIFICATE = {"client-certificate": "pki/ada.crt", "client-key": "pki/ada.key"}
 EXEC = {
     "apiVersion": "client.authentication.k8s.io/v1",
@@ -209,7 +181,15 @@ EXEC = {
         ("username", {"username": "ada", "token": "t0"}, "token is given, too"),
         ("username", {"username": "ada", "tokenFile": "config"}, "tokenFile is given, too"),
         ("username", {"password": "secret"}, "missing beside password"),
-        ("auth-provider", {"auth-provider": {"name": "oidc"}}, "not supported"),
+        ("auth-provider", {"auth-provider": {"name": "gcp"}}, "not supported"),
+        ("idp-issuer-url", {"auth-provider": {"name": "oidc"}}, "missing"),
+        ("client-id", {"auth-provider": OIDC | {"config": {"idp-issuer-url": "x"}}}, "missing"),
+        (
+            "idp-issuer-url",
+            {"auth-provider": OIDC | {"config": {"idp-issuer-url": "x", "client-id": "x"}}},
+            "must be a URL",
+        ),
+        ("auth-provider", {"exec": EXEC, "auth-provider": OIDC}, "exec is given, too"),
         ("as-groups", {"as-groups": ["dev"]}, "missing beside it is as"),
         ("as-groups", {"as": "bob", "as-groups": ["a\r\nb: c"]}, "control characters"),
         ("client-key", {"client-certificate": "pki/ada.crt"}, "missing beside client-certificate"),
@@ -227,7 +207,6 @@ EXEC = {
         ("exec.command", {"exec": {**EXEC, "command": "no-such-helper"}}, "no-such-helper is not a program"),
         ("exec.command", {"exec": {**EXEC, "command": "./empty", "installHint": "Get it"}}, "\nGet it"),
         ("exec.apiVersion", {"exec": {**EXEC, "apiVersion": "x/v1alpha1"}}, '"x/v1alpha1" is not supported'),
-        ("exec.interactiveMode", {"exec": {**EXEC, "interactiveMode": "Always"}}, "Always is not supported"),
         ("exec.interactiveMode", {"exec": {**EXEC, "interactiveMode": "Ever"}}, "must be one of Never"),
         ("exec.interactiveMode", {"exec": {**EXEC, "interactiveMode": None}}, "must be one of Never"),
         ("exec.env", {"exec": {**EXEC, "env": [{"name": "", "value": "x"}]}}, "no name"),
@@ -249,7 +228,7 @@ def test_a_user_that_cannot_be_is_refused_by_field(
         ("server", {"server": "ftp://127.0.0.1"}, "https:// or http://"),
         ("server", {"server": "https://ada:secret@127.0.0.1"}, "username and password"),
         ("server", {"server": "https://[::1"}, "is not a URL"),
-        ("proxy-url", {"proxy-url": "socks5://127.0.0.1:1080"}, "begins with http://"),
+        ("proxy-url", {"proxy-url": "socks5h://127.0.0.1:1080"}, "or socks5://"),
         ("certificate-authority", {"certificate-authority": "missing"}, "No such file"),
         ("certificate-authority", {"certificate-authority": "empty"}, "it is empty"),
         ("certificate-authority", {"certificate-authority": "config"}, "no start line"),
@@ -306,3 +285,28 @@ def encrypted(key: bytes) -> bytes:
     way = form.BestAvailableEncryption(b"secret")
     loaded = form.load_pem_private_key(key, None)
     return loaded.private_bytes(form.Encoding.PEM, form.PrivateFormat.PKCS8, way)
+
+
+async def test_several_files_are_one(doorman: Doorman, tmp_path: Path) -> None:
+    """As with kubectl: the first that names something counts, its paths start at its own directory, and a
+    file that is not there is none."""
+    away = tmp_path / "away"
+    away.mkdir()
+    (away / "token").write_text("of away")
+    users = [{"name": "ada", "user": {"tokenFile": "token"}}]
+    contexts = [{"name": "here", "context": {"cluster": "here", "user": "ada", "namespace": "dev"}}]
+    first = away / "config"
+    first.write_text(yaml.safe_dump({"users": users, "contexts": contexts}))
+    second = doorman.kubeconfig({"token": "of the second"})
+    access = kubeconfig.read_merged([tmp_path / "missing", first, second], "here")
+    made = access.transport()
+    try:
+        await made.request("GET", "/api", {}, None)
+    finally:
+        await made.close()
+    assert (access.namespace, doorman.who) == ("dev", [("", "Bearer of away")])
+
+
+def test_no_file_at_all_is_said(tmp_path: Path) -> None:
+    with pytest.raises(KubeconfigError, match=r"a, .*b: no such file"):
+        kubeconfig.read_merged([tmp_path / "a", tmp_path / "b"])

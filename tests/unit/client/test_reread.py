@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from podling.client.tls import Reread
+from podling.process.tls import Reread
 
 
 def made_of(file: Path) -> Reread[int]:

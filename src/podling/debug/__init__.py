@@ -1,0 +1,1 @@
+"""What `podling debug` decides: which container to add with which rights, and what a pod waits for. Pure."""

@@ -1,0 +1,104 @@
+"""Commands for any cluster run where podling's servers do not, such as on macOS: what only servers need is
+marked for Linux, and nothing of it is imported by these commands.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[3]
+DEPENDENCIES = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["dependencies"]
+EVERYWHERE = {"click", "h11", "msgspec", "PyYAML", "tzdata", "wsproto"}
+"""What the commands need."""
+MODULES = {"h11", "click", "msgspec", "yaml", "wsproto"}
+LINUX = "; sys_platform == 'linux'"
+BLOCKED = """
+import select
+del select.epoll
+import importlib.metadata, sys
+sys.path = [path for path in sys.path if path]
+own = {own}
+ours = importlib.metadata.packages_distributions()
+# Of the standard library what macOS has not.
+missing = {{"spwd", "ossaudiodev", "nis"}}
+class Blocked:
+    def find_spec(self, name, path=None, target=None):
+        top = name.partition(".")[0]
+        if top in missing or (top in ours and top not in own and top not in ("podling", "typing_extensions")):
+            raise ImportError(f"{{name}} is not there on macOS")
+        return None
+sys.meta_path.insert(0, Blocked())
+import os, socket
+for name in ("sendfile", "eventfd", "pidfd_open", "memfd_create", "copy_file_range", "splice"):
+    if hasattr(os, name): delattr(os, name)
+for name in ("TCP_KEEPIDLE", "TCP_USER_TIMEOUT", "SO_PEERCRED"):
+    if hasattr(socket, name): delattr(socket, name)
+"""
+
+
+def run(code: str) -> str:
+    blocked = BLOCKED.format(own=repr(MODULES))
+    done = subprocess.run([sys.executable, "-c", blocked + code], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_what_servers_alone_need_is_marked_for_linux() -> None:
+    for line in DEPENDENCIES:
+        name = line.partition("==")[0]
+        assert line.endswith(LINUX) == (name not in EVERYWHERE), line
+
+
+@pytest.mark.parametrize("command", ["debug", "why", "sessions", "cp", "capture", "logs"])
+def test_a_command_for_any_cluster_needs_nothing_of_linux(command: str, tmp_path: Path) -> None:
+    """Its help, and a run to the point where the cluster cannot be reached."""
+    shown = run(f"from podling.cli.main import main; main(['{command}', '--help'])")
+    assert f"{command} [OPTIONS]" in shown
+    config = tmp_path / "config"
+    config.write_text(
+        "{current-context: c, contexts: [{name: c, context: {cluster: c}}], "
+        "clusters: [{name: c, cluster: {server: 'http://127.0.0.1:1'}}]}"
+    )
+    more = {
+        "debug": ["web", "--", "true"],
+        "why": ["web"],
+        "capture": ["web"],
+        "cp": ["web:/a", "b"],
+        "logs": ["-f", "web"],
+    }
+    words = [command, "--kubeconfig", str(config), *more.get(command, [])]
+    code = f"""
+from podling.cli.main import main
+import io, contextlib
+said = io.StringIO()
+try:
+    with contextlib.redirect_stderr(said):
+        main({words!r})
+except SystemExit as end:
+    print(end.code, said.getvalue())
+"""
+    assert run(code).startswith("1 Error: http://127.0.0.1:1: ")
+
+
+def test_everything_that_such_a_command_may_import_is_there() -> None:
+    """Also what it imports only once it is connected, or for a login, a proxy, a fleet or a question."""
+    code = """
+import pkgutil, importlib, podling.remote, podling.debug
+for package in (podling.remote, podling.debug):
+    for module in pkgutil.walk_packages(package.__path__, package.__name__ + "."):
+        importlib.import_module(module.name)
+for room, names in {
+    "client": "dial exec_plugin https kubeconfig login oidc proxies tls tunnel",
+    "cli": "capture choosing cluster cp debug debug_modes debug_options fleet logs sessions tables why",
+    "streaming": "driver negotiation session upgrade wire spdy.connection websocket.channels",
+}.items():
+    for name in names.split():
+        importlib.import_module(f"podling.{room}.{name}")
+print("imported")
+"""
+    assert run(code) == "imported\n"
