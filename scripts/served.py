@@ -13,7 +13,6 @@ import yaml
 
 from podling.apiserver.kinds.kind import Connect, Kind, Members, Projection
 from podling.apiserver.kinds.kinds import KINDS
-from podling.apiserver.kinds.reviews import Review
 from podling.apiserver.patch.parse import MEDIA_TYPES
 from podling.apiserver.request.negotiation import READ, SERVED
 from podling.apiserver.routes import METHODS
@@ -37,10 +36,9 @@ class Cell(NamedTuple):
 
 def cells(kind: Kind[Any]) -> Iterator[Cell]:
     """Every verb on a kind itself."""
-    verbs = ("create",) if isinstance(kind, Review) else kind.verbs
     for verb in VERBS:
         path = _collection(kind) + ("" if verb in UNNAMED else "/sample")
-        yield Cell(verb, METHODS[verb], path, verb in verbs)
+        yield Cell(verb, METHODS[verb], path, verb in kind.verbs)
 
 
 def subresource_cells(kind: Kind[Any]) -> Iterator[tuple[str, list[Cell]]]:

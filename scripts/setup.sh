@@ -21,8 +21,8 @@ needs=(
   "catatonit catatonit" "busybox busybox-static" "docker-registry docker-registry"
   "gcc gcc" "/usr/include/stdio.h libc6-dev" "curl curl"
 )
-cni_plugins() { for d in /usr/lib/cni /opt/cni/bin /usr/libexec/cni; do [ -x "$d/bridge" ] && return; done; return 1; }
-[ "$purpose" = test ] && needs+=("wrk wrk" "git git" "strace strace" "gdb gdb-minimal")
+cni_plugins() { for d in /usr/lib/cni /opt/cni/bin /usr/libexec/cni; do [ -x "$d/ptp" ] && return; done; return 1; }
+[ "$purpose" = test ] && needs+=("wrk wrk" "git git" "strace strace" "tcpdump tcpdump" "gdb gdb-minimal")
 
 missing=()
 for need in "${needs[@]}"; do

@@ -4,12 +4,13 @@ it."""
 from __future__ import annotations
 
 import asyncio
+import gc
 import json
 import os
 import shutil
 import subprocess
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager, suppress
+from collections.abc import AsyncIterator, Awaitable, Callable, Generator, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
@@ -17,6 +18,7 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
+import leftovers
 from podling.cri.containerd.config import ContainerdSettings
 from podling.cri.containerd.containerd import Containerd, remove_leftovers
 from podling.cri.grpc.client import GrpcRuntime
@@ -26,12 +28,24 @@ from podling.cri.interface import RuntimeFault
 
 PAUSE = "podling.test/pause:1"
 BUSYBOX = "podling.test/busybox:1"
+TCPDUMP = "podling.test/tcpdump:1"
+"""With a stand-in: it says its arguments, and writes the header of a pcap and packets without end."""
+REAL_TCPDUMP = "podling.test/real-tcpdump:1"
+"""With this machine's; not there where it has none."""
+_TCPDUMP = rb"""#!/bin/sh
+echo "arguments: $*" >&2
+case "$*" in *wrong*) exit 1 ;; esac
+printf '\324\303\262\241\002\0\004\0\0\0\0\0\0\0\0\0\0\0\004\0\001\0\0\0'
+case "$*" in *"-c 1"*) printf packet; exit 0 ;; esac
+while :; do printf packet || exit 1; usleep 10000; done
+"""
 UntilDone = Callable[[Callable[[], Awaitable[None]]], Awaitable[None]]
 _NEEDED = ("containerd", "ctr", "runc", "busybox", "catatonit")
 
 # How long an example takes says what else the machine does, nothing of what is proved.
-settings.register_profile("podling", parent=settings(), deadline=None)
-settings.load_profile("podling")
+settings.register_profile("podling", max_examples=30, deadline=None)
+settings.register_profile("thorough", max_examples=1000, deadline=None)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "podling"))
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -41,6 +55,27 @@ def pytest_configure(config: pytest.Config) -> None:
         "interop(program, *parts): proves that a program of Kubernetes works with these parts of podling "
         "(scripts/interop.py)",
     )
+
+
+def pytest_sessionstart(session: pytest.Session) -> None:
+    if os.geteuid() == 0 and not hasattr(session.config, "workerinput"):
+        leftovers.clear_others()
+
+
+def pytest_sessionfinish() -> None:
+    leftovers.clear_own()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """All tests and what they import stay to the end: no collection need go through a million objects."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.set_threshold(50_000, 20, 20)
+        gc.enable()
 
 
 @dataclass(frozen=True)
@@ -63,8 +98,22 @@ def image_archives(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     """Archives of the pause image and of a busybox with its commands in /bin, by reference."""
     directory = tmp_path_factory.mktemp("images")
     archives = {PAUSE: directory / "pause.tar", BUSYBOX: directory / "busybox.tar"}
+    archives[TCPDUMP] = directory / "tcpdump.tar"
     archives[PAUSE].write_bytes(pause_image(PAUSE, Path("/usr/bin/catatonit")))
-    archives[BUSYBOX].write_bytes(_busybox_image())
+    archives[BUSYBOX].write_bytes(_busybox_image(BUSYBOX, {}))
+    archives[TCPDUMP].write_bytes(_busybox_image(TCPDUMP, {"bin/tcpdump": _TCPDUMP}))
+    if program := shutil.which("tcpdump"):
+        archives[REAL_TCPDUMP] = directory / "real-tcpdump.tar"
+        linked = subprocess.run(["ldd", program], check=True, capture_output=True, text=True).stdout
+        files = [file for file in linked.split() if file.startswith("/")]
+        # Debian's has itself run as this user.
+        users = b"root:x:0:0:root:/root:/bin/sh\ntcpdump:x:100:100::/:/bin/sh\n"
+        content: dict[str, bytes | Path] = {
+            "etc/passwd": users,
+            "bin/tcpdump": Path(program),
+            **{file.lstrip("/"): Path(file).resolve() for file in files},
+        }
+        archives[REAL_TCPDUMP].write_bytes(_busybox_image(REAL_TCPDUMP, content))
     return archives
 
 
@@ -80,8 +129,7 @@ def make_containerd(
     def make() -> Iterator[RealContainerd]:
         _skip_unless_possible()
         base, number = tmp_path_factory.mktemp("containerd"), next(numbers)
-        name = f"podling-test-{os.getpid()}-{number}"
-        bridge = f"pdlt{os.getpid()}-{number}"
+        name, bridge = leftovers.containerd_name(number), leftovers.bridge_name(number)
         settings = containerd_settings(base, Path("/run") / name)
         settings.cni_conf_dir.mkdir()
         network = _network(bridge, base / "ipam", (os.getpid() + 83 * number) % 250)
@@ -92,8 +140,8 @@ def make_containerd(
             yield server
         finally:
             asyncio.run(_end(settings))
-            subprocess.run(["ip", "link", "delete", bridge], check=False, capture_output=True)
-            _remove_cgroups(name)
+            leftovers.remove_link(bridge)
+            leftovers.remove_cgroups(name)
             shutil.rmtree(base)
 
     return make
@@ -168,7 +216,7 @@ async def _end(settings: ContainerdSettings) -> None:
     await remove_leftovers(settings)
 
 
-def _busybox_image() -> bytes:
+def _busybox_image(reference: str, more: Mapping[str, bytes | Path]) -> bytes:
     busybox = Path(shutil.which("busybox") or "/bin/busybox")
     listed = subprocess.run([busybox, "--list"], check=True, capture_output=True, text=True).stdout.split()
     links = {f"bin/{applet}": Symlink("busybox") for applet in listed if applet != "busybox"}
@@ -179,8 +227,9 @@ def _busybox_image() -> bytes:
         "bin/busybox": busybox,
         "tmp/": b"",
         "root/": b"",
+        **more,
     }
-    return build_image(BUSYBOX, files, ImageConfig(cmd=["sh"], env=["PATH=/bin"]))
+    return build_image(reference, files, ImageConfig(cmd=["sh"], env=["PATH=/bin"]))
 
 
 def _network(bridge: str, addresses: Path, third: int) -> str:
@@ -195,15 +244,6 @@ def _network(bridge: str, addresses: Path, third: int) -> str:
         },
     }
     return json.dumps({"cniVersion": "0.4.0", "name": bridge, "plugins": [plugin]})
-
-
-def _remove_cgroups(name: str) -> None:
-    """Deepest first; on cgroup v1 there is one hierarchy for each controller."""
-    roots = [Path("/sys/fs/cgroup") / name, *Path("/sys/fs/cgroup").glob(f"*/{name}")]
-    for root in filter(Path.is_dir, roots):
-        for directory in sorted([root, *root.rglob("*/")], key=lambda path: -len(path.parts)):
-            with suppress(OSError):
-                directory.rmdir()
 
 
 @pytest.fixture(scope="session")

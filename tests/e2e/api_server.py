@@ -17,16 +17,17 @@ import uvloop
 
 from podling import __version__
 from podling.apiserver.assemble import ApiServer
+from podling.apiserver.authn.authenticators import Authentication
 from podling.apiserver.http.server import listening
 from podling.apiserver.kinds.kinds import KINDS
 from podling.apiserver.paths.discovery import Discovery
 from podling.apiserver.paths.openapi.documents import OpenAPI
-from podling.apiserver.request.context import AUTHENTICATED, RequestContext
+from podling.apiserver.request.context import RequestContext
 from podling.apiserver.request.request import Request, User
 from podling.apiserver.request.response import Response
 from podling.model.errors import bad_request
 from podling.model.time import SystemClock
-from podling.model.types.rbac import MASTERS
+from podling.model.types.rbac import AUTHENTICATED, MASTERS
 from podling.storage import sqlite
 from podling.storage.compactor import compact_forever
 
@@ -56,7 +57,7 @@ async def serve(path: Path, history: int) -> None:
         clock=SystemClock(),
         connector=no_node,
         paths=(Discovery(KINDS, __version__), OpenAPI(KINDS, __version__)),
-        authenticators=(Administrator(),),
+        authentication=Authentication((Administrator(),)),
         history=history,
     )
     await server.start()

@@ -6,7 +6,6 @@ import json
 import os
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -20,21 +19,16 @@ from urllib.request import Request, urlopen
 import pytest
 import yaml
 
+import leftovers
 from podling.kubelet.files.tree import remove
 from podling.machine.instance import Instance
 from podling.model.scheme import by_kind
+from ports import free_port
 
 PODLING = [sys.executable, "-m", "podling"]
 VENV_BIN = Path(sys.executable).parent
 
 Completed = subprocess.CompletedProcess[str]
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
 
 
 def kubectl_program() -> str:
@@ -122,6 +116,7 @@ def make_podling(
 
     def make() -> Podling:
         podling = Podling(Instance.at(tmp_path_factory.mktemp("podling") / "data"), free_port())
+        leftovers.note(podling.instance.data_dir)
         made.append(podling)
         return podling
 
@@ -146,6 +141,8 @@ class Part:
 
     def start(self, ready: str) -> None:
         """Returns when it has said `ready`."""
+        if "--data-dir" in self.arguments:
+            leftovers.note(Path(self.arguments[self.arguments.index("--data-dir") + 1]))
         with self.log.open("a") as log:
             command = [sys.executable, "-m", "podling", *self.arguments]
             self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, text=True)

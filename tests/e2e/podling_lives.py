@@ -12,6 +12,7 @@ import traceback
 from pathlib import Path
 from typing import NoReturn
 
+import podling.assemble.cluster  # noqa: F401 - else each life would import it
 from podling.assemble.up import UpOptions, run
 from podling.machine.instance import Instance
 

@@ -220,6 +220,7 @@ async def test_watching(kubectl: Kubectl) -> None:
     assert (await watching.stdout.readline()).split()[:2] == [b"EVENT", b"NAME"]
     assert (await watching.stdout.readline()).split()[:4] == [b"ADDED", b"web", b"0/1", b"Pending"]
     await kubectl("delete pod web")
+    assert (await watching.stdout.readline()).split()[:2] == [b"MODIFIED", b"web"]
     assert (await watching.stdout.readline()).split()[:2] == [b"DELETED", b"web"]
     watching.kill()
     await watching.communicate()

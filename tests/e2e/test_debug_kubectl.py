@@ -9,19 +9,15 @@ import select
 import shutil
 import subprocess
 import termios
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from ipaddress import ip_network
 from pathlib import Path
-from threading import Thread
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from podling.cri.images.build import ImageConfig, Symlink, build_image
-
-from .dns_server import Resolver
 
 if TYPE_CHECKING:
     from e2e.conftest import Podling
@@ -125,42 +121,27 @@ def test_operations_looks_at_processes_files_and_network(podling: Podling, pod: 
     assert printed.endswith("page\npage\n"), "its name is known, and answers"
 
 
-@pytest.fixture
-def resolver(podling: Podling) -> Iterator[Resolver]:
-    """A DNS server where pods can reach it."""
-    (node,) = podling.get("nodes")["items"]
-    with Resolver(str(ip_network(node["spec"]["podCIDR"])[1])) as server:
-        thread = Thread(target=server.serve_forever)
-        thread.start()
-        yield server
-        server.shutdown()
-        thread.join()
-
-
-def test_operations_asks_names_from_the_pods_network(
-    podling: Podling, namespace: str, resolver: Resolver
-) -> None:
+def test_operations_asks_names_from_the_pods_network(podling: Podling, namespace: str) -> None:
     """R-CLI-5: a debug container has the pod's resolver, hosts and addresses, and is taken for the pod."""
     script = "mkdir /www; echo page > /www/index.html; exec httpd -f -p 8080 -h /www"
-    names: dict[str, Any] = {
-        "dnsPolicy": "None",
-        "dnsConfig": {"nameservers": [resolver.address], "searches": ["neato.test"]},
-        "hostAliases": [{"ip": "192.0.2.7", "hostnames": ["elsewhere"]}],
-    }
+    more: dict[str, Any] = {"hostAliases": [{"ip": "192.0.2.7", "hostnames": ["elsewhere"]}]}
     make_pod(
-        podling, namespace, [{"name": "neato", "image": BUSYBOX, "command": ["sh", "-c", script]}], **names
+        podling, namespace, [{"name": "neato", "image": BUSYBOX, "command": ["sh", "-c", script]}], **more
+    )
+    podling.kubectl("label", "pod", "neato", "-n", namespace, "app=neato")
+    podling.kubectl(
+        "expose", "pod", "neato", "-n", namespace, "--name=shop", "--port=8080", "--cluster-ip=None"
     )
     address = podling.get("pod", "neato", "-n", namespace)["status"]["podIP"]
-    resolver.addresses["shop.neato.test"] = address
-    own = "cat /etc/resolv.conf /etc/hosts; hostname; ip -o address; ip route"
+    own = "cat /etc/resolv.conf /etc/hosts; hostname; ip -o -f inet address; ip route"
     seen = podling.kubectl("exec", "neato", "-n", namespace, "--", "sh", "-c", own).stdout
-    assert f"nameserver {resolver.address}\n" in seen and "elsewhere" in seen and address in seen
-    looks_up = "nslookup shop.neato.test; wget -q -O - http://shop:8080/; wget -q -O - http://localhost:8080/"
+    assert f"search {namespace}.svc.cluster.local" in seen and "elsewhere" in seen and address in seen
+    name = f"shop.{namespace}.svc.cluster.local"
+    looks_up = f"nslookup {name}; wget -q -O - http://shop:8080/; wget -q -O - http://localhost:8080/"
     printed = debug(podling, namespace, "--target=neato", "--", "sh", "-c", f"{own}; {looks_up}")
     assert printed.startswith(seen)
-    assert re.search(rf"Name:\s+shop.neato.test\nAddress.*: {address}\n", printed), printed
+    assert re.search(rf"Name:\s+{name}\nAddress.*: {address}\n", printed), printed
     assert printed.endswith("page\npage\n")
-    assert {who for who, name in resolver.asked if name == "shop.neato.test"} == {address}
 
 
 def test_operations_sees_all_of_a_pod_that_shares_its_processes(podling: Podling, namespace: str) -> None:
@@ -205,8 +186,9 @@ def test_a_debugger_may_be_privileged_in_a_pod_that_is_not(podling: Podling, pod
 
 
 def test_what_the_documentation_shows_works(podling: Podling, pod: str) -> None:
-    """The commands of docs/debugging.md, as they stand there."""
-    shown = re.findall(r"```console\n(.+?)\n```", DOCUMENT.read_text(), re.DOTALL)
+    """The shells of docs/debugging.md, as they stand there."""
+    blocks = re.findall(r"```console\n(.+?)\n```", DOCUMENT.read_text(), re.DOTALL)
+    shown = [block for block in blocks if "kubectl debug -" in block]
     assert len(shown) == 2
     environment = {**os.environ, "KUBECONFIG": kubeconfig_of(podling, pod)}
     for command in shown:

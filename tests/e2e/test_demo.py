@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from ports import free_port
+
 if TYPE_CHECKING:
     from e2e.conftest import Podling
 
@@ -60,10 +62,7 @@ class Demo:
 
 @pytest.fixture(scope="module")
 def demo(make_podling: Callable[[], Podling], tmp_path_factory: pytest.TempPathFactory) -> Demo:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    demo = Demo(make_podling(), port, tmp_path_factory.mktemp("demo"))
+    demo = Demo(make_podling(), free_port(), tmp_path_factory.mktemp("demo"))
     done = demo.run()
     assert done.returncode == 0, done.stdout + done.stderr
     assert "podling down" in done.stdout

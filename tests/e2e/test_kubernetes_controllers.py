@@ -6,13 +6,14 @@ The kube-controller-manager sends and watches in the forms of its release: proto
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from peer.server import free_port, running
+from peer.server import running
+from ports import free_port
 
 if TYPE_CHECKING:
     from e2e.conftest import Podling
@@ -21,6 +22,16 @@ pytestmark = pytest.mark.interop("kube-controller-manager", "API server", "sched
 
 BUSYBOX = "podling.test/busybox:1"
 CONTROLLERS = ("deployment", "replicaset", "daemonset", "replicationcontroller")
+
+
+@pytest.fixture(scope="module")
+def podling(make_podling: Callable[[], Podling], image_archives: dict[str, Path]) -> Podling:
+    """One that leaves workloads to others."""
+    made = make_podling()
+    made.up("--no-workloads")
+    for archive in image_archives.values():
+        made.command("images", "load", str(archive))
+    return made
 
 
 @pytest.fixture(scope="module")

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import shutil
 import signal
+import ssl
 import subprocess
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, closing, contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from http.client import HTTPSConnection
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,10 +17,11 @@ import pytest
 import yaml
 from cryptography import x509
 
-from peer.server import free_port, running
+from podling.kubelet.server.server import subresources, verb_of
 from podling.machine.pki import Authority
 from podling.machine.start import machine_address
-from podling.process.mounts import unmount_under
+
+from .kubernetes_node import kubelet, own_places
 
 if TYPE_CHECKING:
     from conftest import RealContainerd
@@ -41,11 +43,16 @@ SECRET = {
     },
 }
 READY = {"apiserver": "API server on ", "scheduler": "Scheduling for ", "controllers": "Controlling for "}
-HIERARCHIES = Path("/sys/fs/cgroup")
-OWN = (Path("/var/lib/kubelet"), Path("/var/log/containers"))
-"""Directories that the kubelet makes whatever it is told."""
 CLIENT, SERVING = "kubernetes.io/kube-apiserver-client-kubelet", "kubernetes.io/kubelet-serving"
 SHARED = [{"name": "shared", "mountPath": "/shared"}, {"name": "outside", "mountPath": "/outside"}]
+PATHS = ["stats/", "stats/summary", "metrics", "metrics/cadvisor", "logs/", "logs/x", "pods", "pods/"]
+PATHS += ["runningpods/", "healthz", "healthz/ping", "healthz/syncloop", "statusz", "flagz", "configz"]
+PATHS += ["checkpoint/ns/p/c", "containerLogs/ns/p/c", "exec/ns/p/c", "attach/ns/p/c", "run/ns/p/c"]
+PATHS += ["portForward/ns/p", "debug/pprof/", "debug/flags/v"]
+ASKED = [
+    *(("GET", f"/{path}") for path in PATHS),
+    *((method, "/exec/ns/p/c") for method in ("POST", "PUT", "PATCH", "DELETE")),
+]
 STAY = 'trap "echo {0} >> /outside/ended; exit 0" TERM; while :; do sleep 0.1; done'
 
 
@@ -62,46 +69,13 @@ class Cluster:
     @contextmanager
     def kubelet(self, node: str) -> Iterator[Path]:
         """Kubernetes' kubelet while the block runs; gives the directory of its certificates."""
-        home, address = self.directory / node, machine_address()
+        home = self.directory / node
         home.mkdir()
-        config = {
-            "apiVersion": "kubelet.config.k8s.io/v1beta1",
-            "kind": "KubeletConfiguration",
-            "containerRuntimeEndpoint": f"unix://{self.containerd.socket}",
-            "cgroupDriver": "cgroupfs",
-            "cgroupRoot": self.containerd.cgroup_parent,
-            "failCgroupV1": False,
-            "failSwapOn": False,
-            "enforceNodeAllocatable": [],
-            "address": address,
-            "port": free_port(),
-            "healthzPort": 0,
-            "rotateCertificates": True,
-            "serverTLSBootstrap": True,
-            "authentication": {"x509": {"clientCAFile": str(self.ca)}},
-            # The machine's own rules, files and space are not the test's.
-            "makeIPTablesUtilChains": False,
-            "podLogsDir": str(home / "logs"),
-            "volumePluginDir": str(home / "plugins"),
-            "evictionHard": {"memory.available": "1Mi"},
-        }
-        (home / "config.yaml").write_text(yaml.safe_dump(config))
-        (home / "bootstrap.conf").write_text(yaml.safe_dump(self.bootstrap(address)))
-        flags = {
-            "config": home / "config.yaml",
-            "bootstrap-kubeconfig": home / "bootstrap.conf",
-            "kubeconfig": home / "kubelet.conf",
-            "cert-dir": home / "pki",
-            "root-dir": home / "root",
-            "hostname-override": node,
-            "node-ip": address,
-        }
-        command = [str(self.program), *(f"--{name}={value}" for name, value in flags.items())]
-        try:
-            with running(command, home / "kubelet.log"):
-                yield home / "pki"
-        finally:
-            unmount_under(home)
+        (home / "bootstrap.conf").write_text(yaml.safe_dump(self.bootstrap(machine_address())))
+        flags = {"bootstrap-kubeconfig": home / "bootstrap.conf", "kubeconfig": home / "kubelet.conf"}
+        rotating = {"rotateCertificates": True, "serverTLSBootstrap": True}
+        with kubelet(self.program, self.containerd, home, self.ca, node, flags, **rotating):
+            yield home / "pki"
 
     @property
     def ca(self) -> Path:
@@ -161,38 +135,24 @@ def cluster(
             "port": podling.port,
             "kubelet-certificate-authority": authority.certificate,
         },
-        "scheduler": {"kubeconfig": data / "scheduler.conf"},
+        "scheduler": {"kubeconfig": data / "scheduler.conf", "secure-port": 0},
         "controllers": {
             "kubeconfig": data / "controller-manager.conf",
+            "secure-port": 0,
             "cluster-signing-cert-file": authority.certificate,
             "cluster-signing-key-file": authority.key,
         },
     }
     arguments = {name: [f"--{key}={value}" for key, value in told.items()] for name, told in options.items()}
     parts = {name: make_part([name, *given], directory / f"{name}.log") for name, given in arguments.items()}
-    there = [path for path in OWN if path.exists()]
     with ExitStack() as ending:
         containerd = ending.enter_context(make_containerd())
-        for hierarchy in (HIERARCHIES, *HIERARCHIES.glob("*/")):
-            make_cgroup(hierarchy, containerd.cgroup_parent.strip("/"))
+        ending.enter_context(own_places(containerd))
         for name, part in parts.items():
             ending.callback(part.end)
             part.start(READY[name])
         podling.apply(SECRET)
         yield Cluster(podling, parts, containerd, kubernetes_programs / "kubelet", directory)
-    for path in OWN:
-        if path not in there:
-            shutil.rmtree(path, ignore_errors=True)
-
-
-def make_cgroup(hierarchy: Path, name: str) -> None:
-    """The kubelet's root has to be there in every hierarchy, of version 1 or 2."""
-    if not (hierarchy / "cgroup.procs").exists():
-        return
-    (hierarchy / name).mkdir()
-    for file in ("cpuset.cpus", "cpuset.mems"):
-        if (hierarchy / file).exists():
-            (hierarchy / name / file).write_text((hierarchy / file).read_text())
 
 
 @pytest.fixture(scope="module")
@@ -256,6 +216,32 @@ def test_a_kubelet_joins_with_a_bootstrap_token(joined: Cluster) -> None:
     for verb, what, allowed in [("create", "csr", True), ("get", "nodes", False), ("get", "secrets", False)]:
         said = subprocess.run([*told, verb, what], capture_output=True, text=True, check=False)
         assert said.stdout == f"{'yes' if allowed else 'no'}\n", said.stderr
+
+
+def test_it_asks_the_api_server_what_podlings_kubelet_asks(joined: Cluster) -> None:
+    """Who may nothing is told which subresources of nodes would let him, and strangers nothing."""
+    status = joined.podling.get("node", "joined")["status"]
+    port = status["daemonEndpoints"]["kubeletEndpoint"]["Port"]
+    nobody = Authority(joined.ca.parent, datetime.now(UTC)).client("nobody", "nobody")
+    tls, stranger = ssl.create_default_context(cafile=str(joined.ca)), ssl.create_default_context()
+    tls.load_cert_chain(nobody.certificate, nobody.key)
+    for context in (tls, stranger):
+        context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    said, ours = {}, {}
+    for method, path in ASKED:
+        said[method, path] = answered(port, tls, method, path)
+        verb, subresource = verb_of(method), " ".join(subresources(path))
+        told = f"(user=nobody, verb={verb}, resource=nodes, subresource(s)=[{subresource}])"
+        ours[method, path] = 403, f"Forbidden {told}\n"
+    assert said == ours
+    assert answered(port, stranger, "GET", "/healthz") == (401, "Unauthorized")
+
+
+def answered(port: int, tls: ssl.SSLContext, method: str, path: str) -> tuple[int, str]:
+    with closing(HTTPSConnection(machine_address(), port, timeout=30, context=tls)) as connection:
+        connection.request(method, path)
+        answer = connection.getresponse()
+        return answer.status, answer.read().decode()
 
 
 def test_a_pod_lives_on_it(joined: Cluster, tmp_path: Path) -> None:

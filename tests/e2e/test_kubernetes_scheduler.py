@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from peer.server import free_port, running
+from peer.server import running
+from ports import free_port
 
 if TYPE_CHECKING:
     from e2e.conftest import Part, Podling

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import ssl
 import stat
+import subprocess
+import sys
 from typing import TYPE_CHECKING, Any
 from urllib.error import HTTPError
 from urllib.request import Request, urlopen
@@ -68,6 +70,26 @@ def test_an_ephemeral_container_is_counted_and_audited(podling: Podling, namespa
     ]
     assert event["user"]["username"] == "kubernetes-admin"
     assert event["responseStatus"]["code"] == 200
+    assert event["requestObject"]["spec"] == patch["spec"]
+
+
+def test_who_debugged_a_pod_is_one_command(podling: Podling, namespace: str) -> None:
+    """R-EPH-14, with the real `kubectl debug`."""
+    container = {"name": "main", "image": BUSYBOX, "command": ["sleep", "1000"]}
+    metadata = {"name": "web", "namespace": namespace}
+    podling.apply(
+        {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": {"containers": [container]}}
+    )
+    how = ("debug", "web", "-n", namespace, f"--image={BUSYBOX}", "--target=main", "--container=eye")
+    podling.kubectl(*how, "--profile=general", "--as=roy", "--as-group=system:masters", "--", "true")
+    asked = ["audit", "debugged", "web", "-n", namespace, "-o", "json", "--data-dir"]
+    run = subprocess.run(
+        [sys.executable, "-m", "podling", *asked, str(podling.instance.data_dir)],
+        capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    (found,) = json.loads(run.stdout)
+    assert (found["impersonatedUser"], found["container"], found["image"]) == ("roy", "eye", BUSYBOX)
+    assert (found["profile"], found["target"], found["code"]) == ("general", "main", 200)
 
 
 def test_a_token_is_an_identity_where_pods_ask(podling: Podling, namespace: str) -> None:

@@ -310,11 +310,11 @@ def test_a_kubeconfig_that_cannot_be_is_refused_by_its_field(
     apart: Apart, make_podling: Callable[[], Podling], tmp_path: Path
 ) -> None:
     given = yaml.safe_load((apart.podling.instance.data_dir / "kubelet.conf").read_text())
-    given["clusters"][0]["cluster"]["proxy-url"] = "socks5://127.0.0.1:1080"
+    given["clusters"][0]["cluster"]["proxy-url"] = "socks5h://127.0.0.1:1080"
     (tmp_path / "kubelet.conf").write_text(yaml.safe_dump(given))
     refused = make_podling().command("kubelet", "--kubeconfig", str(tmp_path / "kubelet.conf"), check=False)
     assert refused.returncode == 1
-    assert 'kubelet.conf: clusters "podling": proxy-url: \'socks5://' in refused.stderr
+    assert 'kubelet.conf: clusters "podling": proxy-url: \'socks5h://' in refused.stderr
 
 
 def test_a_certificate_that_cannot_be_is_refused_by_its_option(
@@ -327,6 +327,23 @@ def test_a_certificate_that_cannot_be_is_refused_by_its_option(
     refused = make_podling().command("kubelet", "--kubeconfig", given, *serving, check=False)
     assert refused.returncode == 1
     assert refused.stderr.startswith("Error: --tls-cert-file, ") and f"{bad}: " in refused.stderr
+
+
+def test_all_parts_are_found_healthy(apart: Apart) -> None:
+    found = apart.podling.get("componentstatuses")["items"]
+    health = {one["metadata"]["name"]: one["conditions"][0]["status"] for one in found}
+    assert health == {"scheduler": "True", "controller-manager": "True", "etcd-0": "True"}
+
+
+def test_no_controller_asks_for_more_than_its_role_allows(apart: Apart) -> None:
+    users = set()
+    for line in apart.podling.instance.audit_log.read_text().splitlines():
+        event = json.loads(line)
+        user = event["user"]["username"]
+        if user.startswith(("system:serviceaccount:kube-system:", "system:kube-")):
+            users.add(user.rpartition(":")[2])
+            assert event.get("responseStatus", {}).get("code") != 403, event
+    assert {"kube-controller-manager", "kube-scheduler", "node-controller"} <= users
 
 
 def test_the_kubelet_asks_for_no_more_than_its_role_allows(apart: Apart) -> None:

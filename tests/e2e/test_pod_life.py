@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from ports import free_port
+
 if TYPE_CHECKING:
     from e2e.conftest import Podling
 
@@ -201,9 +203,7 @@ def test_sysctls_that_are_not_safe_are_refused(podling: Podling, namespace: str)
 
 
 def test_a_host_port_leads_to_the_container(podling: Podling, namespace: str) -> None:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+    port = free_port()
     app = says("app", "echo hello | nc -l -p 8080", ports=[{"containerPort": 8080, "hostPort": port}])
     podling.apply(pod(namespace, "port", app))
     wait(podling, namespace, "port", "condition=Ready")

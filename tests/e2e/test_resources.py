@@ -180,9 +180,10 @@ def test_what_the_node_does_not_have_is_not_given(podling: Podling, namespace: s
     """R-SYS-5: neither in a resize nor to a pod that names the node itself."""
     podling.apply(pod(namespace, "web", limited({"cpu": "100m"}, {})))
     node = ready(podling, namespace, "web")["spec"]["nodeName"]
-    resize(podling, namespace, "web", {"cpu": "1000"}, {})
-    pending = "jsonpath={.status.conditions[?(@.type=='PodResizePending')].reason}=Infeasible"
-    podling.kubectl("wait", f"--for={pending}", "pod/web", "-n", namespace, "--timeout=20s")
+    asked = {"spec": {"containers": [{"name": "app", "resources": {"requests": {"cpu": "1000"}}}]}}
+    patch = ["patch", "pod", "web", "-n", namespace, "--subresource", "resize", "--patch", json.dumps(asked)]
+    refused = podling.kubectl(*patch, check=False)
+    assert "node didn't have enough allocatable resources: cpu" in refused.stderr
 
     podling.apply(pod(namespace, "big", limited({"memory": "1Ti"}, {}), nodeName=node))
     podling.kubectl("wait", "--for=jsonpath={.status.phase}=Failed", "pod/big", "-n", namespace)

@@ -9,45 +9,62 @@ from __future__ import annotations
 import ssl
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from datetime import UTC, datetime
 from pathlib import Path
 
-from peer.server import Server, free_port, running, until_ready, write_kubeconfig
+import leftovers
+from peer.server import Server, running, until_ready, write_kubeconfig
 from podling.machine.pki import Authority
 from podling.model.types.rbac import MASTERS
+from ports import free_port
 
 HOST = "127.0.0.1"
 SERVICE_CIDR, SERVICE_ADDRESS = "10.96.0.0/16", "10.96.0.1"
 ADMIN = "kubernetes-admin"
 TOKEN = "peer-admin"
+ETCD_URL = "etcd.url"
+"""The file in the directory of Kubernetes' API server that says where its etcd is."""
 
 
 @contextmanager
-def kubernetes(programs: Path, directory: Path, *, durable: bool = False) -> Iterator[Server]:
+def kubernetes(
+    programs: Path,
+    directory: Path,
+    *flags: str,
+    durable: bool = False,
+    ready: str = "/readyz",
+    etcd_url: str = "",
+) -> Iterator[Server]:
     """Kubernetes' API server while the block runs. It keeps everything in `directory`. `durable`: nothing
-    that it acknowledged is lost if the machine fails, which tests do not wait for."""
+    that it acknowledged is lost if the machine fails, which tests do not wait for. `ready`: what is asked
+    until it answers 200. `etcd_url`: an etcd that runs already, in place of one of its own."""
     authority = _authority(directory)
-    with _etcd(programs / "etcd", directory, durable=durable) as etcd:
+    own = etcd_server(programs / "etcd", directory, durable=durable)
+    with nullcontext(etcd_url) if etcd_url else own as etcd:
         port, log = free_port(), directory / "kube-apiserver.log"
         server = _server("kube-apiserver", port, directory, TOKEN)
         write_kubeconfig(server)
-        command = [str(programs / "kube-apiserver"), *_flags(directory, authority, etcd, port)]
+        usual = _flags(directory, authority, etcd, port)
+        if any(one.startswith("--authorization-") for one in flags):
+            usual = [one for one in usual if not one.startswith("--authorization-mode=")]
+        command = [str(programs / "kube-apiserver"), *usual, *flags]
         with running(command, log) as process:
-            until_ready(server, process, log)
+            until_ready(server, process, log, ready)
             yield server
 
 
 @contextmanager
-def podling(directory: Path) -> Iterator[Server]:
+def podling(directory: Path, *flags: str, ready: str = "/readyz") -> Iterator[Server]:
     """`podling apiserver` while the block runs, with its objects in `directory`."""
     port, log = free_port(), directory / "apiserver.log"
+    leftovers.note(directory)
     _authority(directory)
     where = ["--data-dir", str(directory), "--port", str(port), "--advertise-address", HOST]
     where += ["--service-cluster-ip-range", SERVICE_CIDR]
     server = _server("podling", port, directory)
-    with running([sys.executable, "-m", "podling", "apiserver", *where], log) as process:
-        until_ready(server, process, log)
+    with running([sys.executable, "-m", "podling", "apiserver", *where, *flags], log) as process:
+        until_ready(server, process, log, ready)
         yield server
 
 
@@ -66,7 +83,7 @@ def _server(name: str, port: int, directory: Path, token: str = "") -> Server:
 
 
 @contextmanager
-def _etcd(program: Path, directory: Path, *, durable: bool) -> Iterator[str]:
+def etcd_server(program: Path, directory: Path, *, durable: bool) -> Iterator[str]:
     client, peers = (f"http://{HOST}:{free_port()}" for _ in range(2))
     flags = {
         "name": "peer",
@@ -80,6 +97,7 @@ def _etcd(program: Path, directory: Path, *, durable: bool) -> Iterator[str]:
         "log-level": "error",
     }
     command = [str(program), *(f"--{name}={value}" for name, value in flags.items())]
+    (directory / ETCD_URL).write_text(client)
     with running(command, directory / "etcd.log"):
         yield client
 
@@ -104,11 +122,13 @@ def _flags(directory: Path, authority: Authority, etcd: str, port: int) -> list[
         "kubelet-client-certificate": kubelets.certificate,
         "kubelet-client-key": kubelets.key,
         "service-cluster-ip-range": SERVICE_CIDR,
-        "service-account-issuer": "https://kubernetes.default.svc",
+        "service-account-issuer": "https://kubernetes.default.svc.cluster.local",
         "service-account-key-file": accounts.certificate,
         "service-account-signing-key-file": accounts.key,
         "enable-bootstrap-token-auth": "true",
         "authorization-mode": "Node,RBAC",
+        # As kubeadm sets it; podling always has it.
+        "enable-admission-plugins": "NodeRestriction",
         "allow-privileged": "true",
         # Endpoints of a loopback address are refused, and nothing here asks for them.
         "endpoint-reconciler-type": "none",

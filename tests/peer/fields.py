@@ -28,7 +28,7 @@ SCALARS: Mapping[Any, tuple[Any, ...]] = {
     Any: ({}, {"a": 1}, "a", 1, [1]),
     msgspec.Raw: ({}, "a"),
 }
-SHALLOW = frozenset({"ManagedFieldsEntry", "PodTemplateSpec"})
+SHALLOW = frozenset({"JSONSchemaProps", "ManagedFieldsEntry", "PodTemplateSpec"})
 """Types of which only the fields of their own are tried where they are a part of another."""
 SEEDS: Mapping[str, Any] = {
     "Container": {"name": "d", "image": "i"},
@@ -100,6 +100,8 @@ def _scalars(owner: type[msgspec.Struct], info: FieldInfo) -> tuple[Any, ...]:
 def _values(shape: Shape, scalars: tuple[Any, ...]) -> tuple[Any, ...]:
     if shape.struct:
         return {}, _seed(shape.struct), "a", [{}]
+    if shape.choices:
+        return tuple(value for choice in shape.choices for value in _values(choice, scalars))
     if not shape.item:
         return scalars
     held = _values(shape.item, scalars)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from peer.sequence import Found
 
@@ -19,25 +19,130 @@ class Difference(NamedTuple):
 
 
 _NOT_OURS = "what a client sends is the client's fault, also a version that Kubernetes answers with 500"
+
+
+class Unasked(NamedTuple):
+    """What is left out of what is asked, since the answers differ or cannot be told apart: kinds, values, the
+    beginnings of paths, names of questions."""
+
+    name: str
+    reason: str
+    what: tuple[Any, ...]
+
+
+CLAIMS = Unasked(
+    "a claim begins as pending",
+    "Kubernetes stores a new claim without its phase and reads it as Pending, so that the first update "
+    "writes it again, though nothing changes; podling stores what it shows",
+    ("PersistentVolumeClaim",),
+)
+SETTLED = Unasked(
+    "written meanwhile",
+    "a server itself writes the status of such objects when it comes to it, so that the events of a watch "
+    "come in one order or another",
+    ("CustomResourceDefinition", "APIService", "ServiceCIDR", "FlowSchema"),
+)
+OWN_FIELDS = Unasked(
+    "own fields",
+    "podling's own, which Kubernetes does not know, and a generation that only it counts",
+    ("spec.volumes[0].container", "status.debugContainerStatuses", "metadata.generation"),
+)
+UNREADABLE = Unasked(
+    "managers that are no managers",
+    "Kubernetes stores them in a template as they are, and then cannot tell who manages anything",
+    ("spec.jobTemplate.metadata.managedFields[0].fieldsV1", "spec.metadata.managedFields[0].fieldsV1"),
+)
+JUDGED_LATER = Unasked(
+    "what is no base64",
+    "Kubernetes reads it in a configuration only when there is no conflict",
+    ("YQ", "!"),
+)
+AUTHENTICATION = Unasked(
+    "words of a configuration",
+    "for these Kubernetes looks before and after it reads the rest, tells a path from elsewhere, or shows "
+    "the file and where its code is; of authorizers it has ABAC, and the build that is compared has one more",
+    (("own issuer", "jwt[0].issuer.url"), ("no version", "Object 'apiVersion' is missing")),
+)
+AUTHORIZATION = AUTHENTICATION._replace(
+    what=(
+        ("unknown type", 'authorizers[0].type: Unsupported value: "Nope"'),
+        ("lower case type", 'authorizers[0].type: Unsupported value: "rbac"'),
+        ("no version", "Object 'apiVersion' is missing"),
+        ("no kind", "Object 'Kind' is missing"),
+        ("abac", "authorizers[0].type: Unsupported value"),
+        ("in-cluster", "authorizers[0].connectionInfo.type: Invalid value"),
+    )
+)
+BAD_PATHS = Unasked(
+    "the client's fault",
+    _NOT_OURS,
+    (
+        "/api/v1/watch",
+        "/api/v1/proxy",
+        "/api/v1/namespaces/../pods",
+        "/api/v1/namespaces/./pods/x",
+        "/api/v1/namespaces/%2e%2e/configmaps",
+    ),
+)
+UNASKED = (
+    CLAIMS,
+    SETTLED,
+    OWN_FIELDS,
+    UNREADABLE,
+    JUDGED_LATER,
+    AUTHENTICATION,
+    AUTHORIZATION,
+    BAD_PATHS,
+)
+
 _BINDING = "a Binding that names no node is not the server's fault, so 422 and not 500"
+_SHOWN = r"review\.request\.(object|oldObject)\."
+_SCALE = "the scale that webhooks are shown is that of the object: its fields have no managers of their own"
 _EMPTY = "podling does not know a list that is left out from one that is empty"
-_INTERNAL = "Kubernetes shows a pod template that may not change by the names of its internal types"
+_INTERNAL = "what may not change Kubernetes shows by the names and in the order of its internal types"
 _KEPT = r"Invalid value: \{.*\}: field is immutable"
 _TEMPLATE = rf"spec\.template(\.spec)?: {_KEPT}"
+_ATTACHED = r"(.*spec: )?Invalid value: \{.*\"InlineVolumeSpec\":\{.*\}: field is immutable.*"
 NAMED = (
+    Difference(
+        "a scale is shown", _SCALE, rf"{_SHOWN}metadata\.managedFields", r".*'autoscaling/v1'.*", "nothing"
+    ),
+    Difference("a scale is shown", _SCALE, rf"{_SHOWN}metadata\.(uid|creationTimestamp)", "nothing", "<.*"),
+    Difference("a scale is shown", _SCALE, rf"{_SHOWN}status\.selector", "nothing", "a=b"),
+    Difference(
+        "options within a body",
+        "podling writes of what kind they are",
+        rf"{_SHOWN}deleteOptions\.(kind|apiVersion)",
+        "nothing",
+        "DeleteOptions|v1",
+    ),
+    Difference(
+        "options within a body",
+        "podling writes of what kind they are",
+        rf"{_SHOWN}metadata\.managedFields\[0\]\.fieldsV1\.f:deleteOptions\.f:(kind|apiVersion)",
+        "nothing",
+        r"\{\}",
+    ),
+    Difference(
+        "a deletion is asked about once",
+        "Kubernetes asks again with the grace period that it has found",
+        r"review\.request\.options\.gracePeriodSeconds",
+        "0",
+        "nothing",
+    ),
+    Difference(
+        "a claim begins as pending",
+        "Kubernetes says it to webhooks only once it is stored",
+        rf"{_SHOWN}status\.phase",
+        "nothing",
+        "Pending",
+    ),
     Difference(
         "what is allowed",
         "RFC 9110 asks every 405 to say so; Kubernetes leaves it out for some paths",
         r"headers\.Allow",
         "nothing",
         ".*",
-    ),
-    Difference(
-        "nobody manages a question",
-        "the answer to a TokenRequest or a review is not stored, so nobody manages its fields",
-        r"body\.metadata\.managedFields",
-        r".*'manager': 'peer', .*'subresource': 'token'.*",
-        "nothing",
     ),
     Difference("a bad binding", _BINDING, r"(body\.)?code", "500", "422"),
     Difference("a bad binding", _BINDING, r"body\.reason", "nothing", "Invalid"),
@@ -52,19 +157,27 @@ NAMED = (
     Difference(
         "own words",
         "descriptions are podling's own",
-        r"body\.columnDefinitions\[\d+\]\.description",
+        r"(body|\[\d+\]\.object)\.columnDefinitions\[\d+\]\.description",
         ".*",
         ".*",
     ),
     Difference(
         "generation of a template",
-        "Kubernetes writes this deprecated annotation everywhere but in the rows of a Table",
-        r"body\.rows\[\d+\]\.object\.metadata\.annotations",
+        "Kubernetes writes this deprecated annotation everywhere but where metadata is shown alone",
+        r"(body|\[\d+\]\.object)(\.rows\[\d+\]\.object|\.items\[\d+\])?\.metadata\.annotations"
+        r"(\.deprecated\.daemonset.*)?",
         "nothing",
-        r"\{'deprecated\.daemonset\.template\.generation': '1'\}",
+        r"1|\{'deprecated\.daemonset\.template\.generation': '1'\}",
     ),
-    Difference("an internal template", _INTERNAL, r"body\.message", f".*{_TEMPLATE}.*", f".*{_TEMPLATE}.*"),
-    Difference("an internal template", _INTERNAL, r"body\.details\.causes\[\d+\]\.message", _KEPT, _KEPT),
+    Difference("of internal types", _INTERNAL, r"body\.message", f".*{_TEMPLATE}.*", f".*{_TEMPLATE}.*"),
+    Difference(
+        "of internal types",
+        _INTERNAL,
+        r"body\.(details\.causes\[\d+\]\.)?message",
+        _ATTACHED,
+        _ATTACHED,
+    ),
+    Difference("of internal types", _INTERNAL, r"body\.details\.causes\[\d+\]\.message", _KEPT, _KEPT),
     Difference(
         "no storage key",
         "podling keeps objects in SQLite: there is no key of etcd's to name",
@@ -82,16 +195,9 @@ NAMED = (
     Difference(
         "not established",
         "podling does not serve custom resources yet, and says so",
-        r"body\.status\.conditions\[\d+\]\.(status|reason|message)",
+        r"body(\.items\[\d+\]|\.rows\[\d+\]\.object)?\.status\.conditions\[\d+\]\.(status|reason|message)",
         "True|InitialNamesAccepted|the initial names have been accepted",
         "False|NotServed|podling does not serve custom resources",
-    ),
-    Difference(
-        "who keeps definitions",
-        "podling's controllers write in one name, also those that Kubernetes has in its API server",
-        r"body\.(rows\[\d+\]\.object\.)?metadata\.managedFields\[\d+\]\.manager",
-        "kube-apiserver",
-        "kube-controller-manager",
     ),
     Difference(
         "a diff of memory",
@@ -115,16 +221,50 @@ NAMED = (
         "the client's fault",
         _NOT_OURS,
         r"body\.message",
-        r"resourceVersion: Invalid value: .*",
-        r"invalid resource version: resourceVersion: Invalid value: .*",
+        r"resourceVersion: Invalid value: .*|target\.name: Required value",
+        r"invalid resource version: resourceVersion: Invalid value: .*|Name parameter required\.",
     ),
     Difference(
         "Go's words of a body",
         "a body that is not of its type is refused alike; what is said of it are the words of Go's decoders",
-        r"body\.message",
+        r"body\.(details\.causes\[\d+\]\.)?message",
         r".*(cannot unmarshal|json parse error|unexpected GroupVersion|in scheme|unknown conversion).*"
-        r"|.*(parsing time|illegal base64|quantities must match|unable to parse quantity|cannot parse).*",
+        r"|.*(parsing time|illegal base64|quantities must match|unable to parse quantity|cannot parse).*"
+        r"|the object provided is unrecognized .*|error decoding YAML: .*|Invalid JSON Patch|json: .*"
+        r"|.*(cannot convert (int64|float64|bool) to |unrecognized type: (int|string|bool)).*"
+        r"|.*(cannot restore|unable to convert unstructured object).*"
+        r"|(error decoding patch: )?(unexpected end of JSON input|invalid character .*)"
+        r"|unknown patch type: .*|The order in patch list:.*",
         ".*",
+    ),
+    Difference(
+        "the spelling of a number",
+        "of a number beyond an int64, or with an exponent, Kubernetes keeps here the text and there the next "
+        "float; podling the number",
+        r"body\.(data\.a|spec\.containers\[0\]\.resources\.(limits|requests)\.memory)",
+        r"-?\d+(k|e\+?\d+)?",
+        r"-?\d+([kMGTPE]|e\d+)?|-?[\d.]+e\+?\d+",
+    ),
+    Difference(
+        "the spelling of a number",
+        "in a schema, too: of a number beyond an int64 Kubernetes writes all digits, podling an exponent",
+        r"body\.spec\.versions\[\d+\]\.schema\..*\.(default|enum\[\d+\]|example)(\.a)?(\[\d+\])?",
+        r"-?\d{19,21}",
+        r"-?[\d.]+e\+?\d+",
+    ),
+    Difference(
+        "answers in JSON",
+        "podling reads protobuf and writes none (decision 012), and says so",
+        r"body\.message",
+        r"(406: Not Acceptable|only the following media types are accepted).*vnd\.kubernetes\.protobuf.*",
+        r"(406: Not Acceptable|only the following media types are accepted).*",
+    ),
+    Difference(
+        "why a patch does not fit",
+        "Kubernetes says no more than that the request was rejected",
+        r"body\.details\.causes",
+        "nothing",
+        r"\[\{.*'field': 'patch'.*\}\]",
     ),
     Difference(
         "an authority of OpenShift",
@@ -134,38 +274,35 @@ NAMED = (
         r"\[.*\]",
     ),
     Difference(
-        "no taint of a new node",
-        "a kubelet of podling is ready when it says that it is there, and nothing would take the taint away",
-        r"body\.spec\.taints",
-        r"\[.*\{'key': 'node\.kubernetes\.io/not-ready', 'effect': 'NoSchedule'\}\]",
-        ".*",
-    ),
-    Difference(
-        "fields that are dropped",
-        "Kubernetes records who wrote a field, and then drops the field",
-        r"body\.metadata\.managedFields.*",
-        r".*f:(configSource|finalizers|config|nodeAllocatableResourceClaimStatuses)'.*",
-        ".*",
-    ),
-    Difference(
         "empty or absent",
         _EMPTY,
-        r"body\.metadata\.managedFields\[\d+\]\.fieldsV1\.(f:spec|.*f:(drivers|endpoints|limits|ports|rules))",
-        r"\{('f:(drivers|limits)': \{\})?\}",
+        r"body\.metadata\.managedFields\[\d+\]\.fieldsV1\.(f:spec|.*f:(drivers|endpoints|limits|ports|rules|requests))",
+        r"\{('f:(drivers|limits)': \{\})?\}|\{('f:spec': \{)?'f:devices': \{'f:requests': \{\}\}\}?\}",
         "nothing",
     ),
     Difference(
         "empty or absent",
         _EMPTY,
+        r"body\.metadata\.managedFields",
+        r".*'fieldsV1': \{'f:status': \{'f:currentMetrics': \{\}\}\}, 'subresource': 'status'\}\]",
+        r".*",
+    ),
+    Difference(
+        "empty or absent",
+        _EMPTY,
         r"body\.(details\.causes\[\d+\]\.)?message",
-        r'.*(Invalid value: \[\]|"Values":\[\]|"Rules":\[\]|Unsupported value: \{\}).*',
-        r'.*(Invalid value: null|"Values":null|"Rules":null|Unsupported value: null).*',
+        r'.*(Invalid value: \[\]|"\w+":(\[\]|\{\})|Unsupported value: \{\}).*',
+        r'.*(Invalid value: null|"\w+":null|Unsupported value: null).*',
     ),
 )
 
 
 def unnamed(found: list[Found]) -> list[Found]:
-    return [one for one in found if not any(_is(one, named) for named in NAMED)]
+    return [one for one in found if not names_of(one)]
+
+
+def names_of(found: Found) -> list[str]:
+    return [named.name for named in NAMED if _is(found, named)]
 
 
 def _is(found: Found, named: Difference) -> bool:

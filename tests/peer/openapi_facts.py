@@ -15,12 +15,15 @@ from typing import Any
 
 REF = "#/components/schemas/"
 OWNERS = ("io.k8s.api.", "io.k8s.apimachinery.pkg.apis.", "io.k8s.apimachinery.pkg.")
-PROPS = ("ArbitraryKeys", "SchemaProps", "SwaggerSchemaProps")
+EMBEDDED = frozenset({
+    "ArbitraryKeys", "Extensions", "MediaTypeProps", "OperationProps", "ParameterProps", "RequestBodyProps",
+    "SchemaProps", "SwaggerSchemaProps",
+})  # fmt: skip
 
 
 def facts_of(document: Any) -> dict[str, list[str]]:
     """By the name of each type."""
-    schemas = _level(document["components"]["schemas"])
+    schemas = level(document["components"].get("schemas", {}))
     return {_short(name): list(_lines(schema)) for name, schema in sorted(schemas.items())}
 
 
@@ -39,17 +42,17 @@ def read(text: str) -> dict[str, list[str]]:
     return facts
 
 
-def _level(value: Any) -> Any:
+def level(value: Any) -> Any:
     """As the specification has it: the upstream program was built with a compiler that leaves the parts of an
     embedded struct under the names of their Go types."""
     if isinstance(value, list):
-        return [_level(item) for item in value]
+        return [level(item) for item in value]
     if not isinstance(value, dict):
         return value
-    if "SchemaProps" in value:
-        parts = [value[name] for name in PROPS]
-        value = {key: said for part in (*parts, value) for key, said in part.items() if key not in PROPS}
-    return {key: _level(said) for key, said in value.items()}
+    found: dict[str, Any] = {}
+    for key, said in value.items():
+        found |= (level(said) or {}) if key in EMBEDDED else {key: level(said)}
+    return found
 
 
 def _lines(schema: Any) -> Iterator[str]:

@@ -1,8 +1,8 @@
 """A sequence of requests, sent to both servers; their answers are compared field by field.
 
 Each sequence has a namespace of its own, of the same name on both servers. `{ns}` in a target is that
-namespace; a string of a body or a target that begins with `$2.` is the value at that path of answer 2 (from
-0), as the server at hand gave it, so that uids and versions can be sent back.
+namespace, also in a body; a string of either that begins with `$2.` is the value at that path of answer 2
+(from 0), as the server at hand gave it, so that uids and versions can be sent back.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import msgspec
 
@@ -25,6 +25,13 @@ JSON_PATCH = "application/json-patch+json"
 MERGE_PATCH = "application/merge-patch+json"
 STRATEGIC_PATCH = "application/strategic-merge-patch+json"
 APPLY = "application/apply-patch+yaml"
+
+STATUS_FOLLOWS = frozenset({"FlowSchema", "CustomResourceDefinition"})
+"""Kinds whose objects the server writes once more after they are made: what is told is what came of it."""
+DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+CLEANUP = "customresourcecleanup.apiextensions.k8s.io"
+LOOKS = 2_000
+"""At definitions until none of them is about to go."""
 
 
 class Ask(msgspec.Struct, frozen=True):
@@ -46,13 +53,20 @@ class Compared(msgspec.Struct, frozen=True):
     apart: bool = False
 
 
+class Asked(Protocol):
+    """What is asked in a row, whatever else happens meanwhile."""
+
+    @property
+    def asks(self) -> Sequence[Ask]: ...
+
+
 class Found(NamedTuple):
     """One difference: in which answer, at which path of it, and what either said."""
 
     step: int
     path: str
-    kubernetes: Server
-    podling: Server
+    kubernetes: Any
+    podling: Any
 
 
 class Missing:
@@ -71,22 +85,24 @@ def differences(compared: Compared, namespace: str, kubernetes: Server, podling:
     return [
         Found(step, path, their, our)
         for step, (one, other) in enumerate(zip(theirs, ours, strict=True))
-        for path, their, our in _unlike(*_told(one, other), "")
+        for path, their, our in unlike(*_told(one, other), "")
     ]
+
+
+DECIDED = "answer"
+"""The path of a difference in whether a request is refused, which no named difference may have."""
 
 
 def _told(theirs: Any, ours: Any) -> tuple[Any, Any]:
     """Both answers; if one is an error and the other is none, only what they say, for people to read."""
     if (theirs["code"] < 400) == (ours["code"] < 400):
         return theirs, ours
-    brief = [
-        {"code": one["code"], "body": {"message": one["body"].get("message", "")} if one["body"] else None}
-        for one in (theirs, ours)
-    ]
-    return brief[0], brief[1]
+    messages = [(one["body"] or {}).get("message", "") for one in (theirs, ours)]
+    said = [f"{one['code']} {message}" for one, message in zip((theirs, ours), messages, strict=True)]
+    return {DECIDED: said[0]}, {DECIDED: said[1]}
 
 
-def shown(compared: Compared, found: Sequence[Found]) -> str:
+def shown(compared: Asked, found: Sequence[Found]) -> str:
     """For people: each request that was answered differently, and in what."""
     lines = []
     for step, ask in enumerate(compared.asks):
@@ -97,6 +113,11 @@ def shown(compared: Compared, found: Sequence[Found]) -> str:
                 f"    {one.path}\n      kubernetes {one.kubernetes!r}\n      podling    {one.podling!r}"
                 for one in here
             ]
+    lines += [
+        f"    {one.path}\n      {one.kubernetes!r}\n      {one.podling!r}"
+        for one in found
+        if one.step >= len(compared.asks)
+    ]
     return "\n".join(lines)
 
 
@@ -106,10 +127,45 @@ def _answers(compared: Compared, namespace: str, server: Server) -> list[Any]:
     with server.asking() as asking:
         make_namespace(asking, namespace)
         for ask in compared.asks:
-            target = _filled(ask.target.replace("{ns}", namespace), said)
-            said.append(asking.ask(ask.method, target, _filled(ask.body, said), **ask.headers))
+            target, made = _filled(ask.target, said, namespace), answer_of(asking, ask, namespace, said)
+            said.append(_settled(asking, ask.method, target, made))
     masks = Masks()
-    return [_plain(answer, Masks() if compared.apart else masks) for answer in said]
+    return [plain(answer, number, Masks() if compared.apart else masks) for number, answer in enumerate(said)]
+
+
+def answer_of(asking: Asking, ask: Ask, namespace: str, said: Sequence[Answer]) -> Answer:
+    """`said`: the answers before, which what is sent may name."""
+    target, body = (_filled(part, said, namespace) for part in (ask.target, ask.body))
+    return asking.ask(ask.method, target, body, **ask.headers)
+
+
+def _settled(asking: Asking, method: str, target: str, made: Answer) -> Answer:
+    """The answer with the object as it is once the server has written the status that all such objects
+    have."""
+    if "dryRun" in target:
+        return made
+    if method == "DELETE" and target.startswith(DEFINITIONS):
+        _until_gone(asking)
+    if made.code != 201 or made.body.get("kind") not in STATUS_FOLLOWS:
+        return made
+    name = made.body["metadata"]["name"]
+    items = target.partition("?")[0].removesuffix(f"/{name}")
+    for found in asking.watch(f"{items}?watch=true&fieldSelector=metadata.name%3D{name}"):
+        conditions = found.get("status", {}).get("conditions")
+        if conditions and all(one["reason"] != "Installing" for one in conditions):
+            return made._replace(body=found)
+    raise AssertionError(f"{name} has no status")
+
+
+def _until_gone(asking: Asking) -> None:
+    """Returns when the server has done with the definitions that were deleted: what holds them now is not its
+    own."""
+    for _ in range(LOOKS):
+        items = asking.ask("GET", DEFINITIONS).body["items"]
+        going = [one["metadata"] for one in items if "deletionTimestamp" in one["metadata"]]
+        if not any(CLEANUP in one.get("finalizers", ()) for one in going):
+            return
+    raise AssertionError("definitions that were deleted stay")
 
 
 def make_namespace(asking: Asking, namespace: str) -> None:
@@ -118,20 +174,23 @@ def make_namespace(asking: Asking, namespace: str) -> None:
     asking.ask("POST", f"/api/v1/namespaces/{namespace}/serviceaccounts", {"metadata": {"name": "default"}})
 
 
-def _plain(answer: Answer, masks: Masks) -> Any:
+def plain(answer: Answer, number: int, masks: Masks) -> Any:
     headers = {name: answer.headers[name] for name in COMPARED_HEADERS if name in answer.headers}
-    if told := OWN_WARNING.sub("", headers.pop("Warning", "")):
+    if told := OWN_WARNING.sub("", headers.pop("Warning", "")).removeprefix(", "):
         headers["Warning"] = told
-    return {"code": answer.code, "headers": headers, "body": masks.masked(answer.body)}
+    return {"code": answer.code, "headers": headers, "body": masks.answer(number, answer.body)}
 
 
-def _filled(sent: Any, said: Sequence[Answer]) -> Any:
+def _filled(sent: Any, said: Sequence[Answer], namespace: str) -> Any:
     if isinstance(sent, str):
-        return re.sub(r"\$(\d+)\.([\w.]+)", lambda found: str(_at(said[int(found[1])].body, found[2])), sent)
+        named = sent.replace("{ns}", namespace)
+        return re.sub(r"\$(\d+)\.([\w.]+)", lambda found: str(_at(said[int(found[1])].body, found[2])), named)
+    if isinstance(sent, bytes):
+        return _filled(sent.decode("latin-1"), said, namespace).encode("latin-1")
     if isinstance(sent, list):
-        return [_filled(one, said) for one in sent]
+        return [_filled(one, said, namespace) for one in sent]
     if isinstance(sent, dict):
-        return {key: _filled(value, said) for key, value in sent.items()}
+        return {key: _filled(value, said, namespace) for key, value in sent.items()}
     return sent
 
 
@@ -141,14 +200,14 @@ def _at(body: Any, path: str) -> Any:
     return body
 
 
-def _unlike(theirs: Any, ours: Any, path: str) -> Iterator[tuple[str, Any, Any]]:
+def unlike(theirs: Any, ours: Any, path: str) -> Iterator[tuple[str, Any, Any]]:
     if isinstance(theirs, dict) and isinstance(ours, dict):
         for name in sorted({*theirs, *ours}):
-            yield from _unlike(
+            yield from unlike(
                 theirs.get(name, MISSING), ours.get(name, MISSING), f"{path}.{name}" if path else name
             )
     elif isinstance(theirs, list) and isinstance(ours, list) and len(theirs) == len(ours):
         for index, (one, other) in enumerate(zip(theirs, ours, strict=True)):
-            yield from _unlike(one, other, f"{path}[{index}]")
+            yield from unlike(one, other, f"{path}[{index}]")
     elif type(theirs) is not type(ours) or theirs != ours:
         yield path, theirs, ours

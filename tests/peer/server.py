@@ -6,14 +6,16 @@ import json
 import socket
 import ssl
 import subprocess
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from http.client import HTTPSConnection
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, BinaryIO, NamedTuple
 
 import msgspec
 import yaml
+
+from podling.model.codec.yaml import CLoader
 
 USER_AGENT = "peer/1"
 READY_WITHIN = 600
@@ -21,7 +23,7 @@ READY_WITHIN = 600
 
 
 class Answer(NamedTuple):
-    """`body` is data when it was JSON, None when there was none, else text. Several events of a watch
+    """`body` is data when it was JSON or YAML, None when there was none, else text. Several events of a watch
     are in a list, `events`."""
 
     code: int
@@ -50,6 +52,30 @@ class Server(msgspec.Struct, frozen=True):
         with self.asking() as asking:
             return asking.ask(method, target, body, **headers)
 
+    def post_all(self, target: str, bodies: Sequence[bytes], at_once: int = 64) -> list[bytes]:
+        """What it answers to each with 201, over one connection on which so many are under way: little work
+        for who asks. A token, where there is one, is less for who answers: Kubernetes verifies a certificate
+        at each request. Raises OSError, AssertionError."""
+        head = f"POST {target} HTTP/1.1\r\nHost: {self.host}\r\nUser-Agent: {USER_AGENT}\r\n"
+        tls = self.tls
+        if self.token:
+            tls = ssl.create_default_context(cafile=str(self.ca))
+            head += f"Authorization: Bearer {self.token}\r\n"
+        head += "Content-Type: application/json\r\nContent-Length: "
+        found: list[bytes] = []
+        with (
+            socket.create_connection((self.host, self.port), timeout=30) as plain,
+            tls.wrap_socket(plain, server_hostname=self.host) as connection,
+            connection.makefile("rb") as answers,
+        ):
+            for at in range(0, len(bodies), at_once):
+                part = bodies[at : at + at_once]
+                connection.sendall(
+                    b"".join(b"%b%d\r\n\r\n%b" % (head.encode(), len(one), one) for one in part)
+                )
+                found += [_created(answers) for _ in part]
+        return found
+
     @contextmanager
     def asking(self) -> Iterator[Asking]:
         """One connection for several requests."""
@@ -64,7 +90,11 @@ class Asking(msgspec.Struct, frozen=True):
     connection: HTTPSConnection
 
     def ask(self, method: str, target: str, body: Any = None, **headers: str) -> Answer:
-        data = body if isinstance(body, bytes) or body is None else json.dumps(body).encode()
+        data = (
+            body
+            if isinstance(body, bytes) or body is None
+            else json.dumps(body, separators=(",", ":")).encode()
+        )
         named = {name.replace("_", "-"): value for name, value in headers.items()}
         sent = {"Content-Type": "application/json", "User-Agent": USER_AGENT, **named}
         self.connection.request(method, target, data, sent)
@@ -73,10 +103,33 @@ class Asking(msgspec.Struct, frozen=True):
         heads = {name: ", ".join(said.headers.get_all(name, ())) for name in said.headers}
         return Answer(said.status, heads, read)
 
+    def watch(self, target: str) -> Iterator[Any]:
+        """The object of each event, until the caller has heard enough."""
+        try:
+            self.connection.request("GET", f"{target}&timeoutSeconds=60")
+            said = self.connection.getresponse()
+            while line := said.readline():
+                yield json.loads(line)["object"]
+        finally:
+            # It is opened again with the next request.
+            self.connection.close()
+
+
+def _created(answers: BinaryIO) -> bytes:
+    status, length = answers.readline(), 0
+    assert b" 201 " in status, status
+    while line := answers.readline().strip():
+        name, _, value = line.partition(b":")
+        if name.lower() == b"content-length":
+            length = int(value)
+    return answers.read(length)
+
 
 def _read(body: bytes, content_type: str) -> Any:
     if not body:
         return None
+    if content_type == "application/yaml":
+        return yaml.load(body, CLoader)
     if content_type != "application/json":
         return body.decode(errors="replace")
     try:
@@ -84,13 +137,6 @@ def _read(body: bytes, content_type: str) -> Any:
     except json.JSONDecodeError:
         # The events of a watch are one a line.
         return {"events": [json.loads(line) for line in body.splitlines()]}
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
 
 
 @contextmanager
@@ -106,11 +152,12 @@ def running(command: list[str], log: Path) -> Iterator[subprocess.Popen[bytes]]:
         process.wait()
 
 
-def until_ready(server: Server, process: subprocess.Popen[bytes], log: Path) -> None:
-    """Returns when the server calls itself ready. Raises RuntimeError with its log if it does not."""
+def until_ready(server: Server, process: subprocess.Popen[bytes], log: Path, path: str = "/readyz") -> None:
+    """Returns when the server calls itself ready at `path`. Raises RuntimeError with its log if it does
+    not."""
     for _ in range(READY_WITHIN):
         try:
-            if server.ask("GET", "/readyz").code == 200:
+            if server.ask("GET", path).code == 200:
                 return
         except OSError:
             pass  # It does not listen yet.

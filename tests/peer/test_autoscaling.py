@@ -149,7 +149,7 @@ OF_V2: list[tuple[str, Any]] = [
     ("spec.metrics", [{"type": "Object", **by_source(AVERAGE)[2]}]),
     ("spec.metrics", [{**by_source(AVERAGE)[2], "type": "Object"}]),
     ("spec.metrics", [{**by_source(VALUE)[0], "pods": {}, "type": "Pods"}]),
-    ("spec.metrics", [{**by_source(VALUE)[0], "pods": {}, "resource": {}}]),
+    ("spec.metrics", [{**by_source(VALUE)[0], "pods": {}}]),
     ("spec.metrics", [metric("Object", describedObject={"kind": "a/b"}, metric={"name": "a/b"})]),
     ("spec.metrics", [metric("Pods", metric={"name": "a%b", "selector": {"matchLabels": {"-": "-"}}})]),
     ("spec.metrics", [metric("Resource", name="A_ b/c", target=AVERAGE)]),

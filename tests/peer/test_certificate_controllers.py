@@ -25,7 +25,8 @@ from cryptography.hazmat.primitives.serialization import Encoding
 
 from peer import control_plane
 from peer.sequence import MERGE_PATCH
-from peer.server import Asking, free_port, running
+from peer.server import Asking, running
+from ports import free_port
 
 REQUESTS = "/apis/certificates.k8s.io/v1/certificatesigningrequests"
 CONTROLLERS = ("approving", "signing")
@@ -267,7 +268,10 @@ def both(
     with ExitStack() as stack:
         asking = []
         for directory, command in commands.items():
-            server = stack.enter_context(control_plane.podling(directory))
+            # It refuses a kubelet's request for another node, which the controllers shall see.
+            server = stack.enter_context(
+                control_plane.podling(directory, "--disable-admission-plugins", "NodeRestriction")
+            )
             common = {
                 "kubeconfig": server.kubeconfig,
                 "cluster-signing-cert-file": server.ca,

@@ -337,7 +337,9 @@ DEFAULTS: list[Any] = [
         {"apiVersion": 1, "kind": "A"},
         {"apiVersion": "v1", "kind": 1},
         {"apiVersion": "v1", "kind": "A", "metadata": {"name": ".."}},
-        {"apiVersion": "", "kind": ""},
+        # One fault each: Kubernetes tells several in any order.
+        {"apiVersion": "", "kind": "A"},
+        {"apiVersion": "v1", "kind": ""},
         {"apiVersion": "v1", "kind": "A", "metadata": {"labels": {"a": "-"}}},
     ),
     {**EMBEDDED, "properties": {"kind": {**S, "default": "-"}}},
@@ -559,6 +561,10 @@ def in_versions(others: list[Any]) -> Ask:
     return tried(one)
 
 
+def of_rule(schema: Any, **fields: Any) -> dict[str, Any]:
+    return {**schema, "x-kubernetes-validations": [fields]}
+
+
 def protected(annotation: str | None) -> Ask:
     one = definition(group="example.k8s.io")
     if annotation is not None:
@@ -566,9 +572,43 @@ def protected(annotation: str | None) -> Ask:
     return tried(one)
 
 
+N, SHORT, CHANGED = {"type": "integer"}, {**S, "maxLength": 5}, {"rule": "oldSelf == self"}
+COMPILED: list[Any] = [
+    *[
+        of_rule(N, rule=text)
+        for text in (
+            *("self > 1", "oldSelf < self", "self", "1", "self > 1 || nope", "nofunc(self)", "self.a", "1 +"),
+            *("request.x", "authorizer.group('x')", "variables.x", "object.x", "params.x", "self == 1.0"),
+            *('self > "x"', "[1, 'a'].size() == 2", '"abc".matches("(")', "self > 1\n&& x", " self <"),
+            *('quantity("1").isLessThan(quantity("x"))', "self in [1, 2]", "dyn(self) == 'a'", "dyn(1)"),
+        )
+    ],
+    *[of_rule(SHORT, rule=text) for text in ("self.startsWith('a')", "self > 1", "self.foo", "self != null")],
+    *[of_rule({**S, "format": "date-time"}, rule=text) for text in ('self > "a"', "self == self")],
+    *[of_rule({"type": "boolean"}, rule=text) for text in ("self", "!self", "self > 1")],
+    *[of_rule({"type": "number"}, rule=text) for text in ("self > 1.0", "self > 1")],
+    *[
+        of_rule(N, rule="true", messageExpression=text)
+        for text in ("'a'", "1", "foo", "self.", "'a' + 1", "oldSelf", " ")
+    ],
+    *[
+        of_rule(N, rule=text, optionalOldSelf=optional)
+        for text in ("oldSelf.hasValue()", "self > 1", "'oldSelf' != ''", "oldSelf.hasValue() // oldSelf")
+        for optional in (True, False)
+    ],
+    listed(of_rule(SHORT, **CHANGED), maxItems=3),
+    listed(of_rule(SHORT, **CHANGED), maxItems=3, **{"x-kubernetes-list-type": "set"}),
+    listed(obj(properties={"z": of_rule(SHORT, **CHANGED)}), maxItems=3),
+    listed(of_rule(SHORT, rule='"oldSelf" == self'), maxItems=3),
+    obj(maxProperties=3, additionalProperties=of_rule(SHORT, **CHANGED)),
+    of_rule(N, rule="foo", messageExpression="bar", reason="FieldValueForbidden", message="m"),
+]
+
+
 def sequences() -> list[Compared]:
     return [
         Compared("fields", [of_field(schema) for schema in FIELDS]),
+        Compared("rules", [of_field(schema) for schema in COMPILED]),
         Compared("roots", [tried(definition(**schema)) for schema in ROOTS]),
         Compared("defaults", [of_field(schema) for schema in DEFAULTS]),
         Compared("spec", [tried(changed(definition(), path, value)) for path, value in SPEC]),
@@ -686,6 +726,16 @@ def stand(server: Server, plural: str, **spec: Any) -> Any:
     return settled(server, plural, lambda found: found["status"]["conditions"])
 
 
+def remove(server: Server, plural: str) -> None:
+    """A definition and its group, for the tests of discovery."""
+    server.ask("DELETE", f"{PATH}/{plural}.example.test")
+    with server.asking() as asking:
+        for _ in range(LOOKS):
+            if "example.test" not in str(asking.ask("GET", "/apis").body):
+                return
+    raise AssertionError(f"{server.name} still serves the group")
+
+
 def settled(server: Server, plural: str, is_done: Callable[[Any], Any]) -> Any:
     with server.asking() as asking:
         for _ in range(LOOKS):
@@ -706,5 +756,9 @@ def test_definitions(sequence: Compared, kubernetes: Server, podling: Server) ->
 def test_standing_definitions(sequence: Compared, kubernetes: Server, podling: Server) -> None:
     for server in (kubernetes, podling):
         stand(server, sequence.name)
-    found = unnamed(differences(sequence, f"definitions-{sequence.name}", kubernetes, podling))
+    try:
+        found = unnamed(differences(sequence, f"definitions-{sequence.name}", kubernetes, podling))
+    finally:
+        for server in (kubernetes, podling):
+            remove(server, sequence.name)
     assert not found, f"\n{shown(sequence, found)}"

@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from peer.openapi_facts import facts_of
+from peer.openapi_facts import facts_of, level
 from peer.server import Server
 
 PODLINGS_OWN = frozenset({("core.v1.PodStatus", "debugContainerStatuses"), ("core.v1.Volume", "container")})
@@ -31,6 +31,56 @@ def test_no_type_is_published_that_kubernetes_does_not_know(kubernetes: Server, 
         for server in (kubernetes, podling)
     )
     assert ours <= theirs
+
+
+def test_every_operation_is_published_as_kubernetes_has_it(kubernetes: Server, podling: Server) -> None:
+    """Paths, parameters, bodies, answers, names, actions and kinds: everything but which words are used."""
+    assert _paths(podling).keys() == _paths(kubernetes).keys()
+    found = {}
+    for group in _paths(podling):
+        theirs, ours = (_wordless(level(_document(server, group))) for server in (kubernetes, podling))
+        assert ours["components"]["securitySchemes"] == theirs["components"]["securitySchemes"]
+        assert ours["info"] == theirs["info"]
+        for path in theirs["paths"].keys() | ours["paths"].keys():
+            pair = [_sorted(document["paths"].get(path)) for document in (theirs, ours)]
+            if pair[0] != pair[1]:
+                found[path] = pair
+    assert not found, json.dumps(found, indent=1)
+
+
+def test_every_operation_of_version_2_is_kubernetes_own(kubernetes: Server, podling: Server) -> None:
+    """The upstream program's own document of version 2 has lost all but actions and kinds."""
+    theirs, ours = (_acted(_said(server, "/openapi/v2")) for server in (kubernetes, podling))
+    assert ours == theirs
+
+
+def _acted(document: Any) -> dict[tuple[str, str], tuple[Any, ...]]:
+    return {
+        (path, method): tuple(
+            operation.get(f"x-kubernetes-{what}") for what in ("action", "group-version-kind")
+        )
+        for path, item in level(document["paths"]).items()
+        for method, operation in item.items()
+        if method != "parameters"
+    }
+
+
+def _wordless(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_wordless(item) for item in value]
+    if not isinstance(value, dict):
+        return value
+    return {
+        key: "its words" if key == "description" and isinstance(said, str) else _wordless(said)
+        for key, said in value.items()
+    }
+
+
+def _sorted(item: Any) -> Any:
+    """Who takes nothing of his own may leave that out or have an empty list of it."""
+    if not isinstance(item, dict):
+        return item
+    return {key: _sorted(said) for key, said in item.items() if said or key != "parameters"}
 
 
 def _paths(server: Server) -> Mapping[str, Any]:

@@ -19,6 +19,7 @@ import msgspec
 import pytest
 import yaml
 
+from peer import control_plane
 from peer.server import Server, running
 from podling.machine.pki import Authority
 
@@ -87,11 +88,11 @@ class Parts(msgspec.Struct):
         return Counter({k: v for k, v in counts.items() if any(code in k for code in NOT_UNDERSTOOD)})
 
 
-@pytest.fixture(scope="module", autouse=True)
-def no_absent_group(kubernetes: Server) -> None:
-    """A sample of other tests says that a service serves a group. While it does not answer, no namespace can
-    be emptied, in Kubernetes as here."""
-    kubernetes.ask("DELETE", "/apis/apiregistration.k8s.io/v1/apiservices/v1.aside.test")
+@pytest.fixture(scope="module")
+def kubernetes(kubernetes_programs: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """One of its own: the parts act on whatever they find, also on what other tests leave behind."""
+    with control_plane.kubernetes(kubernetes_programs, tmp_path_factory.mktemp("kubernetes")) as server:
+        yield server
 
 
 @pytest.fixture(scope="module")
@@ -103,10 +104,16 @@ def parts(
     directory = tmp_path_factory.mktemp("parts")
     (directory / "node.conf").write_text(node_kubeconfig(kubernetes))
     data = ["--data-dir", str(directory / "node")]
-    podling = [sys.executable, "-m", "podling"]
+    podling, silent = [sys.executable, "-m", "podling"], ["--secure-port", "0"]
     arguments = {
-        "controllers": ["--kubeconfig", str(kubernetes.kubeconfig), "--root-ca-file", str(kubernetes.ca)],
-        "scheduler": ["--kubeconfig", str(kubernetes.kubeconfig)],
+        "controllers": [
+            "--kubeconfig",
+            str(kubernetes.kubeconfig),
+            "--root-ca-file",
+            str(kubernetes.ca),
+            *silent,
+        ],
+        "scheduler": ["--kubeconfig", str(kubernetes.kubeconfig), *silent],
         "kubelet": ["--kubeconfig", str(directory / "node.conf"), "--node-name", NODE, *data],
     }
     with ExitStack() as stack:
@@ -188,7 +195,7 @@ def test_a_token_opens_the_kubelet_to_whom_its_api_server_lets_in(parts: Parts) 
 
     assert asked("/pods", "nobodys")[0] == 401
     who = "system:serviceaccount:default:looks"
-    refused = f"Forbidden (user={who}, verb=get, resource=nodes, subresource(s)=[metrics])"
+    refused = f"Forbidden (user={who}, verb=get, resource=nodes, subresource(s)=[metrics])\n"
     assert asked("/metrics", issued) == (403, refused)
     role = {
         "metadata": {"name": "looks"},

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 import pytest
 
+from peer.named_differences import BAD_PATHS
 from peer.server import Answer, Server
 
 GETS = """
@@ -56,15 +55,6 @@ ASKED = [
     *(("GET", target) for target in GETS.split()),
     *((method, target) for method, _, target in (ask.partition(" ") for ask in OTHERS.strip().splitlines())),
 ]
-OTHERWISE: Mapping[str, tuple[int, int]] = {
-    # A path without a meaning is the client's fault.
-    "/api/v1/watch": (500, 400),
-    "/api/v1/proxy": (500, 400),
-    "/api/v1/namespaces/../pods": (500, 400),
-    "/api/v1/namespaces/./pods/x": (500, 400),
-    "/api/v1/namespaces/%2e%2e/configmaps": (500, 400),
-}
-"""What is answered with one status by Kubernetes and with the other by podling."""
 
 
 @pytest.mark.parametrize(("method", "target"), ASKED)
@@ -75,9 +65,9 @@ def test_a_path_means_what_it_means_to_kubernetes(
     assert _gist(ours) == _gist(theirs)
 
 
-@pytest.mark.parametrize("target", OTHERWISE)
+@pytest.mark.parametrize("target", BAD_PATHS.what)
 def test_what_is_answered_otherwise(kubernetes: Server, podling: Server, target: str) -> None:
-    assert (kubernetes.ask("GET", target).code, podling.ask("GET", target).code) == OTHERWISE[target]
+    assert (kubernetes.ask("GET", target).code, podling.ask("GET", target).code) == (500, 400)
 
 
 def _gist(answer: Answer) -> tuple[int, str, str]:

@@ -14,12 +14,16 @@ from api_types import every_kind, every_type
 from peer.go_types import GoField, go_types
 from podling.apiserver.paths.openapi.schemas import schema_name
 from podling.apiserver.protobuf.wire import Numbered, numbered
+from podling.model.errors import Status
+from podling.model.scheme import MEASURED
+from podling.model.types.admission import AdmissionReview
 from podling.model.types.pod import PodDebugContainer
 
 PODLINGS_OWN = frozenset({("PodStatus", "debugContainerStatuses"), ("Volume", "container")})
 """Fields of earlier designs, which wait behind feature gates (R-DBG-1, R-VOL-1)."""
-NOT_KUBERNETES = {PodDebugContainer}
-"""One of an earlier design behind its gate."""
+NOT_KUBERNETES = {PodDebugContainer, AdmissionReview, Status, *(one.type for one in MEASURED)}
+"""One of an earlier design behind its gate, and what is sent to others than clients;
+what metrics-server serves is no part of kube-apiserver."""
 FILLED_IN = frozenset(
     {
         # Defaulting sets them before anything is written.

@@ -52,6 +52,19 @@ COUNTED: list[tuple[str, Any]] = [
     ("spec.replicas", "3"),
 ]
 LIMIT: list[tuple[str, Any]] = [("spec.revisionHistoryLimit", 0), ("spec.revisionHistoryLimit", -1)]
+CLAIM: dict[str, Any] = {
+    "metadata": {"name": "data"},
+    "spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}},
+}
+MOUNT = {"name": "data", "mountPath": "/data"}
+MOUNTS = {
+    "selector": SELECTOR,
+    "serviceName": "s",
+    "template": {
+        "metadata": {"labels": {"app": "a"}},
+        "spec": {"containers": [{"name": "c", "image": "i", "volumeMounts": [MOUNT]}], "volumes": DISK},
+    },
+}
 
 
 def rolling(path: str, *amounts: str) -> list[tuple[str, Any]]:
@@ -125,17 +138,19 @@ KINDS: dict[str, tuple[str, dict[str, Any], list[tuple[str, Any]]]] = {
             *rolling("spec.updateStrategy.rollingUpdate", "maxUnavailable"),
             (
                 "spec.volumeClaimTemplates",
-                [
-                    {
-                        "metadata": {"name": "data"},
-                        "spec": {
-                            "accessModes": ["ReadWriteOnce"],
-                            "resources": {"requests": {"storage": "1Gi"}},
-                        },
-                    }
-                ],
+                [CLAIM],
             ),
             ("spec.volumeClaimTemplates", [{"metadata": {"name": "data"}, "spec": {}}]),
+            *(
+                ("spec", {**MOUNTS, "volumeClaimTemplates": claims})
+                for claims in (
+                    [],
+                    [CLAIM],
+                    [CLAIM, CLAIM],
+                    # Alone: Kubernetes takes the volumes of several from a map.
+                    [{**CLAIM, "metadata": {"name": "a.b"}}],
+                )
+            ),
         ],
     ),
     "replicationcontrollers": (

@@ -12,13 +12,14 @@ SOURCE = Path(__file__).parents[2] / "src/podling"
 COUNTED = {
     "model/remembered.py": "bounds its keys",
     "model/names.py": "looks at LONGEST_REMEMBERED",
+    "apiserver/authz/rbac.py": "looks at LONGEST",
     "apiserver/http/server.py": "status, content type and second of 64 answers",
-    "apiserver/authn/authenticators.py": "subjects that the cluster's authority has signed",
+    "apiserver/authn/certificates.py": "subjects that the cluster's authority has signed",
     "apiserver/http/local.py": "queries of the project's own parts",
 }
-OF_THE_PROJECT = {"", "type_", "annotation", "owner", "info", "rows", "shape", "target"}
-"""What caches without a bound are keyed by: the project's own types, and the resources and subresources that
-it serves, of which there are so many."""
+OF_THE_PROJECT = {"", "type_", "annotation", "owner", "info", "rows", "shape", "target", "level"}
+"""What caches without a bound are keyed by: the project's own types, and the resources, subresources and
+levels of security that it serves, of which there are so many."""
 
 
 def test_every_cache_is_bounded() -> None:

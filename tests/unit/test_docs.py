@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import runpy
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from urllib.parse import urlparse
 
@@ -17,12 +17,14 @@ from podling.cli.main import main
 
 ROOT = Path(__file__).parents[2]
 README = ROOT / "README.md"
+DEBUGGING = ROOT / "docs/debugging.md"
 DOCUMENTS = sorted([README, ROOT / "CHANGELOG.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").rglob("*.md")])
 SOURCES = sorted((ROOT / "src").rglob("*.py"))
+MODULES = [*SOURCES, *(ROOT / "tests").rglob("*.py")]
 HOOKS = yaml.safe_load((ROOT / ".pre-commit-config.yaml").read_text())["repos"][0]["hooks"]
 TRANSCRIPT = runpy.run_path(str(ROOT / "examples/neato/transcript.py"))
 
-each_document = pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
+TEXTS = {path: path.read_text() for path in DOCUMENTS}
 
 
 def commands(command: click.Command, name: str = "podling") -> Iterator[tuple[str, click.Command]]:
@@ -60,18 +62,20 @@ def runs(text: str) -> Iterator[tuple[str, list[str]]]:
     for line in code(text):
         found = re.search(r"(?:^|\$ |sudo |bin/)(podling(?: .*)?)$", line.partition("#")[0].strip())
         if found:
-            words = found.group(1).split()
+            # What follows `--` is another program's.
+            words = found.group(1).partition(" -- ")[0].split()
             known = [" ".join(words[:n]) for n in (1, 2, 3) if " ".join(words[:n]) in COMMANDS]
             asked = known[-1] if known else found.group(1)
             yield asked, [word.partition("=")[0] for word in words if word.startswith("-")]
 
 
-@each_document
-def test_every_command_in_the_documents_exists(document: Path) -> None:
-    for asked, given in runs(document.read_text()):
-        command = COMMANDS[asked]
-        assert not isinstance(command, click.Group) or given, f"`{asked}` alone does nothing"
-        assert set(given) <= options(command), asked
+def test_every_command_in_the_documents_exists() -> None:
+    for document, text in TEXTS.items():
+        for asked, given in runs(text):
+            command = COMMANDS[asked]
+            does_something = not isinstance(command, click.Group) or command.invoke_without_command
+            assert does_something or given, f"{document}: `{asked}` alone does nothing"
+            assert set(given) <= options(command), (document, asked)
 
 
 def test_every_command_is_in_the_readme() -> None:
@@ -79,58 +83,70 @@ def test_every_command_is_in_the_readme() -> None:
     assert {name for name, command in COMMANDS.items() if not isinstance(command, click.Group)} <= shown
 
 
-@pytest.mark.parametrize("name", COMMANDS)
-def test_every_option_is_in_the_readme(name: str) -> None:
-    words = {word for span in code(README.read_text()) for word in re.split(r"[\s,=\[\]]", span)}
-    assert options(COMMANDS[name]) <= words
+def test_every_option_is_documented() -> None:
+    text = README.read_text() + DEBUGGING.read_text()
+    words = {word for span in code(text) for word in re.split(r"[\s,=\[\]]", span)}
+    unnamed = {name: options(command) - words for name, command in COMMANDS.items()}
+    assert not {name: spellings for name, spellings in unnamed.items() if spellings}
 
 
-@each_document
-def test_every_file_linked_is_there(document: Path) -> None:
-    for target in re.findall(r"\]\(([^)#]+)\)", document.read_text()):
-        if not urlparse(target).scheme:
-            assert (document.parent / target).exists(), target
-
-
-@each_document
-def test_every_script_and_example_named_is_there(document: Path) -> None:
-    for name in re.findall(r"\b(?:scripts|examples|bench|docs)/[\w./-]*\w\.\w+", document.read_text()):
-        # Results are written by those who measure.
-        assert name.startswith("bench/results/") or (ROOT / name).exists(), name
-
-
-@each_document
-def test_every_module_in_the_documents_exists(document: Path) -> None:
-    """By the end of its path: `plan/plan.py` is one of `src/podling/kubelet`."""
-    paths = [
-        f"/{path.relative_to(ROOT)}" for room in ("src", "tests") for path in (ROOT / room).rglob("*.py")
+def missing(pattern: str, is_there: Callable[[Path, str], bool]) -> list[tuple[Path, str]]:
+    """What the documents name and is not there."""
+    return [
+        (document.relative_to(ROOT), name)
+        for document, text in TEXTS.items()
+        for name in set(re.findall(pattern, text))
+        if not is_there(document, name)
     ]
-    named = set(re.findall(r"`((?:\w+/)+\w+\.py)`", document.read_text()))
+
+
+def test_every_file_linked_is_there() -> None:
+    assert not missing(
+        r"\]\(([^)#]+)\)",
+        lambda document, target: bool(urlparse(target).scheme) or (document.parent / target).exists(),
+    )
+
+
+def test_every_script_and_example_named_is_there() -> None:
+    # Results are written by those who measure.
+    assert not missing(
+        r"\b(?:scripts|examples|bench|docs)/[\w./-]*\w\.\w+",
+        lambda _, name: name.startswith("bench/results/") or (ROOT / name).exists(),
+    )
+
+
+def test_every_module_in_the_documents_exists() -> None:
+    """By the end of its path: `plan/plan.py` is one of `src/podling/kubelet`."""
     made_by_the_reader = {
         "src/podling/model/types/gadget.py",
         "src/podling/apiserver/kinds/gadgets.py",
         "src/podling/apiserver/kinds/pods/notes.py",
         "src/podling/controllers/pod_counts.py",
     }
-    missing = {
-        name
-        for name in named - made_by_the_reader
-        if not (ROOT / name).exists() and not any(path.endswith(f"/{name}") for path in paths)
+    ends = {
+        "/".join(parts[-count:])
+        for parts in (path.relative_to(ROOT).parts for path in MODULES)
+        for count in range(1, len(parts) + 1)
     }
-    assert not missing
+    assert not missing(
+        r"`((?:\w+/)+\w+\.py)`",
+        lambda _, name: name in made_by_the_reader or name in ends or (ROOT / name).exists(),
+    )
 
 
 def test_names_in_the_flow_are_names_in_the_source() -> None:
     text = "\n".join(path.read_text() for path in SOURCES)
     flow = (ROOT / "docs/flow.md").read_text()
     spans = set(re.findall(r"`([^`\n]+)`", flow))
+    types = {name for names in re.findall(r'class (\w+)|"(\w+)"', text) for name in names}
+    constants = set(re.findall(r"^([A-Z_]+) = ", text, re.MULTILINE))
     for span in spans:
         if re.fullmatch(r"[\w/]+\.py", span):
             assert (ROOT / "src/podling" / span).exists(), span
         elif re.fullmatch(r"[A-Z][a-z]\w+", span):
-            assert re.search(rf'class {span}\b|"{span}"', text), span
+            assert span in types, span
         elif re.fullmatch(r"[A-Z][A-Z_]+", span):
-            assert re.search(rf"^{span} = ", text, re.MULTILINE), span
+            assert span in constants, span
 
 
 def test_the_options_of_the_scripts_are_those_the_demo_has() -> None:

@@ -18,8 +18,8 @@ def as_it_was(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     handlers = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
     monkeypatch.setattr(process, "raise_limit", lambda: None)
     yield
-    gc.unfreeze()
     sys.setswitchinterval(interval)
     gc.set_threshold(*thresholds)
+    process.ask_for_slice(0)
     for number, handler in handlers.items():
         signal.signal(number, handler)

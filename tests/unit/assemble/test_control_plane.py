@@ -4,13 +4,25 @@ from __future__ import annotations
 
 import asyncio
 import socket
+import ssl
 from collections.abc import Callable, Coroutine
+from contextlib import closing, suppress
+from datetime import datetime, timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
+from cryptography.x509 import load_der_x509_certificate, load_pem_x509_certificate
+from msgspec.structs import replace
 
-from podling.assemble.control_plane import Plane, ServerSettings, control_plane, server_settings
+from podling.assemble.accounts import in_process
+from podling.assemble.control_plane import (
+    Plane,
+    ServerSettings,
+    control_plane,
+    server_settings,
+)
 from podling.assemble.controllers import (
     CONTROLLERS,
     SCHEDULER,
@@ -21,12 +33,12 @@ from podling.assemble.controllers import (
     run_scheduler,
 )
 from podling.assemble.kubeconfigs import write_admin, write_parts
-from podling.assemble.settle import LOOPBACK, AuditOptions
+from podling.assemble.settle import LOOPBACK, AuditOptions, ServingOptions
 from podling.client import kubeconfig
 from podling.client.client import Client
-from podling.client.informer import until
+from podling.client.informer import Informers, until
 from podling.machine.instance import Instance
-from podling.machine.pki import Authority
+from podling.machine.pki import LEAF_LIFETIME, RENEW_WITHIN, Authority, Term, renew_forever
 from podling.machine.start import DamagedError, StartError
 from podling.model.codec.json import from_data
 from podling.model.gates import DEFAULT_GATES
@@ -35,11 +47,13 @@ from podling.model.types.core import ConfigMap, Namespace, ServiceAccount
 from podling.model.types.node import Node
 from podling.model.types.pod import Pod
 from podling.model.types.service import Service
+from ports import free_port
 
 Run = Callable[[Plane, str, int, list[Measured]], Coroutine[Any, Any, None]]
 
 CLOCK = SystemClock()
 CIDR = "10.96.0.0/16"
+BRIEF = Term(timedelta(seconds=3), timedelta(seconds=1.5))
 ROOM = {"cpu": "2", "memory": "4Gi", "pods": "10"}
 
 
@@ -58,12 +72,6 @@ def settings(instance: Instance, port: int, audit: str = "off") -> ServerSetting
     return server_settings(instance, port, LOOPBACK, CIDR, authority, DEFAULT_GATES, AuditOptions(audit))
 
 
-def free_port() -> int:
-    with socket.create_server((LOOPBACK, 0)) as free:
-        port: int = free.getsockname()[1]
-        return port
-
-
 @pytest.mark.parametrize(("audit", "lines"), [("off", 0), ("", 1), ("{}/other.log", 1)])
 async def test_the_admin_reaches_it_and_the_audit_log_is_where_it_should_be(
     data: Instance, tmp_path: Path, audit: str, lines: int
@@ -79,7 +87,7 @@ async def test_the_admin_reaches_it_and_the_audit_log_is_where_it_should_be(
 
 
 async def test_a_port_that_is_taken_is_refused_and_nothing_is_left_open(data: Instance) -> None:
-    with socket.create_server((LOOPBACK, 0)) as taken:
+    with socket.create_server((LOOPBACK, free_port())) as taken:
         port = taken.getsockname()[1]
         with pytest.raises(StartError, match=f"cannot listen on 127.0.0.1, port {port}"):
             async with control_plane(settings(data, port), CLOCK):
@@ -98,8 +106,8 @@ async def test_objects_that_were_changed_are_refused(data: Instance, tmp_path: P
 
 async def all_together(plane: Plane, ca: str, port: int, measured: list[Measured]) -> None:
     await run_all(
-        plane.client(CONTROLLERS),
-        plane.client(SCHEDULER),
+        plane.client,
+        Informers(plane.client(CONTROLLERS)),
         ca,
         None,
         LOOPBACK,
@@ -107,14 +115,16 @@ async def all_together(plane: Plane, ca: str, port: int, measured: list[Measured
         CIDR,
         CLOCK,
         started=asyncio.Event(),
+        fault_of=plane.fault_of,
         measure=measured.append,
     )
 
 
 async def each_alone(plane: Plane, ca: str, port: int, measured: list[Measured]) -> None:
     async with asyncio.TaskGroup() as tasks:
-        tasks.create_task(run_own(plane.client(CONTROLLERS), LOOPBACK, port, CIDR, CLOCK))
-        tasks.create_task(run_controllers(plane.client(CONTROLLERS), ca, None, CLOCK))
+        tasks.create_task(run_own(plane.own_client(), LOOPBACK, port, CIDR, CLOCK, plane.fault_of))
+        accounts = partial(in_process, plane.client)
+        tasks.create_task(run_controllers(plane.client(CONTROLLERS), accounts, ca, None, CLOCK))
         tasks.create_task(run_scheduler(plane.client(SCHEDULER), CLOCK))
 
 
@@ -139,3 +149,164 @@ async def test_a_pod_can_be_made_and_gets_its_node(tmp_path: Path, data: Instanc
         running.cancel()
     names = {metric.name for measure in measured for metric in measure()}
     assert run is each_alone or "scheduler_pending_pods" in names
+
+
+async def test_a_server_shows_a_new_certificate_and_its_clients_go_on(tmp_path: Path) -> None:
+    """Certificates that end in a month are renewed while the server runs, without a restart of anybody."""
+    data, port = Instance.at(tmp_path / "data"), free_port()
+    data.have_data_dir()
+
+    class Year:
+        """It has been a year but a month when somebody sleeps for the first time."""
+
+        time = CLOCK.now() - LEAF_LIFETIME + RENEW_WITHIN
+
+        def now(self) -> datetime:
+            return self.time
+
+        async def sleep(self, seconds: float) -> None:
+            if renewed.is_set():
+                await asyncio.Event().wait()
+            self.time = CLOCK.now()
+
+    clock, renewed = Year(), asyncio.Event()
+    loop = asyncio.get_running_loop()
+
+    def certified() -> tuple[Authority, ServerSettings]:
+        authority = Authority(data.pki_dir, clock.now())
+        chosen = server_settings(data, port, LOOPBACK, CIDR, authority, DEFAULT_GATES, AuditOptions("off"))
+        write_admin(data, port, authority)
+        return authority, chosen
+
+    def renew() -> datetime:
+        due = certified()[0].due
+        loop.call_soon_threadsafe(renewed.set)
+        return due
+
+    async def shown() -> tuple[int, int]:
+        """The serial numbers of what server and kubelet client show."""
+        tls = ssl.create_default_context(cafile=str(data.pki_dir / "ca.crt"))
+        _, writer = await asyncio.open_connection(LOOPBACK, port, ssl=tls)
+        found = writer.get_extra_info("ssl_object").getpeercert(binary_form=True)
+        writer.close()
+        ours = load_pem_x509_certificate((data.pki_dir / "apiserver-kubelet-client.crt").read_bytes())
+        return load_der_x509_certificate(found).serial_number, ours.serial_number
+
+    authority, chosen = certified()
+    async with control_plane(chosen, CLOCK) as plane, asyncio.TaskGroup() as tasks:
+        access = kubeconfig.read(data.kubeconfig)
+        client = Client(access.transport())
+        assert (await client.list(Pod)).items == []
+        before = await shown(), (await access.login.present()).tls, plane.kubelets.at(LOOPBACK, 1).tls
+        renewing = tasks.create_task(renew_forever(authority.due, renew, clock, clock.sleep))
+        await renewed.wait()
+        assert (await client.list(Pod)).items == []
+        after = await shown(), (await access.login.present()).tls, plane.kubelets.at(LOOPBACK, 1).tls
+        assert not {*before, *before[0]} & {*after, *after[0]}
+        fresh = Client(access.transport())
+        assert (await fresh.list(Pod)).items == []
+        renewing.cancel()
+        await client.close()
+        await fresh.close()
+
+
+async def test_certificates_that_live_for_seconds_are_renewed_in_time(tmp_path: Path) -> None:
+    """The machine's own clock and OpenSSL judge them: a watch goes on, who reads `admin.conf` goes on, and
+    whoever still shows the first certificate is refused once it has ended."""
+    data, port, clock = Instance.at(tmp_path / "data"), free_port(), SystemClock()
+    data.have_data_dir()
+    loop, renewals = asyncio.get_running_loop(), asyncio.Queue[None]()
+
+    def certified() -> tuple[Authority, ServerSettings]:
+        authority = Authority(data.pki_dir, clock.now(), BRIEF)
+        chosen = server_settings(data, port, LOOPBACK, CIDR, authority, DEFAULT_GATES, AuditOptions("off"))
+        write_admin(data, port, authority)
+        return authority, chosen
+
+    def renew() -> datetime:
+        due = certified()[0].due
+        loop.call_soon_threadsafe(renewals.put_nowait, None)
+        return due
+
+    authority, chosen = certified()
+    async with control_plane(chosen, clock), asyncio.TaskGroup() as tasks, asyncio.timeout(60):
+        renewing = tasks.create_task(renew_forever(authority.due, renew, clock))
+        kept = Client(kubeconfig.read(data.kubeconfig).transport())
+        first = ssl.create_default_context(cafile=str(authority.ca.certificate))
+        first.load_cert_chain(data.pki_dir / "admin.crt", data.pki_dir / "admin.key")
+
+        async def answered() -> bytes:
+            """What who shows the first certificates is told."""
+            reader, writer = await asyncio.open_connection(LOOPBACK, port, ssl=first)
+            writer.write(b"GET /version HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+            with closing(writer), suppress(OSError):
+                return await reader.read()
+            return b""
+
+        assert (await answered()).startswith(b"HTTP/1.1 200 ")
+        watching = kept.watch(Namespace, resource_version="0")
+
+        async def next_name() -> str:
+            ((event,)) = [one for one in await anext(watching) if one.type == "ADDED"]
+            return event.object.metadata.name
+
+        # The second renewal is due when the first certificates have ended.
+        for number in range(2):
+            made = from_data({"metadata": {"name": f"m-{number}"}}, Namespace)
+            await kept.create(made)
+            assert await next_name() == made.metadata.name
+            await renewals.get()
+        await kept.create(from_data({"metadata": {"name": "last"}}, Namespace))
+        assert await next_name() == "last"
+        await watching.aclose()
+        fresh = Client(kubeconfig.read(data.kubeconfig).transport())
+        assert [one.metadata.name for one in (await fresh.list(Namespace)).items] == ["last", "m-0", "m-1"]
+        assert not (await answered()).startswith(b"HTTP/1.1 200 ")
+        renewing.cancel()
+        await kept.close()
+        await fresh.close()
+
+
+async def test_certificates_that_are_given_are_shown_by_name_and_read_again(tmp_path: Path) -> None:
+    """`--tls-cert-file`, `--tls-sni-cert-key`, `--client-ca-file`: what is given for a name is shown to it,
+    what is replaced counts from the next handshake on, and clients of either authority are known."""
+    data, port = Instance.at(tmp_path / "data"), free_port()
+    other = Authority(tmp_path / "other", CLOCK.now())
+    data.have_data_dir()
+    shown, wild, listed = (
+        other.server(name, name, hosts)
+        for name, hosts in (("shown", [LOOPBACK]), ("wild", ["*.other.example"]), ("listed", ["x.example"]))
+    )
+    showing = ServingOptions(
+        (shown.certificate, shown.key),
+        ((wild.certificate, wild.key, ()), (listed.certificate, listed.key, ("A.example",))),
+        other.ca.certificate,
+    )
+    trusting = ssl.create_default_context(cafile=str(other.ca.certificate))
+    trusting.check_hostname = False
+    eve = other.client("eve", "eve")
+    trusting.load_cert_chain(eve.certificate, eve.key)
+
+    async def called(name: str) -> tuple[str, bytes]:
+        """The common name of what is shown, and the answer."""
+        reader, writer = await asyncio.open_connection(LOOPBACK, port, ssl=trusting, server_hostname=name)
+        found = writer.get_extra_info("ssl_object").getpeercert(binary_form=True)
+        with closing(writer):
+            writer.write(b"GET /api/v1/nodes HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+            answer = await reader.read()
+        return load_der_x509_certificate(found).subject.rfc4514_string().removeprefix("CN="), answer
+
+    async with control_plane(replace(settings(data, port), showing=showing), CLOCK):
+        names = {"": "shown", "a.other.example": "wild", "a.b.other.example": "shown", "a.EXAMPLE": "listed"}
+        for name, expected in {**names, "x.example": "shown", LOOPBACK: "shown"}.items():
+            found, answer = await called(name)
+            assert (name, found) == (name, expected)
+            assert b'User \\"eve\\" cannot list' in answer
+        anew = other.server("anew", "anew", ["*.other.example"])
+        for new, old in ((anew.key, wild.key), (anew.certificate, wild.certificate)):
+            new.replace(old)
+        assert (await called("a.other.example"))[0] == "anew"
+    wild.certificate.write_text("nothing")
+    with pytest.raises(StartError, match="cannot show or believe"):
+        async with control_plane(replace(settings(data, port), showing=showing), CLOCK):
+            raise AssertionError("it listens")

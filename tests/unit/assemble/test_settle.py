@@ -89,7 +89,25 @@ def test_the_range_that_is_asked_for_wins(instance: Instance) -> None:
     assert choose_range(instance, 7000) == "10.200.0.0/20"
 
 
-@pytest.mark.parametrize("wanted", ["x", "10.0.0.0/31", "10.0.0.0/33", "fd00::/108", "10.0.0.0/8,fd00::/108"])
+def test_a_range_that_is_routed_elsewhere_is_refused(
+    instance: Instance, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Unless services have its addresses already, or it is exactly that of another podling."""
+    choose_range(instance, 7000, "10.200.0.0/16,fd00::/112")
+    routed = (
+        "Iface Destination Gateway Flags RefCnt Use Metric Mask\neth1 0000C80A 0 1 0 0 0 0000FFFF 0 0 0\n"
+    )
+    monkeypatch.setattr(Path, "read_text", lambda _: routed)
+    assert choose_range(instance, 7000, "10.200.0.0/16,fd00::/112")
+    assert choose_range(instance, 7000, "10.200.0.0/16")
+    with pytest.raises(StartError, match=r"10.200.64.0/20 is routed on this machine"):
+        choose_range(instance, 7000, "10.200.64.0/20")
+
+
+@pytest.mark.parametrize(
+    "wanted",
+    ["x", "10.0.0.0/31", "10.0.0.0/33", "fd00::/108", "10.0.0.0/8,10.1.0.0/16", "10.0.0.0/8,fd00::/63"],
+)
 def test_a_range_no_service_could_have_an_address_of_is_refused(instance: Instance, wanted: str) -> None:
     with pytest.raises(StartError, match="--service-cluster-ip-range="):
         choose_range(instance, 7000, wanted)

@@ -32,7 +32,7 @@ def _known() -> dict[str, type[Part]]:
     while waiting:
         inner = waiting.pop().__subclasses__()
         waiting += inner
-        found.update((one.__name__, one) for one in inner)
+        found.update((one.__name__, one) for one in inner if one.__module__.startswith("podling.model"))
     return found
 
 

@@ -4,10 +4,22 @@ from __future__ import annotations
 
 import asyncio
 import time
+from functools import partial
 
 import pytest
 
-from podling.process.waits import LONGEST_TURN, Backoff, OneATurn, Turn, woken
+from podling.process.waits import (
+    LONGEST_TURN,
+    SHORT,
+    Backoff,
+    OneATurn,
+    Turn,
+    aside,
+    done_for,
+    is_aside,
+    long_work,
+    woken,
+)
 
 
 async def test_who_waits_can_be_ended_just_when_the_event_comes() -> None:
@@ -78,6 +90,66 @@ async def test_long_work_of_many_is_done_one_a_turn() -> None:
         alone = tasks.create_task(work("f"))
         await asyncio.sleep(0)
         assert alone.done()
+
+
+async def test_flows_take_turns_with_long_work() -> None:
+    """A hundred pieces of one make another wait for one of them."""
+    gate = OneATurn()
+    done: list[str] = []
+
+    async def work(name: str) -> None:
+        done_for.set(name)
+        await gate.wait()
+        done.append(name)
+
+    async with asyncio.TaskGroup() as tasks:
+        for name in [*["noisy"] * 100, "quiet", "quiet"]:
+            tasks.create_task(work(name))
+    assert done[:6] == ["noisy", "noisy", "quiet", "noisy", "quiet", "noisy"] and len(done) == 102
+
+
+async def test_calls_have_turns_of_their_own_as_tasks_do() -> None:
+    """In one queue with those that wait; a call that found nothing to do takes no turn."""
+    turns, gate = 0, OneATurn()
+    done: list[tuple[str, int]] = []
+
+    def call(name: str, found: bool) -> bool:
+        if found:
+            done.append((name, turns))
+        return found
+
+    async def work(name: str) -> None:
+        await gate.wait()
+        done.append((name, turns))
+
+    gate.call(partial(call, "a", True))
+    gate.call(partial(call, "b", False))
+    gate.call(partial(call, "c", True))
+    assert not done
+    async with asyncio.TaskGroup() as tasks:
+        tasks.create_task(work("d"))
+        for _ in range(6):
+            await asyncio.sleep(0)
+            turns += 1
+    assert [name for name, _ in done] == ["a", "c", "d"]
+    assert len({turn for _, turn in done}) == 3
+
+
+async def test_all_long_work_of_a_loop_has_one_queue() -> None:
+    assert long_work() is long_work()
+
+
+def test_another_loop_has_its_own() -> None:
+    async def of_loop() -> OneATurn:
+        return long_work()
+
+    assert asyncio.run(of_loop()) is not asyncio.run(of_loop())
+
+
+async def test_work_aside_knows_that_it_is() -> None:
+    assert not is_aside()
+    assert await aside(SHORT + 1, is_aside)
+    assert not await aside(SHORT, is_aside)
 
 
 def test_a_backoff_doubles_up_to_the_longest_and_begins_again_after_success() -> None:

@@ -7,8 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from podling.model.codec import json
+from podling.model.codec.fields import told_empty
 from podling.model.errors import StatusError
 from podling.model.quantity import Quantity
+from podling.model.types.apiextensions import JSONSchemaProps
 from podling.model.types.container import Container, ResourceRequirements
 from podling.model.types.core import ConfigMap, Secret
 from podling.model.types.meta import ObjectMeta
@@ -189,3 +191,39 @@ def test_only_status_errors_escape_from_any_bytes(data: bytes) -> None:
         json.decode(data, Pod)
     except StatusError as error:
         assert error.code == 400
+
+
+@pytest.mark.parametrize(
+    ("sent", "told"),
+    [
+        ('"overhead":{ }', {"overhead"}),
+        ('"overhead" : {}, "resources":{"claims":[\n]}', {"overhead", "resources.claims"}),
+        ('"overhead":{"cpu":"1"},"resources":{"limits":{}}', set()),
+        ('"overhead":null,"resources":null,"hostAliases":[]', set()),
+    ],
+)
+def test_what_was_sent_as_empty_is_noted(sent: str, told: set[str]) -> None:
+    spec = json.decode_sent(f'{{"spec":{{{sent}}}}}'.encode(), Pod).spec
+    assert told_empty(spec) == told
+    assert b"claims" not in json.encode(spec)
+
+
+def test_what_was_sent_as_empty_is_noted_in_lists_and_maps() -> None:
+    sent = b'{"spec":{"ephemeralContainers":[{"ports":[]},null,{"resources":{"limits":{}}}]}}'
+    containers = json.decode_sent(sent, Pod).spec.ephemeral_containers
+    assert [set(told_empty(one)) for one in containers] == [{"ports"}, set(), {"resources.limits"}]
+    deep = JSONSchemaProps(properties={"a": JSONSchemaProps(items=[JSONSchemaProps()])})
+    data = json.encode(deep).replace(b"[{}]", b'[{"dependencies":{}}]')
+    items = json.decode_sent(data, JSONSchemaProps).properties["a"].items
+    assert isinstance(items, list)
+    assert told_empty(items[0]) == {"dependencies"}
+
+
+def test_a_quantity_that_is_a_number_is_kept_as_it_was_written() -> None:
+    limits = b'"limits":{"cpu":1e3,"memory":1.50,"storage":7}'
+    assert json.decode(b"{" + limits + b"}", ResourceRequirements).limits == {
+        "cpu": Quantity("1e3"),
+        "memory": Quantity("1.5"),
+        "storage": Quantity("7"),
+    }
+    assert b'"cpu":"1e3"' in json.encode(json.decode(b"{" + limits + b"}", ResourceRequirements))

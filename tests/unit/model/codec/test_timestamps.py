@@ -147,6 +147,8 @@ GO_WRITES_NULL = {
     "DaemonSetCondition.lastTransitionTime",
     "DeploymentCondition.lastTransitionTime",
     "DeploymentCondition.lastUpdateTime",
+    "NodeMetrics.timestamp",
+    "PodMetrics.timestamp",
     "Event.eventTime",
     "Event.firstTimestamp",
     "Event.lastTimestamp",

@@ -1,0 +1,502 @@
+"""R-SYS-2: `podling network` alone leads to the endpoints of services, with real packets: UDP after a change,
+session affinity, refusals, external addresses, and a restart.
+
+API server and proxy run in a network namespace of their own; in place of pods, servers listen on addresses of
+other namespaces, each at the end of a link of its own, as pods have one.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+import msgspec
+import pytest
+
+from peer.server import running
+from podling.client import kubeconfig
+
+NODE, OWN = "alone", "10.200.0.1"
+PODS = {"one": "10.64.9.2", "two": "10.64.9.3", "client": "10.64.9.4"}
+RANGE = "10.96.0.0/16"
+LOOKS = 300
+SERVER = """
+import socket, sys, threading
+address, name = sys.argv[1], sys.argv[2].encode()
+stream, datagrams = socket.create_server((address, 8080), backlog=512), socket.socket(type=socket.SOCK_DGRAM)
+datagrams.bind((address, 8080))
+def answer():
+    while True:
+        _, client = datagrams.recvfrom(100)
+        datagrams.sendto(name, client)
+threading.Thread(target=answer, daemon=True).start()
+while True:
+    made, client = stream.accept()
+    made.sendall(name + b" " + client[0].encode())
+    made.close()
+"""
+ASK = """
+import json, socket, sys, time
+kind, address, port, wanted = sys.argv[1], sys.argv[2], int(sys.argv[3]), json.loads(sys.argv[4])
+datagrams = socket.socket(type=socket.SOCK_DGRAM)
+datagrams.settimeout(0.3)
+datagrams.connect((address, port))
+def once():
+    try:
+        if kind == "udp":
+            datagrams.send(b"?")
+            return datagrams.recv(100).decode()
+        with socket.create_connection((address, port), timeout=2) as made:
+            return made.recv(100).decode()
+    except ConnectionRefusedError:
+        return "refused"
+    except OSError:
+        return "silence"
+end = time.monotonic() + 20
+while time.monotonic() < end:
+    # The kernel limits how often it refuses datagrams.
+    said = {once() for _ in range(1 if wanted == ["refused"] else 12)}
+    if said == set(wanted):
+        sys.exit()
+    time.sleep(0.05)
+sys.exit(f"{said}, not {wanted}")
+"""
+"""Asks by one socket of UDP, or by a connection each time, until the answers are exactly these."""
+ENFORCE = """
+import asyncio, pathlib, sys
+from podling.assemble.policies import enforce
+from podling.client import kubeconfig
+from podling.client.client import Client
+from podling.machine.instance import Instance
+async def main():
+    data = pathlib.Path(sys.argv[1])
+    client = Client(kubeconfig.read(data / "admin.conf").transport())
+    await enforce(client, Instance.at(data), sys.argv[2])
+asyncio.run(main())
+"""
+"""Network policies without podling's service proxy."""
+REFUSED = """
+import errno, json, socket, sys
+def outcome(kind, address, port):
+    one = socket.socket(type=socket.SOCK_STREAM if kind == "tcp" else socket.SOCK_DGRAM)
+    one.settimeout(0.7)
+    try:
+        one.connect((address, port))
+        if kind == "udp":
+            one.send(b"?")
+            one.recv(100)
+    except TimeoutError:
+        return "silence"
+    except OSError as error:
+        return errno.errorcode[error.errno]
+    return "answered"
+print(json.dumps([outcome(*place) for place in json.loads(sys.argv[1])]))
+"""
+"""What becomes of a client at each place."""
+LOAD = """
+import asyncio, collections, json, sys, time
+address, a_second, seconds = sys.argv[1], int(sys.argv[2]), float(sys.argv[3])
+said = collections.Counter()
+async def once():
+    try:
+        reader, writer = await asyncio.open_connection(address, 80)
+        said[(await reader.read()).decode().partition(" ")[0]] += 1
+        writer.close()
+    except OSError as error:
+        said[f"failed: {error}"] += 1
+async def main():
+    began, asked = time.monotonic(), []
+    for number in range(int(a_second * seconds)):
+        await asyncio.sleep(max(began + number / a_second - time.monotonic(), 0))
+        asked.append(asyncio.ensure_future(once()))
+    await asyncio.gather(*asked)
+    print(json.dumps(said))
+asyncio.run(main())
+"""
+"""Makes so many connections a second for some seconds, and counts what was said."""
+
+
+class Alone(msgspec.Struct, frozen=True):
+    holders: dict[str, int]
+    """The namespaces' processes: of the node (empty name) and of each pod."""
+    directory: Path
+
+    def within(self, where: str, *command: str) -> list[str]:
+        return ["nsenter", f"--net=/proc/{self.holders[where]}/ns/net", *command]
+
+    def run(self, *command: str, where: str = "", input: str = "") -> str:
+        done = subprocess.run(
+            self.within(where, *command), input=input, capture_output=True, text=True, timeout=60, check=False
+        )
+        logs = "\n".join(log.read_text()[-2000:] for log in self.directory.glob("*.log"))
+        assert done.returncode == 0, f"{done.stdout}{done.stderr}\n{logs}"
+        return done.stdout
+
+    def apply(self, kind: str, name: str, version: str = "v1", **fields: Any) -> Any:
+        labels = {"kubernetes.io/service-name": name} if kind == "EndpointSlice" else {}
+        body = {"apiVersion": version, "kind": kind, "metadata": {"name": name, "labels": labels}, **fields}
+        config = str(self.directory / "admin.conf")
+        return json.loads(
+            self.run(
+                "kubectl", "--kubeconfig", config, "apply", "-f", "-", "-o", "json", input=json.dumps(body)
+            )
+        )
+
+    def lead(self, service: str, *pods: str, zones: Mapping[str, str] = MappingProxyType({})) -> None:
+        """Have these be the service's endpoints, each for a zone, if one is given."""
+        endpoints = [
+            {
+                "addresses": [PODS[pod]],
+                "nodeName": NODE,
+                "conditions": {"ready": True},
+                **({"hints": {"forZones": [{"name": zones[pod]}]}} if pod in zones else {}),
+            }
+            for pod in pods
+        ]
+        ports = [
+            {"name": protocol, "protocol": protocol.upper(), "port": 8080} for protocol in ("tcp", "udp")
+        ]
+        self.apply(
+            "EndpointSlice",
+            service,
+            "discovery.k8s.io/v1",
+            addressType="IPv4",
+            endpoints=endpoints,
+            ports=ports,
+        )
+
+    def have_pods(self) -> None:
+        """Have a pod of each name, as if a kubelet had told its address."""
+        config = str(self.directory / "admin.conf")
+        self.apply("ServiceAccount", "default")
+        for name, address in PODS.items():
+            spec = {"nodeName": NODE, "containers": [{"name": "app", "image": "app:1"}]}
+            self.apply("Pod", name, spec=spec)
+            status = {"status": {"podIP": address, "podIPs": [{"ip": address}]}}
+            patch = ("--subresource=status", "--type=merge", "-p", json.dumps(status))
+            self.run("kubectl", "--kubeconfig", config, "patch", "pod", name, *patch)
+
+    def service(self, name: str, **spec: Any) -> str:
+        """Its cluster IP."""
+        ports = [{"name": protocol, "protocol": protocol.upper(), "port": 80} for protocol in ("tcp", "udp")]
+        address: str = self.apply("Service", name, spec={"ports": ports, **spec})["spec"]["clusterIP"]
+        return address
+
+    def says(
+        self, *wanted: str, address: str, port: int = 80, kind: str = "tcp", where: str = "client"
+    ) -> None:
+        self.run(sys.executable, "-c", ASK, kind, address, str(port), json.dumps(wanted), where=where)
+
+    def proxy(self) -> list[str]:
+        options = ("--node-name", NODE, "--cluster-cidr", "10.64.9.0/24", "--service-cluster-ip-range", RANGE)
+        return self.within(
+            "", sys.executable, "-m", "podling", "network", "--data-dir", str(self.directory), *options
+        )
+
+
+@pytest.fixture(scope="module")
+def alone(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Alone]:
+    if os.geteuid() != 0:
+        pytest.skip("needs root")
+    directory = tmp_path_factory.mktemp("alone")
+    with ExitStack() as stack:
+        holders = {}
+        for where in ("", *PODS):
+            holder = stack.enter_context(
+                running(["unshare", "--net", "sleep", "infinity"], directory / f"holder{where}.log")
+            )
+            while (Path("/proc") / str(holder.pid) / "ns/net").readlink() == Path(
+                "/proc/self/ns/net"
+            ).readlink():
+                pass  # It is about to be apart.
+            holders[where] = holder.pid
+        made = Alone(holders, directory)
+
+        def begin(name: str, *command: str, where: str = "") -> None:
+            stack.enter_context(running(made.within(where, *command), directory / f"{name}.log"))
+
+        made.run("ip", "link", "set", "lo", "up")
+        made.run("ip", "link", "add", "own", "type", "veth", "peer", "name", "wire")
+        made.run("ip", "link", "set", "wire", "up")
+        made.run("ip", "link", "set", "own", "up")
+        made.run("ip", "address", "add", f"{OWN}/24", "dev", "own")
+        made.run("sysctl", "-qw", "net.ipv4.ip_forward=1")
+        for pod, address in PODS.items():
+            made.run(
+                "ip", "link", "add", pod, "type", "veth", "peer", "name", "eth0", "netns", str(holders[pod])
+            )
+            made.run("ip", "link", "set", pod, "up")
+            made.run("ip", "address", "add", "10.64.9.1/32", "dev", pod)
+            made.run("ip", "route", "add", address, "dev", pod)
+            made.run("ip", "link", "set", "lo", "up", where=pod)
+            made.run("ip", "link", "set", "eth0", "up", where=pod)
+            made.run("ip", "address", "add", f"{address}/32", "dev", "eth0", where=pod)
+            made.run("ip", "route", "add", "10.64.9.1", "dev", "eth0", where=pod)
+            made.run("ip", "route", "add", "default", "via", "10.64.9.1", where=pod)
+            begin(f"server-{pod}", sys.executable, "-c", SERVER, address, pod, where=pod)
+        data = ["--data-dir", str(directory), "--advertise-address", OWN, "--service-cluster-ip-range", RANGE]
+        begin("apiserver", sys.executable, "-m", "podling", "apiserver", *data)
+        asked = made.within(
+            "", "kubectl", "--kubeconfig", str(directory / "admin.conf"), "get", "--raw=/readyz"
+        )
+        for _ in range(LOOKS):
+            if subprocess.run(asked, capture_output=True, timeout=30, check=False).returncode == 0:
+                break
+        assert kubeconfig.read(directory / "kube-proxy.conf").server
+        made.apply("Node", NODE)
+        made.apply("ServiceCIDR", "kubernetes", "networking.k8s.io/v1", spec={"cidrs": [RANGE]})
+        yield made
+        made.run(sys.executable, "-m", "podling", "down", "--data-dir", str(directory))
+        assert "podling" not in made.run("nft", "list", "tables")
+        assert RANGE not in made.run("ip", "route")
+
+
+@pytest.fixture(scope="module")
+def proxied(alone: Alone) -> Iterator[Alone]:
+    with running(alone.proxy(), alone.directory / "network.log"):
+        yield alone
+
+
+def test_datagrams_of_one_socket_follow_the_endpoints(proxied: Alone) -> None:
+    """Though connection tracking remembers where they went."""
+    address = proxied.service("datagrams")
+    proxied.says("refused", address=address, kind="udp")
+    proxied.lead("datagrams", "one")
+    proxied.says("one", address=address, kind="udp")
+    proxied.lead("datagrams", "two")
+    proxied.says("two", address=address, kind="udp")
+    proxied.lead("datagrams")
+    proxied.says("refused", address=address)
+
+
+def test_pods_keep_their_address_and_may_be_their_own_endpoint(proxied: Alone) -> None:
+    address = proxied.service("plain")
+    proxied.lead("plain", "one", "two")
+    proxied.says(f"one {PODS['client']}", f"two {PODS['client']}", address=address)
+    proxied.says("one 10.64.9.1", "two 10.64.9.1", address=address, where="")
+    proxied.lead("plain", "client")
+    proxied.says("client 10.64.9.1", address=address)
+
+
+def test_a_client_stays_with_its_endpoint(proxied: Alone) -> None:
+    address = proxied.service("sticky", sessionAffinity="ClientIP")
+    proxied.lead("sticky", "one")
+    proxied.says(f"one {PODS['client']}", address=address)
+    proxied.lead("sticky", "one", "two")
+    proxied.says(f"one {PODS['client']}", address=address)
+    proxied.lead("sticky", "two")
+    proxied.says(f"two {PODS['client']}", address=address)
+
+
+def test_external_addresses_and_node_ports(proxied: Alone) -> None:
+    ports = [{"name": "tcp", "port": 80, "nodePort": 30080}]
+    spec = {"type": "NodePort", "externalIPs": ["10.200.0.77"], "ports": ports}
+    proxied.service("outer", **spec)
+    proxied.lead("outer", "one")
+    proxied.says("one 10.64.9.1", address="10.200.0.77")
+    proxied.says("one 10.64.9.1", address=OWN, port=30080)
+    proxied.service("outer", **spec, externalTrafficPolicy="Local")
+    proxied.says(f"one {PODS['client']}", address="10.200.0.77")
+    proxied.lead("outer")
+    proxied.says("refused", address=OWN, port=30080)
+
+
+def test_no_connection_fails_while_endpoints_are_replaced(proxied: Alone) -> None:
+    """500 a second, while each of two endpoints is replaced, three times in all."""
+    address = proxied.service("busy")
+    proxied.lead("busy", "one", "two")
+    proxied.says(f"one {PODS['client']}", f"two {PODS['client']}", address=address)
+    command = proxied.within("client", sys.executable, "-c", LOAD, address, "500", "6")
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as load:
+        for pods in (("two",), ("two", "client"), ("client",), ("client", "one"), ("one",), ("one", "two")):
+            proxied.lead("busy", *pods)
+        said = json.loads(load.communicate(timeout=60)[0])
+    assert sum(said.values()) == 3000
+    assert set(said) == {"one", "two", "client"}
+
+
+def test_source_ranges_let_clients_in(proxied: Alone) -> None:
+    spec = {"type": "LoadBalancer", "loadBalancerSourceRanges": [f"{PODS['client']}/32"]}
+    proxied.service("ranged", **spec)
+    proxied.lead("ranged", "one")
+    status = json.dumps({"status": {"loadBalancer": {"ingress": [{"ip": "10.200.0.78", "ipMode": "VIP"}]}}})
+    config = str(proxied.directory / "admin.conf")
+    patch = ("patch", "service", "ranged", "--subresource=status", "--type=merge", "-p", status)
+    proxied.run("kubectl", "--kubeconfig", config, *patch)
+    proxied.says("one 10.64.9.1", address="10.200.0.78")
+    proxied.says("silence", address="10.200.0.78", where="two")
+
+
+def test_hints_keep_clients_in_their_zone(proxied: Alone) -> None:
+    config = str(proxied.directory / "admin.conf")
+    label = ("label", "node", NODE, "topology.kubernetes.io/zone=here")
+    proxied.run("kubectl", "--kubeconfig", config, *label)
+    address = proxied.service("zoned")
+    proxied.lead("zoned", "one", "two", zones={"one": "here", "two": "there"})
+    proxied.says(f"one {PODS['client']}", address=address)
+    proxied.lead("zoned", "one", "two", zones={"one": "here"})
+    proxied.says(f"one {PODS['client']}", f"two {PODS['client']}", address=address)
+    proxied.run("kubectl", "--kubeconfig", config, *label[:3], f"{label[3].partition('=')[0]}-")
+
+
+def test_what_is_explained_is_what_the_kernel_has(proxied: Alone) -> None:
+    address = proxied.service("told")
+    proxied.lead("told", "one", "two")
+    proxied.says(f"one {PODS['client']}", f"two {PODS['client']}", address=address)
+    places = ("--data-dir", str(proxied.directory), "--kubeconfig", str(proxied.directory / "admin.conf"))
+    command = (sys.executable, "-m", "podling", "services", "explain", *places, "--node-name", NODE)
+    for what in (f"{address}:80", "told"):
+        shown = proxied.run(*command, what)
+        assert f"{address}:80/TCP (tcp) leads to 2" in shown
+        rule = f"vips {{ {address} . tcp . 80 : goto cluster2 }}"
+        assert any(rule in line and "as it is in the kernel" in line for line in shown.splitlines())
+    assert "connections are refused" in proxied.run(*command, f"{address}:81")
+
+
+def test_the_proxy_may_end_and_come_back(alone: Alone) -> None:
+    """What it has set up goes on without it, and the next one takes over."""
+    with running(alone.proxy(), alone.directory / "first.log"):
+        address = alone.service("kept")
+        alone.lead("kept", "one")
+        alone.says(f"one {PODS['client']}", address=address)
+    alone.says(f"one {PODS['client']}", address=address)
+    alone.lead("kept", "two")
+    with running(alone.proxy(), alone.directory / "second.log"):
+        alone.says(f"two {PODS['client']}", address=address)
+
+
+def test_network_policies_hold_if_asked_for(alone: Alone) -> None:
+    """With a kubeconfig that may read them; one that may not is refused at once."""
+    # The other proxy may be there still, with its ports.
+    silent = ("--healthz-bind-address=", "--metrics-bind-address=")
+    command = [*alone.proxy(), "--network-policies", *silent]
+    refused = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert refused.returncode != 0
+    assert "network policies cannot be enforced: networkpolicies.networking.k8s.io is forbidden" in (
+        refused.stderr
+    )
+    assert "Traceback" not in refused.stderr
+    config = str(alone.directory / "admin.conf")
+    with running([*command, "--kubeconfig", config], alone.directory / "policies.log"):
+        alone.have_pods()
+        alone.says(f"one {PODS['client']}", address=PODS["one"], port=8080)
+        alone.apply("NetworkPolicy", "deny", "networking.k8s.io/v1", spec={"podSelector": {}})
+        alone.says("silence", address=PODS["one"], port=8080)
+        alone.says("one 10.64.9.1", address=PODS["one"], port=8080, where="")
+        address = alone.service("limited")
+        alone.lead("limited", "two")
+        alone.says("silence", address=address)
+        explain = (sys.executable, "-m", "podling", "policies", "explain", "client", "two", "8080")
+        places = ("--data-dir", str(alone.directory), "--kubeconfig", config, "--node-name", NODE)
+        shown = alone.run(*explain, *places)
+        assert "of default/two is refused: its packets are dropped" in shown
+        assert f"kernel: ingress of {PODS['two']}: jump in-" in shown
+        packets = re.search(r"so far: 0 of egress, (\d+) of ingress", shown)
+        assert packets and int(packets[1]) > 0
+        own: Any = {"podSelector": {}, "ingress": [{"from": [{"podSelector": {}}]}]}
+        alone.apply("NetworkPolicy", "own", "networking.k8s.io/v1", spec=own)
+        alone.says(f"two {PODS['client']}", address=address)
+        assert "ingress of default/two is let through by own" in alone.run(*explain, *places)
+    # They hold while nobody is there.
+    alone.says(f"one {PODS['client']}", address=PODS["one"], port=8080)
+    assert "policies" in alone.run("nft", "list", "tables")
+    alone.run("kubectl", "--kubeconfig", config, "delete", "networkpolicy", "--all")
+
+
+@pytest.mark.interop("kube-proxy", "API server")
+def test_clients_are_refused_as_by_kube_proxy(alone: Alone, kubernetes_programs: Path) -> None:
+    """With the same errors, at once or never, but that a process of the node hears at once that a cluster IP
+    has no endpoints: services without endpoints, ports that nobody has, addresses of
+    no service, and node ports at loopback; from a pod and from the node."""
+    own = {"status": {"addresses": [{"type": "InternalIP", "address": OWN}]}}
+    config = ("--kubeconfig", str(alone.directory / "admin.conf"))
+    patch = ("patch", "node", NODE, "--subresource=status", "--type=merge", "-p", json.dumps(own))
+    alone.run("kubectl", *config, *patch)
+    ports = [
+        {"name": "tcp", "port": 80, "nodePort": 30180},
+        {"name": "udp", "protocol": "UDP", "port": 80, "nodePort": 30180},
+    ]
+    outer = {"type": "NodePort", "externalIPs": ["10.200.0.79"], "ports": ports}
+    empty = alone.service("empty", **outer)
+    alone.apply("EndpointSlice", "empty", "discovery.k8s.io/v1", addressType="IPv4", endpoints=[])
+    led = alone.service("led", type="NodePort", ports=[{"name": "tcp", "port": 80, "nodePort": 30181}])
+    alone.lead("led", "one")
+    inner = alone.service("inner", internalTrafficPolicy="Local")
+    elsewhere: Any = {"addresses": ["192.0.2.250"], "nodeName": "other", "conditions": {"ready": True}}
+    both = [{"name": one, "protocol": one.upper(), "port": 80} for one in ("tcp", "udp")]
+    slices: Any = {"addressType": "IPv4", "endpoints": [elsewhere], "ports": both}
+    alone.apply("EndpointSlice", "inner", "discovery.k8s.io/v1", **slices)
+    places = [
+        *((kind, empty, 80) for kind in ("tcp", "udp")),
+        *((kind, "10.200.0.79", 80) for kind in ("tcp", "udp")),
+        *((kind, OWN, 30180) for kind in ("tcp", "udp")),
+        *((kind, led, 81) for kind in ("tcp", "udp")),
+        *((kind, inner, 80) for kind in ("tcp", "udp")),
+        ("tcp", led, 80),
+        ("tcp", OWN, 30181),
+        ("tcp", "127.0.0.1", 30180),
+        ("tcp", "127.0.0.1", 30181),
+        ("tcp", "10.96.200.200", 80),
+    ]
+
+    def found() -> dict[str, dict[tuple[str, str, int], str]]:
+        alone.says("one " + (PODS["client"]), address=led)
+        told = {}
+        for where in ("client", ""):
+            said = alone.run(sys.executable, "-c", REFUSED, json.dumps(places), where=where)
+            told[where] = dict(zip(places, json.loads(said), strict=True))
+        return told
+
+    # The kernel limits how often it refuses by ICMP.
+    alone.run("sysctl", "-qw", "net.ipv4.icmp_ratelimit=0")
+    with running(alone.proxy(), alone.directory / "refusing.log"):
+        ours = found()
+    alone.run("nft", "flush", "ruleset")
+    flags = (
+        *(f"--kubeconfig={alone.directory / 'kube-proxy.conf'}", f"--hostname-override={NODE}"),
+        *("--proxy-mode=nftables", "--conntrack-max-per-core=0", "--conntrack-tcp-timeout-established=0"),
+        *("--conntrack-tcp-timeout-close-wait=0", "--healthz-bind-address=", "--metrics-bind-address="),
+        "--cluster-cidr=10.64.9.0/24",
+    )
+    proxy = alone.within("", str(kubernetes_programs / "kube-proxy"), *flags)
+    with running(proxy, alone.directory / "kube-proxy-refusing.log"):
+        theirs = found()
+    unlike = [
+        f"{where or 'node'} → {place}: {said}, kube-proxy {theirs[where][place]}"
+        for where, of in ours.items()
+        for place, said in of.items()
+        if said != theirs[where][place] and (where or (said, place[0]) != ("ECONNREFUSED", "tcp"))
+    ]
+    assert not unlike, f"{unlike} {places}"
+
+
+@pytest.mark.interop("kube-proxy", "API server")
+def test_network_policies_hold_beside_kube_proxy(alone: Alone, kubernetes_programs: Path) -> None:
+    """It leads from a service's address to a pod, and the pod is judged."""
+    alone.run("nft", "flush", "ruleset")
+    flags = (
+        *(f"--kubeconfig={alone.directory / 'kube-proxy.conf'}", f"--hostname-override={NODE}"),
+        *("--proxy-mode=nftables", "--conntrack-max-per-core=0", "--conntrack-tcp-timeout-established=0"),
+        *("--conntrack-tcp-timeout-close-wait=0", "--healthz-bind-address=", "--metrics-bind-address="),
+    )
+    proxy = alone.within("", str(kubernetes_programs / "kube-proxy"), *flags)
+    enforcing = alone.within("", sys.executable, "-c", ENFORCE, str(alone.directory), NODE)
+    log = alone.directory / "beside.log"
+    with running(proxy, alone.directory / "kube-proxy.log"), running(enforcing, log):
+        alone.have_pods()
+        address = alone.service("beside")
+        alone.lead("beside", "one")
+        alone.says(f"one {PODS['client']}", address=address)
+        alone.apply("NetworkPolicy", "deny", "networking.k8s.io/v1", spec={"podSelector": {}})
+        alone.says("silence", address=address)
+        own: Any = {"podSelector": {}, "ingress": [{"from": [{"podSelector": {}}]}]}
+        alone.apply("NetworkPolicy", "deny", "networking.k8s.io/v1", spec=own)
+        alone.says(f"one {PODS['client']}", address=address)

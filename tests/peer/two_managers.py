@@ -1,0 +1,222 @@
+"""The same stories told to two API servers of podling, beside one of which run podling's controllers, beside
+the other those of the kube-controller-manager.
+
+A story is a list of steps in a namespace of its own. All stories go on together, step by step; after each
+step both clusters are let come to rest, and what they have come to is kept as lines to be compared.
+"""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager, suppress
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from peer import control_plane
+from peer.sequence import MERGE_PATCH, make_namespace
+from peer.server import Asking, running
+from ports import free_port
+
+CORE, BATCH = "/api/v1/namespaces/{}", "/apis/batch/v1/namespaces/{}"
+APPS = "/apis/apps/v1/namespaces/{}"
+PATHS = {
+    "pods": CORE,
+    "persistentvolumeclaims": CORE,
+    "jobs": BATCH,
+    "cronjobs": BATCH,
+    "statefulsets": APPS,
+    "daemonsets": APPS,
+    "controllerrevisions": APPS,
+}
+LOOKS = 200
+"""At most, a fifth of a second apart."""
+SAME = 12
+"""Looks in a row that must find nothing changed: Kubernetes gathers changes of a Job for a second."""
+COMBINED = "(combined from similar events)"
+"""What kube-controller-manager tells in place of the eleventh event of a kind about an object."""
+LAGS = re.compile("UnexpectedJob .*: tick-MINUTE|FailedDelete Deleted job: .* not found")
+"""What kube-controller-manager tells of Jobs that it has made or deleted, when its informer lags."""
+UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+TIME = re.compile(r"\d{4}-\d\d-\d\dT[\d:]+(Z|[+-]\d\d:\d\d)")
+MINUTE = re.compile(r"\btick-\d{8}\b")
+GENERATED = re.compile(r"\b(work+|hand|tick)((-\w+)?)-[bcdfghjklmnpqrstvwxz2456789]{5}\b")
+
+Step = Callable[[Asking, str], None]
+Look = Callable[[Asking, str], list[str]]
+"""The lines that describe a namespace."""
+
+
+class Cluster(NamedTuple):
+    asking: Asking
+    controllers: subprocess.Popen[bytes]
+
+
+class Told(NamedTuple):
+    """Of one cluster: the lines after each step, and the events at the end."""
+
+    steps: list[list[str]]
+    events: list[str]
+
+
+@contextmanager
+def both_running(programs: Path, there: Path, here: Path, controllers: str) -> Iterator[Sequence[Cluster]]:
+    """Kubernetes' first. `controllers`: the names of those of kube-controller-manager that run."""
+    flags = {
+        "controllers": controllers,
+        "leader-elect": "false",
+        "bind-address": "127.0.0.1",
+        "secure-port": free_port(),
+        "cert-dir": there,
+    }
+    commands: dict[Path, list[Any]] = {
+        there: [programs / "kube-controller-manager", *(f"--{k}={v}" for k, v in flags.items())],
+        here: [sys.executable, "-m", "podling", "controllers", "--secure-port=0"],
+    }
+    with ExitStack() as stack:
+        made = []
+        for directory, command in commands.items():
+            server = stack.enter_context(control_plane.podling(directory))
+            asking = stack.enter_context(server.asking())
+            whole = [str(one) for one in [*command, f"--kubeconfig={server.kubeconfig}"]]
+            log = directory / "controllers.log"
+            made.append(Cluster(asking, stack.enter_context(running(whole, log))))
+        yield made
+
+
+def lived(
+    clusters: Sequence[Cluster], stories: Mapping[str, Sequence[Step]], look: Look | None = None
+) -> list[dict[str, Told]]:
+    """What became of each story in each cluster. `look`: what is compared, if not jobs and their pods."""
+    with ThreadPoolExecutor(len(clusters)) as together:
+        return list(together.map(lambda cluster: _live(cluster, stories, look or state), clusters))
+
+
+def _live(cluster: Cluster, stories: Mapping[str, Sequence[Step]], look: Look) -> dict[str, Told]:
+    told = {name: Told([], []) for name in stories}
+    for name in stories:
+        make_namespace(cluster.asking, name)
+    for number in range(max(map(len, stories.values()))):
+        going = [name for name, steps in stories.items() if number < len(steps)]
+        for name in going:
+            stories[name][number](cluster.asking, name)
+        found = _at_rest(cluster, going, look)
+        for name in going:
+            told[name].steps.append(found[name])
+    found = _at_rest(cluster, stories, events)
+    for name in stories:
+        told[name].events.extend(found[name])
+    return told
+
+
+def _at_rest(cluster: Cluster, names: Iterable[str], look: Look) -> dict[str, list[str]]:
+    before: dict[str, list[str]] = {}
+    same = 0
+    for _ in range(LOOKS):
+        now = {name: look(cluster.asking, name) for name in names}
+        same = same + 1 if now == before else 0
+        if same == SAME:
+            break
+        before = now
+        with suppress(subprocess.TimeoutExpired):
+            cluster.controllers.wait(0.2)
+    return before
+
+
+def unlike(theirs: Told, ours: Told) -> list[str]:
+    """The first step after which they differ, or the events."""
+    for number, (one, other) in enumerate(zip(theirs.steps, ours.steps, strict=True)):
+        if found := _differences(one, other):
+            return [f"step {number}", *found]
+    if any(COMBINED in line for line in theirs.events):
+        return []
+    return _differences(theirs.events, ours.events)
+
+
+def _differences(theirs: list[str], ours: list[str]) -> list[str]:
+    one, other = Counter(theirs), Counter(ours)
+    return [f"kubernetes: {line}" for line in one - other] + [f"podling:    {line}" for line in other - one]
+
+
+def state(asking: Asking, ns: str) -> list[str]:
+    """All objects, without what no two clusters have alike."""
+    return [
+        f"{plural} {line}"
+        for plural in ("pods", "jobs", "cronjobs")
+        for line in sorted(plain(one) for one in listed(asking, ns, plural))
+    ]
+
+
+def events(asking: Asking, ns: str) -> list[str]:
+    told = [
+        f"{one['involvedObject']['kind']} {one['involvedObject']['name']} {one['type']} "
+        f"{one['reason']} {one['message']} by {one['source']['component']}"
+        for one in listed(asking, ns, "events")
+    ]
+    return sorted(line for line in map(masked, told) if not LAGS.search(line))
+
+
+def listed(asking: Asking, ns: str, plural: str) -> list[dict[str, Any]]:
+    path = PATHS.get(plural, CORE).format(ns)
+    items: list[dict[str, Any]] = asking.ask("GET", f"{path}/{plural}").body["items"]
+    return items
+
+
+def plain(one: dict[str, Any]) -> str:
+    meta = one["metadata"]
+    kept: dict[str, Any] = {
+        **{key: meta.get(key) for key in ("name", "labels", "annotations", "generation", "ownerReferences")},
+        **{key: meta.get(key) for key in ("finalizers", "generateName")},
+        "deleted": "deletionTimestamp" in meta,
+        **{key: one[key] for key in ("spec", "data", "revision") if key in one},
+        "status": one.get("status"),
+    }
+    return masked(repr(_sorted(kept)))
+
+
+def _sorted(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _sorted(value[key]) for key in sorted(value)}
+    return [_sorted(one) for one in value] if isinstance(value, list) else value
+
+
+def masked(text: str) -> str:
+    text = MINUTE.sub("tick-MINUTE", UUID.sub("<uid>", TIME.sub("<time>", text)))
+    text = re.sub(r"'resourceVersion': '\d+'", "'resourceVersion': '<version>'", text)
+    text = re.sub(r"kube-api-access-\w{5}", "kube-api-access-<suffix>", text)
+    return GENERATED.sub(r"\1\2-<suffix>", text)
+
+
+def sent(asking: Asking, method: str, target: str, body: Any, **headers: str) -> None:
+    said = asking.ask(method, target, body, **headers)
+    assert said.code < 300, said.body
+
+
+def made(plural: str, spec: Mapping[str, Any], name: str = "work", **metadata: Any) -> Step:
+    body = {"metadata": {"name": name, **metadata}, "spec": spec}
+    return lambda asking, ns: sent(asking, "POST", f"{PATHS[plural].format(ns)}/{plural}", body)
+
+
+def changed(plural: str, name: str = "work", **body: Any) -> Step:
+    def step(asking: Asking, ns: str) -> None:
+        target = f"{PATHS[plural].format(ns)}/{plural}/{name}"
+        sent(asking, "PATCH", target, body, Content_Type=MERGE_PATCH)
+
+    return step
+
+
+def deleted(plural: str, name: str = "work", policy: str = "Background") -> Step:
+    body = {"propagationPolicy": policy}
+    return lambda asking, ns: sent(asking, "DELETE", f"{PATHS[plural].format(ns)}/{plural}/{name}", body)
+
+
+def together(*steps: Step) -> Step:
+    def step(asking: Asking, ns: str) -> None:
+        for one in steps:
+            one(asking, ns)
+
+    return step
