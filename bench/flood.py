@@ -1,9 +1,13 @@
 """A quiet client beside each flood: what one who asks for a pod now and then waits while another does harm.
 
 Each flood is a process of its own, of the lowest priority, against the API server over TLS on loopback; it
-ends after `SECONDS` and holds at most `MOST` connections. Quiet time and flood take turns, so that what else
-the machine does falls on both; the floor is the p99 of the quiet time. `python bench/flood.py`, or with the
-names of some floods.
+ends after `SECONDS` and holds at most `MOST` connections. Quiet time and flood take turns, and in each round
+every flood has its turn, so that what else the machine does falls on all of them. A flood's figure is the
+median over the rounds of the client's p99. The floor is the median of the p99 of all quiet times of the run:
+that of a single one says little, 1.3 to 6 ms. `python bench/flood.py`, or with the names of some floods.
+
+With `--peer` Kubernetes' own API server has its turn in each round, too, and the floor of a flood is what
+its quiet client waits beside that flood: two processors for client, flood and server are few for anybody.
 """
 
 from __future__ import annotations
@@ -18,22 +22,22 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Coroutine, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Coroutine, Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from urllib.parse import urlsplit
 
 from server import CONFIGS, LISTED_PODS, PODS, TOKEN, pod, running
 from table import Measurement, report
 
-ROUNDS = 2
+ROUNDS = 3
 SECONDS = 2.0
 EVERY = 0.005
 """Seconds between two requests of the quiet client."""
 WORKERS = 4
 MOST = 300
 MEBIBYTE = 1 << 20
-AUTHORIZED = f"Authorization: {TOKEN}\r\n"
+AUTHORIZED = f"Authorization: {os.environ.get('FLOOD_AUTHORIZATION', TOKEN)}\r\n"
 JSON_PATCH = "Content-Type: application/json-patch+json\r\n"
 YAML = "Content-Type: application/yaml\r\n"
 
@@ -141,7 +145,13 @@ async def answered(reader: asyncio.StreamReader) -> bool:
     """Read one answer; False when the server ends the connection after it."""
     head = await reader.readuntil(b"\r\n\r\n")
     lines = head.lower().split(b"\r\n")
-    await reader.readexactly(int(next(line[15:] for line in lines if line.startswith(b"content-length:"))))
+    length = next((int(line[15:]) for line in lines if line.startswith(b"content-length:")), None)
+    if length is not None:
+        await reader.readexactly(length)
+    else:
+        while size := int(await reader.readuntil(b"\r\n"), 16):
+            await reader.readexactly(size + 2)
+        await reader.readuntil(b"\r\n")
     return b"connection: close" not in lines
 
 
@@ -162,6 +172,9 @@ async def flood(name: str, url: str) -> None:
                 tasks.create_task(act(client) if act else client.repeat(said))
             await asyncio.sleep(0.5)
             print("begun", flush=True)
+
+
+EVERY_FLOOD = [*HOLDING, *REPEATED]
 
 
 @contextmanager
@@ -202,13 +215,34 @@ async def prepare(url: str) -> None:
     writer.close()
 
 
-def measured(name: str, url: str) -> Measurement:
-    floors, waits = [], []
-    for _ in range(ROUNDS):
-        floors.append(asyncio.run(quiet(url, SECONDS)))
-        with flooding(name, url):
-            waits.append(asyncio.run(quiet(url, SECONDS)))
-    return Measurement(name, "ms", waits, floors, "≤ 5 x idle")
+def waited(names: Sequence[str], *urls: str) -> tuple[list[float], list[dict[str, list[float]]]]:
+    """How long the first server's quiet client waits when there is no flood, and each one's beside each."""
+    idle: list[float] = []
+    waits: list[dict[str, list[float]]] = [{name: [] for name in names} for _ in urls]
+    for _, name in itertools.product(range(ROUNDS), names):
+        idle.append(asyncio.run(quiet(urls[0], SECONDS)))
+        for url, found in zip(urls, waits, strict=True):
+            with flooding(name, url):
+                found[name].append(asyncio.run(quiet(url, SECONDS)))
+    return idle, waits
+
+
+def beside_peer(names: list[str]) -> None:
+    from upstream import running_upstream
+
+    with ExitStack() as stack:
+        ours, theirs = (Path(stack.enter_context(tempfile.TemporaryDirectory())) for _ in range(2))
+        urls = [
+            stack.enter_context(running("podling", ours))[0],
+            stack.enter_context(running_upstream(theirs))[0],
+        ]
+        for url in urls:
+            asyncio.run(prepare(url))
+            asyncio.run(quiet(url, 1))
+        _, (found, peer) = waited(names, *urls)
+    report(
+        "flood-peer", [Measurement(name, "ms", found[name], peer[name]) for name in names], "kube-apiserver"
+    )
 
 
 def main(names: list[str]) -> None:
@@ -216,7 +250,9 @@ def main(names: list[str]) -> None:
         asyncio.run(prepare(url))
         asyncio.run(quiet(url, 1))
         begun = resident(server)
-        measurements = [measured(name, url) for name in names or (*HOLDING, *REPEATED)]
+        idle, (found,) = waited(names, url)
+        floor = statistics.median(idle)
+        measurements = [Measurement(name, "ms", found[name], floor, "≤ 5 x idle") for name in names]
         kept = Measurement("memory of the server afterwards", "MB", [resident(server)], begun)
         report("flood", [*measurements, kept])
 
@@ -225,5 +261,7 @@ if __name__ == "__main__":
     match sys.argv[1:]:
         case ["--flood", name, url]:
             asyncio.run(flood(name, url))
+        case ["--peer", *names]:
+            beside_peer(names or EVERY_FLOOD)
         case names:
-            main(names)
+            main(names or EVERY_FLOOD)

@@ -30,7 +30,10 @@ from podling.cri.interface import Runtime
 from podling.machine import node_runtime
 from podling.machine.instance import SUBNETS, Instance
 from podling.model.codec import json
+from podling.model.types.container import VolumeMount
+from podling.model.types.persistent_volume import PersistentVolumeClaim
 from podling.model.types.pod import Pod
+from podling.model.types.volume import Volume
 
 PORT = 16999
 PODLING = [sys.executable, "-m", "podling"]
@@ -116,6 +119,24 @@ class Bench:
             await self.timed("delete" if inits == DELETED else "other deletions", name, deleting, gone)
             await self._cleared()
 
+    async def with_claim(self, number: int) -> None:
+        """As a StatefulSet makes both: the claim has the default class."""
+        name = f"claimed-{number}"
+        await self.timed("claim", name, self._claim_and_create(name), ready)
+        await self.timed("other deletions", name, self._client.delete(Pod, name, "default"), gone)
+        await self._client.delete(PersistentVolumeClaim, name, "default")
+        await self._cleared()
+
+    async def _claim_and_create(self, name: str) -> None:
+        wants = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Mi"}}}
+        meta = {"name": name, "namespace": "default"}
+        await self._client.create(json.from_data({"metadata": meta, "spec": wants}, PersistentVolumeClaim))
+        pod = pod_of(name, 0)
+        source = {"name": "data", "persistentVolumeClaim": {"claimName": name}}
+        pod.spec.volumes = [json.from_data(source, Volume)]
+        pod.spec.containers[0].volume_mounts = [VolumeMount(name="data", mount_path="/data")]
+        await self._client.create(pod)
+
     async def _debug(self, name: str) -> None:
         debugger = {**APP, "name": "debugger", "targetContainerName": "app"}
         await self._client.patch(
@@ -174,10 +195,12 @@ async def drive(instance: Instance, floor: Measuring, rounds: int) -> Bench:
     async with asyncio.TaskGroup() as tasks:
         running = tasks.create_task(watcher.run(version))
         await bench.round(-1)
+        await bench.with_claim(-1)
         bench.samples.clear()
         for number in range(rounds):
             await floor.round()
             await bench.round(number)
+            await bench.with_claim(number)
         for number in range(max(1, rounds // 4)):
             await floor.burst()
             await bench.burst(number)
@@ -260,6 +283,7 @@ def beside(samples: dict[str, list[float]], floor: Floor) -> list[Measurement]:
         ),
         Measurement("raw calls, 0 init, that ask for nothing", "ms", floor.bare, floor.ready[0]),
         Measurement("ephemeral: PATCH to running", "ms", samples["ephemeral"], floor.ephemeral, "≤ 1.3 x"),
+        Measurement("pod with a claim: both POSTs to Ready", "ms", samples["claim"], goal="≤ 250 ms"),
         Measurement("DELETE to gone", "ms", samples["delete"], floor.delete, "≤ 1.25 x"),
         Measurement(f"{AT_ONCE} pods at once: all Ready", "/s", samples["burst"], floor.burst, "≥ 0.85 x"),
     ]

@@ -25,6 +25,7 @@ import uvloop
 from aiohttp import web
 
 from podling.apiserver.assemble import ApiServer
+from podling.apiserver.authn.authenticators import Authentication
 from podling.apiserver.http.server import listening, tls_context
 from podling.apiserver.kinds.kinds import KINDS
 from podling.apiserver.request.request import Request, User
@@ -73,7 +74,11 @@ async def api_server(directory: Path) -> AsyncIterator[ApiServer]:
     """Over SQLite, with two namespaces."""
     storage = await open_sqlite(directory / "state.db")
     server = ApiServer.build(
-        storage, KINDS, clock=SystemClock(), connector=no_node, authenticators=[TokenAuthenticator()]
+        storage,
+        KINDS,
+        clock=SystemClock(),
+        connector=no_node,
+        authentication=Authentication([TokenAuthenticator()]),
     )
     await server.start()
     for namespace in ("default", "listed"):

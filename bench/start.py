@@ -27,6 +27,7 @@ PORT = 16998
 GOAL = "≤ 1000 ms"
 IMPORTS = (
     "import gc; from podling.assemble import process; gc.set_threshold(process.COLLECT_AFTER); "
+    "from podling.process.tls import import_aiohttp; import_aiohttp(); "
     "import podling.assemble.up, podling.assemble.cluster"
 )
 """As a start does it."""
